@@ -1,0 +1,102 @@
+#include "aplc/arguments.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include <fmt/ranges.h>
+
+#include "aplc/driver.h"
+
+namespace aplc {
+namespace {
+
+using Values = std::vector<apl::HostValue>;
+
+// The names of an entry's flat parameters: a source parameter that became several has numbered ones.
+std::vector<std::string> parameter_names(const apl::Function& entry) {
+  std::vector<std::string> names;
+  const apl::EntryInfo& info = *entry.entry;
+  for (std::size_t k = 0; k < info.params.size(); ++k) {
+    std::size_t count = k < info.param_values.size() ? info.param_values[k] : 1;
+    for (std::size_t part = 0; part < count; ++part)
+      names.push_back(count == 1 ? info.params[k].name : fmt::format("{}.{}", info.params[k].name, part));
+  }
+  while (names.size() < entry.params.size()) names.push_back(entry.values.name(entry.params[names.size()]));
+  return names;
+}
+
+apl::Diagnostic bad(std::string message) { return apl::make_error(apl::Code::run_argument, {}, std::move(message)); }
+
+apl::Result<Values> parse(const std::string& text, const std::string& what) {
+  std::string values = text;
+  if (text.starts_with('@')) {
+    auto file = read_file(text.substr(1));
+    if (!file) return apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {} for {}", text.substr(1), what));
+    values = std::move(*file);
+  }
+  auto parsed = apl::parse_values(values);
+  if (!parsed) {
+    apl::Diagnostic error = std::move(parsed).error();
+    error.message = fmt::format("{}: {}", what, error.message);
+    return error;
+  }
+  return parsed;
+}
+
+std::string describe(apl::ScalarType element, std::size_t rank) {
+  std::string text;
+  for (std::size_t k = 0; k < rank; ++k) text += "[]";
+  return text + std::string(apl::to_text(element));
+}
+
+}  // namespace
+
+apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts) {
+  std::vector<std::string> names = parameter_names(entry);
+  std::vector<std::optional<apl::HostValue>> slots(entry.params.size());
+  Values unnamed;
+  if (texts.empty() && !entry.params.empty()) {
+    auto text = read_file("-");
+    auto parsed = parse(text.value_or(""), "standard input");
+    if (!parsed) return parsed;
+    unnamed = std::move(*parsed);
+  }
+  for (const std::string& text : texts) {
+    std::size_t equals = text.find('=');
+    std::size_t slot = names.size();
+    if (equals != std::string::npos)
+      for (std::size_t k = 0; k < names.size(); ++k)
+        if (text.compare(0, equals, names[k]) == 0 && names[k].size() == equals) slot = k;
+    if (equals != std::string::npos && slot == names.size())
+      return bad(fmt::format("no parameter `{}`; the entry has: {}", text.substr(0, equals), fmt::join(names, ", ")));
+    std::string what = slot < names.size() ? fmt::format("argument `{}`", names[slot]) : fmt::format("argument {}", text.substr(0, 40));
+    auto parsed = parse(slot < names.size() ? text.substr(equals + 1) : text, what);
+    if (!parsed) return parsed;
+    if (slot == names.size()) {
+      unnamed.insert(unnamed.end(), parsed->begin(), parsed->end());
+    } else if (slots[slot] || parsed->size() != 1) {
+      return bad(slots[slot] ? fmt::format("parameter `{}` is given twice", names[slot])
+                             : fmt::format("{}: one value is wanted, there are {}", what, parsed->size()));
+    } else {
+      slots[slot] = std::move((*parsed)[0]);
+    }
+  }
+  std::size_t next = 0;
+  for (auto& slot : slots)
+    if (!slot && next < unnamed.size()) slot = std::move(unnamed[next++]);
+  if (next < unnamed.size())
+    return bad(fmt::format("{} values too many: the entry `{}` takes {}", unnamed.size() - next, entry.entry->name, slots.size()));
+  Values values;
+  for (std::size_t k = 0; k < slots.size(); ++k) {
+    const apl::Type& type = entry.type(entry.params[k]);
+    if (!slots[k]) return bad(fmt::format("no value for parameter `{}` : {}", names[k], describe(type.element, type.rank())));
+    if (slots[k]->type != type.element || slots[k]->shape.size() != type.rank())
+      return bad(fmt::format("parameter `{}` is a {}, the value given is a {}", names[k],
+                             describe(type.element, type.rank()), describe(slots[k]->type, slots[k]->shape.size())));
+    values.push_back(std::move(*slots[k]));
+  }
+  return values;
+}
+
+}  // namespace aplc

@@ -1,0 +1,16 @@
+// Arguments of an entry from the command line: values, @files, and name= either.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/host_value.h"
+#include "ir/module.h"
+
+namespace aplc {
+
+// Named arguments go to their parameters, the others fill the rest in order; with none all come from standard
+// input. Errors name the parameter and what it expects (run.argument), or the file (command.no-such-file).
+apl::Result<std::vector<apl::HostValue>> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts);
+
+}  // namespace aplc

@@ -1,0 +1,144 @@
+#include "aplc/driver.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "frontend/frontend.h"
+#include "ir/parse.h"
+#include "ir/verify.h"
+
+namespace aplc {
+
+int exit_code(const apl::Diagnostic& diagnostic) {
+  switch (apl::code_fault(diagnostic.code)) {
+    case apl::Fault::program: return kProgram;
+    case apl::Fault::command_line: return kCommandLine;
+    case apl::Fault::limitation: return kLimitation;
+    case apl::Fault::bug: return kBug;
+  }
+  return kBug;
+}
+
+std::optional<std::string> read_file(const std::string& name) {
+  if (name == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name, ignored)) return std::nullopt;
+  std::ifstream in(name, std::ios::binary);
+  if (!in) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+bool write_file(const std::string& name, std::string_view text) {
+  std::string temporary = name + ".tmp";
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    out.flush();
+    if (!out) {
+      std::remove(temporary.c_str());
+      return false;
+    }
+  }
+  return std::rename(temporary.c_str(), name.c_str()) == 0;
+}
+
+int emit(const std::string& name, std::string_view text) {
+  if (name.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return kFine;
+  }
+  if (write_file(name, text)) return kFine;
+  fmt::print(stderr, "aplc: error: cannot write {} [command.no-such-file]\n", name);
+  return kCommandLine;
+}
+
+void CompileOptions::add_to(CLI::App& app) {
+  app.add_option("FILE", file, "program: .fut (Futhark source) or .aplir (textual IR)")->required();
+  app.add_option("--param", parameters, "tuning parameter NAME=VALUE, as mm1.T_a=16")->type_name("NAME=VALUE");
+  app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")->type_name("PASS");
+  app.add_flag("--remarks", remarks, "print what the passes did and did not do, and why");
+  app.add_flag("--timing", timing, "print the time that each pass took");
+  app.add_flag("--verify-each", verify_each, "verify the IR after every pass");
+}
+
+void Session::report(const apl::Diagnostic& diagnostic) {
+  const std::string& file = diagnostic.file.empty() ? options_.file : diagnostic.file;
+  fmt::print(stderr, "{}", apl::render(diagnostic, file, text_));
+  if (diagnostic.severity == apl::Severity::error) exit_code_ = aplc::exit_code(diagnostic);
+}
+
+bool Session::read_parameters() {
+  for (const std::string& text : options_.parameters) {
+    std::size_t equals = text.find('=');
+    std::int64_t value = 0;
+    bool ok = equals != std::string::npos && equals > 0;
+    if (ok) {
+      const char* first = text.data() + equals + 1;
+      const char* last = text.data() + text.size();
+      auto [end, error] = std::from_chars(first, last, value);
+      ok = error == std::errc() && end == last && first != last && value >= 1;
+    }
+    if (!ok) {
+      report(apl::make_error(apl::Code::command_bad_parameter, {},
+                             fmt::format("--param {}: expected NAME=VALUE with a whole number of at least 1", text)));
+      return false;
+    }
+    parameters_[text.substr(0, equals)] = value;
+  }
+  return true;
+}
+
+bool Session::read() {
+  if (!read_parameters()) return false;
+  auto text = read_file(options_.file);
+  if (!text) {
+    report(apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {}", options_.file)));
+    return false;
+  }
+  text_ = std::move(*text);
+  if (options_.file.ends_with(".aplir")) {
+    auto parsed = apl::parse_module(text_, options_.file);
+    if (!parsed) {
+      report(parsed.error());
+      return false;
+    }
+    module_ = std::move(*parsed);
+    for (const apl::Diagnostic& broken : apl::verify(module_)) report(broken);
+  } else {
+    auto compiled = apl::compile({options_.file, text_}, [this](const apl::Diagnostic& d) { report(d); });
+    if (compiled) module_ = std::move(*compiled);
+  }
+  return exit_code_ == kFine;
+}
+
+bool Session::run(std::string_view text) {
+  auto pipeline = apl::parse_pipeline(text, apl::PassRegistry::builtin());
+  if (!pipeline) {
+    report(pipeline.error());
+    return false;
+  }
+  apl::PipelineOptions options;
+  options.parameters = parameters_;
+  options.disabled = options_.disabled;
+  options.verify_each = options_.verify_each;
+  options.remarks = [this](const apl::Remark& remark) {
+    remarks_.push_back(remark);
+    if (options_.remarks) fmt::print(stderr, "{}\n", apl::render(remark, options_.file));
+  };
+  options.after_pass = [this](const apl::PassReport& pass, const apl::Module&) {
+    passes_.push_back(pass);
+    if (options_.timing)
+      fmt::print(stderr, "{:>10.3f} ms  {}{}\n", std::chrono::duration<double, std::milli>(pass.time).count(), pass.pass,
+                 pass.change == apl::Change::no ? " (nothing to do)" : "");
+  };
+  auto status = apl::run_pipeline(module_, *pipeline, options);
+  if (!status) report(status.error());
+  return bool(status);
+}
+
+}  // namespace aplc

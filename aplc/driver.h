@@ -1,0 +1,76 @@
+// What the subcommands share: reading input, reporting, compiling to a stage, exit codes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/diagnostic.h"
+#include "ir/module.h"
+#include "passes/pipeline.h"
+
+namespace aplc {
+
+// 0 fine; 2 the user's program is wrong; 64 the command line is; 3 a limitation of ours; 70 our bug.
+enum ExitCode { kFine = 0, kProgram = 2, kLimitation = 3, kCommandLine = 64, kBug = 70 };
+int exit_code(const apl::Diagnostic& diagnostic);
+
+// Options that every compiling subcommand has.
+struct CompileOptions {
+  std::string file;
+  std::vector<std::string> parameters;  // NAME=VALUE
+  std::vector<std::string> disabled;
+  bool remarks = false;
+  bool timing = false;
+  bool verify_each = false;
+
+  void add_to(CLI::App& app);
+};
+
+// A program being compiled, with its text for caret lines.
+class Session {
+ public:
+  explicit Session(const CompileOptions& options) : options_(options) {}
+
+  // Reads .fut or .aplir; on failure the diagnostics are on stderr and exit_code() is set.
+  bool read();
+  // Runs a pipeline text; remarks are kept (and printed with --remarks).
+  bool run(std::string_view pipeline);
+  void report(const apl::Diagnostic& diagnostic);
+
+  apl::Module& module() { return module_; }
+  const std::vector<apl::Remark>& remarks() const { return remarks_; }
+  const std::vector<apl::PassReport>& passes() const { return passes_; }
+  const std::map<std::string, std::int64_t>& parameters() const { return parameters_; }
+  int exit_code() const { return exit_code_; }
+
+ private:
+  bool read_parameters();
+
+  const CompileOptions& options_;
+  std::string text_;
+  apl::Module module_;
+  std::vector<apl::Remark> remarks_;
+  std::vector<apl::PassReport> passes_;
+  std::map<std::string, std::int64_t> parameters_;
+  int exit_code_ = kFine;
+};
+
+// Whole file or standard input ("-"); nullopt if it cannot be read.
+std::optional<std::string> read_file(const std::string& name);
+// Written whole or not at all: a temporary beside it, then renamed.
+bool write_file(const std::string& name, std::string_view text);
+// To `name`, or to standard output if it is empty.
+int emit(const std::string& name, std::string_view text);
+
+// Each adds its subcommand; `exit` receives the exit code when it ran.
+void add_run(CLI::App& app, int& exit);
+void add_check(CLI::App& app, int& exit);
+void add_opt(CLI::App& app, int& exit);
+void add_c(CLI::App& app, int& exit);
+void add_cuda(CLI::App& app, int& exit);
+void add_passes(CLI::App& app, int& exit);
+void add_explain(CLI::App& app, int& exit);
+
+}  // namespace aplc

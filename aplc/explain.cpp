@@ -1,0 +1,79 @@
+// aplc explain FILE[:LINE]: every decision of the passes on the program, or on one line of it.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "aplc/driver.h"
+
+namespace aplc {
+namespace {
+
+std::string_view kind_text(apl::RemarkKind kind) {
+  switch (kind) {
+    case apl::RemarkKind::applied: return "applied";
+    case apl::RemarkKind::missed: return "missed";
+    case apl::RemarkKind::analysis: return "analysis";
+  }
+  return "?";
+}
+
+void show(const apl::Remark& remark, const std::string& file) {
+  fmt::print("{}:{}:{}: {}: {} ({}) in {}\n", file, remark.location.line, remark.location.column, remark.pass,
+             remark.message, kind_text(remark.kind), remark.function);
+  for (const auto& [key, value] : remark.facts) fmt::print("    {:<16}{}\n", key, value);
+  if (!remark.suggestion.empty()) fmt::print("    suggestion      {}\n", remark.suggestion);
+}
+
+nlohmann::ordered_json to_json(const apl::Remark& remark) {
+  nlohmann::ordered_json facts = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : remark.facts) facts[key] = value;
+  return {{"pass", remark.pass},       {"kind", kind_text(remark.kind)},   {"code", remark.code},
+          {"function", remark.function}, {"line", remark.location.line},     {"column", remark.location.column},
+          {"message", remark.message},   {"facts", facts},                   {"suggestion", remark.suggestion}};
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit) {
+  struct Options : CompileOptions {
+    bool json = false;
+    std::uint32_t line = 0;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("explain", "say what each pass did to the program, what it did not, and why");
+  options->add_to(*command);
+  command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
+  command->add_flag("--json", options->json, "the same as JSON");
+  command->callback([options, &exit] {
+    std::size_t colon = options->file.rfind(':');
+    if (colon != std::string::npos) {
+      std::uint32_t line = 0;
+      const char* last = options->file.data() + options->file.size();
+      auto [end, error] = std::from_chars(options->file.data() + colon + 1, last, line);
+      if (error == std::errc() && end == last) {
+        options->line = line;
+        options->file.resize(colon);
+      }
+    }
+    Session session(*options);
+    if (session.read()) session.run(apl::standard_pipeline(apl::Stage::memory));
+    exit = session.exit_code();
+    if (exit != kFine) return;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const apl::Remark& remark : session.remarks()) {
+      bool here = options->line == 0 ||
+                  (remark.location.line <= options->line &&
+                   options->line <= std::max(remark.location.line, remark.location.end_line));
+      if (!here) continue;
+      if (options->json) {
+        all.push_back(to_json(remark));
+      } else {
+        show(remark, options->file);
+      }
+    }
+    if (options->json) fmt::print("{}\n", all.dump(2));
+  });
+}
+
+}  // namespace aplc

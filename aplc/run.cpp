@@ -1,0 +1,122 @@
+// aplc run FILE [ARG ...]: compile and call an entry on values.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+#include "aplc/arguments.h"
+#include "aplc/driver.h"
+#include "codegen/codegen.h"
+#include "codegen/runtime/program.h"
+#include "ir/interpret.h"
+
+namespace aplc {
+namespace {
+
+struct RunOptions : CompileOptions {
+  std::string entry;
+  std::string backend = "c";
+  std::vector<std::string> arguments;
+  std::uint64_t seed = 1;
+  bool time = false;
+};
+
+// The entry asked for; without one `main`, or the only one there is.
+const apl::Function* choose_entry(Session& session, const std::string& wanted) {
+  const apl::Module& module = session.module();
+  std::string names;
+  const apl::Function* only = nullptr;
+  std::size_t count = 0;
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry) continue;
+    names += (names.empty() ? "" : ", ") + function->entry->name;
+    only = function.get();
+    ++count;
+  }
+  if (!wanted.empty()) {
+    if (const apl::Function* found = module.find_entry(wanted)) return found;
+  } else if (const apl::Function* main = module.find_entry("main")) {
+    return main;
+  } else if (count == 1) {
+    return only;
+  }
+  session.report(apl::make_error(apl::Code::command_bad_argument, {},
+                                 wanted.empty() ? fmt::format("which entry? -e with one of: {}", names)
+                                                : fmt::format("no entry `{}`; there are: {}", wanted, names)));
+  return nullptr;
+}
+
+using Values = std::vector<apl::HostValue>;
+
+apl::Result<Values> interpret(Session& session, const std::string& entry, const Values& inputs, const RunOptions& options) {
+  apl::InterpretOptions interpret;
+  interpret.seed = options.seed;
+  interpret.parameters = session.parameters();
+  return apl::interpret(session.module(), entry, inputs, interpret);
+}
+
+apl::Result<Values> compile_and_call(Session& session, const std::string& entry, const Values& inputs,
+                                     const RunOptions& options) {
+  apl::CodegenOptions codegen;
+  codegen.parameters = session.parameters();
+  auto text = apl::generate(session.module(), options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
+  if (!text) return std::move(text).error();
+  apl::ProgramOptions program_options;
+  program_options.backend = options.backend;
+  program_options.seed = options.seed;
+  auto program = apl::Program::load(text->host, program_options);
+  if (!program) return std::move(program).error();
+  auto results = program->call(entry, inputs);
+  if (results && options.time) fmt::print(stderr, "{}: {:.0f} us\n", entry, program->last_microseconds());
+  return results;
+}
+
+void run(const RunOptions& options, int& exit) {
+  Session session(options);
+  exit = kFine;
+  bool ok = session.read();
+  const apl::Function* entry = ok ? choose_entry(session, options.entry) : nullptr;
+  if (!entry) {
+    exit = session.exit_code();
+    return;
+  }
+  std::string name = entry->entry->name;
+  auto inputs = read_arguments(*entry, options.arguments);
+  if (!inputs) {
+    session.report(inputs.error());
+    exit = session.exit_code();
+    return;
+  }
+  // The interpreter judges the others, so it runs the program as the front end gave it.
+  if (options.backend != "interp" && !session.run(apl::standard_pipeline(apl::Stage::memory))) {
+    exit = session.exit_code();
+    return;
+  }
+  auto results = options.backend == "interp" ? interpret(session, name, *inputs, options)
+                                             : compile_and_call(session, name, *inputs, options);
+  if (!results) {
+    session.report(results.error());
+    exit = session.exit_code();
+    return;
+  }
+  for (const apl::HostValue& value : *results) fmt::print("{}\n", value.to_text());
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "run an entry of a program");
+  options->add_to(*command);
+  command->add_option("ARG", options->arguments,
+                      "arguments: a value, @FILE, or name=VALUE, name=@FILE; none: all from standard input");
+  command->add_option("-e,--entry", options->entry, "entry to run (default: main, or the only one)");
+  command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
+      ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
+  command->add_flag("--time", options->time, "print the time of the call");
+  command->callback([options, &exit] { run(*options, exit); });
+}
+
+}  // namespace aplc

@@ -1,0 +1,34 @@
+# Libraries, the program, the headers that users need, and what find_package(apl) reads.
+include(CMakePackageConfigHelpers)
+
+get_property(installed_targets GLOBAL PROPERTY APL_INSTALLED_TARGETS)
+if(NOT installed_targets)
+  return()
+endif()
+
+set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/apl")
+install(TARGETS ${installed_targets} EXPORT aplTargets)
+install(EXPORT aplTargets NAMESPACE apl:: DESTINATION "${config_dir}")
+
+# A pass's own parts (passes/NAME/) and the runtime of generated code stay inside.
+function(apl_install_headers folder)
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/${folder}/" OUTPUT_VARIABLE patterns)
+  file(GLOB headers CONFIGURE_DEPENDS ${patterns})
+  install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl/${folder}")
+endfunction()
+apl_install_headers(ir "*.h" "*.def")
+apl_install_headers(passes "*.h" "*.def")
+apl_install_headers(passes/analysis "*.h")
+apl_install_headers(frontend "frontend.h")
+apl_install_headers(codegen "*.h")
+if(TARGET apl_testing)
+  install(FILES "${PROJECT_SOURCE_DIR}/tests/testing.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl")
+endif()
+
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/aplConfig.cmake.in" "${PROJECT_BINARY_DIR}/aplConfig.cmake"
+  INSTALL_DESTINATION "${config_dir}")
+write_basic_package_version_file(
+  "${PROJECT_BINARY_DIR}/aplConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/aplConfig.cmake" "${PROJECT_BINARY_DIR}/aplConfigVersion.cmake"
+        DESTINATION "${config_dir}")

@@ -1,0 +1,23 @@
+# ccache and lld, where the machine has them.
+if(PROJECT_IS_TOP_LEVEL)
+  find_program(APL_CCACHE ccache)
+  if(APL_CCACHE)
+    foreach(language C CXX)
+      if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+        # What ccache asks for where headers are precompiled.
+        set(CMAKE_${language}_COMPILER_LAUNCHER
+            "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${APL_CCACHE}")
+      endif()
+    endforeach()
+  endif()
+
+  find_program(APL_LLD ld.lld)
+  if(APL_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
+endif()
+
+if(APL_SANITIZE)
+  add_compile_options(-fsanitize=${APL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${APL_SANITIZE})
+endif()

@@ -1,0 +1,11 @@
+# Writes a C++ file whose function gives the text of INPUT. String literals are split: compilers limit their length.
+file(READ "${INPUT}" text)
+string(LENGTH "${text}" length)
+set(pieces "")
+set(at 0)
+while(at LESS length)
+  string(SUBSTRING "${text}" ${at} 8000 piece)
+  string(APPEND pieces "  R\"apl_text(${piece})apl_text\"\n")
+  math(EXPR at "${at} + 8000")
+endwhile()
+file(WRITE "${OUTPUT}" "#include <string_view>\n\nnamespace apl {\n\nstd::string_view ${FUNCTION}() {\n  static constexpr std::string_view kText =\n${pieces}  ;\n  return kText;\n}\n\n}  // namespace apl\n")

@@ -1,0 +1,67 @@
+// The program's text: headers, places, kernels, entries.
+#include "codegen/codegen.h"
+
+#include <fmt/format.h>
+
+#include "codegen/lower.h"
+#include "codegen/writer.h"
+
+namespace apl {
+namespace {
+
+std::string c_string(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += "\\n\"\n  \"";
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+}  // namespace
+
+Result<ProgramText> generate(const Module& module, Target target, const CodegenOptions& options) {
+  if (module.stage != Stage::memory)
+    return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
+  ProgramText program;
+  std::vector<lower::Place> places;
+  std::string kernels, entries;
+  kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
+  try {
+    for (const FunctionPtr& function : module.functions) {
+      if (!function->entry) continue;
+      lower::Unit unit(*function, target, options.parameters, places);
+      lower::HostText text = lower::lower_entry(unit);
+      for (const kernel::Function& made : text.kernels) kernels += kernel::print(made, dialect) + "\n";
+      entries += text.text + "\n";
+      program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
+    }
+  } catch (const lower::Unsupported& stop) {
+    return stop.diagnostic;
+  }
+  std::string head = fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : module.file);
+  if (target == Target::cuda) program.kernels = head + "#include \"device.h\"\n\n" + kernels;
+  Writer out;
+  out.raw(head);
+  out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
+  out.open("const struct apl_place apl_places[] = {{");
+  for (const lower::Place& place : places)
+    out.line("{{{}, {}, {}}},", place.location.line, place.location.column, c_string(place.message));
+  out.line("{{0, 0, NULL}},");
+  out.close("}};");
+  out.line("");
+  if (target == Target::c) {
+    out.raw(kernels);
+  } else {
+    out.raw(fmt::format("const char apl_kernel_text[] =\n  {};\n\n", c_string(program.kernels)));
+  }
+  out.raw(entries);
+  program.host = out.take();
+  return program;
+}
+
+}  // namespace apl

@@ -1,0 +1,251 @@
+// Host code of an entry: C11 that binds sizes, allocates, launches, and frees, all through the backend's table.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/lower.h"
+#include "codegen/writer.h"
+#include "ir/builder.h"
+#include "ir/walk.h"
+#include "passes/analysis/layouts.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+
+namespace {
+
+const char* field_of(ScalarType type) {
+  switch (type) {
+    case ScalarType::boolean: return "boolean";
+    case ScalarType::unit: return "u8";
+    default: return apl::to_text(type).data();
+  }
+}
+
+std::string type_enum(ScalarType type) {
+  std::string text = type == ScalarType::boolean ? "bool" : std::string(apl::to_text(type));
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return "APL_" + text;
+}
+
+class Host {
+ public:
+  explicit Host(Unit& unit) : unit_(unit), values_(unit), table_(unit.function.values) {}
+
+  HostText run() {
+    const apl::Function& f = unit_.function;
+    for (Value param : f.params) unit_.name(param);
+    out_.open("int apl_entry_{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs) {{",
+              f.entry->name);
+    out_.line("int status = APL_SUCCESS;");
+    out_.line("(void)inputs;");
+    bind_parameters();
+    // Declared first, so that every exit can free them.
+    for (const Stm& stm : f.body->stms)
+      if (get_if<Alloc>(stm)) out_.line("void *{} = NULL;", unit_.name(stm.pattern.front()));
+    for (const Stm& stm : f.body->stms) statement(stm);
+    out_.line("status = ctx->backend->synchronise(ctx);");
+    out_.line("if (status != APL_SUCCESS) goto done;");
+    give_results();
+    out_.raw("done:\n");
+    for (const Stm& stm : f.body->stms)
+      if (get_if<Alloc>(stm)) out_.line("if ({0}) ctx->backend->release(ctx, {0});", unit_.name(stm.pattern.front()));
+    out_.line("return status;");
+    out_.close("}}");
+    result_.text = out_.take();
+    return std::move(result_);
+  }
+
+ private:
+  std::string text(const ExprPtr& e) const { return print(e, Dialect::c); }
+  std::string text(const Poly& p) { return text(values_.poly(p)); }
+
+  std::string parameter_name(std::size_t k) const {
+    const EntryInfo& info = *unit_.function.entry;
+    std::size_t first = 0;
+    for (std::size_t p = 0; p < info.params.size(); ++p) {
+      std::size_t count = p < info.param_values.size() ? info.param_values[p] : 1;
+      if (k < first + count) return count == 1 ? info.params[p].name : fmt::format("{}.{}", info.params[p].name, k - first);
+      first += count;
+    }
+    return table_.name(unit_.function.params[k]);
+  }
+
+  void bind_parameters() {
+    const apl::Function& f = unit_.function;
+    std::set<Value> bound;
+    for (std::size_t k = 0; k < f.params.size(); ++k) {
+      const Type& type = f.type(f.params[k]);
+      if (type.is_scalar()) {
+        out_.line("const {} {} = inputs[{}].scalar.{};", c_type({type.element, false}), unit_.name(f.params[k]), k, field_of(type.element));
+        bound.insert(f.params[k]);
+        continue;
+      }
+      for (std::size_t d = 0; d < type.rank(); ++d)
+        if (auto symbol = type.shape[d].symbol(); symbol && bound.insert(*symbol).second)
+          out_.line("const int64_t {} = inputs[{}].shape[{}];", unit_.name(*symbol), k, d);
+    }
+    for (Value size : f.sizes)
+      if (!bound.count(size)) unsupported(f.location, fmt::format("the size `{}` is fixed by no argument", table_.name(size)));
+    for (std::size_t k = 0; k < f.params.size(); ++k) {
+      const Type& type = f.type(f.params[k]);
+      for (std::size_t d = 0; d < type.rank(); ++d) {
+        std::string expected = text(type.shape[d]);
+        out_.open("if (inputs[{}].shape[{}] != {}) {{", k, d, expected);
+        out_.line("snprintf(ctx->error, sizeof ctx->error, \"argument `{}`: dim {} has size %lld, expected %lld (%s)\","
+                  " (long long)inputs[{}].shape[{}], (long long)({}), \"{}\");",
+                  parameter_name(k), d, k, d, expected, expected);
+        out_.line("return APL_PROGRAM_ERROR;");
+        out_.close("}}");
+      }
+    }
+  }
+
+  void statement(const Stm& stm) {
+    const Value first = stm.pattern.empty() ? Value{} : stm.pattern.front();
+    auto declare = [&](const ExprPtr& value) {
+      out_.line("const {} {} = {};", c_type({table_.type(first).element, false}), unit_.name(first), text(value));
+    };
+    auto type_of = [&](const Operand& x) { return table_.type(x).element; };
+    if (const GetSize* size = get_if<GetSize>(stm)) {
+      out_.line("const int64_t {} = {};  // {}", unit_.name(first), *unit_.tile(first), size->name);
+      out_.line("(void){};", unit_.name(first));
+    } else if (const SizeExpr* expr = get_if<SizeExpr>(stm)) {
+      declare(values_.poly(expr->value));
+    } else if (const Use* use = get_if<Use>(stm)) {
+      if (table_.type(first).is_scalar()) declare(values_.operand(use->x));
+    } else if (const Unary* unary = get_if<Unary>(stm)) {
+      declare(values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)));
+    } else if (const Binary* binary = get_if<Binary>(stm)) {
+      if (can_fail(stm.op, table_)) check(infix("!=", values_.operand(binary->y), literal(std::int64_t{0})), "division by zero");
+      declare(values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)));
+    } else if (const Compare* compare = get_if<Compare>(stm)) {
+      declare(values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)));
+    } else if (const Convert* convert = get_if<Convert>(stm)) {
+      declare(values_.convert(type_of(convert->x), convert->to, values_.operand(convert->x)));
+    } else if (const Assert* assertion = get_if<Assert>(stm)) {
+      std::string message;
+      for (const auto& piece : assertion->message)
+        if (const std::string* words = std::get_if<std::string>(&piece)) message += *words;
+      check(values_.operand(assertion->condition), message);
+    } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
+      out_.line("status = ctx->backend->allocate(ctx, {}, \"{}\", &{});", text(alloc->bytes), table_.name(first), unit_.name(first));
+      out_.line("if (status != APL_SUCCESS) goto done;");
+    } else if (get_if<SegOp>(stm)) {
+      launch(stm);
+    } else if (const Index* index = get_if<Index>(stm)) {
+      if (table_.type(first).is_scalar()) download(*index, stm);
+    } else if (get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Scratch>(stm)) {
+      // Views.
+    } else {
+      unsupported(stm.location, fmt::format("`{}` at host level", op_name(stm.op)));
+    }
+  }
+
+  void check(const ExprPtr& condition, const std::string& message) {
+    out_.open("if (!({})) {{", text(condition));
+    out_.line("snprintf(ctx->error, sizeof ctx->error, \"%s\", \"{}\");", escape(message));
+    out_.line("status = APL_PROGRAM_ERROR;");
+    out_.line("goto done;");
+    out_.close("}}");
+  }
+
+  static std::string escape(const std::string& text) {
+    std::string result;
+    for (char c : text) {
+      if (c == '"' || c == '\\') result += '\\';
+      result += c == '\n' ? ' ' : c;
+    }
+    return result;
+  }
+
+  void download(const Index& op, const Stm& stm) {
+    const Type& source = table_.type(op.array);
+    for (std::size_t k = 0; op.checked && k < op.dims.size(); ++k)
+      check(infix("&&", infix("<=", literal(std::int64_t{0}), values_.poly(op.dims[k].start)),
+                  infix("<", values_.poly(op.dims[k].start), values_.poly(source.shape[k]))),
+            "index out of bounds");
+    Lmad here = index_layout(source.memory->layout, op.dims);
+    Value v = stm.pattern.front();
+    std::string type = c_type({table_.type(v).element, false});
+    out_.line("{} {};", type, unit_.name(v));
+    out_.line("status = ctx->backend->download(ctx, &{}, (const {} *){} + ({}), sizeof {});", unit_.name(v), type,
+              block(source.memory->block), text(here.offset()), unit_.name(v));
+    out_.line("if (status != APL_SUCCESS) goto done;");
+  }
+
+  // A block as the host has it: an allocation, or the data of a parameter.
+  std::string block(Value b) {
+    for (std::size_t k = 0; k < unit_.function.params.size(); ++k) {
+      const Type& type = table_.type(unit_.function.params[k]);
+      if (type.memory && type.memory->block == b) return fmt::format("inputs[{}].data", k);
+    }
+    return unit_.name(b);
+  }
+
+  void launch(const Stm& stm) {
+    const SegOp& op = *get_if<SegOp>(stm);
+    Kernel lowering(unit_, stm);
+    kernel::Function function = lowering.run();
+    std::vector<std::string> arguments;
+    for (Value b : lowering.blocks()) arguments.push_back(block(b));
+    for (Value s : lowering.scalars()) arguments.push_back(unit_.name(s));
+    if (lowering.can_fail()) arguments.emplace_back("ctx->failure");
+    out_.line("");
+    if (unit_.target == Target::c) {
+      out_.line("{}({});", function.name, fmt::format("{}", fmt::join(arguments, ", ")));
+    } else {
+      out_.open("{{");
+      Poly indices = 1;
+      for (const SegDim& dim : op.space) indices *= dim.bound;
+      std::string blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(function.threads)));
+      std::vector<std::string> pointers;
+      for (std::size_t k = 0; k < arguments.size(); ++k) {
+        bool array = k < lowering.blocks().size();
+        bool scalar = !array && k < lowering.blocks().size() + lowering.scalars().size();
+        std::string type = scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " " : "void *";
+        if (!array && !scalar) type = "struct apl_failure *";
+        out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
+        pointers.push_back(fmt::format("&arg_{}", k));
+      }
+      out_.line("void *args[] = {{{}}};", pointers.empty() ? "NULL" : fmt::format("{}", fmt::join(pointers, ", ")));
+      out_.line("const struct apl_launch launch = {{.kernel = \"{}\", .blocks = {}, .threads = {}, .shared_bytes = {}, .arg_count = {}, .args = args}};",
+                function.name, blocks, function.threads, function.shared_bytes, arguments.size());
+      out_.line("status = ctx->backend->launch(ctx, &launch);");
+      out_.line("if (status != APL_SUCCESS) goto done;");
+      out_.close("}}");
+    }
+    result_.infos.push_back({function.name, function.threads, function.shared_bytes, stm.location});
+    result_.kernels.push_back(std::move(function));
+  }
+
+  void give_results() {
+    const apl::Function& f = unit_.function;
+    for (std::size_t k = 0; k < f.body->results.size(); ++k) {
+      const Operand& operand = f.body->results[k];
+      const Type type = table_.type(operand);
+      out_.line("outputs[{}].type = {};", k, type_enum(type.element));
+      out_.line("outputs[{}].rank = {};", k, type.rank());
+      if (type.is_scalar()) {
+        out_.line("outputs[{}].scalar.{} = {};", k, field_of(type.element), text(values_.operand(operand)));
+        continue;
+      }
+      for (std::size_t d = 0; d < type.rank(); ++d) out_.line("outputs[{}].shape[{}] = {};", k, d, text(type.shape[d]));
+      std::string name = unit_.name(type.memory->block);
+      out_.line("outputs[{}].data = {};", k, name);
+      out_.line("{} = NULL;  // the caller's now", name);
+    }
+  }
+
+  Unit& unit_;
+  Values values_;
+  const ValueTable& table_;
+  Writer out_;
+  HostText result_;
+};
+
+}  // namespace
+
+HostText lower_entry(Unit& unit) { return Host(unit).run(); }
+
+}  // namespace apl::lower

@@ -1,0 +1,165 @@
+// Lowering of kernels from memory-stage IR to the kernel language.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "codegen/kernel_language.h"
+
+namespace apl::lower {
+
+// What code generation cannot do; caught in generate().
+struct Unsupported {
+  Diagnostic diagnostic;
+};
+[[noreturn]] void unsupported(Location location, std::string what);
+
+// A check that a kernel makes, for apl_places[].
+struct Place {
+  Location location;
+  std::string message;
+};
+
+// What all kernels and the host code of one entry share.
+class Unit {
+ public:
+  Unit(const Function& function, Target target, const std::map<std::string, std::int64_t>& parameters,
+       std::vector<Place>& places);
+
+  const Function& function;
+  const Target target;
+
+  const std::string& name(Value value);                 // a C identifier, one a value
+  std::string fresh(const std::string& hint);           // a C identifier of its own
+  std::optional<std::int64_t> tile(Value value) const;  // the number of a get_size, if it is one
+  const std::map<Value, std::int64_t>& tiles() const { return tiles_; }
+  std::optional<std::int64_t> fold(const Poly& p) const;  // the number, if it is made of tile numbers alone
+  std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
+  int place(Location location, std::string message);
+  kernel::Dialect dialect() const { return target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda; }
+
+ private:
+  std::map<Value, std::int64_t> tiles_;
+  std::unordered_map<Value, std::string> names_;
+  std::set<std::string> taken_;
+  std::vector<Place>& places_;
+};
+
+// Expressions over a unit's values; `scalars` overrides what a value is called (lambda parameters, thread indices).
+class Values {
+ public:
+  explicit Values(Unit& unit) : unit(unit) {}
+
+  Unit& unit;
+  std::unordered_map<Value, kernel::ExprPtr> scalars;
+
+  kernel::ExprPtr value(Value v);
+  kernel::ExprPtr operand(const Operand& x);
+  kernel::ExprPtr poly(const Poly& p);
+  // The scalar operation as an expression.
+  kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
+  kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
+  kernel::ExprPtr compare(CompareOp op, kernel::ExprPtr x, kernel::ExprPtr y);
+  kernel::ExprPtr convert(ScalarType from, ScalarType to, kernel::ExprPtr x);
+
+ private:
+  kernel::ExprPtr factor(const Factor& f);
+  kernel::ExprPtr typed_call(const std::string& name, ScalarType type, std::vector<kernel::ExprPtr> args);
+};
+
+// One kernel: a SegMap at host level.
+class Kernel {
+ public:
+  Kernel(Unit& unit, const Stm& stm);
+  kernel::Function run();
+
+  // What the host passes, in order: arrays' blocks, then scalars.
+  const std::vector<Value>& blocks() const { return blocks_; }
+  const std::vector<Value>& scalars() const { return scalar_params_; }
+  bool can_fail() const { return can_fail_; }
+
+ private:
+  using Block = kernel::Block;
+  using ExprPtr = kernel::ExprPtr;
+
+  struct Buffer {
+    std::string name;
+    ScalarType element{};
+    kernel::BufferKind kind{};
+    std::int64_t count = 0;   // of one thread's copy, for thread blocks
+    bool expanded = false;    // C: one copy a thread lies behind the other
+  };
+
+  void collect_params();
+  void run_thread(const SegOp& op);
+  void run_block(const SegOp& op);
+
+  // statements
+  void body(const Body& body, Block& out);
+  void statement(const Stm& stm, Block& out);
+  void scalar(const Stm& stm, ExprPtr value, Block& out);
+  void index(const Index& op, const Stm& stm, Block& out);
+  void loop(const Loop& op, const Stm& stm, Block& out);
+  void branch(const If& op, const Stm& stm, Block& out);
+  void screma(const Screma& op, const Stm& stm, Block& out);
+  void replicate(const Replicate& op, const Stm& stm, Block& out);
+  void check_divisor(const Binary& op, const Stm& stm, Block& out);
+  void fail(int code, const Stm& stm, std::string message, ExprPtr a, ExprPtr b, Block& out);
+  std::vector<ExprPtr> inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, Block& out);
+
+  // block level
+  void declare_shared(const Stm& stm, const Alloc& alloc, Block& out);
+  void inblock(const SegOp& op, const Stm& stm, Block& out);
+  void copy_tile(const CopyTile& op, const Stm& stm, Block& out);
+  void tile_contract(const TileContract& op, const Stm& stm, Block& out);
+  void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
+  // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
+  template <class Fill>
+  void for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out, Fill&& fill);
+  // Nested loops over numbers known now; dims of one element make no loop.
+  template <class Fill>
+  void for_registers(const std::vector<std::int64_t>& counts, const std::vector<std::string>& names, Block& out, Fill&& fill);
+  std::vector<ExprPtr> thread_indices(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out);
+
+  // arrays
+  Buffer& buffer(Value block, Location location);
+  ExprPtr element_of(Value array, const std::vector<ExprPtr>& indices, Location location);
+  ExprPtr element_at(Value array, const Poly& position, Location location);
+  ExprPtr element_flat(Value block, ExprPtr position, Location location);
+  ExprPtr layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices);
+  void store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location, Block& out);
+  std::vector<ExprPtr> unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes, const std::vector<std::string>& names,
+                                 kernel::CType type, Block& out);
+
+  Unit& unit_;
+  const Stm& stm_;
+  Values values_;
+  kernel::Function function_;
+  std::vector<Value> blocks_, scalar_params_;
+  std::map<Value, Buffer> buffers_;
+  bool can_fail_ = false;
+  bool block_level_ = false;
+  ExprPtr flat_thread_;        // C, inside a T-space: which thread's copy of an expanded buffer
+  std::int64_t threads_ = 256;
+  std::int64_t shared_bytes_ = 0;
+  std::string leave_label_;    // C: where a failed check goes on
+  std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
+  std::set<const Stm*> barriers_;
+};
+
+// Before which statements of a block's body a barrier is needed (codegen/barriers.cpp).
+std::set<const Stm*> plan_barriers(const SegOp& op, const ValueTable& values);
+
+// The whole entry: host function text; kernels are appended.
+struct HostText {
+  std::string text;
+  std::vector<kernel::Function> kernels;
+  std::vector<KernelInfo> infos;
+};
+HostText lower_entry(Unit& unit);
+
+}  // namespace apl::lower

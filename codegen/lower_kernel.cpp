@@ -1,0 +1,234 @@
+// A kernel's frame: parameters, buffers and element access; the thread-level form.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/lower.h"
+#include "ir/builder.h"
+#include "ir/walk.h"
+#include "passes/analysis/layouts.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+Kernel::Kernel(Unit& unit, const Stm& stm) : unit_(unit), stm_(stm), values_(unit) {}
+
+kernel::Function Kernel::run() {
+  const SegOp& op = *get_if<SegOp>(stm_);
+  std::string entry = unit_.function.entry ? unit_.function.entry->name : unit_.function.name;
+  function_.name = unit_.fresh(fmt::format("{}_{}", entry, unit_.function.values.name(stm_.pattern.front())));
+  block_level_ = op.level == SegLevel::block;
+  collect_params();
+  std::vector<std::string> bounds;
+  for (const SegDim& dim : op.space) bounds.push_back(print(values_.poly(dim.bound), unit_.dialect()));
+  std::string what = fmt::format("{} at {} level over [{}]", unit_.function.values.name(stm_.pattern.front()),
+                                 block_level_ ? "block" : "thread", fmt::join(bounds, "]["));
+  if (stm_.location) what += fmt::format(", line {}", stm_.location.line);
+  function_.comments.push_back(what);
+  // Tile numbers that this kernel uses.
+  std::set<Value> used = free_values(stm_.op, unit_.function.values);
+  for (const auto& [value, number] : unit_.tiles())
+    if (used.count(value)) {
+      Stmt constant = declare(kInt, unit_.name(value), literal(number));
+      function_.body.push_back(std::move(constant));
+    }
+  if (block_level_) {
+    run_block(op);
+  } else {
+    run_thread(op);
+  }
+  function_.threads = threads_;
+  function_.shared_bytes = shared_bytes_;
+  function_.can_fail = can_fail_;
+  return std::move(function_);
+}
+
+void Kernel::collect_params() {
+  const ValueTable& table = unit_.function.values;
+  std::set<Value> wanted;
+  auto want = [&](Value v) { wanted.insert(v); };
+  for (Value v : free_values(stm_.op, table)) {
+    want(v);
+    if (table.type(v).is_array()) for_each_use(table.type(v), want);
+  }
+  std::set<Value> written;
+  for (Value result : stm_.pattern) {
+    for_each_use(table.type(result), want);
+    written.insert(table.type(result).memory->block);
+  }
+  // The element type of a block is that of an array bound to it.
+  std::map<Value, ScalarType> elements;
+  for (std::uint32_t id = 0; id < table.size(); ++id)
+    if (const Type& type = table.type(Value{id}); type.memory) elements[type.memory->block] = type.element;
+  for (Value v : wanted) {
+    const Type& type = table.type(v);
+    if (type.is_memory()) {
+      blocks_.push_back(v);
+      Buffer buffer;
+      std::string name = table.name(v);
+      if (name.ends_with("_mem")) name.resize(name.size() - 4);
+      buffer.name = unit_.fresh(name);
+      buffer.element = elements[v];
+      buffer.kind = written.count(v) ? BufferKind::global_out : BufferKind::global_in;
+      function_.params.push_back({buffer.name, {buffer.element, false}, buffer.kind});
+      buffers_[v] = std::move(buffer);
+    }
+  }
+  for (Value v : wanted)
+    if (table.type(v).is_scalar() && !unit_.tile(v) && table.type(v).element != ScalarType::unit) {
+      scalar_params_.push_back(v);
+      function_.params.push_back({unit_.name(v), {table.type(v).element, false}, std::nullopt});
+    }
+}
+
+// ---- arrays -----------------------------------------------------------------------------------------------------
+
+Kernel::Buffer& Kernel::buffer(Value block, Location location) {
+  auto found = buffers_.find(block);
+  if (found == buffers_.end()) unsupported(location, "an array whose memory is not known in the kernel");
+  return found->second;
+}
+
+ExprPtr Kernel::element_flat(Value block, ExprPtr position, Location location) {
+  const Buffer& b = buffer(block, location);
+  if (b.expanded && flat_thread_) position = kernel::add(mul(flat_thread_, literal(b.count)), std::move(position));
+  return element(b.name, std::move(position));
+}
+
+ExprPtr Kernel::layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices) {
+  ExprPtr position = values_.poly(layout.offset());
+  for (std::size_t k = 0; k < indices.size(); ++k) {
+    auto stride = unit_.fold(layout.dims()[k].stride);
+    ExprPtr factor = stride ? literal(*stride) : values_.poly(layout.dims()[k].stride);
+    position = kernel::add(position, mul(indices[k], factor));
+  }
+  return position;
+}
+
+ExprPtr Kernel::element_of(Value array, const std::vector<ExprPtr>& indices, Location location) {
+  const Type& type = unit_.function.type(array);
+  if (!type.memory) unsupported(location, fmt::format("`{}` has no memory", unit_.function.values.name(array)));
+  return element_flat(type.memory->block, layout_position(type.memory->layout, indices), location);
+}
+
+ExprPtr Kernel::element_at(Value array, const Poly& position, Location location) {
+  const Type& type = unit_.function.type(array);
+  if (!type.memory) unsupported(location, fmt::format("`{}` has no memory", unit_.function.values.name(array)));
+  return element_flat(type.memory->block, values_.poly(position), location);
+}
+
+// Stores a scalar, or a whole row, at the given outer indices.
+void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location, KernelBlock& out) {
+  const Type type = unit_.function.values.type(value);
+  if (type.is_scalar()) {
+    out.push_back(assign(element_of(array, indices, location), values_.operand(value)));
+    return;
+  }
+  const Type& target = unit_.function.type(array);
+  if (type.memory && target.memory && type.memory->block == target.memory->block) return;  // built in place
+  std::vector<ExprPtr> all = indices, row;
+  std::vector<std::string> names;
+  for (std::size_t k = 0; k < type.rank(); ++k) {
+    names.push_back(unit_.fresh("i"));
+    row.push_back(variable(names.back()));
+    all.push_back(row.back());
+  }
+  KernelBlock body{assign(element_of(array, all, location), element_of(value.value(), row, location))};
+  for (std::size_t k = type.rank(); k-- > 0;) body = {for_loop(kIndex, names[k], values_.poly(type.shape[k]), std::move(body))};
+  out.insert(out.end(), body.begin(), body.end());
+}
+
+// Indices of row-major position `flat` under sizes, outermost first; dims of one element are 0.
+std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes, const std::vector<std::string>& names,
+                                       CType type, KernelBlock& out) {
+  std::vector<ExprPtr> indices(sizes.size());
+  std::vector<std::size_t> real;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    if (number(sizes[k]) == 1) {
+      indices[k] = literal(std::int64_t{0});
+    } else {
+      real.push_back(k);
+    }
+  }
+  std::string rest = flat;
+  for (std::size_t n = real.size(); n-- > 0;) {
+    std::size_t k = real[n];
+    indices[k] = variable(names[k]);
+    if (n == 0) {
+      out.push_back(declare(type, names[k], variable(rest)));
+      break;
+    }
+    out.push_back(declare(type, names[k], infix("%", variable(rest), sizes[k])));
+    std::string next = unit_.fresh("rest");
+    // The last division is the outermost index itself.
+    if (n == 1) next = names[real[0]];
+    out.push_back(declare(type, next, infix("/", variable(rest), sizes[k])));
+    if (n == 1) {
+      indices[real[0]] = variable(next);
+      break;
+    }
+    rest = next;
+  }
+  return indices;
+}
+
+// ---- thread level -----------------------------------------------------------------------------------------------
+
+void Kernel::run_thread(const SegOp& op) {
+  KernelBlock& out = function_.body;
+  std::vector<ExprPtr> indices;
+  std::vector<std::string> names;
+  std::vector<ExprPtr> sizes;
+  for (const SegDim& dim : op.space) {
+    names.push_back(unit_.name(dim.index));
+    sizes.push_back(values_.poly(dim.bound));
+    indices.push_back(variable(names.back()));
+  }
+  leave_label_ = unit_.fresh("next");
+  KernelBlock inner;
+  auto work = [&](KernelBlock& into) {
+    body(*op.body, into);
+    for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
+      store(stm_.pattern[k], indices, op.body->results[k], stm_.location, into);
+  };
+  if (unit_.target == Target::cuda) {
+    // One thread an index; the fastest dim is the last, so neighbouring threads write neighbouring elements.
+    std::string flat = unit_.fresh("thread");
+    out.push_back(declare(kIndex, flat, infix("+", infix("*", call("apl_block", {}), literal(threads_)), call("apl_thread", {}))));
+    ExprPtr count = literal(std::int64_t{1});
+    for (const ExprPtr& size : sizes) count = mul(count, size);
+    Stmt leave;
+    leave.kind = Stmt::Kind::leave;
+    out.push_back(kernel::branch(infix(">=", variable(flat), count), {leave}));
+    std::vector<ExprPtr> split = unflatten(flat, sizes, names, kIndex, out);
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      values_.scalars[op.space[k].index] = split[k];
+      indices[k] = split[k];
+    }
+    work(out);
+    return;
+  }
+  work(inner);
+  if (can_fail_) {
+    Stmt label;
+    label.kind = Stmt::Kind::label;
+    label.name = leave_label_;
+    inner.push_back(std::move(label));
+  }
+  for (std::size_t k = op.space.size(); k-- > 0;) {
+    Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
+    if (k == 0) {
+      loop.parallel = true;
+      // The innermost loop stays whole, so that it can be vectorised.
+      loop.collapse = static_cast<int>(std::max<std::size_t>(1, op.space.size() - 1));
+    }
+    inner.clear();
+    inner.push_back(std::move(loop));
+  }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,200 @@
+// Names, tile numbers, polynomials and scalar operations as expressions.
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "codegen/lower.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+
+void unsupported(Location location, std::string what) {
+  throw Unsupported{make_error(Code::unsupported_construct, location, "code generation: " + std::move(what))};
+}
+
+Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters, std::vector<Place>& places)
+    : function(f), target(t), places_(places) {
+  // Words of C, C++ and CUDA, and names of the runtime.
+  for (const char* word :
+       {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for",
+        "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
+        "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "class", "new", "delete",
+        "this", "template", "typename", "operator", "private", "public", "protected", "namespace", "using", "try", "catch", "throw",
+        "and", "or", "not", "xor", "main", "ctx", "inputs", "outputs", "failure", "launch", "status", "args", "done", "flat", "kernel",
+        "y0", "y1", "yn", "j0", "j1", "jn", "exp", "log", "sin", "cos", "tan", "sqrt", "pow", "floor", "ceil", "abs", "div", "min", "max",
+        "threadIdx", "blockIdx", "blockDim", "gridDim", "NAN", "INFINITY", "asm", "index", "signbit", "gamma", "isnan", "isinf", "rint"})
+    taken_.insert(word);
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    const GetSize* size = get_if<GetSize>(stm);
+    if (!size) return;
+    auto given = parameters.find(size->name);
+    tiles_[stm.pattern.front()] = given == parameters.end() ? size->default_value : given->second;
+  });
+}
+
+std::string Unit::fresh(const std::string& hint) {
+  std::string base;
+  for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "x" + base;
+  if (base[0] == '_') base = "x" + base;
+  std::string name = base;
+  for (int n = 1; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", base, n);
+  return name;
+}
+
+const std::string& Unit::name(Value value) {
+  auto [at, added] = names_.try_emplace(value);
+  if (added) at->second = fresh(function.values.name(value));
+  return at->second;
+}
+
+std::optional<std::int64_t> Unit::tile(Value value) const {
+  auto found = tiles_.find(value);
+  if (found == tiles_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::int64_t> Unit::fold(const Poly& p) const {
+  bool known = true;
+  p.for_each_symbol([&](Value v) { known = known && tiles_.count(v) != 0; });
+  if (!known) return std::nullopt;
+  return p.evaluate([&](Value v) { return tiles_.at(v); });
+}
+
+std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
+  auto number = fold(p);
+  if (!number) unsupported({}, what + " is not known when the kernel is compiled");
+  return *number;
+}
+
+int Unit::place(Location location, std::string message) {
+  places_.push_back({location, std::move(message)});
+  return static_cast<int>(places_.size()) - 1;
+}
+
+ExprPtr Values::value(Value v) {
+  auto found = scalars.find(v);
+  return found == scalars.end() ? variable(unit.name(v)) : found->second;
+}
+
+ExprPtr Values::operand(const Operand& x) { return x.is_value() ? value(x.value()) : literal(x.constant()); }
+
+ExprPtr Values::factor(const Factor& f) {
+  if (!f.opaque) return value(f.symbol);
+  const char* function = "apl_ceil_div";
+  switch (f.opaque->kind) {
+    case OpaqueKind::ceil_div: break;
+    case OpaqueKind::floor_div: function = "apl_floor_div"; break;
+    case OpaqueKind::min: function = "apl_index_min"; break;
+    case OpaqueKind::max: function = "apl_index_max"; break;
+  }
+  return call(function, {poly(f.opaque->a), poly(f.opaque->b)});
+}
+
+ExprPtr Values::poly(const Poly& p) {
+  // Tile numbers keep their names in products; a sum of them is just a number.
+  bool plain = p.terms().size() == 1 && p.terms()[0].coefficient == 1;
+  if (plain)
+    for (const Factor& f : p.terms()[0].factors) plain = plain && !f.opaque;
+  if (!plain)
+    if (auto number = unit.fold(p)) return literal(*number);
+  ExprPtr sum = literal(std::int64_t{0});
+  auto term_of = [&](const Term& term, std::int64_t coefficient) {
+    // Narrow factors first, so that what is made of tile numbers and thread indices stays an int.
+    ExprPtr product = literal(coefficient);
+    for (bool wide : {false, true})
+      for (const Factor& f : term.factors) {
+        bool narrow = !f.opaque && unit.tile(f.symbol).has_value();
+        if (narrow != wide) product = mul(product, factor(f));
+      }
+    return product;
+  };
+  for (const Term& term : p.terms())
+    if (term.coefficient > 0) sum = add(sum, term_of(term, term.coefficient));
+  for (const Term& term : p.terms())
+    if (term.coefficient < 0) {
+      if (term.factors.empty()) {
+        sum = add(sum, literal(term.coefficient));
+      } else {
+        ExprPtr magnitude = term_of(term, -term.coefficient);
+        sum = number(sum) == 0 ? prefix("-", magnitude) : infix("-", sum, magnitude);
+      }
+    }
+  return sum;
+}
+
+ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector<ExprPtr> args) {
+  if (unit.target == Target::c) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
+  return call(fmt::format("{}<{}>", name, c_type({type, false})), std::move(args));
+}
+
+namespace {
+
+std::string math(const char* name, ScalarType type) { return type == ScalarType::f64 ? name : std::string(name) + "f"; }
+
+}  // namespace
+
+ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
+  switch (op) {
+    case UnaryOp::neg:
+      if (is_integer(type) && unit.target == Target::cuda) return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
+      return is_integer(type) ? cast({type, false}, prefix("-", x)) : prefix("-", x);
+    case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
+    case UnaryOp::abs: return is_float(type) ? call(math("fabs", type), {x}) : typed_call("apl_abs", type, {x});
+    case UnaryOp::sgn: return typed_call("apl_sgn", type, {x});
+    case UnaryOp::sqrt: return call(math("sqrt", type), {x});
+    case UnaryOp::exp: return call(math("exp", type), {x});
+    case UnaryOp::log: return call(math("log", type), {x});
+    case UnaryOp::sin: return call(math("sin", type), {x});
+    case UnaryOp::cos: return call(math("cos", type), {x});
+    case UnaryOp::tan: return call(math("tan", type), {x});
+    case UnaryOp::floor: return call(math("floor", type), {x});
+    case UnaryOp::ceil: return call(math("ceil", type), {x});
+    case UnaryOp::clz: return typed_call("apl_clz", type, {x});
+    case UnaryOp::popc: return typed_call("apl_popc", type, {x});
+  }
+  unsupported({}, fmt::format("the operation {}", apl::to_text(op)));
+}
+
+ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
+  const bool integer = is_integer(type);
+  // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
+  auto arithmetic = [&](const char* symbol, const char* function) {
+    if (!integer) return infix(symbol, x, y);
+    if (unit.target == Target::cuda && is_signed(type)) return typed_call(function, type, {x, y});
+    return bit_width(type) < 32 ? cast({type, false}, infix(symbol, x, y)) : infix(symbol, x, y);
+  };
+  switch (op) {
+    case BinaryOp::add: return arithmetic("+", "apl_add");
+    case BinaryOp::sub: return arithmetic("-", "apl_sub");
+    case BinaryOp::mul: return arithmetic("*", "apl_mul");
+    case BinaryOp::div: return integer ? typed_call("apl_div", type, {x, y}) : infix("/", x, y);
+    case BinaryOp::quot: return typed_call("apl_quot", type, {x, y});
+    case BinaryOp::mod: return typed_call("apl_mod", type, {x, y});
+    case BinaryOp::rem: return typed_call("apl_rem", type, {x, y});
+    case BinaryOp::pow: return integer ? typed_call("apl_pow", type, {x, y}) : call(math("pow", type), {x, y});
+    case BinaryOp::min: return integer ? typed_call("apl_min", type, {x, y}) : call(math("fmin", type), {x, y});
+    case BinaryOp::max: return integer ? typed_call("apl_max", type, {x, y}) : call(math("fmax", type), {x, y});
+    case BinaryOp::conj: return infix(type == ScalarType::boolean ? "&&" : "&", x, y);
+    case BinaryOp::disj: return infix(type == ScalarType::boolean ? "||" : "|", x, y);
+    case BinaryOp::exor: return infix(type == ScalarType::boolean ? "!=" : "^", x, y);
+    case BinaryOp::shl: return typed_call("apl_shl", type, {x, y});
+    case BinaryOp::shr: return typed_call("apl_shr", type, {x, y});
+  }
+  unsupported({}, fmt::format("the operation {}", apl::to_text(op)));
+}
+
+ExprPtr Values::compare(CompareOp op, ExprPtr x, ExprPtr y) {
+  const char* symbol = op == CompareOp::eq ? "==" : op == CompareOp::ne ? "!=" : op == CompareOp::lt ? "<" : "<=";
+  return infix(symbol, std::move(x), std::move(y));
+}
+
+ExprPtr Values::convert(ScalarType from, ScalarType to, ExprPtr x) {
+  if (to == ScalarType::boolean) return infix("!=", x, literal(std::int64_t{0}));
+  if (is_float(from) && is_integer(to)) return typed_call("apl_from_float", to, {x});
+  return cast({to, false}, x);
+}
+
+}  // namespace apl::lower

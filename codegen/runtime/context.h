@@ -1,0 +1,95 @@
+// What generated host code (C11) and a backend say to each other. A generated program is one C file
+// that includes this header and defines, per entry, `apl_entry_NAME` and, for backends that compile
+// kernels apart (cuda, emulate), `apl_kernel_text`. It calls nothing but the functions of `backend`,
+// so the same text runs on the CPU, on a GPU and in emulation.
+#ifndef APL_CONTEXT_H
+#define APL_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define APL_MAX_RANK 32
+
+enum apl_type {
+  APL_I8, APL_I16, APL_I32, APL_I64, APL_U8, APL_U16, APL_U32, APL_U64,
+  APL_F16, APL_BF16, APL_F32, APL_F64, APL_BOOL, APL_UNIT
+};
+
+// 0 on success; the error text is in the context. The numbers are Futhark's.
+enum apl_status { APL_SUCCESS = 0, APL_ERROR = 1, APL_PROGRAM_ERROR = 2, APL_OUT_OF_MEMORY = 3 };
+
+// A scalar (rank 0, in `scalar`) or a row-major array whose `data` lies in the backend's memory.
+struct apl_value {
+  int32_t type;
+  int32_t rank;
+  int64_t shape[APL_MAX_RANK];
+  void *data;
+  union {
+    int8_t i8; int16_t i16; int32_t i32; int64_t i64;
+    uint8_t u8; uint16_t u16; uint32_t u32; uint64_t u64;
+    uint16_t f16; uint16_t bf16; float f32; double f64; uint8_t boolean;
+  } scalar;
+};
+
+// The failure cell: what a failed check in a kernel leaves behind; the first writer wins.
+// `code` 0 is "none"; `place` indexes apl_places[] of the generated file; `values` fill its message.
+enum apl_failure_code { APL_OK = 0, APL_INDEX = 1, APL_ASSERT = 2, APL_DIV_ZERO = 3 };
+struct apl_failure {
+  int32_t code;
+  int32_t place;
+  int64_t values[4];
+};
+
+// Where a check stands in the source, and its message: `%lld` stands for the next of `values`.
+struct apl_place {
+  int32_t line, column;
+  const char *message;
+};
+
+struct apl_launch {
+  const char *kernel;    // name of the kernel in apl_kernel_text
+  int64_t blocks;        // grid size, 1-D; 0 means nothing to do
+  int32_t threads;       // block size, 1-D
+  int32_t shared_bytes;  // dynamic shared memory
+  int32_t arg_count;
+  void **args;           // pointers to the argument values, in the kernel's order
+};
+
+struct apl_context;
+
+struct apl_backend {
+  const char *name;  // "c", "cuda", "emulate"
+  // All return an apl_status and set the context's error text on failure.
+  int (*allocate)(struct apl_context *ctx, int64_t bytes, const char *what, void **data);
+  int (*release)(struct apl_context *ctx, void *data);
+  int (*upload)(struct apl_context *ctx, void *data, const void *host, int64_t bytes);
+  int (*download)(struct apl_context *ctx, void *host, const void *data, int64_t bytes);
+  int (*copy)(struct apl_context *ctx, void *to, const void *from, int64_t bytes);
+  int (*launch)(struct apl_context *ctx, const struct apl_launch *launch);
+  // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
+  int (*synchronise)(struct apl_context *ctx);
+};
+
+struct apl_context {
+  const struct apl_backend *backend;
+  void *state;                  // the backend's own
+  struct apl_failure *failure;  // in the backend's memory: the last argument of every kernel that can fail
+  const struct apl_place *places;  // set by the loader from the generated file's apl_places
+  char error[1024];             // text of the last error, "" if none
+};
+
+// Exported by every generated file.
+//   int apl_entry_NAME(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);
+//   const struct apl_place apl_places[];
+//   const char apl_kernel_text[];   (cuda, emulate)
+// Inputs stay the caller's. Outputs' data are allocated through `backend` and become the caller's.
+typedef int (*apl_entry)(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

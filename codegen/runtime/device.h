@@ -1,0 +1,475 @@
+// All that a generated kernel may use beside plain C++. Two implementations behind one set of names: CUDA (nvcc and
+// NVRTC) and emulation (APL_EMULATE: the host's compiler), where every access to global and shared memory is shown to
+// the emulator first. Kernel text is the same for both.
+//
+//   APL_KERNEL(256) void NAME(apl_in<float> A, apl_out<float> C, int64_t m, apl_failure *failure) {
+//     const apl_shared<float> a_s = apl_shared_at<float>(0, 1024);  // byte offset and element count
+//     a_s(apl_thread()) = A(apl_block() * 256 + apl_thread());
+//     apl_barrier();
+//     ...
+//   }
+//   APL_EXPORT(NAME)
+//
+// An element of an apl_out or an apl_shared stands for an lvalue; `auto x = C(i)` does not read it in emulation, so
+// variables are declared with their type.
+#ifndef APL_DEVICE_H
+#define APL_DEVICE_H
+
+#if defined(__CUDACC_RTC__)
+// NVRTC has no standard headers, and its mathematics needs none.
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+
+// The failure cell, as in context.h: the first failed check since the host last looked.
+struct apl_failure {
+  int32_t code;
+  int32_t place;
+  int64_t values[4];
+};
+
+#if defined(APL_EMULATE)
+// ---- emulation --------------------------------------------------------------------------------------------------
+
+#define APL_DEVICE inline
+#define APL_UNROLL
+#define APL_KERNEL(threads) extern "C"
+
+// What the emulator gives to kernels. The functions are called before the access that they are told of; if it is a
+// fault they do not come back.
+struct apl_emulator {
+  void *self;
+  const int32_t *thread;  // that runs now
+  const int64_t *block;
+  const int32_t *threads;
+  unsigned char *shared_memory;  // the running block's dynamic shared memory
+  void (*barrier)(void *self, int line);
+  void (*global)(void *self, const void *base, int64_t index, int bytes, int write, int line);
+  void (*shared)(void *self, int64_t offset, int64_t count, int64_t index, int bytes, int write, int line);
+  void (*copy)(void *self, int64_t offset, int64_t count, int64_t index, const void *base, int64_t from, int elements,
+               int bytes, int line);
+  void (*commit)(void *self);
+  void (*wait)(void *self, int groups, int line);
+};
+static const apl_emulator *apl_emu;
+extern "C" void apl_emulator_attach(const apl_emulator *emulator) { apl_emu = emulator; }
+
+inline int apl_thread() { return *apl_emu->thread; }
+inline int64_t apl_block() { return *apl_emu->block; }
+inline int apl_threads() { return *apl_emu->threads; }
+inline void apl_barrier(int line = __builtin_LINE()) { apl_emu->barrier(apl_emu->self, line); }
+
+// An element about to be read or written. Array: apl_out or apl_shared.
+template <class T, class Array>
+struct apl_element {
+  Array array;
+  int64_t index;
+  int line;
+  operator T() const {
+    array.touch(index, 0, line);
+    return array.data[index];
+  }
+  const apl_element &operator=(T value) const {
+    array.touch(index, 1, line);
+    array.data[index] = value;
+    return *this;
+  }
+  const apl_element &operator=(const apl_element &other) const { return *this = T(other); }
+  const apl_element &operator+=(T value) const { return *this = T(T(*this) + value); }
+  const apl_element &operator-=(T value) const { return *this = T(T(*this) - value); }
+  const apl_element &operator*=(T value) const { return *this = T(T(*this) * value); }
+};
+
+template <class T>
+struct apl_in {
+  const T *data;
+  template <class I>
+  T operator()(I index, int line = __builtin_LINE()) const {
+    apl_emu->global(apl_emu->self, data, static_cast<int64_t>(index), sizeof(T), 0, line);
+    return data[static_cast<int64_t>(index)];
+  }
+};
+
+template <class T>
+struct apl_out {
+  T *data;
+  template <class I>
+  apl_element<T, apl_out> operator()(I index, int line = __builtin_LINE()) const {
+    return {*this, static_cast<int64_t>(index), line};
+  }
+  void touch(int64_t index, int write, int line) const {
+    apl_emu->global(apl_emu->self, data, index, sizeof(T), write, line);
+  }
+};
+
+template <class T>
+struct apl_shared {
+  T *data;
+  int64_t offset, count;
+  template <class I>
+  apl_element<T, apl_shared> operator()(I index, int line = __builtin_LINE()) const {
+    return {*this, static_cast<int64_t>(index), line};
+  }
+  void touch(int64_t index, int write, int line) const {
+    apl_emu->shared(apl_emu->self, offset, count, index, sizeof(T), write, line);
+  }
+};
+
+template <class T>
+apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
+  return {reinterpret_cast<T *>(apl_emu->shared_memory + offset), offset, count};
+}
+
+inline void apl_fail(apl_failure *failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+  if (failure->code != 0) return;
+  failure->code = code;
+  failure->place = place;
+  failure->values[0] = a;
+  failure->values[1] = b;
+}
+
+template <int bytes, class T, class I, class From, class J>
+void apl_cp_async(const apl_shared<T> &to, I to_index, const From &from, J from_index, int line = __builtin_LINE()) {
+  apl_emu->copy(apl_emu->self, to.offset, to.count, static_cast<int64_t>(to_index), from.data,
+                static_cast<int64_t>(from_index), bytes / sizeof(T), sizeof(T), line);
+}
+inline void apl_cp_async_commit() { apl_emu->commit(apl_emu->self); }
+template <int groups>
+void apl_cp_async_wait(int line = __builtin_LINE()) {
+  apl_emu->wait(apl_emu->self, groups, line);
+}
+#define apl_cp_async4 apl_cp_async<4>
+#define apl_cp_async8 apl_cp_async<8>
+#define apl_cp_async16 apl_cp_async<16>
+
+// The type of a number, also where an element stands for it.
+template <class T>
+struct apl_number {
+  typedef T type;
+};
+template <class T, class Array>
+struct apl_number<apl_element<T, Array>> {
+  typedef T type;
+};
+
+// Calls a kernel with arguments given as pointers to their values, as the CUDA driver does.
+template <class... Parameters>
+struct apl_caller {
+  template <unsigned... I>
+  struct indices {};
+  template <unsigned N, unsigned... I>
+  struct count : count<N - 1, N - 1, I...> {};
+  template <unsigned... I>
+  struct count<0, I...> {
+    typedef indices<I...> type;
+  };
+  template <unsigned... I>
+  static void spread(void (*kernel)(Parameters...), void **args, indices<I...>) {
+    kernel(*static_cast<Parameters *>(args[I])...);
+  }
+};
+template <class... Parameters>
+void apl_call(void (*kernel)(Parameters...), void **args) {
+  typedef apl_caller<Parameters...> caller;
+  caller::spread(kernel, args, typename caller::template count<sizeof...(Parameters)>::type());
+}
+#define APL_EXPORT(kernel) \
+  extern "C" void kernel##_call(void **args) { apl_call(kernel, args); }
+
+#else
+// ---- CUDA -------------------------------------------------------------------------------------------------------
+
+#define APL_DEVICE __device__ __forceinline__
+#define APL_UNROLL _Pragma("unroll")
+#define APL_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+#define APL_EXPORT(kernel)
+
+APL_DEVICE int apl_thread() { return static_cast<int>(threadIdx.x); }
+APL_DEVICE int64_t apl_block() { return static_cast<int64_t>(blockIdx.x); }
+APL_DEVICE int apl_threads() { return static_cast<int>(blockDim.x); }
+APL_DEVICE void apl_barrier() { __syncthreads(); }
+
+// Global arrays are passed by value as one pointer. An apl_in is not written while the kernel runs.
+template <class T>
+struct apl_in {
+  const T *data;
+  template <class I>
+  APL_DEVICE T operator()(I index) const {
+    return __ldg(data + index);
+  }
+};
+template <>
+struct apl_in<bool> {
+  const bool *data;
+  template <class I>
+  APL_DEVICE bool operator()(I index) const {
+    return data[index];
+  }
+};
+
+template <class T>
+struct apl_out {
+  T *data;
+  template <class I>
+  APL_DEVICE T &operator()(I index) const {
+    return data[index];
+  }
+};
+
+template <class T>
+struct apl_shared {
+  T *data;
+  template <class I>
+  APL_DEVICE T &operator()(I index) const {
+    return data[index];
+  }
+};
+
+template <class T>
+APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
+  extern __shared__ __align__(16) unsigned char apl_shared_memory[];
+  return {reinterpret_cast<T *>(apl_shared_memory + offset)};
+}
+
+APL_DEVICE void apl_fail(apl_failure *failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+  if (atomicCAS(&failure->code, 0, code) != 0) return;
+  failure->place = place;
+  failure->values[0] = a;
+  failure->values[1] = b;
+}
+
+// Starts a copy of `bytes` (4, 8 or 16, both sides so aligned) into shared memory; the thread that started it has it
+// after apl_cp_async_wait, the others after the next barrier.
+template <int bytes, class T, class I, class From, class J>
+APL_DEVICE void apl_cp_async(const apl_shared<T> &to, I to_index, const From &from, J from_index) {
+#if __CUDA_ARCH__ >= 800
+  unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(to.data + to_index));
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(from.data + from_index) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(target), "l"(from.data + from_index), "n"(bytes)
+                 : "memory");
+#else
+  for (int i = 0; i < bytes / int(sizeof(T)); ++i) to.data[to_index + i] = from.data[from_index + i];
+#endif
+}
+// Closes a group of copies; apl_cp_async_wait<n> waits until at most the last n groups are under way.
+APL_DEVICE void apl_cp_async_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int groups>
+APL_DEVICE void apl_cp_async_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+#endif
+}
+#define apl_cp_async4 apl_cp_async<4>
+#define apl_cp_async8 apl_cp_async<8>
+#define apl_cp_async16 apl_cp_async<16>
+
+template <class T>
+struct apl_number {
+  typedef T type;
+};
+
+#endif
+
+// ---- both -------------------------------------------------------------------------------------------------------
+// The meaning of the IR's operations on numbers (ir/scalar.h). Integer division by zero gives 0: kernels check before.
+
+template <class T>
+struct apl_traits {
+  static constexpr bool is_float = false;
+  static constexpr bool is_signed = T(-1) < T(0);
+};
+template <>
+struct apl_traits<float> {
+  static constexpr bool is_float = true;
+  static constexpr bool is_signed = true;
+};
+template <>
+struct apl_traits<double> {
+  static constexpr bool is_float = true;
+  static constexpr bool is_signed = true;
+};
+
+// The type of an operation: the one asked for, as in apl_add<int8_t>(x, 1); else that of the numbers if they are alike,
+// else as in C.
+template <class Asked, class A, class B = A>
+struct apl_result {
+  typedef Asked type;
+};
+template <class A, class B>
+struct apl_result<void, A, B> {
+  typedef decltype(true ? typename apl_number<A>::type() : typename apl_number<B>::type()) type;
+};
+
+APL_DEVICE float apl_fmin(float a, float b) { return fminf(a, b); }
+APL_DEVICE double apl_fmin(double a, double b) { return fmin(a, b); }
+APL_DEVICE float apl_fmax(float a, float b) { return fmaxf(a, b); }
+APL_DEVICE double apl_fmax(double a, double b) { return fmax(a, b); }
+APL_DEVICE float apl_fmod(float a, float b) { return fmodf(a, b); }
+APL_DEVICE double apl_fmod(double a, double b) { return fmod(a, b); }
+APL_DEVICE float apl_fpow(float a, float b) { return powf(a, b); }
+APL_DEVICE double apl_fpow(double a, double b) { return pow(a, b); }
+
+// A function of numbers; `body` sees them as `a` and `b` of the operation's type T.
+#define APL_BINARY(name, body)                                             \
+  template <class Asked = void, class A, class B>                          \
+  APL_DEVICE typename apl_result<Asked, A, B>::type name(A x, B y) {       \
+    typedef typename apl_result<Asked, A, B>::type T;                      \
+    const T a = static_cast<T>(x), b = static_cast<T>(y);                  \
+    body                                                                   \
+  }
+#define APL_UNARY(name, body)                                              \
+  template <class Asked = void, class A>                                   \
+  APL_DEVICE typename apl_result<Asked, A>::type name(A x) {               \
+    typedef typename apl_result<Asked, A>::type T;                         \
+    const T a = static_cast<T>(x);                                         \
+    body                                                                   \
+  }
+
+// Wrapping arithmetic: signed overflow has no meaning in C++.
+APL_BINARY(apl_add, { return T(uint64_t(a) + uint64_t(b)); })
+APL_BINARY(apl_sub, { return T(uint64_t(a) - uint64_t(b)); })
+APL_BINARY(apl_mul, { return T(uint64_t(a) * uint64_t(b)); })
+APL_UNARY(apl_neg, { return T(uint64_t(0) - uint64_t(a)); })
+
+// A NaN operand gives the other one.
+APL_BINARY(apl_min, {
+  if constexpr (apl_traits<T>::is_float) return apl_fmin(a, b);
+  else return b < a ? b : a;
+})
+APL_BINARY(apl_max, {
+  if constexpr (apl_traits<T>::is_float) return apl_fmax(a, b);
+  else return a < b ? b : a;
+})
+
+// quot and rem round to zero; div and mod down, so that mod has the divisor's sign. The one overflow, lowest / -1,
+// wraps.
+APL_BINARY(apl_quot, {
+  if (b == 0) return T(0);
+  if constexpr (apl_traits<T>::is_signed) {
+    if (b == T(-1)) return T(uint64_t(0) - uint64_t(a));
+  }
+  return T(a / b);
+})
+APL_BINARY(apl_rem, {
+  if (b == 0) return T(0);
+  if constexpr (apl_traits<T>::is_signed) {
+    if (b == T(-1)) return T(0);
+  }
+  return T(a % b);
+})
+APL_BINARY(apl_div, {
+  if constexpr (apl_traits<T>::is_float) {
+    return a / b;
+  } else if constexpr (apl_traits<T>::is_signed) {
+    const T quotient = apl_quot(a, b);
+    return T(quotient - T(apl_rem(a, b) != 0 && (a < 0) != (b < 0)));
+  } else {
+    return apl_quot(a, b);
+  }
+})
+APL_BINARY(apl_mod, {
+  if constexpr (apl_traits<T>::is_float) {
+    const T rest = apl_fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  } else if constexpr (apl_traits<T>::is_signed) {
+    const T rest = apl_rem(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? T(rest + b) : rest;
+  } else {
+    return apl_rem(a, b);
+  }
+})
+
+// Integers: a negative exponent gives the integer part, 0 or +-1.
+APL_BINARY(apl_pow, {
+  if constexpr (apl_traits<T>::is_float) {
+    return apl_fpow(a, b);
+  } else {
+    if constexpr (apl_traits<T>::is_signed) {
+      if (b < 0 && a != 1 && a != T(-1)) return T(0);
+    }
+    uint64_t result = 1;
+    uint64_t base = uint64_t(a);
+    for (uint64_t exponent = uint64_t(b); exponent != 0; exponent >>= 1, base *= base)
+      if (exponent & 1) result *= base;
+    return T(result);
+  }
+})
+
+// Amounts of the width or more, and negative ones, leave 0 or copies of the sign.
+APL_BINARY(apl_shl, { return uint64_t(b) >= 8 * sizeof(T) ? T(0) : T(uint64_t(a) << uint64_t(b)); })
+APL_BINARY(apl_shr, {
+  if (uint64_t(b) < 8 * sizeof(T)) return T(a >> b);
+  if constexpr (apl_traits<T>::is_signed) return a < 0 ? T(-1) : T(0);
+  return T(0);
+})
+
+#if defined(APL_EMULATE)
+inline int apl_count_ones(uint64_t bits) { return __builtin_popcountll(bits); }
+inline int apl_leading_zeros(uint64_t bits) { return bits == 0 ? 64 : __builtin_clzll(bits); }
+#else
+APL_DEVICE int apl_count_ones(uint64_t bits) { return __popcll(bits); }
+APL_DEVICE int apl_leading_zeros(uint64_t bits) { return __clzll(static_cast<long long>(bits)); }
+#endif
+// The bits of a number without copies of its sign.
+template <class T>
+APL_DEVICE uint64_t apl_bits(T a) {
+  return uint64_t(a) & (~uint64_t(0) >> (64 - 8 * sizeof(T)));
+}
+APL_UNARY(apl_popc, { return T(apl_count_ones(apl_bits(a))); })
+APL_UNARY(apl_clz, { return T(apl_leading_zeros(apl_bits(a)) - int(64 - 8 * sizeof(T))); })
+APL_UNARY(apl_abs, {
+  if constexpr (apl_traits<T>::is_float) return fabs(a);
+  else if constexpr (apl_traits<T>::is_signed) return a < 0 ? T(uint64_t(0) - uint64_t(a)) : a;
+  else return a;
+})
+APL_UNARY(apl_sgn, {
+  if constexpr (apl_traits<T>::is_float) return a != a ? a : T((a > 0) - (a < 0));
+  else if constexpr (apl_traits<T>::is_signed) return T((a > 0) - (a < 0));
+  else return T(a != 0);
+})
+
+// Float to integer: towards zero, saturated, NaN gives 0.
+template <class T>
+APL_DEVICE T apl_from_float(double x) {
+  constexpr uint64_t sign_bit = uint64_t(1) << (8 * sizeof(T) - 1);
+  if constexpr (apl_traits<T>::is_signed) {
+    if (x >= double(sign_bit)) return T(sign_bit - 1);
+    if (x < -double(sign_bit)) return T(sign_bit);
+  } else {
+    if (x >= 2 * double(sign_bit)) return T(-1);
+    if (x <= 0) return T(0);
+  }
+  return x != x ? T(0) : T(x);
+}
+
+// Index arithmetic; divisors are positive.
+APL_BINARY(apl_floor_div, { return apl_div(a, b); })
+APL_BINARY(apl_floor_mod, { return apl_mod(a, b); })
+APL_BINARY(apl_ceil_div, {
+  const T quotient = apl_div(a, b);
+  return T(quotient + T(b != 0 && quotient * b != a));
+})
+APL_DEVICE int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
+APL_DEVICE int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
+
+#undef APL_BINARY
+#undef APL_UNARY
+
+#endif

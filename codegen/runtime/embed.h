@@ -1,0 +1,12 @@
+// The texts of the headers that generated programs include, compiled into the library by cmake/EmbedText.cmake.
+#pragma once
+
+#include <string_view>
+
+namespace apl {
+
+std::string_view context_header_text();  // context.h
+std::string_view scalar_header_text();   // scalar.h, for host files
+std::string_view device_header_text();   // device.h, for kernels
+
+}  // namespace apl

@@ -1,0 +1,91 @@
+// Shadow memory: who touched an element, between which barriers, and was it ever written.
+//
+// Time is a count of *intervals*: a new one begins with every launch, every block and every barrier. Blocks run one
+// after the other, so the intervals of a launch, and of a block, are a range. Two accesses by different threads are
+// ordered only if a barrier of their block, or the end of a launch, lies between.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace apl::emulate {
+
+// When and by whom; 8 bytes, as there are four for every element.
+struct Stamp {
+  std::uint64_t interval : 33;  // 0: never
+  std::uint64_t is_defined : 1; // of writers: the element holds a value
+  std::uint64_t thread : 10;
+  std::uint64_t line : 20;
+};
+inline constexpr Stamp kNever{0, 0, 0, 0};
+inline constexpr std::uint64_t kHostInterval = 1;  // of what the host wrote; launches come later
+inline constexpr Stamp kHost{kHostInterval, 1, 0, 0};
+inline constexpr int kMaxThreads = 1024;
+
+// The present of the running thread.
+struct Moment {
+  std::uint64_t launch = 0;  // the first interval of this launch
+  std::uint64_t block = 0;   // the first interval of this block
+  std::uint64_t now = 0;
+  int thread = 0;
+  int line = 0;
+
+  Stamp stamp(bool is_defined) const;
+  // Whether nothing orders `other` before now.
+  bool races_with(Stamp other) const {
+    if (other.interval < launch) return false;
+    if (other.interval < block) return true;
+    return other.interval == now && static_cast<int>(other.thread) != thread;
+  }
+};
+
+enum class Use { read, write, begin_copy };  // begin_copy: an asynchronous write, whose value is not there yet
+
+enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, misaligned, divergence };
+
+struct Conflict {
+  FaultKind kind{};
+  Stamp other = kNever;        // of a race
+  bool other_writes = false;
+};
+
+// A range of bytes, watched in granules: the largest unit that every access so far was made of.
+class Shadow {
+ public:
+  // `is_defined`: whether its bytes hold values.
+  void reset(std::int64_t bytes, bool is_defined);
+  std::int64_t bytes() const { return bytes_; }
+
+  // Both in bytes, inside the range, `size` a power of two and `offset` a multiple of it.
+  std::optional<Conflict> access(const Moment& moment, std::int64_t offset, int size, Use use);
+
+  // What the host did, between launches; any offset and size inside the range.
+  void define(std::int64_t offset, std::int64_t size);
+  void copy(std::int64_t offset, const Shadow& from, std::int64_t from_offset, std::int64_t size);
+  std::optional<std::int64_t> first_undefined(std::int64_t offset, std::int64_t size) const;
+
+ private:
+  // One granule's history. Its four stamps are enough to find every race:
+  // - A write by another block of this launch is a race at once, so `writer` hides only writes of this block; and of
+  //   these only the ones of this interval matter, which are by one thread, or there was a race.
+  // - If any other block of this launch read the granule, the first reader did, for blocks run one after the other.
+  // - If any other thread read it in this interval, `reader` or `other_reader` (a different thread) is another thread.
+  struct Granule {
+    Stamp writer = kNever;
+    Stamp first_reader = kNever;  // of the launch
+    Stamp reader = kNever, other_reader = kNever;  // of the interval
+  };
+
+  std::optional<Conflict> touch(Granule& granule, const Moment& moment, Use use);
+  void refine(int shift);  // to granules of 1 << shift bytes or less
+  static int common_shift(std::int64_t offset, std::int64_t size);
+
+  std::int64_t bytes_ = 0;
+  bool is_defined_ = false;         // while there are no granules
+  int shift_ = 0;
+  std::vector<Granule> granules_;   // empty until the first access that needs them
+};
+
+}  // namespace apl::emulate

@@ -1,0 +1,190 @@
+#include "codegen/runtime/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "codegen/runtime/cuda.h"
+#include "codegen/runtime/embed.h"
+#include "codegen/runtime/emulate.h"
+#include "codegen/runtime/program/bridge.h"
+
+namespace apl {
+
+namespace {
+
+using program::Bridge;
+
+Workplace workplace_of(const ProgramOptions& options) {
+  return {options.temporary_folder, options.keep_folder, options.cache, options.log};
+}
+
+Result<std::unique_ptr<Backend>> make_backend(const ProgramOptions& options) {
+  if (options.backend == "c") return make_host_backend();
+  if (options.backend == "emulate")
+    return make_emulate_backend({options.cpp_compiler, options.seed, workplace_of(options)});
+  if (options.backend == "cuda")
+    return make_cuda_backend({options.device, options.stream, options.cuda_folders, {}, workplace_of(options)});
+  return make_error(Code::command_bad_argument, {},
+                    fmt::format("no backend `{}`; there are c, emulate and cuda", options.backend));
+}
+
+Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& options) {
+  Compilation host;
+  // Integers wrap, as the IR says. Products and sums are rounded one by one, so that every machine and the interpreter
+  // give the same bits (a fused multiply-add would not). Nobody looks at traps or errno, and vector code must know.
+  host.command = {options.c_compiler, "-std=c11", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-fwrapv",
+                  "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"};
+  host.command.insert(host.command.end(), options.c_flags.begin(), options.c_flags.end());
+  host.libraries = {"-lm"};
+  host.files = {{"program.c", text}, {"context.h", context_header_text()}, {"scalar.h", scalar_header_text()}};
+  host.output = "program.so";
+  return compile_shared(host, workplace_of(options));
+}
+
+// Inputs in device memory; the blocks go when it does.
+class Arguments {
+ public:
+  explicit Arguments(Bridge& bridge) : bridge_(bridge) {}
+  ~Arguments() {
+    for (const apl_value& value : values_)
+      if (auto ignored = bridge_.release(value.data); !ignored) continue;
+  }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  Status add(const HostValue& value) {
+    if (value.rank() > APL_MAX_RANK)
+      return make_error(Code::run_argument, {}, fmt::format("an argument of {} dims; {} at most", value.rank(), APL_MAX_RANK));
+    apl_value out{};
+    out.type = static_cast<std::int32_t>(value.type);
+    out.rank = static_cast<std::int32_t>(value.rank());
+    std::copy(value.shape.begin(), value.shape.end(), out.shape);
+    const auto bytes = static_cast<std::int64_t>(value.data.size());
+    if (value.rank() == 0) {
+      std::memcpy(&out.scalar, value.data.data(), std::min(value.data.size(), sizeof out.scalar));
+      values_.push_back(out);
+      return Unit{};
+    }
+    auto block = bridge_.allocate(bytes, "an argument");
+    if (!block) return std::move(block).error();
+    out.data = *block;
+    values_.push_back(out);
+    return bridge_.backend().upload(*block, value.data.data(), bytes);
+  }
+  const apl_value* values() const { return values_.data(); }
+
+ private:
+  Bridge& bridge_;
+  std::vector<apl_value> values_;
+};
+
+Result<HostValue> fetch(Bridge& bridge, const apl_value& output) {
+  const auto type = static_cast<ScalarType>(output.type);
+  HostValue value = HostValue::zeros(type, {output.shape, output.shape + output.rank});
+  if (output.rank == 0) {
+    std::memcpy(value.data.data(), &output.scalar, value.data.size());
+    return value;
+  }
+  auto copied = bridge.backend().download(value.data.data(), output.data, static_cast<std::int64_t>(value.data.size()));
+  if (!copied) return std::move(copied).error();
+  return value;
+}
+
+}  // namespace
+
+struct Program::State {
+  SharedObject object;
+  std::optional<Bridge> bridge;
+  double microseconds = 0;
+
+  Result<apl_entry> find(std::string_view entry) const {
+    if (auto function = object.function<apl_entry>("apl_entry_" + std::string(entry))) return function;
+    return make_error(Code::command_bad_argument, {}, fmt::format("the program has no entry `{}`", entry));
+  }
+
+  // One call. Whatever happens, only what was there before it is allocated after it.
+  Result<std::vector<HostValue>> call(apl_entry entry, const Arguments& arguments, bool want_results) {
+    const std::uint64_t mark = bridge->mark();
+    auto results = call_entry(entry, arguments, want_results);
+    auto released = bridge->release_since(mark);
+    if (results && !released) return std::move(released).error();
+    return results;
+  }
+
+ private:
+  Result<std::vector<HostValue>> call_entry(apl_entry entry, const Arguments& arguments, bool want_results) {
+    constexpr std::int32_t kNotSet = -1;  // the entry sets the types of the results that it has
+    constexpr std::size_t kMaxResults = 256;
+    std::vector<apl_value> outputs(kMaxResults);
+    for (apl_value& output : outputs) output.type = kNotSet;
+    bridge->clear_error();
+    if (auto ok = bridge->backend().start_timer(); !ok) return std::move(ok).error();
+    const int status = entry(bridge->context(), arguments.values(), outputs.data());
+    if (status != APL_SUCCESS) return bridge->error(status);
+    auto time = bridge->backend().stop_timer();
+    if (!time) return std::move(time).error();
+    microseconds = *time;
+    std::vector<HostValue> results;
+    for (const apl_value& output : outputs) {
+      if (output.type == kNotSet || !want_results) break;
+      auto value = fetch(*bridge, output);
+      if (!value) return std::move(value).error();
+      results.push_back(std::move(*value));
+    }
+    return results;
+  }
+};
+
+Result<Program> Program::load(std::string_view host_text, const ProgramOptions& options) {
+  return load(host_text, {}, options);
+}
+
+Result<Program> Program::load(std::string_view host_text, std::string_view kernel_text, const ProgramOptions& options) {
+  auto backend = make_backend(options);
+  if (!backend) return std::move(backend).error();
+  auto object = compile_host(host_text, options);
+  if (!object) return std::move(object).error();
+  auto state = std::make_shared<State>();
+  state->object = std::move(*object);
+  if (kernel_text.empty())
+    if (const auto* text = static_cast<const char*>(state->object.symbol("apl_kernel_text"))) kernel_text = text;
+  if (auto loaded = (*backend)->load(kernel_text); !loaded) return std::move(loaded).error();
+  state->bridge.emplace(std::move(*backend), static_cast<const apl_place*>(state->object.symbol("apl_places")));
+  return Program(std::move(state));
+}
+
+Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::vector<HostValue>& inputs) {
+  auto function = state_->find(entry);
+  if (!function) return std::move(function).error();
+  Arguments arguments(*state_->bridge);
+  for (const HostValue& input : inputs)
+    if (auto added = arguments.add(input); !added) return std::move(added).error();
+  return state_->call(*function, arguments, true);
+}
+
+Result<std::vector<double>> Program::benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs) {
+  auto function = state_->find(entry);
+  if (!function) return std::move(function).error();
+  Arguments arguments(*state_->bridge);
+  for (const HostValue& input : inputs)
+    if (auto added = arguments.add(input); !added) return std::move(added).error();
+  std::vector<double> times;
+  for (int run = -1; run < runs; ++run) {
+    auto called = state_->call(*function, arguments, false);
+    if (!called) return std::move(called).error();
+    if (run >= 0) times.push_back(state_->microseconds);
+  }
+  return times;
+}
+
+double Program::last_microseconds() const { return state_->microseconds; }
+
+std::int64_t Program::peak_bytes() const { return state_->bridge->peak_bytes(); }
+
+std::vector<KernelStats> Program::kernels() const { return state_->bridge->backend().kernels(); }
+
+}  // namespace apl

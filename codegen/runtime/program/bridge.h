@@ -1,0 +1,59 @@
+// context.h's function table over a Backend: what generated host code calls.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "codegen/runtime/backend.h"
+
+namespace apl::program {
+
+// A context and what stands behind its `state`. A diagnostic is kept beside the context's text, so that its code and
+// place survive the way through C. Blocks are counted, so that none is lost when an entry fails.
+class Bridge {
+ public:
+  Bridge(std::unique_ptr<Backend> backend, const apl_place* places);
+  ~Bridge();
+  Bridge(const Bridge&) = delete;
+  Bridge& operator=(const Bridge&) = delete;
+
+  Backend& backend() { return *backend_; }
+  const Backend& backend() const { return *backend_; }
+  apl_context* context() { return &context_; }
+
+  // Forgets the last error.
+  void clear_error();
+  // The diagnostic of a call that ended with this status, not APL_SUCCESS.
+  Diagnostic error(int status) const;
+
+  Result<void*> allocate(std::int64_t bytes, const char* what);
+  Status release(void* data);
+  // All blocks allocated after the mark; the first failure is given.
+  std::uint64_t mark() const { return next_; }
+  Status release_since(std::uint64_t mark);
+  std::int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  static Bridge& of(apl_context* ctx) { return *static_cast<Bridge*>(ctx->state); }
+  static int finish(apl_context* ctx, const Status& status);
+  static int synchronise(apl_context* ctx);
+  static apl_backend table_for(const Backend& backend);
+  int fail(Diagnostic error, int status);
+
+  struct Block {
+    std::int64_t bytes;
+    std::uint64_t number;
+  };
+
+  std::unique_ptr<Backend> backend_;
+  apl_backend table_;
+  apl_context context_{};
+  std::optional<Diagnostic> error_;
+  std::map<void*, Block> blocks_;
+  std::uint64_t next_ = 0;
+  std::int64_t bytes_ = 0, peak_bytes_ = 0;
+};
+
+}  // namespace apl::program

@@ -1,0 +1,173 @@
+#include "codegen/runtime/toolchain.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+extern char** environ;
+
+namespace apl {
+
+namespace {
+
+Status write_text(const std::string& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.flush();
+  if (!out) return make_error(Code::command_no_such_file, {}, fmt::format("cannot write {}", path));
+  return Unit{};
+}
+
+std::optional<std::string> read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+// Threads of an OpenMP runtime outlive the parallel regions that they were made for; unloading the runtime with the
+// last program that used it would take the code away under them.
+void keep_openmp_loaded() {
+  for (const char* name : {"libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so"})
+    if (void* handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(handle);
+}
+
+std::string key_of(const Compilation& compilation) {
+  std::string key;
+  auto add = [&](std::string_view part) { key += fmt::format("{}:{};", part.size(), part); };
+  for (const auto* words : {&compilation.command, &compilation.libraries})
+    for (const std::string& word : *words) add(word);
+  for (const auto& [name, text] : compilation.files) {
+    add(name);
+    add(text);
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<TemporaryFolder> TemporaryFolder::make(const std::string& parent) {
+  std::string path = parent + "/apl-XXXXXX";
+  if (!mkdtemp(path.data()))
+    return make_error(Code::command_no_such_file, {},
+                      fmt::format("cannot make a temporary folder in {}: {}", parent, std::strerror(errno)));
+  return TemporaryFolder(path);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+Result<SharedObject> SharedObject::open(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char* why = dlerror();
+    return make_error(Code::bug_internal, {}, fmt::format("cannot load {}: {}", path, why ? why : "unknown reason"));
+  }
+  keep_openmp_loaded();
+  SharedObject object;
+  object.handle_ = std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
+  return object;
+}
+
+void* SharedObject::symbol(const std::string& name) const {
+  return handle_ ? dlsym(handle_.get(), name.c_str()) : nullptr;
+}
+
+std::optional<std::string> ObjectCache::find(const std::string& key) const {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(key);
+  return found == objects_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ObjectCache::add(std::string key, std::string object) {
+  std::lock_guard lock(mutex_);
+  objects_.insert_or_assign(std::move(key), std::move(object));
+}
+
+Result<std::string> run_tool(const std::vector<std::string>& command) {
+  int output[2];
+  if (pipe2(output, O_CLOEXEC) != 0)
+    return make_error(Code::bug_internal, {}, fmt::format("no pipe: {}", std::strerror(errno)));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output[1], STDERR_FILENO);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int spawned = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(output[1]);
+  std::string text;
+  char buffer[4096];
+  while (spawned == 0) {
+    const ssize_t n = read(output[0], buffer, sizeof buffer);
+    if (n > 0) text.append(buffer, static_cast<std::size_t>(n));
+    if (n == 0 || (n < 0 && errno != EINTR)) break;
+  }
+  close(output[0]);
+  if (spawned != 0)
+    return make_error(Code::unsupported_backend, {},
+                      fmt::format("cannot run the compiler `{}`: {}", command[0], std::strerror(spawned)));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
+  return make_error(Code::bug_internal, {}, fmt::format("`{}` failed:\n{}", fmt::join(command, " "), text));
+}
+
+Result<SharedObject> compile_shared(const Compilation& compilation, const Workplace& workplace) {
+  // Always a folder of its own: the loader knows objects by their path, and two programs must not be one to it.
+  auto folder = TemporaryFolder::make(workplace.temporary_folder);
+  if (!folder) return std::move(folder).error();
+  const std::string source = folder->path() + "/" + compilation.files.front().first;
+  const std::string object = folder->path() + "/" + compilation.output;
+  auto log = [&](std::string line) {
+    if (workplace.log) workplace.log(std::move(line));
+  };
+  auto keep = [&](const std::string& name) {
+    std::error_code error;
+    if (!workplace.keep_folder.empty())
+      std::filesystem::copy_file(folder->path() + "/" + name, workplace.keep_folder + "/" + name,
+                                 std::filesystem::copy_options::overwrite_existing, error);
+    if (error) log(fmt::format("cannot keep {} in {}: {}", name, workplace.keep_folder, error.message()));
+  };
+  for (const auto& [name, text] : compilation.files) {
+    if (auto written = write_text(folder->path() + "/" + name, text); !written) return std::move(written).error();
+    keep(name);
+  }
+  const std::string key = key_of(compilation);
+  if (auto known = workplace.cache ? workplace.cache->find(key) : std::nullopt) {
+    if (auto written = write_text(object, *known); !written) return std::move(written).error();
+    log(fmt::format("{}: compiled before", compilation.output));
+  } else {
+    std::vector<std::string> command = compilation.command;
+    command.insert(command.end(), {"-I", folder->path(), source, "-o", object});
+    command.insert(command.end(), compilation.libraries.begin(), compilation.libraries.end());
+    const auto start = std::chrono::steady_clock::now();
+    auto said = run_tool(command);
+    if (!said) return std::move(said).error();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    log(fmt::format("{} ({:.2f} s)", fmt::join(command, " "), seconds.count()));
+    if (!said->empty()) log(*said);
+    if (auto bytes = workplace.cache ? read_bytes(object) : std::nullopt) workplace.cache->add(key, std::move(*bytes));
+  }
+  keep(compilation.output);
+  return SharedObject::open(object);
+}
+
+}  // namespace apl

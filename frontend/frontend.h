@@ -1,0 +1,26 @@
+// Futhark source to IR. Nothing else of frontend/ is needed to use it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/diagnostic.h"
+#include "ir/module.h"
+
+namespace apl {
+
+struct SourceFile {
+  std::string name;  // for messages
+  std::string text;
+};
+
+// Parses, infers types and sizes, and lowers all entries to IR of the soac stage: first-order, monomorphic, with
+// arrays of tuples as tuples of arrays. `file` and `source` of the module are set.
+// Every error goes to the sink, several where there are several; nullopt if there was one. Never throws, whatever
+// the bytes are.
+std::optional<Module> compile(const SourceFile& source, const DiagnosticSink& sink);
+
+// Only parses and infers. True if there was no error.
+bool check(const SourceFile& source, const DiagnosticSink& sink);
+
+}  // namespace apl

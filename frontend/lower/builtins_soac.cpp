@@ -1,0 +1,193 @@
+// map, reduce and their kin, and functions on functions.
+#include <utility>
+
+#include "frontend/lower/lowerer.h"
+#include "ir/walk.h"
+
+namespace apl::frontend {
+
+// A map over `widths`: `fill` lowers one element, from the rows of the arrays and the indices.
+StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& arrays,
+                            const std::function<StaticValue(const Values&, const std::vector<Value>&)>& fill) {
+  Screma map;
+  map.widths = widths;
+  for (std::size_t k = 0; k < widths.size(); ++k)
+    map.indices.push_back(builder_->values().add(Type::scalar(ScalarType::i64), "i"));
+  Values rows;
+  for (const StaticValue& array : arrays) {
+    rows.push_back(map_leaves(with_length(array, widths.front()), [&](const StaticValue& leaf) {
+      const Value base = this->array(leaf);
+      // An element of `iota n` is the index itself.
+      if (iotas_.count(base) > 0) return StaticValue(Poly(map.indices.front()));
+      const Value row = builder_->values().add(builder_->values().type(base).row(), "x");
+      map.inputs.push_back(base);
+      map.map.params.push_back(row);
+      return this->leaf(row);
+    }));
+  }
+  StaticValue form;
+  std::vector<Type> types;
+  map.map.body = body([&] {
+    form = fill(rows, map.indices);
+    if (!is_first_order(form)) unsupported(location_, "an array of functions");
+    std::vector<Operand> results = leaves(form);
+    for (const Operand& result : results) types.push_back(type_of(result));
+    return results;
+  });
+  require_outer_sizes(types, {map.map.body}, "an array element");
+  const std::vector<Value> results = builder_->let_many({"xs"}, std::move(map));
+  if (form.fields() && form.fields()->empty()) return StaticValue(Operand(results.front()));
+  std::size_t next = 0;
+  return map_leaves(form, [&](const StaticValue&) { return StaticValue(Operand(results[next++])); });
+}
+
+StaticValue Lowerer::map(const StaticValue& function, const Values& arrays) {
+  return screma({length(arrays.front())}, arrays, [&](const Values& rows, const std::vector<Value>&) { return apply(function, rows); });
+}
+
+StaticValue Lowerer::tabulate(const std::vector<Poly>& widths, std::size_t dim, const StaticValue& function) {
+  return screma({widths[dim]}, {}, [&](const Values&, const std::vector<Value>& indices) {
+    const StaticValue rest = apply(function, {StaticValue(Poly(indices.front()))});
+    return dim + 1 == widths.size() ? rest : tabulate(widths, dim + 1, rest);
+  });
+}
+
+StaticValue Lowerer::builtin_function(Builtin builtin) {
+  static constexpr PreludeEntry kEntries[] = {
+      {Builtin::add, "+", 2, {}, {}},  {Builtin::mul, "*", 2, {}, {}},  {Builtin::min, "min", 2, {}, {}},
+      {Builtin::max, "max", 2, {}, {}}, {Builtin::both, "&&", 2, {}, {}}, {Builtin::either, "||", 2, {}, {}},
+  };
+  for (const PreludeEntry& entry : kEntries)
+    if (entry.builtin == builtin)
+      return make_closure({.what = Closure::Builtin{&entry, nullptr, nullptr}, .arity = 2, .arguments = {}});
+  unsupported(location_, "this operator");
+}
+
+// Whether the operator is one of the prelude's that commute, so that no pass has to find it out again.
+bool Lowerer::is_commutative(const StaticValue& op) const {
+  const Closure* closure = op.closure();
+  const auto* builtin = closure && closure->arguments.empty() ? std::get_if<Closure::Builtin>(&closure->what) : nullptr;
+  if (builtin == nullptr) return false;
+  switch (builtin->entry->builtin) {
+    case Builtin::add:
+    case Builtin::mul:
+    case Builtin::min:
+    case Builtin::max:
+    case Builtin::both:
+    case Builtin::either:
+    case Builtin::bit_and:
+    case Builtin::bit_or:
+    case Builtin::bit_xor: return true;
+    default: return false;
+  }
+}
+
+StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative) {
+  Screma reduction;
+  reduction.widths = {length(array)};
+  reduction.indices = {builder_->values().add(Type::scalar(ScalarType::i64), "i")};
+  ReduceOp operation;
+  operation.commutative = commutative || is_commutative(op);
+  operation.neutral = leaves(neutral);
+  std::vector<Operand> left, right, rows;
+  for (const Operand& leaf : leaves(with_length(array, reduction.widths.front()))) {
+    const Value base = this->array(StaticValue(leaf));
+    const Type row = builder_->values().type(base).row();
+    const Value element = builder_->values().add(row, "x");
+    reduction.inputs.push_back(base);
+    reduction.map.params.push_back(element);
+    rows.emplace_back(element);
+    left.emplace_back(builder_->values().add(row, "a"));
+  }
+  reduction.map.body = make_body({}, rows);
+  for (const Operand& operand : left) right.emplace_back(builder_->values().add(type_of(operand), "b"));
+  for (const Operand& operand : left) operation.op.params.push_back(operand.value());
+  for (const Operand& operand : right) operation.op.params.push_back(operand.value());
+  for (std::size_t k = 0; k < left.size(); ++k)
+    operation.neutral[k] = operand(coerced(StaticValue(operation.neutral[k]), type_of(left[k]).shape));
+  operation.op.body = body([&] {
+    std::vector<Operand> results = leaves(apply(op, {with_leaves(neutral, left), with_leaves(neutral, right)}));
+    for (std::size_t k = 0; k < results.size(); ++k)
+      results[k] = operand(coerced(StaticValue(results[k]), type_of(left[k]).shape));
+    return results;
+  });
+  reduction.reduces.push_back(std::move(operation));
+  const std::vector<Value> results = builder_->let_many({"r"}, std::move(reduction));
+  return with_leaves(neutral, {results.begin(), results.end()});
+}
+
+// `foldl`: in order, one after the other.
+StaticValue Lowerer::fold(const StaticValue& op, const StaticValue& initial, const StaticValue& array) {
+  Loop loop;
+  loop.initial = leaves(initial);
+  std::vector<Operand> state;
+  for (const Operand& operand : loop.initial) {
+    loop.params.push_back(builder_->values().add(type_of(operand), "a"));
+    state.emplace_back(loop.params.back());
+  }
+  loop.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
+  loop.bound = length(array);
+  loop.body = body([&] {
+    const StaticValue element = take_dims(array, {DimIndex::fix(Poly(loop.index))}, false);
+    std::vector<Operand> results = leaves(apply(op, {with_leaves(initial, state), element}));
+    for (std::size_t k = 0; k < results.size(); ++k)
+      results[k] = operand(coerced(StaticValue(results[k]), type_of(state[k]).shape));
+    return results;
+  });
+  const std::vector<Value> results = builder_->let_many({"r"}, std::move(loop));
+  return with_leaves(initial, {results.begin(), results.end()});
+}
+
+std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, const Values& x) {
+  auto neutral = [&](std::int64_t value) {
+    const ScalarType type = *builtin.use->module;
+    return is_float(type) ? scalar(Scalar::floating(type, static_cast<double>(value))) : scalar(Scalar::integer(type, value));
+  };
+  auto truth = [&](bool value) { return StaticValue(Operand(Scalar::boolean(value))); };
+  switch (builtin.entry->builtin) {
+    case Builtin::map: return map(x[0], {x.begin() + 1, x.end()});
+    case Builtin::reduce: return reduce(x[0], x[1], x[2], false);
+    case Builtin::reduce_comm: return reduce(x[0], x[1], x[2], true);
+    case Builtin::sum: return reduce(builtin_function(Builtin::add), neutral(0), x[0], true);
+    case Builtin::product: return reduce(builtin_function(Builtin::mul), neutral(1), x[0], true);
+    case Builtin::minimum:
+      return reduce(builtin_function(Builtin::min), *run_constant(Builtin::highest, *builtin.use->module), x[0], true);
+    case Builtin::maximum:
+      return reduce(builtin_function(Builtin::max), *run_constant(Builtin::lowest, *builtin.use->module), x[0], true);
+    case Builtin::all: return reduce(builtin_function(Builtin::both), truth(true), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
+    case Builtin::any: return reduce(builtin_function(Builtin::either), truth(false), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
+    case Builtin::foldl: return fold(x[0], x[1], x[2]);
+    case Builtin::tabulate: {
+      std::vector<Poly> widths;
+      for (std::size_t k = 0; k + 1 < x.size(); ++k) widths.push_back(index(x[k]));
+      return tabulate(widths, 0, x.back());
+    }
+    case Builtin::pipe_right: return apply(x[1], {x[0]});
+    case Builtin::pipe_left: return apply(x[0], {x[1]});
+    case Builtin::then: return apply(x[1], {apply(x[0], {x[2]})});
+    case Builtin::after: return apply(x[0], {apply(x[1], {x[2]})});
+    case Builtin::id:
+    case Builtin::constant:
+    case Builtin::opaque: return x[0];
+    case Builtin::flip: return apply(x[0], {x[2], x[1]});
+    case Builtin::curry: return apply(x[0], {tuple_value({x[1], x[2]})});
+    case Builtin::uncurry: return apply(x[0], {project(x[1], "0"), project(x[1], "1")});
+    default: return std::nullopt;
+  }
+}
+
+StaticValue Lowerer::use_builtin(const Closure::Builtin& builtin) {
+  if (builtin.entry->arity > 0)
+    return make_closure({.what = builtin, .arity = static_cast<std::size_t>(builtin.entry->arity), .arguments = {}});
+  if (auto constant = run_constant(builtin.entry->builtin, *builtin.use->module)) return *constant;
+  unsupported(location_, "\"" + std::string(builtin.entry->name) + "\"");
+}
+
+StaticValue Lowerer::run_builtin(const Closure::Builtin& builtin, const Values& arguments) {
+  if (auto result = run_scalar_builtin(builtin, arguments)) return *result;
+  if (auto result = run_array_builtin(builtin, arguments)) return *result;
+  if (auto result = run_soac(builtin, arguments)) return *result;
+  unsupported(location_, "\"" + std::string(builtin.entry->name) + "\"");
+}
+
+}  // namespace apl::frontend

@@ -1,0 +1,15 @@
+// A checked program to IR of the soac stage: first-order, monomorphic, arrays of tuples as tuples of arrays.
+#pragma once
+
+#include <optional>
+
+#include "frontend/types/checked.h"
+#include "ir/module.h"
+
+namespace apl::frontend {
+
+// One function for each entry, and for each instance of a definition that they call with first-order arguments.
+// Takes the types apart in place. Errors (`unsupported.*`) go to the sink; nullopt if there was one.
+std::optional<Module> lower_program(Checked& checked, const DiagnosticSink& sink);
+
+}  // namespace apl::frontend

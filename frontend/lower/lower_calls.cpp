@@ -1,0 +1,186 @@
+// Applying closures: partial application, expansion, and calls of functions of the module.
+#include <algorithm>
+#include <utility>
+
+#include "frontend/lower/lowerer.h"
+
+namespace apl::frontend {
+
+namespace {
+
+bool has_attribute(const Global& global, std::string_view name) {
+  const auto& attributes = global.declaration->attributes;
+  return std::any_of(attributes.begin(), attributes.end(), [&](const Attribute& a) { return a.name == name; });
+}
+
+}  // namespace
+
+bool Lowerer::is_first_order(const StaticValue& value) {
+  if (value.closure()) return false;
+  const auto* fields = value.fields();
+  return fields == nullptr ||
+         std::all_of(fields->begin(), fields->end(), [&](const auto& field) { return is_first_order(field.second); });
+}
+
+StaticValue Lowerer::apply(const StaticValue& function, const Values& arguments) {
+  StaticValue current = function;
+  std::size_t given = 0;
+  while (given < arguments.size()) {
+    const Closure* closure = current.closure();
+    if (closure == nullptr) unsupported(location_, "the application of a value that is no function");
+    const std::size_t wanted = closure->arity - closure->arguments.size();
+    const std::size_t count = std::min(wanted, arguments.size() - given);
+    Closure next = *closure;
+    next.arguments.insert(next.arguments.end(), arguments.begin() + static_cast<std::ptrdiff_t>(given),
+                          arguments.begin() + static_cast<std::ptrdiff_t>(given + count));
+    given += count;
+    if (count < wanted) return make_closure(std::move(next));
+    current = run(next);
+  }
+  return current;
+}
+
+StaticValue Lowerer::run(const Closure& closure) {
+  if (++expansions_ > kMaxExpansions) unsupported(location_, "a program whose functions expand to this many calls");
+  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
+  const Values& arguments = closure.arguments;
+  StaticValue result;
+  if (const auto* lambda = std::get_if<Closure::Lambda>(&closure.what)) {
+    Frame* outer = std::exchange(frame_, make_frame(lambda->frame));
+    for (std::size_t k = 0; k < arguments.size(); ++k) bind_param(*(*lambda->params)[k], arguments[k]);
+    result = lower(*lambda->body);
+    frame_ = outer;
+  } else if (const auto* definition = std::get_if<Closure::Definition>(&closure.what)) {
+    result = call_definition(*definition, arguments);
+  } else if (const auto* builtin = std::get_if<Closure::Builtin>(&closure.what)) {
+    result = run_builtin(*builtin, arguments);
+  } else if (const auto* section = std::get_if<Closure::RightSection>(&closure.what)) {
+    result = apply(section->function, {arguments[0], section->right});
+  } else {
+    const auto& access = std::get<Closure::Access>(closure.what);
+    Frame* outer = std::exchange(frame_, access.frame);
+    result = this->access(arguments[0], std::get<AccessSection>(access.section->node).steps);
+    frame_ = outer;
+  }
+  --depth_;
+  return result;
+}
+
+void Lowerer::bind_param(const Pattern& param, const StaticValue& argument) {
+  bind_sizes(checked_.pattern_types[param.id], argument);
+  bind_pattern(param, argument);
+}
+
+StaticValue Lowerer::use_definition(const Closure::Definition& definition) {
+  const Definition& source = *checked_.globals[definition.global].definition;
+  if (source.params.empty()) return expand_definition(definition, {});
+  return make_closure({.what = definition, .arity = source.params.size(), .arguments = {}});
+}
+
+// A frame for the definition's body, its sizes bound by the shapes of the arguments or else by the use.
+Frame* Lowerer::definition_frame(const Closure::Definition& definition, const Values& arguments) {
+  const Global& global = checked_.globals[definition.global];
+  Frame* frame = make_frame(nullptr);
+  if (definition.use) {
+    for (const auto& [param, type] : definition.use->instance.params) frame->types[param] = {type, definition.frame};
+    for (const auto& [binder, size] : definition.use->instance.sizes) frame->sizes[binder] = {size, definition.frame};
+  }
+  Frame* outer = std::exchange(frame_, frame);
+  const auto& params = global.definition->params;
+  for (std::size_t k = 0; k < arguments.size() && k < params.size(); ++k)
+    bind_sizes(checked_.pattern_types[params[k]->id], arguments[k]);
+  frame_ = outer;
+  return frame;
+}
+
+StaticValue Lowerer::expand_definition(const Closure::Definition& definition, const Values& arguments) {
+  const Definition& source = *checked_.globals[definition.global].definition;
+  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
+  Frame* outer = std::exchange(frame_, definition_frame(definition, arguments));
+  for (std::size_t k = 0; k < arguments.size(); ++k) bind_pattern(*source.params[k], arguments[k]);
+  StaticValue result = lower(*source.body);
+  frame_ = outer;
+  --depth_;
+  return result;
+}
+
+StaticValue Lowerer::call_definition(const Closure::Definition& definition, const Values& arguments) {
+  const Global& global = checked_.globals[definition.global];
+  Ty result = global.type;
+  for (std::size_t k = 0; k < arguments.size(); ++k) result = store_.get_if<TyArrow>(result)->to;
+  const bool first_order = std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return is_first_order(a); });
+  // A type parameter of the result cannot be a function: the arguments are none.
+  if (!first_order || store_.contains_function(result) || has_attribute(global, "inline"))
+    return expand_definition(definition, arguments);
+  if (auto called = call_instance(definition, arguments)) return *called;
+  return expand_definition(definition, arguments);
+}
+
+// A call of the module's function for these types; nullopt where only expansion keeps what is known of sizes.
+std::optional<StaticValue> Lowerer::call_instance(const Closure::Definition& definition, const Values& arguments) {
+  const Global& global = checked_.globals[definition.global];
+  Frame* frame = definition_frame(definition, arguments);
+  std::vector<SizeArgument> inner_sizes;
+  InstanceKey key{definition.global, {}, {}};
+  for (ParamId param : global.type_params) {
+    auto type = frame->types.find(param);
+    if (type == frame->types.end()) return std::nullopt;
+    key.types.push_back(without_sizes(type->second.type, type->second.frame, inner_sizes, key.sizes));
+  }
+  std::vector<Poly> sizes;
+  for (BinderId binder : global.sizes) {
+    const auto size = binder_size(binder, frame);
+    if (!size) return std::nullopt;
+    sizes.push_back(*size);
+  }
+  for (const SizeArgument& size : inner_sizes) {
+    const auto value = size_value(size.size, size.frame);
+    if (!value) return std::nullopt;
+    sizes.push_back(*value);
+  }
+  const Instance* callee = instance(key);
+  if (callee == nullptr || !callee->function) return std::nullopt;
+  return emit_call(*callee, sizes, arguments);
+}
+
+std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std::vector<Poly>& sizes, const Values& arguments) {
+  const Function& function = *callee.function;
+  std::unordered_map<Value, Poly> actual;
+  Apply call{function.name, {}};
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    const auto operand = as_operand(sizes[k]);
+    if (!operand) return std::nullopt;
+    call.arguments.push_back(*operand);
+    actual.emplace(function.sizes[k], sizes[k]);
+  }
+  std::vector<StaticValue> parts;
+  for (const StaticValue& argument : arguments) map_leaves(argument, [&](const StaticValue& leaf) { return parts.push_back(leaf), leaf; });
+  if (parts.size() != function.params.size()) return std::nullopt;
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    if (const Poly* index = parts[k].index()) actual.emplace(function.params[k], *index);
+  const auto replace = [&](Value symbol) -> std::optional<Poly> {
+    auto found = actual.find(symbol);
+    return found == actual.end() ? std::nullopt : std::optional(found->second);
+  };
+  auto here = [&](Type type) {
+    for (Poly& size : type.shape) size = size.substitute(replace);
+    type.unique = false;
+    return type;
+  };
+  std::vector<Type> results;
+  for (const Type& type : function.results) results.push_back(here(type));
+  // A size that is no name here would lose what it is made of on its way through the call.
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const Poly* index = parts[k].index();
+    if (index == nullptr || as_operand(*index)) continue;
+    for (const Type& type : function.results)
+      for (const Poly& size : type.shape)
+        if (size.mentions(function.params[k])) return std::nullopt;
+  }
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    call.arguments.push_back(operand(coerced(parts[k], here(function.type(function.params[k])).shape)));
+  const std::vector<Value> values = builder_->let_typed({"r"}, results, std::move(call));
+  return with_leaves(callee.value, {values.begin(), values.end()});
+}
+
+}  // namespace apl::frontend

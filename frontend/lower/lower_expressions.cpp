@@ -1,0 +1,244 @@
+// Expressions: all but calls (lower_calls.cpp), control (lower_control.cpp) and access (lower_access.cpp).
+#include <utility>
+
+#include "frontend/lower/lowerer.h"
+
+namespace apl::frontend {
+
+StaticValue Lowerer::lower(const Expr& expr) {
+  if (++depth_ > kMaxDepth) unsupported(expr.location, "a program nested this deep");
+  const Location outer = std::exchange(location_, expr.location);
+  builder_->set_location(location_);
+  StaticValue value = lower_node(expr);
+  if (auto size = checked_.argument_sizes.find(expr.id); size != checked_.argument_sizes.end())
+    frame_->values[size->second] = value;
+  bind_unknown(expr.id, checked_.types[expr.id], value);
+  location_ = outer;
+  builder_->set_location(location_);
+  --depth_;
+  return value;
+}
+
+StaticValue Lowerer::lower_node(const Expr& expr) {
+  struct Visitor {
+    Lowerer& self;
+    const Expr& expr;
+
+    StaticValue operator()(const Literal& e) { return self.scalar(e.value); }
+    StaticValue operator()(const NumberLiteral& e) { return self.lower_number(expr, e); }
+    StaticValue operator()(const StringLiteral& e) {
+      ArrayLit array{Type::scalar(ScalarType::u8), {}};
+      for (char c : e.text) array.elements.emplace_back(Scalar::integer(ScalarType::u8, static_cast<unsigned char>(c)));
+      return StaticValue(Operand(self.builder_->let("s", std::move(array))));
+    }
+    StaticValue operator()(const Variable&) { return self.use(self.checked_.names.at(expr.id)); }
+    StaticValue operator()(const TupleExpr& e) {
+      Values elements;
+      for (const ExprPtr& element : e.elements) elements.push_back(self.lower(*element));
+      return tuple_value(std::move(elements));
+    }
+    StaticValue operator()(const RecordExpr& e) { return self.lower_record(expr, e); }
+    StaticValue operator()(const ArrayExpr& e) { return self.lower_array(expr, e); }
+    StaticValue operator()(const Project& e) { return self.project(self.lower(*e.record), e.field); }
+    StaticValue operator()(const LocalOpen& e) { return self.lower(*e.body); }
+    StaticValue operator()(const IndexExpr& e) { return self.lower_index(self.lower(*e.array), e.dims); }
+    StaticValue operator()(const Call& e) {
+      const StaticValue function = self.lower(*e.function);
+      Values arguments;
+      for (const ExprPtr& argument : e.arguments) arguments.push_back(self.lower(*argument));
+      return self.apply(function, arguments);
+    }
+    StaticValue operator()(const Negate& e) { return self.unary(UnaryOp::neg, self.lower(*e.x)); }
+    StaticValue operator()(const Not& e) { return self.unary(UnaryOp::complement, self.lower(*e.x)); }
+    StaticValue operator()(const Infix& e) { return self.lower_infix(expr, e); }
+    StaticValue operator()(const Section& e) { return self.lower_section(expr, e); }
+    StaticValue operator()(const AccessSection&) {
+      return self.make_closure({.what = Closure::Access{&expr, self.frame_}, .arity = 1, .arguments = {}});
+    }
+    StaticValue operator()(const LambdaExpr& e) {
+      return self.make_closure(
+          {.what = Closure::Lambda{&e.params, e.body.get(), self.frame_}, .arity = e.params.size(), .arguments = {}});
+    }
+    StaticValue operator()(const IfExpr& e) { return self.lower_if(e); }
+    StaticValue operator()(const LetExpr& e) { return self.lower_let(e); }
+    StaticValue operator()(const LoopExpr& e) { return self.lower_loop(e); }
+    StaticValue operator()(const Ascribe& e) { return self.lower_ascribe(expr, e); }
+    StaticValue operator()(const RangeExpr& e) { return self.lower_range(expr, e); }
+    StaticValue operator()(const UpdateExpr& e) {
+      const StaticValue source = self.lower(*e.source);
+      return self.update(source, e.steps, 0, self.lower(*e.value));
+    }
+    StaticValue operator()(const AssertExpr& e) { return self.lower_assert(e); }
+    StaticValue operator()(const Attributed& e) { return self.lower_attributed(e); }
+  };
+  return std::visit(Visitor{*this, expr}, expr.node);
+}
+
+StaticValue Lowerer::lower_number(const Expr& expr, const NumberLiteral& literal) {
+  const ScalarType type = scalar_type(checked_.types[expr.id]);
+  if (is_float(type))
+    return StaticValue(Operand(Scalar::floating(type, literal.is_float ? literal.real : static_cast<double>(literal.integer))));
+  return scalar(Scalar::integer(type, static_cast<std::int64_t>(literal.integer)));
+}
+
+StaticValue Lowerer::lower_record(const Expr& expr, const RecordExpr& record) {
+  StaticValue::Fields given;
+  for (const auto& field : record.fields) given.emplace_back(field.name, lower(*field.value));
+  // In the order of the type, so that equal types have equal forms.
+  StaticValue::Fields fields;
+  const auto* type = store_.get_if<TyRecord>(checked_.types[expr.id]);
+  for (const auto& [label, field] : type->fields)
+    for (auto& [name, value] : given)
+      if (name == label) fields.emplace_back(label, std::move(value));
+  return StaticValue(std::move(fields));
+}
+
+StaticValue Lowerer::lower_array(const Expr& expr, const ArrayExpr& array) {
+  const Ty type = checked_.types[expr.id];
+  const Ty element_type = store_.get_if<TyArray>(type)->element;
+  if (array.elements.empty()) {
+    std::vector<Poly> outer = {0};
+    auto make = [&](ScalarType scalar, const std::vector<Poly>& dims, const std::string& path) {
+      return StaticValue(Operand(builder_->let(path, Replicate{dims, Operand(Scalar::zero(scalar))})));
+    };
+    return map_types(element_type, frame_, outer, make, "empty");
+  }
+  std::vector<std::vector<Operand>> parts;
+  StaticValue form;
+  for (const ExprPtr& element : array.elements) {
+    form = lower(*element);
+    parts.push_back(leaves(form));
+  }
+  std::vector<Operand> results;
+  for (std::size_t k = 0; k < parts.front().size(); ++k) {
+    const Type first = type_of(parts.front()[k]);
+    ArrayLit literal{first, {}};
+    for (const auto& part : parts) {
+      const StaticValue same = coerced(StaticValue(part[k]), first.shape);
+      literal.elements.push_back(operand(same));
+    }
+    results.emplace_back(builder_->let("a", std::move(literal)));
+  }
+  return with_leaves(form, results);
+}
+
+StaticValue Lowerer::lower_let(const LetExpr& let) {
+  for (const LetBinding& binding : let.bindings) {
+    if (const auto* pattern = std::get_if<LetPattern>(&binding.node)) {
+      bind_pattern(*pattern->pattern, lower(*pattern->value));
+    } else if (const auto* function = std::get_if<LetFunction>(&binding.node)) {
+      frame_->values[checked_.binding_binders.at(binding.id)] =
+          make_closure({.what = Closure::Lambda{&function->params, function->body.get(), frame_},
+                        .arity = function->params.size(),
+                        .arguments = {}});
+    } else {
+      const auto& change = std::get<LetUpdate>(binding.node);
+      const StaticValue source = use(checked_.names.at(binding.id));
+      frame_->values[checked_.binding_binders.at(binding.id)] = update(source, change.steps, 0, lower(*change.value));
+    }
+  }
+  return lower(*let.body);
+}
+
+StaticValue Lowerer::lower_infix(const Expr& expr, const Infix& infix) {
+  const Resolution& op = checked_.names.at(expr.id);
+  if (op.kind == Resolution::Kind::prelude) {
+    switch (op.entry->builtin) {
+      case Builtin::both: return lower_short_circuit(infix, true);
+      case Builtin::either: return lower_short_circuit(infix, false);
+      case Builtin::pipe_right: {
+        const StaticValue argument = lower(*infix.x);
+        return apply(lower(*infix.y), {argument});
+      }
+      case Builtin::pipe_left: {
+        const StaticValue function = lower(*infix.x);
+        return apply(function, {lower(*infix.y)});
+      }
+      default: break;
+    }
+  }
+  const StaticValue x = lower(*infix.x);
+  const StaticValue y = lower(*infix.y);
+  return apply(use(op), {x, y});
+}
+
+StaticValue Lowerer::lower_section(const Expr& expr, const Section& section) {
+  const StaticValue op = use(checked_.names.at(expr.id));
+  if (section.left) return apply(op, {lower(*section.left)});
+  if (!section.right) return op;
+  return make_closure({.what = Closure::RightSection{op, lower(*section.right)}, .arity = 1, .arguments = {}});
+}
+
+StaticValue Lowerer::lower_ascribe(const Expr& expr, const Ascribe& ascribe) {
+  const StaticValue value = lower(*ascribe.x);
+  if (!ascribe.coerce) return value;
+  std::vector<Poly> outer;
+  return coerce_to(checked_.types[expr.id], value, outer);
+}
+
+// The value with the sizes of a type; each that is not the same for sure is checked when the program runs.
+StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer) {
+  const TypeArgument known = resolve_type(type, frame_);
+  const TyNode node = store_.node(known.type);
+  if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
+    StaticValue::Fields fields;
+    for (const auto& [label, field] : record->fields)
+      fields.emplace_back(label, coerce_to(field, project(value, label), outer));
+    return StaticValue(std::move(fields));
+  }
+  if (const auto* array = std::get_if<TyArray>(&node)) {
+    const std::vector<Poly> dims = shape(value);
+    const Poly actual = outer.size() < dims.size() ? dims[outer.size()] : Poly(0);
+    Poly wanted = size_value(array->size, known.frame).value_or(actual);
+    if (wanted != actual) {
+      const Value same = builder_->compare(CompareOp::eq, operand(StaticValue(wanted)), operand(StaticValue(actual)));
+      Assert check{Operand(same), {"cannot match shape of type: size ", operand(StaticValue(actual)), " is not ", operand(StaticValue(wanted))}};
+      builder_->let("c", std::move(check));
+    }
+    outer.push_back(wanted);
+    StaticValue result = coerce_to(array->element, value, outer);
+    outer.pop_back();
+    return result;
+  }
+  std::vector<Poly> dims = shape(value);
+  bool possible = true;
+  for (std::size_t k = 0; k < outer.size() && k < dims.size(); ++k) {
+    possible = possible && !(outer[k].constant() && dims[k].constant() && outer[k] != dims[k]);
+    dims[k] = outer[k];
+  }
+  if (possible) return coerced(value, dims);
+  // The check before this fails, but what comes after it still has a type.
+  return StaticValue(Operand(builder_->let("x", Replicate{dims, Operand(Scalar::zero(type_of(operand(value)).element))})));
+}
+
+StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
+  const ScalarType element = scalar_type(store_.get_if<TyArray>(checked_.types[expr.id])->element);
+  const StaticValue start = lower(*range.start);
+  const StaticValue end = lower(*range.end);
+  const Poly first = index(convert(ScalarType::i64, start));
+  const Poly last = index(convert(ScalarType::i64, end));
+  const bool down = range.kind == RangeExpr::End::above;
+  Poly step = down ? -1 : 1;
+  if (range.second) step = index(convert(ScalarType::i64, lower(*range.second))) - first;
+  const auto stride = step.constant();
+  if (!stride || *stride == 0 || (range.kind != RangeExpr::End::inclusive && (*stride < 0) != down))
+    unsupported(expr.location, "a range whose step is not a constant in the right direction");
+  Poly span = *stride > 0 ? last - first : first - last;
+  if (range.kind == RangeExpr::End::inclusive) span += 1;
+  const Poly count = ceil_div(span, Poly(*stride > 0 ? *stride : -*stride));
+  const Value result = builder_->let("r", Iota{element, count, operand(start), Operand(Scalar::integer(element, *stride))});
+  if (element == ScalarType::i64 && first.is_zero() && *stride == 1) iotas_.insert(result);
+  return StaticValue(Operand(result));
+}
+
+StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
+  const bool indices = std::exchange(checked_indices_, checked_indices_ && attributed.attribute.name != "unsafe");
+  const std::size_t before = builder_->stms().size();
+  const StaticValue value = lower(*attributed.x);
+  checked_indices_ = indices;
+  // The attribute is of the statement that gives the value.
+  if (builder_->stms().size() > before) builder_->stms().back().attributes.push_back(attributed.attribute);
+  return value;
+}
+
+}  // namespace apl::frontend

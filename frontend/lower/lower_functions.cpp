@@ -1,0 +1,245 @@
+// Functions of the module: entries, and instances of definitions.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "frontend/lower/lowerer.h"
+#include "frontend/syntax/lexer.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// Longer ones are not compared; such a call is expanded.
+constexpr std::size_t kMaxKey = 400;
+
+}  // namespace
+
+std::optional<Module> lower_program(Checked& checked, const DiagnosticSink& sink) { return Lowerer(checked, sink).run(); }
+
+Lowerer::Lowerer(Checked& checked, const DiagnosticSink& sink) : checked_(checked), store_(checked.store), sink_(sink) {}
+
+std::optional<Module> Lowerer::run() {
+  bool failed = false;
+  // Entries keep their names, so they are taken first.
+  for (const Global& global : checked_.globals)
+    if (global.entry) names_taken_[global.definition->name] = 1;
+  for (std::uint32_t k = 0; k < checked_.globals.size(); ++k) {
+    if (!checked_.globals[k].entry) continue;
+    try {
+      lower_entry(k);
+    } catch (const LowerAbort&) {
+      failed = true;
+      frame_ = nullptr;
+      depth_ = 0;
+      checked_indices_ = true;
+    }
+  }
+  if (failed) return std::nullopt;
+  return std::move(module_);
+}
+
+std::string Lowerer::unique_name(const std::string& wanted) {
+  const std::string base = is_operator_start(wanted[0]) ? "op" : wanted;
+  for (;;) {
+    const int count = ++names_taken_[base];
+    std::string name = count == 1 ? base : base + "_" + std::to_string(count);
+    if (count == 1 || names_taken_.emplace(name, 1).second) return name;
+  }
+}
+
+// The form of a type, with `make` called for each array of scalars in it.
+StaticValue Lowerer::map_types(Ty type, Frame* frame, std::vector<Poly>& outer,
+                               const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
+                               const std::string& path) {
+  const TypeArgument known = resolve_type(type, frame);
+  const TyNode node = store_.node(known.type);
+  if (const auto* array = std::get_if<TyArray>(&node)) {
+    std::optional<Poly> size = size_value(array->size, known.frame);
+    if (!size) {
+      // Nobody named it: a size of the function all the same.
+      const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
+      function_->sizes.push_back(fresh);
+      size = Poly(fresh);
+    }
+    outer.push_back(*size);
+    StaticValue result = map_types(array->element, known.frame, outer, make, path);
+    outer.pop_back();
+    return result;
+  }
+  if (const auto* record = std::get_if<TyRecord>(&node)) {
+    StaticValue::Fields fields;
+    for (const auto& [label, field] : record->fields)
+      fields.emplace_back(label, map_types(field, known.frame, outer, make, path + "_" + label));
+    count_leaves(fields.size());
+    if (fields.empty()) return outer.empty() ? StaticValue() : make(ScalarType::unit, outer, path);
+    return StaticValue(std::move(fields));
+  }
+  return make(store_.as_scalar(known.type).value_or(ScalarType::unit), outer, path);
+}
+
+StaticValue Lowerer::make_param(Ty type, const std::string& name) {
+  std::vector<Poly> outer;
+  return map_types(
+      type, frame_, outer,
+      [&](ScalarType element, const std::vector<Poly>& shape, const std::string& path) {
+        count_leaves(function_->params.size());
+        const Type param = shape.empty() ? Type::scalar(element) : Type::array(element, shape);
+        function_->params.push_back(function_->values.add(param, path));
+        return leaf(function_->params.back());
+      },
+      name);
+}
+
+// The type with each of its sizes replaced by a name of its own, so that one instance serves all sizes.
+Ty Lowerer::without_sizes(Ty type, Frame* frame, std::vector<SizeArgument>& sizes, std::vector<BinderId>& binders) {
+  const TypeArgument known = resolve_type(type, frame);
+  const TyNode node = store_.node(known.type);
+  if (const auto* array = std::get_if<TyArray>(&node)) {
+    if (sizes.size() == binders.size())
+      binders.push_back(store_.add_binder({.kind = Binder::Kind::inferred_size,
+                                           .name = "d" + std::to_string(sizes.size()),
+                                           .type = store_.scalar(ScalarType::i64)}));
+    const BinderId binder = binders[sizes.size()];
+    sizes.push_back({array->size, known.frame});
+    return store_.array(store_.name(binder), without_sizes(array->element, known.frame, sizes, binders));
+  }
+  const auto* record = std::get_if<TyRecord>(&node);
+  if (record == nullptr || record->fields.empty()) return known.type;
+  auto fields = record->fields;
+  count_leaves(fields.size() + sizes.size());
+  for (auto& [label, field] : fields) field = without_sizes(field, known.frame, sizes, binders);
+  return store_.record(std::move(fields));
+}
+
+const Lowerer::Instance* Lowerer::instance(const InstanceKey& key) {
+  std::string text = std::to_string(key.global);
+  for (Ty type : key.types) text += " " + store_.to_text(type);
+  if (text.size() > kMaxKey) return nullptr;
+  if (auto found = instances_.find(text); found != instances_.end()) return &found->second;
+  const Global& global = checked_.globals[key.global];
+  const std::string name = global.entry ? global.definition->name : unique_name(global.definition->name);
+  return &instances_.emplace(text, make_instance(key, name)).first->second;
+}
+
+Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::string& name) {
+  const Global& global = checked_.globals[key.global];
+  const Definition& source = *global.definition;
+  Function function;
+  function.name = name;
+  function.location = global.declaration->location;
+  function.attributes = global.declaration->attributes;
+  Builder builder(function.values, &module_);
+
+  Building outer{function_, builder_, frame_, location_, checked_indices_, std::move(iotas_), std::move(named_)};
+  function_ = &function;
+  builder_ = &builder;
+  frame_ = make_frame(nullptr);
+  checked_indices_ = true;
+  iotas_.clear();
+  named_.clear();
+
+  for (std::size_t k = 0; k < key.types.size(); ++k) frame_->types[global.type_params[k]] = {key.types[k], frame_};
+  auto add_size = [&](BinderId binder) {
+    const Value size = function.values.add(Type::scalar(ScalarType::i64), store_.binder(binder).name);
+    function.sizes.push_back(size);
+    frame_->values[binder] = StaticValue(Poly(size));
+  };
+  for (BinderId binder : global.sizes) add_size(binder);
+  for (BinderId binder : key.sizes) add_size(binder);
+  Instance result;
+  for (const PatternPtr& param : source.params) add_param(*param, result);
+  location_ = function.location;
+  result.value = lower(*source.body);
+  eta_expand(global, result);
+
+  const std::vector<Operand> results = leaves(result.value);
+  std::set<Value> known(function.sizes.begin(), function.sizes.end());
+  known.insert(function.params.begin(), function.params.end());
+  bool alone = true;
+  for (const Operand& operand : results) {
+    function.results.push_back(builder.type(operand));
+    for (const Poly& size : function.results.back().shape)
+      size.for_each_symbol([&](Value symbol) { alone = alone && known.count(symbol) > 0; });
+  }
+  function.body = builder.finish(results);
+  if (alone) {
+    if (global.entry) function.entry = entry_info(global, result);
+    result.function = std::make_shared<const Function>(std::move(function));
+    module_.functions.push_back(result.function);
+  }
+  function_ = outer.function;
+  builder_ = outer.builder;
+  frame_ = outer.frame;
+  location_ = outer.location;
+  checked_indices_ = outer.checked_indices;
+  iotas_ = std::move(outer.iotas);
+  named_ = std::move(outer.named);
+  return result;
+}
+
+void Lowerer::add_param(const Pattern& pattern, Instance& instance) {
+  const PatternName* name = as_name(pattern);
+  const std::size_t before = function_->params.size();
+  const std::string hint = name ? name->name : "p" + std::to_string(instance.counts.size());
+  const StaticValue value = make_param(checked_.pattern_types[pattern.id], hint);
+  bind_pattern(pattern, value);
+  instance.names.push_back(hint);
+  instance.counts.push_back(function_->params.size() - before);
+}
+
+// `entry f = map g` takes an array all the same: parameters for the arrows that are left.
+void Lowerer::eta_expand(const Global& global, Instance& instance) {
+  Ty type = global.type;
+  for (std::size_t k = 0; k < instance.counts.size(); ++k) type = store_.get_if<TyArrow>(type)->to;
+  while (instance.value.closure()) {
+    const auto* known = store_.get_if<TyArrow>(type);
+    if (known == nullptr) unsupported(location_, "a function in the result of \"" + global.definition->name + "\"");
+    const TyArrow arrow = *known;
+    const std::size_t before = function_->params.size();
+    const std::string name = "x" + std::to_string(instance.counts.size());
+    const StaticValue param = make_param(arrow.from, name);
+    if (arrow.param != kNoId) frame_->values[arrow.param] = param;
+    instance.names.push_back(name);
+    instance.counts.push_back(function_->params.size() - before);
+    instance.value = apply(instance.value, {param});
+    type = arrow.to;
+  }
+}
+
+EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
+  EntryInfo info;
+  info.name = global.definition->name;
+  info.param_values = instance.counts;
+  Ty type = global.type;
+  for (std::size_t k = 0; k < instance.counts.size(); ++k) {
+    const TyArrow arrow = *store_.get_if<TyArrow>(type);
+    info.params.push_back({instance.names[k], store_.to_text(arrow.from)});
+    type = arrow.to;
+  }
+  // One text for each value that the entry gives.
+  std::vector<Poly> outer;
+  std::vector<std::pair<Ty, std::string>> todo = {{type, ""}};
+  while (!todo.empty()) {
+    auto [next, dims] = todo.back();
+    todo.pop_back();
+    const TyNode node = store_.node(next);
+    if (const auto* array = std::get_if<TyArray>(&node)) {
+      todo.emplace_back(array->element, dims + "[" + store_.to_text(array->size) + "]");
+    } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
+      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field) todo.emplace_back(field->second, dims);
+    } else {
+      info.results.push_back(dims + store_.to_text(next));
+    }
+  }
+  return info;
+}
+
+void Lowerer::lower_entry(std::uint32_t global) {
+  const Instance* made = instance({global, {}, {}});
+  if (made == nullptr || made->function) return;
+  const Definition& source = *checked_.globals[global].definition;
+  unsupported(source.name_location, "an entry whose result has a size that only it knows");
+}
+
+}  // namespace apl::frontend

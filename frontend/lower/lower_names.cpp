@@ -1,0 +1,148 @@
+// Frames: what names, type parameters and sizes stand for while a body is lowered.
+#include <utility>
+
+#include "frontend/lower/lowerer.h"
+
+namespace apl::frontend {
+
+Frame* Lowerer::make_frame(Frame* parent) {
+  Frame& frame = frames_.emplace_back();
+  frame.parent = parent;
+  return &frame;
+}
+
+const StaticValue* Lowerer::find(BinderId binder, Frame* frame) const {
+  for (; frame != nullptr; frame = frame->parent)
+    if (auto found = frame->values.find(binder); found != frame->values.end()) return &found->second;
+  return nullptr;
+}
+
+StaticValue Lowerer::lookup(BinderId binder) {
+  if (const StaticValue* value = find(binder, frame_)) return *value;
+  if (auto size = binder_size(binder, frame_)) return StaticValue(*size);
+  unsupported(location_, "the size \"" + store_.binder(binder).name + "\", which no argument fixes,");
+}
+
+std::optional<Poly> Lowerer::binder_size(BinderId binder, Frame* frame) {
+  if (const StaticValue* value = find(binder, frame)) {
+    if (const Poly* poly = value->index()) return *poly;
+    return std::nullopt;
+  }
+  for (Frame* f = frame; f != nullptr; f = f->parent)
+    if (auto found = f->sizes.find(binder); found != f->sizes.end()) return size_value(found->second.size, found->second.frame);
+  if (auto global = checked_.global_sizes.find(binder); global != checked_.global_sizes.end()) {
+    return index(expand_definition({global->second, nullptr, nullptr}, {}));
+  }
+  return std::nullopt;
+}
+
+std::optional<Poly> Lowerer::size_value(Size size, Frame* frame) {
+  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
+  std::optional<Poly> result;
+  const SizeNode node = store_.node(size);
+  if (const auto* constant = std::get_if<SizeConst>(&node)) {
+    result = Poly(constant->value);
+  } else if (const auto* name = std::get_if<SizeName>(&node)) {
+    result = binder_size(name->binder, frame);
+  } else if (const auto* op = std::get_if<SizeOp>(&node)) {
+    const auto x = size_value(op->x, frame);
+    const auto y = x ? size_value(op->y, frame) : std::nullopt;
+    if (y) result = op->op == '+' ? *x + *y : op->op == '-' ? *x - *y : *x * *y;
+  }
+  --depth_;
+  return result;
+}
+
+TypeArgument Lowerer::resolve_type(Ty type, Frame* frame) const {
+  for (;;) {
+    type = store_.find(type);
+    const auto* param = store_.get_if<TyParam>(type);
+    if (param == nullptr) return {type, frame};
+    const Frame* f = frame;
+    while (f != nullptr && f->types.count(param->param) == 0) f = f->parent;
+    if (f == nullptr) return {type, frame};
+    const TypeArgument& argument = f->types.at(param->param);
+    type = argument.type;
+    frame = argument.frame;
+  }
+}
+
+ScalarType Lowerer::scalar_type(Ty type) const {
+  return store_.as_scalar(resolve_type(type, frame_).type).value_or(ScalarType::i32);
+}
+
+// Statements that no name of the program stands for yet are called after the first one that does.
+void Lowerer::name_value(const StaticValue& value, const std::string& name) {
+  std::optional<Value> target;
+  if (const Operand* operand = value.operand(); operand && operand->is_value()) target = operand->value();
+  if (const Poly* poly = value.index()) target = poly->symbol();
+  if (!target) return;
+  if (named_.size() <= target->id) named_.resize(target->id + 1);
+  if (std::exchange(named_[target->id], 1) == 0) builder_->values().set_name(*target, name);
+}
+
+void Lowerer::bind_pattern(const Pattern& pattern, const StaticValue& value) {
+  if (const auto* name = std::get_if<PatternName>(&pattern.node)) {
+    name_value(value, name->name);
+    frame_->values[checked_.pattern_binders[pattern.id]] = value;
+  } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    bind_pattern(*typed->pattern, value);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (std::size_t k = 0; k < tuple->elements.size(); ++k)
+      bind_pattern(*tuple->elements[k], project(value, std::to_string(k)));
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) bind_pattern(*field.value, project(value, field.name));
+  }
+}
+
+// Sizes that are not known yet, from the shape of a value of that type. The shape of a tuple of arrays is found in
+// each, below the dims of the array that they were all in.
+void Lowerer::bind_sizes(Ty type, const StaticValue& value, std::size_t dim) {
+  const TyNode node = store_.node(type);
+  if (const auto* array = std::get_if<TyArray>(&node)) {
+    const auto* name = store_.get_if<SizeName>(array->size);
+    if (name && !find(name->binder, frame_)) {
+      const std::vector<Poly> dims = shape(value);
+      if (dim < dims.size()) frame_->values[name->binder] = StaticValue(dims[dim]);
+    }
+    bind_sizes(array->element, value, dim + 1);
+  } else if (const auto* record = std::get_if<TyRecord>(&node)) {
+    for (const auto& [label, field] : record->fields)
+      if (const StaticValue* part = value.field(label)) bind_sizes(field, *part, dim);
+  }
+}
+
+// Sizes that exist only now that the expression has been evaluated.
+void Lowerer::bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value) {
+  auto unknown = checked_.unknown_sizes.find(expr);
+  if (unknown == checked_.unknown_sizes.end()) return;
+  for (BinderId binder : unknown->second) frame_->values.erase(binder);
+  bind_sizes(type, value);
+}
+
+StaticValue Lowerer::use(const Resolution& resolution) {
+  StaticValue value;
+  switch (resolution.kind) {
+    case Resolution::Kind::local: value = lookup(resolution.binder); break;
+    case Resolution::Kind::global: value = use_definition({resolution.global, &resolution, frame_}); break;
+    default: value = use_builtin({resolution.entry, &resolution, frame_});
+  }
+  if (resolution.kind == Resolution::Kind::local && value.closure() && !resolution.instance.empty())
+    value = with_instance(*value.closure(), resolution);
+  for (const std::string& field : resolution.fields) value = project(value, field);
+  return value;
+}
+
+// A local function with parameters of its own: what they are at this use goes into a frame around its own.
+StaticValue Lowerer::with_instance(const Closure& closure, const Resolution& resolution) {
+  const auto* lambda = std::get_if<Closure::Lambda>(&closure.what);
+  if (lambda == nullptr) return make_closure(closure);
+  Frame* frame = make_frame(lambda->frame);
+  for (const auto& [param, type] : resolution.instance.params) frame->types[param] = {type, frame_};
+  for (const auto& [binder, size] : resolution.instance.sizes) frame->sizes[binder] = {size, frame_};
+  Closure result = closure;
+  result.what = Closure::Lambda{lambda->params, lambda->body, frame};
+  return make_closure(std::move(result));
+}
+
+}  // namespace apl::frontend

@@ -1,0 +1,205 @@
+// The state of lowering and its parts; each part is defined in the file named above it.
+//
+// Expressions are evaluated in the manner of an interpreter whose values are IR operands: applying a function
+// expands its body, so what remains are statements on scalars and arrays. Named functions with first-order
+// arguments become functions of the module instead, one for each instance of their type parameters.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/lower/lower.h"
+#include "frontend/lower/static_value.h"
+#include "ir/builder.h"
+
+namespace apl::frontend {
+
+// Deeper nesting of expansions would overflow the stack; more of them, memory.
+constexpr int kMaxDepth = 1000;
+constexpr std::size_t kMaxExpansions = 300000;
+
+// Thrown after the reason was reported; caught where an entry is lowered.
+struct LowerAbort {};
+
+class Lowerer {
+ public:
+  Lowerer(Checked& checked, const DiagnosticSink& sink);
+  std::optional<Module> run();
+
+ private:
+  using Values = std::vector<StaticValue>;
+
+  // lower_values.cpp: operands, shapes and the leaves of values
+  Operand operand(const StaticValue& value);
+  Poly index(const StaticValue& value);           // of an i64
+  Value array(const StaticValue& value);          // of an array of scalars
+  StaticValue scalar(Operand operand);            // an i64 becomes a polynomial
+  StaticValue leaf(Value value);                  // of any type but a record
+  std::vector<Operand> leaves(const StaticValue& value);
+  StaticValue with_leaves(const StaticValue& like, const std::vector<Operand>& leaves);
+  StaticValue map_leaves(const StaticValue& value, const std::function<StaticValue(const StaticValue&)>& change);
+  Type type_of(const Operand& operand) { return builder_->type(operand); }
+  Poly length(const StaticValue& array);          // of the outermost dim
+  std::vector<Poly> shape(const StaticValue& array);  // of the first leaf
+  StaticValue coerced(const StaticValue& leaf, const std::vector<Poly>& shape);
+  StaticValue with_length(const StaticValue& array, const Poly& length);
+  void count_leaves(std::size_t count);
+
+  // lower_names.cpp: frames, names, types and sizes
+  Frame* make_frame(Frame* parent);
+  const StaticValue* find(BinderId binder, Frame* frame) const;
+  StaticValue lookup(BinderId binder);
+  StaticValue use(const Resolution& resolution);
+  StaticValue with_instance(const Closure& closure, const Resolution& resolution);
+  std::optional<Poly> size_value(Size size, Frame* frame);
+  std::optional<Poly> binder_size(BinderId binder, Frame* frame);
+  TypeArgument resolve_type(Ty type, Frame* frame) const;
+  ScalarType scalar_type(Ty type) const;
+  void bind_pattern(const Pattern& pattern, const StaticValue& value);
+  void bind_sizes(Ty type, const StaticValue& value, std::size_t dim = 0);
+  void bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value);
+  void name_value(const StaticValue& value, const std::string& name);
+
+  // lower_expressions.cpp
+  StaticValue lower(const Expr& expr);
+  StaticValue lower_node(const Expr& expr);
+  StaticValue lower_let(const LetExpr& let);
+  StaticValue lower_number(const Expr& expr, const NumberLiteral& literal);
+  StaticValue lower_record(const Expr& expr, const RecordExpr& record);
+  StaticValue lower_array(const Expr& expr, const ArrayExpr& array);
+  StaticValue lower_infix(const Expr& expr, const Infix& infix);
+  StaticValue lower_section(const Expr& expr, const Section& section);
+  StaticValue lower_range(const Expr& expr, const RangeExpr& range);
+  StaticValue lower_ascribe(const Expr& expr, const Ascribe& ascribe);
+  StaticValue coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer);
+  StaticValue lower_attributed(const Attributed& attributed);
+
+  // lower_control.cpp
+  BodyPtr body(const std::function<std::vector<Operand>()>& fill);
+  void require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner, const std::string& what);
+  StaticValue lower_if(const IfExpr& branch);
+  StaticValue lower_short_circuit(const Infix& infix, bool both);
+  StaticValue lower_loop(const LoopExpr& loop);
+  StaticValue lower_assert(const AssertExpr& assertion);
+  StaticValue implied_initial(const Pattern& pattern);
+
+  // lower_access.cpp
+  StaticValue project(const StaticValue& value, const std::string& field);
+  StaticValue lower_index(const StaticValue& array, const std::vector<IndexDim>& dims);
+  std::vector<DimIndex> dims_of(const StaticValue& array, const std::vector<IndexDim>& dims);
+  DimIndex slice_of(const IndexDim& dim, const Poly& size);
+  Poly as_index(const Expr& expr);
+  StaticValue take_dims(const StaticValue& array, const std::vector<DimIndex>& dims, bool checked);
+  StaticValue access(const StaticValue& value, const std::vector<AccessStep>& steps);
+  StaticValue update(const StaticValue& source, const std::vector<AccessStep>& steps, std::size_t step, const StaticValue& value);
+
+  // lower_calls.cpp
+  struct Instance;
+  bool is_first_order(const StaticValue& value);
+  StaticValue apply(const StaticValue& function, const Values& arguments);
+  StaticValue run(const Closure& closure);
+  void bind_param(const Pattern& param, const StaticValue& argument);
+  StaticValue use_definition(const Closure::Definition& definition);
+  Frame* definition_frame(const Closure::Definition& definition, const Values& arguments);
+  StaticValue expand_definition(const Closure::Definition& definition, const Values& arguments);
+  StaticValue call_definition(const Closure::Definition& definition, const Values& arguments);
+  std::optional<StaticValue> call_instance(const Closure::Definition& definition, const Values& arguments);
+  std::optional<StaticValue> emit_call(const Instance& callee, const std::vector<Poly>& sizes, const Values& arguments);
+  StaticValue make_closure(Closure closure) { return StaticValue(std::make_shared<const Closure>(std::move(closure))); }
+
+  // lower_functions.cpp
+  struct Instance {
+    FunctionPtr function;               // null: it cannot stand alone, because its result has sizes that only it knows
+    StaticValue value;                  // the result's form, on values of the function
+    std::vector<std::string> names;     // of the source's parameters
+    std::vector<std::size_t> counts;    // how many values each of them became
+  };
+  struct InstanceKey {
+    std::uint32_t global = 0;
+    std::vector<Ty> types;              // of the type parameters, with the names below for sizes
+    std::vector<BinderId> sizes;
+  };
+  const Instance* instance(const InstanceKey& key);
+  Instance make_instance(const InstanceKey& key, const std::string& name);
+  Ty without_sizes(Ty type, Frame* frame, std::vector<SizeArgument>& sizes, std::vector<BinderId>& binders);
+  StaticValue map_types(Ty type, Frame* frame, std::vector<Poly>& outer,
+                        const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
+                        const std::string& path);
+  StaticValue make_param(Ty type, const std::string& name);
+  void add_param(const Pattern& pattern, Instance& instance);
+  void eta_expand(const Global& global, Instance& instance);
+  EntryInfo entry_info(const Global& global, const Instance& instance);
+  void lower_entry(std::uint32_t global);
+  std::string unique_name(const std::string& wanted);
+
+  // builtins_scalar.cpp
+  std::optional<StaticValue> run_scalar_builtin(const Closure::Builtin& builtin, const Values& x);
+  std::optional<StaticValue> run_constant(Builtin builtin, ScalarType type);
+  StaticValue binary(BinaryOp op, const StaticValue& x, const StaticValue& y);
+  StaticValue unary(UnaryOp op, const StaticValue& x);
+  StaticValue compare(CompareOp op, const StaticValue& x, const StaticValue& y);
+  StaticValue convert(ScalarType to, const StaticValue& x);
+  StaticValue equal(const StaticValue& x, const StaticValue& y);
+  StaticValue power(const StaticValue& x, const StaticValue& y);
+  StaticValue shift_logically(const StaticValue& x, const StaticValue& y);
+
+  // builtins_array.cpp
+  std::optional<StaticValue> run_array_builtin(const Closure::Builtin& builtin, const Values& x);
+  std::vector<Poly> signature_sizes(const Closure::Builtin& builtin);
+  StaticValue zip(const Values& arrays);
+  StaticValue iota(const Poly& count);
+  StaticValue transpose(const StaticValue& array);
+  StaticValue reshape(const StaticValue& array, std::size_t dims,
+                      const std::function<std::vector<Poly>(const std::vector<Poly>&)>& outer);
+  StaticValue slice(const StaticValue& array, const Poly& start, const Poly& count, std::int64_t stride = 1);
+
+  // builtins_soac.cpp
+  StaticValue use_builtin(const Closure::Builtin& builtin);
+  StaticValue run_builtin(const Closure::Builtin& builtin, const Values& arguments);
+  std::optional<StaticValue> run_soac(const Closure::Builtin& builtin, const Values& x);
+  StaticValue screma(const std::vector<Poly>& widths, const Values& arrays,
+                     const std::function<StaticValue(const Values& rows, const std::vector<Value>& indices)>& fill);
+  StaticValue map(const StaticValue& function, const Values& arrays);
+  StaticValue tabulate(const std::vector<Poly>& widths, std::size_t dim, const StaticValue& function);
+  StaticValue builtin_function(Builtin builtin);
+  bool is_commutative(const StaticValue& op) const;
+  StaticValue reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative);
+  StaticValue fold(const StaticValue& op, const StaticValue& initial, const StaticValue& array);
+
+  [[noreturn]] void unsupported(Location location, const std::string& what);
+  // What is set aside while another function is built.
+  struct Building {
+    Function* function;
+    Builder* builder;
+    Frame* frame;
+    Location location;
+    bool checked_indices;
+    std::set<Value> iotas;
+    std::vector<char> named;
+  };
+
+  Checked& checked_;
+  TypeStore& store_;
+  const DiagnosticSink& sink_;
+  Module module_;
+  std::deque<Frame> frames_;
+  std::map<std::string, Instance> instances_;
+  std::map<std::string, int> names_taken_;
+
+  Function* function_ = nullptr;
+  Builder* builder_ = nullptr;
+  Frame* frame_ = nullptr;
+  Location location_;
+  bool checked_indices_ = true;  // false inside #[unsafe]
+  std::set<Value> iotas_;        // arrays 0, 1, 2, ... of i64 of the function being built
+  std::vector<char> named_;      // its values that are called after a name of the program
+  std::size_t expansions_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace apl::frontend

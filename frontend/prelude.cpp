@@ -1,0 +1,70 @@
+#include "frontend/prelude.h"
+
+#include <algorithm>
+#include <array>
+
+namespace apl::frontend {
+
+namespace {
+
+enum class Class : std::uint8_t { any, numbers, integers, floats, bits, ordered, equality };
+
+constexpr Constraint constraint_of(Class c) {
+  switch (c) {
+    case Class::numbers: return {.scalars = kNumbers};
+    case Class::integers: return {.scalars = kIntegers};
+    case Class::floats: return {.scalars = kFloats};
+    case Class::bits: return {.scalars = kBits};
+    case Class::ordered: return {.scalars = kOrdered};
+    case Class::equality: return {.equality = true};
+    default: return {};
+  }
+}
+
+constexpr PreludeEntry kBuiltins[] = {
+#define APL_BUILTIN(id, name, arity, constraint, signature) {Builtin::id, name, arity, constraint_of(Class::constraint), signature},
+#include "frontend/prelude.def"
+};
+
+constexpr PreludeEntry kMembers[] = {
+#define APL_MEMBER(id, name, arity, domain, signature) {Builtin::id, name, arity, constraint_of(Class::domain), signature},
+#include "frontend/prelude.def"
+};
+
+constexpr std::string_view kLater[] = {
+#define APL_LATER(name) name,
+#include "frontend/prelude.def"
+};
+
+constexpr PreludeEntry kConversion = {Builtin::convert, "convert", 1, {}, ""};
+
+}  // namespace
+
+const PreludeEntry* find_builtin(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kBuiltins), std::end(kBuiltins), [&](const auto& e) { return e.name == name; });
+  return found == std::end(kBuiltins) ? nullptr : found;
+}
+
+const PreludeEntry* find_member(ScalarType module, std::string_view name) {
+  if (find_conversion(module, name)) return &kConversion;
+  for (const PreludeEntry& entry : kMembers)
+    if (entry.name == name && contains(entry.constraint.scalars, module)) return &entry;
+  return nullptr;
+}
+
+std::optional<ScalarType> find_conversion(ScalarType module, std::string_view name) {
+  const auto from = find_module(name);
+  // bool has conversions from integers alone, and floats from bool.
+  if (from && module == ScalarType::boolean && is_float(*from)) return std::nullopt;
+  return from;
+}
+
+std::optional<ScalarType> find_module(std::string_view name) {
+  const auto type = scalar_type_from_text(name);
+  if (!type || *type == ScalarType::unit || *type == ScalarType::bf16) return std::nullopt;
+  return type;
+}
+
+bool is_for_later(std::string_view name) { return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater); }
+
+}  // namespace apl::frontend

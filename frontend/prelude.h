@@ -1,0 +1,43 @@
+// What every program sees without declaring it. The list is prelude.def; what each name does is in lower/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "frontend/types/types.h"
+#include "ir/scalar.h"
+
+namespace apl::frontend {
+
+// What a prelude name does; several names may do the same with other numbers of arrays.
+enum class Builtin : std::uint8_t {
+  add, sub, mul, div, mod, quot, rem, pow, bit_and, bit_or, bit_xor, shl, shr, shr_logical,
+  eq, ne, lt, le, gt, ge, both, either, pipe_right, pipe_left, then, after,
+  id, constant, flip, curry, uncurry, logical_not, opaque,
+  map, reduce, reduce_comm, tabulate, all, any, foldl,
+  zip, unzip, iota, indices, replicate, transpose, flatten, unflatten, length, null, head, last, tail, init, take, drop,
+  split, reverse, copy,
+  sum, product, maximum, minimum, min, max, neg, abs, sgn, complement, popc, clz, num_bits, highest, lowest,
+  sqrt, exp, log, sin, cos, tan, floor, ceil, recip, isnan, isinf, inf, nan, pi, e,
+  convert,
+};
+
+struct PreludeEntry {
+  Builtin builtin;
+  std::string_view name;
+  int arity;
+  Constraint constraint;       // of the first type parameter; of members: the modules that have it
+  std::string_view signature;  // `t` is the module's type in members
+};
+
+const PreludeEntry* find_builtin(std::string_view name);
+const PreludeEntry* find_member(ScalarType module, std::string_view name);
+// `f32.i64`: the entry's signature is empty, its name the type converted from.
+std::optional<ScalarType> find_conversion(ScalarType module, std::string_view name);
+// The module of that name: i8 .. f64, bool.
+std::optional<ScalarType> find_module(std::string_view name);
+// Whether Futhark has the name, but we do not yet.
+bool is_for_later(std::string_view name);
+
+}  // namespace apl::frontend

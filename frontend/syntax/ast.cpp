@@ -1,0 +1,78 @@
+#include "frontend/syntax/ast.h"
+
+namespace apl::frontend {
+
+namespace {
+
+template <class T, class Print>
+std::string joined(const std::vector<T>& items, Print print) {
+  std::string text;
+  for (const T& item : items) text += (text.empty() ? "" : ", ") + print(item);
+  return text;
+}
+
+struct TypePrinter {
+  std::string operator()(const TypeName& type) const { return type.name.to_string(); }
+  std::string operator()(const TypeTuple& type) const {
+    return "(" + joined(type.elements, [](const TypeExprPtr& t) { return to_text(*t); }) + ")";
+  }
+  std::string operator()(const TypeRecord& type) const {
+    return "{" + joined(type.fields, [](const auto& f) { return f.name + ": " + to_text(*f.value); }) + "}";
+  }
+  std::string operator()(const TypeArray& type) const {
+    return "[" + (type.size ? to_text(*type.size) : "") + "]" + to_text(*type.element);
+  }
+  std::string operator()(const TypeArrow& type) const {
+    std::string from = to_text(*type.from);
+    if (!type.param.empty()) from = "(" + type.param + ": " + from + ")";
+    else if (std::holds_alternative<TypeArrow>(type.from->node)) from = "(" + from + ")";
+    return from + " -> " + to_text(*type.to);
+  }
+  std::string operator()(const TypeUnique& type) const { return "*" + to_text(*type.type); }
+  std::string operator()(const TypeUnsupported& type) const { return type.what; }
+};
+
+constexpr std::size_t kMaxText = 60;
+
+struct ExprPrinter {
+  std::string operator()(const Literal& e) const { return e.value.to_text(); }
+  std::string operator()(const NumberLiteral& e) const { return e.is_float ? "..." : std::to_string(e.integer); }
+  std::string operator()(const Variable& e) const { return e.name.to_string(); }
+  std::string operator()(const Infix& e) const {
+    auto part = [](const Expr& x) { return std::holds_alternative<Infix>(x.node) ? "(" + to_text(x) + ")" : to_text(x); };
+    return part(*e.x) + " " + e.op.to_string() + " " + part(*e.y);
+  }
+  static std::string argument(const Expr& x) {
+    const bool simple = !std::holds_alternative<Infix>(x.node) && !std::holds_alternative<Call>(x.node);
+    return simple ? to_text(x) : "(" + to_text(x) + ")";
+  }
+  std::string operator()(const Call& e) const {
+    std::string text = to_text(*e.function);
+    for (const ExprPtr& x : e.arguments) text += " " + argument(*x);
+    return text.size() > kMaxText ? "..." : text;
+  }
+  std::string operator()(const Negate& e) const { return "-" + argument(*e.x); }
+  std::string operator()(const Not& e) const { return "!" + argument(*e.x); }
+  std::string operator()(const IndexExpr& e) const { return to_text(*e.array) + "[...]"; }
+  std::string operator()(const Project& e) const { return to_text(*e.record) + "." + e.field; }
+  template <class Other>
+  std::string operator()(const Other&) const { return "..."; }
+};
+
+}  // namespace
+
+std::string Name::to_string() const {
+  std::string result;
+  for (const std::string& qualifier : qualifiers) result += qualifier + ".";
+  return result + text;
+}
+
+std::string to_text(const TypeExpr& type) { return std::visit(TypePrinter{}, type.node); }
+std::string to_text(const Expr& expr) { return std::visit(ExprPrinter{}, expr.node); }
+
+const PatternName* as_name(const Pattern& pattern) {
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) return as_name(*typed->pattern);
+  return std::get_if<PatternName>(&pattern.node);
+}
+
+}  // namespace apl::frontend

@@ -1,0 +1,99 @@
+// Fields, indices and slices.
+#include <utility>
+
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+// The type of a field; where the record's type is not known yet, it is settled later.
+Ty Checker::field(Ty record, const std::string& name, Location location) {
+  if (store_.get_if<TyError>(record)) return store_.error();
+  const TyNode& node = store_.node(record);
+  if (std::holds_alternative<TyVar>(node)) {
+    const Ty result = fresh(location);
+    pending_.push_back({record, name, result, location});
+    return result;
+  }
+  if (const auto* known = std::get_if<TyRecord>(&node))
+    for (const auto& [label, type] : known->fields)
+      if (label == name) return type;
+  report(Code::type_mismatch, location, "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"");
+  return store_.error();
+}
+
+void Checker::solve_fields(bool last) {
+  bool progress = true;
+  while (progress && !pending_.empty()) {
+    progress = false;
+    std::vector<PendingField> open = std::exchange(pending_, {});
+    for (PendingField& wanted : open) {
+      if (store_.get_if<TyVar>(wanted.record)) {
+        pending_.push_back(std::move(wanted));
+        continue;
+      }
+      progress = true;
+      unify(wanted.result, field(wanted.record, wanted.name, wanted.location), wanted.location,
+            "Field \"" + wanted.name + "\" does not have expected type");
+    }
+  }
+  if (!last) return;
+  for (const PendingField& wanted : pending_)
+    report(Code::type_ambiguous, wanted.location,
+           "The type whose field \"" + wanted.name + "\" is taken is ambiguous here; a type annotation settles it");
+  pending_.clear();
+}
+
+// The number of elements of a slice, where its bounds tell it.
+Size Checker::slice_size(const IndexDim& dim, Size whole, std::uint32_t unknown_at) {
+  int budget = 8;
+  std::optional<Size> start = dim.start ? as_size(*dim.start, budget) : store_.constant(0);
+  std::optional<Size> end = dim.end ? as_size(*dim.end, budget) : whole;
+  if (dim.stride == nullptr && start && end) {
+    const auto* from = store_.get_if<SizeConst>(*start);
+    if (from && from->value == 0) return *end;
+    return store_.size_op('-', *end, *start);
+  }
+  if (dim.stride != nullptr && dim.start == nullptr && dim.end == nullptr) {
+    const auto* negate = std::get_if<Negate>(&dim.stride->node);
+    const auto* one = negate ? std::get_if<NumberLiteral>(&negate->x->node) : nullptr;
+    if (one && one->integer == 1 && !one->is_float) return whole;  // a[::-1]
+  }
+  return unknown_size("this slice", dim.location, unknown_at);
+}
+
+Ty Checker::index_type(Ty array, const std::vector<IndexDim>& dims, Location location, std::uint32_t unknown_at) {
+  const Ty i64 = store_.scalar(ScalarType::i64);
+  std::vector<Size> kept;
+  Ty element = array;
+  for (const IndexDim& dim : dims) {
+    Size size = store_.size_variable(level_, dim.location);
+    const Ty row = fresh(dim.location);
+    const auto* known = store_.get_if<TyArray>(element);
+    if (known) {
+      size = known->size;
+      element = known->element;
+    } else {
+      if (!unify(store_.array(size, row), element, location, "Only an array can be indexed")) element = store_.error();
+      else element = row;
+    }
+    if (!dim.slice) {
+      const Ty index = infer(*dim.start);
+      require(index, {.scalars = kIntegers}, dim.location, "An index must be an integer");
+      continue;
+    }
+    for (const ExprPtr* part : {&dim.start, &dim.end, &dim.stride})
+      if (*part) check(**part, i64, "The bounds of a slice must be of type i64");
+    kept.push_back(slice_size(dim, size, unknown_at));
+  }
+  if (store_.get_if<TyError>(element)) return element;
+  for (auto size = kept.rbegin(); size != kept.rend(); ++size) element = store_.array(*size, element);
+  return element;
+}
+
+Ty Checker::step_types(Ty type, const std::vector<AccessStep>& steps, std::uint32_t unknown_at) {
+  for (const AccessStep& step : steps)
+    type = step.is_field ? field(type, step.field, step.location) : index_type(type, step.dims, step.location, unknown_at);
+  return type;
+}
+
+}  // namespace apl::frontend

@@ -1,0 +1,176 @@
+// Application, operators, sections and functions.
+#include <algorithm>
+#include <utility>
+
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+namespace {
+
+std::string name_of(const Expr& function) {
+  const auto* variable = std::get_if<Variable>(&function.node);
+  return variable ? variable->name.to_string() : "";
+}
+
+std::string counted(std::size_t count) { return std::to_string(count) + (count == 1 ? " argument" : " arguments"); }
+
+}  // namespace
+
+Ty Checker::infer_call(const Expr& expr, const Call& call) {
+  const Ty function = infer(*call.function);
+  std::vector<const Expr*> arguments;
+  for (const ExprPtr& argument : call.arguments) arguments.push_back(argument.get());
+  return apply(expr, function, name_of(*call.function), arguments);
+}
+
+Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments) {
+  const std::string cannot = name.empty() ? "Cannot apply this function" : "Cannot apply \"" + name + "\"";
+  std::vector<Ty> wanted;
+  for (const Expr* argument : arguments) {
+    if (const auto* var = store_.get_if<TyVar>(function); var && var->constraint.scalars == 0) {
+      const Ty arrow = store_.arrow(fresh(argument->location), fresh(expr.location));
+      if (!unify(function, arrow, expr.location, cannot)) function = store_.error();
+    }
+    const auto* known = store_.get_if<TyArrow>(function);
+    if (known == nullptr) {
+      if (!store_.get_if<TyError>(function)) {
+        std::string message = cannot + " to " + counted(arguments.size());
+        message += wanted.empty() ? ": a value of type " + store_.to_text(function) + " is not a function"
+                                  : ": it takes " + counted(wanted.size());
+        report(Code::type_mismatch, expr.location, std::move(message));
+      }
+      for (const Expr* rest : arguments) infer(*rest);
+      return store_.error();
+    }
+    const TyArrow arrow = *known;
+    wanted.push_back(arrow.from);
+    TypeMap here;
+    if (arrow.param != kNoId) here.sizes.emplace(arrow.param, size_of_argument(*argument));
+    for (BinderId unknown : arrow.unknown)
+      here.sizes.emplace(unknown, unknown_size(store_.binder(unknown).name, expr.location, expr.id));
+    function = store_.substitute(arrow.to, here);
+  }
+  // Functions last: what they are applied to is known then, which makes for better messages.
+  for (const bool lambdas : {false, true}) {
+    for (std::size_t k = 0; k < arguments.size(); ++k) {
+      if (std::holds_alternative<LambdaExpr>(arguments[k]->node) != lambdas) continue;
+      const std::string which = arguments.size() == 1 ? "the argument" : "argument " + std::to_string(k + 1);
+      check(*arguments[k], wanted[k], cannot + ": " + which + " does not have expected type");
+    }
+  }
+  if (!pending_.empty()) solve_fields(false);
+  return function;
+}
+
+Ty Checker::infer_operator(const Expr& expr, const Name& op) { return infer_variable(expr, op); }
+
+Ty Checker::infer_infix(const Expr& expr, const Infix& infix) {
+  // `x |> f` is `f x`, also where f's result depends on the value of x.
+  const auto resolution = infix.op.qualifiers.empty() ? resolve_simple(infix.op.text) : std::nullopt;
+  const bool built_in = resolution && resolution->kind == Resolution::Kind::prelude;
+  if (built_in && (resolution->entry->builtin == Builtin::pipe_right || resolution->entry->builtin == Builtin::pipe_left)) {
+    const bool right = resolution->entry->builtin == Builtin::pipe_right;
+    out_.names[expr.id] = *resolution;
+    const Expr& function = right ? *infix.y : *infix.x;
+    const Expr& argument = right ? *infix.x : *infix.y;
+    const Ty type = infer(function);
+    return apply(expr, type, name_of(function), {&argument});
+  }
+  const Ty type = infer_operator(expr, infix.op);
+  return apply(expr, type, infix.op.to_string(), {infix.x.get(), infix.y.get()});
+}
+
+Ty Checker::infer_section(const Expr& expr, const Section& section) {
+  const Ty op = infer_operator(expr, section.op);
+  if (section.left) return apply(expr, op, section.op.to_string(), {section.left.get()});
+  if (!section.right) return op;
+  const auto* first = store_.get_if<TyArrow>(op);
+  const auto* second = first ? store_.get_if<TyArrow>(first->to) : nullptr;
+  if (second == nullptr) {
+    infer(*section.right);
+    if (!store_.get_if<TyError>(op))
+      report(Code::type_mismatch, section.op.location, "\"" + section.op.to_string() + "\" does not take two arguments");
+    return store_.error();
+  }
+  const TyArrow outer = *first;
+  const TyArrow inner = *second;
+  TypeMap here;
+  if (inner.param != kNoId) here.sizes.emplace(inner.param, size_of_argument(*section.right));
+  check(*section.right, inner.from, "Cannot apply \"" + section.op.to_string() + "\": the right operand does not have expected type");
+  return store_.arrow(outer.from, store_.substitute(inner.to, here), outer.param, inner.unknown);
+}
+
+Ty Checker::infer_lambda(const LambdaExpr& lambda, Ty expected) {
+  Names names;
+  return infer_function(lambda.params, lambda.result.get(), *lambda.body, expected, names);
+}
+
+Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body, Ty expected,
+                           Names& names) {
+  Scope scope(*this);
+  const std::uint32_t level = level_;
+  std::vector<Ty> types;
+  for (const PatternPtr& param : params) {
+    // A parameter's type sees the parameters before it, not itself.
+    const auto* arrow = expected ? store_.get_if<TyArrow>(expected) : nullptr;
+    const Ty type = arrow ? arrow->from : fresh(param->location);
+    expected = arrow && arrow->param == kNoId && arrow->unknown.empty() ? arrow->to : Ty{};
+    ++level_;
+    pattern(*param, type, names);
+    types.push_back(out_.pattern_types[param->id]);
+  }
+  ++level_;
+  Ty type;
+  if (result) {
+    type = type_of(*result);
+    check(body, type, "Function body does not have expected type");
+  } else {
+    type = infer(body, expected);
+  }
+  return close_over(params, types, type, level);
+}
+
+// A function that is a result cannot ask for an array of a size that nobody knows.
+void Checker::report_unknown_params(Ty type, const std::vector<BinderId>& unknown, Location location) {
+  if (unknown.empty() || !store_.contains_function(type)) return;
+  std::vector<Ty> params;
+  store_.walk(
+      type,
+      [&](Ty, const TyNode& node) {
+        if (const auto* arrow = std::get_if<TyArrow>(&node)) params.push_back(arrow->from);
+      },
+      [](Size, const SizeNode&) {});
+  for (Ty param : params)
+    for (BinderId binder : unknown)
+      if (store_.mentions(param, binder))
+        report(Code::type_size_mismatch, location,
+               "Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " + store_.to_text(param));
+}
+
+// The arrow over a result. A size that is a parameter's value becomes the arrow's own; other inner sizes exist only
+// once the function is applied.
+Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result, std::uint32_t level) {
+  std::vector<BinderId> own;
+  for (const PatternPtr& param : params) {
+    const Pattern* name = param.get();
+    while (const auto* typed = std::get_if<PatternTyped>(&name->node)) name = typed->pattern.get();
+    own.push_back(std::holds_alternative<PatternName>(name->node) ? out_.pattern_binders[name->id] : kNoId);
+  }
+  std::vector<BinderId> unknown = store_.free_sizes(result, level);
+  std::erase_if(unknown, [&](BinderId binder) { return std::find(own.begin(), own.end(), binder) != own.end(); });
+  report_unknown_params(result, unknown, params.empty() ? Location{} : params.back()->location);
+  Ty type = result;
+  for (std::size_t k = params.size(); k-- > 0;) {
+    for (BinderId binder : store_.free_sizes(types[k], level))
+      if (std::find(own.begin(), own.end(), binder) == own.end())
+        report(Code::type_size_mismatch, params[k]->location,
+               "Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " + store_.to_text(types[k]));
+    const bool dependent = own[k] != kNoId && store_.mentions(type, own[k]);
+    type = store_.arrow(types[k], type, dependent ? own[k] : kNoId, std::exchange(unknown, {}));
+  }
+  store_.lower_level(type, level);
+  return type;
+}
+
+}  // namespace apl::frontend

@@ -1,0 +1,182 @@
+// Definitions, generalisation, defaults, and what must hold of an entry.
+#include <algorithm>
+#include <utility>
+
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+std::optional<Checked> check_program(Program program, const DiagnosticSink& sink) {
+  return Checker(std::move(program), sink).run();
+}
+
+const Global* Checked::find(std::string_view name) const {
+  for (auto global = globals.rbegin(); global != globals.rend(); ++global)
+    if (global->definition->name == name) return &*global;
+  return nullptr;
+}
+
+Checker::Checker(Program program, const DiagnosticSink& sink) : store_(out_.store), unifier_(out_.store), sink_(sink) {
+  out_.program = std::move(program);
+  out_.types.resize(out_.program.expr_count);
+  out_.pattern_types.resize(out_.program.pattern_count);
+  out_.pattern_binders.resize(out_.program.pattern_count, kNoId);
+}
+
+std::optional<Checked> Checker::run() {
+  for (const Declaration& declaration : out_.program.declarations) {
+    if (const auto* type = std::get_if<TypeDefinition>(&declaration.node)) type_definition(*type);
+    else definition(declaration, std::get<Definition>(declaration.node));
+  }
+  if (failed_) return std::nullopt;
+  return std::move(out_);
+}
+
+void Checker::type_definition(const TypeDefinition& definition) {
+  if (!definition.params.empty())
+    report(Code::unsupported_construct, definition.name_location, "parametric types cannot be compiled yet");
+  Ty type;
+  {
+    Scope scope(*this);
+    std::vector<ParamId> params;
+    std::vector<BinderId> sizes;
+    Names names;
+    enter_type_params(definition.params, names, &params, &sizes);
+    type = type_of(*definition.type);
+  }
+  enter_type(definition.name, type);
+}
+
+void Checker::definition(const Declaration& declaration, const Definition& definition) {
+  Global global{.declaration = &declaration, .definition = &definition};
+  global.entry = definition.entry || definition.name == "main";
+  const bool before = std::exchange(failed_, false);
+  {
+    Scope scope(*this);
+    level_ = 1;
+    Names names;
+    enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
+    global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
+    solve_fields(true);
+    apply_defaults();
+    check_literals();
+    finish_definition(global, definition);
+  }
+  global.failed = failed_;
+  failed_ = failed_ || before;
+  const bool constant = definition.params.empty() && store_.as_scalar(global.type) == ScalarType::i64;
+  if (constant)
+    global.binder = store_.add_binder({.kind = Binder::Kind::global,
+                                       .name = definition.name,
+                                       .location = definition.name_location,
+                                       .level = 0,
+                                       .type = global.type});
+  const auto index = static_cast<std::uint32_t>(out_.globals.size());
+  if (constant) out_.global_sizes[global.binder] = index;
+  out_.globals.push_back(std::move(global));
+  enter(definition.name, {.kind = Resolution::Kind::global, .global = index});
+}
+
+void Checker::finish_definition(Global& global, const Definition& definition) {
+  if (!failed_) check_size_params(global, definition);
+  generalise(global.type, 0, global.type_params, global.sizes);
+  for (BinderId binder : store_.free_sizes(global.type, 0))
+    if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end()) global.unknown.push_back(binder);
+  if (!failed_) check_ambiguous();
+  if (!failed_ && global.entry) check_entry(global, definition);
+  numbers_.clear();
+  instances_.clear();
+  let_sizes_.clear();
+}
+
+void Checker::apply_defaults() {
+  for (Ty number : numbers_) {
+    const auto* var = store_.get_if<TyVar>(number);
+    if (var == nullptr) continue;
+    const ScalarSet set = var->constraint.scalars;
+    ScalarType type = ScalarType::i32;
+    if (!contains(set, type)) type = ScalarType::f64;
+    for (unsigned k = 0; !contains(set, type) && k < 14; ++k) type = static_cast<ScalarType>(k);
+    store_.bind(number, store_.scalar(type));
+  }
+}
+
+// What is still open in a finished type, and only there, becomes a parameter of it.
+void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& params, std::vector<BinderId>& sizes) {
+  std::vector<Ty> types;
+  std::vector<Size> open_sizes;
+  std::vector<Ty> kept;
+  for (const PendingField& wanted : pending_) kept.push_back(store_.find(wanted.record)), kept.push_back(store_.find(wanted.result));
+  store_.walk(
+      type,
+      [&](Ty t, const TyNode& node) {
+        const auto* var = std::get_if<TyVar>(&node);
+        if (var && var->level > outer && var->constraint.scalars == 0 && std::find(kept.begin(), kept.end(), t) == kept.end())
+          types.push_back(t);
+      },
+      [&](Size s, const SizeNode& node) {
+        const auto* var = std::get_if<SizeVar>(&node);
+        if (var && var->level > outer && std::find(open_sizes.begin(), open_sizes.end(), s) == open_sizes.end())
+          open_sizes.push_back(s);
+      });
+  for (Ty t : types) {
+    const auto var = *store_.get_if<TyVar>(t);
+    const ParamId id = store_.add_param(
+        {.name = "t" + std::to_string(params.size()), .location = var.origin, .constraint = var.constraint, .lifted = !var.constraint.first_order});
+    params.push_back(id);
+    store_.bind(t, store_.param(id));
+  }
+  for (Size s : open_sizes) {
+    const auto var = *store_.get_if<SizeVar>(s);
+    const BinderId binder = store_.add_binder({.kind = Binder::Kind::inferred_size,
+                                               .name = "d" + std::to_string(sizes.size()),
+                                               .location = var.origin,
+                                               .level = outer + 1,
+                                               .type = store_.scalar(ScalarType::i64)});
+    sizes.push_back(binder);
+    store_.bind(s, store_.name(binder));
+  }
+  store_.lower_level(type, outer);
+}
+
+void Checker::check_size_params(const Global& global, const Definition& definition) {
+  for (std::size_t k = 0; k < global.sizes.size(); ++k)
+    if (!store_.mentions(global.type, global.sizes[k]))
+      report(Code::type_ambiguous, store_.binder(global.sizes[k]).location,
+             "Size parameter \"" + store_.binder(global.sizes[k]).name + "\" of \"" + definition.name +
+                 "\" is the size of no parameter and no result");
+}
+
+void Checker::check_ambiguous() {
+  for (const Open& open : instances_) {
+    if (open.type && store_.get_if<TyVar>(open.type))
+      report(Code::type_ambiguous, open.location, "Ambiguous type: nothing says what the " + open.what + " is");
+    if (open.size && store_.get_if<SizeVar>(open.size))
+      report(Code::type_ambiguous, open.location, "Ambiguous size: nothing says what the instantiated " + open.what + " is");
+  }
+}
+
+void Checker::check_entry(const Global& global, const Definition& definition) {
+  const std::string entry = "Entry point \"" + definition.name + "\" ";
+  if (!global.type_params.empty())
+    report(Code::type_mismatch, definition.name_location, entry + "may not be polymorphic: its type is " + store_.to_text(global.type));
+  Ty type = global.type;
+  std::vector<Ty> params;
+  while (const auto* arrow = store_.get_if<TyArrow>(type)) {
+    params.push_back(arrow->from);
+    type = arrow->to;
+  }
+  for (Ty param : params)
+    if (store_.contains_function(param))
+      report(Code::type_mismatch, definition.name_location, entry + "may not have a parameter of function type");
+  if (store_.contains_function(type))
+    report(Code::type_mismatch, definition.name_location, entry + "may not give a function");
+  for (BinderId size : global.sizes) {
+    const bool given = std::any_of(params.begin(), params.end(), [&](Ty param) { return store_.mentions(param, size); });
+    if (!given)
+      report(Code::type_ambiguous, definition.name_location,
+             entry + "may not have the size parameter \"" + store_.binder(size).name + "\": it is the size of no argument");
+  }
+}
+
+}  // namespace apl::frontend

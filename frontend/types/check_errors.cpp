@@ -1,0 +1,85 @@
+// What the checker says: one place for the wording, so that every message names what was needed, what was there
+// and where the sizes come from.
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// More errors than this are rarely read, and one mistake may cause many.
+constexpr int kMaxErrors = 50;
+
+}  // namespace
+
+void Checker::report(Code code, Location location, std::string message, std::vector<Note> notes) {
+  failed_ = true;
+  if (++errors_ > kMaxErrors || !sink_) return;
+  Diagnostic diagnostic = make_error(code, location, std::move(message));
+  diagnostic.notes = std::move(notes);
+  sink_(diagnostic);
+}
+
+std::vector<Note> Checker::size_notes(const Clash& clash) const {
+  std::vector<Note> notes;
+  std::set<BinderId> told;
+  for (Size size : {clash.s, clash.t}) {
+    if (!size) continue;
+    store_.walk_size(size, [&](Size, const SizeNode& node) {
+      const auto* name = std::get_if<SizeName>(&node);
+      if (name == nullptr || !told.insert(name->binder).second) return;
+      const Binder& binder = store_.binder(name->binder);
+      if (!binder.location) return;
+      switch (binder.kind) {
+        case Binder::Kind::size_param: notes.push_back({"size \"" + binder.name + "\" is declared here", binder.location}); break;
+        case Binder::Kind::inferred_size: notes.push_back({"size \"" + binder.name + "\" is that of this array", binder.location}); break;
+        case Binder::Kind::unknown_size:
+          notes.push_back({"size \"" + binder.name + "\" is known only once this is evaluated", binder.location});
+          break;
+        default: notes.push_back({"size \"" + binder.name + "\" is the value bound here", binder.location});
+      }
+    });
+  }
+  return notes;
+}
+
+void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what) {
+  std::string message = what;
+  if (clash.kind != Clash::Kind::functional && clash.kind != Clash::Kind::equality && clash.kind != Clash::Kind::scalar)
+    message += ": expected " + store_.to_text(expected) + ", got " + store_.to_text(actual);
+  Code code = Code::type_mismatch;
+  switch (clash.kind) {
+    case Clash::Kind::types: break;
+    case Clash::Kind::sizes:
+      code = Code::type_size_mismatch;
+      message += ". Sizes \"" + store_.to_text(clash.s) + "\" and \"" + store_.to_text(clash.t) + "\" do not match";
+      break;
+    case Clash::Kind::occurs: message += ". Occurs check: a type would contain itself"; break;
+    case Clash::Kind::scope:
+      code = Code::type_size_mismatch;
+      message += ". The size \"" + store_.binder(clash.escaped).name +
+                 "\" would have to be known outside of where it is bound (scope-violation)";
+      break;
+    case Clash::Kind::functional:
+      message += ": " + store_.to_text(clash.b) + " is functional";
+      if (clash.reason[0] != '\0') message += "; " + std::string(clash.reason) + " may not be of function type";
+      break;
+    case Clash::Kind::equality: message += ": " + store_.to_text(clash.b) + " does not support equality"; break;
+    case Clash::Kind::scalar: message += ": " + store_.to_text(clash.b) + " is no such type"; break;
+  }
+  report(code, location, std::move(message), size_notes(clash));
+}
+
+bool Checker::unify(Ty expected, Ty actual, Location location, const std::string& what) {
+  const auto clash = unifier_.unify(expected, actual);
+  if (clash) mismatch(*clash, location, expected, actual, what);
+  return !clash;
+}
+
+bool Checker::require(Ty type, const Constraint& constraint, Location location, const std::string& what) {
+  const auto clash = unifier_.require(type, constraint);
+  if (constraint.scalars != 0) numbers_.push_back(type);
+  if (clash) mismatch(*clash, location, type, type, what);
+  return !clash;
+}
+
+}  // namespace apl::frontend

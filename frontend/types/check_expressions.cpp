@@ -1,0 +1,219 @@
+// Types of expressions: all but calls (check_calls.cpp), lets and loops (check_lets.cpp) and what takes values
+// apart (check_access.cpp).
+#include <cmath>
+#include <utility>
+
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+namespace {
+
+constexpr Constraint kElement{.first_order = true, .reason = "an array element"};
+constexpr Constraint kBranch{.first_order = true, .reason = "the result of 'if'"};
+
+}  // namespace
+
+Ty Checker::fresh(Location location, Constraint constraint) {
+  const Ty var = store_.variable(level_, location, constraint);
+  if (constraint.scalars != 0) numbers_.push_back(var);
+  return var;
+}
+
+void Checker::check(const Expr& expr, Ty expected, const std::string& what) {
+  const Ty actual = infer(expr, expected);
+  unify(expected, actual, expr.location, what);
+}
+
+Ty Checker::infer(const Expr& expr, Ty expected) {
+  const Ty type = infer_node(expr, expected);
+  out_.types[expr.id] = type;
+  return type;
+}
+
+Ty Checker::infer_node(const Expr& expr, Ty expected) {
+  struct Visitor {
+    Checker& self;
+    const Expr& expr;
+    Ty expected;
+
+    Ty operator()(const Literal& e) { return self.store_.scalar(e.value.type()); }
+    Ty operator()(const NumberLiteral& e) { return self.infer_literal(expr, e); }
+    Ty operator()(const StringLiteral& e) {
+      return self.store_.array(self.store_.constant(static_cast<std::int64_t>(e.text.size())),
+                               self.store_.scalar(ScalarType::u8));
+    }
+    Ty operator()(const Variable& e) { return self.infer_variable(expr, e.name); }
+    Ty operator()(const TupleExpr& e) {
+      std::vector<Ty> elements;
+      for (const ExprPtr& element : e.elements) elements.push_back(self.infer(*element));
+      return self.store_.tuple(elements);
+    }
+    Ty operator()(const RecordExpr& e) {
+      std::vector<std::pair<std::string, Ty>> fields;
+      Names names;
+      for (const auto& field : e.fields) {
+        const Ty type = self.infer(*field.value);
+        if (self.claim(names, field.name, field.location)) fields.emplace_back(field.name, type);
+      }
+      return self.store_.record(std::move(fields));
+    }
+    Ty operator()(const ArrayExpr& e) { return self.infer_array(expr, e); }
+    Ty operator()(const Project& e) { return self.field(self.infer(*e.record), e.field, expr.location); }
+    Ty operator()(const LocalOpen& e) {
+      const auto module = e.module.qualifiers.empty() ? find_module(e.module.text) : std::nullopt;
+      if (!module) {
+        self.report(Code::type_unknown_name, e.module.location, "Unknown module \"" + e.module.to_string() + "\"");
+        return self.store_.error();
+      }
+      self.open_modules_.emplace_back(*module, ++self.order_);
+      const Ty type = self.infer(*e.body, expected);
+      self.open_modules_.pop_back();
+      return type;
+    }
+    Ty operator()(const IndexExpr& e) {
+      const Ty array = self.infer(*e.array);
+      return self.index_type(array, e.dims, expr.location, expr.id);
+    }
+    Ty operator()(const Call& e) { return self.infer_call(expr, e); }
+    Ty operator()(const Negate& e) {
+      const Ty type = self.infer(*e.x);
+      self.require(type, {.scalars = kNumbers}, e.x->location, "Only a number can be negated");
+      return type;
+    }
+    Ty operator()(const Not& e) {
+      const Ty type = self.infer(*e.x);
+      self.require(type, {.scalars = kBits}, e.x->location, "Only a bool or an integer can be inverted");
+      return type;
+    }
+    Ty operator()(const Infix& e) { return self.infer_infix(expr, e); }
+    Ty operator()(const Section& e) { return self.infer_section(expr, e); }
+    Ty operator()(const AccessSection& e) {
+      const Ty from = self.fresh(expr.location);
+      return self.store_.arrow(from, self.step_types(from, e.steps, expr.id));
+    }
+    Ty operator()(const LambdaExpr& e) { return self.infer_lambda(e, expected); }
+    Ty operator()(const IfExpr& e) { return self.infer_if(e, expected); }
+    Ty operator()(const LetExpr& e) { return self.infer_let(e, expected); }
+    Ty operator()(const LoopExpr& e) { return self.infer_loop(e); }
+    Ty operator()(const Ascribe& e) { return self.infer_ascribe(e); }
+    Ty operator()(const RangeExpr& e) { return self.infer_range(expr, e); }
+    Ty operator()(const UpdateExpr& e) {
+      const Ty type = self.infer(*e.source);
+      const Ty target = self.step_types(type, e.steps, expr.id);
+      self.check(*e.value, target, "The new value does not have expected type");
+      return type;
+    }
+    Ty operator()(const AssertExpr& e) {
+      self.check(*e.condition, self.store_.scalar(ScalarType::boolean), "The condition of 'assert' does not have expected type");
+      return self.infer(*e.value, expected);
+    }
+    Ty operator()(const Attributed& e) { return self.infer(*e.x, expected); }
+  };
+  return std::visit(Visitor{*this, expr, expected}, expr.node);
+}
+
+Ty Checker::infer_literal(const Expr& expr, const NumberLiteral& literal) {
+  const Ty type = fresh(expr.location, {.scalars = literal.is_float ? kFloats : kNumbers});
+  literals_.emplace_back(&expr, type);
+  return type;
+}
+
+// Whether each literal fits the type that it turned out to have.
+void Checker::check_literals() {
+  for (const auto& [expr, type] : literals_) {
+    const auto scalar = store_.as_scalar(type);
+    const auto& literal = std::get<NumberLiteral>(expr->node);
+    if (!scalar) continue;
+    bool fits = true;
+    if (is_integer(*scalar)) {
+      // One more than the largest signed number: it may stand under a minus.
+      const int bits = bit_width(*scalar) - (is_signed(*scalar) ? 1 : 0);
+      fits = bits >= 64 || literal.integer >> bits == 0 || (is_signed(*scalar) && literal.integer == std::uint64_t{1} << bits);
+    } else if (is_float(*scalar)) {
+      const double value = literal.is_float ? literal.real : static_cast<double>(literal.integer);
+      fits = std::isfinite(Scalar::floating(*scalar, value).as_float());
+    }
+    if (!fits)
+      report(Code::type_mismatch, expr->location, "Literal out of bounds for its type " + std::string(apl::to_text(*scalar)));
+  }
+  literals_.clear();
+}
+
+Ty Checker::infer_array(const Expr& expr, const ArrayExpr& array) {
+  const Ty element = fresh(expr.location);
+  if (array.elements.empty()) instances_.push_back({element, {}, expr.location, "element type of this empty array"});
+  for (const ExprPtr& e : array.elements) check(*e, element, "Array element does not have the type of those before it");
+  if (!require(element, kElement, expr.location, "This array is not possible")) return store_.error();
+  return store_.array(store_.constant(static_cast<std::int64_t>(array.elements.size())), element);
+}
+
+Ty Checker::infer_if(const IfExpr& branch, Ty expected) {
+  check(*branch.condition, store_.scalar(ScalarType::boolean), "The condition of 'if' does not have expected type");
+  const Ty type = infer(*branch.then_value, expected);
+  check(*branch.else_value, type, "The branches of 'if' do not have the same type");
+  require(type, kBranch, branch.then_value->location, "This 'if' is not possible");
+  return type;
+}
+
+Ty Checker::infer_ascribe(const Ascribe& ascribe) {
+  const Ty type = type_of(*ascribe.type);
+  if (!ascribe.coerce) {
+    check(*ascribe.x, type, "Expression does not have expected type from its ascription");
+    return type;
+  }
+  // `:>` may change sizes, which is checked when the program runs, but nothing else.
+  const Ty actual = infer(*ascribe.x);
+  unify(loosened(type), actual, ascribe.x->location, "Expression cannot be coerced to this type");
+  return type;
+}
+
+Ty Checker::loosened(Ty type) {
+  const TyNode node = store_.node(type);
+  if (const auto* array = std::get_if<TyArray>(&node))
+    return store_.array(store_.size_variable(level_, {}), loosened(array->element));
+  const auto* record = std::get_if<TyRecord>(&node);
+  if (record == nullptr || record->fields.empty()) return type;
+  auto fields = record->fields;
+  for (auto& [name, field] : fields) field = loosened(field);
+  return store_.record(std::move(fields));
+}
+
+Ty Checker::infer_range(const Expr& expr, const RangeExpr& range) {
+  const Ty element = fresh(expr.location, {.scalars = kIntegers});
+  const std::string what = "The parts of a range do not have the same type";
+  check(*range.start, element, what);
+  if (range.second) check(*range.second, element, what);
+  check(*range.end, element, what);
+  // `0..<n` and `1...n` have n elements; with other bounds the size is known once it is evaluated.
+  int budget = 8;
+  const auto start = as_size(*range.start, budget);
+  const auto* first = start ? store_.get_if<SizeConst>(*start) : nullptr;
+  const std::int64_t origin = range.kind == RangeExpr::End::below ? 0 : 1;
+  if (!range.second && range.kind != RangeExpr::End::above && first && first->value == origin) {
+    const auto end = as_size(*range.end, budget);
+    if (end && (store_.get_if<SizeConst>(*end) || store_.as_scalar(element) == ScalarType::i64)) return store_.array(*end, element);
+  }
+  return store_.array(unknown_size("this range", expr.location, expr.id), element);
+}
+
+Size Checker::unknown_size(const std::string& name, Location location, std::uint32_t expr) {
+  const BinderId binder = store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                             .name = name,
+                                             .location = location,
+                                             .level = level_,
+                                             .type = store_.scalar(ScalarType::i64)});
+  out_.unknown_sizes[expr].push_back(binder);
+  return store_.name(binder);
+}
+
+Ty Checker::infer_variable(const Expr& expr, const Name& name) {
+  auto resolution = resolve(name);
+  if (!resolution) return store_.error();
+  Ty type = instantiate(*resolution, name.location, expr.id);
+  for (const std::string& label : resolution->fields) type = field(type, label, name.location);
+  out_.names[expr.id] = std::move(*resolution);
+  return type;
+}
+
+}  // namespace apl::frontend

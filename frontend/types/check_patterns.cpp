@@ -1,0 +1,65 @@
+// Patterns against the types of what they take apart.
+#include <utility>
+
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+void Checker::pattern(const Pattern& pattern, Ty type, Names& names) {
+  out_.pattern_types[pattern.id] = type;
+  if (const auto* name = std::get_if<PatternName>(&pattern.node)) {
+    claim(names, name->name, pattern.location);
+    out_.pattern_binders[pattern.id] = bind(name->name, pattern.location, type);
+  } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    const Ty annotated = type_of(*typed->type);
+    unify(annotated, type, pattern.location, "Pattern does not have the type of its ascription");
+    out_.pattern_types[pattern.id] = annotated;
+    this->pattern(*typed->pattern, annotated, names);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    pattern_tuple(pattern, *tuple, type, names);
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    pattern_record(pattern, *record, type, names);
+  }
+}
+
+void Checker::pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, Ty type, Names& names) {
+  std::vector<Ty> elements;
+  const auto* record = store_.get_if<TyRecord>(type);
+  if (record && store_.is_tuple(*record) && record->fields.size() == tuple.elements.size()) {
+    for (const auto& field : record->fields) elements.push_back(field.second);
+  } else {
+    for (const PatternPtr& element : tuple.elements) elements.push_back(fresh(element->location));
+    unify(type, store_.tuple(elements), pattern.location, "Pattern does not fit the value's type");
+  }
+  for (std::size_t k = 0; k < elements.size(); ++k) this->pattern(*tuple.elements[k], elements[k], names);
+}
+
+void Checker::pattern_record(const Pattern& pattern, const PatternRecord& record, Ty type, Names& names) {
+  std::vector<std::pair<std::string, Ty>> fields;
+  Names labels;
+  for (const auto& field : record.fields) {
+    const Ty field_type = fresh(field.location);
+    if (claim(labels, field.name, field.location)) fields.emplace_back(field.name, field_type);
+  }
+  unify(type, store_.record(fields), pattern.location, "Pattern does not fit the value's type");
+  for (const auto& field : record.fields) {
+    Ty field_type = store_.error();
+    for (const auto& [name, known] : fields)
+      if (name == field.name) field_type = known;
+    this->pattern(*field.value, field_type, names);
+  }
+}
+
+void Checker::binders_of(const Pattern& pattern, std::vector<BinderId>& out) const {
+  if (std::holds_alternative<PatternName>(pattern.node)) {
+    out.push_back(out_.pattern_binders[pattern.id]);
+  } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    binders_of(*typed->pattern, out);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (const PatternPtr& element : tuple->elements) binders_of(*element, out);
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) binders_of(*field.value, out);
+  }
+}
+
+}  // namespace apl::frontend

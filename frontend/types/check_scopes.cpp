@@ -1,0 +1,174 @@
+// Names: entering and leaving scopes, resolving, and making instances of what has type and size parameters.
+#include <algorithm>
+#include <utility>
+
+#include "frontend/syntax/parser.h"
+#include "frontend/types/checker.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// Above every level: the names inside a signature are nobody's to see.
+constexpr std::uint32_t kSignatureLevel = 1U << 30U;
+
+}  // namespace
+
+void Checker::leave(std::size_t mark, std::size_t types, std::uint32_t level) {
+  for (; undo_.size() > mark; undo_.pop_back()) names_[undo_.back()].pop_back();
+  for (; type_undo_.size() > types; type_undo_.pop_back()) type_names_[type_undo_.back()].pop_back();
+  level_ = level;
+}
+
+void Checker::enter(const std::string& name, Entry entry) {
+  entry.order = ++order_;
+  names_[name].push_back(entry);
+  undo_.push_back(name);
+}
+
+void Checker::enter_type(const std::string& name, Ty type) {
+  type_names_[name].push_back(type);
+  type_undo_.push_back(name);
+}
+
+BinderId Checker::bind(const std::string& name, Location location, Ty type, Binder::Kind kind) {
+  const BinderId binder = store_.add_binder({.kind = kind, .name = name, .location = location, .level = level_, .type = type});
+  enter(name, {.kind = Resolution::Kind::local, .binder = binder});
+  return binder;
+}
+
+bool Checker::claim(Names& names, const std::string& name, Location location) {
+  if (names.insert(name).second) return true;
+  report(Code::syntax_error, location, "\"" + name + "\" is also bound elsewhere in the same pattern or parameter list");
+  return false;
+}
+
+std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
+  const auto found = names_.find(name);
+  const Entry* entry = found == names_.end() || found->second.empty() ? nullptr : &found->second.back();
+  // The innermost of the name's binding and the opened modules that have it.
+  for (auto open = open_modules_.rbegin(); open != open_modules_.rend(); ++open) {
+    if (entry && entry->order > open->second) break;
+    if (const PreludeEntry* member = find_member(open->first, name))
+      return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = open->first, .member = name};
+  }
+  if (entry) return Resolution{.kind = entry->kind, .binder = entry->binder, .global = entry->global};
+  if (const PreludeEntry* builtin = find_builtin(name))
+    return Resolution{.kind = Resolution::Kind::prelude, .entry = builtin, .member = name};
+  return std::nullopt;
+}
+
+std::optional<Resolution> Checker::resolve(const Name& name) {
+  const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
+  auto result = resolve_simple(first);
+  if (name.qualifiers.empty()) {
+    if (result) return result;
+    if (is_for_later(name.text)) {
+      report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
+    } else {
+      report(Code::type_unknown_name, name.location, "Unknown variable \"" + name.text + "\"");
+    }
+    return std::nullopt;
+  }
+  if (result) {
+    for (std::size_t k = 1; k < name.qualifiers.size(); ++k) result->fields.push_back(name.qualifiers[k]);
+    result->fields.push_back(name.text);
+    return result;
+  }
+  const auto module = find_module(first);
+  if (!module || name.qualifiers.size() > 1) {
+    report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"");
+    return std::nullopt;
+  }
+  if (const PreludeEntry* member = find_member(*module, name.text))
+    return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = module, .member = name.text};
+  report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + first + "\"");
+  return std::nullopt;
+}
+
+const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module) {
+  std::string key(entry.name);
+  if (module) key = std::string(apl::to_text(*module)) + "." + key;
+  if (auto found = schemes_.find(key); found != schemes_.end()) return found->second;
+  const TypeSignature signature = parse_signature(entry.signature, static_cast<std::uint32_t>(out_.types.size()));
+  out_.types.resize(std::max<std::size_t>(out_.types.size(), signature.expr_count));
+  Scheme scheme;
+  const std::size_t literals = literals_.size();
+  {
+    Scope scope(*this);
+    level_ = kSignatureLevel;
+    if (module) enter_type("t", store_.scalar(*module));
+    Names names;
+    enter_type_params(signature.params, names, &scheme.params, &scheme.sizes);
+    scheme.type = signature.type ? type_of(*signature.type) : store_.error();
+  }
+  // The expressions of the signature end here, and so do their literals.
+  literals_.resize(literals);
+  return schemes_.emplace(std::move(key), std::move(scheme)).first->second;
+}
+
+void Checker::take_over(TypeMap& map, const std::vector<ParamId>& params, const std::vector<BinderId>& sizes,
+                        Location location, const std::string& owner) {
+  for (ParamId param : params) {
+    const TypeParamInfo info = store_.type_param(param);
+    const Ty var = fresh(location, info.constraint);
+    map.params.emplace(param, var);
+    instances_.push_back({var, {}, location, "type parameter \"" + info.name + "\" of \"" + owner + "\""});
+  }
+  for (BinderId size : sizes) {
+    const Size var = store_.size_variable(level_, location);
+    map.sizes.emplace(size, var);
+    instances_.push_back({{}, var, location, "size parameter of \"" + owner + "\" (\"" + store_.binder(size).name + "\")"});
+  }
+}
+
+Ty Checker::instantiate_prelude(Resolution& resolution, Location location) {
+  const PreludeEntry& entry = *resolution.entry;
+  if (entry.builtin == Builtin::convert) {
+    const auto from = find_conversion(*resolution.module, resolution.member);
+    return store_.arrow(store_.scalar(*from), store_.scalar(*resolution.module));
+  }
+  const Scheme& scheme = scheme_of(entry, resolution.module);
+  take_over(resolution.instance, scheme.params, scheme.sizes, location, resolution.member);
+  if (!resolution.module && !scheme.params.empty()) {
+    const Ty first = resolution.instance.params.at(scheme.params.front());
+    const Constraint constraint = store_.get_if<TyVar>(first)->constraint;
+    Constraint narrowed = entry.constraint;
+    narrowed.first_order = constraint.first_order;
+    narrowed.reason = constraint.reason;
+    store_.constrain(first, narrowed);
+    if (narrowed.scalars != 0) numbers_.push_back(first);
+  }
+  return store_.substitute(scheme.type, resolution.instance);
+}
+
+Ty Checker::instantiate(Resolution& resolution, Location location, std::uint32_t expr) {
+  switch (resolution.kind) {
+    case Resolution::Kind::prelude: return instantiate_prelude(resolution, location);
+    case Resolution::Kind::local: {
+      const Ty type = store_.binder(resolution.binder).type;
+      const auto local = local_schemes_.find(resolution.binder);
+      if (local == local_schemes_.end()) return type;
+      take_over(resolution.instance, local->second.params, local->second.sizes, location,
+                store_.binder(resolution.binder).name);
+      return store_.substitute(type, resolution.instance);
+    }
+    case Resolution::Kind::global: {
+      const Global& global = out_.globals[resolution.global];
+      take_over(resolution.instance, global.type_params, global.sizes, location, global.definition->name);
+      for (BinderId unknown : global.unknown) {
+        const BinderId here = store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                                 .name = store_.binder(unknown).name,
+                                                 .location = location,
+                                                 .level = level_,
+                                                 .type = store_.scalar(ScalarType::i64)});
+        resolution.instance.sizes.emplace(unknown, store_.name(here));
+        out_.unknown_sizes[expr].push_back(here);
+      }
+      return store_.substitute(global.type, resolution.instance);
+    }
+    default: return store_.error();
+  }
+}
+
+}  // namespace apl::frontend

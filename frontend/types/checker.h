@@ -1,0 +1,171 @@
+// The state of inference and its parts; each part is defined in the file named above it.
+//
+// Levels count nested scopes: every variable and every name that can be a size has one, and a variable may
+// only become what its level sees. So a size cannot leave the scope of the name that it is.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/types/checked.h"
+#include "frontend/types/unify.h"
+
+namespace apl::frontend {
+
+class Checker {
+ public:
+  Checker(Program program, const DiagnosticSink& sink);
+  std::optional<Checked> run();
+
+ private:
+  // A name in scope.
+  struct Entry {
+    Resolution::Kind kind = Resolution::Kind::local;
+    BinderId binder = kNoId;
+    std::uint32_t global = 0;
+    std::size_t order = 0;  // of entering: a module opened later hides it
+  };
+  // Puts names out of scope again, and the level back.
+  class Scope {
+   public:
+    explicit Scope(Checker& checker)
+        : checker_(checker), mark_(checker.undo_.size()), types_(checker.type_undo_.size()), level_(checker.level_) {}
+    ~Scope() { checker_.leave(mark_, types_, level_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Checker& checker_;
+    std::size_t mark_, types_;
+    std::uint32_t level_;
+  };
+  using Names = std::set<std::string>;
+
+  // check_scopes.cpp
+  void leave(std::size_t mark, std::size_t types, std::uint32_t level);
+  void enter(const std::string& name, Entry entry);
+  void enter_type(const std::string& name, Ty type);
+  BinderId bind(const std::string& name, Location location, Ty type, Binder::Kind kind = Binder::Kind::value);
+  bool claim(Names& names, const std::string& name, Location location);  // reports a name bound twice
+  std::optional<Resolution> resolve(const Name& name);
+  std::optional<Resolution> resolve_simple(const std::string& name);
+  Ty instantiate(Resolution& resolution, Location location, std::uint32_t expr);
+  Ty instantiate_prelude(Resolution& resolution, Location location);
+
+  // check_types.cpp
+  Ty type_of(const TypeExpr& type);
+  Ty type_of_name(const Name& name);
+  Size size_of_type(const Expr& size);
+  void enter_type_params(const std::vector<TypeParam>& params, Names& names, std::vector<ParamId>* type_params,
+                         std::vector<BinderId>* sizes);
+  // An expression as a size, if it is made of names, numbers, +, - and *.
+  std::optional<Size> as_size(const Expr& expr, int& budget);
+  // The size that an argument is: the same, or a new one that only exists once the argument is evaluated.
+  Size size_of_argument(const Expr& argument);
+
+  // check_patterns.cpp
+  void pattern(const Pattern& pattern, Ty type, Names& names);
+  void pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, Ty type, Names& names);
+  void pattern_record(const Pattern& pattern, const PatternRecord& record, Ty type, Names& names);
+  void binders_of(const Pattern& pattern, std::vector<BinderId>& out) const;
+
+  // check_expressions.cpp
+  Ty infer(const Expr& expr, Ty expected = {});  // `expected` only helps: lambdas take their parameters' types from it
+  Ty infer_node(const Expr& expr, Ty expected);
+  void check(const Expr& expr, Ty expected, const std::string& what);
+  Ty infer_literal(const Expr& expr, const NumberLiteral& literal);
+  Ty infer_array(const Expr& expr, const ArrayExpr& array);
+  Ty infer_if(const IfExpr& branch, Ty expected);
+  Ty infer_ascribe(const Ascribe& ascribe);
+  Ty infer_range(const Expr& expr, const RangeExpr& range);
+  Ty infer_variable(const Expr& expr, const Name& name);
+  void check_literals();
+  Ty loosened(Ty type);  // sizes replaced by variables
+  Size unknown_size(const std::string& name, Location location, std::uint32_t expr);
+  Ty fresh(Location location, Constraint constraint = {});
+
+  // check_access.cpp
+  Ty field(Ty record, const std::string& name, Location location);
+  void solve_fields(bool last);
+  Size slice_size(const IndexDim& dim, Size whole, std::uint32_t unknown_at);
+  Ty index_type(Ty array, const std::vector<IndexDim>& dims, Location location, std::uint32_t unknown_at);
+  Ty step_types(Ty type, const std::vector<AccessStep>& steps, std::uint32_t unknown_at);
+
+  // check_calls.cpp
+  Ty infer_call(const Expr& expr, const Call& call);
+  Ty apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments);
+  Ty infer_infix(const Expr& expr, const Infix& infix);
+  Ty infer_operator(const Expr& expr, const Name& op);
+  Ty infer_section(const Expr& expr, const Section& section);
+  Ty infer_lambda(const LambdaExpr& lambda, Ty expected);
+  Ty infer_function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body, Ty expected,
+                    Names& names);
+  void report_unknown_params(Ty type, const std::vector<BinderId>& unknown, Location location);
+  Ty close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result, std::uint32_t level);
+
+  // check_lets.cpp
+  Ty infer_let(const LetExpr& let, Ty expected);
+  void let_pattern(const LetPattern& let);
+  void let_function(const LetFunction& let, const LetBinding& binding);
+  void let_update(const LetUpdate& let, const LetBinding& binding);
+  Ty escape(Ty type, std::uint32_t level);
+  std::optional<Size> resolved(Size size, std::uint32_t level, int depth);
+  bool mentions(Size size, BinderId binder) const;
+  Ty infer_loop(const LoopExpr& loop);
+  Ty implied_initial(const Pattern& pattern);
+
+  // check_declarations.cpp
+  void type_definition(const TypeDefinition& definition);
+  void definition(const Declaration& declaration, const Definition& definition);
+  void finish_definition(Global& global, const Definition& definition);
+  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& params, std::vector<BinderId>& sizes);
+  void apply_defaults();
+  void check_entry(const Global& global, const Definition& definition);
+  void check_size_params(const Global& global, const Definition& definition);
+  void check_ambiguous();
+
+  // check_errors.cpp
+  void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
+  void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
+  std::vector<Note> size_notes(const Clash& clash) const;
+  bool unify(Ty expected, Ty actual, Location location, const std::string& what);
+  bool require(Ty type, const Constraint& constraint, Location location, const std::string& what);
+
+  void take_over(TypeMap& map, const std::vector<ParamId>& params, const std::vector<BinderId>& sizes,
+                 Location location, const std::string& owner);
+
+  Checked out_;
+  TypeStore& store_;
+  Unifier unifier_;
+  const DiagnosticSink& sink_;
+  std::uint32_t level_ = 0;
+  bool failed_ = false;
+  int errors_ = 0;
+
+  std::unordered_map<std::string, std::vector<Entry>> names_;
+  std::vector<std::string> undo_;
+  std::unordered_map<std::string, std::vector<Ty>> type_names_;
+  std::vector<std::string> type_undo_;
+  std::vector<std::pair<ScalarType, std::size_t>> open_modules_;
+  std::size_t order_ = 0;
+
+  // Signatures of prelude names, parsed where one is first used.
+  struct Scheme { std::vector<ParamId> params; std::vector<BinderId> sizes; Ty type; };
+  std::unordered_map<std::string, Scheme> schemes_;
+  std::unordered_map<BinderId, Scheme> local_schemes_;  // of local functions
+  const Scheme& scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module);
+
+  // Of the definition being checked.
+  std::vector<Ty> numbers_;               // overloaded variables, to be defaulted
+  struct Open { Ty type; Size size; Location location; std::string what; };
+  std::vector<Open> instances_;           // must be known in the end
+  struct PendingField { Ty record; std::string name; Ty result; Location location; };
+  std::vector<PendingField> pending_;
+  std::vector<std::pair<const Expr*, Ty>> literals_;
+  std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is, where it leaves its scope
+};
+
+}  // namespace apl::frontend

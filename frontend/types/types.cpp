@@ -1,0 +1,296 @@
+#include "frontend/types/types.h"
+
+#include <algorithm>
+
+namespace apl::frontend {
+
+namespace {
+
+constexpr std::size_t kScalarTypes = 14;
+constexpr std::size_t kMaxTypeText = 600;
+constexpr std::size_t kMaxSizeText = 60;
+
+// Numbers in order, then names in order: field 10 comes after field 9.
+bool field_before(const std::string& a, const std::string& b) {
+  const bool a_number = a[0] >= '0' && a[0] <= '9';
+  const bool b_number = b[0] >= '0' && b[0] <= '9';
+  if (a_number && b_number && a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
+
+}  // namespace
+
+TypeStore::TypeStore() {
+  for (std::size_t k = 0; k < kScalarTypes; ++k) scalars_.push_back(add(TyScalar{static_cast<ScalarType>(k)}));
+  error_ = add(TyError{});
+  unit_ = add(TyRecord{});
+}
+
+Ty TypeStore::add(TyNode node) {
+  types_.push_back(std::move(node));
+  return Ty{static_cast<std::uint32_t>(types_.size() - 1)};
+}
+
+Size TypeStore::add(SizeNode node) {
+  sizes_.push_back(node);
+  return Size{static_cast<std::uint32_t>(sizes_.size() - 1)};
+}
+
+Ty TypeStore::variable(std::uint32_t level, Location origin, Constraint constraint) {
+  return add(TyVar{{}, level, constraint, origin});
+}
+
+Size TypeStore::size_variable(std::uint32_t level, Location origin) { return add(SizeVar{{}, level, origin}); }
+Size TypeStore::constant(std::int64_t value) { return add(SizeConst{value}); }
+Size TypeStore::name(BinderId binder) { return add(SizeName{binder}); }
+
+Size TypeStore::size_op(char op, Size x, Size y) {
+  const auto* a = get_if<SizeConst>(x);
+  const auto* b = get_if<SizeConst>(y);
+  // A product keeps its form, so that `unflatten (xs :> [2 * 2]t)` finds its factors.
+  if (a == nullptr || b == nullptr || op == '*') return add(SizeOp{op, x, y});
+  const auto u = static_cast<std::uint64_t>(a->value);
+  const auto v = static_cast<std::uint64_t>(b->value);
+  return constant(static_cast<std::int64_t>(op == '+' ? u + v : u - v));
+}
+
+Ty TypeStore::tuple(const std::vector<Ty>& elements) {
+  if (elements.empty()) return unit_;
+  TyRecord record;
+  for (std::size_t k = 0; k < elements.size(); ++k) record.fields.emplace_back(std::to_string(k), elements[k]);
+  return add(std::move(record));
+}
+
+Ty TypeStore::record(std::vector<std::pair<std::string, Ty>> fields) {
+  std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) { return field_before(a.first, b.first); });
+  return add(TyRecord{std::move(fields)});
+}
+
+BinderId TypeStore::add_binder(Binder binder) {
+  binders_.push_back(std::move(binder));
+  return static_cast<BinderId>(binders_.size() - 1);
+}
+
+ParamId TypeStore::add_param(TypeParamInfo info) {
+  params_.push_back(std::move(info));
+  return static_cast<ParamId>(params_.size() - 1);
+}
+
+Ty TypeStore::find(Ty type) const {
+  for (;;) {
+    const auto* var = std::get_if<TyVar>(&types_[type.id]);
+    if (var == nullptr || !var->link) return type;
+    type = var->link;
+  }
+}
+
+Size TypeStore::find(Size size) const {
+  for (;;) {
+    const auto* var = std::get_if<SizeVar>(&sizes_[size.id]);
+    if (var == nullptr || !var->link) return size;
+    size = var->link;
+  }
+}
+
+bool TypeStore::is_tuple(const TyRecord& record) const {
+  for (std::size_t k = 0; k < record.fields.size(); ++k)
+    if (record.fields[k].first != std::to_string(k)) return false;
+  return record.fields.size() != 1;
+}
+
+std::optional<ScalarType> TypeStore::as_scalar(Ty type) const {
+  const auto* scalar = get_if<TyScalar>(type);
+  return scalar ? std::optional(scalar->type) : std::nullopt;
+}
+
+bool TypeStore::contains_function(Ty type) const {
+  bool found = false;
+  walk(type, [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TyArrow>(node); },
+       [](Size, const SizeNode&) {});
+  return found;
+}
+
+bool TypeStore::mentions(Ty type, BinderId binder) const {
+  bool found = false;
+  walk(type, [](Ty, const TyNode&) {}, [&](Size, const SizeNode& node) {
+    const auto* name = std::get_if<SizeName>(&node);
+    found = found || (name && name->binder == binder);
+  });
+  return found;
+}
+
+std::vector<BinderId> TypeStore::free_sizes(Ty type, std::uint32_t level) const {
+  std::vector<BinderId> free, bound;
+  walk(
+      type,
+      [&](Ty, const TyNode& node) {
+        const auto* arrow = std::get_if<TyArrow>(&node);
+        if (arrow == nullptr) return;
+        bound.push_back(arrow->param);
+        bound.insert(bound.end(), arrow->unknown.begin(), arrow->unknown.end());
+      },
+      [&](Size, const SizeNode& node) {
+        const auto* name = std::get_if<SizeName>(&node);
+        if (name && binders_[name->binder].level > level && std::find(free.begin(), free.end(), name->binder) == free.end())
+          free.push_back(name->binder);
+      });
+  std::erase_if(free, [&](BinderId binder) { return std::find(bound.begin(), bound.end(), binder) != bound.end(); });
+  return free;
+}
+
+Size TypeStore::substitute(Size size, const TypeMap& map) {
+  Done done;
+  return substitute(size, map, done);
+}
+
+Size TypeStore::substitute(Size size, const TypeMap& map, Done& done) {
+  size = find(size);
+  const SizeNode node = sizes_[size.id];
+  if (const auto* name = std::get_if<SizeName>(&node)) {
+    auto found = map.sizes.find(name->binder);
+    return found == map.sizes.end() ? size : found->second;
+  }
+  const auto* op = std::get_if<SizeOp>(&node);
+  if (op == nullptr) return size;
+  if (auto found = done.sizes.find(size.id); found != done.sizes.end()) return found->second;
+  const Size x = substitute(op->x, map, done);
+  const Size y = substitute(op->y, map, done);
+  const Size result = x == find(op->x) && y == find(op->y) ? size : size_op(op->op, x, y);
+  done.sizes.emplace(size.id, result);
+  return result;
+}
+
+Ty TypeStore::substitute(Ty type, const TypeMap& map) {
+  if (map.empty()) return type;
+  Done done;
+  return substitute(type, map, done);
+}
+
+Ty TypeStore::substitute(Ty type, const TypeMap& map, Done& done) {
+  type = find(type);
+  if (auto found = done.types.find(type.id); found != done.types.end()) return found->second;
+  const TyNode node = types_[type.id];  // a copy: the store grows below
+  Ty result = type;
+  if (const auto* param = std::get_if<TyParam>(&node)) {
+    auto found = map.params.find(param->param);
+    if (found != map.params.end()) result = found->second;
+  } else if (const auto* array = std::get_if<TyArray>(&node)) {
+    const Size size = substitute(array->size, map, done);
+    const Ty element = substitute(array->element, map, done);
+    if (size != find(array->size) || element != find(array->element)) result = this->array(size, element);
+  } else if (const auto* record = std::get_if<TyRecord>(&node)) {
+    TyRecord copy = *record;
+    bool changed = false;
+    for (auto& [name, field] : copy.fields) {
+      const Ty replaced = substitute(field, map, done);
+      changed = changed || replaced != find(field);
+      field = replaced;
+    }
+    if (changed) result = add(std::move(copy));
+  } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
+    const Ty from = substitute(arrow->from, map, done);
+    const Ty to = substitute(arrow->to, map, done);
+    if (from != find(arrow->from) || to != find(arrow->to)) result = this->arrow(from, to, arrow->param, arrow->unknown);
+  }
+  done.types.emplace(type.id, result);
+  return result;
+}
+
+void TypeStore::bind(Ty variable, Ty to) { std::get<TyVar>(types_[find(variable).id]).link = find(to); }
+void TypeStore::bind(Size variable, Size to) { std::get<SizeVar>(sizes_[find(variable).id]).link = find(to); }
+
+void TypeStore::constrain(Ty variable, const Constraint& constraint) {
+  std::get<TyVar>(types_[find(variable).id]).constraint = constraint;
+}
+
+void TypeStore::lower_level(Size size, std::uint32_t level) {
+  std::vector<Size> open;
+  walk_size(size, [&](Size s, const SizeNode& node) {
+    if (const auto* var = std::get_if<SizeVar>(&node); var && var->level > level) open.push_back(s);
+  });
+  for (Size s : open) std::get<SizeVar>(sizes_[s.id]).level = level;
+}
+
+void TypeStore::lower_level(Ty type, std::uint32_t level) {
+  std::vector<Ty> types;
+  std::vector<Size> sizes;
+  walk(
+      type,
+      [&](Ty t, const TyNode& node) {
+        if (const auto* var = std::get_if<TyVar>(&node); var && var->level > level) types.push_back(t);
+      },
+      [&](Size s, const SizeNode& node) {
+        if (const auto* var = std::get_if<SizeVar>(&node); var && var->level > level) sizes.push_back(s);
+      });
+  for (Ty t : types) std::get<TyVar>(types_[t.id]).level = level;
+  for (Size s : sizes) std::get<SizeVar>(sizes_[s.id]).level = level;
+}
+
+std::string TypeStore::to_text(Size size) const {
+  const SizeNode& node = this->node(size);
+  if (std::holds_alternative<SizeVar>(node)) return "";
+  if (const auto* constant = std::get_if<SizeConst>(&node)) return std::to_string(constant->value);
+  if (const auto* name = std::get_if<SizeName>(&node)) return binders_[name->binder].name;
+  const auto& op = std::get<SizeOp>(node);
+  auto part = [&](Size s) {
+    const std::string text = get_if<SizeOp>(s) ? "(" + to_text(s) + ")" : to_text(s);
+    return text.size() > kMaxSizeText ? "..." : text;
+  };
+  return part(op.x) + " " + op.op + " " + part(op.y);
+}
+
+std::string TypeStore::to_text(Ty type) const {
+  // Types shared by construction print as trees; a text that long helps nobody.
+  struct Printer {
+    const TypeStore& store;
+    std::string text;
+
+    bool full() const { return text.size() > kMaxTypeText; }
+    void put(Ty t, bool argument) {
+      if (full()) return;
+      const TyNode& node = store.node(t);
+      if (std::holds_alternative<TyVar>(node)) {
+        const auto& var = std::get<TyVar>(node);
+        text += var.constraint.scalars != 0 ? "number" : "t" + std::to_string(store.find(t).id);
+      } else if (const auto* param = std::get_if<TyParam>(&node)) {
+        text += store.params_[param->param].name;
+      } else if (const auto* scalar = std::get_if<TyScalar>(&node)) {
+        text += apl::to_text(scalar->type);
+      } else if (const auto* array = std::get_if<TyArray>(&node)) {
+        text += "[" + store.to_text(array->size) + "]";
+        put(array->element, true);
+      } else if (const auto* record = std::get_if<TyRecord>(&node)) {
+        put(*record);
+      } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
+        put(*arrow, argument);
+      } else {
+        text += "?";
+      }
+    }
+    void put(const TyRecord& record) {
+      const bool tuple = store.is_tuple(record);
+      text += tuple ? "(" : "{";
+      for (std::size_t k = 0; k < record.fields.size() && !full(); ++k) {
+        if (k > 0) text += ", ";
+        if (!tuple) text += record.fields[k].first + ": ";
+        put(record.fields[k].second, false);
+      }
+      text += tuple ? ")" : "}";
+    }
+    void put(const TyArrow& arrow, bool argument) {
+      if (argument) text += "(";
+      if (arrow.param != kNoId) text += "(" + store.binders_[arrow.param].name + ": ";
+      put(arrow.from, true);
+      if (arrow.param != kNoId) text += ")";
+      text += " -> ";
+      put(arrow.to, false);
+      if (argument) text += ")";
+    }
+  };
+  Printer printer{*this, {}};
+  printer.put(type, false);
+  if (printer.full()) printer.text = printer.text.substr(0, kMaxTypeText) + " ...";
+  return printer.text;
+}
+
+}  // namespace apl::frontend

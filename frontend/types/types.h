@@ -1,0 +1,219 @@
+// Types and sizes of the source language, as inference sees them: terms with variables, in one store.
+// Equal ids are equal terms; different ids may be, once their variables are followed (`find`).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/diagnostic.h"
+#include "ir/scalar.h"
+
+namespace apl::frontend {
+
+struct Ty {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  std::uint32_t id = kNone;
+  explicit operator bool() const { return id != kNone; }
+  bool operator==(const Ty&) const = default;
+};
+
+struct Size {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  std::uint32_t id = kNone;
+  explicit operator bool() const { return id != kNone; }
+  bool operator==(const Size&) const = default;
+};
+
+// What a name stands for: every binder of the program has its own number. Those of type i64 can be sizes.
+using BinderId = std::uint32_t;
+using ParamId = std::uint32_t;  // of a type parameter `'t`
+constexpr std::uint32_t kNoId = UINT32_MAX;
+
+// Sets of scalar types, a bit each; 0 means any type at all.
+using ScalarSet = std::uint16_t;
+constexpr ScalarSet bit_of(ScalarType type) { return static_cast<ScalarSet>(1U << static_cast<unsigned>(type)); }
+constexpr bool contains(ScalarSet set, ScalarType type) { return (set & bit_of(type)) != 0; }
+constexpr ScalarSet kIntegers = 0xFF;
+constexpr ScalarSet kFloats = bit_of(ScalarType::f16) | bit_of(ScalarType::f32) | bit_of(ScalarType::f64);
+constexpr ScalarSet kNumbers = kIntegers | kFloats;
+constexpr ScalarSet kOrdered = kNumbers | bit_of(ScalarType::boolean);
+constexpr ScalarSet kBits = kIntegers | bit_of(ScalarType::boolean);
+
+// What a type variable may become.
+struct Constraint {
+  ScalarSet scalars = 0;
+  bool equality = false;     // compared with ==: no functions, no type parameters
+  bool first_order = false;  // no functions: elements of arrays, loop and branch results
+  const char* reason = "";   // of first_order, for messages
+};
+
+// ---- sizes ------------------------------------------------------------------------------------
+
+struct SizeVar { Size link; std::uint32_t level; Location origin; };
+struct SizeConst { std::int64_t value; };
+struct SizeName { BinderId binder; };
+struct SizeOp { char op; Size x, y; };  // + - *
+using SizeNode = std::variant<SizeVar, SizeConst, SizeName, SizeOp>;
+
+// ---- types ------------------------------------------------------------------------------------
+
+struct TyVar { Ty link; std::uint32_t level; Constraint constraint; Location origin; };
+struct TyParam { ParamId param; };
+struct TyScalar { ScalarType type; };
+struct TyArray { Size size; Ty element; };
+// Tuples have the fields 0, 1, ...; records are sorted by name. Unit is the empty tuple.
+struct TyRecord { std::vector<std::pair<std::string, Ty>> fields; };
+// `param` is set where the result's sizes mention it: `(n: i64) -> [n]t`. `unknown` are sizes that exist once
+// the function is applied, and that nothing outside can name.
+struct TyArrow { Ty from, to; BinderId param = kNoId; std::vector<BinderId> unknown; };
+struct TyError {};  // after an error was reported: equal to everything
+using TyNode = std::variant<TyVar, TyParam, TyScalar, TyArray, TyRecord, TyArrow, TyError>;
+
+// What is known of a binder, besides its value.
+struct Binder {
+  enum class Kind : std::uint8_t { value, size_param, inferred_size, unknown_size, global };
+  Kind kind = Kind::value;
+  std::string name;
+  Location location;
+  std::uint32_t level = 0;  // of its scope: 0 is the whole program
+  Ty type;
+  bool used_as_size = false;
+};
+
+struct TypeParamInfo {
+  std::string name;
+  Location location;
+  Constraint constraint;
+  bool lifted = false;
+};
+
+// Type parameters and sizes replaced.
+struct TypeMap {
+  std::unordered_map<ParamId, Ty> params;
+  std::unordered_map<BinderId, Size> sizes;
+  bool empty() const { return params.empty() && sizes.empty(); }
+};
+
+class TypeStore {
+ public:
+  TypeStore();
+
+  // ---- making
+  Ty scalar(ScalarType type) const { return scalars_[static_cast<std::size_t>(type)]; }
+  Ty error() const { return error_; }
+  Ty unit() const { return unit_; }
+  Ty variable(std::uint32_t level, Location origin, Constraint constraint = {});
+  Ty param(ParamId id) { return add(TyParam{id}); }
+  Ty array(Size size, Ty element) { return add(TyArray{size, element}); }
+  Ty tuple(const std::vector<Ty>& elements);
+  Ty record(std::vector<std::pair<std::string, Ty>> fields);  // sorts
+  Ty arrow(Ty from, Ty to, BinderId param = kNoId, std::vector<BinderId> unknown = {}) {
+    return add(TyArrow{from, to, param, std::move(unknown)});
+  }
+  Size size_variable(std::uint32_t level, Location origin);
+  Size constant(std::int64_t value);
+  Size name(BinderId binder);
+  Size size_op(char op, Size x, Size y);
+  BinderId add_binder(Binder binder);
+  ParamId add_param(TypeParamInfo info);
+
+  // ---- looking
+  Ty find(Ty type) const;        // variables followed
+  Size find(Size size) const;
+  const TyNode& node(Ty type) const { return types_[find(type).id]; }
+  const SizeNode& node(Size size) const { return sizes_[find(size).id]; }
+  template <class T>
+  const T* get_if(Ty type) const { return std::get_if<T>(&node(type)); }
+  template <class T>
+  const T* get_if(Size size) const { return std::get_if<T>(&node(size)); }
+  Binder& binder(BinderId id) { return binders_[id]; }
+  const Binder& binder(BinderId id) const { return binders_[id]; }
+  const TypeParamInfo& type_param(ParamId id) const { return params_[id]; }
+  std::size_t binder_count() const { return binders_.size(); }
+
+  bool is_tuple(const TyRecord& record) const;
+  std::optional<ScalarType> as_scalar(Ty type) const;
+  bool contains_function(Ty type) const;
+  bool mentions(Ty type, BinderId binder) const;
+  // Names of sizes in the type whose scope is deeper than `level`, but those that an arrow inside binds itself.
+  std::vector<BinderId> free_sizes(Ty type, std::uint32_t level) const;
+
+  // ---- changing
+  Ty substitute(Ty type, const TypeMap& map);
+  Size substitute(Size size, const TypeMap& map);
+  void bind(Ty variable, Ty to);
+  void bind(Size variable, Size to);
+  void constrain(Ty variable, const Constraint& constraint);
+  // Unbound variables get at most this level.
+  void lower_level(Ty type, std::uint32_t level);
+  void lower_level(Size size, std::uint32_t level);
+
+  // Every node of a type once, outermost first; sizes too.
+  template <class VisitType, class VisitSize>
+  void walk(Ty type, VisitType visit_type, VisitSize visit_size) const;
+  template <class VisitSize>
+  void walk_size(Size size, VisitSize visit) const;
+
+  std::string to_text(Ty type) const;
+  std::string to_text(Size size) const;
+
+ private:
+  Ty add(TyNode node);
+  Size add(SizeNode node);
+  struct Done { std::unordered_map<std::uint32_t, Ty> types; std::unordered_map<std::uint32_t, Size> sizes; };
+  Ty substitute(Ty type, const TypeMap& map, Done& done);
+  Size substitute(Size size, const TypeMap& map, Done& done);
+
+  std::vector<TyNode> types_;
+  std::vector<SizeNode> sizes_;
+  std::vector<Binder> binders_;
+  std::vector<TypeParamInfo> params_;
+  std::vector<Ty> scalars_;
+  Ty error_, unit_;
+};
+
+template <class VisitSize>
+void TypeStore::walk_size(Size size, VisitSize visit) const {
+  std::unordered_map<std::uint32_t, bool> seen;  // of the operations alone: their parts may be shared
+  std::vector<Size> todo = {find(size)};
+  while (!todo.empty()) {
+    const Size s = todo.back();
+    todo.pop_back();
+    if (std::holds_alternative<SizeOp>(sizes_[s.id]) && !seen.emplace(s.id, true).second) continue;
+    visit(s, sizes_[s.id]);
+    if (const auto* op = std::get_if<SizeOp>(&sizes_[s.id])) {
+      todo.push_back(find(op->x));
+      todo.push_back(find(op->y));
+    }
+  }
+}
+
+template <class VisitType, class VisitSize>
+void TypeStore::walk(Ty type, VisitType visit_type, VisitSize visit_size) const {
+  std::unordered_map<std::uint32_t, bool> seen;
+  std::vector<Ty> todo = {find(type)};
+  while (!todo.empty()) {
+    const Ty t = todo.back();
+    todo.pop_back();
+    if (!seen.emplace(t.id, true).second) continue;
+    visit_type(t, types_[t.id]);
+    const TyNode& node = types_[t.id];
+    if (const auto* array = std::get_if<TyArray>(&node)) {
+      walk_size(array->size, visit_size);
+      todo.push_back(find(array->element));
+    } else if (const auto* record = std::get_if<TyRecord>(&node)) {
+      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field) todo.push_back(find(field->second));
+    } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
+      todo.push_back(find(arrow->to));
+      todo.push_back(find(arrow->from));
+    }
+  }
+}
+
+}  // namespace apl::frontend

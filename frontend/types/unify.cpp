@@ -1,0 +1,212 @@
+#include "frontend/types/unify.h"
+
+#include <algorithm>
+
+#include "ir/poly.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// Types this deep are no program's: they come from chains that double with each step.
+constexpr int kMaxDepth = 300;
+
+constexpr std::size_t kMaxTerms = 64;
+
+// A size as a polynomial over binders, if it has no variable and is no larger than people write.
+class Polynomials {
+ public:
+  explicit Polynomials(const TypeStore& store) : store_(store) {}
+
+  std::optional<Poly> of(Size size) {
+    size = store_.find(size);
+    if (auto found = done_.find(size.id); found != done_.end()) return found->second;
+    std::optional<Poly> result = compute(size);
+    if (result && result->terms().size() > kMaxTerms) result = std::nullopt;
+    done_.emplace(size.id, result);
+    return result;
+  }
+
+ private:
+  std::optional<Poly> compute(Size size) {
+    const SizeNode& node = store_.node(size);
+    if (const auto* constant = std::get_if<SizeConst>(&node)) return Poly(constant->value);
+    if (const auto* name = std::get_if<SizeName>(&node)) return Poly(Value{name->binder});
+    const auto* op = std::get_if<SizeOp>(&node);
+    if (op == nullptr) return std::nullopt;
+    const auto x = of(op->x);
+    const auto y = of(op->y);
+    if (!x || !y) return std::nullopt;
+    return op->op == '+' ? *x + *y : op->op == '-' ? *x - *y : *x * *y;
+  }
+
+  const TypeStore& store_;
+  std::unordered_map<std::uint32_t, std::optional<Poly>> done_;
+};
+
+Constraint both(const Constraint& a, const Constraint& b) {
+  Constraint result = a;
+  if (a.scalars == 0) result.scalars = b.scalars;
+  else if (b.scalars != 0) result.scalars = a.scalars & b.scalars;
+  result.equality = a.equality || b.equality;
+  result.first_order = a.first_order || b.first_order;
+  if (!a.first_order) result.reason = b.reason;
+  return result;
+}
+
+}  // namespace
+
+bool Unifier::same(Size a, Size b) const {
+  if (store_.find(a) == store_.find(b)) return true;
+  Polynomials polynomials(store_);
+  const auto x = polynomials.of(a);
+  const auto y = polynomials.of(b);
+  return x && y && *x == *y;
+}
+
+std::optional<Clash> Unifier::check_scope(Size size, std::uint32_t level) const {
+  std::optional<Clash> clash;
+  store_.walk_size(size, [&](Size s, const SizeNode& node) {
+    const auto* name = std::get_if<SizeName>(&node);
+    if (name && store_.binder(name->binder).level > level)
+      clash = Clash{.kind = Clash::Kind::scope, .s = s, .escaped = name->binder};
+  });
+  return clash;
+}
+
+std::optional<Clash> Unifier::unify_size_variable(Size variable, Size size) {
+  const SizeVar var = *store_.get_if<SizeVar>(variable);
+  bool occurs = false;
+  store_.walk_size(size, [&](Size s, const SizeNode&) { occurs = occurs || s == store_.find(variable); });
+  if (occurs) return Clash{.kind = Clash::Kind::sizes, .s = variable, .t = size};
+  if (auto clash = check_scope(size, var.level)) return clash;
+  store_.lower_level(size, var.level);
+  store_.bind(variable, size);
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::unify(Size expected, Size actual) {
+  expected = store_.find(expected);
+  actual = store_.find(actual);
+  if (expected == actual) return std::nullopt;
+  if (store_.get_if<SizeVar>(actual)) return unify_size_variable(actual, expected);
+  if (store_.get_if<SizeVar>(expected)) return unify_size_variable(expected, actual);
+  if (same(expected, actual)) return std::nullopt;
+  const auto* a = store_.get_if<SizeOp>(expected);
+  const auto* b = store_.get_if<SizeOp>(actual);
+  if (a && b && a->op == b->op) {
+    const SizeOp x = *a, y = *b;
+    if (!unify(x.x, y.x) && !unify(x.y, y.y)) return std::nullopt;
+  }
+  return Clash{.kind = Clash::Kind::sizes, .s = expected, .t = actual};
+}
+
+std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
+  type = store_.find(type);
+  if (constraint.scalars != 0) {
+    if (store_.get_if<TyError>(type)) return std::nullopt;
+    const auto* var = store_.get_if<TyVar>(type);
+    const auto scalar = store_.as_scalar(type);
+    const bool possible = var ? (both(var->constraint, constraint).scalars != 0) : scalar && contains(constraint.scalars, *scalar);
+    if (!possible) return Clash{.kind = Clash::Kind::scalar, .a = type, .b = type};
+    if (var) store_.constrain(type, both(var->constraint, constraint));
+    return std::nullopt;
+  }
+  if (!constraint.equality && !constraint.first_order) return std::nullopt;
+  std::vector<Ty> variables;
+  std::optional<Clash> clash;
+  store_.walk(
+      type,
+      [&](Ty t, const TyNode& node) {
+        const auto* param = std::get_if<TyParam>(&node);
+        const bool function = std::holds_alternative<TyArrow>(node);
+        if (std::holds_alternative<TyVar>(node)) variables.push_back(t);
+        if (constraint.equality && (function || (param && !store_.type_param(param->param).constraint.equality)))
+          clash = Clash{.kind = Clash::Kind::equality, .b = t};
+        else if (constraint.first_order && (function || (param && store_.type_param(param->param).lifted)))
+          clash = Clash{.kind = Clash::Kind::functional, .b = t, .reason = constraint.reason};
+      },
+      [](Size, const SizeNode&) {});
+  if (clash) return clash;
+  for (Ty variable : variables)
+    store_.constrain(variable, both(store_.get_if<TyVar>(variable)->constraint, constraint));
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::unify_variable(Ty variable, Ty type, bool swapped) {
+  const TyVar var = *store_.get_if<TyVar>(variable);
+  bool occurs = false;
+  store_.walk(type, [&](Ty t, const TyNode&) { occurs = occurs || t == store_.find(variable); }, [](Size, const SizeNode&) {});
+  if (occurs) return Clash{.kind = Clash::Kind::occurs, .a = variable, .b = type};
+  if (const auto escaped = store_.free_sizes(type, var.level); !escaped.empty())
+    return Clash{.kind = Clash::Kind::scope, .s = store_.name(escaped.front()), .escaped = escaped.front()};
+  if (auto refused = require(type, var.constraint)) {
+    if (refused->kind == Clash::Kind::scalar)
+      return swapped ? Clash{.kind = Clash::Kind::types, .a = type, .b = variable}
+                     : Clash{.kind = Clash::Kind::types, .a = variable, .b = type};
+    return refused;
+  }
+  store_.lower_level(type, var.level);
+  store_.bind(variable, type);
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
+  const TyRecord a = *store_.get_if<TyRecord>(expected);
+  const TyRecord b = *store_.get_if<TyRecord>(actual);
+  if (a.fields.size() != b.fields.size()) return Clash{.a = expected, .b = actual};
+  for (std::size_t k = 0; k < a.fields.size(); ++k) {
+    if (a.fields[k].first != b.fields[k].first) return Clash{.a = expected, .b = actual};
+    if (auto clash = unify(a.fields[k].second, b.fields[k].second)) return clash;
+  }
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
+  const TyArrow a = *store_.get_if<TyArrow>(expected);
+  TyArrow b = *store_.get_if<TyArrow>(actual);
+  if (auto clash = unify(a.from, b.from)) return clash;
+  // What the arrows bind is the same up to names.
+  TypeMap rename;
+  if (a.param != kNoId && b.param != kNoId) rename.sizes.emplace(b.param, store_.name(a.param));
+  for (std::size_t k = 0; k < a.unknown.size() && k < b.unknown.size(); ++k)
+    rename.sizes.emplace(b.unknown[k], store_.name(a.unknown[k]));
+  return unify(a.to, store_.substitute(b.to, rename));
+}
+
+std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
+  expected = store_.find(expected);
+  actual = store_.find(actual);
+  if (expected == actual) return std::nullopt;
+  if (store_.get_if<TyError>(expected) || store_.get_if<TyError>(actual)) return std::nullopt;
+  if (store_.get_if<TyVar>(actual)) return unify_variable(actual, expected, true);
+  if (store_.get_if<TyVar>(expected)) return unify_variable(expected, actual, false);
+  if (depth_ >= kMaxDepth) return Clash{.a = expected, .b = actual};
+  // Terms share their parts: a pair that was made equal once need not be walked again.
+  if (depth_ == 0) equal_.clear();
+  const std::uint64_t pair = std::uint64_t{expected.id} << 32U | actual.id;
+  if (equal_.count(pair) > 0) return std::nullopt;
+  ++depth_;
+  std::optional<Clash> clash = Clash{.a = expected, .b = actual};
+  if (store_.get_if<TyArray>(expected) && store_.get_if<TyArray>(actual)) {
+    const TyArray a = *store_.get_if<TyArray>(expected);
+    const TyArray b = *store_.get_if<TyArray>(actual);
+    // Elements first: a wrong element type says more than a wrong size.
+    clash = unify(a.element, b.element);
+    if (!clash) clash = unify(a.size, b.size);
+  } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
+    clash = unify_records(expected, actual);
+  } else if (store_.get_if<TyArrow>(expected) && store_.get_if<TyArrow>(actual)) {
+    clash = unify_arrows(expected, actual);
+  } else if (store_.as_scalar(expected) && store_.as_scalar(expected) == store_.as_scalar(actual)) {
+    clash = std::nullopt;
+  } else if (store_.get_if<TyParam>(expected) && store_.get_if<TyParam>(actual) &&
+             store_.get_if<TyParam>(expected)->param == store_.get_if<TyParam>(actual)->param) {
+    clash = std::nullopt;
+  }
+  --depth_;
+  if (!clash) equal_.insert(pair);
+  return clash;
+}
+
+}  // namespace apl::frontend

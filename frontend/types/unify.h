@@ -1,0 +1,53 @@
+// Makes two types equal by binding their variables, or says why they cannot be.
+#pragma once
+
+#include <optional>
+#include <unordered_set>
+
+#include "frontend/types/types.h"
+
+namespace apl::frontend {
+
+// The innermost pair that differs.
+struct Clash {
+  enum class Kind : std::uint8_t {
+    types,       // a and b are different types
+    sizes,       // s and t are different sizes
+    occurs,      // a would contain itself
+    scope,       // `escaped` is a size that what it would be bound to cannot see
+    functional,  // b is a function where `reason` forbids it
+    equality,    // b cannot be compared with ==
+    scalar,      // b is none of the scalar types that a may be
+  };
+  Kind kind = Kind::types;
+  Ty a, b;
+  Size s, t;
+  BinderId escaped = kNoId;
+  const char* reason = "";
+};
+
+class Unifier {
+ public:
+  explicit Unifier(TypeStore& store) : store_(store) {}
+
+  // `expected` and `actual` only matter for messages.
+  std::optional<Clash> unify(Ty expected, Ty actual);
+  std::optional<Clash> unify(Size expected, Size actual);
+  // Whether a type satisfies a constraint; variables inside take it over.
+  std::optional<Clash> require(Ty type, const Constraint& constraint);
+  // Whether two sizes are the same for sure, without binding anything.
+  bool same(Size a, Size b) const;
+
+ private:
+  std::optional<Clash> unify_variable(Ty variable, Ty type, bool swapped);
+  std::optional<Clash> unify_size_variable(Size variable, Size size);
+  std::optional<Clash> unify_records(Ty expected, Ty actual);
+  std::optional<Clash> unify_arrows(Ty expected, Ty actual);
+  std::optional<Clash> check_scope(Size size, std::uint32_t level) const;
+
+  TypeStore& store_;
+  int depth_ = 0;
+  std::unordered_set<std::uint64_t> equal_;
+};
+
+}  // namespace apl::frontend

@@ -1,0 +1,70 @@
+#include "ir/builder.h"
+
+namespace apl {
+
+Value Builder::let(std::string name, Op op) { return let_many({std::move(name)}, std::move(op)).front(); }
+
+std::vector<Value> Builder::let_many(const std::vector<std::string>& names, Op op) {
+  std::vector<Type> types = result_types(op, values_, module_);
+  return let_typed(names, types, std::move(op));
+}
+
+std::vector<Value> Builder::let_typed(const std::vector<std::string>& names, const std::vector<Type>& types, Op op) {
+  std::vector<Value> pattern;
+  for (std::size_t k = 0; k < types.size(); ++k)
+    pattern.push_back(values_.add(types[k], names.empty() ? "x" : names[k % names.size()]));
+  stms_.push_back({.pattern = pattern, .op = std::move(op), .location = location_, .certificates = {}, .attributes = {}});
+  return pattern;
+}
+
+Value Builder::binary(BinaryOp op, Operand x, Operand y, std::string name) {
+  return let(std::move(name), Binary{op, x, y});
+}
+
+Value Builder::unary(UnaryOp op, Operand x, std::string name) { return let(std::move(name), Unary{op, x}); }
+
+Value Builder::compare(CompareOp op, Operand x, Operand y, std::string name) {
+  return let(std::move(name), Compare{op, x, y});
+}
+
+Value Builder::convert(ScalarType to, Operand x, std::string name) { return let(std::move(name), Convert{to, x}); }
+
+Value Builder::size(Poly value, std::string name) { return let(std::move(name), SizeExpr{std::move(value)}); }
+
+Value Builder::index(Value array, std::vector<Poly> at, std::string name, bool checked) {
+  std::vector<DimIndex> dims;
+  for (Poly& i : at) dims.push_back(DimIndex::fix(std::move(i)));
+  return let(std::move(name), Index{array, std::move(dims), checked});
+}
+
+Value Builder::rearrange(Value array, std::vector<int> permutation, std::string name) {
+  return let(std::move(name), Rearrange{array, std::move(permutation)});
+}
+
+BodyPtr Builder::body(const std::function<std::vector<Operand>(Builder&)>& fill) {
+  Builder inner(values_, module_);
+  inner.set_location(location_);
+  std::vector<Operand> results = fill(inner);
+  return inner.finish(std::move(results));
+}
+
+Lambda Builder::lambda(const std::vector<Type>& params, const std::vector<std::string>& names,
+                       const std::function<std::vector<Operand>(Builder&, const std::vector<Value>&)>& fill) {
+  Lambda lambda;
+  for (std::size_t k = 0; k < params.size(); ++k)
+    lambda.params.push_back(values_.add(params[k], names.empty() ? "x" : names[k % names.size()]));
+  lambda.body = body([&](Builder& inner) { return fill(inner, lambda.params); });
+  return lambda;
+}
+
+std::optional<Operand> as_operand(const Poly& p) {
+  if (auto constant = p.constant()) return i64_constant(*constant);
+  if (auto symbol = p.symbol()) return Operand(*symbol);
+  return std::nullopt;
+}
+
+Poly as_poly(const Operand& operand) {
+  return operand.is_value() ? Poly(operand.value()) : Poly(operand.constant().as_int());
+}
+
+}  // namespace apl

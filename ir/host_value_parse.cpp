@@ -1,0 +1,225 @@
+// Futhark's text format of values, read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "ir/host_value.h"
+
+namespace apl {
+
+namespace {
+
+constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+constexpr std::size_t kMaxRank = 32;
+
+// The first error ends the reading: after it every method returns as soon as it can.
+class ValueParser {
+ public:
+  explicit ValueParser(std::string_view text) : text_(text) {}
+
+  Result<std::vector<HostValue>> run() {
+    std::vector<HostValue> values;
+    for (skip_blanks(); at_ < text_.size() && error_.empty(); skip_blanks()) values.push_back(value());
+    if (error_.empty()) return values;
+    std::uint32_t line = 1, column = 1;
+    for (char c : text_.substr(0, error_at_)) {
+      ++column;
+      if (c == '\n') ++line, column = 1;
+    }
+    return make_error(Code::run_argument, {line, column, line, column}, error_);
+  }
+
+ private:
+  void fail(std::string message) { fail_at(at_, std::move(message)); }
+  void fail_at(std::size_t at, std::string message) {
+    if (!error_.empty()) return;
+    error_ = std::move(message);
+    error_at_ = at;
+  }
+
+  bool next_is(std::string_view text) const { return text_.substr(at_, text.size()) == text; }
+  void skip_blanks() {
+    while (at_ < text_.size()) {
+      if (next_is("--")) {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) {
+        ++at_;
+      } else {
+        break;
+      }
+    }
+  }
+  bool take(std::string_view token) {
+    skip_blanks();
+    if (!next_is(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+  void want(std::string_view token) {
+    if (!take(token)) fail(fmt::format("expected `{}`, found {}", token, found()));
+  }
+  std::string found() const { return at_ < text_.size() ? fmt::format("`{}`", text_[at_]) : "the end"; }
+  std::string_view word() {
+    skip_blanks();
+    const std::size_t from = at_;
+    at_ = std::min(text_.find_first_not_of(kWordCharacters, at_), text_.size());
+    return text_.substr(from, at_ - from);
+  }
+
+  HostValue value() {
+    if (take("empty(")) return empty();
+    if (take("\"")) return string();
+    shape_.clear();
+    elements_.clear();
+    rank_.reset();
+    if (next_is("[")) {
+      row(0);
+    } else {
+      scalar();
+    }
+    if (!error_.empty()) return {};
+    HostValue result = HostValue::zeros(elements_.front().type(), std::move(shape_));
+    for (std::size_t k = 0; k < elements_.size(); ++k) result.set(static_cast<std::int64_t>(k), elements_[k]);
+    return result;
+  }
+
+  // `[a, b, c]` at a nesting depth; the first row of a depth fixes its size, the first number the rank.
+  void row(std::size_t depth) {
+    const std::size_t start = at_;
+    want("[");
+    if (depth >= kMaxRank) return fail_at(start, fmt::format("an array of more than {} dims", kMaxRank));
+    if (rank_ && depth >= *rank_) return fail_at(start, "a row where other rows have a number");
+    const bool is_first = shape_.size() == depth;
+    if (is_first) shape_.push_back(0);
+    if (take("]")) return fail_at(start, "an array without elements is written with its type, such as empty([0]i32)");
+    std::int64_t count = 0;
+    do {
+      skip_blanks();
+      if (next_is("[")) {
+        row(depth + 1);
+      } else if (rank_.value_or(depth + 1) != depth + 1) {
+        fail("a number where other rows have a row");
+      } else {
+        rank_ = depth + 1;
+        scalar();
+      }
+      if (!error_.empty()) return;
+      ++count;
+    } while (take(","));
+    if (!take("]")) return fail(fmt::format("expected `,` or `]`, found {}", found()));
+    if (is_first) shape_[depth] = count;
+    if (shape_[depth] != count)
+      fail_at(start, fmt::format("a row of {} elements where the first has {}", count, shape_[depth]));
+  }
+
+  // Appends to elements_.
+  void scalar() {
+    skip_blanks();
+    const std::size_t start = at_;
+    std::string text;
+    for (char c : word())
+      if (c != '_') text += c;
+    std::optional<ScalarType> array_type;
+    if (!elements_.empty()) array_type = elements_.front().type();
+    auto element = read(text, array_type);
+    if (!element)
+      return fail_at(start, text.empty() ? fmt::format("expected a value, found {}", found())
+                                         : fmt::format("`{}` is no value{}", text_.substr(start, at_ - start),
+                                                       array_type ? fmt::format(" of type {}", to_text(*array_type)) : ""));
+    if (array_type && element->type() != *array_type)
+      return fail_at(start, fmt::format("an element of type {} in an array of {}", to_text(element->type()), to_text(*array_type)));
+    elements_.push_back(*element);
+  }
+
+  // The same number for a hexadecimal or binary one.
+  static std::optional<std::string> decimal_of(std::string_view text) {
+    const bool is_negative = text.starts_with('-');
+    if (is_negative) text.remove_prefix(1);
+    const int base = text.starts_with("0x") ? 16 : text.starts_with("0b") ? 2 : 0;
+    if (base == 0) return std::nullopt;
+    std::uint64_t number = 0;
+    const auto [end, problem] = std::from_chars(text.data() + 2, text.data() + text.size(), number, base);
+    if (problem != std::errc()) return std::nullopt;
+    const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
+    return fmt::format("{}{}{}", is_negative ? "-" : "", number, suffix);
+  }
+
+  // `wanted`: the type of a number without suffix, if it is known.
+  static std::optional<Scalar> read(const std::string& text, std::optional<ScalarType> wanted) {
+    if (text == "true" || text == "false") return Scalar::boolean(text == "true");
+    if (auto exact = Scalar::parse(text)) return exact;
+    if (auto decimal = decimal_of(text)) return read(*decimal, wanted);
+    // A whole number with a float's suffix: 3f32.
+    for (std::string_view suffix : {"f16", "f32", "f64"})
+      if (text.ends_with(suffix))
+        if (auto whole = Scalar::parse(fmt::format("{}.0{}", text.substr(0, text.size() - suffix.size()), suffix))) return whole;
+    const bool has_fraction = text.find_first_of(".eE") != std::string::npos;
+    const ScalarType type = wanted.value_or(has_fraction ? ScalarType::f64 : ScalarType::i32);
+    if (auto plain = Scalar::parse(fmt::format("{}{}", text, to_text(type)))) return plain;
+    return is_float(type) ? Scalar::parse(fmt::format("{}.0{}", text, to_text(type))) : std::nullopt;
+  }
+
+  // After `empty(`: sizes and type of an array without elements.
+  HostValue empty() {
+    std::vector<std::int64_t> shape;
+    bool has_zero = false;
+    while (error_.empty() && take("[")) {
+      skip_blanks();
+      const std::size_t start = at_;
+      const std::string_view digits = word();
+      std::int64_t size = -1;
+      const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+      if (problem != std::errc() || end != digits.data() + digits.size() || size < 0) fail_at(start, "expected a size");
+      has_zero = has_zero || size == 0;
+      shape.push_back(size);
+      want("]");
+    }
+    skip_blanks();
+    const std::size_t start = at_;
+    const auto type = scalar_type_from_text(word());
+    if (!type) fail_at(start, "expected the type of the elements");
+    if (!has_zero) fail_at(start, "one size of an array without elements is 0");
+    if (shape.size() > kMaxRank) fail_at(start, fmt::format("an array of more than {} dims", kMaxRank));
+    want(")");
+    return error_.empty() ? HostValue::zeros(*type, std::move(shape)) : HostValue();
+  }
+
+  // After the opening quote: the bytes.
+  HostValue string() {
+    static constexpr std::pair<char, char> kEscapes[] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'\\', '\\'}, {'"', '"'}};
+    const std::size_t start = at_ - 1;
+    std::vector<std::uint8_t> bytes;
+    for (; at_ < text_.size() && text_[at_] != '"' && error_.empty(); ++at_) {
+      char c = text_[at_];
+      if (c == '\\') {
+        const char* escaped = nullptr;
+        for (const auto& [letter, meaning] : kEscapes)
+          if (at_ + 1 < text_.size() && text_[at_ + 1] == letter) escaped = &meaning;
+        if (!escaped) fail("an escape that is not known; there are \\n, \\t, \\r, \\\\ and \\\"");
+        if (escaped) c = *escaped, ++at_;
+      }
+      bytes.push_back(static_cast<std::uint8_t>(c));
+    }
+    if (at_ >= text_.size()) fail_at(start, "a string without an end");
+    ++at_;
+    return HostValue::array(ScalarType::u8, {static_cast<std::int64_t>(bytes.size())}, bytes);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string error_;
+  std::size_t error_at_ = 0;
+  // The value being read.
+  std::vector<std::int64_t> shape_;
+  std::vector<Scalar> elements_;
+  std::optional<std::size_t> rank_;
+};
+
+}  // namespace
+
+Result<std::vector<HostValue>> parse_values(std::string_view text) { return ValueParser(text).run(); }
+
+}  // namespace apl

@@ -1,0 +1,28 @@
+// The meaning of the IR at every stage, checked. Indices of parallel constructs run in a seeded random
+// order, and the result must not depend on it: this is the race check of the IR.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/host_value.h"
+#include "ir/module.h"
+
+namespace apl {
+
+struct InterpretOptions {
+  std::uint64_t seed = 1;
+  std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
+  std::function<bool()> stop;                      // asked now and then; true ends with an error
+};
+
+// Runs an entry on values for its parameters (not for its sizes: those follow from the shapes, and shapes that
+// disagree are run.shape-mismatch). One value for each of the function's results.
+Result<std::vector<HostValue>> interpret(const Module& module, std::string_view entry,
+                                         const std::vector<HostValue>& arguments, const InterpretOptions& options = {});
+
+}  // namespace apl

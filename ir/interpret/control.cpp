@@ -1,0 +1,68 @@
+// Branches, loops, calls.
+#include <fmt/format.h>
+
+#include "ir/interpret/machine.h"
+
+namespace apl::interpreter {
+
+void Machine::exec(const Stm& stm, const If& op) {
+  const Body& body = scalar(op.condition).as_bool() ? *op.then_body : *op.else_body;
+  const BodyPlan& plan = plan_of(body);
+  run(body, plan);
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], take_result(body, plan, k));
+}
+
+void Machine::exec(const Stm& stm, const Loop& op) {
+  const BodyPlan& plan = plan_of(*op.body);
+  const std::size_t count = op.params.size();
+  std::vector<Datum> state(count);
+  for (std::size_t k = 0; k < count; ++k) state[k] = take_datum(op.initial[k]);
+  const std::int64_t bound = op.index ? integer(op.bound) : 0;
+  auto bind_params = [&] {
+    // Sizes and blocks before the arrays whose types mention them.
+    for (bool arrays : {false, true})
+      for (std::size_t k = 0; k < count; ++k)
+        if (type(op.params[k]).is_array() == arrays) bind(op.params[k], std::move(state[k]));
+  };
+  auto iterate = [&] {
+    run(*op.body, plan);
+    for (std::size_t k = 0; k < count; ++k) state[k] = take_result(*op.body, plan, k);
+  };
+  if (op.index) {
+    for (std::int64_t i = 0; i < bound; ++i) {
+      bind_params();
+      set(op.index, Scalar::integer(ScalarType::i64, i));
+      iterate();
+    }
+  } else {
+    while (state.front().scalar.as_bool()) {
+      bind_params();
+      iterate();
+    }
+  }
+  for (bool arrays : {false, true})
+    for (std::size_t k = 0; k < count; ++k)
+      if (type(stm.pattern[k]).is_array() == arrays) bind(stm.pattern[k], std::move(state[k]));
+}
+
+void Machine::exec(const Stm& stm, const Apply& op) {
+  const Function& callee = *module_.find(op.function);
+  std::vector<Datum> sizes;
+  std::vector<Datum> params;
+  for (std::size_t k = 0; k < op.arguments.size(); ++k)
+    (k < callee.sizes.size() ? sizes : params).push_back(take_datum(op.arguments[k]));
+  std::vector<Datum> results = call(callee, sizes, std::move(params));
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    Value v = stm.pattern[k];
+    if (results[k].is_scalar || !type(v).memory) {
+      bind(v, std::move(results[k]));
+      continue;
+    }
+    // The callee does not know where its caller wants the result.
+    Array to = place(v);
+    copy_into(results[k].array, to);
+    assign(v, std::move(to));
+  }
+}
+
+}  // namespace apl::interpreter

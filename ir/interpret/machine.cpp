@@ -1,0 +1,101 @@
+#include "ir/interpret/machine.h"
+
+#include <new>
+
+#include "ir/verify.h"
+
+namespace apl::interpreter {
+namespace {
+
+// Calls cost stack; Futhark has no recursion, so this many are a cycle.
+constexpr int kMostCalls = 100;
+
+}  // namespace
+
+Machine::Machine(const Module& module, const InterpretOptions& options)
+    : module_(module), options_(options), random_(options.seed), memory_(module.stage == Stage::memory) {}
+
+Machine::Frame Machine::make_frame(const Function& function) {
+  auto found = plans_.find(function.name);
+  if (found == plans_.end()) found = plans_.emplace(function.name, plan_function(function)).first;
+  Frame frame{&function, &found->second, {}, {}};
+  frame.scalars.resize(function.values.size());
+  frame.arrays.resize(function.values.size());
+  return frame;
+}
+
+std::vector<Datum> Machine::call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params) {
+  if (depth_ >= kMostCalls)
+    fail(Code::unsupported_construct, "calls are nested too deeply: recursion is not supported.");
+  Frame frame = make_frame(function);
+  Frame* caller = frame_;
+  frame_ = &frame;
+  ++depth_;
+  for (std::size_t k = 0; k < function.sizes.size(); ++k) bind(function.sizes[k], sizes[k]);
+  // Scalars and blocks first: the shapes and bindings of arrays mention them.
+  for (bool arrays : {false, true}) {
+    for (std::size_t k = 0; k < function.params.size(); ++k) {
+      Value param = function.params[k];
+      if (type(param).is_array() != arrays) continue;
+      // A block that nothing else defines is the memory that the argument lies in.
+      if (arrays && type(param).memory && !frame.arrays[type(param).memory->block.id].storage)
+        frame.arrays[type(param).memory->block.id].storage = params[k].array.storage;
+      bind(param, std::move(params[k]));
+    }
+  }
+  const BodyPlan& plan = plan_of(*function.body);
+  run(*function.body, plan);
+  std::vector<Datum> results;
+  for (std::size_t k = 0; k < function.body->results.size(); ++k)
+    results.push_back(take_result(*function.body, plan, k));
+  --depth_;
+  frame_ = caller;
+  return results;
+}
+
+void Machine::tick() {
+  if (++ticks_ % 65536 == 0 && options_.stop && options_.stop()) fail(Code::run_stopped, "the run was stopped.");
+}
+
+void Machine::run(const Body& body, const BodyPlan& plan) {
+  for (Value v : plan.dead_at_start) assign(v, {});
+  const std::size_t count = body.stms.size();
+  std::size_t k = 0;
+  tick();
+  try {
+    for (; k < count; ++k) {
+      const Stm& stm = body.stms[k];
+      const StmPlan& stm_plan = plan.stms[k];
+      stm_plan_ = &stm_plan;
+      tick();
+      std::visit([&](const auto& op) { exec(stm, op); }, stm.op);
+      for (Value v : stm_plan.dead_after) assign(v, {});
+    }
+  } catch (RunError& error) {
+    if (!error.diagnostic.location) error.diagnostic.location = body.stms[k].location;
+    throw;
+  }
+}
+
+}  // namespace apl::interpreter
+
+namespace apl {
+
+Result<std::vector<HostValue>> interpret(const Module& module, std::string_view entry,
+                                         const std::vector<HostValue>& arguments, const InterpretOptions& options) {
+  // The machine relies on what the verifier checks, and on nothing else.
+  if (std::vector<Diagnostic> broken = verify(module); !broken.empty()) return std::move(broken.front());
+  const Function* function = module.find_entry(entry);
+  if (!function) return make_error(Code::run_argument, {}, "there is no entry `" + std::string(entry) + "`.");
+  try {
+    return interpreter::Machine(module, options).run_entry(*function, arguments);
+  } catch (interpreter::RunError& error) {
+    return std::move(error.diagnostic);
+  } catch (const std::bad_alloc&) {
+    return make_error(Code::run_out_of_memory, function->location, "the interpreter has no memory left.");
+  } catch (const std::exception& error) {
+    return make_error(Code::bug_internal, function->location, std::string("the interpreter failed: ") + error.what());
+  }
+}
+
+}  // namespace apl

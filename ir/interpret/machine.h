@@ -1,0 +1,151 @@
+// The interpreter: runs the statements of one function at a time over two flat tables of values.
+// Each group of operations has a file of its own beside this header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/interpret.h"
+#include "ir/interpret/error.h"
+#include "ir/interpret/memory.h"
+#include "ir/interpret/order.h"
+#include "ir/interpret/plan.h"
+
+namespace apl::interpreter {
+
+// A value on its way from one name to another.
+struct Datum {
+  bool is_scalar = true;
+  Scalar scalar;
+  Array array;  // or a memory block
+};
+
+class Machine {
+ public:
+  Machine(const Module& module, const InterpretOptions& options);
+
+  std::vector<HostValue> run_entry(const Function& function, const std::vector<HostValue>& arguments);
+
+ private:
+  // The values of a function that runs.
+  struct Frame {
+    const Function* function = nullptr;
+    const FunctionPlan* plan = nullptr;
+    std::vector<Scalar> scalars;  // by value id
+    std::vector<Array> arrays;    // by value id; blocks too
+  };
+
+  // The inblock index (thread) that runs: what private results are read by.
+  struct Thread {
+    bool active = false;
+    std::vector<std::int64_t> bounds;
+    std::vector<std::int64_t> at;
+  };
+
+  // ---- frames and bodies (machine.cpp)
+  Frame make_frame(const Function& function);
+  std::vector<Datum> call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params);
+  void run(const Body& body, const BodyPlan& plan);
+  void tick();
+  const BodyPlan& plan_of(const Body& body) const { return frame_->plan->bodies.at(&body); }
+
+  // ---- entries (entry.cpp)
+  std::vector<Datum> bind_arguments(const Function& function, const std::vector<HostValue>& arguments,
+                                    std::vector<Datum>& sizes);
+  Datum from_host(const HostValue& value);
+  HostValue to_host(const Datum& datum, std::size_t position);
+
+  // ---- values (values.cpp)
+  const Type& type(Value v) const { return frame_->function->values.type(v); }
+  const std::string& name(Value v) const { return frame_->function->values.name(v); }
+  bool is_scalar(Value v) const { return frame_->plan->is_scalar[v.id]; }
+  Scalar& slot(Value v) { return frame_->scalars[v.id]; }
+  const Scalar& scalar(const Operand& x) const { return x.is_value() ? frame_->scalars[x.value().id] : x.constant(); }
+  std::int64_t integer(const Poly& poly) const;
+  std::vector<std::int64_t> sizes(const std::vector<Poly>& polys, std::string_view what);  // none negative
+  // An array that may be read: it exists, and is not private to threads.
+  const Array& readable(Value v);
+  const Array& any_array(Value v);
+  Array take(Value v);     // moved out if the statement that runs is its last reader
+  Array consume(Value v);  // moved out in any case
+  Datum read(const Operand& x);
+  Datum take_datum(const Operand& x);
+  Datum take_result(const Body& body, const BodyPlan& plan, std::size_t k);
+  Scalar element(Value array_name, const Array& array, std::int64_t position);
+
+  // ---- binding (bind.cpp)
+  void set(Value v, const Scalar& scalar) { frame_->scalars[v.id] = scalar; }
+  // Where the type of `v` says that it lies (memory stage).
+  Array bound(Value v);
+  // The array whose elements the running statement is about to write: in its block, or fresh.
+  Array place(Value v, Fill fill = Fill::zero);
+  // `v` is what `array` is, or at the memory stage: what lies where the type of `v` says.
+  void alias(Value v, Array array);
+  void bind(Value v, Datum datum);
+  void assign(Value v, Array array) { frame_->arrays[v.id] = std::move(array); }
+  void check_shape(Value v, const Array& array);
+  // A row or element of `to` becomes the operand's value.
+  void write_row(const Array& to, std::size_t outer, std::int64_t position, const Operand& value);
+  void copy_into(const Array& from, const Array& to);
+  // A version of the array that may be written: itself where nobody else sees its storage.
+  Array owned(Array array);
+
+  // ---- operations
+  void exec(const Stm& stm, const Use& op);
+  void exec(const Stm& stm, const Unary& op);
+  void exec(const Stm& stm, const Binary& op);
+  void exec(const Stm& stm, const Compare& op);
+  void exec(const Stm& stm, const Convert& op);
+  void exec(const Stm& stm, const SizeExpr& op);
+  void exec(const Stm& stm, const Index& op);
+  void exec(const Stm& stm, const Update& op);
+  void exec(const Stm& stm, const Iota& op);
+  void exec(const Stm& stm, const Replicate& op);
+  void exec(const Stm& stm, const Scratch& op);
+  void exec(const Stm& stm, const Copy& op);
+  void exec(const Stm& stm, const Rearrange& op);
+  void exec(const Stm& stm, const Manifest& op);
+  void exec(const Stm& stm, const Reshape& op);
+  void exec(const Stm& stm, const ArrayLit& op);
+  void exec(const Stm& stm, const Assert& op);
+  void exec(const Stm& stm, const If& op);
+  void exec(const Stm& stm, const Loop& op);
+  void exec(const Stm& stm, const Apply& op);
+  void exec(const Stm& stm, const GetSize& op);
+  void exec(const Stm& stm, const Screma& op);
+  void exec(const Stm& stm, const SegOp& op);
+  void exec(const Stm& stm, const SharedArray& op);
+  void exec(const Stm& stm, const CopyTile& op);
+  void exec(const Stm& stm, const TileContract& op);
+  void exec(const Stm& stm, const Alloc& op);
+  void exec(const Stm& stm, std::monostate op);
+
+  // ---- parts of operations
+  Array sliced(Value name, const Array& array, const std::vector<DimIndex>& dims, bool checked);
+  void check_private(Value name, const Array& array, const std::vector<DimIndex>& dims);
+  struct ScremaRun;    // screma.cpp
+  struct Contraction;  // tile_contract.cpp
+  void write_result(const SegOp& op, std::size_t k, const Array& to, const std::vector<std::int64_t>& at);
+  void write_regtile(const KernelResult& result, const Array& tile, const Array& to,
+                     const std::vector<std::int64_t>& at);
+
+  const Module& module_;
+  const InterpretOptions& options_;
+  Random random_;
+  Memory memory_;
+  Frame* frame_ = nullptr;
+  const StmPlan* stm_plan_ = nullptr;
+  Thread thread_;
+  bool in_block_ = false;
+  int depth_ = 0;
+  std::uint64_t ticks_ = 0;
+  std::unordered_map<std::string_view, FunctionPlan> plans_;  // by function name
+};
+
+// A scalar as it stands in a message: without its type.
+std::string plain_text(const Scalar& scalar);
+
+}  // namespace apl::interpreter

@@ -1,0 +1,32 @@
+// What is worked out once for a function before it runs: where the interpreter lets go of arrays.
+// An array that is let go in time has one owner when it is updated, and is updated in place: otherwise a loop
+// that updates an array would copy it in every iteration.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace apl::interpreter {
+
+struct StmPlan {
+  std::vector<Value> dead_after;  // arrays of this body that nothing after the statement reads
+  std::vector<Value> movable;     // those of them that the statement reads once, itself
+};
+
+struct BodyPlan {
+  std::vector<Value> dead_at_start;  // parameters of the body that it does not read
+  std::vector<StmPlan> stms;
+  std::vector<bool> take_result;  // the result is bound in this body, and no later result is the same value
+};
+
+struct FunctionPlan {
+  std::unordered_map<const Body*, BodyPlan> bodies;
+  std::vector<bool> is_scalar;  // by value id
+};
+
+FunctionPlan plan_function(const Function& function);
+
+}  // namespace apl::interpreter

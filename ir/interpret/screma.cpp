@@ -1,0 +1,158 @@
+// Map, reduce and redomap. The map function runs in random order; what it gives is folded in row-major order.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/interpret/machine.h"
+
+namespace apl::interpreter {
+
+struct Machine::ScremaRun {
+  Machine& machine;
+  const Stm& stm;
+  const Screma& op;
+  const Body& map;
+  const BodyPlan& map_plan;
+  std::vector<std::int64_t> widths;
+  std::vector<Array> inputs;
+  std::vector<const BodyPlan*> reduce_plans;
+  std::vector<Datum> accumulators;  // of all operators, one after the other
+  std::vector<Array> mapped;
+  bool scalars_only = true;  // no operator works on arrays
+
+  ScremaRun(Machine& m, const Stm& s, const Screma& o)
+      : machine(m), stm(s), op(o), map(*o.map.body), map_plan(m.plan_of(map)) {}
+
+  void start();
+  void run_index(std::int64_t flat);
+  void fold(std::vector<Datum> operands);
+  void fold_scalars(const Scalar* operands);
+  void finish();
+
+ private:
+  std::vector<std::int64_t> at_;
+};
+
+void Machine::ScremaRun::start() {
+  widths = machine.sizes(op.widths, "a map");
+  for (Value v : op.inputs) {
+    inputs.push_back(machine.readable(v));
+    for (std::size_t k = 0; k < widths.size(); ++k)
+      if (inputs.back().dims[k].size != widths[k])
+        fail(Code::run_shape_mismatch, fmt::format("`{}` of shape {} is mapped over widths {}.", machine.name(v),
+                                                   shape_text(shape_of(inputs.back())), shape_text(widths)));
+  }
+  for (const ReduceOp& reduce : op.reduces) {
+    reduce_plans.push_back(&machine.plan_of(*reduce.op.body));
+    for (const Operand& neutral : reduce.neutral) accumulators.push_back(machine.read(neutral));
+  }
+  for (const Datum& accumulator : accumulators) scalars_only = scalars_only && accumulator.is_scalar;
+  for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
+    mapped.push_back(machine.place(stm.pattern[k]));
+}
+
+void Machine::ScremaRun::run_index(std::int64_t flat) {
+  unflatten(flat, widths, at_);
+  for (std::size_t k = 0; k < op.indices.size(); ++k)
+    machine.set(op.indices[k], Scalar::integer(ScalarType::i64, at_[k]));
+  auto position_in = [&](const Array& array) {
+    std::int64_t position = array.offset;
+    for (std::size_t k = 0; k < at_.size(); ++k) position += at_[k] * array.dims[k].stride;
+    return position;
+  };
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const std::int64_t position = position_in(inputs[k]);
+    Value param = op.map.params[k];
+    if (machine.is_scalar(param)) {
+      machine.set(param, machine.element(op.inputs[k], inputs[k], position));
+    } else {
+      machine.alias(param, row_at(inputs[k], widths.size(), position));
+    }
+  }
+  machine.run(map, map_plan);
+  for (std::size_t k = 0; k < mapped.size(); ++k)
+    machine.write_row(mapped[k], widths.size(), position_in(mapped[k]), map.results[accumulators.size() + k]);
+}
+
+void Machine::ScremaRun::fold_scalars(const Scalar* operands) {
+  std::size_t first = 0;
+  for (std::size_t r = 0; r < op.reduces.size(); ++r) {
+    const ReduceOp& reduce = op.reduces[r];
+    const std::size_t n = reduce.neutral.size();
+    for (std::size_t k = 0; k < n; ++k) {
+      machine.set(reduce.op.params[k], accumulators[first + k].scalar);
+      machine.set(reduce.op.params[n + k], operands[first + k]);
+    }
+    machine.run(*reduce.op.body, *reduce_plans[r]);
+    for (std::size_t k = 0; k < n; ++k) accumulators[first + k].scalar = machine.scalar(reduce.op.body->results[k]);
+    first += n;
+  }
+}
+
+void Machine::ScremaRun::fold(std::vector<Datum> operands) {
+  std::size_t first = 0;
+  for (std::size_t r = 0; r < op.reduces.size(); ++r) {
+    const ReduceOp& reduce = op.reduces[r];
+    const std::size_t n = reduce.neutral.size();
+    for (std::size_t k = 0; k < n; ++k) {
+      machine.bind(reduce.op.params[k], std::move(accumulators[first + k]));
+      machine.bind(reduce.op.params[n + k], std::move(operands[first + k]));
+    }
+    machine.run(*reduce.op.body, *reduce_plans[r]);
+    for (std::size_t k = 0; k < n; ++k)
+      accumulators[first + k] = machine.take_result(*reduce.op.body, *reduce_plans[r], k);
+    first += n;
+  }
+}
+
+void Machine::ScremaRun::finish() {
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    Value v = stm.pattern[k];
+    if (k >= accumulators.size()) {
+      machine.assign(v, std::move(mapped[k - accumulators.size()]));
+    } else if (accumulators[k].is_scalar || !machine.type(v).memory) {
+      machine.bind(v, std::move(accumulators[k]));
+    } else {
+      Array to = machine.place(v);
+      machine.copy_into(accumulators[k].array, to);
+      machine.assign(v, std::move(to));
+    }
+  }
+}
+
+void Machine::exec(const Stm& stm, const Screma& op) {
+  ScremaRun run(*this, stm, op);
+  run.start();
+  const std::int64_t total = count_of(run.widths);
+  const std::size_t reduced = run.accumulators.size();
+  if (reduced == 0) {
+    const IndexOrder order(total, random_);
+    for (std::int64_t k = 0; k < total; ++k) run.run_index(order[k]);
+  } else if (!run.scalars_only) {
+    // Rows may lie in one block that the next index overwrites: each is folded at once.
+    for (std::int64_t flat = 0; flat < total; ++flat) {
+      run.run_index(flat);
+      std::vector<Datum> operands;
+      for (std::size_t k = 0; k < reduced; ++k) operands.push_back(take_result(run.map, run.map_plan, k));
+      run.fold(std::move(operands));
+    }
+  } else {
+    // Random order inside chunks, so that the operands that wait for their turn stay few.
+    constexpr std::int64_t kChunk = 64;
+    std::vector<Scalar> operands(reduced * static_cast<std::size_t>(std::min(total, kChunk)));
+    for (std::int64_t first = 0; first < total; first += kChunk) {
+      const std::int64_t count = std::min(kChunk, total - first);
+      const IndexOrder order(count, random_);
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t i = order[k];
+        run.run_index(first + i);
+        for (std::size_t r = 0; r < reduced; ++r)
+          operands[static_cast<std::size_t>(i) * reduced + r] = scalar(run.map.results[r]);
+      }
+      for (std::int64_t i = 0; i < count; ++i) run.fold_scalars(&operands[static_cast<std::size_t>(i) * reduced]);
+    }
+  }
+  run.finish();
+}
+
+}  // namespace apl::interpreter

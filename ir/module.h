@@ -1,0 +1,77 @@
+// Functions and modules. A pass takes a module and gives a new one; what it did not touch is shared.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace apl {
+
+// Types and name hints of a function's values, by value id.
+class ValueTable {
+ public:
+  struct Info {
+    Type type;
+    std::string name;  // a hint: need not be unique
+  };
+
+  Value add(Type type, std::string name);
+  const Type& type(Value value) const { return infos_[value.id].type; }
+  Type type(const Operand& operand) const;
+  const std::string& name(Value value) const { return infos_[value.id].name; }
+  void set_type(Value value, Type type) { infos_[value.id].type = std::move(type); }
+  void set_name(Value value, std::string name) { infos_[value.id].name = std::move(name); }
+  std::size_t size() const { return infos_.size(); }
+
+ private:
+  std::vector<Info> infos_;
+};
+
+// How an entry looks from outside.
+struct EntryInfo {
+  std::string name;
+  struct Param { std::string name; std::string type; };  // source name and source type text; one a source parameter
+  std::vector<Param> params;
+  std::vector<std::size_t> param_values;  // how many of Function::params each source parameter became
+  std::vector<std::string> results;       // source type texts
+};
+
+struct Function {
+  std::string name;
+  std::optional<EntryInfo> entry;
+  std::vector<Value> sizes;   // i64: fixed by the shapes of the arguments (or given first by Apply)
+  std::vector<Value> params;
+  std::vector<Type> results;  // in terms of sizes and params
+  BodyPtr body;
+  ValueTable values;
+  std::vector<Attribute> attributes;
+  Location location;
+
+  const Type& type(Value v) const { return values.type(v); }
+};
+
+using FunctionPtr = std::shared_ptr<const Function>;
+
+enum class Stage : std::uint8_t { soac, kernel, memory };
+std::string_view to_text(Stage stage);
+
+struct Module {
+  Stage stage = Stage::soac;
+  std::string file;    // name of the source file, for messages
+  std::string source;  // its text, for caret lines; may be empty
+  std::vector<FunctionPtr> functions;
+
+  const Function* find(std::string_view name) const;
+  const Function* find_entry(std::string_view name) const;
+};
+
+// The types that an operation's results have. For If, Loop and Apply the types of bodies, parameters or the
+// called function decide; `module` may be null if `op` holds no Apply.
+std::vector<Type> result_types(const Op& op, const ValueTable& values, const Module* module = nullptr);
+
+}  // namespace apl

@@ -1,0 +1,213 @@
+// The operations of the IR: plain structs in one variant. What each means is said here and decided by
+// the interpreter (ir/interpret.h). Bodies are shared and immutable: a rewrite that changes nothing
+// returns the old pointer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/diagnostic.h"
+#include "ir/type.h"
+
+namespace apl {
+
+// A variable or a constant (Futhark's SubExp).
+class Operand {
+ public:
+  Operand() = default;
+  Operand(Value value) : state_(value) {}     // NOLINT(google-explicit-constructor)
+  Operand(Scalar constant) : state_(constant) {}  // NOLINT(google-explicit-constructor)
+
+  bool is_value() const { return std::holds_alternative<Value>(state_); }
+  bool is_constant() const { return !is_value(); }
+  Value value() const { return std::get<Value>(state_); }
+  const Scalar& constant() const { return std::get<Scalar>(state_); }
+  bool operator==(const Operand&) const = default;
+
+ private:
+  std::variant<Value, Scalar> state_;
+};
+
+struct Body;
+using BodyPtr = std::shared_ptr<const Body>;
+
+struct Lambda {
+  std::vector<Value> params;
+  BodyPtr body;
+};
+
+// ---- basic operations -------------------------------------------------------------------------
+
+struct Use { Operand x; };                               // another name for x
+struct Unary { UnaryOp op; Operand x; };
+struct Binary { BinaryOp op; Operand x, y; };
+struct Compare { CompareOp op; Operand x, y; };
+struct Convert { ScalarType to; Operand x; };
+struct SizeExpr { Poly value; };                         // an i64: index arithmetic as one polynomial
+
+// One dim of an index: a fixed index, or the slice start, start+stride, ... of `count` elements.
+struct DimIndex {
+  Poly start;
+  std::optional<Poly> count;  // set: a slice
+  Poly stride = 1;
+
+  bool is_slice() const { return count.has_value(); }
+  static DimIndex fix(Poly i) { return {.start = std::move(i), .count = {}}; }
+  static DimIndex slice(Poly start, Poly count, Poly stride = 1) {
+    return {.start = std::move(start), .count = std::move(count), .stride = std::move(stride)};
+  }
+};
+
+// An element or a slice; dims not named are taken whole. A checked index is an error when out of bounds.
+struct Index { Value array; std::vector<DimIndex> dims; bool checked = false; };
+// `array` with the named element or slice replaced; consumes `array`.
+struct Update { Value array; std::vector<DimIndex> dims; Operand value; bool checked = false; };
+struct Iota { ScalarType element; Poly count; Operand start, stride; };
+struct Replicate { std::vector<Poly> shape; Operand value; };  // shape ++ shape of value
+struct Scratch { ScalarType element; std::vector<Poly> shape; };  // undefined until written
+struct Copy { Value array; };
+struct Rearrange { Value array; std::vector<int> permutation; };  // result dim k = source dim permutation[k]; a view
+struct Manifest { Value array; std::vector<int> permutation; };   // the same, copied into that layout
+struct Reshape { Value array; std::vector<Poly> shape; };         // row-major order kept
+struct ArrayLit { Type element; std::vector<Operand> elements; };
+// A unit value; an error with `message` if the condition is false. Pieces: text, or a scalar to print.
+struct Assert { Operand condition; std::vector<std::variant<std::string, Operand>> message; };
+struct If { Operand condition; BodyPtr then_body, else_body; };
+// Merge parameters start as `initial`, each iteration binds them to the body's results.
+// For: `index` (i64) runs from 0 to bound-1. While: runs as long as the first parameter (bool) is true.
+struct Loop {
+  std::vector<Value> params;
+  std::vector<Operand> initial;
+  Value index;  // none: a while loop
+  Poly bound;
+  BodyPtr body;
+};
+struct Apply { std::string function; std::vector<Operand> arguments; };  // arguments: sizes first
+enum class SizeClass : std::uint8_t { tile_size, reg_tile_size, thread_block_size, grid_size, threshold };
+// A tuning parameter, an i64 >= 1 fixed before the program runs: "mm.T_a".
+struct GetSize { std::string name; SizeClass size_class; std::int64_t default_value; };
+
+// ---- soac stage -------------------------------------------------------------------------------
+
+// An associative operator over n values (2n lambda parameters, n results) with its neutral elements.
+struct ReduceOp {
+  Lambda op;
+  std::vector<Operand> neutral;
+  bool commutative = false;
+};
+
+// Map, reduce and redomap over a list of widths. `indices` are i64 values, one a width, bound in `map`.
+// Each input's outer dims are the widths; the lambda gets its rows. The lambda's results are, in order,
+// the operands of each reduce operator, then the rows of the mapped arrays; results are the reduced values,
+// then the mapped arrays of shape widths ++ row shape. Reduction order: row-major over the widths.
+struct Screma {
+  std::vector<Poly> widths;
+  std::vector<Value> indices;
+  std::vector<Value> inputs;
+  Lambda map;
+  std::vector<ReduceOp> reduces;
+
+  std::size_t reduced_count() const;
+};
+
+// ---- kernel stage -----------------------------------------------------------------------------
+
+enum class SegLevel : std::uint8_t {
+  thread,   // one thread an index
+  block,    // one thread block an index: bodies are independent; may hold shared arrays and inblock SegMaps
+  inblock,  // inside a block: runs for all its indices before the next statement (an implied barrier)
+};
+
+struct SegDim { Value index; Poly bound; };
+
+struct TileExtent { Poly bound, tile, reg; };  // a dim of a register-tiled result: size, T, R
+
+// What a result of a SegMap body becomes.
+struct KernelResult {
+  enum class Kind : std::uint8_t {
+    returns,   // the row at this index
+    private_,  // the same, but only inblock SegMaps over the same space read it, at their own index: registers
+    regtile,   // block level: value of shape T_1..T_n R_1..R_n, element (t, r) lands at block offset + t*R + r
+  };           // in each dim, what is out of range is dropped; the result has shape bounds
+  Kind kind = Kind::returns;
+  std::vector<TileExtent> extents;  // regtile, one a space dim
+};
+
+struct SegOp {
+  SegLevel level = SegLevel::thread;
+  std::vector<SegDim> space;  // may be empty: one index
+  BodyPtr body;
+  std::vector<KernelResult> results;  // one a body result
+};
+
+// A shared array of a block (block level only), undefined until written. Its value has the layout's shape.
+struct SharedArray { ScalarType element; Lmad layout; };
+
+// Collective copy of a tile (T listing 1): for every index i of `window`,
+//   target[i] = all guards hold ? source.flat[window(i)] : pad
+// where source.flat is the source in row-major order. Guard k: guards[k].start + i_k < guards[k].bound;
+// a dim without bound is proved. Consumes `target` (a shared array or a previous copy into it).
+struct TileGuard { Poly start; std::optional<Poly> bound; };
+struct CopyTile {
+  Value target;
+  Value source;
+  Lmad window;
+  std::vector<TileGuard> guards;
+  Operand pad;
+};
+
+// Register-tiled contraction of tiles (T listing 4). Space dims have T (threads) and R (registers) numbers,
+// reduction dims a depth. For t in T-space (in parallel), q in depth (row-major), r in R-space:
+//   acc_k[t][r] = op(acc_k[t][r], map(tile_1[..], tile_2[..], ...))
+// where axis d of a tile is read at t_d*R_d + r_d for a space dim d, and at q_e for reduction dim e = d - space.size().
+// The lambda `map` takes one element of each tile. Results: the new accumulators, of shape T.. ++ R.., private.
+struct TileDim { Poly tile, reg; };
+struct TileOperand { Value tile; std::vector<int> axes; };
+struct TileContract {
+  std::vector<TileDim> space;
+  std::vector<Poly> depth;
+  std::vector<Value> accumulators;
+  std::vector<TileOperand> operands;
+  Lambda map;
+  ReduceOp reduce;
+};
+
+// ---- memory stage -----------------------------------------------------------------------------
+
+struct Alloc { Poly bytes; Space space; };
+
+using Op = std::variant<
+#define APL_NODE(Struct, text) Struct,
+#include "ir/ops.def"
+    std::monostate>;
+
+// #[name(arguments)]
+struct Attribute {
+  std::string name;
+  std::vector<std::string> arguments;
+};
+
+// let pattern = op
+struct Stm {
+  std::vector<Value> pattern;
+  Op op;
+  Location location;
+  std::vector<Value> certificates;  // unit values of asserts that this relies on
+  std::vector<Attribute> attributes;
+};
+
+struct Body {
+  std::vector<Stm> stms;
+  std::vector<Operand> results;
+};
+
+// The keyword of the operation in textual IR.
+std::string_view op_name(const Op& op);
+
+inline BodyPtr make_body(std::vector<Stm> stms, std::vector<Operand> results) {
+  return std::make_shared<const Body>(Body{std::move(stms), std::move(results)});
+}
+
+}  // namespace apl

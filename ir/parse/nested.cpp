@@ -1,0 +1,212 @@
+// Statements, bodies, lambdas, and the operations that hold them.
+#include <fmt/format.h>
+
+#include "ir/parse/parser.h"
+
+namespace apl {
+
+Stm Parser::stm() {
+  Stm result;
+  result.attributes = attributes();
+  expect("let", "or the end of the statements (`in`, in a kernel `return`)");
+  const std::size_t outside = bound_.size();
+  result.pattern = binders("{", "}");
+  // The operation does not see what it binds.
+  const std::vector<std::string> names(bound_.begin() + static_cast<std::ptrdiff_t>(outside), bound_.end());
+  forget(outside);
+  expect("=");
+  if (is("#{")) list("#{", "}", [&] { result.certificates.push_back(use()); });
+  result.op = operation();
+  result.location = location();
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    visible_.emplace(names[k], result.pattern[k]);
+    bound_.push_back(names[k]);
+  }
+  return result;
+}
+
+std::vector<Stm> Parser::stms() {
+  std::vector<Stm> result;
+  while (!is("in") && !is("return")) result.push_back(stm());
+  return result;
+}
+
+BodyPtr Parser::block() {
+  const Nesting nesting(*this);
+  const Scope scope(*this);
+  expect("{");
+  std::vector<Stm> statements = stms();
+  expect("in", "and the results: only a segmap ends with `return`");
+  std::vector<Operand> results = operands("{", "}");
+  expect("}");
+  return make_body(std::move(statements), std::move(results));
+}
+
+Lambda Parser::lambda() {
+  const Scope scope(*this);
+  expect("\\", "for a function, such as `\\{x : f32} -> { in {x} }`");
+  Lambda result;
+  result.params = binders("{", "}");
+  expect("->");
+  result.body = block();
+  return result;
+}
+
+ReduceOp Parser::reduce_op() {
+  ReduceOp result;
+  expect("{");
+  result.commutative = accept("commutative");
+  result.op = lambda();
+  expect(",");
+  result.neutral = operands("{", "}");
+  expect("}");
+  return result;
+}
+
+std::vector<ReduceOp> Parser::reduce_ops() {
+  std::vector<ReduceOp> result;
+  while (accept(",")) result.push_back(reduce_op());
+  return result;
+}
+
+void Parser::index_bound(Value& index, Poly& bound) {
+  const Token name = take();
+  expect("<");
+  // Bound after its bound is read: `i < i` has no meaning.
+  bound = poly();
+  index = bind(name, Type::scalar(ScalarType::i64));
+}
+
+Op Parser::branch() {
+  expect("if");
+  If result;
+  result.condition = operand();
+  result.then_body = block();
+  expect("else");
+  result.else_body = block();
+  return result;
+}
+
+Op Parser::loop() {
+  const Scope scope(*this);
+  expect("loop");
+  Loop result;
+  declare_binders();
+  list("{", "}", [&] {
+    result.params.push_back(binder());
+    expect("=", "and the initial value");
+    result.initial.push_back(operand());
+  });
+  if (accept("for")) {
+    index_bound(result.index, result.bound);
+  } else {
+    expect("while", "or `for`");
+    const Token condition = peek();
+    const Value value = use();
+    if (result.params.empty() || value != result.params[0])
+      fail(condition, "a while loop runs as long as its first parameter is true, so that one stands here");
+  }
+  result.body = block();
+  return result;
+}
+
+Op Parser::screma() {
+  const Scope scope(*this);
+  expect("(");
+  Screma result;
+  while (!is("{")) {
+    Value index;
+    Poly width;
+    index_bound(index, width);
+    result.indices.push_back(index);
+    result.widths.push_back(std::move(width));
+    expect(",");
+  }
+  list("{", "}", [&] { result.inputs.push_back(use()); });
+  expect(",");
+  result.map = lambda();
+  result.reduces = reduce_ops();
+  expect(")");
+  return result;
+}
+
+Op Parser::segmap() {
+  const Nesting nesting(*this);
+  const Scope scope(*this);
+  expect("segmap");
+  expect("(");
+  SegOp result;
+  if (accept("block"))
+    result.level = SegLevel::block;
+  else if (accept("inblock"))
+    result.level = SegLevel::inblock;
+  else
+    expect("thread", ", `block` or `inblock`");
+  expect(")");
+  list("(", ")", [&] {
+    SegDim dim;
+    index_bound(dim.index, dim.bound);
+    result.space.push_back(std::move(dim));
+  });
+  expect("{");
+  std::vector<Stm> statements = stms();
+  expect("return", "and the results of the kernel");
+  std::vector<Operand> results;
+  list("{", "}", [&] {
+    result.results.push_back(kernel_result());
+    results.push_back(operand());
+  });
+  expect("}");
+  result.body = make_body(std::move(statements), std::move(results));
+  return result;
+}
+
+KernelResult Parser::kernel_result() {
+  if (accept("returns")) return {};
+  if (accept("private")) return {KernelResult::Kind::private_, {}};
+  if (!accept("regtile")) fail_expected("`returns`, `private` or `regtile(...)`");
+  KernelResult result{KernelResult::Kind::regtile, {}};
+  list("(", ")", [&] {
+    TileExtent extent;
+    extent.bound = poly();
+    expect("/");
+    extent.tile = poly();
+    expect("/");
+    extent.reg = poly();
+    result.extents.push_back(std::move(extent));
+  });
+  return result;
+}
+
+Op Parser::tile_contract() {
+  expect("tile_contract");
+  expect("(");
+  TileContract result;
+  expect("space");
+  list("(", ")", [&] {
+    TileDim dim;
+    dim.tile = poly();
+    expect("/");
+    dim.reg = poly();
+    result.space.push_back(std::move(dim));
+  });
+  expect(",");
+  expect("depth");
+  result.depth = polys("(", ")");
+  expect(",");
+  list("{", "}", [&] { result.accumulators.push_back(use()); });
+  expect(",");
+  list("{", "}", [&] {
+    const Value tile = use();
+    expect("at");
+    result.operands.push_back({tile, permutation()});
+  });
+  expect(",");
+  result.map = lambda();
+  expect(",", "and the reduce operator");
+  result.reduce = reduce_op();
+  expect(")");
+  return result;
+}
+
+}  // namespace apl

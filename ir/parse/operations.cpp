@@ -1,0 +1,199 @@
+// Operations without nested bodies, and the choice among all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/parse/parser.h"
+
+namespace apl {
+
+Op Parser::operation() {
+  if (is("[")) return array_literal();
+  if (!is(Token::Kind::name)) return Use{operand()};
+  if (is("if")) return branch();
+  if (is("loop")) return loop();
+  if (is("apply")) return call();
+  if (is("segmap")) return segmap();
+  if (is("copy_tile")) return copy_tile();
+  if (is("tile_contract")) return tile_contract();
+  if (peek(1).is("(")) {
+    const Token name = take();
+    return named_operation(name);
+  }
+  if (is("checked") || peek(1).is("[") || peek(1).is("with")) return array_access();
+  return Use{operand()};
+}
+
+Op Parser::named_operation(const Token& name) {
+  if (name.is("map") || name.is("reduce") || name.is("redomap") || name.is("screma")) return screma();
+  if (name.is("assert")) return assertion();
+  if (name.is("get_size")) return get_size();
+  const auto finish = [&](Op op) {
+    expect(")");
+    return op;
+  };
+  const auto comma = [&] { expect(","); };
+  if (name.is("convert")) {
+    expect("(");
+    Operand x = operand();
+    comma();
+    return finish(Convert{scalar_type(), x});
+  }
+  if (name.is("size")) {
+    expect("(");
+    return finish(SizeExpr{poly()});
+  }
+  if (name.is("iota")) {
+    expect("(");
+    Iota iota{scalar_type(), {}, {}, {}};
+    comma();
+    iota.count = poly();
+    comma();
+    iota.start = operand();
+    comma();
+    iota.stride = operand();
+    return finish(std::move(iota));
+  }
+  if (name.is("replicate")) {
+    expect("(");
+    Replicate replicate{polys("[", "]"), {}};
+    comma();
+    replicate.value = operand();
+    return finish(std::move(replicate));
+  }
+  if (name.is("scratch")) {
+    expect("(");
+    const Token start = peek();
+    Type wanted = type();
+    if (wanted.is_memory() || wanted.unique || wanted.memory)
+      fail(start, "scratch takes a plain type, such as `[n]f32`");
+    return finish(Scratch{wanted.element, std::move(wanted.shape)});
+  }
+  if (name.is("copy")) {
+    expect("(");
+    return finish(Copy{use()});
+  }
+  if (name.is("rearrange") || name.is("manifest")) {
+    expect("(");
+    const Value array = use();
+    comma();
+    std::vector<int> order = permutation();
+    if (name.is("manifest")) return finish(Manifest{array, std::move(order)});
+    return finish(Rearrange{array, std::move(order)});
+  }
+  if (name.is("reshape")) {
+    expect("(");
+    const Value array = use();
+    comma();
+    return finish(Reshape{array, polys("[", "]")});
+  }
+  if (name.is("shared")) {
+    expect("(");
+    const ScalarType element = scalar_type();
+    comma();
+    return finish(SharedArray{element, lmad(nullptr)});
+  }
+  if (name.is("alloc")) {
+    expect("(");
+    Poly bytes = poly();
+    comma();
+    return finish(Alloc{std::move(bytes), space()});
+  }
+  return scalar_operation(name);
+}
+
+Op Parser::scalar_operation(const Token& name) {
+  const auto unary = unary_op_from_text(name.text);
+  const auto binary = binary_op_from_text(name.text);
+  const auto compare = compare_op_from_text(name.text);
+  if (!unary && !binary && !compare) fail(name, fmt::format("there is no operation `{}`", name.text.substr(0, 40)));
+  const std::vector<Operand> arguments = operands("(", ")");
+  const std::size_t wanted = unary ? 1 : 2;
+  if (arguments.size() != wanted)
+    fail(name, fmt::format("`{}` takes {} operands, not {}", name.text, wanted, arguments.size()));
+  if (unary) return Unary{*unary, arguments[0]};
+  if (binary) return Binary{*binary, arguments[0], arguments[1]};
+  return Compare{*compare, arguments[0], arguments[1]};
+}
+
+Op Parser::array_access() {
+  const bool checked = accept("checked");
+  const Value array = use();
+  if (!accept("with")) return Index{array, dims(), checked};
+  Update update{array, dims(), {}, checked};
+  expect("=");
+  update.value = operand();
+  return update;
+}
+
+Op Parser::array_literal() {
+  ArrayLit literal;
+  literal.elements = operands("[", "]");
+  expect("of");
+  literal.element = type();
+  return literal;
+}
+
+Op Parser::assertion() {
+  expect("(");
+  Assert result{operand(), {}};
+  while (accept(",")) {
+    if (is(Token::Kind::string))
+      result.message.emplace_back(take().value);
+    else
+      result.message.emplace_back(operand());
+  }
+  expect(")");
+  return result;
+}
+
+Op Parser::get_size() {
+  constexpr auto kClasses =
+      std::to_array<std::pair<std::string_view, SizeClass>>({{"tile_size", SizeClass::tile_size},
+                                                             {"reg_tile_size", SizeClass::reg_tile_size},
+                                                             {"thread_block_size", SizeClass::thread_block_size},
+                                                             {"grid_size", SizeClass::grid_size},
+                                                             {"threshold", SizeClass::threshold}});
+  expect("(");
+  if (!is(Token::Kind::string)) fail_expected("the parameter's name as a string");
+  GetSize result{take().value, {}, 0};
+  expect(",");
+  const auto* place =
+      std::find_if(kClasses.begin(), kClasses.end(), [&](const auto& entry) { return is(entry.first); });
+  if (place == kClasses.end()) fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size or threshold");
+  take();
+  result.size_class = place->second;
+  expect(",");
+  result.default_value = integer();
+  expect(")");
+  return result;
+}
+
+Op Parser::call() {
+  expect("apply");
+  std::string function = name_or_string("the name of a function");
+  return Apply{std::move(function), operands("(", ")")};
+}
+
+Op Parser::copy_tile() {
+  expect("copy_tile");
+  CopyTile result;
+  result.target = use();
+  expect("<-");
+  result.source = use();
+  expect("[");
+  result.window = lmad(nullptr);
+  expect("]");
+  expect("guard");
+  list("(", ")", [&] {
+    TileGuard guard{poly(), {}};
+    if (accept("<")) guard.bound = poly();
+    result.guards.push_back(std::move(guard));
+  });
+  expect("pad");
+  result.pad = operand();
+  return result;
+}
+
+}  // namespace apl

@@ -1,0 +1,169 @@
+// Operations without nested bodies.
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "ir/print/printer.h"
+#include "ir/print/words.h"
+
+namespace apl {
+
+void Printer::put(const Use& op) { put(op.x); }
+
+void Printer::put(const Unary& op) {
+  put(to_text(op.op));
+  list("(", std::vector{op.x}, ")");
+}
+
+void Printer::put(const Binary& op) {
+  put(to_text(op.op));
+  list("(", std::vector{op.x, op.y}, ")");
+}
+
+void Printer::put(const Compare& op) {
+  put(to_text(op.op));
+  list("(", std::vector{op.x, op.y}, ")");
+}
+
+void Printer::put(const Convert& op) {
+  put("convert(");
+  put(op.x);
+  put(", ");
+  put(to_text(op.to));
+  put(")");
+}
+
+void Printer::put(const SizeExpr& op) {
+  put("size(");
+  put(op.value);
+  put(")");
+}
+
+void Printer::put(const Index& op) {
+  if (op.checked) put("checked ");
+  put(op.array);
+  list("[", op.dims, "]");
+}
+
+void Printer::put(const Update& op) {
+  if (op.checked) put("checked ");
+  put(op.array);
+  list(" with [", op.dims, "] = ");
+  put(op.value);
+}
+
+void Printer::put(const Iota& op) {
+  put("iota(");
+  put(to_text(op.element));
+  put(", ");
+  put(op.count);
+  put(", ");
+  put(op.start);
+  put(", ");
+  put(op.stride);
+  put(")");
+}
+
+void Printer::put(const Replicate& op) {
+  list("replicate([", op.shape, "], ");
+  put(op.value);
+  put(")");
+}
+
+void Printer::put(const Scratch& op) {
+  put("scratch(");
+  put_shape(op.shape);
+  put(to_text(op.element));
+  put(")");
+}
+
+void Printer::put(const Copy& op) {
+  put("copy(");
+  put(op.array);
+  put(")");
+}
+
+void Printer::put(const Rearrange& op) {
+  put("rearrange(");
+  put(op.array);
+  put(", ");
+  put_permutation(op.permutation);
+  put(")");
+}
+
+void Printer::put(const Manifest& op) {
+  put("manifest(");
+  put(op.array);
+  put(", ");
+  put_permutation(op.permutation);
+  put(")");
+}
+
+void Printer::put(const Reshape& op) {
+  put("reshape(");
+  put(op.array);
+  list(", [", op.shape, "])");
+}
+
+void Printer::put(const ArrayLit& op) {
+  list("[", op.elements, "] of ");
+  put(op.element);
+}
+
+void Printer::put(const Assert& op) {
+  put("assert(");
+  put(op.condition);
+  for (const auto& piece : op.message) {
+    put(", ");
+    if (const auto* text = std::get_if<std::string>(&piece))
+      put(quote(*text));
+    else
+      put(std::get<Operand>(piece));
+  }
+  put(")");
+}
+
+void Printer::put(const Apply& op) {
+  put("apply ");
+  put(name_or_quote(op.function));
+  list("(", op.arguments, ")");
+}
+
+void Printer::put(const GetSize& op) {
+  fmt::format_to(std::back_inserter(out_), "get_size({}, {}, {})", quote(op.name), to_text(op.size_class),
+                 op.default_value);
+}
+
+void Printer::put(const SharedArray& op) {
+  put("shared(");
+  put(to_text(op.element));
+  put(", ");
+  put(op.layout);
+  put(")");
+}
+
+void Printer::put(const CopyTile& op) {
+  put("copy_tile ");
+  put(op.target);
+  put(" <- ");
+  put(op.source);
+  put("[");
+  put(op.window);
+  list("] guard (", op.guards, ") pad ", [&](const TileGuard& guard) {
+    put(guard.start);
+    if (!guard.bound) return;
+    put(" < ");
+    put(*guard.bound);
+  });
+  put(op.pad);
+}
+
+void Printer::put(const Alloc& op) {
+  put("alloc(");
+  put(op.bytes);
+  put(", ");
+  put(to_text(op.space));
+  put(")");
+}
+
+}  // namespace apl

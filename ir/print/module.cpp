@@ -1,0 +1,70 @@
+// Functions, modules, and the entry points of ir/print.h.
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "ir/print/printer.h"
+#include "ir/print/words.h"
+
+namespace apl {
+
+void Printer::put_entry(const EntryInfo& entry) {
+  put("entry ");
+  put(name_or_quote(entry.name));
+  put(" (");
+  for (std::size_t k = 0; k < entry.params.size(); ++k) {
+    if (k > 0) put(", ");
+    put(name_or_quote(entry.params[k].name) + " : " + quote(entry.params[k].type));
+    const std::size_t count = k < entry.param_values.size() ? entry.param_values[k] : 1;
+    if (count != 1) fmt::format_to(std::back_inserter(out_), " as {}", count);
+  }
+  list(") : {", entry.results, "}", [&](const std::string& type) { put(quote(type)); });
+  new_line();
+}
+
+void Printer::put_function() {
+  for (const Attribute& attribute : function_.attributes) {
+    put(attribute);
+    new_line();
+  }
+  if (function_.entry) put_entry(*function_.entry);
+  put("fun ");
+  put(name_or_quote(function_.name));
+  list(" [", function_.sizes, "]");
+  list(" (", function_.params, ")", [&](Value param) { put_binder(param); });
+  list(" : {", function_.results, "} = ");
+  put_block(function_.body);
+  put(function_.location);
+}
+
+std::string print(const Function& function, const PrintOptions& options) {
+  Printer printer(function, options);
+  printer.put_function();
+  return printer.take() + "\n";
+}
+
+std::string print(const Module& module, const PrintOptions& options) {
+  std::string text = fmt::format("stage {}", to_text(module.stage));
+  if (!module.file.empty()) text += " of " + quote(module.file);
+  text += "\n";
+  for (const FunctionPtr& function : module.functions) text += "\n" + print(*function, options);
+  return text;
+}
+
+namespace {
+
+template <class Piece>
+std::string print_piece(const Piece& piece, const Function& function) {
+  Printer printer(function, {});
+  printer.put(piece);
+  return printer.take();
+}
+
+}  // namespace
+
+std::string print(const Stm& stm, const Function& function) { return print_piece(stm, function); }
+std::string print(const Type& type, const Function& function) { return print_piece(type, function); }
+std::string print(const Poly& poly, const Function& function) { return print_piece(poly, function); }
+std::string print(const Operand& operand, const Function& function) { return print_piece(operand, function); }
+
+}  // namespace apl

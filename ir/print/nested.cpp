@@ -1,0 +1,212 @@
+// Bodies, lambdas, and the operations that hold them.
+#include <algorithm>
+
+#include "ir/print/printer.h"
+#include "ir/walk.h"
+
+namespace apl {
+
+namespace {
+
+bool has_body(const Op& op) {
+  return std::holds_alternative<If>(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Screma>(op) ||
+         std::holds_alternative<SegOp>(op) || std::holds_alternative<TileContract>(op);
+}
+
+bool fits_one_line(const Body& body) {
+  return body.stms.empty() || (body.stms.size() == 1 && !has_body(body.stms[0].op) && body.stms[0].attributes.empty());
+}
+
+}  // namespace
+
+std::string_view keyword(const Screma& op) {
+  if (op.reduces.empty()) return "map";
+  const bool maps_nothing = is_identity(op.map) && op.map.params.size() == op.reduced_count();
+  return maps_nothing ? "reduce" : "redomap";
+}
+
+void Printer::put_head(const Stm& stm) {
+  for (const Attribute& attribute : stm.attributes) {
+    put(attribute);
+    new_line();
+  }
+  list("let {", stm.pattern, "} =", [&](Value value) { put_binder(value); });
+}
+
+void Printer::put(const Stm& stm) {
+  put_head(stm);
+  const bool nested = has_body(stm.op);
+  if (nested) {
+    ++indent_;
+    new_line();
+  } else {
+    out_ += ' ';
+  }
+  if (!stm.certificates.empty()) list("#{", stm.certificates, "} ");
+  std::visit([&](const auto& op) { put(op); }, stm.op);
+  if (nested) --indent_;
+  put(stm.location);
+}
+
+void Printer::put_block(const BodyPtr& body) {
+  out_ += '{';
+  ++indent_;
+  if (body) {
+    for (const Stm& stm : body->stms) {
+      new_line();
+      put(stm);
+    }
+    new_line();
+    list("in {", body->results, "}");
+  }
+  --indent_;
+  new_line();
+  out_ += '}';
+}
+
+void Printer::put(const Lambda& lambda) {
+  list("\\{", lambda.params, "} -> ", [&](Value value) { put_binder(value); });
+  if (!lambda.body || !fits_one_line(*lambda.body)) {
+    put_block(lambda.body);
+    return;
+  }
+  out_ += "{ ";
+  for (const Stm& stm : lambda.body->stms) {
+    put(stm);
+    out_ += ' ';
+  }
+  list("in {", lambda.body->results, "} }");
+}
+
+void Printer::put(const ReduceOp& reduce) {
+  out_ += reduce.commutative ? "{commutative " : "{";
+  put(reduce.op);
+  list(", {", reduce.neutral, "}}");
+}
+
+// Each on a line of its own, after the line of what comes before.
+void Printer::put_reduces(const std::vector<ReduceOp>& reduces) {
+  for (const ReduceOp& reduce : reduces) {
+    out_ += ',';
+    new_line();
+    put(reduce);
+  }
+}
+
+void Printer::put(const If& op) {
+  out_ += "if ";
+  put(op.condition);
+  out_ += ' ';
+  put_block(op.then_body);
+  out_ += " else ";
+  put_block(op.else_body);
+}
+
+void Printer::put(const Loop& op) {
+  out_ += "loop {";
+  for (std::size_t k = 0; k < std::max(op.params.size(), op.initial.size()); ++k) {
+    if (k > 0) out_ += ", ";
+    put_binder(k < op.params.size() ? op.params[k] : Value());
+    out_ += " = ";
+    if (k < op.initial.size()) put(op.initial[k]);
+  }
+  if (op.index) {
+    out_ += "} for ";
+    put(SegDim{op.index, op.bound});
+  } else {
+    out_ += "} while ";
+    put(op.params.empty() ? Value() : op.params[0]);
+  }
+  out_ += ' ';
+  put_block(op.body);
+}
+
+void Printer::put(const Screma& op) {
+  out_ += keyword(op);
+  out_ += '(';
+  for (std::size_t k = 0; k < op.widths.size(); ++k) {
+    put(SegDim{k < op.indices.size() ? op.indices[k] : Value(), op.widths[k]});
+    out_ += ", ";
+  }
+  list("{", op.inputs, "},");
+  ++indent_;
+  new_line();
+  put(op.map);
+  put_reduces(op.reduces);
+  --indent_;
+  out_ += ')';
+}
+
+void Printer::put(const SegDim& dim) {
+  put(dim.index);
+  out_ += " < ";
+  put(dim.bound);
+}
+
+void Printer::put(const SegOp& op) {
+  out_ += "segmap(";
+  out_ += to_text(op.level);
+  list(") (", op.space, ") ");
+  put_kernel_block(op);
+}
+
+void Printer::put_kernel_block(const SegOp& op) {
+  out_ += '{';
+  ++indent_;
+  if (op.body) {
+    for (const Stm& stm : op.body->stms) {
+      new_line();
+      put(stm);
+    }
+    new_line();
+    out_ += "return {";
+    for (std::size_t k = 0; k < op.body->results.size(); ++k) {
+      if (k > 0) out_ += ", ";
+      put(k < op.results.size() ? op.results[k] : KernelResult{}, op.body->results[k]);
+    }
+    out_ += '}';
+  }
+  --indent_;
+  new_line();
+  out_ += '}';
+}
+
+void Printer::put(const KernelResult& result, const Operand& value) {
+  switch (result.kind) {
+    case KernelResult::Kind::returns: out_ += "returns "; break;
+    case KernelResult::Kind::private_: out_ += "private "; break;
+    case KernelResult::Kind::regtile:
+      list("regtile(", result.extents, ") ", [&](const TileExtent& extent) {
+        put(extent.bound);
+        out_ += " / ";
+        put(extent.tile);
+        out_ += " / ";
+        put(extent.reg);
+      });
+      break;
+  }
+  put(value);
+}
+
+void Printer::put(const TileContract& op) {
+  list("tile_contract(space (", op.space, "), depth ", [&](const TileDim& dim) {
+    put(dim.tile);
+    out_ += " / ";
+    put(dim.reg);
+  });
+  list("(", op.depth, "), ");
+  list("{", op.accumulators, "}, ");
+  list("{", op.operands, "},", [&](const TileOperand& operand) {
+    put(operand.tile);
+    out_ += " at ";
+    put_permutation(operand.axes);
+  });
+  ++indent_;
+  new_line();
+  put(op.map);
+  put_reduces({op.reduce});
+  --indent_;
+  out_ += ')';
+}
+
+}  // namespace apl

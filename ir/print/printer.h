@@ -1,0 +1,110 @@
+// The printer of one function. Every piece of the grammar in docs/ir.md is one overload of `put`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/print.h"
+#include "ir/print/names.h"
+
+namespace apl {
+
+class Printer {
+ public:
+  Printer(const Function& function, const PrintOptions& options, int indent = 0)
+      : function_(function), names_(function), options_(options), indent_(indent) {}
+
+  std::string take() { return std::move(out_); }
+
+  void put_function();
+  void put(const Stm& stm);
+  void put(const Type& type);
+  void put(const Poly& poly) { out_ += names_.of(poly); }
+  void put(const Operand& operand);
+  void put(Value value) { out_ += names_.of(value); }
+
+ private:
+  void put(std::string_view text) { out_ += text; }
+  void put(const char* text) { out_ += text; }
+  void put(const std::string& text) { out_ += text; }
+  void put(const Lmad& lmad, bool with_shape = true);
+  void put(const DimIndex& dim);
+  void put(const SegDim& dim);
+  void put(const KernelResult& result, const Operand& value);
+  void put(const Attribute& attribute);
+  void put(const Location& location);  // with a space before it; nothing for no place
+  void put_binder(Value value);        // `x : [n]f32`
+  void put_shape(const std::vector<Poly>& shape);
+  void put_permutation(const std::vector<int>& permutation);
+  void put_entry(const EntryInfo& entry);
+  void put_head(const Stm& stm);  // `let {x : f32} =`
+  void new_line();
+
+  // Nested bodies. A lambda with no or one simple statement stands on one line.
+  void put(const Lambda& lambda);
+  void put(const ReduceOp& reduce);
+  void put_block(const BodyPtr& body);
+  void put_kernel_block(const SegOp& op);
+  void put_reduces(const std::vector<ReduceOp>& reduces);
+
+  void put(const Use& op);
+  void put(const Unary& op);
+  void put(const Binary& op);
+  void put(const Compare& op);
+  void put(const Convert& op);
+  void put(const SizeExpr& op);
+  void put(const Index& op);
+  void put(const Update& op);
+  void put(const Iota& op);
+  void put(const Replicate& op);
+  void put(const Scratch& op);
+  void put(const Copy& op);
+  void put(const Rearrange& op);
+  void put(const Manifest& op);
+  void put(const Reshape& op);
+  void put(const ArrayLit& op);
+  void put(const Assert& op);
+  void put(const If& op);
+  void put(const Loop& op);
+  void put(const Apply& op);
+  void put(const GetSize& op);
+  void put(const Screma& op);
+  void put(const SegOp& op);
+  void put(const SharedArray& op);
+  void put(const CopyTile& op);
+  void put(const TileContract& op);
+  void put(const Alloc& op);
+  void put(std::monostate) { out_ += "nothing"; }
+
+  // Items with commas between, in the given brackets.
+  template <class List, class Put>
+  void list(const char* open, const List& items, const char* close, Put put_item) {
+    out_ += open;
+    bool first = true;
+    for (const auto& item : items) {
+      if (!first) out_ += ", ";
+      first = false;
+      put_item(item);
+    }
+    out_ += close;
+  }
+  template <class List>
+  void list(const char* open, const List& items, const char* close) {
+    list(open, items, close, [&](const auto& item) { put(item); });
+  }
+
+  const Function& function_;
+  Names names_;
+  PrintOptions options_;
+  int indent_ = 0;
+  std::string out_;
+};
+
+std::string_view to_text(SizeClass size_class);
+std::string_view to_text(SegLevel level);
+std::string_view to_text(Space space);
+// `map`, `reduce` or `redomap`, as the contents are.
+std::string_view keyword(const Screma& op);
+
+}  // namespace apl

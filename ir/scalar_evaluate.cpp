@@ -1,0 +1,258 @@
+// What each scalar operation of ir/ops.def does to constants.
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "ir/scalar.h"
+
+namespace apl {
+namespace {
+
+bool in_domain(std::string_view domain, ScalarType type) {
+  if (domain == "num") return is_integer(type) || is_float(type);
+  if (domain == "int") return is_integer(type);
+  if (domain == "flt") return is_float(type);
+  if (domain == "bit") return is_integer(type) || type == ScalarType::boolean;
+  return domain == "any";
+}
+
+struct OpInfo {
+  std::string_view text;
+  std::string_view domain;
+};
+
+constexpr OpInfo kUnary[] = {
+#define APL_UNARY(name, text, domain) {text, #domain},
+#include "ir/ops.def"
+};
+
+constexpr OpInfo kBinary[] = {
+#define APL_BINARY(name, text, domain) {text, #domain},
+#include "ir/ops.def"
+};
+
+constexpr OpInfo kCompare[] = {
+#define APL_COMPARE(name, text, domain) {text, #domain},
+#include "ir/ops.def"
+};
+
+template <class Op, std::size_t n>
+std::optional<Op> find(const OpInfo (&table)[n], std::string_view text) {
+  for (std::size_t i = 0; i < n; ++i) {
+    if (table[i].text == text) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+// Integers. Everything that wraps is computed in uint64_t, where C++ defines it; Scalar::from_bits cuts
+// the result to the width. Signed division works on the sign-extended numbers.
+
+struct Division {
+  std::int64_t quotient;
+  std::int64_t remainder;
+};
+
+// Towards zero. The one overflow, lowest / -1, wraps.
+Division divide(std::int64_t a, std::int64_t b) {
+  if (b == -1) return {static_cast<std::int64_t>(-static_cast<std::uint64_t>(a)), 0};
+  return {a / b, a % b};
+}
+
+Division divide_floor(std::int64_t a, std::int64_t b) {
+  Division result = divide(a, b);
+  if (result.remainder != 0 && (result.remainder < 0) != (b < 0)) {
+    result.quotient -= 1;
+    result.remainder += b;
+  }
+  return result;
+}
+
+std::uint64_t power(std::uint64_t base, std::uint64_t exponent) {
+  std::uint64_t result = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base) {
+    if (exponent & 1) result *= base;
+  }
+  return result;
+}
+
+std::uint64_t signed_power(std::int64_t base, std::int64_t exponent) {
+  if (exponent < 0 && base != 1 && base != -1) return 0;
+  return power(static_cast<std::uint64_t>(base), static_cast<std::uint64_t>(exponent));  // +-1: only parity counts
+}
+
+std::optional<std::uint64_t> integer_binary(BinaryOp op, const Scalar& a, const Scalar& b) {
+  const bool is_signed_type = is_signed(a.type());
+  const auto width = static_cast<std::uint64_t>(bit_width(a.type()));
+  const std::uint64_t x = a.bits();
+  const std::uint64_t y = b.bits();
+  const std::int64_t sx = a.as_int();
+  const std::int64_t sy = b.as_int();
+  const bool less = is_signed_type ? sx < sy : x < y;
+  switch (op) {
+    case BinaryOp::add: return x + y;
+    case BinaryOp::sub: return x - y;
+    case BinaryOp::mul: return x * y;
+    case BinaryOp::pow: return is_signed_type ? signed_power(sx, sy) : power(x, y);
+    case BinaryOp::min: return less ? x : y;
+    case BinaryOp::max: return less ? y : x;
+    case BinaryOp::conj: return x & y;
+    case BinaryOp::disj: return x | y;
+    case BinaryOp::exor: return x ^ y;
+    case BinaryOp::shl: return y < width ? x << y : 0;
+    case BinaryOp::shr:
+      if (is_signed_type) return static_cast<std::uint64_t>(sx >> (y < width ? y : width - 1));
+      return y < width ? x >> y : 0;
+    default: break;
+  }
+  if (y == 0) return std::nullopt;
+  const bool floors = op == BinaryOp::div || op == BinaryOp::mod;
+  const bool quotient = op == BinaryOp::div || op == BinaryOp::quot;
+  if (!is_signed_type) return quotient ? x / y : x % y;
+  const Division result = floors ? divide_floor(sx, sy) : divide(sx, sy);
+  return static_cast<std::uint64_t>(quotient ? result.quotient : result.remainder);
+}
+
+std::uint64_t integer_unary(UnaryOp op, const Scalar& a) {
+  const std::uint64_t x = a.bits();
+  const bool negative = is_signed(a.type()) && a.as_int() < 0;
+  switch (op) {
+    case UnaryOp::neg: return -x;
+    case UnaryOp::complement: return ~x;
+    case UnaryOp::abs: return negative ? -x : x;
+    case UnaryOp::sgn: return negative ? ~std::uint64_t{0} : x != 0;
+    case UnaryOp::clz: return static_cast<std::uint64_t>(std::countl_zero(x) - (64 - bit_width(a.type())));
+    case UnaryOp::popc: return static_cast<std::uint64_t>(std::popcount(x));
+    default: return 0;  // accepts() let none of the others through
+  }
+}
+
+// Floats, in the type that the arithmetic is done in: float or double.
+
+template <class Float>
+Float float_mod(Float a, Float b) {
+  const Float result = std::fmod(a, b);
+  return result != 0 && (result < 0) != (b < 0) ? result + b : result;
+}
+
+template <class Float>
+Float float_binary(BinaryOp op, Float a, Float b) {
+  switch (op) {
+    case BinaryOp::add: return a + b;
+    case BinaryOp::sub: return a - b;
+    case BinaryOp::mul: return a * b;
+    case BinaryOp::div: return a / b;
+    case BinaryOp::mod: return float_mod(a, b);
+    case BinaryOp::pow: return std::pow(a, b);
+    case BinaryOp::min: return std::fmin(a, b);
+    case BinaryOp::max: return std::fmax(a, b);
+    default: return 0;
+  }
+}
+
+template <class Float>
+Float float_unary(UnaryOp op, Float a) {
+  switch (op) {
+    case UnaryOp::neg: return -a;
+    case UnaryOp::abs: return std::fabs(a);
+    case UnaryOp::sgn: return std::isnan(a) ? a : static_cast<Float>((a > 0) - (a < 0));
+    case UnaryOp::sqrt: return std::sqrt(a);
+    case UnaryOp::exp: return std::exp(a);
+    case UnaryOp::log: return std::log(a);
+    case UnaryOp::sin: return std::sin(a);
+    case UnaryOp::cos: return std::cos(a);
+    case UnaryOp::tan: return std::tan(a);
+    case UnaryOp::floor: return std::floor(a);
+    case UnaryOp::ceil: return std::ceil(a);
+    default: return 0;
+  }
+}
+
+std::uint64_t truncate_saturate(double value, ScalarType to) {
+  if (std::isnan(value)) return 0;
+  const int magnitude_bits = bit_width(to) - (is_signed(to) ? 1 : 0);
+  const double limit = std::ldexp(1.0, magnitude_bits);  // the highest number plus 1, exact in double
+  const double whole = std::trunc(value);
+  if (whole >= limit) return ~std::uint64_t{0} >> (64 - magnitude_bits);
+  if (!is_signed(to)) return whole <= 0 ? 0 : static_cast<std::uint64_t>(whole);
+  if (whole < -limit) return std::uint64_t{1} << magnitude_bits;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole));
+}
+
+// Rounds once: straight to float, where going through double would round twice.
+Scalar integer_to_float(const Scalar& value, ScalarType to) {
+  if (to == ScalarType::f32) {
+    const float rounded =
+        is_signed(value.type()) ? static_cast<float>(value.as_int()) : static_cast<float>(value.bits());
+    return Scalar::floating(to, static_cast<double>(rounded));
+  }
+  return Scalar::floating(
+      to, is_signed(value.type()) ? static_cast<double>(value.as_int()) : static_cast<double>(value.bits()));
+}
+
+}  // namespace
+
+std::string_view to_text(UnaryOp op) { return kUnary[static_cast<std::size_t>(op)].text; }
+std::string_view to_text(BinaryOp op) { return kBinary[static_cast<std::size_t>(op)].text; }
+std::string_view to_text(CompareOp op) { return kCompare[static_cast<std::size_t>(op)].text; }
+
+std::optional<UnaryOp> unary_op_from_text(std::string_view text) { return find<UnaryOp>(kUnary, text); }
+std::optional<BinaryOp> binary_op_from_text(std::string_view text) { return find<BinaryOp>(kBinary, text); }
+std::optional<CompareOp> compare_op_from_text(std::string_view text) { return find<CompareOp>(kCompare, text); }
+
+bool accepts(UnaryOp op, ScalarType type) { return in_domain(kUnary[static_cast<std::size_t>(op)].domain, type); }
+bool accepts(BinaryOp op, ScalarType type) { return in_domain(kBinary[static_cast<std::size_t>(op)].domain, type); }
+bool accepts(CompareOp op, ScalarType type) { return in_domain(kCompare[static_cast<std::size_t>(op)].domain, type); }
+
+std::optional<Scalar> evaluate(UnaryOp op, const Scalar& a) {
+  const ScalarType type = a.type();
+  if (!accepts(op, type)) return std::nullopt;
+  if (type == ScalarType::f64) return Scalar::floating(type, float_unary(op, a.as_float()));
+  if (is_float(type)) return Scalar::floating(type, float_unary(op, static_cast<float>(a.as_float())));
+  return Scalar::from_bits(type, integer_unary(op, a));
+}
+
+std::optional<Scalar> evaluate(BinaryOp op, const Scalar& a, const Scalar& b) {
+  const ScalarType type = a.type();
+  if (b.type() != type || !accepts(op, type)) return std::nullopt;
+  if (type == ScalarType::f64) return Scalar::floating(type, float_binary(op, a.as_float(), b.as_float()));
+  if (is_float(type)) {
+    return Scalar::floating(type, float_binary(op, static_cast<float>(a.as_float()), static_cast<float>(b.as_float())));
+  }
+  const auto bits = integer_binary(op, a, b);
+  return bits ? std::optional(Scalar::from_bits(type, *bits)) : std::nullopt;
+}
+
+std::optional<Scalar> evaluate(CompareOp op, const Scalar& a, const Scalar& b) {
+  const ScalarType type = a.type();
+  if (b.type() != type || !accepts(op, type)) return std::nullopt;
+  bool equal = a == b;
+  bool less = is_signed(type) ? a.as_int() < b.as_int() : a.bits() < b.bits();
+  if (is_float(type)) {
+    equal = a.as_float() == b.as_float();
+    less = a.as_float() < b.as_float();
+  }
+  switch (op) {
+    case CompareOp::eq: return Scalar::boolean(equal);
+    case CompareOp::ne: return Scalar::boolean(!equal);
+    case CompareOp::lt: return Scalar::boolean(less);
+    case CompareOp::le: return Scalar::boolean(less || equal);
+  }
+  return std::nullopt;
+}
+
+Scalar convert(const Scalar& value, ScalarType to) {
+  const ScalarType from = value.type();
+  if (from == to) return value;
+  if (is_float(from)) {
+    const double number = value.as_float();
+    if (is_float(to)) return Scalar::floating(to, number);
+    if (to == ScalarType::boolean) return Scalar::boolean(number != 0);
+    return Scalar::from_bits(to, to == ScalarType::unit ? 0 : truncate_saturate(number, to));
+  }
+  if (is_float(to)) return integer_to_float(value, to);
+  if (to == ScalarType::boolean) return Scalar::boolean(value.bits() != 0);
+  return Scalar::integer(to, value.as_int());
+}
+
+}  // namespace apl

@@ -1,0 +1,198 @@
+// Types of values and of operations' results.
+#include <algorithm>
+#include <stdexcept>
+
+#include "ir/builder.h"
+#include "ir/module.h"
+
+namespace apl {
+
+Type Type::row(std::size_t n) const {
+  Type result = *this;
+  result.memory = nullptr;
+  result.unique = false;
+  result.shape.erase(result.shape.begin(), result.shape.begin() + static_cast<std::ptrdiff_t>(std::min(n, rank())));
+  return result;
+}
+
+Type Type::array_of(const std::vector<Poly>& outer) const {
+  Type result = *this;
+  result.memory = nullptr;
+  result.unique = false;
+  result.shape.insert(result.shape.begin(), outer.begin(), outer.end());
+  return result;
+}
+
+bool Type::same(const Type& other) const {
+  if (kind != other.kind) return false;
+  if (kind == Kind::memory) return space == other.space;
+  return element == other.element && shape == other.shape;
+}
+
+Value ValueTable::add(Type type, std::string name) {
+  infos_.push_back({std::move(type), std::move(name)});
+  return Value{static_cast<std::uint32_t>(infos_.size() - 1)};
+}
+
+Type ValueTable::type(const Operand& operand) const {
+  if (operand.is_constant()) return Type::scalar(operand.constant().type());
+  return type(operand.value());
+}
+
+std::string_view to_text(Stage stage) {
+  switch (stage) {
+    case Stage::soac: return "soac";
+    case Stage::kernel: return "kernel";
+    case Stage::memory: return "memory";
+  }
+  return "?";
+}
+
+const Function* Module::find(std::string_view name) const {
+  for (const FunctionPtr& f : functions)
+    if (f->name == name) return f.get();
+  return nullptr;
+}
+
+const Function* Module::find_entry(std::string_view name) const {
+  for (const FunctionPtr& f : functions)
+    if (f->entry && f->entry->name == name) return f.get();
+  return nullptr;
+}
+
+std::size_t Screma::reduced_count() const {
+  std::size_t count = 0;
+  for (const ReduceOp& reduce : reduces) count += reduce.neutral.size();
+  return count;
+}
+
+std::string_view op_name(const Op& op) {
+  static constexpr std::string_view kNames[] = {
+#define APL_NODE(Struct, text) text,
+#include "ir/ops.def"
+      "nothing"};
+  return kNames[op.index()];
+}
+
+namespace {
+
+std::vector<Type> body_types(const Body& body, const ValueTable& values) {
+  std::vector<Type> types;
+  for (const Operand& result : body.results) types.push_back(values.type(result));
+  return types;
+}
+
+Type indexed_type(const Type& array, const std::vector<DimIndex>& dims) {
+  Type result = array.row(dims.size());
+  std::vector<Poly> kept;
+  for (const DimIndex& dim : dims)
+    if (dim.is_slice()) kept.push_back(*dim.count);
+  return result.array_of(kept);
+}
+
+Type permuted(const Type& array, const std::vector<int>& permutation) {
+  Type result = array.row(0);
+  for (std::size_t k = 0; k < permutation.size(); ++k)
+    result.shape[k] = array.shape[static_cast<std::size_t>(permutation[k])];
+  return result;
+}
+
+// Plain data type of a value: what a fresh binding of it has.
+Type plain(Type type) {
+  type.memory = nullptr;
+  type.unique = false;
+  return type;
+}
+
+struct ResultTypes {
+  const ValueTable& values;
+  const Module* module;
+
+  using Types = std::vector<Type>;
+
+  Types operator()(const Use& op) const { return {plain(values.type(op.x))}; }
+  Types operator()(const Unary& op) const { return {plain(values.type(op.x))}; }
+  Types operator()(const Binary& op) const { return {plain(values.type(op.x))}; }
+  Types operator()(const Compare&) const { return {Type::scalar(ScalarType::boolean)}; }
+  Types operator()(const Convert& op) const { return {Type::scalar(op.to)}; }
+  Types operator()(const SizeExpr&) const { return {Type::scalar(ScalarType::i64)}; }
+  Types operator()(const Index& op) const { return {indexed_type(values.type(op.array), op.dims)}; }
+  Types operator()(const Update& op) const { return {plain(values.type(op.array))}; }
+  Types operator()(const Iota& op) const { return {Type::array(op.element, {op.count})}; }
+  Types operator()(const Replicate& op) const { return {values.type(op.value).array_of(op.shape)}; }
+  Types operator()(const Scratch& op) const { return {Type::array(op.element, op.shape)}; }
+  Types operator()(const Copy& op) const { return {plain(values.type(op.array))}; }
+  Types operator()(const Rearrange& op) const { return {permuted(values.type(op.array), op.permutation)}; }
+  Types operator()(const Manifest& op) const { return {permuted(values.type(op.array), op.permutation)}; }
+  Types operator()(const Reshape& op) const { return {Type::array(values.type(op.array).element, op.shape)}; }
+  Types operator()(const ArrayLit& op) const {
+    return {op.element.array_of({static_cast<std::int64_t>(op.elements.size())})};
+  }
+  Types operator()(const Assert&) const { return {Type::scalar(ScalarType::unit)}; }
+  Types operator()(const If& op) const {
+    Types types = body_types(*op.then_body, values);
+    for (Type& type : types) type = plain(type);
+    return types;
+  }
+  Types operator()(const Loop& op) const {
+    Types types;
+    for (Value param : op.params) types.push_back(plain(values.type(param)));
+    return types;
+  }
+  Types operator()(const Apply& op) const {
+    const Function* callee = module ? module->find(op.function) : nullptr;
+    if (!callee || op.arguments.size() != callee->sizes.size() + callee->params.size()) return {};
+    // The callee's sizes and parameters stand for the arguments.
+    auto replace = [&](Value symbol) -> std::optional<Poly> {
+      for (std::size_t i = 0; i < op.arguments.size(); ++i) {
+        Value formal = i < callee->sizes.size() ? callee->sizes[i] : callee->params[i - callee->sizes.size()];
+        if (formal == symbol) return as_poly(op.arguments[i]);
+      }
+      return std::nullopt;
+    };
+    Types types = callee->results;
+    for (Type& type : types)
+      for (Poly& size : type.shape) size = size.substitute(replace);
+    for (Type& type : types) type = plain(type);
+    return types;
+  }
+  Types operator()(const GetSize&) const { return {Type::scalar(ScalarType::i64)}; }
+  Types operator()(const Screma& op) const {
+    Types types = body_types(*op.map.body, values);
+    for (std::size_t k = 0; k < types.size(); ++k)
+      types[k] = k < op.reduced_count() ? plain(types[k]) : types[k].array_of(op.widths);
+    return types;
+  }
+  Types operator()(const SegOp& op) const {
+    std::vector<Poly> bounds;
+    for (const SegDim& dim : op.space) bounds.push_back(dim.bound);
+    Types types = body_types(*op.body, values);
+    for (std::size_t k = 0; k < types.size(); ++k) {
+      if (k < op.results.size() && op.results[k].kind == KernelResult::Kind::regtile) {
+        std::vector<Poly> shape;
+        for (const TileExtent& extent : op.results[k].extents) shape.push_back(extent.bound);
+        types[k] = Type::array(types[k].element, shape);
+      } else {
+        types[k] = types[k].array_of(bounds);
+      }
+    }
+    return types;
+  }
+  Types operator()(const SharedArray& op) const { return {Type::array(op.element, op.layout.shape())}; }
+  Types operator()(const CopyTile& op) const { return {plain(values.type(op.target))}; }
+  Types operator()(const TileContract& op) const {
+    Types types;
+    for (Value acc : op.accumulators) types.push_back(plain(values.type(acc)));
+    return types;
+  }
+  Types operator()(const Alloc& op) const { return {Type::block(op.space)}; }
+  Types operator()(std::monostate) const { return {}; }
+};
+
+}  // namespace
+
+std::vector<Type> result_types(const Op& op, const ValueTable& values, const Module* module) {
+  return std::visit(ResultTypes{values, module}, op);
+}
+
+}  // namespace apl

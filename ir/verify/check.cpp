@@ -1,0 +1,116 @@
+#include "ir/verify/check.h"
+
+#include <fmt/format.h>
+
+#include "ir/walk.h"
+
+namespace apl::verifier {
+
+void Check::broken(const Stm& stm, const std::string& what) {
+  std::string names;
+  for (Value v : stm.pattern) names += (names.empty() ? "" : ", ") + function.values.name(v);
+  if (names.empty()) names = op_name(stm.op);
+  out_.push_back(
+      make_error(Code::ir_invalid, stm.location, fmt::format("`{}` in `{}`: {}.", names, function.name, what)));
+}
+
+void Check::broken(const std::string& what) {
+  out_.push_back(make_error(Code::ir_invalid, function.location, fmt::format("`{}`: {}.", function.name, what)));
+}
+
+void Check::learn_sizes() {
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    if (stm.pattern.size() != 1) return;
+    if (const SizeExpr* size = get_if<SizeExpr>(stm)) sizes_.emplace(stm.pattern.front(), size->value);
+    const Use* use = get_if<Use>(stm);
+    if (use && type(use->x).same(Type::scalar(ScalarType::i64)))
+      sizes_.emplace(stm.pattern.front(), use->x.is_value() ? Poly(use->x.value()) : Poly(use->x.constant().as_int()));
+  });
+}
+
+Poly Check::expand(Poly poly) const {
+  // Bounded: definitions of an ill-formed function may be circular, and a chain of squares has no end of factors.
+  constexpr int kMostRounds = 16;
+  constexpr std::size_t kMostTerms = 64;
+  constexpr std::size_t kMostFactors = 16;
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool found = false;
+    Poly next = poly.substitute([&](Value symbol) -> std::optional<Poly> {
+      auto size = sizes_.find(symbol);
+      if (size == sizes_.end()) return std::nullopt;
+      found = true;
+      return size->second;
+    });
+    if (!found || next.terms().size() > kMostTerms) return poly;
+    for (const Term& term : next.terms())
+      if (term.factors.size() > kMostFactors) return poly;
+    poly = std::move(next);
+  }
+  return poly;
+}
+
+bool Check::equal(const Poly& a, const Poly& b) const {
+  return a == b || prove_equal(expand(a), expand(b)) == Proof::yes;
+}
+
+bool Check::may_be_equal(const Poly& a, const Poly& b) const {
+  return a == b || prove_equal(expand(a), expand(b)) != Proof::no;
+}
+
+bool Check::similar(const Type& a, const Type& b) const {
+  if (a.kind != b.kind) return false;
+  if (a.is_memory()) return a.space == b.space;
+  return a.element == b.element && a.rank() == b.rank();
+}
+
+bool Check::same(const Type& a, const Type& b) const {
+  if (!similar(a, b)) return false;
+  for (std::size_t k = 0; k < a.rank(); ++k)
+    if (!equal(a.shape[k], b.shape[k])) return false;
+  return true;
+}
+
+bool Check::compatible(const Type& a, const Type& b) const {
+  if (!similar(a, b)) return false;
+  for (std::size_t k = 0; k < a.rank(); ++k)
+    if (!may_be_equal(a.shape[k], b.shape[k])) return false;
+  return true;
+}
+
+std::string Check::text(const Poly& poly) const {
+  return poly.to_string([&](Value v) { return function.values.name(v); });
+}
+
+std::string Check::text(const Type& type) const {
+  if (type.is_memory()) return "mem";
+  std::string result;
+  for (const Poly& size : type.shape) result += fmt::format("[{}]", text(size));
+  return result + std::string(to_text(type.element));
+}
+
+std::string Check::text(const Operand& x) const { return x.is_constant() ? x.constant().to_text() : name(x.value()); }
+
+namespace {
+
+using Visit = std::function<void(const Stm&, const Surroundings&)>;
+
+void walk_body(const Body& body, const Surroundings& around, const Visit& visit) {
+  for (const Stm& stm : body.stms) {
+    visit(stm, around);
+    Surroundings inner = around;
+    if (const SegOp* seg = get_if<SegOp>(stm)) {
+      inner.level = seg->level == SegLevel::thread  ? Surroundings::Level::thread
+                    : seg->level == SegLevel::block ? Surroundings::Level::block
+                                                    : Surroundings::Level::inblock;
+      inner.in_lambda = false;
+    }
+    if (get_if<Screma>(stm) || get_if<TileContract>(stm)) inner.in_lambda = true;
+    for_each_body(stm.op, [&](const BodyPtr& nested) { walk_body(*nested, inner, visit); });
+  }
+}
+
+}  // namespace
+
+void walk(const Function& function, const Visit& visit) { walk_body(*function.body, {}, visit); }
+
+}  // namespace apl::verifier

@@ -1,0 +1,54 @@
+// The rules of segmaps.
+#include <fmt/format.h>
+
+#include "ir/verify/check.h"
+
+namespace apl::verifier {
+namespace {
+
+// A register tile: one extent a space dim, of a value of shape T_1..T_n R_1..R_n.
+void check_regtile(Check& check, const Stm& stm, const SegOp& op, std::size_t k) {
+  const std::vector<TileExtent>& extents = op.results[k].extents;
+  if (op.level != SegLevel::block)
+    check.broken(stm, fmt::format("result {} is a register tile, but not of a block", k + 1));
+  if (extents.size() != op.space.size())
+    return check.broken(stm,
+                        fmt::format("result {} has {} extents for {} dims", k + 1, extents.size(), op.space.size()));
+  const Type value = check.type(op.body->results[k]);
+  std::vector<Poly> shape;
+  for (const TileExtent& extent : extents) shape.push_back(extent.tile);
+  for (const TileExtent& extent : extents) shape.push_back(extent.reg);
+  for (const TileExtent& extent : extents)
+    for (const Poly* size : {&extent.bound, &extent.tile, &extent.reg}) check_size(check, stm, *size);
+  const Type wanted = Type::array(value.element, shape);
+  if (value.is_memory() || !check.compatible(value, wanted) || extents.empty())
+    check.broken(stm, fmt::format("result {} of type {} should be a register tile of type {}", k + 1, check.text(value),
+                                  check.text(wanted)));
+}
+
+}  // namespace
+
+void check_op(Check& check, const Stm& stm, const SegOp& op) {
+  for (const SegDim& dim : op.space) {
+    check_size(check, stm, dim.bound);
+    if (!check.type(dim.index).same(Type::scalar(ScalarType::i64)))
+      check.broken(stm,
+                   fmt::format("the index {} has type {}", check.name(dim.index), check.text(check.type(dim.index))));
+  }
+  if (op.results.size() != op.body->results.size())
+    return check.broken(stm, fmt::format("it says for {} results what becomes of them, but its body gives {}",
+                                         op.results.size(), op.body->results.size()));
+  for (std::size_t k = 0; k < op.results.size(); ++k) {
+    if (check.type(op.body->results[k]).is_memory()) check.broken(stm, fmt::format("result {} is memory", k + 1));
+    if (op.results[k].kind == KernelResult::Kind::regtile) {
+      check_regtile(check, stm, op, k);
+      continue;
+    }
+    if (!op.results[k].extents.empty())
+      check.broken(stm, fmt::format("result {} has extents, but is no register tile", k + 1));
+    if (op.results[k].kind == KernelResult::Kind::private_ && (op.level != SegLevel::inblock || op.space.empty()))
+      check.broken(stm, fmt::format("result {} is private, but there are no threads of a block", k + 1));
+  }
+}
+
+}  // namespace apl::verifier

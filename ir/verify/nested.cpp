@@ -1,0 +1,131 @@
+// The rules of operations with bodies and lambdas, up to the soac stage; and of calls.
+#include <fmt/format.h>
+
+#include "ir/verify/check.h"
+#include "ir/walk.h"
+
+namespace apl::verifier {
+
+void check_op(Check& check, const Stm& stm, const If& op) {
+  if (!check.type(op.condition).same(Type::scalar(ScalarType::boolean)))
+    check.broken(stm, fmt::format("the condition {} has type {}", check.text(op.condition),
+                                  check.text(check.type(op.condition))));
+  const std::vector<Operand>& a = op.then_body->results;
+  const std::vector<Operand>& b = op.else_body->results;
+  if (a.size() != b.size())
+    return check.broken(stm, fmt::format("the branches give {} and {} results", a.size(), b.size()));
+  for (std::size_t k = 0; k < a.size(); ++k)
+    if (!check.similar(check.type(a[k]), check.type(b[k])))
+      check.broken(stm, fmt::format("result {} of the branches has types {} and {}", k + 1,
+                                    check.text(check.type(a[k])), check.text(check.type(b[k]))));
+}
+
+void check_op(Check& check, const Stm& stm, const Loop& op) {
+  check_size(check, stm, op.bound);
+  const std::size_t n = op.params.size();
+  if (op.initial.size() != n || op.body->results.size() != n)
+    return check.broken(stm, fmt::format("the loop has {} parameters, {} initial values and {} results", n,
+                                         op.initial.size(), op.body->results.size()));
+  for (std::size_t k = 0; k < n; ++k) {
+    const Type& param = check.type(op.params[k]);
+    const Type initial = check.type(op.initial[k]);
+    const Type next = check.type(op.body->results[k]);
+    // A size among the parameters changes from one iteration to the next, so sizes are compared at run time.
+    if (!check.similar(param, initial))
+      check.broken(stm, fmt::format("{} of type {} starts as {} of type {}", check.name(op.params[k]),
+                                    check.text(param), check.text(op.initial[k]), check.text(initial)));
+    if (!check.similar(param, next))
+      check.broken(stm, fmt::format("{} of type {} becomes {} of type {}", check.name(op.params[k]), check.text(param),
+                                    check.text(op.body->results[k]), check.text(next)));
+  }
+  if (op.index) {
+    if (!check.type(op.index).same(Type::scalar(ScalarType::i64)))
+      check.broken(stm,
+                   fmt::format("the index {} has type {}", check.name(op.index), check.text(check.type(op.index))));
+  } else if (n == 0 || !check.type(op.params.front()).same(Type::scalar(ScalarType::boolean))) {
+    check.broken(stm, "the first parameter of a while loop is its condition, a bool");
+  }
+}
+
+void check_op(Check& check, const Stm& stm, const Apply& op) {
+  const Function* callee = check.module.find(op.function);
+  if (!callee) return check.broken(stm, fmt::format("there is no function `{}`", op.function));
+  const std::size_t needed = callee->sizes.size() + callee->params.size();
+  if (op.arguments.size() != needed)
+    return check.broken(stm, fmt::format("`{}` takes {} arguments, sizes included, but gets {}", op.function, needed,
+                                         op.arguments.size()));
+  for (std::size_t k = 0; k < needed; ++k) {
+    const bool is_size = k < callee->sizes.size();
+    const Type& formal = callee->type(is_size ? callee->sizes[k] : callee->params[k - callee->sizes.size()]);
+    const Type actual = check.type(op.arguments[k]);
+    // The shapes are in terms of another function's values: they are compared at run time.
+    if (check.similar(formal, actual)) continue;
+    check.broken(stm, fmt::format("argument {} of `{}`, {}, has type {}", k + 1, op.function,
+                                  check.text(op.arguments[k]), check.text(actual)));
+  }
+}
+
+void check_reduce(Check& check, const Stm& stm, const ReduceOp& reduce) {
+  const std::size_t n = reduce.neutral.size();
+  const Lambda& op = reduce.op;
+  if (op.params.size() != 2 * n || op.body->results.size() != n)
+    return check.broken(stm, fmt::format("a reduction over {} values has {} parameters and {} results", n,
+                                         op.params.size(), op.body->results.size()));
+  for (std::size_t k = 0; k < n; ++k) {
+    const Type neutral = check.type(reduce.neutral[k]);
+    for (const Type& type : {check.type(op.params[k]), check.type(op.params[n + k]), check.type(op.body->results[k])})
+      if (!check.compatible(type, neutral))
+        check.broken(stm, fmt::format("a reduction with a neutral element of type {} works on {}", check.text(neutral),
+                                      check.text(type)));
+  }
+}
+
+void check_reduced(Check& check, const Stm& stm, const Lambda& map, const std::vector<const ReduceOp*>& reduces) {
+  std::size_t k = 0;
+  for (const ReduceOp* reduce : reduces) {
+    for (const Operand& neutral : reduce->neutral) {
+      if (k >= map.body->results.size())
+        return check.broken(stm, fmt::format("the map function gives {} results, too few for its reductions",
+                                             map.body->results.size()));
+      const Type result = check.type(map.body->results[k++]);
+      if (!check.compatible(result, check.type(neutral)))
+        check.broken(stm, fmt::format("{} is reduced with a neutral element of type {}", check.text(result),
+                                      check.text(check.type(neutral))));
+    }
+  }
+}
+
+void check_op(Check& check, const Stm& stm, const Screma& op) {
+  if (op.widths.empty()) check.broken(stm, "a screma without widths");
+  for (const Poly& width : op.widths) check_size(check, stm, width);
+  if (op.indices.size() != op.widths.size())
+    check.broken(stm, fmt::format("{} indices for {} widths", op.indices.size(), op.widths.size()));
+  for (Value index : op.indices)
+    if (!check.type(index).same(Type::scalar(ScalarType::i64)))
+      check.broken(stm, fmt::format("the index {} has type {}", check.name(index), check.text(check.type(index))));
+  if (op.map.params.size() != op.inputs.size())
+    return check.broken(
+        stm, fmt::format("the map function has {} parameters for {} inputs", op.map.params.size(), op.inputs.size()));
+  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+    const Type& input = check.type(op.inputs[k]);
+    bool fits = input.is_array() && input.rank() >= op.widths.size();
+    for (std::size_t d = 0; fits && d < op.widths.size(); ++d) fits = check.may_be_equal(input.shape[d], op.widths[d]);
+    if (!fits) {
+      check.broken(stm,
+                   fmt::format("{} of type {} does not have the widths", check.name(op.inputs[k]), check.text(input)));
+      continue;
+    }
+    const Type row = input.row(op.widths.size());
+    if (const Type& param = check.type(op.map.params[k]); !check.compatible(param, row))
+      check.broken(stm, fmt::format("{} of type {} gets rows of type {}", check.name(op.map.params[k]),
+                                    check.text(param), check.text(row)));
+  }
+  std::vector<const ReduceOp*> reduces;
+  for (const ReduceOp& reduce : op.reduces) {
+    check_reduce(check, stm, reduce);
+    reduces.push_back(&reduce);
+  }
+  check_reduced(check, stm, op.map, reduces);
+}
+
+}  // namespace apl::verifier

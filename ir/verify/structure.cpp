@@ -1,0 +1,80 @@
+// Ids exist, bodies and operations are there, nesting is bounded.
+#include <fmt/format.h>
+
+#include "ir/verify/check.h"
+#include "ir/walk.h"
+
+namespace apl::verifier {
+namespace {
+
+// Everything that walks bodies uses the stack.
+constexpr int kDeepest = 200;
+
+class Structure {
+ public:
+  explicit Structure(Check& check) : check_(check) {}
+
+  bool run() {
+    const std::size_t before = check_.count();
+    const Function& function = check_.function;
+    for (std::uint32_t id = 0; id < check_.values().size(); ++id)
+      for_each_use(check_.type(Value{id}), [&](Value v) {
+        if (!exists(v))
+          check_.broken(
+              fmt::format("the type of `{}` mentions a value that does not exist", check_.values().name(Value{id})));
+      });
+    for (const auto* group : {&function.sizes, &function.params})
+      for (Value v : *group)
+        if (!exists(v)) check_.broken("a parameter does not exist");
+    for (const Type& type : function.results)
+      for_each_use(type, [&](Value v) {
+        if (!exists(v)) check_.broken("the type of a result mentions a value that does not exist");
+      });
+    if (!function.body) {
+      check_.broken("there is no body");
+    } else {
+      body(*function.body, 0);
+    }
+    return check_.count() == before;
+  }
+
+ private:
+  bool exists(Value v) const { return v.id < check_.values().size(); }
+
+  // The names of a statement with a broken pattern cannot be told.
+  void broken(const Stm& stm, const std::string& what) {
+    for (Value v : stm.pattern)
+      if (!exists(v)) return check_.broken(fmt::format("a statement `{}`: {}", op_name(stm.op), what));
+    check_.broken(stm, what);
+  }
+
+  void body(const Body& body, int depth) {
+    for (const Stm& stm : body.stms) statement(stm, depth);
+    for (const Operand& result : body.results)
+      if (result.is_value() && !exists(result.value())) check_.broken("the result of a body does not exist");
+  }
+
+  void statement(const Stm& stm, int depth) {
+    if (std::holds_alternative<std::monostate>(stm.op)) return broken(stm, "there is no operation");
+    if (depth > kDeepest) return broken(stm, fmt::format("bodies are nested more than {} deep", kDeepest));
+    bool all_exist = true;
+    auto need = [&](Value v) { all_exist = all_exist && exists(v); };
+    for (Value v : stm.pattern) need(v);
+    for (Value v : stm.certificates) need(v);
+    for_each_use(stm.op, need);
+    for_each_binder(stm.op, need);
+    if (!all_exist) return broken(stm, "it names a value that does not exist");
+    bool all_bodies = true;
+    for_each_body(stm.op, [&](const BodyPtr& inner) { all_bodies = all_bodies && inner; });
+    if (!all_bodies) return broken(stm, "a body is missing");
+    for_each_body(stm.op, [&](const BodyPtr& inner) { body(*inner, depth + 1); });
+  }
+
+  Check& check_;
+};
+
+}  // namespace
+
+bool check_structure(Check& check) { return Structure(check).run(); }
+
+}  // namespace apl::verifier

@@ -1,0 +1,96 @@
+// Union-find over values; each operation says which of its results may share memory with which operand.
+#include "passes/analysis/consumption.h"
+
+#include <numeric>
+
+#include "ir/walk.h"
+
+namespace apl {
+
+Consumption::Consumption(const Function& function, const Module* module)
+    : module_(module), values_(&function.values), parent_(function.values.size()) {
+  std::iota(parent_.begin(), parent_.end(), std::uint32_t{0});
+  enter(*function.body);
+  for (const Value value : consumed_values_) consumed_.insert(find(value.id));
+  for (const Value param : function.params) escaping_.insert(find(param.id));
+  for (const Operand& result : function.body->results) {
+    if (result.is_value()) escaping_.insert(find(result.value().id));
+  }
+  values_ = nullptr;
+}
+
+bool Consumption::consumed(Value value) const {
+  // A value made since then may be a view of anything.
+  return !consumed_.empty() && (value.id >= parent_.size() || consumed_.contains(find(value.id)));
+}
+
+bool Consumption::escapes(Value value) const {
+  return value.id >= parent_.size() || escaping_.contains(find(value.id));
+}
+
+std::uint32_t Consumption::find(std::uint32_t id) const {
+  while (parent_[id] != id) {
+    parent_[id] = parent_[parent_[id]];
+    id = parent_[id];
+  }
+  return id;
+}
+
+void Consumption::alias(Value a, const Operand& b) {
+  if (!b.is_value() || !values_->type(a).is_array() || !values_->type(b.value()).is_array()) return;
+  parent_[find(a.id)] = find(b.value().id);
+}
+
+void Consumption::enter(const Body& body) {
+  for (const Stm& stm : body.stms) statement(stm);
+}
+
+void Consumption::statement(const Stm& stm) {
+  for_each_body(stm.op, [&](const BodyPtr& body) { enter(*body); });
+  if (stm.pattern.empty()) return;
+  const Value first = stm.pattern.front();
+  if (const Use* use = get_if<Use>(stm)) {
+    alias(first, use->x);
+  } else if (const Index* index = get_if<Index>(stm)) {
+    alias(first, index->array);
+  } else if (const Rearrange* rearrange = get_if<Rearrange>(stm)) {
+    alias(first, rearrange->array);
+  } else if (const Reshape* reshape = get_if<Reshape>(stm)) {
+    alias(first, reshape->array);
+  } else if (const Update* update = get_if<Update>(stm)) {
+    alias(first, update->array);
+    consumed_values_.push_back(update->array);
+  } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
+    alias(first, copy->target);
+    consumed_values_.push_back(copy->target);
+  } else if (const If* branch = get_if<If>(stm)) {
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+      alias(stm.pattern[k], branch->then_body->results[k]);
+      alias(stm.pattern[k], branch->else_body->results[k]);
+    }
+  } else if (const Loop* loop = get_if<Loop>(stm)) {
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+      alias(loop->params[k], loop->initial[k]);
+      alias(loop->params[k], loop->body->results[k]);
+      alias(stm.pattern[k], loop->params[k]);
+    }
+  } else if (const Screma* screma = get_if<Screma>(stm)) {
+    for (std::size_t k = 0; k < screma->inputs.size(); ++k) alias(screma->map.params[k], screma->inputs[k]);
+    // An array accumulator may be the neutral element itself.
+    std::size_t result = 0;
+    for (const ReduceOp& reduce : screma->reduces) {
+      for (const Operand& neutral : reduce.neutral) alias(stm.pattern[result++], neutral);
+    }
+  } else if (const Apply* apply = get_if<Apply>(stm)) {
+    const Function* callee = module_ != nullptr ? module_->find(apply->function) : nullptr;
+    for (std::size_t k = 0; k < apply->arguments.size(); ++k) {
+      const Operand& argument = apply->arguments[k];
+      const std::size_t sizes = callee != nullptr ? callee->sizes.size() : 0;
+      for (const Value value : stm.pattern) alias(value, argument);
+      const bool consumes = callee == nullptr || (k >= sizes && callee->type(callee->params[k - sizes]).unique);
+      if (consumes && argument.is_value()) consumed_values_.push_back(argument.value());
+    }
+  }
+}
+
+}  // namespace apl

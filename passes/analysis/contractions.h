@@ -1,0 +1,76 @@
+// Finds contraction-like kernels: the only matcher (ARCHITECTURE 4.1). A SegMap at thread level whose body
+// streams one redomap; each operand is an affine element of a base array over the space and reduction dims.
+// The firing conditions of T 4.6 and of T's appendix are separate predicates, each with its refusal code.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/analysis/layouts.h"
+
+namespace apl {
+
+// batch: all operands vary; free: some, not all; invariant: none; contracted: a reduction dim.
+enum class DimClass : std::uint8_t { batch, free, invariant, contracted };
+std::string_view to_text(DimClass dim_class);
+
+struct ContractionDim {
+  Value index;
+  Poly size;
+  DimClass dim_class = DimClass::free;
+  std::string name;  // of the source dim, unique in the contraction: "a", "a_2"
+};
+
+// One array that the map function reads: element `access` of the row-major elements of `base`, where access is
+// affine in the dims: offset + sum of strides[d] * dims[d].index.
+struct ContractionOperand {
+  Value base;
+  Value element;  // the parameter of Contraction::map that stands for the element
+  Poly offset;
+  std::vector<Poly> strides;  // one a dim; zero: the operand does not vary along it
+  std::vector<int> axes;      // the dims along which it varies, outermost in memory first
+  bool exact = false;         // the axes are the dims of a dense array in this order
+  bool varies(std::size_t dim) const { return !strides[dim].is_zero(); }
+};
+
+struct Contraction {
+  Location location;
+  std::size_t position = 0;          // of the kernel's statement in the function's body
+  std::vector<ContractionDim> dims;  // space dims in order, then reduction dims
+  std::size_t space_rank = 0;
+  std::vector<ContractionOperand> operands;
+  Lambda map;       // one parameter an operand, reads nothing else that varies
+  ReduceOp reduce;
+  std::vector<std::size_t> results;  // kernel result k is reduced value results[k]
+
+  std::string einsum(const Function& function) const;  // "aq,qb->ab"
+};
+
+// Why a kernel with a redomap is no contraction that can be tiled.
+struct Refusal {
+  std::string code;     // "operand-variant-to-all"
+  Location location;
+  std::string message;  // names the operand and dim
+  std::string suggestion;
+};
+
+using Match = std::variant<Contraction, Refusal>;
+
+// For the SegMap at `position` of the function's body: nothing if there is no redomap in it (no candidate at all).
+// `values` is the function's table; the lambda of a match has fresh values in it.
+std::optional<Match> match_contraction(const Function& function, const Layouts& layouts, std::size_t position,
+                                       ValueTable& values);
+
+// Every candidate of the function, in order.
+std::vector<Match> find_contractions(const Function& function, ValueTable& values);
+
+// The firing conditions, on an otherwise complete match; nullopt: it holds.
+std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction);     // T 4.6, condition 1
+std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contraction, const ValueTable& values);  // condition 2
+std::optional<Refusal> refuse_uncovered_dim(const Contraction& contraction);         // condition 3
+std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const ValueTable& values);  // appendix: no certificates
+
+}  // namespace apl

@@ -1,0 +1,154 @@
+// extract-kernels: map nests become kernels; from here on what runs in parallel is said, not implied.
+//
+//   let {C : [m][n]f32} =
+//     screma(i < m, {A}, \ {row : [q]f32} ->
+//       let {cs : [n]f32} = screma(j < n, {Bt}, \ {col : [q]f32} ->
+//         let {c : f32} = screma(k < q, {row, col}, \ {a, b} -> {mul(a, b)}, reduce add 0.0f32)  in {c})
+//       in {cs})
+// =>
+//   let {C : [m][n]f32} =
+//     segmap(thread) (i_m < m, i_n < n) {
+//       let {row : [q]f32} = A[i_m]
+//       let {col : [q]f32} = Bt[i_n]
+//       let {c : f32} = screma(k < q, {row, col}, ..., reduce add 0.0f32)
+//       return {returns c}
+//     }
+//
+// Phases: each statement of a function's body, and of the loops and branches in it, that is a map is taken with all
+// maps nested perfectly in it (extract_kernels/nest): inputs become index statements, views and cheap scalar code
+// between the levels sink to the innermost. What is inside stays sequential in its thread: reductions by design, maps
+// with a remark. A reduction at the top becomes a kernel of one thread, with a remark; replicate, iota, copy and
+// manifest become kernels that write one element an index. Scalar code and views stay on the host.
+// Space indices are called after the sizes they run over (i_m < m): tile parameters get their names from there.
+//
+// Refuses nothing, since everything can run in one thread; why a nest stops early is a remark. Deliberately not here:
+// distribution of imperfect nests, interchange with loops, and reductions in parallel.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/print.h"
+#include "ir/walk.h"
+#include "passes/extract_kernels/nest.h"
+#include "passes/pass.h"
+
+namespace apl {
+
+namespace {
+
+class Extractor {
+ public:
+  Extractor(Function& function, const PassContext& context) : function_(function), context_(context) {}
+
+  void run() { function_.body = body(function_.body); }
+
+ private:
+  BodyPtr body(const BodyPtr& old) {
+    bool changed = false;
+    std::vector<Stm> stms;
+    for (const Stm& stm : old->stms) {
+      stms.push_back(statement(stm, changed));
+    }
+    return changed ? make_body(std::move(stms), old->results) : old;
+  }
+
+  Stm statement(const Stm& stm, bool& changed) {
+    if (const Screma* screma = get_if<Screma>(stm)) {
+      changed = true;
+      return screma->reduces.empty() && !asks_for_sequential(stm) ? map_nest(stm) : serial(stm, *screma);
+    }
+    if (std::optional<Stm> kernel = make_producer_kernel(stm, function_.values)) {
+      changed = true;
+      return std::move(*kernel);
+    }
+    if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op)) {
+      Stm result = stm;
+      result.op = map_bodies(stm.op, [&](const BodyPtr& inner) {
+        BodyPtr rewritten = body(inner);
+        changed = changed || rewritten != inner;
+        return rewritten;
+      });
+      return result;
+    }
+    return stm;
+  }
+
+  static bool asks_for_sequential(const Stm& stm) {
+    return std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "sequential"; });
+  }
+
+  Stm map_nest(const Stm& stm) {
+    const Nest nest = find_nest(stm, function_.values);
+    if (context_.remarks) explain(stm, nest);
+    return make_kernel(stm, nest, function_.values);
+  }
+
+  void explain(const Stm& stm, const Nest& nest) const {
+    std::vector<std::string> dims;
+    for (const Nest::Level& level : nest.levels) {
+      for (const Poly& width : level.widths) dims.push_back(print(width, function_));
+    }
+    remark(RemarkKind::applied, "kernel", stm, fmt::format("'{}' is a kernel", name_of(stm)),
+           {{"space", fmt::format("{}", fmt::join(dims, ", "))}});
+    if (!nest.stopped.empty()) {
+      remark(RemarkKind::missed, nest.stopped_code, stm,
+             fmt::format("the nest of '{}' is not taken deeper: {}", name_of(stm), nest.stopped));
+    }
+    for_each_stm(*nest.body, [&](const Stm& inner) {
+      const Screma* screma = get_if<Screma>(inner);
+      if (screma == nullptr || screma->map.body->results.size() == screma->reduced_count()) return;
+      remark(RemarkKind::analysis, "sequentialised", inner,
+             fmt::format("the map that makes '{}' runs sequentially in each thread", name_of(inner)));
+    });
+  }
+
+  Stm serial(const Stm& stm, const Screma& screma) {
+    const bool asked = asks_for_sequential(stm);
+    if (context_.remarks) remark(RemarkKind::analysis, "sequentialised", stm,
+           asked ? fmt::format("'{}' runs in one thread, as its attribute asks", name_of(stm))
+                 : fmt::format("the reduction that makes '{}' runs in one thread", name_of(stm)),
+           {{"width", print(product(screma.widths), function_)}});
+    return make_serial_kernel(stm, function_.values);
+  }
+
+  std::string name_of(const Stm& stm) const {
+    return stm.pattern.empty() ? std::string() : function_.values.name(stm.pattern.front());
+  }
+
+  void remark(RemarkKind kind, std::string code, const Stm& at, std::string message,
+              std::vector<std::pair<std::string, std::string>> facts = {}) const {
+    context_.remark({.kind = kind, .pass = "extract-kernels", .code = std::move(code), .location = at.location,
+                     .function = function_.name, .message = std::move(message), .facts = std::move(facts)});
+  }
+
+  Function& function_;
+  const PassContext& context_;
+};
+
+Result<Change> extract(Module& module, PassContext& context) {
+  for (FunctionPtr& pointer : module.functions) {
+    Function function = *pointer;
+    Extractor(function, context).run();
+    pointer = std::make_shared<const Function>(std::move(function));
+  }
+  module.stage = Stage::kernel;
+  return Change::yes;
+}
+
+}  // namespace
+
+PassInfo extract_kernels_pass() {
+  return {.name = "extract-kernels",
+          .summary = "turn map nests into kernels of one thread an index",
+          .takes = stage_bit(Stage::soac),
+          .gives = [](Stage) { return Stage::kernel; },
+          .remark_codes = {{"kernel", "a map nest became a kernel"},
+                           {"sequentialised", "a map or reduction runs in one thread although it need not"},
+                           {"imperfect-nest", "a nest of maps stops where there is other work beside the inner map"},
+                           {"can-fail-between", "a nest stops at a statement that can fail"},
+                           {"irregular", "a nest stops at a map whose width depends on an outer index"},
+                           {"sequential", "a nest stops where an attribute asks for it"}},
+          .run = extract};
+}
+
+}  // namespace apl

@@ -1,0 +1,225 @@
+#include "passes/extract_kernels/nest.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/walk.h"
+#include "passes/analysis/cheap.h"
+
+namespace apl {
+
+namespace {
+
+bool has_attribute(const Stm& stm, std::string_view name) {
+  return std::ranges::any_of(stm.attributes, [&](const Attribute& a) { return a.name == name; });
+}
+
+struct Step {
+  const Stm* stm = nullptr;            // the next level
+  std::vector<std::size_t> results;    // result k of this level is result results[k] of the next
+  std::string refused;
+  std::string code;
+};
+
+// The one map inside a lambda, if the lambda does nothing else that would keep it from being a nest.
+Step next_level(const Stm& at, const Screma& screma, const ValueTable& values) {
+  const Body& body = *screma.map.body;
+  Step step;
+  for (const Stm& stm : body.stms) {
+    const Screma* inner = get_if<Screma>(stm);
+    if (inner == nullptr || !inner->reduces.empty()) continue;
+    if (step.stm != nullptr) return {.refused = "there are several maps inside", .code = "imperfect-nest"};
+    step.stm = &stm;
+  }
+  if (step.stm == nullptr) return step;
+  const auto refuse = [](std::string code, std::string why) { return Step{.refused = std::move(why), .code = std::move(code)}; };
+  if (has_attribute(at, "sequential_inner") || has_attribute(*step.stm, "sequential")) {
+    return refuse("sequential", "an attribute asks for it");
+  }
+  std::set<Value> local(screma.indices.begin(), screma.indices.end());
+  local.insert(screma.map.params.begin(), screma.map.params.end());
+  for (const Stm& stm : body.stms) {
+    if (&stm != step.stm) local.insert(stm.pattern.begin(), stm.pattern.end());
+  }
+  const Screma& inner = std::get<Screma>(step.stm->op);
+  bool regular = true;
+  for (const Poly& width : inner.widths) {
+    width.for_each_symbol([&](Value v) { regular = regular && !local.contains(v); });
+  }
+  if (!regular) return refuse("irregular", "the inner map's width depends on the outer index");
+  for (const Operand& result : body.results) {
+    const auto found = result.is_value() ? std::ranges::find(step.stm->pattern, result.value()) : step.stm->pattern.end();
+    if (found == step.stm->pattern.end()) return refuse("imperfect-nest", "the outer map has a result of its own");
+    step.results.push_back(static_cast<std::size_t>(found - step.stm->pattern.begin()));
+  }
+  Body rest;
+  for (const Stm& stm : body.stms) {
+    if (&stm == step.stm) continue;
+    for (const Value v : free_values(stm.op, values)) {
+      if (std::ranges::find(step.stm->pattern, v) != step.stm->pattern.end()) {
+        return refuse("imperfect-nest", "the inner map's result is used before the outer map ends");
+      }
+    }
+    rest.stms.push_back(stm);
+  }
+  if (can_fail(rest, values)) return refuse("can-fail-between", "a statement between the maps can fail");
+  if (!is_cheap(rest, values)) return refuse("imperfect-nest", "there is work between the maps that should not be repeated");
+  for (const Value certificate : step.stm->certificates) {
+    if (local.contains(certificate)) return refuse("can-fail-between", "the inner map relies on a check between the maps");
+  }
+  return step;
+}
+
+void add_level(Nest& nest, const Stm& stm, const Screma& screma) {
+  nest.levels.push_back({screma.widths, screma.indices, screma.inputs, screma.map.params, {}});
+  nest.attributes.insert(nest.attributes.end(), stm.attributes.begin(), stm.attributes.end());
+  nest.certificates.insert(nest.certificates.end(), stm.certificates.begin(), stm.certificates.end());
+}
+
+KernelResult returned() { return {.kind = KernelResult::Kind::returns, .extents = {}}; }
+
+}  // namespace
+
+Nest find_nest(const Stm& stm, const ValueTable& values) {
+  Nest nest;
+  const Stm* at = &stm;
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) nest.results.push_back(k);
+  for (;;) {
+    const Screma& screma = std::get<Screma>(at->op);
+    add_level(nest, *at, screma);
+    const Step step = next_level(*at, screma, values);
+    nest.stopped = step.refused;
+    nest.stopped_code = step.code;
+    if (step.stm == nullptr) {
+      nest.body = screma.map.body;
+      break;
+    }
+    for (const Stm& other : screma.map.body->stms) {
+      if (&other != step.stm) nest.levels.back().before.push_back(other);
+    }
+    for (std::size_t& result : nest.results) result = step.results[result];
+    at = step.stm;
+  }
+  for_each_stm(*nest.body, [&](const Stm& inner) {
+    if (!std::holds_alternative<Screma>(inner.op)) return;
+    nest.attributes.insert(nest.attributes.end(), inner.attributes.begin(), inner.attributes.end());
+  });
+  return nest;
+}
+
+Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
+  // What is read besides being streamed by the next level.
+  std::set<Value> read = free_values(*nest.body, values);
+  for (const Nest::Level& level : nest.levels) read.merge(free_values(Body{.stms = level.before}, values));
+
+  SegOp kernel{.level = SegLevel::thread};
+  std::vector<Stm> stms;
+  struct Row {
+    Value array;
+    std::vector<DimIndex> dims;
+  };
+  std::unordered_map<Value, Row> rows;  // parameters, as what they are rows of
+  for (const Nest::Level& level : nest.levels) {
+    for (std::size_t k = 0; k < level.widths.size(); ++k) {
+      const Value index = level.indices[k];
+      if (const auto size = level.widths[k].symbol()) values.set_name(index, "i_" + values.name(*size));
+      kernel.space.push_back({index, level.widths[k]});
+    }
+    for (std::size_t k = 0; k < level.inputs.size(); ++k) {
+      const auto outer = rows.find(level.inputs[k]);
+      Row row = outer == rows.end() ? Row{level.inputs[k], {}} : outer->second;
+      for (const Value index : level.indices) row.dims.push_back(DimIndex::fix(index));
+      if (read.contains(level.params[k])) {
+        stms.push_back({.pattern = {level.params[k]}, .op = Index{row.array, row.dims}, .location = stm.location});
+      }
+      rows.emplace(level.params[k], std::move(row));
+    }
+    stms.insert(stms.end(), level.before.begin(), level.before.end());
+  }
+  stms.insert(stms.end(), nest.body->stms.begin(), nest.body->stms.end());
+  std::vector<Operand> results;
+  for (const std::size_t k : nest.results) results.push_back(nest.body->results[k]);
+  kernel.results.assign(results.size(), returned());
+  kernel.body = make_body(std::move(stms), std::move(results));
+
+  Stm result{.pattern = stm.pattern, .op = std::move(kernel), .location = stm.location,
+             .certificates = nest.certificates};
+  for (const Attribute& attribute : nest.attributes) {
+    const bool there = std::ranges::any_of(result.attributes, [&](const Attribute& a) {
+      return a.name == attribute.name && a.arguments == attribute.arguments;
+    });
+    if (!there) result.attributes.push_back(attribute);
+  }
+  return result;
+}
+
+Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
+  Stm inner = stm;
+  inner.certificates.clear();
+  inner.attributes.clear();
+  std::vector<Operand> results;
+  for (Value& v : inner.pattern) {
+    v = values.add(values.type(v), values.name(v));
+    results.emplace_back(v);
+  }
+  SegOp kernel{.level = SegLevel::thread};
+  kernel.results.assign(results.size(), returned());
+  std::vector<Stm> stms;
+  stms.push_back(std::move(inner));
+  kernel.body = make_body(std::move(stms), std::move(results));
+  return {.pattern = stm.pattern, .op = std::move(kernel), .location = stm.location,
+          .certificates = stm.certificates, .attributes = stm.attributes};
+}
+
+std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
+  const bool makes = std::holds_alternative<Replicate>(stm.op) || std::holds_alternative<Iota>(stm.op) ||
+                     std::holds_alternative<Copy>(stm.op) || std::holds_alternative<Manifest>(stm.op);
+  if (!makes || !values.type(stm.pattern.front()).is_array()) return std::nullopt;
+  const Value result = stm.pattern.front();
+  const Type type = values.type(result);
+  SegOp kernel{.level = SegLevel::thread};
+  std::vector<Poly> at;
+  for (const Poly& size : type.shape) {
+    const std::optional<Value> symbol = size.symbol();
+    const Value index = values.add(Type::scalar(ScalarType::i64), "i_" + (symbol ? values.name(*symbol) : std::string("x")));
+    kernel.space.push_back({index, size});
+    at.emplace_back(index);
+  }
+  std::vector<Stm> stms;
+  const auto let = [&](Op op) {
+    const Value v = values.add(Type::scalar(type.element), values.name(result));
+    stms.push_back({.pattern = {v}, .op = std::move(op), .location = stm.location});
+    return Operand(v);
+  };
+  const auto element = [&](Value array, const std::vector<Poly>& indices) {
+    std::vector<DimIndex> dims;
+    for (const Poly& index : indices) dims.push_back(DimIndex::fix(index));
+    return let(Index{array, std::move(dims)});
+  };
+  Operand value;
+  if (const auto* replicate = get_if<Replicate>(stm)) {
+    value = replicate->value;
+    const auto outer = static_cast<std::ptrdiff_t>(replicate->shape.size());
+    if (at.size() > replicate->shape.size()) value = element(value.value(), {at.begin() + outer, at.end()});
+  } else if (const auto* copy = get_if<Copy>(stm)) {
+    value = element(copy->array, at);
+  } else if (const auto* manifest = get_if<Manifest>(stm)) {
+    std::vector<Poly> source(at.size());
+    for (std::size_t k = 0; k < at.size(); ++k) source[static_cast<std::size_t>(manifest->permutation[k])] = at[k];
+    value = element(manifest->array, source);
+  } else {
+    const Iota& iota = std::get<Iota>(stm.op);
+    value = kernel.space.front().index;
+    if (iota.element != ScalarType::i64) value = let(Convert{iota.element, value});
+    const bool plain_step = iota.stride.is_constant() && convert(iota.stride.constant(), ScalarType::f64).as_float() == 1;
+    if (!plain_step) value = let(Binary{BinaryOp::mul, value, iota.stride});
+    const bool from_zero = iota.start == Operand(Scalar::zero(iota.element));
+    if (!from_zero) value = let(Binary{BinaryOp::add, iota.start, value});
+  }
+  kernel.body = make_body(std::move(stms), {value});
+  kernel.results = {returned()};
+  return Stm{.pattern = stm.pattern, .op = std::move(kernel), .location = stm.location,
+             .certificates = stm.certificates, .attributes = stm.attributes};
+}
+
+}  // namespace apl

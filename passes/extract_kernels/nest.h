@@ -1,0 +1,42 @@
+// Perfect nests of maps, as kernels see them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace apl {
+
+// A map nest: the levels from the outside in, the statements between them, the body of the innermost.
+struct Nest {
+  struct Level {
+    std::vector<Poly> widths;
+    std::vector<Value> indices;
+    std::vector<Value> inputs;
+    std::vector<Value> params;  // rows of the inputs
+    std::vector<Stm> before;    // of the level's lambda: what is not the next level
+  };
+  std::vector<Level> levels;
+  BodyPtr body;                      // the innermost lambda's, without its parameters' definitions
+  std::vector<std::size_t> results;  // result k of the nest is result results[k] of `body`
+  std::vector<Attribute> attributes;
+  std::vector<Value> certificates;
+  std::string stopped;       // why it goes no deeper although there is a map inside; empty: it is perfect
+  std::string stopped_code;
+};
+
+// The nest of a statement that is a map (a Screma without reductions).
+Nest find_nest(const Stm& stm, const ValueTable& values);
+
+// The nest as a kernel of one thread an index. The nest's values become those of the kernel.
+Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values);
+
+// A kernel with one thread (a space without dims) that runs `stm`.
+Stm make_serial_kernel(const Stm& stm, ValueTable& values);
+
+// replicate, iota, copy or manifest as a kernel; nullopt for other operations.
+std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values);
+
+}  // namespace apl

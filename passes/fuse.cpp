@@ -1,0 +1,302 @@
+// fuse: maps and reductions that pass an array to each other become one, and the array is never made.
+//
+//   let {ps : [q]f32} = screma(i < q, {xs, ys}, \ {x, y} -> {mul(x, y)})
+//   let {s : f32} = screma(i < q, {ps}, \ {p} -> {p}, reduce add 0.0f32)
+// =>
+//   let {s : f32} = screma(i < q, {xs, ys}, \ {x, y} -> {mul(x, y)}, reduce add 0.0f32)
+//
+// Rewrites on the dependence graph of each body (passes/fuse/graph), repeated until none applies:
+//   vertical    a producer's lambda goes before its consumer's, also where a nest must be cut at the consumer's widths,
+//               and through transposes: behind the widths they move into the lambda, else they are lifted over
+//               element-wise nests (fuse/transposes). Then the lambdas' own bodies are fused in turn.
+//   horizontal  independent reductions, or independent maps of scalar code, over the same widths and a shared input.
+//   nested      a reduction of reductions with the same operator and neutral element becomes one over both lists of
+//               widths: row-major order is the same order, and associativity all it takes.
+//   loop        a loop that only accumulates, from the neutral element, is a reduction (fuse/loops).
+// Statements keep their order as far as dependences let them.
+//
+// Refuses, with a remark each: a producer that others need, too; other widths; a third statement in between; arrays
+// overwritten in place; work done again for inner indices; loss of parallelism (a reduction of rows that are reduced in
+// parallel runs in one thread); and code after a contraction (option keep-contractions), which tile-contraction
+// wants to stand alone. Deliberately never duplicates a producer into several consumers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/walk.h"
+#include "passes/fuse/scope.h"
+#include "passes/pass.h"
+
+namespace apl {
+
+namespace {
+
+// Fusing a body again after everything in it was fused changes nothing; the bound guards against mistakes.
+constexpr int kMaxRounds = 8;
+
+// Work that is worth a thread of its own: more than the elements of an element-wise map.
+bool holds_heavy_work(const Body& body) {
+  bool found = false;
+  for_each_stm(body, [&](const Stm& stm) {
+    const Screma* screma = get_if<Screma>(stm);
+    found = found || std::holds_alternative<Loop>(stm.op) || (screma != nullptr && !screma->reduces.empty());
+  });
+  return found;
+}
+
+std::size_t count_scremas(const Body& body) {
+  std::size_t count = 0;
+  for_each_stm(body, [&](const Stm& stm) { count += std::holds_alternative<Screma>(stm.op) ? 1 : 0; });
+  return count;
+}
+
+class Fuser {
+ public:
+  Fuser(Function& function, const Module& module, const PassContext& context)
+      : function_(function),
+        consumption_(function, &module),
+        context_(context),
+        policy_{.keep_contractions = context.flag("keep-contractions")} {}
+
+  bool run() {
+    function_.body = fuse(function_.body, policy_);
+    if (!context_.remarks) return changed_;
+    // Explaining tries again what was refused; what the attempts did does not count.
+    const ValueTable saved = function_.values;
+    const bool changed = changed_;
+    sink_ = {};
+    explain(*function_.body, policy_);
+    function_.values = saved;
+    return changed;
+  }
+
+ private:
+  BodyPtr fuse(const BodyPtr& old, FusePolicy policy) {
+    const bool worth_it = std::ranges::any_of(old->stms, [](const Stm& stm) {
+      bool nested = false;
+      for_each_body(stm.op, [&](const BodyPtr&) { nested = true; });
+      return nested;
+    });
+    if (!worth_it) return old;
+    const bool changed_before = std::exchange(changed_, false);
+    std::vector<Stm> stms;
+    for (const Stm& stm : old->stms) stms.push_back(fuse_inside(stm, policy));
+    for (int round = 0; round < kMaxRounds; ++round) {
+      changed_ = lift_transposes(stms, old->results, function_.values, consumption_) || changed_;
+      FuseScope scope(std::move(stms), old->results, function_.values, consumption_, policy);
+      bool fused = false;
+      for (std::size_t k = 0; k < scope.stms().size(); ++k) fused = fuse_vertically_into(scope, k) || fused;
+      for (std::size_t k = 0; k < scope.stms().size(); ++k) fused = fuse_horizontally_from(scope, k) || fused;
+      stms = scope.take();
+      if (!fused) break;
+      changed_ = true;
+    }
+    const bool changed_here = changed_;
+    changed_ = changed_before || changed_here;
+    return changed_here ? make_body(std::move(stms), old->results) : old;
+  }
+
+  // A statement with its lambdas fused, and merged with the reduction it reduces.
+  Stm fuse_inside(Stm stm, FusePolicy policy) {
+    FusePolicy inside = policy;
+    if (std::holds_alternative<Screma>(stm.op)) inside.host = false;
+    stm.op = map_bodies(stm.op, [&](const BodyPtr& body) { return fuse(body, inside); });
+    if (std::optional<Stm> reduction = accumulation(stm, policy)) {
+      applied(*reduction, "loop", "a loop that only accumulates is a reduction");
+      stm = std::move(*reduction);
+      changed_ = true;
+    }
+    while (std::optional<Stm> merged = merge_nested_reduction(stm, function_.values)) {
+      applied(*merged, "nested", "a reduction of reductions with one operator is one reduction over both widths");
+      stm = fuse_inside(std::move(*merged), policy);
+      changed_ = true;
+    }
+    return stm;
+  }
+
+  std::optional<Stm> accumulation(const Stm& stm, FusePolicy policy) {
+    const Loop* loop = get_if<Loop>(stm);
+    if (loop == nullptr || (policy.host && holds_screma(*loop->body))) return std::nullopt;
+    const bool sequential = std::ranges::any_of(
+        stm.attributes, [](const Attribute& a) { return a.name == "sequential" || a.name == "unroll"; });
+    return sequential ? std::nullopt : loop_as_reduction(stm, function_.values);
+  }
+
+  bool fuse_vertically_into(FuseScope& scope, std::size_t consumer) {
+    bool any = false;
+    for (bool again = true; again;) {
+      again = false;
+      if (!scope.alive(consumer)) break;
+      for (const std::size_t producer : scope.producers(consumer)) {
+        std::vector<std::size_t> views;
+        std::optional<Stm> fused = try_vertical(scope, producer, consumer, views, nullptr);
+        if (!fused) continue;
+        applied(*fused, "vertical",
+                fmt::format("the map that makes '{}' is fused into its use", shared_name(scope, producer, consumer)));
+        scope.merge(producer, consumer, std::move(*fused), views);
+        any = again = true;
+        break;
+      }
+    }
+    return any;
+  }
+
+  // The array that goes from one to the other.
+  const std::string& shared_name(FuseScope& scope, std::size_t producer, std::size_t consumer) const {
+    for (const Value v : scope.stms()[producer].pattern) {
+      if (scope.streams(consumer, v)) return function_.values.name(v);
+    }
+    return function_.values.name(scope.stms()[producer].pattern.front());
+  }
+
+  // The fused statement, or nullopt and the reason in `why`. What a refused attempt did to types is undone.
+  std::optional<Stm> try_vertical(FuseScope& scope, std::size_t producer, std::size_t consumer,
+                                  std::vector<std::size_t>& views, NotFused* why) {
+    auto decision = scope.vertical(producer, consumer);
+    const auto refuse = [&](NotFused reason) {
+      if (why != nullptr) *why = std::move(reason);
+      return std::nullopt;
+    };
+    if (NotFused* reason = std::get_if<NotFused>(&decision)) return refuse(std::move(*reason));
+    const auto& [from, links, kept, between] = std::get<FuseScope::Vertical>(decision);
+    views = between;
+    const Stm& into = scope.stms()[consumer];
+    const Screma& p = std::get<Screma>(from.op);
+    const Screma& c = std::get<Screma>(into.op);
+    const bool nests = holds_screma(*p.map.body);
+    if (!nests) return fuse_inside(apl::fuse_vertically(from, into, links, kept, function_.values), scope.policy());
+
+    const bool heavy = holds_heavy_work(*p.map.body);
+    if (policy_.keep_contractions && heavy && parallel_depth(p) >= 2 && c.reduces.empty()) {
+      return refuse({"keeps-contraction", "the producer is a map nest around a reduction, which is tiled if left alone",
+                     "fuse{keep-contractions=false} fuses all the same"});
+    }
+    ValueTable saved = function_.values;
+    const bool changed_before = changed_;
+    const RemarkSink quiet = std::exchange(sink_, {});
+    Stm fused = fuse_inside(apl::fuse_vertically(from, into, links, kept, function_.values), scope.policy());
+    sink_ = quiet;
+    const Screma& result = std::get<Screma>(fused.op);
+    // Inside a lambda a reduction is one thread's work already. Else nothing that ran in parallel may become serial:
+    // element-wise maps may disappear into the consumer's own loops, reductions only into the reduction they feed.
+    const bool serial_anyway = !scope.policy().host && !c.reduces.empty();
+    const bool absorbed = count_scremas(*result.map.body) <= count_scremas(*c.map.body);
+    const std::size_t depth = heavy ? std::max(parallel_depth(p), parallel_depth(c)) : parallel_depth(c);
+    const bool keeps_depth = parallel_depth(result) >= depth && (absorbed || (heavy && c.reduces.empty()));
+    if (serial_anyway || keeps_depth) return fused;
+    function_.values = std::move(saved);
+    changed_ = changed_before;
+    return refuse({"would-lose-parallelism", "the rows of the producer are computed in parallel, and would not be", {}});
+  }
+
+  bool fuse_horizontally_from(FuseScope& scope, std::size_t first) {
+    bool any = false;
+    for (bool again = true; again;) {
+      again = false;
+      if (!scope.alive(first)) break;
+      for (const std::size_t second : scope.siblings(first)) {
+        if (scope.horizontal(first, second)) continue;
+        Stm fused = apl::fuse_horizontally(scope.stms()[first], scope.stms()[second], function_.values);
+        applied(fused, "horizontal",
+                fmt::format("'{}' and '{}' share an input and are computed together",
+                            function_.values.name(scope.stms()[first].pattern.front()),
+                            function_.values.name(scope.stms()[second].pattern.front())));
+        scope.merge(second, first, std::move(fused));
+        any = again = true;
+        break;
+      }
+    }
+    return any;
+  }
+
+  // Remarks about what was not done, once everything that could be done is.
+  void explain(const Body& body, FusePolicy policy) {
+    FuseScope scope(body.stms, body.results, function_.values, consumption_, policy);
+    for (std::size_t k = 0; k < body.stms.size(); ++k) {
+      const Stm& stm = body.stms[k];
+      for (const std::size_t producer : scope.producers(k)) {
+        NotFused why;
+        std::vector<std::size_t> views;
+        if (!try_vertical(scope, producer, k, views, &why)) missed(stm, why);
+      }
+      FusePolicy inside = policy;
+      if (const Screma* screma = get_if<Screma>(stm)) {
+        inside.host = false;
+        explain_inner_use(scope, stm, *screma);
+      }
+      for_each_body(stm.op, [&](const BodyPtr& inner) { explain(*inner, inside); });
+    }
+  }
+
+  // A producer out here whose rows an inner Screma streams.
+  void explain_inner_use(FuseScope& scope, const Stm& stm, const Screma& screma) {
+    std::vector<Value> reported;
+    for_each_stm(*screma.map.body, [&](const Stm& inner) {
+      const Screma* consumer = get_if<Screma>(inner);
+      if (consumer == nullptr) return;
+      for (const Value input : consumer->inputs) {
+        const std::optional<std::size_t> at = scope.definition(input);
+        const bool made_here = at && std::holds_alternative<Screma>(scope.stms()[*at].op);
+        if (!made_here || std::ranges::find(reported, input) != reported.end()) continue;
+        reported.push_back(input);
+        missed(stm, {"would-duplicate-work",
+                     fmt::format("'{}' is used for every index of an outer map, and would be computed for each",
+                                 function_.values.name(input)),
+                     {}});
+      }
+    });
+  }
+
+  void applied(const Stm& stm, std::string code, std::string message) const {
+    if (!sink_) return;
+    sink_({.kind = RemarkKind::applied, .pass = "fuse", .code = std::move(code), .location = stm.location,
+           .function = function_.name, .message = std::move(message)});
+  }
+
+  void missed(const Stm& stm, const NotFused& why) const {
+    context_.remark({.kind = RemarkKind::missed, .pass = "fuse", .code = why.code, .location = stm.location,
+                     .function = function_.name, .message = why.message, .suggestion = why.suggestion});
+  }
+
+  Function& function_;
+  Consumption consumption_;
+  const PassContext& context_;
+  RemarkSink sink_ = context_.remarks;
+  FusePolicy policy_;
+  bool changed_ = false;
+};
+
+Result<Change> fuse_module(Module& module, PassContext& context) {
+  Change change = Change::no;
+  for (FunctionPtr& pointer : module.functions) {
+    Function function = *pointer;
+    if (!Fuser(function, module, context).run()) continue;
+    pointer = std::make_shared<const Function>(std::move(function));
+    change = Change::yes;
+  }
+  return change;
+}
+
+}  // namespace
+
+PassInfo fuse_pass() {
+  return {.name = "fuse",
+          .summary = "fuse maps and reductions that pass arrays to each other",
+          .takes = stage_bit(Stage::soac),
+          .options = {{"keep-contractions", true, "leave map nests around a reduction alone, so that they can be tiled"}},
+          .remark_codes =
+              {{"vertical", "a producer was fused into its consumer"},
+               {"horizontal", "two statements that share an input were fused"},
+               {"nested", "a reduction of reductions became one reduction"},
+               {"loop", "a loop that only accumulates became a reduction"},
+               {"producer-used-elsewhere", "others need the array, too"},
+               {"width-mismatch", "producer and consumer run over different widths"},
+               {"needed-between", "a third statement needs the producer and is needed by the consumer"},
+               {"consumed-between", "the array is overwritten in place"},
+               {"would-duplicate-work", "an element would be computed more than once"},
+               {"would-lose-parallelism", "what runs in parallel would run in one thread"},
+               {"keeps-contraction", "the producer is a contraction, which is tiled if left alone"}},
+          .run = fuse_module};
+}
+
+}  // namespace apl

@@ -1,0 +1,80 @@
+// The parts of fuse: the dependence graph of a body, and what makes one statement of two.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/analysis/consumption.h"
+
+namespace apl {
+
+// Which statements of a body must come before which. Vertices are positions in the body; fusing merges two.
+class DependenceGraph {
+ public:
+  DependenceGraph(const std::vector<Stm>& stms, const ValueTable& values, const Consumption& consumption);
+  ~DependenceGraph();
+  DependenceGraph(DependenceGraph&&) noexcept;
+  DependenceGraph& operator=(DependenceGraph&&) = delete;
+
+  bool depends(std::size_t later, std::size_t earlier) const;  // directly
+  // Whether a path leads from one to the other through a third statement; those in `except` do not count.
+  bool separated(std::size_t earlier, std::size_t later, const std::vector<std::size_t>& except) const;
+  bool reaches(std::size_t earlier, std::size_t later) const;
+  // `gone` becomes part of `kept`.
+  void merge(std::size_t gone, std::size_t kept);
+  void disconnect(std::size_t earlier, std::size_t later);
+  void drop(std::size_t gone);
+  // Every position once, dependences first, else in the old order.
+  std::vector<std::size_t> order() const;
+
+ private:
+  struct Graph;
+  std::unique_ptr<Graph> graph_;
+};
+
+// Why two statements stay apart.
+struct NotFused {
+  std::string code;
+  std::string message;
+  std::string suggestion;
+};
+
+// A row of the producer as the consumer sees it: input `input` of the consumer is result `result` of the producer,
+// its dims behind the widths permuted by `rows` (empty: as they are).
+struct Link {
+  std::size_t input = 0;
+  std::size_t result = 0;
+  std::vector<int> rows;
+};
+
+// producer and consumer over the same widths as one Screma. `kept[k]`: result k of the producer is still needed.
+Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<Link>& links,
+                    const std::vector<bool>& kept, ValueTable& values);
+
+// Two Scremas over the same widths, neither depending on the other, as one. Results: those of both.
+Stm fuse_horizontally(const Stm& first, const Stm& second, ValueTable& values);
+
+// A reduction of reductions with one operator as one reduction over both lists of widths; nullopt if it is none.
+std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& values);
+
+// A nest of maps, perfect for `count` dims, as one map over them; nullopt if it is none.
+std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, const ValueTable& values);
+// A map over several widths as one over the first `count` with one over the others inside.
+Stm split_nest(const Stm& stm, std::size_t count, ValueTable& values);
+// Transposes of element-wise nests become transposes of their inputs, where a Screma streams the transposed array and
+// nobody else needs the other: then the two can be fused. True if something changed.
+bool lift_transposes(std::vector<Stm>& stms, const std::vector<Operand>& results, ValueTable& values,
+                     const Consumption& consumption);
+
+// A loop that only accumulates, by an operator that starts from its neutral element, as a reduction.
+std::optional<Stm> loop_as_reduction(const Stm& stm, ValueTable& values);
+
+// The parallel dims of a perfect nest of maps.
+std::size_t parallel_depth(const Screma& screma);
+bool holds_screma(const Body& body);
+
+}  // namespace apl

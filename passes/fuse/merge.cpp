@@ -1,0 +1,107 @@
+// One statement out of two.
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/walk.h"
+#include "passes/fuse/fuse.h"
+
+namespace apl {
+
+namespace {
+
+void add_unique(std::vector<Attribute>& to, const std::vector<Attribute>& from) {
+  for (const Attribute& attribute : from) {
+    const bool there = std::ranges::any_of(to, [&](const Attribute& other) {
+      return other.name == attribute.name && other.arguments == attribute.arguments;
+    });
+    if (!there) to.push_back(attribute);
+  }
+}
+
+// The parts of a fused Screma, in the order that Screma wants them.
+struct Assembly {
+  std::vector<Operand> reduced, mapped;            // results of the lambda
+  std::vector<Value> reduced_values, mapped_values;  // what they are bound to
+  std::vector<ReduceOp> reduces;
+
+  void add(const Screma& screma, const std::vector<Operand>& results, const std::vector<Value>& pattern,
+           const std::vector<bool>* kept) {
+    const std::size_t count = screma.reduced_count();
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (k < count) {
+        reduced.push_back(results[k]);
+        reduced_values.push_back(pattern[k]);
+      } else if (kept == nullptr || (*kept)[k]) {
+        mapped.push_back(results[k]);
+        mapped_values.push_back(pattern[k]);
+      }
+    }
+    reduces.insert(reduces.end(), screma.reduces.begin(), screma.reduces.end());
+  }
+
+  Stm finish(Screma screma, std::vector<Stm> stms, const Stm& at) && {
+    reduced.insert(reduced.end(), mapped.begin(), mapped.end());
+    reduced_values.insert(reduced_values.end(), mapped_values.begin(), mapped_values.end());
+    screma.reduces = std::move(reduces);
+    screma.map.body = make_body(std::move(stms), std::move(reduced));
+    Stm stm = at;
+    stm.pattern = std::move(reduced_values);
+    stm.op = std::move(screma);
+    return stm;
+  }
+};
+
+// Adds an input unless it is there, and says what its row is called.
+void add_input(Screma& screma, Value input, Value param, Substitution& renaming) {
+  const auto same = std::ranges::find(screma.inputs, input);
+  if (same != screma.inputs.end()) {
+    renaming.insert_or_assign(param, Operand(screma.map.params[static_cast<std::size_t>(same - screma.inputs.begin())]));
+    return;
+  }
+  screma.inputs.push_back(input);
+  screma.map.params.push_back(param);
+}
+
+}  // namespace
+
+Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<Link>& links,
+                    const std::vector<bool>& kept, ValueTable& values) {
+  const Screma& p = std::get<Screma>(producer.op);
+  const Screma& c = std::get<Screma>(consumer.op);
+  Screma fused{.widths = p.widths, .indices = p.indices, .inputs = p.inputs, .map = {.params = p.map.params}};
+  std::vector<Stm> stms = p.map.body->stms;
+  Substitution renaming;
+  for (std::size_t k = 0; k < c.indices.size(); ++k) renaming.insert_or_assign(c.indices[k], Operand(p.indices[k]));
+  std::vector<bool> linked(c.inputs.size(), false);
+  for (const Link& link : links) {
+    linked[link.input] = true;
+    Operand row = p.map.body->results[link.result];
+    if (!link.rows.empty()) {
+      const Value view = values.add(values.type(c.map.params[link.input]), values.name(c.map.params[link.input]));
+      stms.push_back({.pattern = {view}, .op = Rearrange{row.value(), link.rows}, .location = consumer.location});
+      row = view;
+    }
+    renaming.insert_or_assign(c.map.params[link.input], row);
+  }
+  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+    if (!linked[k]) add_input(fused, c.inputs[k], c.map.params[k], renaming);
+  }
+  const BodyPtr body = substitute(c.map.body, renaming, values);
+  stms.insert(stms.end(), body->stms.begin(), body->stms.end());
+  std::vector<Operand> results;
+  for (const Operand& result : body->results) results.push_back(substitute(result, renaming));
+
+  Assembly assembly;
+  assembly.add(p, p.map.body->results, producer.pattern, &kept);
+  assembly.add(c, results, consumer.pattern, nullptr);
+  Stm stm = std::move(assembly).finish(std::move(fused), std::move(stms), consumer);
+  add_unique(stm.attributes, producer.attributes);
+  stm.certificates.insert(stm.certificates.end(), producer.certificates.begin(), producer.certificates.end());
+  return stm;
+}
+
+Stm fuse_horizontally(const Stm& first, const Stm& second, ValueTable& values) {
+  return fuse_vertically(first, second, {}, std::vector<bool>(first.pattern.size(), true), values);
+}
+
+}  // namespace apl

@@ -1,0 +1,230 @@
+#include "passes/fuse/scope.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/walk.h"
+#include "passes/analysis/cheap.h"
+
+namespace apl {
+
+FuseScope::FuseScope(std::vector<Stm> stms, std::vector<Operand> results, ValueTable& values,
+                     const Consumption& consumption, FusePolicy policy)
+    : stms_(std::move(stms)),
+      results_(std::move(results)),
+      values_(values),
+      consumption_(consumption),
+      policy_(policy),
+      graph_(stms_, values, consumption),
+      alive_(stms_.size(), true) {
+  for (std::size_t k = 0; k < stms_.size(); ++k) {
+    for (const Value v : stms_[k].pattern) definitions_.emplace(v, k);
+    index_users(k);
+  }
+}
+
+void FuseScope::index_users(std::size_t k) {
+  for (const Value v : free_values(stms_[k].op, values_)) {
+    if (definitions_.contains(v)) users_[v].push_back(k);
+  }
+  if (const Screma* screma = get_if<Screma>(stms_[k])) {
+    for (const Value v : screma->inputs) streamers_[v].push_back(k);
+  }
+}
+
+std::optional<std::size_t> FuseScope::definition(Value value) const {
+  const auto found = definitions_.find(value);
+  return found == definitions_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// The rearrange that makes `input` from an array of the same outer dims.
+std::optional<std::size_t> FuseScope::row_view(std::size_t consumer, Value input) const {
+  const std::optional<std::size_t> at = definition(input);
+  const Rearrange* view = at ? get_if<Rearrange>(stms_[*at]) : nullptr;
+  if (view == nullptr) return std::nullopt;
+  const std::size_t outer = std::get<Screma>(stms_[consumer].op).widths.size();
+  for (std::size_t k = 0; k < outer; ++k) {
+    if (k >= view->permutation.size() || view->permutation[k] != static_cast<int>(k)) return std::nullopt;
+  }
+  return at;
+}
+
+std::vector<std::size_t> FuseScope::producers(std::size_t consumer) const {
+  const Screma* screma = get_if<Screma>(stms_[consumer]);
+  std::set<std::size_t, std::greater<>> found;
+  if (screma == nullptr) return {};
+  for (const Value input : screma->inputs) {
+    std::optional<std::size_t> at = definition(input);
+    if (const auto view = row_view(consumer, input)) at = definition(std::get<Rearrange>(stms_[*view].op).array);
+    if (at && *at != consumer && std::holds_alternative<Screma>(stms_[*at].op)) found.insert(*at);
+  }
+  return {found.begin(), found.end()};
+}
+
+bool FuseScope::streams(std::size_t consumer, Value value) const {
+  const Screma& screma = std::get<Screma>(stms_[consumer].op);
+  return std::ranges::any_of(screma.inputs, [&](Value input) {
+    if (input == value) return true;
+    const auto view = row_view(consumer, input);
+    return view && std::get<Rearrange>(stms_[*view].op).array == value;
+  });
+}
+
+std::vector<std::size_t> FuseScope::siblings(std::size_t k) const {
+  const Screma* screma = get_if<Screma>(stms_[k]);
+  std::set<std::size_t> found;
+  if (screma == nullptr) return {};
+  for (const Value input : screma->inputs) {
+    const auto streamers = streamers_.find(input);
+    if (streamers == streamers_.end()) continue;
+    for (const std::size_t other : streamers->second) {
+      if (other > k && alive_[other]) found.insert(other);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+// Whether the consumer reads `value` other than by streaming it.
+bool FuseScope::read_by_lambdas(const Screma& consumer, Value value) const {
+  std::set<Value> read = free_values(consumer.map, values_);
+  for (const ReduceOp& reduce : consumer.reduces) {
+    read.merge(free_values(reduce.op, values_));
+    for (const Operand& neutral : reduce.neutral) {
+      if (neutral.is_value()) read.insert(neutral.value());
+    }
+  }
+  for (const Poly& width : consumer.widths) width.for_each_symbol([&](Value v) { read.insert(v); });
+  return read.contains(value);
+}
+
+bool FuseScope::needed_elsewhere(Value value, std::size_t consumer) const {
+  if (std::ranges::find(results_, Operand(value)) != results_.end()) return true;
+  const auto users = users_.find(value);
+  if (users == users_.end()) return false;
+  return std::ranges::any_of(users->second, [&](std::size_t k) { return alive_[k] && k != consumer; });
+}
+
+// The producer over the consumer's widths, if its nest can be cut there.
+std::optional<Stm> FuseScope::over_widths(const Stm& producer, const std::vector<Poly>& widths) {
+  const Screma& screma = std::get<Screma>(producer.op);
+  if (screma.widths == widths) return producer;
+  if (screma.widths.size() < widths.size()) {
+    std::optional<Stm> collapsed = collapse_nest(producer, widths.size(), values_);
+    return collapsed && std::get<Screma>(collapsed->op).widths == widths ? collapsed : std::nullopt;
+  }
+  const bool prefix = std::equal(widths.begin(), widths.end(), screma.widths.begin());
+  if (!screma.reduces.empty() || !prefix || widths.size() == screma.widths.size()) return std::nullopt;
+  return split_nest(producer, widths.size(), values_);
+}
+
+std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t producer, std::size_t consumer) {
+  const Stm& from = stms_[producer];
+  const Screma& p = std::get<Screma>(from.op);
+  const Screma& c = std::get<Screma>(stms_[consumer].op);
+  Vertical result;
+  std::vector<std::size_t>& views = result.views;
+  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+    Link link{.input = k};
+    Value source = c.inputs[k];
+    if (const auto view = row_view(consumer, source)) {
+      const Rearrange& rearrange = std::get<Rearrange>(stms_[*view].op);
+      if (definition(rearrange.array) == producer) {
+        source = rearrange.array;
+        for (std::size_t d = c.widths.size(); d < rearrange.permutation.size(); ++d) {
+          link.rows.push_back(rearrange.permutation[d] - static_cast<int>(c.widths.size()));
+        }
+        views.push_back(*view);
+      }
+    }
+    const auto at = std::ranges::find(from.pattern, source);
+    if (at == from.pattern.end()) continue;
+    link.result = static_cast<std::size_t>(at - from.pattern.begin());
+    result.links.push_back(std::move(link));
+  }
+  const std::string name = values_.name(from.pattern[result.links.front().result]);
+  std::optional<Stm> adjusted = over_widths(from, c.widths);
+  if (!adjusted) {
+    return NotFused{"width-mismatch", "'" + name + "' is made over other widths than it is used over", {}};
+  }
+  bool keeps_linked = false;
+  for (std::size_t k = 0; k < from.pattern.size(); ++k) {
+    const Value value = from.pattern[k];
+    if (read_by_lambdas(c, value)) {
+      return NotFused{"producer-used-elsewhere", "'" + name + "' is also read as a whole where its elements are used",
+                      {}};
+    }
+    bool kept = needed_elsewhere(value, consumer);
+    const bool linked = std::ranges::any_of(result.links, [&](const Link& link) { return link.result == k; });
+    if (kept && linked) {
+      // A view that only the consumer streams does not count.
+      const auto users = users_.find(value);
+      kept = std::ranges::find(results_, Operand(value)) != results_.end() ||
+             std::ranges::any_of(users->second, [&](std::size_t user) {
+               if (!alive_[user] || user == consumer) return false;
+               const bool view = std::ranges::find(views, user) != views.end();
+               return !view || needed_elsewhere(stms_[user].pattern.front(), consumer);
+             });
+    }
+    keeps_linked = keeps_linked || (kept && k >= p.reduced_count());
+    if (linked && consumption_.consumed(value)) {
+      return NotFused{"consumed-between", "'" + name + "' is overwritten in place", {}};
+    }
+    result.kept.push_back(kept);
+  }
+  if (graph_.separated(producer, consumer, views)) {
+    return NotFused{"needed-between", "a statement between them needs '" + name + "' and is needed by its user", {}};
+  }
+  result.producer = std::move(*adjusted);
+  if (std::optional<NotFused> loss = loses(std::get<Screma>(result.producer.op), c, keeps_linked)) return std::move(*loss);
+  return result;
+}
+
+// What fusion would cost, where it could be done.
+std::optional<NotFused> FuseScope::loses(const Screma& producer, const Screma& consumer, bool keeps_linked) const {
+  const bool p_nests = holds_screma(*producer.map.body);
+  const bool c_nests = holds_screma(*consumer.map.body);
+  const bool flat_maps = producer.reduces.empty() && consumer.reduces.empty() && !p_nests && !c_nests;
+  if (keeps_linked && !flat_maps) {
+    return NotFused{"producer-used-elsewhere", "the array between them is needed by others, too", {}};
+  }
+  if (c_nests && !p_nests && !is_cheap(*producer.map.body, values_)) {
+    return NotFused{"would-duplicate-work", "each element would be computed again for every index of the inner nest", {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<NotFused> FuseScope::horizontal(std::size_t first, std::size_t second) const {
+  const Screma& a = std::get<Screma>(stms_[first].op);
+  const Screma& b = std::get<Screma>(stms_[second].op);
+  if (a.widths != b.widths) return NotFused{"width-mismatch", "they run over other widths", {}};
+  const auto maps = [](const Screma& s) { return s.reduces.empty(); };
+  const auto reduces = [](const Screma& s) { return s.map.body->results.size() == s.reduced_count(); };
+  const bool flat = !holds_screma(*a.map.body) && !holds_screma(*b.map.body);
+  if (!(maps(a) && maps(b) && flat) && !(reduces(a) && reduces(b) && flat)) {
+    return NotFused{"unlike", "one maps where the other reduces, or one is a nest", {}};
+  }
+  if (graph_.reaches(first, second) || graph_.reaches(second, first)) return NotFused{"dependent", "one needs the other", {}};
+  return std::nullopt;
+}
+
+void FuseScope::merge(std::size_t gone, std::size_t kept, Stm stm, const std::vector<std::size_t>& views) {
+  for (const std::size_t view : views) {
+    graph_.disconnect(view, kept);
+    if (!alive_[view] || needed_elsewhere(stms_[view].pattern.front(), kept)) continue;
+    alive_[view] = false;
+    graph_.drop(view);
+  }
+  alive_[gone] = false;
+  stms_[kept] = std::move(stm);
+  for (const Value v : stms_[kept].pattern) definitions_.insert_or_assign(v, kept);
+  graph_.merge(gone, kept);
+  index_users(kept);
+}
+
+std::vector<Stm> FuseScope::take() {
+  std::vector<Stm> result;
+  for (const std::size_t k : graph_.order()) result.push_back(std::move(stms_[k]));
+  return result;
+}
+
+}  // namespace apl

@@ -1,0 +1,217 @@
+// inline: every call of a function of the module becomes that function's body.
+//
+//   fun sq[n](xs: [n]f32): [n]f32 = { ... let ys = screma(...) ... in {ys} }
+//   entry main[m](as: [m]f32): [m]f32 = { let bs = apply sq(m, as)  in {bs} }
+// =>
+//   entry main[m](as: [m]f32): [m]f32 = { let bs = screma(...)  in {bs} }        with m for n, as for xs
+//
+// The call graph is walked callees first, so that what is copied holds no call any more. Statements copied in keep
+// their own source locations; attributes and certificates of the call go to each of them. Functions that no entry
+// needs are dropped (in a module without entries: functions that were called).
+// Refuses recursion, which no later stage can express (unsupported.construct). `#[noinline]` cannot be kept, since
+// generated kernels call nothing: it gives a remark. Deliberately no cost model: all passes and kernels want
+// first-order code without calls.
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/strong_components.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/walk.h"
+#include "passes/pass.h"
+
+namespace apl {
+
+namespace {
+
+constexpr std::string_view kName = "inline";
+
+using CallGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+
+class Inliner {
+ public:
+  Inliner(Module& module, const PassContext& context) : module_(module), context_(context) {
+    for (std::size_t k = 0; k < module.functions.size(); ++k) numbers_.emplace(module.functions[k]->name, k);
+  }
+
+  Result<Change> run() {
+    find_calls();
+    std::vector<std::size_t> component(module_.functions.size());
+    const std::size_t components = strong_components(component);
+    if (std::optional<Diagnostic> error = refuse_recursion(component, components)) return std::move(*error);
+    if (calls_.empty() && !something_to_drop()) return Change::no;
+    // Components are numbered callees first.
+    std::vector<std::size_t> order(module_.functions.size());
+    for (std::size_t k = 0; k < order.size(); ++k) order[component[k]] = k;
+    for (const std::size_t k : order) inline_into(k);
+    drop_unneeded();
+    return Change::yes;
+  }
+
+ private:
+  struct Call {
+    std::size_t caller = 0;
+    std::size_t callee = 0;
+    Location location;
+  };
+
+  void find_calls() {
+    called_.assign(module_.functions.size(), false);
+    for (std::size_t k = 0; k < module_.functions.size(); ++k) {
+      for_each_stm(*module_.functions[k]->body, [&](const Stm& stm) {
+        const Apply* apply = get_if<Apply>(stm);
+        if (apply == nullptr) return;
+        const auto callee = numbers_.find(apply->function);
+        if (callee == numbers_.end()) return;
+        calls_.push_back({k, callee->second, stm.location});
+        called_[callee->second] = true;
+      });
+    }
+  }
+
+  std::size_t strong_components(std::vector<std::size_t>& component) const {
+    CallGraph graph(module_.functions.size());
+    for (const Call& call : calls_) boost::add_edge(call.caller, call.callee, graph);
+    return boost::strong_components(
+        graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
+  }
+
+  // A component with a call inside it is a cycle.
+  std::optional<Diagnostic> refuse_recursion(const std::vector<std::size_t>& component, std::size_t components) const {
+    const auto cycle = std::ranges::find_if(
+        calls_, [&](const Call& call) { return component[call.caller] == component[call.callee]; });
+    if (cycle == calls_.end()) return std::nullopt;
+    const std::string& name = module_.functions[cycle->callee]->name;
+    Diagnostic error = make_error(Code::unsupported_construct, cycle->location,
+                                  fmt::format("function '{}' is recursive, which is not supported", name));
+    if (components > 0) {
+      for (const Call& call : calls_) {
+        if (&call == &*cycle || component[call.caller] != component[cycle->caller] ||
+            component[call.callee] != component[cycle->caller]) {
+          continue;
+        }
+        error.notes.push_back({fmt::format("'{}' calls '{}' here", module_.functions[call.caller]->name,
+                                           module_.functions[call.callee]->name),
+                               call.location});
+      }
+    }
+    return error;
+  }
+
+  bool has_entries() const {
+    return std::ranges::any_of(module_.functions, [](const FunctionPtr& f) { return f->entry.has_value(); });
+  }
+  bool needed(std::size_t k) const { return has_entries() ? module_.functions[k]->entry.has_value() : !called_[k]; }
+  bool something_to_drop() const {
+    for (std::size_t k = 0; k < module_.functions.size(); ++k) {
+      if (!needed(k)) return true;
+    }
+    return false;
+  }
+
+  void drop_unneeded() {
+    std::vector<FunctionPtr> kept;
+    for (std::size_t k = 0; k < module_.functions.size(); ++k) {
+      if (needed(k)) kept.push_back(module_.functions[k]);
+    }
+    module_.functions = std::move(kept);
+  }
+
+  void inline_into(std::size_t k) {
+    if (std::ranges::none_of(calls_, [&](const Call& call) { return call.caller == k; })) return;
+    Function function = *module_.functions[k];
+    function.body = rewrite(function.body, function);
+    module_.functions[k] = std::make_shared<const Function>(std::move(function));
+  }
+
+  BodyPtr rewrite(const BodyPtr& body, Function& caller) {
+    bool holds_call = false;
+    for_each_stm(*body, [&](const Stm& stm) { holds_call = holds_call || callee_of(stm) != nullptr; });
+    if (!holds_call) return body;
+    Body result{.results = body->results};
+    for (const Stm& stm : body->stms) {
+      if (const Function* callee = callee_of(stm)) {
+        splice(stm, *callee, caller, result.stms);
+        continue;
+      }
+      Stm copy = stm;
+      copy.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return rewrite(inner, caller); });
+      result.stms.push_back(std::move(copy));
+    }
+    return std::make_shared<const Body>(std::move(result));
+  }
+
+  const Function* callee_of(const Stm& stm) const {
+    const Apply* apply = get_if<Apply>(stm);
+    if (apply == nullptr) return nullptr;
+    const auto found = numbers_.find(apply->function);
+    return found == numbers_.end() ? nullptr : module_.functions[found->second].get();
+  }
+
+  void splice(const Stm& call, const Function& callee, Function& caller, std::vector<Stm>& out) {
+    const Apply& apply = *get_if<Apply>(call);
+    remark(call, callee, caller);
+    Substitution arguments;
+    for (std::size_t k = 0; k < apply.arguments.size(); ++k) {
+      const Value formal = k < callee.sizes.size() ? callee.sizes[k] : callee.params[k - callee.sizes.size()];
+      arguments.insert_or_assign(formal, apply.arguments[k]);
+    }
+    const BodyPtr body = copy_fresh(callee.body, arguments, callee.values, caller.values);
+    std::vector<Stm> aliases;
+    // A result that the body binds becomes the caller's value itself, with the name that it has there.
+    Substitution renamed;
+    for (std::size_t k = 0; k < call.pattern.size(); ++k) {
+      const Operand& result = body->results[k];
+      const bool bound_here = result.is_value() && defining_stm(*body, result.value()) != nullptr;
+      if (bound_here && renamed.try_emplace(result.value(), call.pattern[k]).second) continue;
+      const Operand same = substitute(result, renamed);
+      aliases.push_back({.pattern = {call.pattern[k]}, .op = Use{same}, .location = call.location,
+                         .certificates = call.certificates});
+    }
+    for (const Stm& copied : body->stms) {
+      Stm stm = substitute(copied, renamed, caller.values);
+      for (Value& v : stm.pattern) v = substitute(v, renamed);
+      stm.certificates.insert(stm.certificates.end(), call.certificates.begin(), call.certificates.end());
+      stm.attributes.insert(stm.attributes.end(), call.attributes.begin(), call.attributes.end());
+      if (!stm.location) stm.location = call.location;
+      out.push_back(std::move(stm));
+    }
+    out.insert(out.end(), aliases.begin(), aliases.end());
+  }
+
+  void remark(const Stm& call, const Function& callee, const Function& caller) const {
+    const bool asked_not_to =
+        std::ranges::any_of(callee.attributes, [](const Attribute& a) { return a.name == "noinline"; }) ||
+        std::ranges::any_of(call.attributes, [](const Attribute& a) { return a.name == "noinline"; });
+    if (asked_not_to) {
+      context_.remark({.kind = RemarkKind::missed, .pass = std::string(kName), .code = "noinline-ignored",
+                       .location = call.location, .function = caller.name,
+                       .message = fmt::format("#[noinline] on '{}' is ignored: generated code cannot call functions yet",
+                                              callee.name)});
+    }
+    context_.remark({.kind = RemarkKind::applied, .pass = std::string(kName), .code = "inlined",
+                     .location = call.location, .function = caller.name,
+                     .message = fmt::format("'{}' inlined into '{}'", callee.name, caller.name)});
+  }
+
+  Module& module_;
+  const PassContext& context_;
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::vector<Call> calls_;
+  std::vector<bool> called_;
+};
+
+}  // namespace
+
+PassInfo inline_calls_pass() {
+  return {.name = std::string(kName),
+          .summary = "replace calls by the bodies of the functions called, and drop functions no longer needed",
+          .remark_codes = {{"inlined", "a call was replaced by the function's body"},
+                           {"noinline-ignored", "a function marked #[noinline] was inlined all the same"}},
+          .run = [](Module& module, PassContext& context) { return Inliner(module, context).run(); }};
+}
+
+}  // namespace apl

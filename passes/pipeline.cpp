@@ -1,0 +1,163 @@
+// The pass manager: runs a pipeline and holds every pass to what it promises.
+//
+// Before anything runs, the stages are followed through the whole pipeline, so that a wrong order is an error of
+// the command line and costs nothing. Each pass then works on a copy of the module (a vector of shared functions):
+// what it leaves is taken over only when it succeeded and its promises hold. A broken promise is our bug, and its
+// diagnostic carries what replays it: the rest of the pipeline and the text of the module before the pass.
+#include "passes/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+
+#include "ir/print.h"
+#include "ir/verify.h"
+
+namespace apl {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string stages_text(StageSet stages) {
+  std::vector<std::string_view> names;
+  for (const Stage stage : {Stage::soac, Stage::kernel, Stage::memory}) {
+    if ((stages & stage_bit(stage)) != 0) names.push_back(to_text(stage));
+  }
+  return fmt::format("{}", fmt::join(names, " or "));
+}
+
+class Manager {
+ public:
+  Manager(Module& module, const Pipeline& pipeline, const PipelineOptions& options)
+      : module_(module), pipeline_(pipeline), options_(options) {}
+
+  Status run() {
+    if (std::optional<Diagnostic> error = check_stages()) return std::move(*error);
+    std::vector<Diagnostic> broken = verify(module_);
+    if (!broken.empty()) return std::move(broken.front());
+    for (std::size_t step = 0; step < pipeline_.order.size(); ++step) {
+      if (disabled(pass(step))) continue;
+      if (options_.stop && options_.stop()) {
+        return make_error(Code::run_stopped, {}, fmt::format("stopped before pass '{}'", pass(step).name));
+      }
+      if (std::optional<Diagnostic> error = run_pass(step)) return std::move(*error);
+    }
+    return Unit{};
+  }
+
+ private:
+  const PassInfo& pass(std::size_t step) const { return pipeline_.registry.passes()[pipeline_.order[step]]; }
+  bool disabled(const PassInfo& info) const { return std::ranges::find(options_.disabled, info.name) != options_.disabled.end(); }
+
+  std::optional<Diagnostic> check_stages() const {
+    Stage stage = module_.stage;
+    std::string_view before;
+    for (std::size_t step = 0; step < pipeline_.order.size(); ++step) {
+      const PassInfo& info = pass(step);
+      if (disabled(info)) continue;
+      if ((info.takes & stage_bit(stage)) == 0) {
+        return make_error(Code::command_bad_pipeline, {},
+                          fmt::format("pass '{}' takes a module at stage {}, but {} it is at stage {}", info.name,
+                                      stages_text(info.takes),
+                                      before.empty() ? "here" : fmt::format("after '{}'", before), to_text(stage)));
+      }
+      stage = info.gives(stage);
+      before = info.name;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Diagnostic> run_pass(std::size_t step) {
+    const PassInfo& info = pass(step);
+    PassContext context;
+    context.remarks = options_.remarks;
+    context.options = pipeline_.options[step];
+    context.parameters = options_.parameters;
+
+    Module next = module_;
+    const Clock::time_point start = Clock::now();
+    Result<Change> outcome = call(info, next, context);
+    const Clock::time_point end = Clock::now();
+    if (!outcome) {
+      Diagnostic error = std::move(outcome).error();
+      error.notes.push_back({fmt::format("while running pass '{}'", info.name), {}});
+      if (code_fault(error.code) == Fault::bug) add_reproducer(error, step);
+      return error;
+    }
+    if (std::optional<Diagnostic> error = check_promises(step, next, *outcome)) return error;
+    // A pass may have built an equal module anew; the old one keeps what others share.
+    if (*outcome == Change::yes) module_ = std::move(next);
+    if (options_.after_pass) {
+      const PassReport report{info.name, *outcome, std::chrono::duration_cast<std::chrono::nanoseconds>(end - start)};
+      options_.after_pass(report, module_);
+    }
+    return std::nullopt;
+  }
+
+  // Exceptions are for broken invariants and for memory that ran out: neither may leave the library.
+  static Result<Change> call(const PassInfo& info, Module& module, PassContext& context) {
+    try {
+      return info.run(module, context);
+    } catch (const std::exception& exception) {
+      return make_error(Code::bug_internal, {}, fmt::format("pass '{}' threw: {}", info.name, exception.what()));
+    }
+  }
+
+  std::optional<Diagnostic> check_promises(std::size_t step, const Module& next, Change change) const {
+    if (!options_.verify_each) return std::nullopt;
+    const PassInfo& info = pass(step);
+    const Stage promised = info.gives(module_.stage);
+    if (next.stage != promised) {
+      return broken(step, {}, fmt::format("pass '{}' left the module at stage {}, not {}", info.name,
+                                          to_text(next.stage), to_text(promised)));
+    }
+    if (change == Change::no) {
+      if (print(next, {.locations = true}) == print(module_, {.locations = true})) return std::nullopt;
+      return broken(step, {}, fmt::format("pass '{}' says that it changed nothing, but it did", info.name));
+    }
+    std::vector<Diagnostic> errors = verify(next);
+    if (errors.empty()) return std::nullopt;
+    Diagnostic error = broken(step, errors.front().location,
+                              fmt::format("pass '{}' left an invalid module: {}", info.name, errors.front().message));
+    error.notes.push_back({fmt::format("module after the pass:\n{}", print(next)), {}});
+    return error;
+  }
+
+  Diagnostic broken(std::size_t step, Location location, std::string message) const {
+    Diagnostic error = make_error(Code::bug_verifier, location, std::move(message));
+    add_reproducer(error, step);
+    return error;
+  }
+
+  void add_reproducer(Diagnostic& error, std::size_t step) const {
+    Pipeline rest;
+    rest.registry = pipeline_.registry;
+    for (std::size_t k = step; k < pipeline_.order.size(); ++k) {
+      if (disabled(pass(k))) continue;
+      rest.order.push_back(pipeline_.order[k]);
+      rest.options.push_back(pipeline_.options[k]);
+    }
+    error.notes.push_back({fmt::format("reproducer pipeline: {}", rest.to_text()), {}});
+    if (!options_.parameters.empty()) {
+      std::vector<std::string> given;
+      for (const auto& [name, value] : options_.parameters) given.push_back(fmt::format("{}={}", name, value));
+      error.notes.push_back({fmt::format("reproducer parameters: {}", fmt::join(given, " ")), {}});
+    }
+    error.notes.push_back({fmt::format("reproducer module:\n{}", print(module_)), {}});
+  }
+
+  Module& module_;
+  const Pipeline& pipeline_;
+  const PipelineOptions& options_;
+};
+
+}  // namespace
+
+Status run_pipeline(Module& module, const Pipeline& pipeline, const PipelineOptions& options) {
+  return Manager(module, pipeline, options).run();
+}
+
+}  // namespace apl

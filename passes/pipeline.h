@@ -1,0 +1,53 @@
+// Pipelines: ordered passes with options, written as text and run by the pass manager.
+//   pipeline := pass (',' pass)*        pass := name [ '{' option (' ' option)* '}' ]      option := name [ '=' value ]
+//   inline,simplify,cse,fuse,simplify,extract-kernels,simplify,tile-contraction{tile=16},place-memory
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace apl {
+
+struct PipelineStep {
+  const PassInfo* pass = nullptr;
+  std::map<std::string, OptionValue> options;
+};
+
+struct Pipeline {
+  PassRegistry registry;
+  std::vector<std::size_t> order;  // indices into registry.passes()
+  std::vector<std::map<std::string, OptionValue>> options;
+  std::string to_text() const;     // parse(to_text()) gives the same pipeline
+};
+
+Result<Pipeline> parse_pipeline(std::string_view text, const PassRegistry& registry);
+
+// The usual pipelines, as text: up to the end of a stage; "memory" is what code generation wants.
+std::string_view standard_pipeline(Stage until);
+
+struct PassReport {
+  std::string pass;
+  Change change = Change::no;
+  std::chrono::nanoseconds time{};
+};
+
+struct PipelineOptions {
+  RemarkSink remarks;
+  std::map<std::string, std::int64_t> parameters;
+  std::vector<std::string> disabled;  // passes to leave out
+  bool verify_each = true;            // verify the module after each pass, and that Change::no is true
+  std::function<bool()> stop;         // asked before each pass; true ends the run with an error
+  std::function<void(const PassReport&, const Module&)> after_pass;  // printing, timing, tests
+};
+
+// Runs the passes in order. On error the module is as it was before the pass that failed, and the diagnostic
+// names the pass; a broken invariant carries the pipeline and IR that reproduce it in its notes.
+Status run_pipeline(Module& module, const Pipeline& pipeline, const PipelineOptions& options);
+
+}  // namespace apl

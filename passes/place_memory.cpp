@@ -1,0 +1,49 @@
+// place-memory: every array gets a memory block and an index function; kernel stage => memory stage.
+//
+//   let {Bt : [n][q]f32} = rearrange(B, (1, 0))
+//   let {C : [m][n]f32} = segmap(thread) (i < m, j < n) { ... }
+// =>
+//   let {Bt : [n][q]f32 @ B_mem -> {offset: 0; strides: [1, n]}} = rearrange(B, (1, 0))
+//   let {C_mem : mem} = alloc(4*m*n)
+//   let {C : [m][n]f32 @ C_mem -> {offset: 0; strides: [n, 1]}} = segmap(thread) (i < m, j < n) { ... }
+//
+// Views (rearrange, reshape, slices) cost nothing: another index function on the same block. Shared arrays become
+// shared blocks with the layout they declare. Private results of inblock SegMaps get one block a thread, and tiles,
+// accumulators and merge parameters are updated in place. A result of the function that is not row-major, or lies in
+// the caller's memory, is copied by a SegMap.
+// Refuses (unsupported.construct): arrays of run-time size inside a thread, loops at host level that carry arrays.
+// Deliberately not here: reuse of blocks, hoisting of allocations.
+#include <algorithm>
+
+#include "ir/walk.h"
+#include "passes/pass.h"
+#include "passes/place_memory/placer.h"
+
+namespace apl {
+namespace {
+
+Result<Change> run(Module& module, PassContext&) {
+  std::vector<FunctionPtr> placed;
+  for (const FunctionPtr& function : module.functions) {
+    auto result = memory::Placer(*function, module.file).run();
+    if (!result) return std::move(result).error();
+    placed.push_back(std::make_shared<const Function>(std::move(*result)));
+  }
+  module.functions = std::move(placed);
+  module.stage = Stage::memory;
+  return Change::yes;
+}
+
+}  // namespace
+
+PassInfo place_memory_pass() {
+  PassInfo pass;
+  pass.name = "place-memory";
+  pass.summary = "binds every array to a memory block through an index function";
+  pass.takes = stage_bit(Stage::kernel);
+  pass.gives = [](Stage) { return Stage::memory; };
+  pass.run = run;
+  return pass;
+}
+
+}  // namespace apl

@@ -1,0 +1,57 @@
+// Branches and loops.
+//   if true then {a} else {b} => a           if c then {a} else {a} => a       if c then {true} else {false} => c
+//   loop {x} = {a} for i < 0 => a            loop for i < 1 => the body once
+//   a loop parameter that every iteration leaves alone => its initial value
+#include "passes/simplify/simplifier.h"
+
+namespace apl {
+
+Fired Simplifier::branch(Stm& stm, const If& op) {
+  if (op.condition.is_constant()) {
+    const BodyPtr taken = op.condition.constant().as_bool() ? op.then_body : op.else_body;
+    for (const Stm& inner : taken->stms) statement(inner);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], rewrite(taken->results[k]));
+    return Fired::gone;
+  }
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    if (replaced_.contains(stm.pattern[k])) continue;
+    const Operand yes = rewrite(op.then_body->results[k]);
+    const Operand no = rewrite(op.else_body->results[k]);
+    if (yes == no) {
+      bind(stm.pattern[k], yes);
+    } else if (yes == Operand(Scalar::boolean(true)) && no == Operand(Scalar::boolean(false))) {
+      bind(stm.pattern[k], op.condition);
+    } else if (yes == Operand(Scalar::boolean(false)) && no == Operand(Scalar::boolean(true))) {
+      bind(stm.pattern[k], emit(stm, values().name(stm.pattern[k]), Unary{UnaryOp::complement, op.condition}));
+    }
+  }
+  return Fired::none;  // dead code removal drops the results that nobody reads now
+}
+
+Fired Simplifier::loop(Stm& stm, const Loop& op) {
+  const bool counts = static_cast<bool>(op.index);
+  const std::optional<std::int64_t> trips = counts ? op.bound.constant() : std::nullopt;
+  if (trips && *trips <= 0) {
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], op.initial[k]);
+    return Fired::gone;
+  }
+  if (trips && *trips == 1) {
+    bind(op.index, i64_constant(0));
+    for (std::size_t k = 0; k < op.params.size(); ++k) bind(op.params[k], op.initial[k]);
+    for (const Stm& inner : op.body->stms) statement(inner);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], rewrite(op.body->results[k]));
+    return Fired::gone;
+  }
+  // The first parameter of a while loop is its condition.
+  for (std::size_t k = counts ? 0 : 1; k < op.params.size(); ++k) {
+    if (replaced_.contains(op.params[k])) continue;
+    const Operand result = rewrite(op.body->results[k]);
+    if (result != Operand(op.params[k]) && result != op.initial[k]) continue;
+    if (result == op.initial[k] && consumption_.consumed(op.params[k])) continue;
+    bind(op.params[k], op.initial[k]);
+    bind(stm.pattern[k], op.initial[k]);
+  }
+  return Fired::none;
+}
+
+}  // namespace apl

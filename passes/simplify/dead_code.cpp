@@ -1,0 +1,257 @@
+// Removes what nothing needs: statements, results of branches, loops, soacs and kernels, inputs of soacs, parameters
+// of loops. Checks, and what can fail in the same way, stay: a program that fails must go on failing.
+//
+// Two phases. Marking goes backwards from the function's results; a value is marked once, however deep its users are,
+// so the cost is linear but for loops, whose parameters need each other (a loop is walked until nothing new is
+// marked). Sweeping rebuilds the bodies that lose something.
+#include <algorithm>
+
+#include "passes/simplify/simplifier.h"
+
+namespace apl {
+
+class DeadCode {
+ public:
+  explicit DeadCode(Function& function) : function_(function) {}
+
+  bool run() {
+    for (const Operand& result : function_.body->results) mark(result);
+    for (const Type& type : function_.results) mark_type(type);
+    mark_body(*function_.body);
+    function_.body = sweep(function_.body);
+    return changed_;
+  }
+
+ private:
+  void mark(Value v) { used_.insert(v); }
+  void mark(const Operand& x) {
+    if (x.is_value()) mark(x.value());
+  }
+  void mark(const Poly& p) {
+    p.for_each_symbol([&](Value v) { mark(v); });
+  }
+  void mark_type(const Type& type) {
+    for_each_use(type, [&](Value v) { mark(v); });
+  }
+  bool used(Value v) const { return used_.contains(v); }
+
+  // Whether it must run even if nobody reads its results.
+  bool must_keep(const Op& op) {
+    if (std::holds_alternative<Assert>(op) || std::holds_alternative<Apply>(op)) return true;
+    if (std::holds_alternative<Iota>(op) || std::holds_alternative<Replicate>(op) ||
+        std::holds_alternative<Scratch>(op)) {
+      return false;
+    }
+    bool has_bodies = false;
+    bool inside = false;
+    for_each_body(op, [&](const BodyPtr& body) {
+      has_bodies = true;
+      inside = inside || must_keep(*body);
+    });
+    return has_bodies ? inside : can_fail(op, function_.values);
+  }
+  bool must_keep(const Body& body) {
+    const auto [found, fresh] = must_keep_.try_emplace(&body, false);
+    if (fresh) {
+      const bool keep = std::ranges::any_of(body.stms, [&](const Stm& stm) { return must_keep(stm.op); });
+      must_keep_[&body] = keep;
+      return keep;
+    }
+    return found->second;
+  }
+
+  // Which results of a statement stay. If none is read but it must run, all stay: no construct is without results.
+  std::vector<bool> needed(const Stm& stm) const {
+    std::vector<bool> result;
+    for (const Value v : stm.pattern) result.push_back(used(v));
+    if (const Screma* screma = get_if<Screma>(stm)) {  // an operator's results stay or go together
+      std::size_t first = 0;
+      for (const ReduceOp& reduce : screma->reduces) {
+        const auto begin = result.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end = begin + static_cast<std::ptrdiff_t>(reduce.neutral.size());
+        std::fill(begin, end, std::find(begin, end, true) != end);
+        first += reduce.neutral.size();
+      }
+    }
+    if (const Loop* loop = get_if<Loop>(stm)) {
+      for (std::size_t k = 0; k < result.size(); ++k) {
+        result[k] = result[k] || used(loop->params[k]) || (!loop->index && k == 0);
+      }
+    }
+    if (std::ranges::find(result, true) == result.end()) result.assign(result.size(), true);
+    return result;
+  }
+
+  void mark_body(const Body& body) {
+    for (auto stm = body.stms.rbegin(); stm != body.stms.rend(); ++stm) {
+      const bool live = std::ranges::any_of(stm->pattern, [&](Value v) { return used(v); }) || must_keep(stm->op);
+      if (live) mark_stm(*stm);
+    }
+  }
+
+  void mark_results(const Body& body, const std::vector<bool>& which) {
+    for (std::size_t k = 0; k < body.results.size(); ++k) {
+      if (which[k]) mark(body.results[k]);
+    }
+  }
+
+  void mark_all_results(const Body& body) {
+    for (const Operand& result : body.results) mark(result);
+  }
+
+  void mark_stm(const Stm& stm) {
+    for (const Value v : stm.certificates) mark(v);
+    for (const Value v : stm.pattern) mark_type(function_.type(v));
+    if (const If* branch = get_if<If>(stm)) {
+      mark(branch->condition);
+      for (const BodyPtr& body : {branch->then_body, branch->else_body}) {
+        mark_results(*body, needed(stm));
+        mark_body(*body);
+      }
+    } else if (const Loop* loop = get_if<Loop>(stm)) {
+      mark_loop(stm, *loop);
+    } else if (const Screma* screma = get_if<Screma>(stm)) {
+      mark_screma(stm, *screma);
+    } else {
+      for_each_use(stm.op, [&](Value v) { mark(v); });
+      const SegOp* kernel = get_if<SegOp>(stm);
+      for_each_body(stm.op, [&](const BodyPtr& body) {
+        kernel != nullptr ? mark_results(*body, needed(stm)) : mark_all_results(*body);
+        mark_body(*body);
+      });
+    }
+  }
+
+  void mark_loop(const Stm& stm, const Loop& loop) {
+    mark(loop.bound);
+    std::vector<bool> which;
+    do {  // a parameter that the body reads needs its result, which may need further parameters
+      which = needed(stm);
+      mark_results(*loop.body, which);
+      mark_body(*loop.body);
+    } while (which != needed(stm));
+    for (std::size_t k = 0; k < loop.params.size(); ++k) {
+      if (!which[k]) continue;
+      mark(loop.initial[k]);
+      mark_type(function_.type(loop.params[k]));
+    }
+  }
+
+  void mark_screma(const Stm& stm, const Screma& screma) {
+    for (const Poly& width : screma.widths) mark(width);
+    const std::vector<bool> which = needed(stm);
+    mark_results(*screma.map.body, which);
+    mark_body(*screma.map.body);
+    std::size_t first = 0;
+    for (const ReduceOp& reduce : screma.reduces) {
+      if (which[first]) {
+        for (const Operand& neutral : reduce.neutral) mark(neutral);
+        for (const Value param : reduce.op.params) mark_type(function_.type(param));
+        mark_all_results(*reduce.op.body);
+        mark_body(*reduce.op.body);
+      }
+      first += reduce.neutral.size();
+    }
+    for (std::size_t k = 0; k < screma.inputs.size(); ++k) {
+      if (!used(screma.map.params[k])) continue;
+      mark(screma.inputs[k]);
+      mark_type(function_.type(screma.map.params[k]));
+    }
+  }
+
+  // ---- sweeping
+
+  template <class T>
+  static std::vector<T> select(const std::vector<T>& items, const std::vector<bool>& which) {
+    std::vector<T> result;
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      if (which[k]) result.push_back(items[k]);
+    }
+    return result;
+  }
+
+  BodyPtr sweep_results(const BodyPtr& body, const std::vector<bool>& which) {
+    const BodyPtr swept = sweep(body);
+    if (std::ranges::find(which, false) == which.end()) return swept;
+    return make_body(swept->stms, select(swept->results, which));
+  }
+
+  BodyPtr sweep(const BodyPtr& body) {
+    std::vector<Stm> stms;
+    bool same = true;
+    for (const Stm& stm : body->stms) {
+      const bool live = std::ranges::any_of(stm.pattern, [&](Value v) { return used(v); }) || must_keep(stm.op);
+      if (!live) {
+        same = false;
+        continue;
+      }
+      stms.push_back(sweep_stm(stm, same));
+    }
+    if (same) return body;
+    changed_ = true;
+    return make_body(std::move(stms), body->results);
+  }
+
+  Stm sweep_stm(const Stm& stm, bool& same) {
+    bool nested = false;
+    for_each_body(stm.op, [&](const BodyPtr&) { nested = true; });
+    if (!nested) return stm;
+    Stm result = stm;
+    std::vector<bool> which(stm.pattern.size(), true);
+    const bool selects = std::holds_alternative<If>(stm.op) || std::holds_alternative<Loop>(stm.op) ||
+                         std::holds_alternative<Screma>(stm.op) || std::holds_alternative<SegOp>(stm.op);
+    if (selects) which = needed(stm);
+    const std::size_t before = body_count_;
+    if (Screma* screma = std::get_if<Screma>(&result.op)) {
+      sweep_screma(*screma, which);
+    } else {
+      result.op = map_bodies(stm.op, [&](const BodyPtr& body) {
+        const BodyPtr swept = selects ? sweep_results(body, which) : sweep(body);
+        body_count_ += swept != body ? 1 : 0;
+        return swept;
+      });
+    }
+    if (Loop* loop = std::get_if<Loop>(&result.op)) {
+      loop->params = select(loop->params, which);
+      loop->initial = select(loop->initial, which);
+    }
+    if (SegOp* kernel = std::get_if<SegOp>(&result.op)) kernel->results = select(kernel->results, which);
+    result.pattern = select(stm.pattern, which);
+    if (result.pattern.size() != stm.pattern.size() || body_count_ != before) same = false;
+    return result;
+  }
+
+  void sweep_screma(Screma& screma, const std::vector<bool>& which) {
+    const BodyPtr body = sweep_results(screma.map.body, which);
+    body_count_ += body != screma.map.body ? 1 : 0;
+    screma.map.body = body;
+    std::vector<ReduceOp> reduces;
+    std::size_t first = 0;
+    for (ReduceOp& reduce : screma.reduces) {
+      const std::size_t count = reduce.neutral.size();
+      if (which[first]) {
+        const BodyPtr op = sweep(reduce.op.body);
+        body_count_ += op != reduce.op.body ? 1 : 0;
+        reduce.op.body = op;
+        reduces.push_back(std::move(reduce));
+      }
+      first += count;
+    }
+    screma.reduces = std::move(reduces);
+    std::vector<bool> read;
+    for (const Value param : screma.map.params) read.push_back(used(param));
+    body_count_ += static_cast<std::size_t>(std::ranges::count(read, false));
+    screma.inputs = select(screma.inputs, read);
+    screma.map.params = select(screma.map.params, read);
+  }
+
+  Function& function_;
+  std::unordered_set<Value> used_;
+  std::unordered_map<const Body*, bool> must_keep_;
+  std::size_t body_count_ = 0;  // bodies and inputs changed so far
+  bool changed_ = false;
+};
+
+bool remove_dead_code(Function& function) { return DeadCode(function).run(); }
+
+}  // namespace apl

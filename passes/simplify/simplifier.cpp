@@ -1,0 +1,204 @@
+#include "passes/simplify/simplifier.h"
+
+#include <algorithm>
+
+namespace apl {
+
+namespace {
+
+// A statement is rewritten until no rule fires; the bound only guards against two rules that undo each other.
+constexpr int kMaxRewrites = 32;
+
+}  // namespace
+
+Simplifier::Simplifier(Function& function, const Module& module)
+    : function_(function), module_(module), consumption_(function, &module) {
+  for (const Value size : function.sizes) know_size(size, 0);
+  for (const Value param : function.params) know_shape(function.type(param));
+}
+
+bool Simplifier::run() {
+  function_.body = body(function_.body);
+  return changed_;
+}
+
+BodyPtr Simplifier::body(const BodyPtr& body, bool reduction_operator) {
+  Out inner;
+  inner.reserve(body->stms.size());
+  Out* const outer = std::exchange(out_, &inner);
+  const bool was_operator = std::exchange(in_operator_, reduction_operator);
+  const bool changed_before = std::exchange(changed_, false);
+  for (const Stm& stm : body->stms) statement(stm);
+  std::vector<Operand> results;
+  for (const Operand& result : body->results) {
+    results.push_back(rewrite(result));
+    changed_ = changed_ || results.back() != result;
+  }
+  const bool changed_here = changed_;
+  out_ = outer;
+  in_operator_ = was_operator;
+  changed_ = changed_before || changed_here;
+  return changed_here ? make_body(std::move(inner), std::move(results)) : body;
+}
+
+void Simplifier::statement(Stm stm) {
+  rewrite_uses(stm);
+  for (int round = 0; round < kMaxRewrites; ++round) {
+    const Fired fired = apply_rules(stm);
+    if (fired == Fired::none) break;
+    changed_ = true;
+    if (fired == Fired::gone) return;
+  }
+  for (const Value value : stm.pattern) rewrite_type(value);
+  nested_bodies(stm);
+  define(stm);
+  out_->push_back(std::move(stm));
+}
+
+void Simplifier::rewrite_uses(Stm& stm) {
+  bool touched = false;
+  const auto check = [&](Value v) { touched = touched || replaced_.contains(v) || sizes_.contains(v); };
+  for_each_use(stm.op, check);
+  if (touched) {
+    const UseMap map{.operand = [&](const Operand& x) {
+                       Operand result = rewrite(x);
+                       changed_ = changed_ || result != x;
+                       return result;
+                     },
+                     .value = [&](Value v) {
+                       const Value result = substitute(v, replaced_);
+                       changed_ = changed_ || result != v;
+                       return result;
+                     },
+                     .poly = [&](const Poly& p) {
+                       Poly result = rewrite(p);
+                       changed_ = changed_ || !(result == p);
+                       return result;
+                     }};
+    stm.op = map_uses(stm.op, map);
+  }
+  std::vector<Value> certificates;
+  for (const Value certificate : stm.certificates) {
+    const Operand now = rewrite(Operand(certificate));
+    if (now.is_value()) certificates.push_back(now.value());  // a check that was proved needs no certificate
+    changed_ = changed_ || now != Operand(certificate);
+  }
+  stm.certificates = std::move(certificates);
+}
+
+void Simplifier::rewrite_type(Value value) {
+  const Type& type = values().type(value);
+  bool touched = false;
+  for_each_use(type, [&](Value v) { touched = touched || replaced_.contains(v) || sizes_.contains(v); });
+  if (touched) {
+    const UseMap map{.operand = [&](const Operand& x) { return rewrite(x); },
+                     .value = [&](Value v) { return substitute(v, replaced_); },
+                     .poly = [&](const Poly& p) { return rewrite(p); }};
+    values().set_type(value, map_uses(type, map));
+    changed_ = true;
+  }
+  know_shape(values().type(value));
+}
+
+Operand Simplifier::rewrite(const Operand& operand) const { return substitute(operand, replaced_); }
+
+Poly Simplifier::rewrite(const Poly& poly) const {
+  return poly.substitute([&](Value v) -> std::optional<Poly> {
+    if (const auto size = sizes_.find(v); size != sizes_.end()) return size->second;
+    if (const auto other = replaced_.find(v); other != replaced_.end()) {
+      // What it stands for may itself be a polynomial by now.
+      return other->second.is_value() ? rewrite(Poly(other->second.value())) : as_poly(other->second);
+    }
+    return std::nullopt;
+  });
+}
+
+void Simplifier::bind(Value result, const Operand& stands_for) {
+  replaced_.insert_or_assign(result, stands_for);
+  changed_ = true;
+}
+
+Fired Simplifier::use(Stm& stm, const Operand& x) {
+  bind(stm.pattern.front(), x);
+  return Fired::gone;
+}
+
+Operand Simplifier::emit(const Stm& at, std::string name, Op op) {
+  const std::vector<Type> types = result_types(op, values(), &module_);
+  const Value value = values().add(types.front(), std::move(name));
+  statement({.pattern = {value}, .op = std::move(op), .location = at.location, .certificates = at.certificates});
+  return rewrite(Operand(value));
+}
+
+void Simplifier::nested_bodies(Stm& stm) {
+  const auto rewrite_binders = [&] { for_each_binder(stm.op, [&](Value v) { rewrite_type(v); }); };
+  const auto enter = [&](const BodyPtr& inner, bool hoists) {
+    BodyPtr result = body(inner);
+    if (!hoists) return result;
+    Body kept = *result;
+    hoist(stm.op, kept);
+    return kept.stms.size() == result->stms.size() ? result : make_body(std::move(kept.stms), std::move(kept.results));
+  };
+  if (If* branch = std::get_if<If>(&stm.op)) {
+    branch->then_body = enter(branch->then_body, false);
+    branch->else_body = enter(branch->else_body, false);
+  } else if (Loop* loop = std::get_if<Loop>(&stm.op)) {
+    rewrite_binders();
+    if (loop->index) know_index(loop->index, loop->bound);
+    loop->body = enter(loop->body, true);
+  } else if (Screma* screma = std::get_if<Screma>(&stm.op)) {
+    rewrite_binders();
+    for (std::size_t k = 0; k < screma->indices.size(); ++k) know_index(screma->indices[k], screma->widths[k]);
+    ++parallel_depth_;
+    screma->map.body = enter(screma->map.body, true);
+    for (ReduceOp& reduce : screma->reduces) reduce.op.body = body(reduce.op.body, true);
+    --parallel_depth_;
+  } else if (SegOp* kernel = std::get_if<SegOp>(&stm.op)) {
+    for (const SegDim& dim : kernel->space) know_index(dim.index, dim.bound);
+    ++parallel_depth_;
+    kernel->body = enter(kernel->body, true);
+    --parallel_depth_;
+  } else if (TileContract* tile = std::get_if<TileContract>(&stm.op)) {
+    rewrite_binders();
+    ++parallel_depth_;
+    tile->map.body = body(tile->map.body, true);
+    tile->reduce.op.body = body(tile->reduce.op.body, true);
+    --parallel_depth_;
+  }
+}
+
+// Remembers what later rules look through.
+void Simplifier::define(const Stm& stm) {
+  if (stm.pattern.size() != 1) return;
+  const Value value = stm.pattern.front();
+  bool has_bodies = false;
+  for_each_body(stm.op, [&](const BodyPtr&) { has_bodies = true; });
+  // What relies on a check must not be looked through: its user could then move before the check.
+  if (!has_bodies && stm.certificates.empty()) definitions_.insert_or_assign(value, stm.op);
+  if (std::optional<Poly> size = as_size(stm)) sizes_.insert_or_assign(value, std::move(*size));
+  if (std::holds_alternative<GetSize>(stm.op)) know_size(value, 1);
+}
+
+Fired Simplifier::apply_rules(Stm& stm) {
+  // A rule may replace stm.op, so each gets the operation by value.
+  const Op op = stm.op;
+  if (const auto* o = std::get_if<Use>(&op)) return use(stm, o->x);
+  if (const auto* o = std::get_if<Unary>(&op)) return unary(stm, *o);
+  if (const auto* o = std::get_if<Binary>(&op)) return binary(stm, *o);
+  if (const auto* o = std::get_if<Compare>(&op)) return compare(stm, *o);
+  if (const auto* o = std::get_if<Convert>(&op)) return convert(stm, *o);
+  if (const auto* o = std::get_if<SizeExpr>(&op)) return size(stm, *o);
+  if (const auto* o = std::get_if<Assert>(&op)) return assertion(stm, *o);
+  if (const auto* o = std::get_if<Index>(&op)) return index(stm, *o);
+  if (const auto* o = std::get_if<Rearrange>(&op)) return rearrange(stm, *o);
+  if (const auto* o = std::get_if<Reshape>(&op)) return reshape(stm, *o);
+  if (const auto* o = std::get_if<Copy>(&op)) return copy(stm, *o);
+  if (const auto* o = std::get_if<Manifest>(&op)) return manifest(stm, *o);
+  if (const auto* o = std::get_if<Replicate>(&op)) return replicate(stm, *o);
+  if (const auto* o = std::get_if<If>(&op)) return branch(stm, *o);
+  if (const auto* o = std::get_if<Loop>(&op)) return loop(stm, *o);
+  if (const auto* o = std::get_if<Screma>(&op)) return screma(stm, *o);
+  return Fired::none;
+}
+
+}  // namespace apl

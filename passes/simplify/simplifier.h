@@ -1,0 +1,138 @@
+// The forward walk of simplify and what its rules share. Rules are grouped by operation, one file a group; each
+// looks at one statement whose operands are already simplified and at the definitions before it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/walk.h"
+#include "passes/analysis/consumption.h"
+#include "passes/analysis/map_uses.h"
+
+namespace apl {
+
+// What a rule did with a statement.
+enum class Fired : std::uint8_t {
+  none,   // nothing
+  again,  // changed it: other rules may now apply
+  gone,   // its results stand for something else (bind): it is dropped
+};
+
+class Simplifier {
+ public:
+  // Works on `function` in place; `stage` decides what may move to the host.
+  Simplifier(Function& function, const Module& module);
+
+  // One walk over the body. True if something changed.
+  bool run();
+
+ private:
+  using Out = std::vector<Stm>;
+
+  // ---- the walk (simplifier.cpp)
+  BodyPtr body(const BodyPtr& body, bool reduction_operator = false);
+  void statement(Stm stm);
+  void rewrite_uses(Stm& stm);
+  void rewrite_type(Value value);
+  Operand rewrite(const Operand& operand) const;
+  Poly rewrite(const Poly& poly) const;
+  void nested_bodies(Stm& stm);
+  void define(const Stm& stm);
+  Fired apply_rules(Stm& stm);
+
+  // ---- for rules
+  ValueTable& values() { return function_.values; }
+  // Statements made before the one at hand; they are simplified as they come.
+  Operand emit(const Stm& at, std::string name, Op op);
+  void bind(Value result, const Operand& stands_for);
+  Fired use(Stm& stm, const Operand& x);  // the statement's only result is x
+  template <class T>
+  const T* definition(const Operand& operand) const;
+  template <class T>
+  const T* definition(Value value) const;
+  std::string name_of(const Stm& stm) const { return function_.values.name(stm.pattern.front()); }
+
+  // ---- questions about sizes (sizes.cpp)
+  SizeFacts facts_for(const std::vector<const Poly*>& polys) const;
+  bool non_negative(const Poly& p) const;
+  bool less(const Poly& a, const Poly& b) const;
+  bool in_bounds(const Type& array, const std::vector<DimIndex>& dims) const;
+  bool size_like(const Poly& p) const;  // all its symbols are known to be bounded: sizes and indices
+  void know_index(Value index, const Poly& bound);
+  void know_size(Value size, std::int64_t at_least);
+  void know_shape(const Type& type);
+  std::optional<Poly> as_size(const Stm& stm) const;  // what an i64 statement computes
+
+  // ---- rules (scalars.cpp, indices.cpp, views.cpp, branches.cpp, soacs.cpp)
+  Fired unary(Stm& stm, const Unary& op);
+  Fired binary(Stm& stm, const Binary& op);
+  Fired compare(Stm& stm, const Compare& op);
+  Fired convert(Stm& stm, const Convert& op);
+  Fired size(Stm& stm, const SizeExpr& op);
+  Fired assertion(Stm& stm, const Assert& op);
+  Fired index(Stm& stm, const Index& op);
+  Fired index_of_view(Stm& stm, const Index& op);
+  Fired index_of_slice(Stm& stm, const Index& op, const Index& slice);
+  Fired index_of_rearrange(Stm& stm, const Index& op, const Rearrange& source);
+  Fired index_of_reshape(Stm& stm, const Index& op, const Reshape& source);
+  Fired index_of_replicate(Stm& stm, const Index& op, const Replicate& source);
+  Fired index_of_iota(Stm& stm, const Index& op, const Iota& source);
+  Fired rearrange(Stm& stm, const Rearrange& op);
+  Fired reshape(Stm& stm, const Reshape& op);
+  Fired copy(Stm& stm, const Copy& op);
+  Fired manifest(Stm& stm, const Manifest& op);
+  Fired replicate(Stm& stm, const Replicate& op);
+  Fired branch(Stm& stm, const If& op);
+  Fired loop(Stm& stm, const Loop& op);
+  Fired screma(Stm& stm, const Screma& op);
+  Fired screma_inputs(Stm& stm, const Screma& op);
+  Fired screma_results(Stm& stm, const Screma& op);
+  bool map_of_view(const Stm& stm, const Screma& op, std::size_t result, Value row);
+  Fired screma_of_flattened(Stm& stm, const Screma& op);
+  std::optional<std::vector<Poly>> flattened_dims(const Screma& op) const;
+  // Statements that compute element `index` of an iota; nullopt for element types whose arithmetic rounds.
+  std::optional<Operand> iota_element(const Iota& iota, const Poly& index, Location location, Out& out);
+
+  // ---- code motion out of loops, lambdas and kernels (hoist.cpp)
+  void hoist(const Op& op, Body& inner);
+  bool may_hoist(const Stm& stm, const Op& from) const;
+  bool harmless(const Op& op) const;  // cannot fail where it did not run before
+  bool harmless(const Poly& poly) const;
+
+
+  Function& function_;
+  const Module& module_;
+  Consumption consumption_;
+  Substitution replaced_;
+  std::unordered_map<Value, Poly> sizes_;  // i64 values that are polynomials over others
+  std::unordered_map<Value, Op> definitions_;
+  struct Bounds {
+    std::vector<Poly> low, high;
+  };
+  std::unordered_map<Value, Bounds> bounds_;
+  Out* out_ = nullptr;
+  int parallel_depth_ = 0;  // enclosing parallel constructs
+  bool in_operator_ = false;
+  bool changed_ = false;
+};
+
+template <class T>
+const T* Simplifier::definition(Value value) const {
+  const auto found = definitions_.find(value);
+  return found == definitions_.end() ? nullptr : std::get_if<T>(&found->second);
+}
+
+template <class T>
+const T* Simplifier::definition(const Operand& operand) const {
+  return operand.is_value() ? definition<T>(operand.value()) : nullptr;
+}
+
+// Removes statements, results, inputs and loop parameters that nothing needs. True if something changed.
+bool remove_dead_code(Function& function);
+
+}  // namespace apl

@@ -1,0 +1,128 @@
+// i64 arithmetic as polynomials, and what is known of the symbols in them.
+//
+//   let a = mul(i, n)  let b = add(a, j)  let x = A[b]   =>   let x = A[i*n + j]
+//
+// Facts about a value hold wherever the value exists, so they are only ever added: an index is within its bound, a
+// size is not negative. A question gathers the facts about the symbols it mentions, and no others, so that its
+// cost does not grow with the function.
+#include <algorithm>
+
+#include "passes/simplify/simplifier.h"
+
+namespace apl {
+
+namespace {
+
+// Larger polynomials stay behind a name: products of sums grow exponentially.
+constexpr std::size_t kMaxTerms = 12;
+constexpr std::size_t kMaxDegree = 8;
+
+bool small(const Poly& p) {
+  return p.terms().size() <= kMaxTerms &&
+         std::ranges::all_of(p.terms(), [](const Term& term) { return term.factors.size() <= kMaxDegree; });
+}
+
+bool all_small(const Poly& a, const Poly& b) { return a.terms().size() * b.terms().size() <= kMaxTerms * 2; }
+
+}  // namespace
+
+std::optional<Poly> Simplifier::as_size(const Stm& stm) const {
+  if (const SizeExpr* expr = get_if<SizeExpr>(stm)) return small(expr->value) ? std::optional(expr->value) : std::nullopt;
+  const Type& type = function_.values.type(stm.pattern.front());
+  if (!type.is_scalar() || type.element != ScalarType::i64) return std::nullopt;
+  const auto poly = [&](const Operand& x) { return rewrite(as_poly(x)); };
+  std::optional<Poly> result;
+  if (const Unary* unary = get_if<Unary>(stm)) {
+    if (unary->op == UnaryOp::neg) result = -poly(unary->x);
+  } else if (const Binary* op = get_if<Binary>(stm)) {
+    const Poly x = poly(op->x);
+    const Poly y = poly(op->y);
+    const bool divides = y.constant() && *y.constant() > 0;  // else the quotient may be undefined
+    switch (op->op) {
+      case BinaryOp::add: result = x + y; break;
+      case BinaryOp::sub: result = x - y; break;
+      case BinaryOp::mul:
+        if (all_small(x, y)) result = x * y;
+        break;
+      case BinaryOp::min: result = poly_min(x, y); break;
+      case BinaryOp::max: result = poly_max(x, y); break;
+      case BinaryOp::div:
+        if (divides) result = floor_div(x, y);
+        break;
+      case BinaryOp::mod:
+        if (divides) result = remainder(x, y);
+        break;
+      default: break;
+    }
+  }
+  return result && small(*result) ? result : std::nullopt;
+}
+
+void Simplifier::know_index(Value index, const Poly& bound) {
+  Bounds& bounds = bounds_[index];
+  if (bounds.low.empty()) bounds.low.emplace_back(0);
+  if (std::ranges::find(bounds.high, bound - 1) == bounds.high.end()) bounds.high.push_back(bound - 1);
+}
+
+void Simplifier::know_size(Value size, std::int64_t at_least) {
+  Bounds& bounds = bounds_[size];
+  for (Poly& low : bounds.low) {
+    if (low.constant() && *low.constant() < at_least) low = Poly(at_least);
+  }
+  if (bounds.low.empty()) bounds.low.emplace_back(at_least);
+}
+
+void Simplifier::know_shape(const Type& type) {
+  for (const Poly& size : type.shape) {
+    if (const std::optional<Value> symbol = size.symbol()) know_size(*symbol, 0);
+  }
+}
+
+SizeFacts Simplifier::facts_for(const std::vector<const Poly*>& polys) const {
+  SizeFacts facts;
+  std::vector<Value> pending;
+  std::unordered_set<Value> seen;
+  const auto mention = [&](const Poly& p) {
+    p.for_each_symbol([&](Value v) {
+      if (seen.insert(v).second) pending.push_back(v);
+    });
+  };
+  for (const Poly* p : polys) mention(*p);
+  while (!pending.empty()) {
+    const Value value = pending.back();
+    pending.pop_back();
+    const auto known = bounds_.find(value);
+    if (known == bounds_.end()) continue;
+    for (const Poly& low : known->second.low) facts.at_least(value, low), mention(low);
+    for (const Poly& high : known->second.high) facts.at_most(value, high), mention(high);
+  }
+  return facts;
+}
+
+bool Simplifier::non_negative(const Poly& p) const { return prove_non_negative(p, facts_for({&p})) == Proof::yes; }
+
+bool Simplifier::less(const Poly& a, const Poly& b) const { return prove_less(a, b, facts_for({&a, &b})) == Proof::yes; }
+
+bool Simplifier::size_like(const Poly& p) const {
+  bool all = true;
+  p.for_each_symbol([&](Value v) { all = all && bounds_.contains(v); });
+  return all;
+}
+
+bool Simplifier::in_bounds(const Type& array, const std::vector<DimIndex>& dims) const {
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    const DimIndex& dim = dims[k];
+    const Poly& size = array.shape[k];
+    if (!dim.is_slice()) {
+      if (!non_negative(dim.start) || !less(dim.start, size)) return false;
+      continue;
+    }
+    // The usual slices: forward by a constant step, and whole dims.
+    const std::optional<std::int64_t> step = dim.stride.constant();
+    if (!step || *step < 1 || !non_negative(dim.start) || !non_negative(*dim.count)) return false;
+    if (!non_negative(size - dim.start - *step * *dim.count + (*step - 1))) return false;
+  }
+  return true;
+}
+
+}  // namespace apl

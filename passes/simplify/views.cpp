@@ -1,0 +1,93 @@
+// Views and copies.
+//   rearrange(A, (0,1)) => A      rearrange(rearrange(A, p), q) => rearrange(A, p after q)
+//   reshape(A, shape of A) => A   reshape(reshape(A, s), t) => reshape(A, t)     reshape(replicate(s, x), t) => replicate(t, x)
+//   manifest(rearrange(A, p), q) => manifest(A, p after q)
+//   copy(A) => A                  where neither is overwritten, and the copy is no result of the function
+#include "passes/simplify/simplifier.h"
+
+namespace apl {
+
+namespace {
+
+bool is_identity_permutation(const std::vector<int>& permutation) {
+  for (std::size_t k = 0; k < permutation.size(); ++k) {
+    if (permutation[k] != static_cast<int>(k)) return false;
+  }
+  return true;
+}
+
+// Result dim k is dim outer[k] of the middle array, which is dim inner[outer[k]] of the source.
+std::vector<int> compose(const std::vector<int>& inner, const std::vector<int>& outer) {
+  std::vector<int> result;
+  for (const int k : outer) result.push_back(inner[static_cast<std::size_t>(k)]);
+  return result;
+}
+
+}  // namespace
+
+Fired Simplifier::rearrange(Stm& stm, const Rearrange& op) {
+  if (is_identity_permutation(op.permutation)) return use(stm, op.array);
+  if (const auto* inner = definition<Rearrange>(op.array)) {
+    stm.op = Rearrange{inner->array, compose(inner->permutation, op.permutation)};
+    return Fired::again;
+  }
+  if (const auto* inner = definition<Replicate>(op.array); inner != nullptr && !consumption_.consumed(op.array)) {
+    const bool of_scalar = !inner->value.is_value() || values().type(inner->value).is_scalar();
+    if (of_scalar) {
+      std::vector<Poly> shape;
+      for (const int k : op.permutation) shape.push_back(inner->shape[static_cast<std::size_t>(k)]);
+      stm.op = Replicate{std::move(shape), inner->value};
+      return Fired::again;
+    }
+  }
+  return Fired::none;
+}
+
+Fired Simplifier::reshape(Stm& stm, const Reshape& op) {
+  if (values().type(op.array).shape == op.shape) return use(stm, op.array);
+  if (const auto* inner = definition<Reshape>(op.array)) {
+    stm.op = Reshape{inner->array, op.shape};
+    return Fired::again;
+  }
+  if (const auto* inner = definition<Replicate>(op.array); inner != nullptr && !consumption_.consumed(op.array)) {
+    const bool of_scalar = !inner->value.is_value() || values().type(inner->value).is_scalar();
+    if (of_scalar) {
+      stm.op = Replicate{op.shape, inner->value};
+      return Fired::again;
+    }
+  }
+  return Fired::none;
+}
+
+Fired Simplifier::copy(Stm& stm, const Copy& op) {
+  const Value result = stm.pattern.front();
+  if (consumption_.consumed(result) || consumption_.consumed(op.array) || consumption_.escapes(result)) {
+    return Fired::none;
+  }
+  return use(stm, op.array);
+}
+
+Fired Simplifier::manifest(Stm& stm, const Manifest& op) {
+  if (const auto* inner = definition<Rearrange>(op.array)) {
+    stm.op = Manifest{inner->array, compose(inner->permutation, op.permutation)};
+    return Fired::again;
+  }
+  return Fired::none;
+}
+
+Fired Simplifier::replicate(Stm& stm, const Replicate& op) {
+  if (op.shape.empty()) {
+    // A replicate is a fresh array even so.
+    const bool array = op.value.is_value() && values().type(op.value).is_array();
+    if (!array || !consumption_.consumed(stm.pattern.front())) return use(stm, op.value);
+  }
+  if (const auto* inner = definition<Replicate>(op.value); inner != nullptr && !consumption_.consumed(op.value.value())) {
+    std::vector<Poly> shape = op.shape;
+    shape.insert(shape.end(), inner->shape.begin(), inner->shape.end());
+    stm.op = Replicate{std::move(shape), inner->value};
+    return Fired::again;
+  }
+  return Fired::none;
+}
+
+}  // namespace apl

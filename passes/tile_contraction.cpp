@@ -1,0 +1,185 @@
+// tile-contraction: block and register tiling of tensor contractions of any rank (T sections 3.4, 4.2-4.4).
+//
+// A SegMap at thread level that streams one redomap over affine elements of arrays,
+//
+//   let {C : [a][b]f32} =
+//     segmap(thread) (i < a, j < b) {
+//       let {xs : [q]f32} = X[i]
+//       let {ys : [q]f32} = Yt[j]
+//       let {r : f32} = redomap(k < q, {xs, ys}, \ {x, y} -> ... mul(x, y) ..., {\ ... add ..., {0.0f32}})
+//       return {returns r}
+//     }
+//
+// becomes one at block level. Every free dim d gets T_d threads and R_d registers a thread, every reduction dim a
+// depth; the numbers are symbols (`get_size "ENTRY.T_a"`):
+//
+//   segmap(block) (b_a < ceil_div(a, T_a*R_a), b_b < ceil_div(b, T_b*R_b)) {
+//     X_s = shared(...), Y_s = shared(...)
+//     acc = segmap(inblock) (t_a < T_a, t_b < T_b) { replicate([R_a][R_b], 0.0f32) }          private
+//     loop tile_q < floor_div(q, T_q) { copy_tile X_s, copy_tile Y_s; acc = tile_contract(...) }  no guard on q
+//     if rest_q > 0 { the same once more, guarded and only rest_q deep }
+//     return {regtile((a, T_a, R_a), (b, T_b, R_b)) acc}
+//   }
+//
+// Phases: match (passes/analysis/contractions), plan (names and default numbers), kernel.
+// Batch dims (all operands vary) and invariant dims stay on the grid with one thread and one register.
+// Tiles in shared memory keep the order of the array in memory, so that copies coalesce, and are padded behind the
+// axis of the fastest thread index (eqs 19-23).
+// Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
+// Deliberately not here: which numbers are best for given sizes, and other forms of the core.
+#include "passes/tile_contraction/tile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ir/print.h"
+#include "ir/walk.h"
+#include "passes/pass.h"
+
+namespace apl {
+namespace {
+
+constexpr const char* kName = "tile-contraction";
+
+bool has_attribute(const Stm& stm, std::string_view name) {
+  for (const Attribute& attribute : stm.attributes)
+    if (attribute.name == name) return true;
+  return false;
+}
+
+std::vector<std::pair<std::string, std::string>> facts(const Contraction& contraction, const Function& function) {
+  std::vector<std::pair<std::string, std::string>> result;
+  result.emplace_back("einsum", contraction.einsum(function));
+  std::vector<std::string> classes;
+  for (const ContractionDim& dim : contraction.dims) classes.push_back(fmt::format("{}:{}", dim.name, to_text(dim.dim_class)));
+  result.emplace_back("dims", fmt::format("{}", fmt::join(classes, " ")));
+  for (const ContractionOperand& operand : contraction.operands) {
+    std::vector<std::string> axes;
+    for (int d : operand.axes) {
+      auto k = static_cast<std::size_t>(d);
+      axes.push_back(fmt::format("{}:{}", contraction.dims[k].name, print(operand.strides[k], function)));
+    }
+    result.emplace_back(function.values.name(operand.base),
+                        fmt::format("<{}>{}", fmt::join(axes, ", "), operand.exact ? "" : " partial order"));
+  }
+  result.emplace_back("operator", contraction.reduce.commutative ? "commutative" : "order kept");
+  return result;
+}
+
+// One function's rewrite; appends new statements in place of the matched ones.
+class Tiler {
+ public:
+  Tiler(const Module& module, const Function& function, const PassContext& context)
+      : module_(module), function_(function), context_(context), result_(function) {}
+
+  std::optional<Function> run() {
+    Layouts layouts(function_);
+    std::vector<Stm> stms;
+    for (std::size_t k = 0; k < function_.body->stms.size(); ++k) {
+      const Stm& stm = function_.body->stms[k];
+      if (!tile(stm, k, layouts, stms)) stms.push_back(stm);
+    }
+    if (tiled_ == 0) return std::nullopt;
+    result_.body = make_body(std::move(stms), function_.body->results);
+    return std::move(result_);
+  }
+
+ private:
+  bool tile(const Stm& stm, std::size_t position, const Layouts& layouts, std::vector<Stm>& out) {
+    auto match = match_contraction(function_, layouts, position, result_.values);
+    if (!match) return false;
+    if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
+      missed(refusal->code, refusal->location, refusal->message, refusal->suggestion);
+      return false;
+    }
+    const auto& contraction = std::get<Contraction>(*match);
+    if (has_attribute(stm, "no_tiling")) {
+      missed("no-tiling-attribute", contraction.location, "the program asks for no tiling", "remove #[no_tiling]");
+      return false;
+    }
+    if (has_attribute(stm, "no_epilogue"))
+      context_.remark({RemarkKind::missed, kName, "epilogue-kept", contraction.location, function_.name,
+                       "#[no_epilogue] is ignored: it is not proved that padding cannot reach the result", {}, {}});
+    Builder host(result_.values, &module_);
+    host.set_location(stm.location);
+    std::string entry = function_.entry ? function_.entry->name : function_.name;
+    ++tiled_;
+    std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
+    tile::Plan plan = tile::make_plan(contraction, prefix, context_.parameters, host);
+    SegOp kernel = tile::tile_kernel(contraction, plan, host);
+    for (Stm& made : host.stms()) out.push_back(std::move(made));
+    Stm replaced = stm;
+    replaced.op = std::move(kernel);
+    out.push_back(std::move(replaced));
+    applied(contraction, plan);
+    return true;
+  }
+
+  void missed(const std::string& code, Location location, const std::string& message, const std::string& suggestion) {
+    context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, {}, suggestion});
+  }
+
+  void applied(const Contraction& contraction, const tile::Plan& plan) {
+    auto all = facts(contraction, result_);
+    for (const tile::Parameter& parameter : plan.parameters)
+      all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
+    context_.remark({RemarkKind::applied, kName, "tiled", contraction.location, function_.name,
+                     fmt::format("tiled the contraction {}", contraction.einsum(result_)), std::move(all), {}});
+  }
+
+  const Module& module_;
+  const Function& function_;
+  const PassContext& context_;
+  Function result_;
+  int tiled_ = 0;
+};
+
+Result<Change> run(Module& module, PassContext& context) {
+  for (const auto& [name, value] : context.parameters)
+    if (value < 1)
+      return make_error(Code::command_bad_parameter, {}, fmt::format("{}={}: a tile number must be at least 1", name, value));
+  Change change = Change::no;
+  for (FunctionPtr& function : module.functions) {
+    auto tiled = Tiler(module, *function, context).run();
+    if (!tiled) continue;
+    function = std::make_shared<const Function>(std::move(*tiled));
+    change = Change::yes;
+  }
+  return change;
+}
+
+}  // namespace
+
+PassInfo tile_contraction_pass() {
+  PassInfo pass;
+  pass.name = kName;
+  pass.summary = "block and register tiling of tensor contractions";
+  pass.takes = stage_bit(Stage::kernel);
+  pass.remark_codes = {
+      {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
+      {"several-redomaps", "the kernel streams several redomaps"},
+      {"several-reductions", "one redomap reduces with several operators"},
+      {"maps-out", "the redomap also gives mapped values"},
+      {"array-accumulator", "the reduction operator works on arrays"},
+      {"irregular-reduction", "the reduction's width depends on a parallel index"},
+      {"code-after", "a result is computed from the reduction by further code"},
+      {"code-before", "the kernel computes something beside the reduction"},
+      {"checked-read", "an index in the kernel needs a check"},
+      {"operand-row", "the redomap streams rows"},
+      {"layout-unknown", "the layout of an operand is not known"},
+      {"operand-not-affine", "an operand's index is not affine in a dim"},
+      {"operand-indirect", "an operand's index depends on a value read in the kernel"},
+      {"map-uses-index", "the map function uses an index itself"},
+      {"no-free-dim", "T 4.6 condition 1: no parallel dim is missed by an operand"},
+      {"operand-variant-to-all", "T 4.6 condition 2: an operand varies along every free dim"},
+      {"reduction-dim-unused", "T 4.6 condition 3: no operand varies along a reduction dim"},
+      {"map-can-fail", "the map function can fail"},
+      {"operator-can-fail", "the reduction operator can fail"},
+      {"no-tiling-attribute", "the program asks for no tiling"},
+      {"epilogue-kept", "#[no_epilogue] without a proof that padding is neutral"},
+  };
+  pass.run = run;
+  return pass;
+}
+
+}  // namespace apl

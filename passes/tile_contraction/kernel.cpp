@@ -1,0 +1,216 @@
+// The tiled kernel of a contraction: T listing 5, for any rank and number of reduction dims.
+#include <algorithm>
+
+#include "ir/walk.h"
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+
+Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand, const std::vector<Poly>& extents) {
+  std::vector<Poly> shape;
+  std::optional<std::size_t> fastest;  // the axis walked by the fastest thread index
+  for (std::size_t k = 0; k < operand.axes.size(); ++k) {
+    auto d = static_cast<std::size_t>(operand.axes[k]);
+    shape.push_back(extents[d]);
+    if (d + 1 == contraction.space_rank) fastest = k;
+  }
+  if (fastest && *fastest + 1 < shape.size()) return Lmad::padded(shape, *fastest);
+  return Lmad::row_major(shape);
+}
+
+namespace {
+
+// One step of the reduction: where the tile starts in each reduction dim, how deep it is, what needs a guard.
+struct Step {
+  std::vector<Poly> start;
+  std::vector<Poly> depth;
+  std::vector<bool> full;
+};
+
+class KernelBuilder {
+ public:
+  KernelBuilder(const Contraction& contraction, const Plan& plan, ValueTable& values)
+      : contraction_(contraction), plan_(plan), values_(values) {
+    for (const DimTiles& tiles : plan.dims) extents_.push_back(tiles.extent());
+  }
+
+  SegOp run(Builder& host) {
+    SegOp kernel;
+    kernel.level = SegLevel::block;
+    for (std::size_t d = 0; d < contraction_.space_rank; ++d) {
+      Value block = values_.add(Type::scalar(ScalarType::i64), "b_" + contraction_.dims[d].name);
+      kernel.space.push_back({block, ceil_div(contraction_.dims[d].size, extents_[d])});
+      starts_.push_back(Poly(block) * extents_[d]);
+    }
+    kernel.body = host.body([&](Builder& block) {
+      State state = declare(block);
+      state = reduce_dim(block, contraction_.space_rank, {}, state);
+      std::vector<Operand> results;
+      for (std::size_t r : contraction_.results) results.emplace_back(state.accumulators[r]);
+      return results;
+    });
+    std::vector<TileExtent> extents;
+    for (std::size_t d = 0; d < contraction_.space_rank; ++d)
+      extents.push_back({contraction_.dims[d].size, plan_.dims[d].tile, plan_.dims[d].reg});
+    for (std::size_t k = 0; k < contraction_.results.size(); ++k)
+      kernel.results.push_back({KernelResult::Kind::regtile, extents});
+    return kernel;
+  }
+
+ private:
+  struct State {
+    std::vector<Value> accumulators;
+    std::vector<Value> tiles;
+  };
+
+  State declare(Builder& block) {
+    State state;
+    for (const ContractionOperand& operand : contraction_.operands)
+      state.tiles.push_back(block.let(values_.name(operand.base) + "_s",
+                                      SharedArray{values_.type(operand.base).element,
+                                                  shared_layout(contraction_, operand, extents_)}));
+    // Register tiles start as the neutral elements.
+    SegOp init;
+    init.level = SegLevel::inblock;
+    std::vector<Poly> registers;
+    for (std::size_t d = 0; d < contraction_.space_rank; ++d) {
+      Value thread = values_.add(Type::scalar(ScalarType::i64), "t_" + contraction_.dims[d].name);
+      init.space.push_back({thread, plan_.dims[d].tile});
+      registers.push_back(plan_.dims[d].reg);
+    }
+    init.body = block.body([&](Builder& thread) {
+      std::vector<Operand> results;
+      for (const Operand& neutral : contraction_.reduce.neutral)
+        results.emplace_back(thread.let("init", Replicate{registers, neutral}));
+      return results;
+    });
+    init.results.assign(contraction_.reduce.neutral.size(), {KernelResult::Kind::private_, {}});
+    state.accumulators = block.let_many({"acc"}, std::move(init));
+    return state;
+  }
+
+  // Loops over the tiles of reduction dim d and, inside, of the later ones. The innermost dim has a guard-free
+  // main loop and one guarded epilogue (T 4.3.1.1); outer dims take what is left with min.
+  State reduce_dim(Builder& block, std::size_t d, Step step, State state) {
+    if (d == contraction_.dims.size()) return contract(block, step, state);
+    const Poly size = contraction_.dims[d].size;
+    const Poly depth = plan_.dims[d].tile;
+    if (d + 1 < contraction_.dims.size()) {
+      return loop(block, d, ceil_div(size, depth), state, [&](Builder& body, const Poly& start, State inner) {
+        return reduce_dim(body, d + 1, extended(step, start, poly_min(depth, size - start), false), inner);
+      });
+    }
+    const Poly full_tiles = floor_div(size, depth);
+    state = loop(block, d, full_tiles, state, [&](Builder& body, const Poly& start, State inner) {
+      return contract(body, extended(step, start, depth, true), inner);
+    });
+    const Poly done = full_tiles * depth;
+    if (prove_equal(done, size) == Proof::yes) return state;
+    Value rest = block.size(size - done, "rest_" + contraction_.dims[d].name);
+    Value some = block.compare(CompareOp::lt, i64_constant(0), rest, "has_rest");
+    If epilogue{some, {}, {}};
+    epilogue.then_body = block.body([&](Builder& body) {
+      State last = contract(body, extended(step, done, Poly(rest), false), state);
+      return operands(last);
+    });
+    epilogue.else_body = make_body({}, operands(state));
+    return unpack(block.let_typed(state_names(state), state_types(state), std::move(epilogue)));
+  }
+
+  static Step extended(Step step, const Poly& start, const Poly& depth, bool full) {
+    step.start.push_back(start);
+    step.depth.push_back(depth);
+    step.full.push_back(full);
+    return step;
+  }
+
+  template <class Fill>
+  State loop(Builder& block, std::size_t d, const Poly& bound, const State& state, Fill&& fill) {
+    Loop loop;
+    loop.initial = operands(state);
+    std::vector<Type> types = state_types(state);
+    std::vector<std::string> names = state_names(state);
+    for (std::size_t k = 0; k < types.size(); ++k) loop.params.push_back(values_.add(types[k], names[k]));
+    loop.index = values_.add(Type::scalar(ScalarType::i64), "tile_" + contraction_.dims[d].name);
+    loop.bound = bound;
+    loop.body = block.body([&](Builder& body) {
+      return operands(fill(body, Poly(loop.index) * plan_.dims[d].tile, unpack(loop.params)));
+    });
+    return unpack(block.let_typed(names, types, std::move(loop)));
+  }
+
+  // Copies the operands' tiles and contracts them.
+  State contract(Builder& body, const Step& step, const State& state) {
+    State next;
+    TileContract contract;
+    for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
+      next.tiles.push_back(copy(body, contraction_.operands[k], step, state.tiles[k]));
+      contract.operands.push_back({next.tiles[k], contraction_.operands[k].axes});
+    }
+    for (std::size_t d = 0; d < contraction_.space_rank; ++d)
+      contract.space.push_back({plan_.dims[d].tile, plan_.dims[d].reg});
+    contract.depth = step.depth;
+    contract.accumulators = state.accumulators;
+    contract.map = copy_fresh(contraction_.map, {}, values_, values_);
+    contract.reduce = contraction_.reduce;
+    contract.reduce.op = copy_fresh(contraction_.reduce.op, {}, values_, values_);
+    next.accumulators = body.let_many({"acc"}, std::move(contract));
+    return next;
+  }
+
+  Value copy(Builder& body, const ContractionOperand& operand, const Step& step, Value target) {
+    Poly offset = operand.offset;
+    std::vector<LmadDim> window;
+    CopyTile copy;
+    auto start = [&](std::size_t d) { return d < contraction_.space_rank ? starts_[d] : step.start[d - contraction_.space_rank]; };
+    for (std::size_t d = 0; d < contraction_.dims.size(); ++d) offset += start(d) * operand.strides[d];
+    for (int axis : operand.axes) {
+      auto d = static_cast<std::size_t>(axis);
+      window.push_back({extents_[d], operand.strides[d]});
+      TileGuard guard{start(d), contraction_.dims[d].size};
+      // One thread, one register: the block index is the index, and it is in range.
+      bool in_range = d < contraction_.space_rank ? extents_[d].is_one() : step.full[d - contraction_.space_rank];
+      if (in_range) guard.bound.reset();
+      copy.guards.push_back(std::move(guard));
+    }
+    copy.target = target;
+    copy.source = operand.base;
+    copy.window = Lmad(std::move(offset), std::move(window));
+    copy.pad = Scalar::zero(values_.type(operand.base).element);
+    return body.let(values_.name(operand.base) + "_s", std::move(copy));
+  }
+
+  std::vector<Operand> operands(const State& state) const {
+    std::vector<Operand> result(state.accumulators.begin(), state.accumulators.end());
+    result.insert(result.end(), state.tiles.begin(), state.tiles.end());
+    return result;
+  }
+  std::vector<Type> state_types(const State& state) const {
+    std::vector<Type> types;
+    for (const Operand& x : operands(state)) types.push_back(values_.type(x));
+    return types;
+  }
+  std::vector<std::string> state_names(const State& state) const {
+    std::vector<std::string> names;
+    for (const Operand& x : operands(state)) names.push_back(values_.name(x.value()));
+    return names;
+  }
+  State unpack(const std::vector<Value>& all) const {
+    auto split = all.begin() + static_cast<std::ptrdiff_t>(contraction_.reduce.neutral.size());
+    return {{all.begin(), split}, {split, all.end()}};
+  }
+
+  const Contraction& contraction_;
+  const Plan& plan_;
+  ValueTable& values_;
+  std::vector<Poly> extents_;  // T*R of a space dim, depth of a reduction dim
+  std::vector<Poly> starts_;   // of the block in each space dim
+};
+
+}  // namespace
+
+SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host) {
+  return KernelBuilder(contraction, plan, host.values()).run(host);
+}
+
+}  // namespace apl::tile

@@ -1,0 +1,115 @@
+// Default tile numbers and their parameters.
+#include <algorithm>
+
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+namespace {
+
+constexpr std::int64_t kThreads = 16;        // per side: 16 x 16 threads
+constexpr std::int64_t kRegisters = 8;       // per side: 8 x 8 accumulators
+constexpr std::int64_t kSharedBytes = 48 * 1024;
+constexpr std::int64_t kDepth = 16;
+
+// Free dims that one side's operands vary along, innermost result dim first.
+using Side = std::vector<std::size_t>;
+
+// Dims that vary together belong to one side; with two operands there are two sides, as in a matrix product.
+std::vector<Side> sides(const Contraction& contraction) {
+  std::vector<Side> result;
+  std::vector<std::vector<bool>> signatures;
+  for (std::size_t d = contraction.space_rank; d-- > 0;) {
+    if (contraction.dims[d].dim_class != DimClass::free) continue;
+    std::vector<bool> signature;
+    for (const ContractionOperand& operand : contraction.operands) signature.push_back(operand.varies(d));
+    auto found = std::find(signatures.begin(), signatures.end(), signature);
+    if (found == signatures.end()) {
+      signatures.push_back(signature);
+      result.emplace_back();
+      found = signatures.end() - 1;
+    }
+    result[static_cast<std::size_t>(found - signatures.begin())].push_back(d);
+  }
+  return result;
+}
+
+std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& values, const DefaultTiles& numbers) {
+  std::int64_t bytes = 0;
+  for (const ContractionOperand& operand : contraction.operands) {
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < contraction.dims.size(); ++d)
+      if (operand.varies(d)) elements *= numbers.tile[d] * numbers.reg[d];
+    bytes += elements * static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values) {
+  DefaultTiles numbers;
+  numbers.tile.assign(contraction.dims.size(), 1);
+  numbers.reg.assign(contraction.dims.size(), 1);
+  std::vector<Side> all = sides(contraction);
+  // The side with the fastest result dim comes first: its threads write neighbouring elements. From the third
+  // side on (more than two operands) dims stay on the grid.
+  for (std::size_t s = 0; s < all.size() && s < 2; ++s) {
+    const Side& side = all[s];
+    numbers.tile[side[0]] = kThreads;
+    std::int64_t left = kRegisters;
+    if (side.size() == 1) {
+      numbers.reg[side[0]] = left;
+    } else {
+      // Tensors have short dims: 32 of the fastest, the rest of the registers over the next ones.
+      numbers.reg[side[0]] = 2;
+      numbers.reg[side[1]] = left / 2;
+    }
+  }
+  bool first = true;
+  for (std::size_t d = contraction.dims.size(); d-- > contraction.space_rank;) {
+    numbers.tile[d] = first ? kDepth : 1;
+    first = false;
+  }
+  // Too much shared memory: shrink the depth, then the register tiles, largest first.
+  while (shared_bytes(contraction, values, numbers) > kSharedBytes) {
+    auto depth = std::max_element(numbers.tile.begin() + static_cast<std::ptrdiff_t>(contraction.space_rank), numbers.tile.end());
+    if (depth != numbers.tile.end() && *depth > 4) {
+      *depth /= 2;
+      continue;
+    }
+    auto reg = std::max_element(numbers.reg.begin(), numbers.reg.end());
+    if (*reg == 1) break;
+    *reg /= 2;
+  }
+  return numbers;
+}
+
+Plan make_plan(const Contraction& contraction, const std::string& prefix,
+               const std::map<std::string, std::int64_t>& given, Builder& host) {
+  Plan plan;
+  DefaultTiles defaults = default_tiles(contraction, host.values());
+  auto parameter = [&](const std::string& name, SizeClass size_class, std::int64_t default_value) -> Poly {
+    std::string full = prefix + name;
+    auto found = given.find(full);
+    if (found != given.end()) default_value = found->second;
+    plan.parameters.push_back({full, default_value, found != given.end()});
+    return {host.let(name, GetSize{full, size_class, default_value})};
+  };
+  for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
+    const ContractionDim& dim = contraction.dims[d];
+    DimTiles tiles;
+    if (dim.dim_class == DimClass::free) {
+      tiles.tile = parameter("T_" + dim.name, SizeClass::tile_size, defaults.tile[d]);
+      tiles.reg = parameter("R_" + dim.name, SizeClass::reg_tile_size, defaults.reg[d]);
+    } else if (dim.dim_class == DimClass::contracted) {
+      // Tiles of an outer reduction dim reorder the sum (tile by tile), which takes a commutative operator.
+      bool innermost = d + 1 == contraction.dims.size();
+      if (innermost || contraction.reduce.commutative)
+        tiles.tile = parameter("T_" + dim.name, SizeClass::tile_size, defaults.tile[d]);
+    }
+    plan.dims.push_back(tiles);
+  }
+  return plan;
+}
+
+}  // namespace apl::tile

@@ -1,0 +1,50 @@
+// The rewrite behind tile-contraction: one matched contraction into a block-level SegMap.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/builder.h"
+#include "passes/analysis/contractions.h"
+
+namespace apl::tile {
+
+// The tuning parameters of one dim as polynomials (symbols of get_size statements, or 1), and their defaults.
+struct DimTiles {
+  Poly tile = 1;  // T, threads; for a reduction dim Q, its depth
+  Poly reg = 1;   // R, registers
+  Poly extent() const { return tile * reg; }
+};
+
+struct Parameter {
+  std::string name;  // "mm.T_a"
+  std::int64_t default_value;
+  bool given;        // the user gave it, and the default is his value
+};
+
+// What was decided for a contraction before any IR is made.
+struct Plan {
+  std::vector<DimTiles> dims;  // one a dim of the contraction
+  std::vector<Parameter> parameters;
+};
+
+// Default numbers for a dim order and operand sides, so that the kernel always launches: at most 256 threads,
+// 64 accumulators a thread and 48 KiB of shared memory before padding, for any rank (T 6.3's criteria).
+struct DefaultTiles {
+  std::vector<std::int64_t> tile, reg;  // one a dim; reduction dims have reg 1
+};
+DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values);
+
+// Emits the get_size statements and gives the plan. `prefix` is "ENTRY." or "ENTRY.k2.".
+Plan make_plan(const Contraction& contraction, const std::string& prefix,
+               const std::map<std::string, std::int64_t>& given, Builder& host);
+
+// The block-level kernel that replaces the SegMap; same results in the same order.
+SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host);
+
+// The LMAD of an operand's tile in shared memory: axes as in memory, padded behind the axis that the fastest
+// thread index walks unless that is innermost (T eqs 19-23, listing 6).
+Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand, const std::vector<Poly>& extents);
+
+}  // namespace apl::tile

@@ -1,0 +1,187 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "testing.h"
+#include "unit/frontend/support.h"
+
+namespace apl::frontend {
+
+namespace {
+
+Module lowered(const std::string& text) {
+  test::Outcome outcome = test::compile_text(text);
+  CAPTURE(outcome.messages());
+  REQUIRE(outcome.module.has_value());
+  for (const Diagnostic& d : verify(*outcome.module)) FAIL_CHECK(d.message);
+  return *outcome.module;
+}
+
+bool contains(const Module& module, const std::string& text) {
+  const std::string printed = print(module);
+  if (printed.find(text) != std::string::npos) return true;
+  MESSAGE(printed);
+  return false;
+}
+
+}  // namespace
+
+#define CHECK_STRUCTURE(module, expectation)                        \
+  do {                                                              \
+    const auto verdict = apl::testing::has_structure(module, expectation); \
+    CHECK_MESSAGE(verdict.holds, verdict.explanation);              \
+  } while (false)
+
+TEST_CASE("nested maps stay nested, and a redomap is a map and a reduction that fusion will join") {
+  const Module module = lowered(
+      "entry mm1 [a] [b] [q] (X: [a][q]f32) (Y: [q][b]f32) : [a][b]f32 =\n"
+      "  map (\\xs -> map (\\ys -> map2 (*) xs ys |> f32.sum) (transpose Y)) X\n");
+  CHECK_STRUCTURE(module, "/map 1  /map/map 1  /map/map/map 1  /map/map/reduce 1  /map/rearrange 1");
+  CHECK(contains(module, "fun mm1 [a, b, q] (X : [a][q]f32, Y : [q][b]f32) : {[a][b]f32}"));
+  CHECK(contains(module, "rearrange(Y, (1, 0))"));
+  CHECK(apl::testing::round_trips(module).holds);
+}
+
+TEST_CASE("an entry keeps its parameters' names, types and counts") {
+  const Module module = lowered("entry e [n] (p: (i32, [n]f32)) (xs: [n](f32, i64)) = (p.0, xs)");
+  const EntryInfo& entry = *module.functions.at(0)->entry;
+  CHECK(entry.name == "e");
+  REQUIRE(entry.params.size() == 2);
+  CHECK(entry.params[0].name == "p");
+  CHECK(entry.params[0].type == "(i32, [n]f32)");
+  CHECK(entry.params[1].type == "[n](f32, i64)");
+  CHECK(entry.param_values == std::vector<std::size_t>{2, 2});
+  CHECK(entry.results == std::vector<std::string>{"i32", "[n]f32", "[n]i64"});
+  CHECK(module.functions.at(0)->results.size() == 3);
+}
+
+TEST_CASE("arrays of tuples are tuples of arrays") {
+  const Module zipped = lowered("entry e [n] (xs: [n]f32) (ys: [n]i32) = map (\\(x, y) -> x) (zip xs ys)");
+  CHECK(contains(zipped, "{xs, ys}"));
+  CHECK_STRUCTURE(zipped, "map 1  rearrange 0  reshape 0");
+  const Module operator_of_two = lowered(
+      "entry e [n] (xs: [n]f32) =\n"
+      "  reduce_comm (\\(a, b) (c, d) -> (f32.min a c, f32.max b d)) (f32.inf, -f32.inf) (zip xs xs)\n");
+  CHECK_STRUCTURE(operator_of_two, "reduce 1  reduce/min 1  reduce/max 1");
+  CHECK(contains(operator_of_two, "{f32.inf, -f32.inf}"));
+  CHECK(contains(operator_of_two, "commutative"));
+}
+
+TEST_CASE("the operators of the prelude that commute are marked so") {
+  CHECK(contains(lowered("entry e (xs: []i32) = reduce (+) 0 xs"), "commutative"));
+  CHECK(contains(lowered("entry e (xs: []i32) = i32.maximum xs"), "commutative"));
+  const Module unknown = lowered("entry e (xs: []i32) = reduce (\\a b -> a - b) 0 xs");
+  CHECK(print(unknown).find("commutative") == std::string::npos);
+}
+
+TEST_CASE("maps over iota index by the map's own index") {
+  const Module module = lowered("entry e [n] [m] (A: [n][m]f32) = map (\\i -> map (\\j -> A[i, j + 1]) (iota 3)) (iota n)");
+  CHECK_STRUCTURE(module, "/map/map/index 1");
+  CHECK(contains(module, "checked A[i, j + 1]"));
+}
+
+TEST_CASE("functions with first-order arguments are called, others are expanded") {
+  const Module called = lowered("def f (x: i32) = x + 1 entry e (xs: []i32) = map f xs");
+  CHECK(called.functions.size() == 2);
+  CHECK_STRUCTURE(called, "map/apply 1");
+  const Module higher = lowered("def f (g: i32 -> i32) x = g (g x) entry e x = f (+ 1) x");
+  CHECK(higher.functions.size() == 1);
+  CHECK_STRUCTURE(higher, "add 2  apply 0");
+  const Module forced = lowered("#[inline] def f (x: i32) = x + 1 entry e x = f x");
+  CHECK(forced.functions.size() == 1);
+}
+
+TEST_CASE("a definition becomes one function for each instance of its types, whatever the sizes") {
+  const Module module = lowered(
+      "def twice [n] 't (xs: [n]t) = zip xs xs\n"
+      "entry e [n] [m] (a: [n]i32) (b: [m]i32) (c: [m]f32) (d: [m][4]f32) = (twice a, twice b, twice c, twice d)\n");
+  CHECK(module.functions.size() == 4);
+  CHECK_STRUCTURE(module, "apply 4");
+  CHECK(module.find("twice") != nullptr);
+  CHECK(module.find("twice_2") != nullptr);
+  CHECK(module.find("twice_3") != nullptr);
+}
+
+TEST_CASE("a redomap given as a parameter leaves no trace") {
+  const Module module = lowered(
+      "def tc 't_x 't_y 't_z [a] [b] [q] (redomap: [q]t_x -> [q]t_y -> t_z) (X: [a][q]t_x) (Y: [b][q]t_y) : [a][b]t_z =\n"
+      "  map (\\xs -> map (\\ys -> redomap xs ys) Y) X\n"
+      "entry e [a] [b] [q] (X: [a][q]f32) (Y: [b][q]f32) = tc (\\xs ys -> map2 (*) xs ys |> f32.sum) X Y\n");
+  CHECK(module.functions.size() == 1);
+  CHECK_STRUCTURE(module, "/map/map/map 1  /map/map/reduce 1  apply 0");
+}
+
+TEST_CASE("partial applications, sections and compositions are static") {
+  CHECK_STRUCTURE(lowered("def dot [n] (a: [n]i32) (b: [n]i32) = i32.sum (map2 (*) a b)\n"
+                          "entry e [n] [m] (xs: [n]i32) (A: [m][n]i32) = map (dot xs) A"),
+                  "map/apply 1");
+  CHECK_STRUCTURE(lowered("entry e (xs: []i32) = map (2 -) xs |> map (+ 3) |> map (i32.max 1)"), "map/sub 1  map/add 1  map/max 1");
+  CHECK_STRUCTURE(lowered("entry e (xs: []f32) = (map f32.sqrt >-> f32.sum) xs"), "map/sqrt 1  reduce 1");
+  CHECK_STRUCTURE(lowered("entry e = map f32.sqrt"), "map/sqrt 1");
+}
+
+TEST_CASE("index arithmetic is one polynomial") {
+  const Module module = lowered("entry e [n] (xs: [n]f32) (i: i64) (j: i64) = xs[2 * (i + 1) + j * n - i]");
+  CHECK(contains(module, "xs[n*j + i + 2]"));
+  CHECK_STRUCTURE(module, "add 0  mul 0");
+  CHECK(contains(lowered("entry e (n: i64) = iota (2 * n + 1)"), "[2*n + 1]i64"));
+}
+
+TEST_CASE("array functions") {
+  CHECK(contains(lowered("entry e [n] [m] (A: [n][m]f32) = flatten A"), "reshape(A, [n*m])"));
+  CHECK(contains(lowered("entry e [n] [m] (A: [n * m]f32) (B: [n][m]i32) = unflatten (A :> [n * m]f32) :> [n][m]f32"), "reshape(A, [n, m])"));
+  CHECK(contains(lowered("entry e [n] (A: [n][2][3]f32) = transpose A"), "rearrange(A, (1, 0, 2))"));
+  CHECK(contains(lowered("entry e [n] (A: [n]f32) = reverse A"), "A[n - 1 :+ n by -1]"));
+  CHECK(contains(lowered("entry e [n] (A: [n][n]f32) = A[1:n, 0]"), "A[1 :+ n - 1, 0]"));
+}
+
+TEST_CASE("loops and branches carry tuples as values") {
+  const Module module = lowered(
+      "entry e (n: i64) (c: bool) =\n"
+      "  let (a, b) = if c then (1i32, 2f32) else (3, 4)\n"
+      "  in loop (a, b) for i < n do (a + i32.i64 i, b * 2)\n");
+  CHECK_STRUCTURE(module, "if 1  loop(for) 1");
+  CHECK_STRUCTURE(lowered("entry e (x: i32) = loop x while x < 10 do x * 2"), "loop(while) 1  loop/compare 1");
+  CHECK_STRUCTURE(lowered("entry e (xs: []i32) = loop acc = 0 for x in xs do acc + x"), "loop/index 1");
+}
+
+TEST_CASE("a second operand that can fail is evaluated only where it matters") {
+  CHECK_STRUCTURE(lowered("entry e (i: i64) (xs: []bool) = i < 3 && xs[i]"), "if 1  if/index 1");
+  CHECK_STRUCTURE(lowered("entry e (i: i64) (j: i64) = i < 3 || j < 4"), "if 0  or 1");
+}
+
+TEST_CASE("attributes stay with what they stand before") {
+  const Module module = lowered("#[no_tiling] entry e (xs: []i32) = #[sequential] map (+ 1) xs");
+  const Function& function = *module.functions.at(0);
+  REQUIRE(function.attributes.size() == 1);
+  CHECK(function.attributes[0].name == "no_tiling");
+  REQUIRE(function.body->stms.back().attributes.size() == 1);
+  CHECK(function.body->stms.back().attributes[0].name == "sequential");
+  CHECK(contains(lowered("entry e (xs: []i32) = #[unsafe] xs[3]"), " xs[3]"));
+  CHECK_FALSE(print(lowered("entry e (xs: []i32) = #[unsafe] xs[3]")).find("checked") != std::string::npos);
+}
+
+TEST_CASE("statements know where they come from") {
+  const Module module = lowered("entry e (xs: []i32) =\n  map (+ 1) xs\n");
+  CHECK(module.file == "test.fut");
+  CHECK(module.functions.at(0)->body->stms.back().location == Location{2, 3, 2, 14});
+}
+
+TEST_CASE("what cannot be compiled yet is said, not guessed") {
+  struct Case { std::string text, message; };
+  for (const Case& c : std::vector<Case>{
+           {"entry e (n: i32) = iota (i64.i32 n)", "a size that only it knows"},
+           {"entry e (a: i64) (b: i64) (c: i64) = a..b...c", "step is not a constant"},
+           {"def f x = f x", "Unknown variable"},
+       }) {
+    CAPTURE(c.text);
+    const test::Outcome outcome = test::compile_text(c.text);
+    CHECK_FALSE(outcome.accepted);
+    CHECK(outcome.messages().find(c.message) != std::string::npos);
+  }
+}
+
+}  // namespace apl::frontend
