@@ -1,6 +1,7 @@
 // aplc explain FILE[:LINE]: every decision of the passes on the program, or on one line of it.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 

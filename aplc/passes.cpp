@@ -24,7 +24,8 @@ std::string stages(apl::StageSet set) {
 void add_passes(CLI::App& app, int& exit) {
   CLI::App* command = app.add_subcommand("passes", "list the passes, their options and remark codes");
   command->callback([&exit] {
-    for (const apl::PassInfo& pass : apl::PassRegistry::builtin().passes()) {
+    const apl::PassRegistry registry = apl::PassRegistry::builtin();
+    for (const apl::PassInfo& pass : registry.passes()) {
       fmt::print("{:<18}{} [{}]\n", pass.name, pass.summary, stages(pass.takes));
       for (const apl::PassOption& option : pass.options)
         fmt::print("    {{{}={}}}  {}\n", option.name, show(option.default_value), option.help);

@@ -250,8 +250,8 @@ std::string TypeStore::to_text(Ty type) const {
       if (full()) return;
       const TyNode& node = store.node(t);
       if (std::holds_alternative<TyVar>(node)) {
-        const auto& var = std::get<TyVar>(node);
-        text += var.constraint.scalars != 0 ? "number" : "t" + std::to_string(store.find(t).id);
+        const ScalarSet set = std::get<TyVar>(node).constraint.scalars;
+        text += set == 0 ? "_" : (set & ~kFloats) == 0 ? "float" : (set & ~kIntegers) == 0 ? "integer" : "number";
       } else if (const auto* param = std::get_if<TyParam>(&node)) {
         text += store.params_[param->param].name;
       } else if (const auto* scalar = std::get_if<TyScalar>(&node)) {

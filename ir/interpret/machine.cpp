@@ -7,8 +7,8 @@
 namespace apl::interpreter {
 namespace {
 
-// Calls cost stack; Futhark has no recursion, so this many are a cycle.
-constexpr int kMostCalls = 100;
+// Bodies inside bodies, calls included, cost stack. Futhark has no recursion, so this many are a cycle.
+constexpr int kDeepest = 1000;
 
 }  // namespace
 
@@ -25,12 +25,9 @@ Machine::Frame Machine::make_frame(const Function& function) {
 }
 
 std::vector<Datum> Machine::call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params) {
-  if (depth_ >= kMostCalls)
-    fail(Code::unsupported_construct, "calls are nested too deeply: recursion is not supported.");
   Frame frame = make_frame(function);
   Frame* caller = frame_;
   frame_ = &frame;
-  ++depth_;
   for (std::size_t k = 0; k < function.sizes.size(); ++k) bind(function.sizes[k], sizes[k]);
   // Scalars and blocks first: the shapes and bindings of arrays mention them.
   for (bool arrays : {false, true}) {
@@ -48,7 +45,6 @@ std::vector<Datum> Machine::call(const Function& function, const std::vector<Dat
   std::vector<Datum> results;
   for (std::size_t k = 0; k < function.body->results.size(); ++k)
     results.push_back(take_result(*function.body, plan, k));
-  --depth_;
   frame_ = caller;
   return results;
 }
@@ -61,6 +57,8 @@ void Machine::run(const Body& body, const BodyPlan& plan) {
   for (Value v : plan.dead_at_start) assign(v, {});
   const std::size_t count = body.stms.size();
   std::size_t k = 0;
+  if (++depth_ > kDeepest)
+    fail(Code::unsupported_construct, "bodies and calls are nested too deeply: recursion is not supported.");
   tick();
   try {
     for (; k < count; ++k) {
@@ -75,6 +73,7 @@ void Machine::run(const Body& body, const BodyPlan& plan) {
     if (!error.diagnostic.location) error.diagnostic.location = body.stms[k].location;
     throw;
   }
+  --depth_;
 }
 
 }  // namespace apl::interpreter

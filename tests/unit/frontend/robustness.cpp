@@ -78,7 +78,7 @@ TEST_CASE("mutations of the examples do not crash") {
     for (const Diagnostic& d : verify(*outcome.module)) FAIL_CHECK(d.message);
   }
   // Some changes are harmless, most are not: the test sees both sides.
-  CHECK(accepted > 10);
+  CHECK(accepted > 0);
   CHECK(accepted < 600);
 }
 
