@@ -108,15 +108,22 @@ void add_run(CLI::App& app, int& exit) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "run an entry of a program");
   options->add_to(*command);
-  command->add_option("ARG", options->arguments,
-                      "arguments: a value, @FILE, or name=VALUE, name=@FILE; none: all from standard input");
+  // Values are taken as they stand: CLI11 would split `[1, 2]` into two arguments, and read -1 as an option.
+  command->allow_extras();
+  command->footer("ARG: a value, @FILE, or name=VALUE, name=@FILE; with none all values come from standard input");
   command->add_option("-e,--entry", options->entry, "entry to run (default: main, or the only one)");
   command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
       ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
   command->add_flag("--time", options->time, "print the time of the call");
-  command->callback([options, &exit] { run(*options, exit); });
+  command->callback([options, command, &exit] {
+    for (const std::string& text : command->remaining()) {
+      if (text.starts_with("--")) throw CLI::ExtrasError({text});
+      options->arguments.push_back(text);
+    }
+    run(*options, exit);
+  });
 }
 
 }  // namespace aplc
