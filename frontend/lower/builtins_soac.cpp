@@ -29,7 +29,7 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
   std::vector<Type> types;
   map.map.body = body([&] {
     form = fill(rows, map.indices);
-    if (!is_first_order(form)) unsupported(location_, "an array of functions");
+    if (!form.is_first_order()) unsupported(location_, "an array of functions");
     std::vector<Operand> results = leaves(form);
     for (const Operand& result : results) types.push_back(type_of(result));
     return results;

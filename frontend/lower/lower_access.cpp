@@ -17,7 +17,7 @@ Poly Lowerer::as_index(const Expr& expr) { return index(convert(ScalarType::i64,
 DimIndex Lowerer::slice_of(const IndexDim& dim, const Poly& size) {
   const Poly stride = dim.stride ? as_index(*dim.stride) : Poly(1);
   const auto step = stride.constant();
-  if (!step || *step == 0) unsupported(dim.location, "a slice whose stride is not a constant");
+  if (!step || *step == 0 || *step == INT64_MIN) unsupported(dim.location, "a slice whose stride is not a constant");
   const Poly start = dim.start ? as_index(*dim.start) : *step > 0 ? Poly(0) : size - 1;
   const Poly end = dim.end ? as_index(*dim.end) : *step > 0 ? size : Poly(-1);
   const Poly count = *step > 0 ? ceil_div(end - start, stride) : ceil_div(start - end, -stride);

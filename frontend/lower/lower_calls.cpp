@@ -15,13 +15,6 @@ bool has_attribute(const Global& global, std::string_view name) {
 
 }  // namespace
 
-bool Lowerer::is_first_order(const StaticValue& value) {
-  if (value.closure()) return false;
-  const auto* fields = value.fields();
-  return fields == nullptr ||
-         std::all_of(fields->begin(), fields->end(), [&](const auto& field) { return is_first_order(field.second); });
-}
-
 StaticValue Lowerer::apply(const StaticValue& function, const Values& arguments) {
   StaticValue current = function;
   std::size_t given = 0;
@@ -108,7 +101,7 @@ StaticValue Lowerer::call_definition(const Closure::Definition& definition, cons
   const Global& global = checked_.globals[definition.global];
   Ty result = global.type;
   for (std::size_t k = 0; k < arguments.size(); ++k) result = store_.get_if<TyArrow>(result)->to;
-  const bool first_order = std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return is_first_order(a); });
+  const bool first_order = std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return a.is_first_order(); });
   // A type parameter of the result cannot be a function: the arguments are none.
   if (!first_order || store_.contains_function(result) || has_attribute(global, "inline"))
     return expand_definition(definition, arguments);
@@ -124,7 +117,7 @@ std::optional<StaticValue> Lowerer::call_instance(const Closure::Definition& def
   InstanceKey key{definition.global, {}, {}};
   for (ParamId param : global.type_params) {
     auto type = frame->types.find(param);
-    if (type == frame->types.end()) return std::nullopt;
+    if (type == frame->types.end() || store_.tree_size(type->second.type) > kMaxLeaves) return std::nullopt;
     key.types.push_back(without_sizes(type->second.type, type->second.frame, inner_sizes, key.sizes));
   }
   std::vector<Poly> sizes;

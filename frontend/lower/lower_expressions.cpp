@@ -10,6 +10,8 @@ StaticValue Lowerer::lower(const Expr& expr) {
   const Location outer = std::exchange(location_, expr.location);
   builder_->set_location(location_);
   StaticValue value = lower_node(expr);
+  count_leaves(value.leaf_count());
+  if (function_->values.size() > kMaxValues) unsupported(expr.location, "a program that expands to this many statements");
   if (auto size = checked_.argument_sizes.find(expr.id); size != checked_.argument_sizes.end())
     frame_->values[size->second] = value;
   bind_unknown(expr.id, checked_.types[expr.id], value);
@@ -98,6 +100,7 @@ StaticValue Lowerer::lower_array(const Expr& expr, const ArrayExpr& array) {
   const Ty element_type = store_.get_if<TyArray>(type)->element;
   if (array.elements.empty()) {
     std::vector<Poly> outer = {0};
+    count_leaves(store_.tree_size(element_type));
     auto make = [&](ScalarType scalar, const std::vector<Poly>& dims, const std::string& path) {
       return StaticValue(Operand(builder_->let(path, Replicate{dims, Operand(Scalar::zero(scalar))})));
     };
@@ -173,6 +176,7 @@ StaticValue Lowerer::lower_ascribe(const Expr& expr, const Ascribe& ascribe) {
   const StaticValue value = lower(*ascribe.x);
   if (!ascribe.coerce) return value;
   std::vector<Poly> outer;
+  count_leaves(store_.tree_size(checked_.types[expr.id]));
   return coerce_to(checked_.types[expr.id], value, outer);
 }
 
@@ -221,7 +225,7 @@ StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
   Poly step = down ? -1 : 1;
   if (range.second) step = index(convert(ScalarType::i64, lower(*range.second))) - first;
   const auto stride = step.constant();
-  if (!stride || *stride == 0 || (range.kind != RangeExpr::End::inclusive && (*stride < 0) != down))
+  if (!stride || *stride == 0 || *stride == INT64_MIN || (range.kind != RangeExpr::End::inclusive && (*stride < 0) != down))
     unsupported(expr.location, "a range whose step is not a constant in the right direction");
   Poly span = *stride > 0 ? last - first : first - last;
   if (range.kind == RangeExpr::End::inclusive) span += 1;

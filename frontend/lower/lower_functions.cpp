@@ -80,10 +80,11 @@ StaticValue Lowerer::map_types(Ty type, Frame* frame, std::vector<Poly>& outer,
 
 StaticValue Lowerer::make_param(Ty type, const std::string& name) {
   std::vector<Poly> outer;
+  count_leaves(store_.tree_size(type));
   return map_types(
       type, frame_, outer,
       [&](ScalarType element, const std::vector<Poly>& shape, const std::string& path) {
-        count_leaves(function_->params.size());
+        count_leaves(function_->params.size() + 1);
         const Type param = shape.empty() ? Type::scalar(element) : Type::array(element, shape);
         function_->params.push_back(function_->values.add(param, path));
         return leaf(function_->params.back());
@@ -144,6 +145,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
     const Value size = function.values.add(Type::scalar(ScalarType::i64), store_.binder(binder).name);
     function.sizes.push_back(size);
     frame_->values[binder] = StaticValue(Poly(size));
+    // A size that the program does not name may be called after a variable that is bound to it.
+    if (store_.binder(binder).kind != Binder::Kind::inferred_size) keep_name(size);
   };
   for (BinderId binder : global.sizes) add_size(binder);
   for (BinderId binder : key.sizes) add_size(binder);
@@ -218,7 +221,6 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
     type = arrow.to;
   }
   // One text for each value that the entry gives.
-  std::vector<Poly> outer;
   std::vector<std::pair<Ty, std::string>> todo = {{type, ""}};
   while (!todo.empty()) {
     auto [next, dims] = todo.back();

@@ -95,6 +95,12 @@ void Lowerer::bind_pattern(const Pattern& pattern, const StaticValue& value) {
   }
 }
 
+// The value is called what it is called.
+void Lowerer::keep_name(Value value) {
+  if (named_.size() <= value.id) named_.resize(value.id + 1);
+  named_[value.id] = 1;
+}
+
 // Sizes that are not known yet, from the shape of a value of that type. The shape of a tuple of arrays is found in
 // each, below the dims of the array that they were all in.
 void Lowerer::bind_sizes(Ty type, const StaticValue& value, std::size_t dim) {

@@ -1,16 +1,44 @@
 // Operands, shapes and the leaves of values.
+#include <algorithm>
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
 
 namespace apl::frontend {
 
-namespace {
+struct StaticValue::Record {
+  Fields fields;
+  std::size_t leaves = 0;
+  bool first_order = true;
+};
 
-// A tuple of tuples of ... doubles with each step; no program needs as many parts.
-constexpr std::size_t kMaxLeaves = 2000;
+StaticValue::StaticValue() : StaticValue(Fields{}) {}
 
-}  // namespace
+StaticValue::StaticValue(Fields fields) {
+  auto record = std::make_shared<Record>();
+  for (const auto& [name, field] : fields) {
+    record->leaves = std::min(record->leaves + field.leaf_count(), SIZE_MAX / 4);
+    record->first_order = record->first_order && field.is_first_order();
+  }
+  if (fields.empty()) record->leaves = 1;
+  record->fields = std::move(fields);
+  state_ = std::shared_ptr<const Record>(std::move(record));
+}
+
+const StaticValue::Fields* StaticValue::fields() const {
+  const auto* record = std::get_if<std::shared_ptr<const Record>>(&state_);
+  return record ? &(*record)->fields : nullptr;
+}
+
+std::size_t StaticValue::leaf_count() const {
+  const auto* record = std::get_if<std::shared_ptr<const Record>>(&state_);
+  return record ? (*record)->leaves : 1;
+}
+
+bool StaticValue::is_first_order() const {
+  const auto* record = std::get_if<std::shared_ptr<const Record>>(&state_);
+  return record ? (*record)->first_order : closure() == nullptr;
+}
 
 const StaticValue* StaticValue::field(std::string_view name) const {
   const Fields* all = fields();
@@ -60,6 +88,7 @@ void Lowerer::count_leaves(std::size_t count) {
 
 std::vector<Operand> Lowerer::leaves(const StaticValue& value) {
   std::vector<Operand> result;
+  count_leaves(value.leaf_count());
   std::vector<const StaticValue*> todo = {&value};
   while (!todo.empty()) {
     const StaticValue* next = todo.back();
@@ -67,7 +96,6 @@ std::vector<Operand> Lowerer::leaves(const StaticValue& value) {
     const auto* fields = next->fields();
     if (fields == nullptr) {
       result.push_back(operand(*next));
-      count_leaves(result.size());
       continue;
     }
     // Unit has no parts, but the number of units in an array must not be lost.
@@ -121,7 +149,10 @@ StaticValue Lowerer::with_length(const StaticValue& array, const Poly& length) {
 }
 
 void Lowerer::unsupported(Location location, const std::string& what) {
-  if (sink_) sink_(make_error(Code::unsupported_construct, location, what + " cannot be compiled yet"));
+  // A definition that several entries use is wrong once.
+  const auto key = std::tuple(location.line, location.column, what);
+  if (reported_.insert(key).second && sink_)
+    sink_(make_error(Code::unsupported_construct, location, what + " cannot be compiled yet"));
   throw LowerAbort{};
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "frontend/lower/lower.h"
@@ -22,6 +23,9 @@ namespace apl::frontend {
 // Deeper nesting of expansions would overflow the stack; more of them, memory.
 constexpr int kMaxDepth = 1000;
 constexpr std::size_t kMaxExpansions = 300000;
+constexpr std::size_t kMaxValues = 1000000;
+// A tuple of tuples of ... doubles with each step; no program needs as many parts.
+constexpr std::size_t kMaxLeaves = 2000;
 
 // Thrown after the reason was reported; caught where an entry is lowered.
 struct LowerAbort {};
@@ -64,6 +68,7 @@ class Lowerer {
   void bind_sizes(Ty type, const StaticValue& value, std::size_t dim = 0);
   void bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value);
   void name_value(const StaticValue& value, const std::string& name);
+  void keep_name(Value value);
 
   // lower_expressions.cpp
   StaticValue lower(const Expr& expr);
@@ -100,7 +105,6 @@ class Lowerer {
 
   // lower_calls.cpp
   struct Instance;
-  bool is_first_order(const StaticValue& value);
   StaticValue apply(const StaticValue& function, const Values& arguments);
   StaticValue run(const Closure& closure);
   void bind_param(const Pattern& param, const StaticValue& argument);
@@ -199,6 +203,7 @@ class Lowerer {
   std::set<Value> iotas_;        // arrays 0, 1, 2, ... of i64 of the function being built
   std::vector<char> named_;      // its values that are called after a name of the program
   std::size_t expansions_ = 0;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;
   int depth_ = 0;
 };
 

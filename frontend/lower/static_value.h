@@ -21,26 +21,32 @@ class StaticValue {
  public:
   using Fields = std::vector<std::pair<std::string, StaticValue>>;
 
-  StaticValue() : state_(Fields{}) {}
+  StaticValue();  // ()
   // A scalar but no i64, or an array.
   explicit StaticValue(Operand operand) : state_(operand) {}
   // An i64: index arithmetic stays a polynomial until an operand is needed.
   explicit StaticValue(Poly index) : state_(std::move(index)) {}
   // A tuple, a record, or an array of either.
-  explicit StaticValue(Fields fields) : state_(std::move(fields)) {}
+  explicit StaticValue(Fields fields);
   explicit StaticValue(std::shared_ptr<const Closure> closure) : state_(std::move(closure)) {}
 
   const Operand* operand() const { return std::get_if<Operand>(&state_); }
   const Poly* index() const { return std::get_if<Poly>(&state_); }
-  const Fields* fields() const { return std::get_if<Fields>(&state_); }
+  const Fields* fields() const;
   const Closure* closure() const {
     const auto* closure = std::get_if<std::shared_ptr<const Closure>>(&state_);
     return closure ? closure->get() : nullptr;
   }
   const StaticValue* field(std::string_view name) const;
+  // How many operands it consists of; of a record that doubles with each step, too many to look at them all.
+  std::size_t leaf_count() const;
+  // Whether no part is a function.
+  bool is_first_order() const;
 
  private:
-  std::variant<Operand, Poly, Fields, std::shared_ptr<const Closure>> state_;
+  struct Record;
+  // Records are shared, so that copying a value is cheap whatever its size.
+  std::variant<Operand, Poly, std::shared_ptr<const Record>, std::shared_ptr<const Closure>> state_;
 };
 
 StaticValue tuple_value(std::vector<StaticValue> elements);

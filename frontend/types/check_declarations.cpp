@@ -71,6 +71,9 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
                                        .location = definition.name_location,
                                        .level = 0,
                                        .type = global.type});
+  if (const auto same = names_.find(definition.name); same != names_.end() && !same->second.empty())
+    report(Code::syntax_error, definition.name_location, "Duplicate definition of \"" + definition.name + "\"",
+           {{"it is also defined here", out_.globals[same->second.back().global].definition->name_location}});
   const auto index = static_cast<std::uint32_t>(out_.globals.size());
   if (constant) out_.global_sizes[global.binder] = index;
   out_.globals.push_back(std::move(global));

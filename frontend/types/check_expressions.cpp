@@ -10,6 +10,7 @@ namespace apl::frontend {
 namespace {
 
 constexpr Constraint kElement{.first_order = true, .reason = "an array element"};
+constexpr std::size_t kMaxTypeSize = 2000;
 constexpr Constraint kBranch{.first_order = true, .reason = "the result of 'if'"};
 
 }  // namespace
@@ -164,6 +165,10 @@ Ty Checker::infer_ascribe(const Ascribe& ascribe) {
   }
   // `:>` may change sizes, which is checked when the program runs, but nothing else.
   const Ty actual = infer(*ascribe.x);
+  if (store_.tree_size(type) > kMaxTypeSize) {
+    report(Code::unsupported_construct, ascribe.x->location, "a type of this many parts cannot be compiled yet");
+    return type;
+  }
   unify(loosened(type), actual, ascribe.x->location, "Expression cannot be coerced to this type");
   return type;
 }

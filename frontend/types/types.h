@@ -160,10 +160,14 @@ class TypeStore {
   template <class VisitSize>
   void walk_size(Size size, VisitSize visit) const;
 
+  // How many nodes the type has written out as a tree; parts may be shared, so it can be very large.
+  std::size_t tree_size(Ty type) const;
+
   std::string to_text(Ty type) const;
   std::string to_text(Size size) const;
 
  private:
+  std::size_t tree_size(Ty type, std::unordered_map<std::uint32_t, std::size_t>& done) const;
   Ty add(TyNode node);
   Size add(SizeNode node);
   struct Done { std::unordered_map<std::uint32_t, Ty> types; std::unordered_map<std::uint32_t, Size> sizes; };
