@@ -64,7 +64,7 @@ apl::HostValue random_array(const std::vector<std::int64_t>& shape, std::uint64_
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (float& x : data) x = uniform(random);
-  return apl::HostValue::array<float>(shape, data);
+  return apl::HostValue::array<float>(apl::ScalarType::f32, shape, data);
 }
 
 struct Check {

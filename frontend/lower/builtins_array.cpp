@@ -93,7 +93,7 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
       const std::size_t dims = dims_of_name(builtin.entry->name);
       return reshape(x[0], dims, [&](const std::vector<Poly>& shape) {
         Poly size = 1;
-        for (std::size_t k = 0; k < dims; ++k) size *= shape[k];
+        for (std::size_t k = 0; k < dims; ++k) size = limited(size * shape[k]);
         return std::vector<Poly>{size};
       });
     }

@@ -5,6 +5,22 @@
 
 namespace apl::frontend {
 
+namespace {
+
+// Sizes that people write have a few terms.
+constexpr std::size_t kMaxTerms = 200;
+constexpr std::size_t kMaxDegree = 40;
+
+}  // namespace
+
+// The size, unless it has grown beyond all use: sizes of sizes may double with each step.
+const Poly& Lowerer::limited(const Poly& size) {
+  bool small = size.terms().size() <= kMaxTerms;
+  for (const Term& term : size.terms()) small = small && term.factors.size() <= kMaxDegree;
+  if (!small) unsupported(location_, "a size of this many terms");
+  return size;
+}
+
 Frame* Lowerer::make_frame(Frame* parent) {
   Frame& frame = frames_.emplace_back();
   frame.parent = parent;
@@ -29,7 +45,11 @@ std::optional<Poly> Lowerer::binder_size(BinderId binder, Frame* frame) {
     return std::nullopt;
   }
   for (Frame* f = frame; f != nullptr; f = f->parent)
-    if (auto found = f->sizes.find(binder); found != f->sizes.end()) return size_value(found->second.size, found->second.frame);
+    if (auto found = f->sizes.find(binder); found != f->sizes.end()) {
+      const auto size = size_value(found->second.size, found->second.frame);
+      if (size) f->values[binder] = StaticValue(*size);
+      return size;
+    }
   if (auto global = checked_.global_sizes.find(binder); global != checked_.global_sizes.end()) {
     return index(expand_definition({global->second, nullptr, nullptr}, {}));
   }
@@ -37,6 +57,12 @@ std::optional<Poly> Lowerer::binder_size(BinderId binder, Frame* frame) {
 }
 
 std::optional<Poly> Lowerer::size_value(Size size, Frame* frame) {
+  std::unordered_map<std::uint32_t, std::optional<Poly>> done;
+  return size_value(store_.find(size), frame, done);
+}
+
+std::optional<Poly> Lowerer::size_value(Size size, Frame* frame, std::unordered_map<std::uint32_t, std::optional<Poly>>& done) {
+  if (auto found = done.find(size.id); found != done.end()) return found->second;
   if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
   std::optional<Poly> result;
   const SizeNode node = store_.node(size);
@@ -45,11 +71,13 @@ std::optional<Poly> Lowerer::size_value(Size size, Frame* frame) {
   } else if (const auto* name = std::get_if<SizeName>(&node)) {
     result = binder_size(name->binder, frame);
   } else if (const auto* op = std::get_if<SizeOp>(&node)) {
-    const auto x = size_value(op->x, frame);
-    const auto y = x ? size_value(op->y, frame) : std::nullopt;
+    const auto x = size_value(store_.find(op->x), frame, done);
+    const auto y = x ? size_value(store_.find(op->y), frame, done) : std::nullopt;
     if (y) result = op->op == '+' ? *x + *y : op->op == '-' ? *x - *y : *x * *y;
+    if (result) limited(*result);
   }
   --depth_;
+  done.emplace(size.id, result);
   return result;
 }
 

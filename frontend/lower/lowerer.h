@@ -56,11 +56,13 @@ class Lowerer {
 
   // lower_names.cpp: frames, names, types and sizes
   Frame* make_frame(Frame* parent);
+  const Poly& limited(const Poly& size);
   const StaticValue* find(BinderId binder, Frame* frame) const;
   StaticValue lookup(BinderId binder);
   StaticValue use(const Resolution& resolution);
   StaticValue with_instance(const Closure& closure, const Resolution& resolution);
   std::optional<Poly> size_value(Size size, Frame* frame);
+  std::optional<Poly> size_value(Size size, Frame* frame, std::unordered_map<std::uint32_t, std::optional<Poly>>& done);
   std::optional<Poly> binder_size(BinderId binder, Frame* frame);
   TypeArgument resolve_type(Ty type, Frame* frame) const;
   ScalarType scalar_type(Ty type) const;

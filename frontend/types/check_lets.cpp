@@ -113,6 +113,13 @@ std::optional<Size> Checker::resolved(Size size, std::uint32_t level, int depth)
   return resolved(store_.substitute(size, map), level, depth + 1);
 }
 
+// Whether the size is one that a message can name.
+bool Checker::is_small(Size size) const {
+  int nodes = 0;
+  store_.walk_size(size, [&](Size, const SizeNode&) { ++nodes; });
+  return nodes <= kMaxSizeNodes;
+}
+
 // The type of a let outside of it: inner sizes are replaced by what they were bound to, where that is a size; the
 // others are from now on sizes of the outer scope, known once the let is evaluated.
 Ty Checker::escape(Ty type, std::uint32_t level) {
@@ -120,7 +127,7 @@ Ty Checker::escape(Ty type, std::uint32_t level) {
   for (BinderId binder : store_.free_sizes(type, level)) {
     const auto let = let_sizes_.find(binder);
     const auto size = let == let_sizes_.end() ? std::nullopt : resolved(let->second, level, 0);
-    if (size) map.sizes.emplace(binder, *size);
+    if (size && is_small(*size)) map.sizes.emplace(binder, *size);
     else store_.binder(binder).level = level;
   }
   type = store_.substitute(type, map);

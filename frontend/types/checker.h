@@ -114,6 +114,7 @@ class Checker {
   Ty escape(Ty type, std::uint32_t level);
   std::optional<Size> resolved(Size size, std::uint32_t level, int depth);
   bool mentions(Size size, BinderId binder) const;
+  bool is_small(Size size) const;
   Ty infer_loop(const LoopExpr& loop);
   Ty implied_initial(const Pattern& pattern);
 

@@ -7,20 +7,20 @@ namespace {
 
 // Types shared by construction print as trees; a text longer than this helps nobody.
 constexpr std::size_t kMaxTypeText = 600;
-constexpr std::size_t kMaxSizeText = 60;
+constexpr int kMaxSizeDepth = 6;
 
 }  // namespace
 
-std::string TypeStore::to_text(Size size) const {
+std::string TypeStore::to_text(Size size) const { return to_text(size, 0); }
+
+std::string TypeStore::to_text(Size size, int depth) const {
   const SizeNode& node = this->node(size);
   if (std::holds_alternative<SizeVar>(node)) return "";
   if (const auto* constant = std::get_if<SizeConst>(&node)) return std::to_string(constant->value);
   if (const auto* name = std::get_if<SizeName>(&node)) return binders_[name->binder].name;
   const auto& op = std::get<SizeOp>(node);
-  auto part = [&](Size s) {
-    const std::string text = get_if<SizeOp>(s) ? "(" + to_text(s) + ")" : to_text(s);
-    return text.size() > kMaxSizeText ? "..." : text;
-  };
+  if (depth > kMaxSizeDepth) return "...";
+  auto part = [&](Size s) { return get_if<SizeOp>(s) ? "(" + to_text(s, depth + 1) + ")" : to_text(s, depth + 1); };
   return part(op.x) + " " + op.op + " " + part(op.y);
 }
 

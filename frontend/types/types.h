@@ -168,6 +168,7 @@ class TypeStore {
 
  private:
   std::size_t tree_size(Ty type, std::unordered_map<std::uint32_t, std::size_t>& done) const;
+  std::string to_text(Size size, int depth) const;
   Ty add(TyNode node);
   Size add(SizeNode node);
   struct Done { std::unordered_map<std::uint32_t, Ty> types; std::unordered_map<std::uint32_t, Size> sizes; };

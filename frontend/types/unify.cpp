@@ -12,6 +12,15 @@ namespace {
 constexpr int kMaxDepth = 300;
 
 constexpr std::size_t kMaxTerms = 64;
+constexpr std::size_t kMaxDegree = 64;
+// Of sizes that are compared part by part.
+constexpr int kMaxSizeDepth = 12;
+
+std::size_t degree(const Poly& poly) {
+  std::size_t result = 0;
+  for (const Term& term : poly.terms()) result = std::max(result, term.factors.size());
+  return result;
+}
 
 // A size as a polynomial over binders, if it has no variable and is no larger than people write.
 class Polynomials {
@@ -36,7 +45,7 @@ class Polynomials {
     if (op == nullptr) return std::nullopt;
     const auto x = of(op->x);
     const auto y = of(op->y);
-    if (!x || !y) return std::nullopt;
+    if (!x || !y || (op->op == '*' && degree(*x) + degree(*y) > kMaxDegree)) return std::nullopt;
     return op->op == '+' ? *x + *y : op->op == '-' ? *x - *y : *x * *y;
   }
 
@@ -94,9 +103,12 @@ std::optional<Clash> Unifier::unify(Size expected, Size actual) {
   if (same(expected, actual)) return std::nullopt;
   const auto* a = store_.get_if<SizeOp>(expected);
   const auto* b = store_.get_if<SizeOp>(actual);
-  if (a && b && a->op == b->op) {
+  if (a && b && a->op == b->op && size_depth_ < kMaxSizeDepth) {
     const SizeOp x = *a, y = *b;
-    if (!unify(x.x, y.x) && !unify(x.y, y.y)) return std::nullopt;
+    ++size_depth_;
+    const bool equal = !unify(x.x, y.x) && !unify(x.y, y.y);
+    --size_depth_;
+    if (equal) return std::nullopt;
   }
   return Clash{.kind = Clash::Kind::sizes, .s = expected, .t = actual};
 }

@@ -47,6 +47,7 @@ class Unifier {
 
   TypeStore& store_;
   int depth_ = 0;
+  int size_depth_ = 0;
   std::unordered_set<std::uint64_t> equal_;
 };
 

@@ -51,7 +51,7 @@ Parser::SizedPoly Parser::poly_product(bool negative) {
 }
 
 Parser::SizedPoly Parser::poly_atom(bool negative) {
-  const auto with_sign = [&](Poly poly) { return negative ? -poly : poly; };
+  const auto with_sign = [&](const Poly& poly) { return negative ? -poly : poly; };
   if (is(Token::Kind::number)) {
     // 2^63 exists with a minus only.
     const std::uint64_t magnitude = natural(negative ? kTwoTo63 : kTwoTo63 - 1, "an integer without suffix");
@@ -60,7 +60,7 @@ Parser::SizedPoly Parser::poly_atom(bool negative) {
   if (accept("(")) {
     SizedPoly inner = poly_sum();
     expect(")");
-    return {with_sign(std::move(inner.poly)), inner.size};
+    return {with_sign(inner.poly), inner.size};
   }
   if (is(Token::Kind::name) && peek(1).is("(")) {
     const Token name = take();
