@@ -1,4 +1,5 @@
 // Scalar operations: constants folded by evaluate(), and identities that are exact for the type.
+//   mul(2i32, x) => mul(x, 2i32)
 //   add(x, 0i32) => x        mul(x, 1.0f32) => x        add(x, -0.0f32) => x        lt(i, n) => true for an index
 // Not done, since it would change results: x*0 and x-x on floats (NaN, inf), x + 0.0 (-0.0), any reassociation.
 #include <limits>
@@ -105,6 +106,10 @@ Fired Simplifier::binary(Stm& stm, const Binary& op) {
     case BinaryOp::pow:
       if (integer && y_is(1)) return use(stm, op.x);
       break;
+  }
+  if (op.x.is_constant() && op.y.is_value() && is_commutative(op.op)) {
+    stm.op = Binary{op.op, op.y, op.x};
+    return Fired::again;
   }
   // Inside a reduction operator the operation itself is what others recognise.
   if (type == ScalarType::i64 && !in_operator_) {

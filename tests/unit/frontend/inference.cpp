@@ -5,7 +5,7 @@
 
 #include "frontend/syntax/parser.h"
 #include "frontend/types/checked.h"
-#include "unit/frontend/support.h"
+#include "tests/unit/frontend/support.h"
 
 namespace apl::frontend {
 

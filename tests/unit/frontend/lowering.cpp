@@ -5,8 +5,8 @@
 
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "testing.h"
-#include "unit/frontend/support.h"
+#include "tests/testing.h"
+#include "tests/unit/frontend/support.h"
 
 namespace apl::frontend {
 

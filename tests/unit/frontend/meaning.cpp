@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/interpret.h"
-#include "unit/frontend/support.h"
+#include "tests/unit/frontend/support.h"
 
 namespace apl::frontend {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "unit/frontend/support.h"
+#include "tests/unit/frontend/support.h"
 
 namespace apl::frontend {
 

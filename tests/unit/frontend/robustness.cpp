@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/verify.h"
-#include "unit/frontend/support.h"
+#include "tests/unit/frontend/support.h"
 
 namespace apl::frontend {
 
