@@ -32,7 +32,9 @@ apl::Result<Values> parse(const std::string& text, const std::string& what) {
   std::string values = text;
   if (text.starts_with('@')) {
     auto file = read_file(text.substr(1));
-    if (!file) return apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {} for {}", text.substr(1), what));
+    if (!file)
+      return apl::make_error(apl::Code::command_no_such_file, {},
+                             fmt::format("cannot read {} for {}", text.substr(1), what));
     values = std::move(*file);
   }
   auto parsed = apl::parse_values(values);
@@ -70,7 +72,8 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
         if (text.compare(0, equals, names[k]) == 0 && names[k].size() == equals) slot = k;
     if (equals != std::string::npos && slot == names.size())
       return bad(fmt::format("no parameter `{}`; the entry has: {}", text.substr(0, equals), fmt::join(names, ", ")));
-    std::string what = slot < names.size() ? fmt::format("argument `{}`", names[slot]) : fmt::format("argument {}", text.substr(0, 40));
+    std::string what = slot < names.size() ? fmt::format("argument `{}`", names[slot])
+                                           : fmt::format("argument {}", text.substr(0, 40));
     auto parsed = parse(slot < names.size() ? text.substr(equals + 1) : text, what);
     if (!parsed) return parsed;
     if (slot == names.size()) {
@@ -86,11 +89,13 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
   for (auto& slot : slots)
     if (!slot && next < unnamed.size()) slot = std::move(unnamed[next++]);
   if (next < unnamed.size())
-    return bad(fmt::format("{} values too many: the entry `{}` takes {}", unnamed.size() - next, entry.entry->name, slots.size()));
+    return bad(fmt::format("{} values too many: the entry `{}` takes {}", unnamed.size() - next, entry.entry->name,
+                           slots.size()));
   Values values;
   for (std::size_t k = 0; k < slots.size(); ++k) {
     const apl::Type& type = entry.type(entry.params[k]);
-    if (!slots[k]) return bad(fmt::format("no value for parameter `{}` : {}", names[k], describe(type.element, type.rank())));
+    if (!slots[k])
+      return bad(fmt::format("no value for parameter `{}` : {}", names[k], describe(type.element, type.rank())));
     if (slots[k]->type != type.element || slots[k]->shape.size() != type.rank())
       return bad(fmt::format("parameter `{}` is a {}, the value given is a {}", names[k],
                              describe(type.element, type.rank()), describe(slots[k]->type, slots[k]->shape.size())));

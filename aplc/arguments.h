@@ -11,6 +11,7 @@ namespace aplc {
 
 // Named arguments go to their parameters, the others fill the rest in order; with none all come from standard
 // input. Errors name the parameter and what it expects (run.argument), or the file (command.no-such-file).
-apl::Result<std::vector<apl::HostValue>> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts);
+apl::Result<std::vector<apl::HostValue>> read_arguments(const apl::Function& entry,
+                                                        const std::vector<std::string>& texts);
 
 }  // namespace aplc

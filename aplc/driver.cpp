@@ -134,8 +134,8 @@ bool Session::run(std::string_view text) {
   options.after_pass = [this](const apl::PassReport& pass, const apl::Module&) {
     passes_.push_back(pass);
     if (options_.timing)
-      fmt::print(stderr, "{:>10.3f} ms  {}{}\n", std::chrono::duration<double, std::milli>(pass.time).count(), pass.pass,
-                 pass.change == apl::Change::no ? " (nothing to do)" : "");
+      fmt::print(stderr, "{:>10.3f} ms  {}{}\n", std::chrono::duration<double, std::milli>(pass.time).count(),
+                 pass.pass, pass.change == apl::Change::no ? " (nothing to do)" : "");
   };
   auto status = apl::run_pipeline(module_, *pipeline, options);
   if (!status) report(status.error());

@@ -29,9 +29,15 @@ void show(const apl::Remark& remark, const std::string& file) {
 nlohmann::ordered_json to_json(const apl::Remark& remark) {
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();
   for (const auto& [key, value] : remark.facts) facts[key] = value;
-  return {{"pass", remark.pass},       {"kind", kind_text(remark.kind)},   {"code", remark.code},
-          {"function", remark.function}, {"line", remark.location.line},     {"column", remark.location.column},
-          {"message", remark.message},   {"facts", facts},                   {"suggestion", remark.suggestion}};
+  return {{"pass", remark.pass},
+          {"kind", kind_text(remark.kind)},
+          {"code", remark.code},
+          {"function", remark.function},
+          {"line", remark.location.line},
+          {"column", remark.location.column},
+          {"message", remark.message},
+          {"facts", facts},
+          {"suggestion", remark.suggestion}};
 }
 
 }  // namespace
@@ -63,9 +69,8 @@ void add_explain(CLI::App& app, int& exit) {
     if (exit != kFine) return;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const apl::Remark& remark : session.remarks()) {
-      bool here = options->line == 0 ||
-                  (remark.location.line <= options->line &&
-                   options->line <= std::max(remark.location.line, remark.location.end_line));
+      bool here = options->line == 0 || (remark.location.line <= options->line &&
+                                         options->line <= std::max(remark.location.line, remark.location.end_line));
       if (!here) continue;
       if (options->json) {
         all.push_back(to_json(remark));

@@ -7,7 +7,9 @@ int main(int argc, char** argv) {
   CLI::App app{"aplc: a compiler for array programs (Futhark source or textual IR)", "aplc"};
   app.require_subcommand(1);
   app.set_version_flag("--version", APL_VERSION);
-  app.footer("Exit codes: 0 fine; 2 the program is wrong; 3 a limitation of aplc; 64 the command line is wrong; 70 a bug of aplc.");
+  app.footer(
+      "Exit codes: 0 fine; 2 the program is wrong; 3 a limitation of aplc; 64 the command line is wrong; 70 a bug of "
+      "aplc.");
   int exit = aplc::kFine;
   aplc::add_run(app, exit);
   aplc::add_check(app, exit);

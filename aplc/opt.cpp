@@ -14,7 +14,9 @@ void add_opt(CLI::App& app, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("opt", "run passes over a program and print the textual IR");
   options->add_to(*command);
-  command->add_option("-p,--pipeline", options->pipeline, "passes, as simplify,fuse (default: none); soac, kernel or memory for the standard pipeline up to that stage");
+  command->add_option(
+      "-p,--pipeline", options->pipeline,
+      "passes, as simplify,fuse (default: none); soac, kernel or memory for the standard pipeline up to that stage");
   command->add_option("-o,--output", options->output, "file to write (default: standard output)");
   command->add_flag("--locations", options->locations, "print source locations");
   command->callback([options, &exit] {

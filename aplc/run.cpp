@@ -48,7 +48,8 @@ const apl::Function* choose_entry(Session& session, const std::string& wanted) {
 
 using Values = std::vector<apl::HostValue>;
 
-apl::Result<Values> interpret(Session& session, const std::string& entry, const Values& inputs, const RunOptions& options) {
+apl::Result<Values> interpret(Session& session, const std::string& entry, const Values& inputs,
+                              const RunOptions& options) {
   apl::InterpretOptions interpret;
   interpret.seed = options.seed;
   interpret.parameters = session.parameters();

@@ -175,7 +175,8 @@ int main(int argc, char** argv) {
       ok = false;
       continue;
     }
-    std::vector<apl::HostValue> inputs{random_array(shape_of(c.x, c.sizes), 1), random_array(shape_of(c.y, c.sizes), 2)};
+    std::vector<apl::HostValue> inputs{random_array(shape_of(c.x, c.sizes), 1),
+                                       random_array(shape_of(c.y, c.sizes), 2)};
     auto result = program->call(c.entry, inputs);
     auto times = result ? program->benchmark(c.entry, inputs, runs) : std::move(result).error();
     if (!result || !times) {
@@ -194,8 +195,8 @@ int main(int argc, char** argv) {
     fmt::print("{:<12} {:>10.3f} {:>10.0f} {:>10.3f} {:>10.2e}  {}\n", c.name, median / 1000, flop / median / 1000,
                checked.worst, checked.norm_error, checked.ok ? "ok" : checked.message);
     std::fflush(stdout);
-    all[c.name] = {{"microseconds", median},       {"minimum", times->front()},
-                   {"gflops", flop / median / 1000}, {"error_of_bound", checked.worst},
+    all[c.name] = {{"microseconds", median},           {"minimum", times->front()},
+                   {"gflops", flop / median / 1000},   {"error_of_bound", checked.worst},
                    {"norm_error", checked.norm_error}, {"ok", checked.ok}};
   }
   if (!json_file.empty()) std::ofstream(json_file) << all.dump(2) << "\n";

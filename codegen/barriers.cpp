@@ -47,7 +47,8 @@ class Planner {
       // later in the body may be spared by one that the full state needs earlier.
       bool recording = std::exchange(recording_, false);
       State entry = state;
-      for (State next = join(entry, body(*loop->body, entry)); !(next == entry); next = join(entry, body(*loop->body, entry)))
+      for (State next = join(entry, body(*loop->body, entry)); !(next == entry);
+           next = join(entry, body(*loop->body, entry)))
         entry = next;
       recording_ = recording;
       return join(state, body(*loop->body, entry));

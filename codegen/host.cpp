@@ -5,8 +5,8 @@
 #include "codegen/lower.h"
 #include "codegen/writer.h"
 #include "ir/builder.h"
+#include "ir/layouts.h"
 #include "ir/walk.h"
-#include "passes/analysis/layouts.h"
 
 namespace apl::lower {
 
@@ -65,7 +65,8 @@ class Host {
     std::size_t first = 0;
     for (std::size_t p = 0; p < info.params.size(); ++p) {
       std::size_t count = p < info.param_values.size() ? info.param_values[p] : 1;
-      if (k < first + count) return count == 1 ? info.params[p].name : fmt::format("{}.{}", info.params[p].name, k - first);
+      if (k < first + count)
+        return count == 1 ? info.params[p].name : fmt::format("{}.{}", info.params[p].name, k - first);
       first += count;
     }
     return table_.name(unit_.function.params[k]);
@@ -77,7 +78,8 @@ class Host {
     for (std::size_t k = 0; k < f.params.size(); ++k) {
       const Type& type = f.type(f.params[k]);
       if (type.is_scalar()) {
-        out_.line("const {} {} = inputs[{}].scalar.{};", c_type({type.element, false}), unit_.name(f.params[k]), k, field_of(type.element));
+        out_.line("const {} {} = inputs[{}].scalar.{};", c_type({type.element, false}), unit_.name(f.params[k]), k,
+                  field_of(type.element));
         bound.insert(f.params[k]);
         continue;
       }
@@ -86,15 +88,17 @@ class Host {
           out_.line("const int64_t {} = inputs[{}].shape[{}];", unit_.name(*symbol), k, d);
     }
     for (Value size : f.sizes)
-      if (!bound.count(size)) unsupported(f.location, fmt::format("the size `{}` is fixed by no argument", table_.name(size)));
+      if (!bound.count(size))
+        unsupported(f.location, fmt::format("the size `{}` is fixed by no argument", table_.name(size)));
     for (std::size_t k = 0; k < f.params.size(); ++k) {
       const Type& type = f.type(f.params[k]);
       for (std::size_t d = 0; d < type.rank(); ++d) {
         std::string expected = text(type.shape[d]);
         out_.open("if (inputs[{}].shape[{}] != {}) {{", k, d, expected);
-        out_.line("snprintf(ctx->error, sizeof ctx->error, \"argument `{}`: dim {} has size %lld, expected %lld (%s)\","
-                  " (long long)inputs[{}].shape[{}], (long long)({}), \"{}\");",
-                  parameter_name(k), d, k, d, expected, expected);
+        out_.line(
+            "snprintf(ctx->error, sizeof ctx->error, \"argument `{}`: dim {} has size %lld, expected %lld (%s)\","
+            " (long long)inputs[{}].shape[{}], (long long)({}), \"{}\");",
+            parameter_name(k), d, k, d, expected, expected);
         out_.line("return APL_PROGRAM_ERROR;");
         out_.close("}}");
       }
@@ -117,7 +121,8 @@ class Host {
     } else if (const Unary* unary = get_if<Unary>(stm)) {
       declare(values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)));
     } else if (const Binary* binary = get_if<Binary>(stm)) {
-      if (can_fail(stm.op, table_)) check(infix("!=", values_.operand(binary->y), literal(std::int64_t{0})), "division by zero");
+      if (can_fail(stm.op, table_))
+        check(infix("!=", values_.operand(binary->y), literal(std::int64_t{0})), "division by zero");
       declare(values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)));
     } else if (const Compare* compare = get_if<Compare>(stm)) {
       declare(values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)));
@@ -129,7 +134,8 @@ class Host {
         if (const std::string* words = std::get_if<std::string>(&piece)) message += *words;
       check(values_.operand(assertion->condition), message);
     } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
-      out_.line("status = ctx->backend->allocate(ctx, {}, \"{}\", &{});", text(alloc->bytes), table_.name(first), unit_.name(first));
+      out_.line("status = ctx->backend->allocate(ctx, {}, \"{}\", &{});", text(alloc->bytes), table_.name(first),
+                unit_.name(first));
       out_.line("if (status != APL_SUCCESS) goto done;");
     } else if (get_if<SegOp>(stm)) {
       launch(stm);
@@ -198,19 +204,24 @@ class Host {
       out_.open("{{");
       Poly indices = 1;
       for (const SegDim& dim : op.space) indices *= dim.bound;
-      std::string blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(function.threads)));
+      std::string blocks =
+          op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(function.threads)));
       std::vector<std::string> pointers;
       for (std::size_t k = 0; k < arguments.size(); ++k) {
         bool array = k < lowering.blocks().size();
         bool scalar = !array && k < lowering.blocks().size() + lowering.scalars().size();
-        std::string type = scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " " : "void *";
+        std::string type =
+            scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
+                   : "void *";
         if (!array && !scalar) type = "struct apl_failure *";
         out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
         pointers.push_back(fmt::format("&arg_{}", k));
       }
       out_.line("void *args[] = {{{}}};", pointers.empty() ? "NULL" : fmt::format("{}", fmt::join(pointers, ", ")));
-      out_.line("const struct apl_launch launch = {{.kernel = \"{}\", .blocks = {}, .threads = {}, .shared_bytes = {}, .arg_count = {}, .args = args}};",
-                function.name, blocks, function.threads, function.shared_bytes, arguments.size());
+      out_.line(
+          "const struct apl_launch launch = {{.kernel = \"{}\", .blocks = {}, .threads = {}, .shared_bytes = {}, "
+          ".arg_count = {}, .args = args}};",
+          function.name, blocks, function.threads, function.shared_bytes, arguments.size());
       out_.line("status = ctx->backend->launch(ctx, &launch);");
       out_.line("if (status != APL_SUCCESS) goto done;");
       out_.close("}}");

@@ -59,9 +59,9 @@ struct Stmt {
     branch,
     barrier,
     comment,
-    fail,      // the failure cell
-    leave,     // out of this index: return on CUDA, to the label `name` in C
-    label,     // C: where leave goes
+    fail,   // the failure cell
+    leave,  // out of this index: return on CUDA, to the label `name` in C
+    label,  // C: where leave goes
   };
   Kind kind = Kind::comment;
   std::string name;  // variable, buffer, label or comment text
@@ -96,8 +96,8 @@ struct Function {
   std::string name;
   std::vector<std::string> comments;  // before the function
   std::vector<Param> params;
-  bool can_fail = false;              // takes the failure cell
-  std::int64_t threads = 0;           // of a block; CUDA
+  bool can_fail = false;     // takes the failure cell
+  std::int64_t threads = 0;  // of a block; CUDA
   std::int64_t shared_bytes = 0;
   Block body;
 };

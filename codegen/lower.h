@@ -90,8 +90,8 @@ class Kernel {
     std::string name;
     ScalarType element{};
     kernel::BufferKind kind{};
-    std::int64_t count = 0;   // of one thread's copy, for thread blocks
-    bool expanded = false;    // C: one copy a thread lies behind the other
+    std::int64_t count = 0;  // of one thread's copy, for thread blocks
+    bool expanded = false;   // C: one copy a thread lies behind the other
   };
 
   void collect_params();
@@ -119,11 +119,14 @@ class Kernel {
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
   template <class Fill>
-  void for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out, Fill&& fill);
+  void for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out,
+                   Fill&& fill);
   // Nested loops over numbers known now; dims of one element make no loop.
   template <class Fill>
-  void for_registers(const std::vector<std::int64_t>& counts, const std::vector<std::string>& names, Block& out, Fill&& fill);
-  std::vector<ExprPtr> thread_indices(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out);
+  void for_registers(const std::vector<std::int64_t>& counts, const std::vector<std::string>& names, Block& out,
+                     Fill&& fill);
+  std::vector<ExprPtr> thread_indices(const std::vector<std::int64_t>& space, const std::vector<std::string>& names,
+                                      Block& out);
 
   // arrays
   Buffer& buffer(Value block, Location location);
@@ -132,8 +135,8 @@ class Kernel {
   ExprPtr element_flat(Value block, ExprPtr position, Location location);
   ExprPtr layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices);
   void store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location, Block& out);
-  std::vector<ExprPtr> unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes, const std::vector<std::string>& names,
-                                 kernel::CType type, Block& out);
+  std::vector<ExprPtr> unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes,
+                                 const std::vector<std::string>& names, kernel::CType type, Block& out);
 
   Unit& unit_;
   const Stm& stm_;
@@ -143,10 +146,10 @@ class Kernel {
   std::map<Value, Buffer> buffers_;
   bool can_fail_ = false;
   bool block_level_ = false;
-  ExprPtr flat_thread_;        // C, inside a T-space: which thread's copy of an expanded buffer
+  ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer
   std::int64_t threads_ = 256;
   std::int64_t shared_bytes_ = 0;
-  std::string leave_label_;    // C: where a failed check goes on
+  std::string leave_label_;  // C: where a failed check goes on
   std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
   std::set<const Stm*> barriers_;
 };

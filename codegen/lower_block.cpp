@@ -81,7 +81,8 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   const ValueTable& table = unit_.function.values;
   Buffer buffer;
   for (std::uint32_t id = 0; id < table.size(); ++id)
-    if (const Type& type = table.type(Value{id}); type.memory && type.memory->block == block) buffer.element = type.element;
+    if (const Type& type = table.type(Value{id}); type.memory && type.memory->block == block)
+      buffer.element = type.element;
   std::string name = table.name(block);
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
   buffer.name = unit_.fresh(name);
@@ -109,8 +110,8 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   buffers_[block] = std::move(buffer);
 }
 
-std::vector<ExprPtr> Kernel::thread_indices(const std::vector<std::int64_t>& space, const std::vector<std::string>& names,
-                                            KernelBlock& out) {
+std::vector<ExprPtr> Kernel::thread_indices(const std::vector<std::int64_t>& space,
+                                            const std::vector<std::string>& names, KernelBlock& out) {
   (void)out;
   auto found = thread_index_cache_.find(space);
   if (found != thread_index_cache_.end()) return found->second;
@@ -131,7 +132,8 @@ std::vector<ExprPtr> Kernel::thread_indices(const std::vector<std::int64_t>& spa
 }
 
 template <class Fill>
-void Kernel::for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, KernelBlock& out, Fill&& fill) {
+void Kernel::for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names,
+                         KernelBlock& out, Fill&& fill) {
   if (unit_.target == Target::cuda) {
     std::vector<ExprPtr> at = thread_indices(space, names, out);
     if (product_of(space) == threads_) {
@@ -175,7 +177,8 @@ void Kernel::inblock(const SegOp& op, const Stm& stm, KernelBlock& out) {
   for_threads(space, names, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
     for (std::size_t k = 0; k < at.size(); ++k) values_.scalars[op.space[k].index] = at[k];
     body(*op.body, inner);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) store(stm.pattern[k], at, op.body->results[k], stm.location, inner);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      store(stm.pattern[k], at, op.body->results[k], stm.location, inner);
   });
 }
 
@@ -199,7 +202,8 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
     }
     // The source in row-major order is the source's block: bases are dense.
     ExprPtr position = values_.poly(op.window.offset());
-    for (std::size_t k = 0; k < at.size(); ++k) position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
+    for (std::size_t k = 0; k < at.size(); ++k)
+      position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
     const Type& source = unit_.function.type(op.source);
     position = plus(values_.poly(source.memory->layout.offset()), position);
     ExprPtr value = element_flat(source.memory->block, position, stm.location);
@@ -209,7 +213,8 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   out.push_back(comment(fmt::format("tile of {}", name)));
   if (unit_.target == Target::c) {
     std::vector<ExprPtr> at;
-    for (std::size_t k = 0; k < extents.size(); ++k) at.push_back(extents[k] == 1 ? literal(std::int64_t{0}) : variable(names[k]));
+    for (std::size_t k = 0; k < extents.size(); ++k)
+      at.push_back(extents[k] == 1 ? literal(std::int64_t{0}) : variable(names[k]));
     KernelBlock inner;
     element(at, inner);
     for (std::size_t k = extents.size(); k-- > 0;)
@@ -259,7 +264,8 @@ void Kernel::tile_contract(const TileContract& op, const Stm& stm, KernelBlock& 
     for (const TileOperand& operand : op.operands) {
       std::vector<std::size_t> dims;
       for (int axis : operand.axes)
-        if (static_cast<std::size_t>(axis) < rank && regs[static_cast<std::size_t>(axis)] > 1) dims.push_back(static_cast<std::size_t>(axis));
+        if (static_cast<std::size_t>(axis) < rank && regs[static_cast<std::size_t>(axis)] > 1)
+          dims.push_back(static_cast<std::size_t>(axis));
       std::sort(dims.begin(), dims.end());
       std::vector<std::int64_t> counts;
       std::vector<std::string> loop_names;
@@ -275,7 +281,8 @@ void Kernel::tile_contract(const TileContract& op, const Stm& stm, KernelBlock& 
             continue;
           }
           auto where = std::find(dims.begin(), dims.end(), d);
-          ExprPtr reg = where == dims.end() ? literal(std::int64_t{0}) : r[static_cast<std::size_t>(where - dims.begin())];
+          ExprPtr reg =
+              where == dims.end() ? literal(std::int64_t{0}) : r[static_cast<std::size_t>(where - dims.begin())];
           at.push_back(plus(mul(thread[d], literal(regs[d])), reg));
         }
         return element_of(operand.tile, at, stm.location);
@@ -329,7 +336,8 @@ void Kernel::tile_contract(const TileContract& op, const Stm& stm, KernelBlock& 
 
 void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
   for (const KernelResult& result : op.results)
-    if (result.kind != KernelResult::Kind::regtile) unsupported(stm.location, "a block-level result that is no register tile");
+    if (result.kind != KernelResult::Kind::regtile)
+      unsupported(stm.location, "a block-level result that is no register tile");
   if (op.results.empty()) return;
   const std::vector<TileExtent>& extents = op.results[0].extents;
   const ValueTable& table = unit_.function.values;
@@ -355,7 +363,8 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
     std::vector<ExprPtr> at = thread;
     at.insert(at.end(), reg.begin(), reg.end());
     for (std::size_t k = 0; k < op.results.size(); ++k)
-      body.push_back(assign(element_of(stm.pattern[k], global, stm.location), element_of(op.body->results[k].value(), at, stm.location)));
+      body.push_back(assign(element_of(stm.pattern[k], global, stm.location),
+                            element_of(op.body->results[k].value(), at, stm.location)));
     for (std::size_t d = extents.size(); d-- > 0;) {
       ExprPtr start = mul(values_.value(op.space[d].index), literal(tiles[d] * regs[d]));
       ExprPtr index = plus(start, plus(mul(thread[d], literal(regs[d])), reg[d]));
@@ -363,7 +372,8 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
       if (tiles[d] * regs[d] == 1) {
         guarded.insert(guarded.end(), body.begin(), body.end());
       } else {
-        guarded.push_back(kernel::branch(infix("<", variable(index_names[d]), values_.poly(extents[d].bound)), std::move(body)));
+        guarded.push_back(
+            kernel::branch(infix("<", variable(index_names[d]), values_.poly(extents[d].bound)), std::move(body)));
       }
       body = std::move(guarded);
       if (regs[d] != 1) {

@@ -6,8 +6,8 @@
 
 #include "codegen/lower.h"
 #include "ir/builder.h"
+#include "ir/layouts.h"
 #include "ir/walk.h"
-#include "passes/analysis/layouts.h"
 
 namespace apl::lower {
 
@@ -121,7 +121,8 @@ ExprPtr Kernel::element_at(Value array, const Poly& position, Location location)
 }
 
 // Stores a scalar, or a whole row, at the given outer indices.
-void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location, KernelBlock& out) {
+void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location,
+                   KernelBlock& out) {
   const Type type = unit_.function.values.type(value);
   if (type.is_scalar()) {
     out.push_back(assign(element_of(array, indices, location), values_.operand(value)));
@@ -137,13 +138,14 @@ void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Opera
     all.push_back(row.back());
   }
   KernelBlock body{assign(element_of(array, all, location), element_of(value.value(), row, location))};
-  for (std::size_t k = type.rank(); k-- > 0;) body = {for_loop(kIndex, names[k], values_.poly(type.shape[k]), std::move(body))};
+  for (std::size_t k = type.rank(); k-- > 0;)
+    body = {for_loop(kIndex, names[k], values_.poly(type.shape[k]), std::move(body))};
   out.insert(out.end(), body.begin(), body.end());
 }
 
 // Indices of row-major position `flat` under sizes, outermost first; dims of one element are 0.
-std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes, const std::vector<std::string>& names,
-                                       CType type, KernelBlock& out) {
+std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes,
+                                       const std::vector<std::string>& names, CType type, KernelBlock& out) {
   std::vector<ExprPtr> indices(sizes.size());
   std::vector<std::size_t> real;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
@@ -197,7 +199,8 @@ void Kernel::run_thread(const SegOp& op) {
   if (unit_.target == Target::cuda) {
     // One thread an index; the fastest dim is the last, so neighbouring threads write neighbouring elements.
     std::string flat = unit_.fresh("thread");
-    out.push_back(declare(kIndex, flat, infix("+", infix("*", call("apl_block", {}), literal(threads_)), call("apl_thread", {}))));
+    out.push_back(declare(kIndex, flat,
+                          infix("+", infix("*", call("apl_block", {}), literal(threads_)), call("apl_thread", {}))));
     ExprPtr count = literal(std::int64_t{1});
     for (const ExprPtr& size : sizes) count = mul(count, size);
     Stmt leave;

@@ -4,8 +4,8 @@
 #include "codegen/lower.h"
 #include "codegen/register_loops.h"
 #include "ir/builder.h"
+#include "ir/layouts.h"
 #include "ir/walk.h"
-#include "passes/analysis/layouts.h"
 
 namespace apl::lower {
 
@@ -61,7 +61,8 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     scalar(stm, values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)), out);
   } else if (const Binary* binary = get_if<Binary>(stm)) {
     check_divisor(*binary, stm, out);
-    scalar(stm, values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)), out);
+    scalar(stm, values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)),
+           out);
   } else if (const Compare* compare = get_if<Compare>(stm)) {
     scalar(stm, values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)), out);
   } else if (const Convert* convert = get_if<Convert>(stm)) {
@@ -123,7 +124,8 @@ void Kernel::index(const Index& op, const Stm& stm, KernelBlock& out) {
       ExprPtr i = values_.poly(op.dims[k].start), size = values_.poly(source.shape[k]);
       KernelBlock failed;
       fail(1, stm, "Index [%lld] out of bounds for array of shape [%lld].", i, size, failed);
-      out.push_back(kernel::branch(infix("||", infix("<", i, literal(std::int64_t{0})), infix("<=", size, i)), std::move(failed)));
+      out.push_back(kernel::branch(infix("||", infix("<", i, literal(std::int64_t{0})), infix("<=", size, i)),
+                                   std::move(failed)));
     }
   }
   if (unit_.function.type(stm.pattern.front()).is_array()) return;  // a view
@@ -140,7 +142,8 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
     if (table.type(op.params[k]).is_scalar()) carried.push_back(k);
   for (std::size_t k : carried) {
     Value param = op.params[k];
-    out.push_back(declare({table.type(param).element, false}, unit_.name(param), values_.operand(op.initial[k]), false));
+    out.push_back(
+        declare({table.type(param).element, false}, unit_.name(param), values_.operand(op.initial[k]), false));
     values_.scalars[stm.pattern[k]] = variable(unit_.name(param));
   }
   KernelBlock inner;
@@ -174,7 +177,8 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
   KernelBlock then_block, else_block;
   for (Value v : stm.pattern)
     if (table.type(v).is_scalar())
-      out.push_back(declare({table.type(v).element, false}, unit_.name(v), literal(Scalar::zero(table.type(v).element)), false));
+      out.push_back(
+          declare({table.type(v).element, false}, unit_.name(v), literal(Scalar::zero(table.type(v).element)), false));
   auto fill = [&](const Body& source, KernelBlock& into) {
     body(source, into);
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
@@ -186,7 +190,8 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
   out.push_back(kernel::branch(values_.operand(op.condition), std::move(then_block), std::move(else_block)));
 }
 
-std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, KernelBlock& out) {
+std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments,
+                                           KernelBlock& out) {
   for (std::size_t k = 0; k < lambda.params.size(); ++k) values_.scalars[lambda.params[k]] = arguments[k];
   body(*lambda.body, out);
   std::vector<ExprPtr> results;
@@ -215,21 +220,25 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
     const Type& input = table.type(op.inputs[k]);
     if (!input.memory) unsupported(stm.location, "a stream of an array without memory");
     Lmad row = index_layout(input.memory->layout, here);
-    inner.push_back(declare({table.type(param).element, false}, unit_.name(param), element_at(op.inputs[k], row.offset(), stm.location)));
+    inner.push_back(declare({table.type(param).element, false}, unit_.name(param),
+                            element_at(op.inputs[k], row.offset(), stm.location)));
   }
   body(*op.map.body, inner);
   std::size_t at = 0;
   for (const ReduceOp& reduce : op.reduces) {
     std::vector<ExprPtr> arguments;
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) arguments.push_back(variable(unit_.name(stm.pattern[at + k])));
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) arguments.push_back(values_.operand(op.map.body->results[at + k]));
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k)
+      arguments.push_back(variable(unit_.name(stm.pattern[at + k])));
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k)
+      arguments.push_back(values_.operand(op.map.body->results[at + k]));
     std::vector<ExprPtr> results = inline_lambda(reduce.op, arguments, inner);
     for (std::size_t k = 0; k < results.size() && results.size() > 1; ++k) {
       std::string name = unit_.fresh("next");
       inner.push_back(declare({table.type(stm.pattern[at + k]).element, false}, name, results[k]));
       results[k] = variable(name);
     }
-    for (std::size_t k = 0; k < results.size(); ++k) inner.push_back(assign(variable(unit_.name(stm.pattern[at + k])), results[k]));
+    for (std::size_t k = 0; k < results.size(); ++k)
+      inner.push_back(assign(variable(unit_.name(stm.pattern[at + k])), results[k]));
     at += reduce.neutral.size();
   }
   for (std::size_t k = op.widths.size(); k-- > 0;)
@@ -239,7 +248,8 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
 
 void Kernel::replicate(const Replicate& op, const Stm& stm, KernelBlock& out) {
   Value array = stm.pattern.front();
-  if (!unit_.function.values.type(op.value).is_scalar()) unsupported(stm.location, "a replicate of an array in a kernel");
+  if (!unit_.function.values.type(op.value).is_scalar())
+    unsupported(stm.location, "a replicate of an array in a kernel");
   std::vector<std::int64_t> counts;
   std::vector<std::string> names;
   for (const Poly& size : op.shape) {

@@ -14,17 +14,22 @@ void unsupported(Location location, std::string what) {
   throw Unsupported{make_error(Code::unsupported_construct, location, "code generation: " + std::move(what))};
 }
 
-Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters, std::vector<Place>& places)
+Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters,
+           std::vector<Place>& places)
     : function(f), target(t), places_(places) {
   // Words of C, C++ and CUDA, and names of the runtime.
   for (const char* word :
-       {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for",
-        "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
-        "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "class", "new", "delete",
-        "this", "template", "typename", "operator", "private", "public", "protected", "namespace", "using", "try", "catch", "throw",
-        "and", "or", "not", "xor", "main", "ctx", "inputs", "outputs", "failure", "launch", "status", "args", "done", "flat", "kernel",
-        "y0", "y1", "yn", "j0", "j1", "jn", "exp", "log", "sin", "cos", "tan", "sqrt", "pow", "floor", "ceil", "abs", "div", "min", "max",
-        "threadIdx", "blockIdx", "blockDim", "gridDim", "NAN", "INFINITY", "asm", "index", "signbit", "gamma", "isnan", "isinf", "rint"})
+       {"auto",   "break",     "case",      "char",     "const",   "continue",  "default",  "do",       "double",
+        "else",   "enum",      "extern",    "float",    "for",     "goto",      "if",       "inline",   "int",
+        "long",   "register",  "restrict",  "return",   "short",   "signed",    "sizeof",   "static",   "struct",
+        "switch", "typedef",   "union",     "unsigned", "void",    "volatile",  "while",    "bool",     "true",
+        "false",  "class",     "new",       "delete",   "this",    "template",  "typename", "operator", "private",
+        "public", "protected", "namespace", "using",    "try",     "catch",     "throw",    "and",      "or",
+        "not",    "xor",       "main",      "ctx",      "inputs",  "outputs",   "failure",  "launch",   "status",
+        "args",   "done",      "flat",      "kernel",   "y0",      "y1",        "yn",       "j0",       "j1",
+        "jn",     "exp",       "log",       "sin",      "cos",     "tan",       "sqrt",     "pow",      "floor",
+        "ceil",   "abs",       "div",       "min",      "max",     "threadIdx", "blockIdx", "blockDim", "gridDim",
+        "NAN",    "INFINITY",  "asm",       "index",    "signbit", "gamma",     "isnan",    "isinf",    "rint"})
     taken_.insert(word);
   for_each_stm(*function.body, [&](const Stm& stm) {
     const GetSize* size = get_if<GetSize>(stm);
@@ -139,7 +144,8 @@ std::string math(const char* name, ScalarType type) { return type == ScalarType:
 ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
   switch (op) {
     case UnaryOp::neg:
-      if (is_integer(type) && unit.target == Target::cuda) return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
+      if (is_integer(type) && unit.target == Target::cuda)
+        return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
       return is_integer(type) ? cast({type, false}, prefix("-", x)) : prefix("-", x);
     case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
     case UnaryOp::abs: return is_float(type) ? call(math("fabs", type), {x}) : typed_call("apl_abs", type, {x});

@@ -56,7 +56,8 @@ int precedence(const Expr& e) {
 
 class Printer {
  public:
-  Printer(Dialect dialect, std::set<std::string> device_arrays) : dialect_(dialect), device_arrays_(std::move(device_arrays)) {}
+  Printer(Dialect dialect, std::set<std::string> device_arrays)
+      : dialect_(dialect), device_arrays_(std::move(device_arrays)) {}
 
   std::string text(const ExprPtr& e, int at_least = 0) const {
     int mine = precedence(*e);
@@ -106,7 +107,8 @@ class Printer {
       case Stmt::Kind::shared:
         if (dialect_ == Dialect::cuda) {
           declare_device_array(s.name);
-          out.line("const apl_shared<{0}> {1} = apl_shared_at<{0}>({2}, {3});", c_type(s.type), s.name, s.offset, s.count);
+          out.line("const apl_shared<{0}> {1} = apl_shared_at<{0}>({2}, {3});", c_type(s.type), s.name, s.offset,
+                   s.count);
         } else {
           out.line("{} {}[{}] __attribute__((aligned(64)));", c_type(s.type), s.name, s.count);
         }
@@ -165,7 +167,8 @@ class Printer {
 std::string parameter(const Param& param, Dialect dialect) {
   if (!param.buffer) return fmt::format("{} {}", c_type(param.type), param.name);
   bool in = *param.buffer == BufferKind::global_in;
-  if (dialect == Dialect::cuda) return fmt::format("{}<{}> {}", in ? "apl_in" : "apl_out", c_type(param.type), param.name);
+  if (dialect == Dialect::cuda)
+    return fmt::format("{}<{}> {}", in ? "apl_in" : "apl_out", c_type(param.type), param.name);
   return fmt::format("{}{} *restrict {}", in ? "const " : "", c_type(param.type), param.name);
 }
 
@@ -182,7 +185,8 @@ std::string print(const Function& function, Dialect dialect) {
     params.push_back(parameter(param, dialect));
     if (param.buffer && dialect == Dialect::cuda) device_arrays.insert(param.name);
   }
-  if (function.can_fail) params.emplace_back(dialect == Dialect::cuda ? "apl_failure *failure" : "struct apl_failure *failure");
+  if (function.can_fail)
+    params.emplace_back(dialect == Dialect::cuda ? "apl_failure *failure" : "struct apl_failure *failure");
   std::string list = fmt::format("{}", fmt::join(params, ", "));
   if (dialect == Dialect::cuda) {
     out.open("APL_KERNEL({}) void {}({}) {{", function.threads, function.name, list);

@@ -6,7 +6,8 @@
 namespace apl::lower {
 
 template <class Fill>
-void Kernel::for_registers(const std::vector<std::int64_t>& counts, const std::vector<std::string>& names, kernel::Block& out, Fill&& fill) {
+void Kernel::for_registers(const std::vector<std::int64_t>& counts, const std::vector<std::string>& names,
+                           kernel::Block& out, Fill&& fill) {
   std::vector<kernel::ExprPtr> at;
   std::vector<std::pair<std::string, std::int64_t>> loops;
   for (std::size_t k = 0; k < counts.size(); ++k) {
@@ -20,7 +21,8 @@ void Kernel::for_registers(const std::vector<std::int64_t>& counts, const std::v
   kernel::Block inner;
   fill(at, inner);
   for (std::size_t k = loops.size(); k-- > 0;) {
-    kernel::Stmt loop = kernel::for_loop(kernel::kInt, loops[k].first, kernel::literal(loops[k].second), std::move(inner));
+    kernel::Stmt loop =
+        kernel::for_loop(kernel::kInt, loops[k].first, kernel::literal(loops[k].second), std::move(inner));
     loop.unroll = true;
     inner.clear();
     inner.push_back(std::move(loop));

@@ -22,12 +22,14 @@ constexpr Constraint constraint_of(Class c) {
 }
 
 constexpr PreludeEntry kBuiltins[] = {
-#define APL_BUILTIN(id, name, arity, constraint, signature) {Builtin::id, name, arity, constraint_of(Class::constraint), signature},
+#define APL_BUILTIN(id, name, arity, constraint, signature) \
+  {Builtin::id, name, arity, constraint_of(Class::constraint), signature},
 #include "frontend/prelude.def"
 };
 
 constexpr PreludeEntry kMembers[] = {
-#define APL_MEMBER(id, name, arity, domain, signature) {Builtin::id, name, arity, constraint_of(Class::domain), signature},
+#define APL_MEMBER(id, name, arity, domain, signature) \
+  {Builtin::id, name, arity, constraint_of(Class::domain), signature},
 #include "frontend/prelude.def"
 };
 
@@ -41,7 +43,8 @@ constexpr PreludeEntry kConversion = {Builtin::convert, "convert", 1, {}, ""};
 }  // namespace
 
 const PreludeEntry* find_builtin(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kBuiltins), std::end(kBuiltins), [&](const auto& e) { return e.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kBuiltins), std::end(kBuiltins), [&](const auto& e) { return e.name == name; });
   return found == std::end(kBuiltins) ? nullptr : found;
 }
 
@@ -65,6 +68,8 @@ std::optional<ScalarType> find_module(std::string_view name) {
   return type;
 }
 
-bool is_for_later(std::string_view name) { return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater); }
+bool is_for_later(std::string_view name) {
+  return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
+}
 
 }  // namespace apl::frontend

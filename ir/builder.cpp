@@ -13,7 +13,8 @@ std::vector<Value> Builder::let_typed(const std::vector<std::string>& names, con
   std::vector<Value> pattern;
   for (std::size_t k = 0; k < types.size(); ++k)
     pattern.push_back(values_.add(types[k], names.empty() ? "x" : names[k % names.size()]));
-  stms_.push_back({.pattern = pattern, .op = std::move(op), .location = location_, .certificates = {}, .attributes = {}});
+  stms_.push_back(
+      {.pattern = pattern, .op = std::move(op), .location = location_, .certificates = {}, .attributes = {}});
   return pattern;
 }
 

@@ -40,8 +40,9 @@ struct HostValue {
 };
 
 // Values one after the other, in Futhark's text format: numbers, true, false, f32.nan, strings as []u8, nested regular
-// arrays, empty([0][2]i32); comments from -- to the end of the line. A number without suffix has the type of the array's
-// first element, or else is i32, or f64 if it has a point or an exponent. Code run.argument, with a place in the text.
+// arrays, empty([0][2]i32); comments from -- to the end of the line. A number without suffix has the type of the
+// array's first element, or else is i32, or f64 if it has a point or an exponent. Code run.argument, with a place in
+// the text.
 Result<std::vector<HostValue>> parse_values(std::string_view text);
 
 }  // namespace apl

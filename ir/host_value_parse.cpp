@@ -126,11 +126,13 @@ class ValueParser {
     if (!elements_.empty()) array_type = elements_.front().type();
     auto element = read(text, array_type);
     if (!element)
-      return fail_at(start, text.empty() ? fmt::format("expected a value, found {}", found())
-                                         : fmt::format("`{}` is no value{}", text_.substr(start, at_ - start),
-                                                       array_type ? fmt::format(" of type {}", to_text(*array_type)) : ""));
+      return fail_at(start, text.empty()
+                                ? fmt::format("expected a value, found {}", found())
+                                : fmt::format("`{}` is no value{}", text_.substr(start, at_ - start),
+                                              array_type ? fmt::format(" of type {}", to_text(*array_type)) : ""));
     if (array_type && element->type() != *array_type)
-      return fail_at(start, fmt::format("an element of type {} in an array of {}", to_text(element->type()), to_text(*array_type)));
+      return fail_at(start, fmt::format("an element of type {} in an array of {}", to_text(element->type()),
+                                        to_text(*array_type)));
     elements_.push_back(*element);
   }
 
@@ -155,7 +157,8 @@ class ValueParser {
     // A whole number with a float's suffix: 3f32.
     for (std::string_view suffix : {"f16", "f32", "f64"})
       if (text.ends_with(suffix))
-        if (auto whole = Scalar::parse(fmt::format("{}.0{}", text.substr(0, text.size() - suffix.size()), suffix))) return whole;
+        if (auto whole = Scalar::parse(fmt::format("{}.0{}", text.substr(0, text.size() - suffix.size()), suffix)))
+          return whole;
     const bool has_fraction = text.find_first_of(".eE") != std::string::npos;
     const ScalarType type = wanted.value_or(has_fraction ? ScalarType::f64 : ScalarType::i32);
     if (auto plain = Scalar::parse(fmt::format("{}{}", text, to_text(type)))) return plain;
@@ -189,7 +192,8 @@ class ValueParser {
 
   // After the opening quote: the bytes.
   HostValue string() {
-    static constexpr std::pair<char, char> kEscapes[] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'\\', '\\'}, {'"', '"'}};
+    static constexpr std::pair<char, char> kEscapes[] = {
+        {'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'\\', '\\'}, {'"', '"'}};
     const std::size_t start = at_ - 1;
     std::vector<std::uint8_t> bytes;
     for (; at_ < text_.size() && text_[at_] != '"' && error_.empty(); ++at_) {

@@ -39,13 +39,13 @@ class Lmad {
   std::vector<Poly> strides() const;
   Poly element_count() const;  // product of the sizes
 
-  Poly apply(const std::vector<Poly>& indices) const;      // T eq 12; indices.size() == rank()
-  Poly apply_flat(const Poly& flat) const;                 // T eq 14: unflatten by the sizes, then apply
+  Poly apply(const std::vector<Poly>& indices) const;       // T eq 12; indices.size() == rank()
+  Poly apply_flat(const Poly& flat) const;                  // T eq 14: unflatten by the sizes, then apply
   Lmad permute(const std::vector<int>& permutation) const;  // result dim k = this dim permutation[k]
   // Dim k becomes start + i*step for i < count.
   Lmad slice(std::size_t k, const Poly& start, const Poly& count, const Poly& step) const;
-  Lmad index(std::size_t k, const Poly& i) const;           // dim k fixed and removed
-  Lmad expand(std::size_t k, const Poly& size) const;       // a new dim k of stride 0
+  Lmad index(std::size_t k, const Poly& i) const;      // dim k fixed and removed
+  Lmad expand(std::size_t k, const Poly& size) const;  // a new dim k of stride 0
   Lmad substitute(const std::function<std::optional<Poly>(Value)>& replace) const;
 
   // An LMAD or the reason why the result is none. (A plain pair: the reason is for remarks.)

@@ -35,7 +35,10 @@ class ValueTable {
 // How an entry looks from outside.
 struct EntryInfo {
   std::string name;
-  struct Param { std::string name; std::string type; };  // source name and source type text; one a source parameter
+  struct Param {
+    std::string name;
+    std::string type;
+  };  // source name and source type text; one a source parameter
   std::vector<Param> params;
   std::vector<std::size_t> param_values;  // how many of Function::params each source parameter became
   std::vector<std::string> results;       // source type texts
@@ -44,7 +47,7 @@ struct EntryInfo {
 struct Function {
   std::string name;
   std::optional<EntryInfo> entry;
-  std::vector<Value> sizes;   // i64: fixed by the shapes of the arguments (or given first by Apply)
+  std::vector<Value> sizes;  // i64: fixed by the shapes of the arguments (or given first by Apply)
   std::vector<Value> params;
   std::vector<Type> results;  // in terms of sizes and params
   BodyPtr body;

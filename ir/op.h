@@ -17,7 +17,7 @@ namespace apl {
 class Operand {
  public:
   Operand() = default;
-  Operand(Value value) : state_(value) {}     // NOLINT(google-explicit-constructor)
+  Operand(Value value) : state_(value) {}         // NOLINT(google-explicit-constructor)
   Operand(Scalar constant) : state_(constant) {}  // NOLINT(google-explicit-constructor)
 
   bool is_value() const { return std::holds_alternative<Value>(state_); }
@@ -40,12 +40,28 @@ struct Lambda {
 
 // ---- basic operations -------------------------------------------------------------------------
 
-struct Use { Operand x; };                               // another name for x
-struct Unary { UnaryOp op; Operand x; };
-struct Binary { BinaryOp op; Operand x, y; };
-struct Compare { CompareOp op; Operand x, y; };
-struct Convert { ScalarType to; Operand x; };
-struct SizeExpr { Poly value; };                         // an i64: index arithmetic as one polynomial
+struct Use {
+  Operand x;
+};  // another name for x
+struct Unary {
+  UnaryOp op;
+  Operand x;
+};
+struct Binary {
+  BinaryOp op;
+  Operand x, y;
+};
+struct Compare {
+  CompareOp op;
+  Operand x, y;
+};
+struct Convert {
+  ScalarType to;
+  Operand x;
+};
+struct SizeExpr {
+  Poly value;
+};  // an i64: index arithmetic as one polynomial
 
 // One dim of an index: a fixed index, or the slice start, start+stride, ... of `count` elements.
 struct DimIndex {
@@ -61,20 +77,59 @@ struct DimIndex {
 };
 
 // An element or a slice; dims not named are taken whole. A checked index is an error when out of bounds.
-struct Index { Value array; std::vector<DimIndex> dims; bool checked = false; };
+struct Index {
+  Value array;
+  std::vector<DimIndex> dims;
+  bool checked = false;
+};
 // `array` with the named element or slice replaced; consumes `array`.
-struct Update { Value array; std::vector<DimIndex> dims; Operand value; bool checked = false; };
-struct Iota { ScalarType element; Poly count; Operand start, stride; };
-struct Replicate { std::vector<Poly> shape; Operand value; };  // shape ++ shape of value
-struct Scratch { ScalarType element; std::vector<Poly> shape; };  // undefined until written
-struct Copy { Value array; };
-struct Rearrange { Value array; std::vector<int> permutation; };  // result dim k = source dim permutation[k]; a view
-struct Manifest { Value array; std::vector<int> permutation; };   // the same, copied into that layout
-struct Reshape { Value array; std::vector<Poly> shape; };         // row-major order kept
-struct ArrayLit { Type element; std::vector<Operand> elements; };
+struct Update {
+  Value array;
+  std::vector<DimIndex> dims;
+  Operand value;
+  bool checked = false;
+};
+struct Iota {
+  ScalarType element;
+  Poly count;
+  Operand start, stride;
+};
+struct Replicate {
+  std::vector<Poly> shape;
+  Operand value;
+};  // shape ++ shape of value
+struct Scratch {
+  ScalarType element;
+  std::vector<Poly> shape;
+};  // undefined until written
+struct Copy {
+  Value array;
+};
+struct Rearrange {
+  Value array;
+  std::vector<int> permutation;
+};  // result dim k = source dim permutation[k]; a view
+struct Manifest {
+  Value array;
+  std::vector<int> permutation;
+};  // the same, copied into that layout
+struct Reshape {
+  Value array;
+  std::vector<Poly> shape;
+};  // row-major order kept
+struct ArrayLit {
+  Type element;
+  std::vector<Operand> elements;
+};
 // A unit value; an error with `message` if the condition is false. Pieces: text, or a scalar to print.
-struct Assert { Operand condition; std::vector<std::variant<std::string, Operand>> message; };
-struct If { Operand condition; BodyPtr then_body, else_body; };
+struct Assert {
+  Operand condition;
+  std::vector<std::variant<std::string, Operand>> message;
+};
+struct If {
+  Operand condition;
+  BodyPtr then_body, else_body;
+};
 // Merge parameters start as `initial`, each iteration binds them to the body's results.
 // For: `index` (i64) runs from 0 to bound-1. While: runs as long as the first parameter (bool) is true.
 struct Loop {
@@ -84,10 +139,17 @@ struct Loop {
   Poly bound;
   BodyPtr body;
 };
-struct Apply { std::string function; std::vector<Operand> arguments; };  // arguments: sizes first
+struct Apply {
+  std::string function;
+  std::vector<Operand> arguments;
+};  // arguments: sizes first
 enum class SizeClass : std::uint8_t { tile_size, reg_tile_size, thread_block_size, grid_size, threshold };
 // A tuning parameter, an i64 >= 1 fixed before the program runs: "mm.T_a".
-struct GetSize { std::string name; SizeClass size_class; std::int64_t default_value; };
+struct GetSize {
+  std::string name;
+  SizeClass size_class;
+  std::int64_t default_value;
+};
 
 // ---- soac stage -------------------------------------------------------------------------------
 
@@ -120,9 +182,14 @@ enum class SegLevel : std::uint8_t {
   inblock,  // inside a block: runs for all its indices before the next statement (an implied barrier)
 };
 
-struct SegDim { Value index; Poly bound; };
+struct SegDim {
+  Value index;
+  Poly bound;
+};
 
-struct TileExtent { Poly bound, tile, reg; };  // a dim of a register-tiled result: size, T, R
+struct TileExtent {
+  Poly bound, tile, reg;
+};  // a dim of a register-tiled result: size, T, R
 
 // What a result of a SegMap body becomes.
 struct KernelResult {
@@ -143,13 +210,19 @@ struct SegOp {
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.
-struct SharedArray { ScalarType element; Lmad layout; };
+struct SharedArray {
+  ScalarType element;
+  Lmad layout;
+};
 
 // Collective copy of a tile (T listing 1): for every index i of `window`,
 //   target[i] = all guards hold ? source.flat[window(i)] : pad
 // where source.flat is the source in row-major order. Guard k: guards[k].start + i_k < guards[k].bound;
 // a dim without bound is proved. Consumes `target` (a shared array or a previous copy into it).
-struct TileGuard { Poly start; std::optional<Poly> bound; };
+struct TileGuard {
+  Poly start;
+  std::optional<Poly> bound;
+};
 struct CopyTile {
   Value target;
   Value source;
@@ -163,8 +236,13 @@ struct CopyTile {
 //   acc_k[t][r] = op(acc_k[t][r], map(tile_1[..], tile_2[..], ...))
 // where axis d of a tile is read at t_d*R_d + r_d for a space dim d, and at q_e for reduction dim e = d - space.size().
 // The lambda `map` takes one element of each tile. Results: the new accumulators, of shape T.. ++ R.., private.
-struct TileDim { Poly tile, reg; };
-struct TileOperand { Value tile; std::vector<int> axes; };
+struct TileDim {
+  Poly tile, reg;
+};
+struct TileOperand {
+  Value tile;
+  std::vector<int> axes;
+};
 struct TileContract {
   std::vector<TileDim> space;
   std::vector<Poly> depth;
@@ -176,7 +254,10 @@ struct TileContract {
 
 // ---- memory stage -----------------------------------------------------------------------------
 
-struct Alloc { Poly bytes; Space space; };
+struct Alloc {
+  Poly bytes;
+  Space space;
+};
 
 using Op = std::variant<
 #define APL_NODE(Struct, text) Struct,

@@ -45,9 +45,9 @@ struct Term {
 
 class Poly {
  public:
-  Poly() = default;                    // 0
-  Poly(std::int64_t constant);         // NOLINT(google-explicit-constructor): constants are polynomials
-  Poly(Value symbol);                  // NOLINT(google-explicit-constructor): so are symbols
+  Poly() = default;             // 0
+  Poly(std::int64_t constant);  // NOLINT(google-explicit-constructor): constants are polynomials
+  Poly(Value symbol);           // NOLINT(google-explicit-constructor): so are symbols
   Poly(int constant) : Poly(std::int64_t{constant}) {}  // NOLINT(google-explicit-constructor)
   explicit Poly(Factor factor);
   explicit Poly(Term term);  // its factors are sorted

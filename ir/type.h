@@ -26,13 +26,15 @@ struct Type {
 
   Kind kind = Kind::data;
   ScalarType element = ScalarType::unit;
-  std::vector<Poly> shape{};     // empty: a scalar
-  Space space = Space::global;   // of a memory block
+  std::vector<Poly> shape{};                      // empty: a scalar
+  Space space = Space::global;                    // of a memory block
   std::shared_ptr<const MemoryBinding> memory{};  // memory stage only; not part of type equality
-  bool unique = false;           // `*`: the parameter is consumed, or the result is fresh
+  bool unique = false;                            // `*`: the parameter is consumed, or the result is fresh
 
   static Type scalar(ScalarType element) { return {.element = element}; }
-  static Type array(ScalarType element, std::vector<Poly> shape) { return {.element = element, .shape = std::move(shape)}; }
+  static Type array(ScalarType element, std::vector<Poly> shape) {
+    return {.element = element, .shape = std::move(shape)};
+  }
   static Type block(Space space) { return {.kind = Kind::memory, .space = space}; }
 
   bool is_scalar() const { return kind == Kind::data && shape.empty(); }

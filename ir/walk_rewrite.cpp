@@ -171,7 +171,9 @@ void update_type(Value v, const Substitution& map, ValueTable& values) {
 
 Op substitute(const Op& op, const Substitution& map, ValueTable& values) {
   if (map.empty()) return op;
-  const std::function<BodyPtr(const BodyPtr&)> on_body = [&](const BodyPtr& body) { return substitute(body, map, values); };
+  const std::function<BodyPtr(const BodyPtr&)> on_body = [&](const BodyPtr& body) {
+    return substitute(body, map, values);
+  };
   const std::function<Value(Value)> on_binder = [&](Value v) {
     update_type(v, map, values);
     return v;

@@ -67,9 +67,7 @@ struct Uses {
   void operator()(const Screma& op) const { at(op.widths), at(op.inputs), at(op.reduces); }
   void operator()(const SegOp& op) const { at(op.space), at(op.results); }
   void operator()(const SharedArray& op) const { at(op.layout); }
-  void operator()(const CopyTile& op) const {
-    at(op.target), at(op.source), at(op.window), at(op.guards), at(op.pad);
-  }
+  void operator()(const CopyTile& op) const { at(op.target), at(op.source), at(op.window), at(op.guards), at(op.pad); }
   void operator()(const TileContract& op) const {
     at(op.space), at(op.depth), at(op.accumulators), at(op.operands), at(op.reduce);
   }
@@ -191,7 +189,8 @@ const Stm* defining_stm(const Body& body, Value value) {
 }
 
 std::optional<BinaryOp> as_binary_op(const Lambda& lambda) {
-  if (lambda.params.size() != 2 || lambda.body->stms.size() != 1 || lambda.body->results.size() != 1) return std::nullopt;
+  if (lambda.params.size() != 2 || lambda.body->stms.size() != 1 || lambda.body->results.size() != 1)
+    return std::nullopt;
   const Stm& stm = lambda.body->stms.front();
   const Binary* binary = get_if<Binary>(stm);
   if (!binary || lambda.body->results.front() != Operand(stm.pattern.front())) return std::nullopt;

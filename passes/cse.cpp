@@ -127,8 +127,6 @@ Result<Change> cse(Module& module, PassContext&) {
 
 }  // namespace
 
-PassInfo cse_pass() {
-  return {.name = "cse", .summary = "use again what was computed before", .run = cse};
-}
+PassInfo cse_pass() { return {.name = "cse", .summary = "use again what was computed before", .run = cse}; }
 
 }  // namespace apl

@@ -104,10 +104,11 @@ class Extractor {
 
   Stm serial(const Stm& stm, const Screma& screma) {
     const bool asked = asks_for_sequential(stm);
-    if (context_.remarks) remark(RemarkKind::analysis, "sequentialised", stm,
-           asked ? fmt::format("'{}' runs in one thread, as its attribute asks", name_of(stm))
-                 : fmt::format("the reduction that makes '{}' runs in one thread", name_of(stm)),
-           {{"width", print(product(screma.widths), function_)}});
+    if (context_.remarks)
+      remark(RemarkKind::analysis, "sequentialised", stm,
+             asked ? fmt::format("'{}' runs in one thread, as its attribute asks", name_of(stm))
+                   : fmt::format("the reduction that makes '{}' runs in one thread", name_of(stm)),
+             {{"width", print(product(screma.widths), function_)}});
     return make_serial_kernel(stm, function_.values);
   }
 
@@ -117,8 +118,13 @@ class Extractor {
 
   void remark(RemarkKind kind, std::string code, const Stm& at, std::string message,
               std::vector<std::pair<std::string, std::string>> facts = {}) const {
-    context_.remark({.kind = kind, .pass = "extract-kernels", .code = std::move(code), .location = at.location,
-                     .function = function_.name, .message = std::move(message), .facts = std::move(facts)});
+    context_.remark({.kind = kind,
+                     .pass = "extract-kernels",
+                     .code = std::move(code),
+                     .location = at.location,
+                     .function = function_.name,
+                     .message = std::move(message),
+                     .facts = std::move(facts)});
   }
 
   Function& function_;

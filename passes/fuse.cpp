@@ -186,7 +186,8 @@ class Fuser {
     if (serial_anyway || keeps_depth) return fused;
     function_.values = std::move(saved);
     changed_ = changed_before;
-    return refuse({"would-lose-parallelism", "the rows of the producer are computed in parallel, and would not be", {}});
+    return refuse(
+        {"would-lose-parallelism", "the rows of the producer are computed in parallel, and would not be", {}});
   }
 
   bool fuse_horizontally_from(FuseScope& scope, std::size_t first) {
@@ -249,13 +250,22 @@ class Fuser {
 
   void applied(const Stm& stm, std::string code, std::string message) const {
     if (!sink_) return;
-    sink_({.kind = RemarkKind::applied, .pass = "fuse", .code = std::move(code), .location = stm.location,
-           .function = function_.name, .message = std::move(message)});
+    sink_({.kind = RemarkKind::applied,
+           .pass = "fuse",
+           .code = std::move(code),
+           .location = stm.location,
+           .function = function_.name,
+           .message = std::move(message)});
   }
 
   void missed(const Stm& stm, const NotFused& why) const {
-    context_.remark({.kind = RemarkKind::missed, .pass = "fuse", .code = why.code, .location = stm.location,
-                     .function = function_.name, .message = why.message, .suggestion = why.suggestion});
+    context_.remark({.kind = RemarkKind::missed,
+                     .pass = "fuse",
+                     .code = why.code,
+                     .location = stm.location,
+                     .function = function_.name,
+                     .message = why.message,
+                     .suggestion = why.suggestion});
   }
 
   Function& function_;
@@ -280,23 +290,23 @@ Result<Change> fuse_module(Module& module, PassContext& context) {
 }  // namespace
 
 PassInfo fuse_pass() {
-  return {.name = "fuse",
-          .summary = "fuse maps and reductions that pass arrays to each other",
-          .takes = stage_bit(Stage::soac),
-          .options = {{"keep-contractions", true, "leave map nests around a reduction alone, so that they can be tiled"}},
-          .remark_codes =
-              {{"vertical", "a producer was fused into its consumer"},
-               {"horizontal", "two statements that share an input were fused"},
-               {"nested", "a reduction of reductions became one reduction"},
-               {"loop", "a loop that only accumulates became a reduction"},
-               {"producer-used-elsewhere", "others need the array, too"},
-               {"width-mismatch", "producer and consumer run over different widths"},
-               {"needed-between", "a third statement needs the producer and is needed by the consumer"},
-               {"consumed-between", "the array is overwritten in place"},
-               {"would-duplicate-work", "an element would be computed more than once"},
-               {"would-lose-parallelism", "what runs in parallel would run in one thread"},
-               {"keeps-contraction", "the producer is a contraction, which is tiled if left alone"}},
-          .run = fuse_module};
+  return {
+      .name = "fuse",
+      .summary = "fuse maps and reductions that pass arrays to each other",
+      .takes = stage_bit(Stage::soac),
+      .options = {{"keep-contractions", true, "leave map nests around a reduction alone, so that they can be tiled"}},
+      .remark_codes = {{"vertical", "a producer was fused into its consumer"},
+                       {"horizontal", "two statements that share an input were fused"},
+                       {"nested", "a reduction of reductions became one reduction"},
+                       {"loop", "a loop that only accumulates became a reduction"},
+                       {"producer-used-elsewhere", "others need the array, too"},
+                       {"width-mismatch", "producer and consumer run over different widths"},
+                       {"needed-between", "a third statement needs the producer and is needed by the consumer"},
+                       {"consumed-between", "the array is overwritten in place"},
+                       {"would-duplicate-work", "an element would be computed more than once"},
+                       {"would-lose-parallelism", "what runs in parallel would run in one thread"},
+                       {"keeps-contraction", "the producer is a contraction, which is tiled if left alone"}},
+      .run = fuse_module};
 }
 
 }  // namespace apl

@@ -168,7 +168,9 @@ class Inliner {
       const bool bound_here = result.is_value() && defining_stm(*body, result.value()) != nullptr;
       if (bound_here && renamed.try_emplace(result.value(), call.pattern[k]).second) continue;
       const Operand same = substitute(result, renamed);
-      aliases.push_back({.pattern = {call.pattern[k]}, .op = Use{same}, .location = call.location,
+      aliases.push_back({.pattern = {call.pattern[k]},
+                         .op = Use{same},
+                         .location = call.location,
                          .certificates = call.certificates});
     }
     for (const Stm& copied : body->stms) {
@@ -187,13 +189,19 @@ class Inliner {
         std::ranges::any_of(callee.attributes, [](const Attribute& a) { return a.name == "noinline"; }) ||
         std::ranges::any_of(call.attributes, [](const Attribute& a) { return a.name == "noinline"; });
     if (asked_not_to) {
-      context_.remark({.kind = RemarkKind::missed, .pass = std::string(kName), .code = "noinline-ignored",
-                       .location = call.location, .function = caller.name,
-                       .message = fmt::format("#[noinline] on '{}' is ignored: generated code cannot call functions yet",
-                                              callee.name)});
+      context_.remark({.kind = RemarkKind::missed,
+                       .pass = std::string(kName),
+                       .code = "noinline-ignored",
+                       .location = call.location,
+                       .function = caller.name,
+                       .message = fmt::format(
+                           "#[noinline] on '{}' is ignored: generated code cannot call functions yet", callee.name)});
     }
-    context_.remark({.kind = RemarkKind::applied, .pass = std::string(kName), .code = "inlined",
-                     .location = call.location, .function = caller.name,
+    context_.remark({.kind = RemarkKind::applied,
+                     .pass = std::string(kName),
+                     .code = "inlined",
+                     .location = call.location,
+                     .function = caller.name,
                      .message = fmt::format("'{}' inlined into '{}'", callee.name, caller.name)});
   }
 

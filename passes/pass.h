@@ -21,7 +21,7 @@ enum class Change : std::uint8_t { no, yes };
 using OptionValue = std::variant<bool, std::int64_t, std::string>;
 
 struct PassOption {
-  std::string name;          // "max-tile"
+  std::string name;           // "max-tile"
   OptionValue default_value;  // its alternative is the option's type
   std::string help;
 };
@@ -29,11 +29,11 @@ struct PassOption {
 // What a pass gets beside the module. Everything it says goes through `remarks`.
 class PassContext {
  public:
-  RemarkSink remarks;                                 // may be empty
-  std::map<std::string, OptionValue> options;         // this pass's, defaults filled in
-  std::map<std::string, std::int64_t> parameters;     // tuning parameters given by the user: "mm.T_a" -> 16
+  RemarkSink remarks;                              // may be empty
+  std::map<std::string, OptionValue> options;      // this pass's, defaults filled in
+  std::map<std::string, std::int64_t> parameters;  // tuning parameters given by the user: "mm.T_a" -> 16
 
-  bool flag(std::string_view name) const;             // throws std::out_of_range if undeclared
+  bool flag(std::string_view name) const;  // throws std::out_of_range if undeclared
   std::int64_t integer(std::string_view name) const;
   const std::string& text(std::string_view name) const;
   void remark(Remark remark) const {

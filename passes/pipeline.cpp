@@ -50,7 +50,9 @@ class Manager {
 
  private:
   const PassInfo& pass(std::size_t step) const { return pipeline_.registry.passes()[pipeline_.order[step]]; }
-  bool disabled(const PassInfo& info) const { return std::ranges::find(options_.disabled, info.name) != options_.disabled.end(); }
+  bool disabled(const PassInfo& info) const {
+    return std::ranges::find(options_.disabled, info.name) != options_.disabled.end();
+  }
 
   std::optional<Diagnostic> check_stages() const {
     Stage stage = module_.stage;
@@ -111,8 +113,9 @@ class Manager {
     const PassInfo& info = pass(step);
     const Stage promised = info.gives(module_.stage);
     if (next.stage != promised) {
-      return broken(step, {}, fmt::format("pass '{}' left the module at stage {}, not {}", info.name,
-                                          to_text(next.stage), to_text(promised)));
+      return broken(step, {},
+                    fmt::format("pass '{}' left the module at stage {}, not {}", info.name, to_text(next.stage),
+                                to_text(promised)));
     }
     if (change == Change::no) {
       if (print(next, {.locations = true}) == print(module_, {.locations = true})) return std::nullopt;

@@ -23,7 +23,7 @@ struct Pipeline {
   PassRegistry registry;
   std::vector<std::size_t> order;  // indices into registry.passes()
   std::vector<std::map<std::string, OptionValue>> options;
-  std::string to_text() const;     // parse(to_text()) gives the same pipeline
+  std::string to_text() const;  // parse(to_text()) gives the same pipeline
 };
 
 Result<Pipeline> parse_pipeline(std::string_view text, const PassRegistry& registry);

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "passes/pipeline.h"
 
@@ -13,18 +16,18 @@ namespace apl {
 
 namespace {
 
-// The number of insertions, removals and replacements that turn `a` into `b`.
+// The number of insertions, removals, replacements and swaps of neighbours that turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
+    std::vector<std::size_t> next(row.size(), i + 1);
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+      next[j + 1] = std::min({row[j] + (a[i] == b[j] ? 0 : 1), next[j] + 1, row[j + 1] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) next[j + 1] = std::min(next[j + 1], before[j - 1] + 1);
     }
+    before = std::exchange(row, std::move(next));
   }
   return row.back();
 }
@@ -135,8 +138,8 @@ class Parser {
       }
       const Word name = word();
       if (name.text.empty()) {
-        return fail(position_, position_, fmt::format("expected an option of '{}', found '{}'", pass.name,
-                                                      text_[position_]));
+        return fail(position_, position_,
+                    fmt::format("expected an option of '{}', found '{}'", pass.name, text_[position_]));
       }
       if (std::ranges::find(seen, name.text) != seen.end()) {
         return fail(name.begin, name.end, fmt::format("option '{}' is given twice", name.text));
@@ -167,8 +170,8 @@ class Parser {
     const bool given = !at_end() && text_[position_] == '=';
     if (!given) {
       if (std::holds_alternative<bool>(option.default_value)) return OptionValue(true);
-      fail(name.begin, name.end, fmt::format("option '{}' needs a value: {}={}", option.name, option.name,
-                                             type_name(option.default_value)));
+      fail(name.begin, name.end,
+           fmt::format("option '{}' needs a value: {}={}", option.name, option.name, type_name(option.default_value)));
       return std::nullopt;
     }
     ++position_;
@@ -184,8 +187,8 @@ class Parser {
       const auto [stop, status] = std::from_chars(value->text.data(), end, number);
       if (status == std::errc() && stop == end && !value->text.empty()) return OptionValue(number);
     }
-    fail(value->begin, value->end, fmt::format("option '{}' takes {}, not '{}'", option.name,
-                                               type_name(option.default_value), value->text));
+    fail(value->begin, value->end,
+         fmt::format("option '{}' takes {}, not '{}'", option.name, type_name(option.default_value), value->text));
     return std::nullopt;
   }
 

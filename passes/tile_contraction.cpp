@@ -51,7 +51,8 @@ std::vector<std::pair<std::string, std::string>> facts(const Contraction& contra
   std::vector<std::pair<std::string, std::string>> result;
   result.emplace_back("einsum", contraction.einsum(function));
   std::vector<std::string> classes;
-  for (const ContractionDim& dim : contraction.dims) classes.push_back(fmt::format("{}:{}", dim.name, to_text(dim.dim_class)));
+  for (const ContractionDim& dim : contraction.dims)
+    classes.push_back(fmt::format("{}:{}", dim.name, to_text(dim.dim_class)));
   result.emplace_back("dims", fmt::format("{}", fmt::join(classes, " ")));
   for (const ContractionOperand& operand : contraction.operands) {
     std::vector<std::string> axes;
@@ -98,8 +99,14 @@ class Tiler {
       return false;
     }
     if (has_attribute(stm, "no_epilogue"))
-      context_.remark({RemarkKind::missed, kName, "epilogue-kept", contraction.location, function_.name,
-                       "#[no_epilogue] is ignored: it is not proved that padding cannot reach the result", {}, {}});
+      context_.remark({RemarkKind::missed,
+                       kName,
+                       "epilogue-kept",
+                       contraction.location,
+                       function_.name,
+                       "#[no_epilogue] is ignored: it is not proved that padding cannot reach the result",
+                       {},
+                       {}});
     Builder host(result_.values, &module_);
     host.set_location(stm.location);
     std::string entry = function_.entry ? function_.entry->name : function_.name;
@@ -123,8 +130,14 @@ class Tiler {
     auto all = facts(contraction, result_);
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
-    context_.remark({RemarkKind::applied, kName, "tiled", contraction.location, function_.name,
-                     fmt::format("tiled the contraction {}", contraction.einsum(result_)), std::move(all), {}});
+    context_.remark({RemarkKind::applied,
+                     kName,
+                     "tiled",
+                     contraction.location,
+                     function_.name,
+                     fmt::format("tiled the contraction {}", contraction.einsum(result_)),
+                     std::move(all),
+                     {}});
   }
 
   const Module& module_;
@@ -137,7 +150,8 @@ class Tiler {
 Result<Change> run(Module& module, PassContext& context) {
   for (const auto& [name, value] : context.parameters)
     if (value < 1)
-      return make_error(Code::command_bad_parameter, {}, fmt::format("{}={}: a tile number must be at least 1", name, value));
+      return make_error(Code::command_bad_parameter, {},
+                        fmt::format("{}={}: a tile number must be at least 1", name, value));
   Change change = Change::no;
   for (FunctionPtr& function : module.functions) {
     auto tiled = Tiler(module, *function, context).run();

@@ -15,8 +15,20 @@ extern "C" {
 #define APL_MAX_RANK 32
 
 enum apl_type {
-  APL_I8, APL_I16, APL_I32, APL_I64, APL_U8, APL_U16, APL_U32, APL_U64,
-  APL_F16, APL_BF16, APL_F32, APL_F64, APL_BOOL, APL_UNIT
+  APL_I8,
+  APL_I16,
+  APL_I32,
+  APL_I64,
+  APL_U8,
+  APL_U16,
+  APL_U32,
+  APL_U64,
+  APL_F16,
+  APL_BF16,
+  APL_F32,
+  APL_F64,
+  APL_BOOL,
+  APL_UNIT
 };
 
 // 0 on success; the error text is in the context. The numbers are Futhark's.
@@ -27,11 +39,21 @@ struct apl_value {
   int32_t type;
   int32_t rank;
   int64_t shape[APL_MAX_RANK];
-  void *data;
+  void* data;
   union {
-    int8_t i8; int16_t i16; int32_t i32; int64_t i64;
-    uint8_t u8; uint16_t u16; uint32_t u32; uint64_t u64;
-    uint16_t f16; uint16_t bf16; float f32; double f64; uint8_t boolean;
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    int64_t i64;
+    uint8_t u8;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    uint16_t f16;
+    uint16_t bf16;
+    float f32;
+    double f64;
+    uint8_t boolean;
   } scalar;
 };
 
@@ -47,39 +69,39 @@ struct apl_failure {
 // Where a check stands in the source, and its message: `%lld` stands for the next of `values`.
 struct apl_place {
   int32_t line, column;
-  const char *message;
+  const char* message;
 };
 
 struct apl_launch {
-  const char *kernel;    // name of the kernel in apl_kernel_text
+  const char* kernel;    // name of the kernel in apl_kernel_text
   int64_t blocks;        // grid size, 1-D; 0 means nothing to do
   int32_t threads;       // block size, 1-D
   int32_t shared_bytes;  // dynamic shared memory
   int32_t arg_count;
-  void **args;           // pointers to the argument values, in the kernel's order
+  void** args;  // pointers to the argument values, in the kernel's order
 };
 
 struct apl_context;
 
 struct apl_backend {
-  const char *name;  // "c", "cuda", "emulate"
+  const char* name;  // "c", "cuda", "emulate"
   // All return an apl_status and set the context's error text on failure.
-  int (*allocate)(struct apl_context *ctx, int64_t bytes, const char *what, void **data);
-  int (*release)(struct apl_context *ctx, void *data);
-  int (*upload)(struct apl_context *ctx, void *data, const void *host, int64_t bytes);
-  int (*download)(struct apl_context *ctx, void *host, const void *data, int64_t bytes);
-  int (*copy)(struct apl_context *ctx, void *to, const void *from, int64_t bytes);
-  int (*launch)(struct apl_context *ctx, const struct apl_launch *launch);
+  int (*allocate)(struct apl_context* ctx, int64_t bytes, const char* what, void** data);
+  int (*release)(struct apl_context* ctx, void* data);
+  int (*upload)(struct apl_context* ctx, void* data, const void* host, int64_t bytes);
+  int (*download)(struct apl_context* ctx, void* host, const void* data, int64_t bytes);
+  int (*copy)(struct apl_context* ctx, void* to, const void* from, int64_t bytes);
+  int (*launch)(struct apl_context* ctx, const struct apl_launch* launch);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
-  int (*synchronise)(struct apl_context *ctx);
+  int (*synchronise)(struct apl_context* ctx);
 };
 
 struct apl_context {
-  const struct apl_backend *backend;
-  void *state;                  // the backend's own
-  struct apl_failure *failure;  // in the backend's memory: the last argument of every kernel that can fail
-  const struct apl_place *places;  // set by the loader from the generated file's apl_places
-  char error[1024];             // text of the last error, "" if none
+  const struct apl_backend* backend;
+  void* state;                     // the backend's own
+  struct apl_failure* failure;     // in the backend's memory: the last argument of every kernel that can fail
+  const struct apl_place* places;  // set by the loader from the generated file's apl_places
+  char error[1024];                // text of the last error, "" if none
 };
 
 // Exported by every generated file.
@@ -87,7 +109,7 @@ struct apl_context {
 //   const struct apl_place apl_places[];
 //   const char apl_kernel_text[];   (cuda, emulate)
 // Inputs stay the caller's. Outputs' data are allocated through `backend` and become the caller's.
-typedef int (*apl_entry)(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);
+typedef int (*apl_entry)(struct apl_context* ctx, const struct apl_value* inputs, struct apl_value* outputs);
 
 #ifdef __cplusplus
 }

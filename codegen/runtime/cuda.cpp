@@ -11,8 +11,8 @@
 namespace apl {
 namespace {
 
-using cuda::CurrentContext;
 using cuda::CUdeviceptr;
+using cuda::CurrentContext;
 
 CUdeviceptr device_address(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
 
@@ -41,16 +41,19 @@ class CudaBackend : public Backend {
     int count = 0;
     if (auto ok = driver_.check(driver_.device_count(&count), "counting devices"); !ok) return ok;
     if (options_.device < 0 || options_.device >= count)
-      return make_error(Code::unsupported_backend, {}, fmt::format("no CUDA device {}; there are {}", options_.device, count));
+      return make_error(Code::unsupported_backend, {},
+                        fmt::format("no CUDA device {}; there are {}", options_.device, count));
     if (auto ok = driver_.check(driver_.device_get(&device_, options_.device), "opening the device"); !ok) return ok;
     if (auto ok = driver_.check(driver_.primary_retain(&context_, device_), "making a context"); !ok) return ok;
     CurrentContext current(driver_, context_);
     stream_ = static_cast<cuda::CUstream>(options_.stream);
     if (!stream_)
-      if (auto ok = driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream"); !ok) return ok;
+      if (auto ok = driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream"); !ok)
+        return ok;
     for (cuda::CUevent* event : {&start_, &stop_})
       if (auto ok = driver_.check(driver_.event_create(event, 0), "making an event"); !ok) return ok;
-    if (auto ok = driver_.check(driver_.allocate(&failure_, sizeof(apl_failure)), "allocating the failure cell"); !ok) return ok;
+    if (auto ok = driver_.check(driver_.allocate(&failure_, sizeof(apl_failure)), "allocating the failure cell"); !ok)
+      return ok;
     return clear_failure();
   }
 
@@ -61,8 +64,10 @@ class CudaBackend : public Backend {
     CurrentContext current(driver_, context_);
     int major = 0, minor = 0;
     const char* asking = "asking for the compute capability";
-    if (auto ok = driver_.check(driver_.device_attribute(&major, cuda::kCapabilityMajor, device_), asking); !ok) return ok;
-    if (auto ok = driver_.check(driver_.device_attribute(&minor, cuda::kCapabilityMinor, device_), asking); !ok) return ok;
+    if (auto ok = driver_.check(driver_.device_attribute(&major, cuda::kCapabilityMajor, device_), asking); !ok)
+      return ok;
+    if (auto ok = driver_.check(driver_.device_attribute(&minor, cuda::kCapabilityMinor, device_), asking); !ok)
+      return ok;
     auto cubin = compile_with_nvrtc(text, fmt::format("sm_{}{}", major, minor), options_);
     if (!cubin) return std::move(cubin).error();
     return driver_.check(driver_.module_load(&module_, cubin->data()), "loading the kernels");
@@ -130,7 +135,8 @@ class CudaBackend : public Backend {
     if (!kernel) return std::move(kernel).error();
     if (launch.blocks > INT32_MAX)
       return make_error(Code::unsupported_backend, {},
-                        fmt::format("kernel {} needs {} blocks, {} at most can be launched", launch.kernel, launch.blocks, INT32_MAX));
+                        fmt::format("kernel {} needs {} blocks, {} at most can be launched", launch.kernel,
+                                    launch.blocks, INT32_MAX));
     // Only above this size must a kernel ask.
     constexpr int kUsualSharedBytes = 48 * 1024;
     if (launch.shared_bytes > kUsualSharedBytes && launch.shared_bytes > (*kernel)->dynamic_shared_bytes)
@@ -140,10 +146,11 @@ class CudaBackend : public Backend {
           !ok)
         return ok;
     (*kernel)->dynamic_shared_bytes = launch.shared_bytes;
-    return driver_.check(driver_.launch((*kernel)->function, static_cast<unsigned>(launch.blocks), 1, 1,
-                                        static_cast<unsigned>(launch.threads), 1, 1,
-                                        static_cast<unsigned>(launch.shared_bytes), stream_, launch.args, nullptr),
-                         fmt::format("launching kernel {} with {} blocks of {} threads", launch.kernel, launch.blocks, launch.threads));
+    return driver_.check(
+        driver_.launch((*kernel)->function, static_cast<unsigned>(launch.blocks), 1, 1,
+                       static_cast<unsigned>(launch.threads), 1, 1, static_cast<unsigned>(launch.shared_bytes), stream_,
+                       launch.args, nullptr),
+        fmt::format("launching kernel {} with {} blocks of {} threads", launch.kernel, launch.blocks, launch.threads));
   }
 
   Status synchronise() override {
@@ -171,7 +178,8 @@ class CudaBackend : public Backend {
     float milliseconds = 0;
     if (auto ok = driver_.check(driver_.event_record(stop_, stream_), stopping); !ok) return std::move(ok).error();
     if (auto ok = driver_.check(driver_.event_synchronise(stop_), stopping); !ok) return std::move(ok).error();
-    if (auto ok = driver_.check(driver_.event_elapsed(&milliseconds, start_, stop_), stopping); !ok) return std::move(ok).error();
+    if (auto ok = driver_.check(driver_.event_elapsed(&milliseconds, start_, stop_), stopping); !ok)
+      return std::move(ok).error();
     return static_cast<double>(milliseconds) * 1000;
   }
 
@@ -218,7 +226,9 @@ class CudaBackend : public Backend {
   Result<Kernel*> find(const std::string& name) {
     Kernel& kernel = kernels_[name];
     if (!kernel.function)
-      if (auto ok = driver_.check(driver_.get_function(&kernel.function, module_, name.c_str()), "finding kernel " + name); !ok) {
+      if (auto ok =
+              driver_.check(driver_.get_function(&kernel.function, module_, name.c_str()), "finding kernel " + name);
+          !ok) {
         kernels_.erase(name);
         return std::move(ok).error();
       }

@@ -49,21 +49,21 @@ struct apl_failure {
 // What the emulator gives to kernels. The functions are called before the access that they are told of; if it is a
 // fault they do not come back.
 struct apl_emulator {
-  void *self;
-  const int32_t *thread;  // that runs now
-  const int64_t *block;
-  const int32_t *threads;
-  unsigned char *shared_memory;  // the running block's dynamic shared memory
-  void (*barrier)(void *self, int line);
-  void (*global)(void *self, const void *base, int64_t index, int bytes, int write, int line);
-  void (*shared)(void *self, int64_t offset, int64_t count, int64_t index, int bytes, int write, int line);
-  void (*copy)(void *self, int64_t offset, int64_t count, int64_t index, const void *base, int64_t from, int elements,
+  void* self;
+  const int32_t* thread;  // that runs now
+  const int64_t* block;
+  const int32_t* threads;
+  unsigned char* shared_memory;  // the running block's dynamic shared memory
+  void (*barrier)(void* self, int line);
+  void (*global)(void* self, const void* base, int64_t index, int bytes, int write, int line);
+  void (*shared)(void* self, int64_t offset, int64_t count, int64_t index, int bytes, int write, int line);
+  void (*copy)(void* self, int64_t offset, int64_t count, int64_t index, const void* base, int64_t from, int elements,
                int bytes, int line);
-  void (*commit)(void *self);
-  void (*wait)(void *self, int groups, int line);
+  void (*commit)(void* self);
+  void (*wait)(void* self, int groups, int line);
 };
-static const apl_emulator *apl_emu;
-extern "C" void apl_emulator_attach(const apl_emulator *emulator) { apl_emu = emulator; }
+static const apl_emulator* apl_emu;
+extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
 
 inline int apl_thread() { return *apl_emu->thread; }
 inline int64_t apl_block() { return *apl_emu->block; }
@@ -80,20 +80,20 @@ struct apl_element {
     array.touch(index, 0, line);
     return array.data[index];
   }
-  const apl_element &operator=(T value) const {
+  const apl_element& operator=(T value) const {
     array.touch(index, 1, line);
     array.data[index] = value;
     return *this;
   }
-  const apl_element &operator=(const apl_element &other) const { return *this = T(other); }
-  const apl_element &operator+=(T value) const { return *this = T(T(*this) + value); }
-  const apl_element &operator-=(T value) const { return *this = T(T(*this) - value); }
-  const apl_element &operator*=(T value) const { return *this = T(T(*this) * value); }
+  const apl_element& operator=(const apl_element& other) const { return *this = T(other); }
+  const apl_element& operator+=(T value) const { return *this = T(T(*this) + value); }
+  const apl_element& operator-=(T value) const { return *this = T(T(*this) - value); }
+  const apl_element& operator*=(T value) const { return *this = T(T(*this) * value); }
 };
 
 template <class T>
 struct apl_in {
-  const T *data;
+  const T* data;
   template <class I>
   T operator()(I index, int line = __builtin_LINE()) const {
     apl_emu->global(apl_emu->self, data, static_cast<int64_t>(index), sizeof(T), 0, line);
@@ -103,7 +103,7 @@ struct apl_in {
 
 template <class T>
 struct apl_out {
-  T *data;
+  T* data;
   template <class I>
   apl_element<T, apl_out> operator()(I index, int line = __builtin_LINE()) const {
     return {*this, static_cast<int64_t>(index), line};
@@ -115,7 +115,7 @@ struct apl_out {
 
 template <class T>
 struct apl_shared {
-  T *data;
+  T* data;
   int64_t offset, count;
   template <class I>
   apl_element<T, apl_shared> operator()(I index, int line = __builtin_LINE()) const {
@@ -128,10 +128,10 @@ struct apl_shared {
 
 template <class T>
 apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
-  return {reinterpret_cast<T *>(apl_emu->shared_memory + offset), offset, count};
+  return {reinterpret_cast<T*>(apl_emu->shared_memory + offset), offset, count};
 }
 
-inline void apl_fail(apl_failure *failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b) {
   if (failure->code != 0) return;
   failure->code = code;
   failure->place = place;
@@ -140,7 +140,7 @@ inline void apl_fail(apl_failure *failure, int32_t code, int32_t place, int64_t 
 }
 
 template <int bytes, class T, class I, class From, class J>
-void apl_cp_async(const apl_shared<T> &to, I to_index, const From &from, J from_index, int line = __builtin_LINE()) {
+void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_index, int line = __builtin_LINE()) {
   apl_emu->copy(apl_emu->self, to.offset, to.count, static_cast<int64_t>(to_index), from.data,
                 static_cast<int64_t>(from_index), bytes / sizeof(T), sizeof(T), line);
 }
@@ -175,17 +175,17 @@ struct apl_caller {
     typedef indices<I...> type;
   };
   template <unsigned... I>
-  static void spread(void (*kernel)(Parameters...), void **args, indices<I...>) {
-    kernel(*static_cast<Parameters *>(args[I])...);
+  static void spread(void (*kernel)(Parameters...), void** args, indices<I...>) {
+    kernel(*static_cast<Parameters*>(args[I])...);
   }
 };
 template <class... Parameters>
-void apl_call(void (*kernel)(Parameters...), void **args) {
+void apl_call(void (*kernel)(Parameters...), void** args) {
   typedef apl_caller<Parameters...> caller;
   caller::spread(kernel, args, typename caller::template count<sizeof...(Parameters)>::type());
 }
 #define APL_EXPORT(kernel) \
-  extern "C" void kernel##_call(void **args) { apl_call(kernel, args); }
+  extern "C" void kernel##_call(void** args) { apl_call(kernel, args); }
 
 #else
 // ---- CUDA -------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ APL_DEVICE void apl_barrier() { __syncthreads(); }
 // Global arrays are passed by value as one pointer. An apl_in is not written while the kernel runs.
 template <class T>
 struct apl_in {
-  const T *data;
+  const T* data;
   template <class I>
   APL_DEVICE T operator()(I index) const {
     return __ldg(data + index);
@@ -211,7 +211,7 @@ struct apl_in {
 };
 template <>
 struct apl_in<bool> {
-  const bool *data;
+  const bool* data;
   template <class I>
   APL_DEVICE bool operator()(I index) const {
     return data[index];
@@ -220,18 +220,18 @@ struct apl_in<bool> {
 
 template <class T>
 struct apl_out {
-  T *data;
+  T* data;
   template <class I>
-  APL_DEVICE T &operator()(I index) const {
+  APL_DEVICE T& operator()(I index) const {
     return data[index];
   }
 };
 
 template <class T>
 struct apl_shared {
-  T *data;
+  T* data;
   template <class I>
-  APL_DEVICE T &operator()(I index) const {
+  APL_DEVICE T& operator()(I index) const {
     return data[index];
   }
 };
@@ -239,10 +239,10 @@ struct apl_shared {
 template <class T>
 APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
   extern __shared__ __align__(16) unsigned char apl_shared_memory[];
-  return {reinterpret_cast<T *>(apl_shared_memory + offset)};
+  return {reinterpret_cast<T*>(apl_shared_memory + offset)};
 }
 
-APL_DEVICE void apl_fail(apl_failure *failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b) {
   if (atomicCAS(&failure->code, 0, code) != 0) return;
   failure->place = place;
   failure->values[0] = a;
@@ -252,7 +252,7 @@ APL_DEVICE void apl_fail(apl_failure *failure, int32_t code, int32_t place, int6
 // Starts a copy of `bytes` (4, 8 or 16, both sides so aligned) into shared memory; the thread that started it has it
 // after apl_cp_async_wait, the others after the next barrier.
 template <int bytes, class T, class I, class From, class J>
-APL_DEVICE void apl_cp_async(const apl_shared<T> &to, I to_index, const From &from, J from_index) {
+APL_DEVICE void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_index) {
 #if __CUDA_ARCH__ >= 800
   unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(to.data + to_index));
   if constexpr (bytes == 16)
@@ -327,19 +327,19 @@ APL_DEVICE float apl_fpow(float a, float b) { return powf(a, b); }
 APL_DEVICE double apl_fpow(double a, double b) { return pow(a, b); }
 
 // A function of numbers; `body` sees them as `a` and `b` of the operation's type T.
-#define APL_BINARY(name, body)                                             \
-  template <class Asked = void, class A, class B>                          \
-  APL_DEVICE typename apl_result<Asked, A, B>::type name(A x, B y) {       \
-    typedef typename apl_result<Asked, A, B>::type T;                      \
-    const T a = static_cast<T>(x), b = static_cast<T>(y);                  \
-    body                                                                   \
+#define APL_BINARY(name, body)                                       \
+  template <class Asked = void, class A, class B>                    \
+  APL_DEVICE typename apl_result<Asked, A, B>::type name(A x, B y) { \
+    typedef typename apl_result<Asked, A, B>::type T;                \
+    const T a = static_cast<T>(x), b = static_cast<T>(y);            \
+    body                                                             \
   }
-#define APL_UNARY(name, body)                                              \
-  template <class Asked = void, class A>                                   \
-  APL_DEVICE typename apl_result<Asked, A>::type name(A x) {               \
-    typedef typename apl_result<Asked, A>::type T;                         \
-    const T a = static_cast<T>(x);                                         \
-    body                                                                   \
+#define APL_UNARY(name, body)                                \
+  template <class Asked = void, class A>                     \
+  APL_DEVICE typename apl_result<Asked, A>::type name(A x) { \
+    typedef typename apl_result<Asked, A>::type T;           \
+    const T a = static_cast<T>(x);                           \
+    body                                                     \
   }
 
 // Wrapping arithmetic: signed overflow has no meaning in C++.
@@ -350,12 +350,16 @@ APL_UNARY(apl_neg, { return T(uint64_t(0) - uint64_t(a)); })
 
 // A NaN operand gives the other one.
 APL_BINARY(apl_min, {
-  if constexpr (apl_traits<T>::is_float) return apl_fmin(a, b);
-  else return b < a ? b : a;
+  if constexpr (apl_traits<T>::is_float)
+    return apl_fmin(a, b);
+  else
+    return b < a ? b : a;
 })
 APL_BINARY(apl_max, {
-  if constexpr (apl_traits<T>::is_float) return apl_fmax(a, b);
-  else return a < b ? b : a;
+  if constexpr (apl_traits<T>::is_float)
+    return apl_fmax(a, b);
+  else
+    return a < b ? b : a;
 })
 
 // quot and rem round to zero; div and mod down, so that mod has the divisor's sign. The one overflow, lowest / -1,
@@ -435,14 +439,20 @@ APL_DEVICE uint64_t apl_bits(T a) {
 APL_UNARY(apl_popc, { return T(apl_count_ones(apl_bits(a))); })
 APL_UNARY(apl_clz, { return T(apl_leading_zeros(apl_bits(a)) - int(64 - 8 * sizeof(T))); })
 APL_UNARY(apl_abs, {
-  if constexpr (apl_traits<T>::is_float) return fabs(a);
-  else if constexpr (apl_traits<T>::is_signed) return a < 0 ? T(uint64_t(0) - uint64_t(a)) : a;
-  else return a;
+  if constexpr (apl_traits<T>::is_float)
+    return fabs(a);
+  else if constexpr (apl_traits<T>::is_signed)
+    return a < 0 ? T(uint64_t(0) - uint64_t(a)) : a;
+  else
+    return a;
 })
 APL_UNARY(apl_sgn, {
-  if constexpr (apl_traits<T>::is_float) return a != a ? a : T((a > 0) - (a < 0));
-  else if constexpr (apl_traits<T>::is_signed) return T((a > 0) - (a < 0));
-  else return T(a != 0);
+  if constexpr (apl_traits<T>::is_float)
+    return a != a ? a : T((a > 0) - (a < 0));
+  else if constexpr (apl_traits<T>::is_signed)
+    return T((a > 0) - (a < 0));
+  else
+    return T(a != 0);
 })
 
 // Float to integer: towards zero, saturated, NaN gives 0.

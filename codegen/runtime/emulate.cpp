@@ -28,8 +28,19 @@ class EmulateBackend : public Backend {
     Compilation kernels;
     // Arithmetic as the IR means it: integers wrap, no operation is fused with another. Shared memory is used for one
     // type after the other. -O1 compiles fastest for what is, after all, checked access by access.
-    kernels.command = {options_.compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-DAPL_EMULATE", "-fno-exceptions",
-                       "-fno-rtti", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-Wl,--as-needed"};
+    kernels.command = {options_.compiler,
+                       "-std=c++17",
+                       "-O1",
+                       "-shared",
+                       "-fPIC",
+                       "-DAPL_EMULATE",
+                       "-fno-exceptions",
+                       "-fno-rtti",
+                       "-fwrapv",
+                       "-ffp-contract=off",
+                       "-fno-strict-aliasing",
+                       "-w",
+                       "-Wl,--as-needed"};
     kernels.libraries = {"-lm"};
     kernels.files = {{"kernels.cpp", text_}, {"device.h", device_header_text()}};
     kernels.output = "kernels.so";
@@ -41,7 +52,8 @@ class EmulateBackend : public Backend {
 
   Result<void*> allocate(std::int64_t bytes, const char* what) override {
     if (void* data = machine_.memory.allocate(bytes, what)) return data;
-    return make_error(Code::run_out_of_memory, {}, fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
+    return make_error(Code::run_out_of_memory, {},
+                      fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
   }
   Status release(void* data) override {
     if (!data || machine_.memory.release(data)) return Unit{};
@@ -63,8 +75,9 @@ class EmulateBackend : public Backend {
     const auto undefined = (*from)->shadow.first_undefined((*from)->offset_of(data), bytes);
     // After a failed check results are undefined, and nobody will look at them.
     if (undefined && machine_.failure.code == APL_OK)
-      return make_error(Code::run_undefined_read, {},
-                        fmt::format("the host reads byte {} of `{}`, which no kernel has written", *undefined, (*from)->what));
+      return make_error(
+          Code::run_undefined_read, {},
+          fmt::format("the host reads byte {} of `{}`, which no kernel has written", *undefined, (*from)->what));
     std::memcpy(host, data, static_cast<std::size_t>(bytes));
     return Unit{};
   }
@@ -98,7 +111,9 @@ class EmulateBackend : public Backend {
     start_ = Clock::now();
     return Unit{};
   }
-  Result<double> stop_timer() override { return std::chrono::duration<double, std::micro>(Clock::now() - start_).count(); }
+  Result<double> stop_timer() override {
+    return std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -20,7 +20,8 @@ class HostBackend : public Backend {
     constexpr std::size_t kLine = 64;  // vector code likes whole cache lines
     void* data = allocate_host_memory(bytes, kLine);
     if (!data)
-      return make_error(Code::run_out_of_memory, {}, fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
+      return make_error(Code::run_out_of_memory, {},
+                        fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
     return data;
   }
   Status release(void* data) override {
@@ -35,7 +36,8 @@ class HostBackend : public Backend {
   }
 
   Status launch(const apl_launch& launch) override {
-    return make_error(Code::bug_internal, {}, fmt::format("kernel {} is launched by a program for the host", launch.kernel));
+    return make_error(Code::bug_internal, {},
+                      fmt::format("kernel {} is launched by a program for the host", launch.kernel));
   }
   Status synchronise() override { return Unit{}; }
   apl_failure* failure() override { return &failure_; }
@@ -49,7 +51,9 @@ class HostBackend : public Backend {
     start_ = Clock::now();
     return Unit{};
   }
-  Result<double> stop_timer() override { return std::chrono::duration<double, std::micro>(Clock::now() - start_).count(); }
+  Result<double> stop_timer() override {
+    return std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

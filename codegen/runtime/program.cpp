@@ -36,8 +36,9 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
   Compilation host;
   // Integers wrap, as the IR says. Products and sums are rounded one by one, so that every machine and the interpreter
   // give the same bits (a fused multiply-add would not). Nobody looks at traps or errno, and vector code must know.
-  host.command = {options.c_compiler, "-std=c11", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-fwrapv",
-                  "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"};
+  host.command = {options.c_compiler,  "-std=c11", "-O3",     "-march=native",     "-fopenmp",
+                  "-shared",           "-fPIC",    "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
+                  "-fno-trapping-math"};
   host.command.insert(host.command.end(), options.c_flags.begin(), options.c_flags.end());
   host.libraries = {"-lm"};
   host.files = {{"program.c", text}, {"context.h", context_header_text()}, {"scalar.h", scalar_header_text()}};
@@ -58,7 +59,8 @@ class Arguments {
 
   Status add(const HostValue& value) {
     if (value.rank() > APL_MAX_RANK)
-      return make_error(Code::run_argument, {}, fmt::format("an argument of {} dims; {} at most", value.rank(), APL_MAX_RANK));
+      return make_error(Code::run_argument, {},
+                        fmt::format("an argument of {} dims; {} at most", value.rank(), APL_MAX_RANK));
     apl_value out{};
     out.type = static_cast<std::int32_t>(value.type);
     out.rank = static_cast<std::int32_t>(value.rank());

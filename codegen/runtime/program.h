@@ -15,18 +15,18 @@
 namespace apl {
 
 struct ProgramOptions {
-  std::string backend = "c";               // c, emulate, cuda
-  std::string c_compiler = "cc";           // for the host file
-  std::string cpp_compiler = "c++";        // for kernels in emulation
-  std::vector<std::string> c_flags;        // more flags for the host file
-  std::uint64_t seed = 1;                  // of emulation's order of blocks and threads
-  int device = 0;                          // cuda
-  void* stream = nullptr;                  // cuda: the caller's CUstream; null: one of our own
-  std::vector<std::string> cuda_folders;   // where to look for CUDA's libraries first
+  std::string backend = "c";              // c, emulate, cuda
+  std::string c_compiler = "cc";          // for the host file
+  std::string cpp_compiler = "c++";       // for kernels in emulation
+  std::vector<std::string> c_flags;       // more flags for the host file
+  std::uint64_t seed = 1;                 // of emulation's order of blocks and threads
+  int device = 0;                         // cuda
+  void* stream = nullptr;                 // cuda: the caller's CUstream; null: one of our own
+  std::vector<std::string> cuda_folders;  // where to look for CUDA's libraries first
   std::string temporary_folder = "/tmp";
-  std::string keep_folder;                 // if set, a folder that exists: generated files and objects are copied there
-  std::shared_ptr<ObjectCache> cache;      // of compiled files, for callers who load the same text again; may be null
-  std::function<void(std::string)> log;    // what was compiled, how, and how long it took; may be null
+  std::string keep_folder;               // if set, a folder that exists: generated files and objects are copied there
+  std::shared_ptr<ObjectCache> cache;    // of compiled files, for callers who load the same text again; may be null
+  std::function<void(std::string)> log;  // what was compiled, how, and how long it took; may be null
 };
 
 // Calls are one at a time; two programs in two threads do not meet. Copies are the same program.

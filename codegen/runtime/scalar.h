@@ -9,65 +9,61 @@
 
 #include "context.h"
 
-#define APL_INTEGER_COMMON(T, N)                                                                   \
-  static inline T apl_min_##N(T a, T b) { return b < a ? b : a; }                                  \
-  static inline T apl_max_##N(T a, T b) { return a < b ? b : a; }                                  \
-  static inline T apl_shl_##N(T a, T b) {                                                          \
-    return (uint64_t)b >= 8 * sizeof(T) ? 0 : (T)((uint64_t)a << (uint64_t)b);                     \
-  }                                                                                                \
-  static inline T apl_popc_##N(T a) {                                                              \
-    T n = 0;                                                                                       \
-    for (unsigned i = 0; i < 8 * sizeof(T); ++i) n += (T)(((uint64_t)a >> i) & 1);                 \
-    return n;                                                                                      \
-  }                                                                                                \
-  static inline T apl_clz_##N(T a) {                                                               \
-    T n = 0;                                                                                       \
-    for (int i = 8 * (int)sizeof(T) - 1; i >= 0 && (((uint64_t)a >> i) & 1) == 0; --i) ++n;        \
-    return n;                                                                                      \
+#define APL_INTEGER_COMMON(T, N)                                                                                       \
+  static inline T apl_min_##N(T a, T b) { return b < a ? b : a; }                                                      \
+  static inline T apl_max_##N(T a, T b) { return a < b ? b : a; }                                                      \
+  static inline T apl_shl_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? 0 : (T)((uint64_t)a << (uint64_t)b); } \
+  static inline T apl_popc_##N(T a) {                                                                                  \
+    T n = 0;                                                                                                           \
+    for (unsigned i = 0; i < 8 * sizeof(T); ++i) n += (T)(((uint64_t)a >> i) & 1);                                     \
+    return n;                                                                                                          \
+  }                                                                                                                    \
+  static inline T apl_clz_##N(T a) {                                                                                   \
+    T n = 0;                                                                                                           \
+    for (int i = 8 * (int)sizeof(T) - 1; i >= 0 && (((uint64_t)a >> i) & 1) == 0; --i) ++n;                            \
+    return n;                                                                                                          \
   }
 
-#define APL_SIGNED(T, N)                                                                           \
-  APL_INTEGER_COMMON(T, N)                                                                         \
-  static inline T apl_div_##N(T a, T b) {                                                          \
-    if (b == 0) return 0;                                                                          \
-    if (b == -1) return (T)(0 - a);                                                                \
-    T q = (T)(a / b);                                                                              \
-    return (T)(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);                                      \
-  }                                                                                                \
-  static inline T apl_mod_##N(T a, T b) {                                                          \
-    if (b == 0 || b == -1) return 0;                                                               \
-    T r = (T)(a % b);                                                                              \
-    return (T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);                                          \
-  }                                                                                                \
-  static inline T apl_quot_##N(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - a) : (T)(a / b); } \
-  static inline T apl_rem_##N(T a, T b) { return b == 0 || b == -1 ? 0 : (T)(a % b); }             \
-  static inline T apl_shr_##N(T a, T b) {                                                          \
-    return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b);                       \
-  }                                                                                                \
-  static inline T apl_pow_##N(T base, T exponent) {                                                \
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;        \
-    T result = 1;                                                                                  \
-    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                   \
-      if (exponent % 2 != 0) result = (T)(result * base);                                          \
-    return result;                                                                                 \
-  }                                                                                                \
-  static inline T apl_abs_##N(T a) { return (T)(a < 0 ? 0 - a : a); }                              \
+#define APL_SIGNED(T, N)                                                                                             \
+  APL_INTEGER_COMMON(T, N)                                                                                           \
+  static inline T apl_div_##N(T a, T b) {                                                                            \
+    if (b == 0) return 0;                                                                                            \
+    if (b == -1) return (T)(0 - a);                                                                                  \
+    T q = (T)(a / b);                                                                                                \
+    return (T)(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);                                                        \
+  }                                                                                                                  \
+  static inline T apl_mod_##N(T a, T b) {                                                                            \
+    if (b == 0 || b == -1) return 0;                                                                                 \
+    T r = (T)(a % b);                                                                                                \
+    return (T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);                                                            \
+  }                                                                                                                  \
+  static inline T apl_quot_##N(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - a) : (T)(a / b); }                  \
+  static inline T apl_rem_##N(T a, T b) { return b == 0 || b == -1 ? 0 : (T)(a % b); }                               \
+  static inline T apl_shr_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b); } \
+  static inline T apl_pow_##N(T base, T exponent) {                                                                  \
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;                          \
+    T result = 1;                                                                                                    \
+    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                                     \
+      if (exponent % 2 != 0) result = (T)(result * base);                                                            \
+    return result;                                                                                                   \
+  }                                                                                                                  \
+  static inline T apl_abs_##N(T a) { return (T)(a < 0 ? 0 - a : a); }                                                \
   static inline T apl_sgn_##N(T a) { return (T)((a > 0) - (a < 0)); }
 
-#define APL_UNSIGNED(T, N)                                                                         \
-  APL_INTEGER_COMMON(T, N)                                                                         \
-  static inline T apl_div_##N(T a, T b) { return b == 0 ? 0 : (T)(a / b); }                        \
-  static inline T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }                        \
-  static inline T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                             \
-  static inline T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                              \
-  static inline T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); }           \
-  static inline T apl_pow_##N(T base, T exponent) {                                                \
-    T result = 1;                                                                                  \
-    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                   \
-      if (exponent % 2 != 0) result = (T)(result * base);                                          \
-    return result;                                                                                 \
-  }                                                                                                \
-  static inline T apl_abs_##N(T a) { return a; }                                                   \
+#define APL_UNSIGNED(T, N)                                                               \
+  APL_INTEGER_COMMON(T, N)                                                               \
+  static inline T apl_div_##N(T a, T b) { return b == 0 ? 0 : (T)(a / b); }              \
+  static inline T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }              \
+  static inline T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                   \
+  static inline T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                    \
+  static inline T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); } \
+  static inline T apl_pow_##N(T base, T exponent) {                                      \
+    T result = 1;                                                                        \
+    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))         \
+      if (exponent % 2 != 0) result = (T)(result * base);                                \
+    return result;                                                                       \
+  }                                                                                      \
+  static inline T apl_abs_##N(T a) { return a; }                                         \
   static inline T apl_sgn_##N(T a) { return a != 0; }
 
 APL_SIGNED(int8_t, i8)
@@ -79,22 +75,22 @@ APL_UNSIGNED(uint16_t, u16)
 APL_UNSIGNED(uint32_t, u32)
 APL_UNSIGNED(uint64_t, u64)
 
-#define APL_FLOAT(T, N, fmod_, fabs_)                                                              \
-  static inline T apl_mod_##N(T a, T b) {                                                          \
-    T r = fmod_(a, b);                                                                             \
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                               \
-  }                                                                                                \
+#define APL_FLOAT(T, N, fmod_, fabs_)                \
+  static inline T apl_mod_##N(T a, T b) {            \
+    T r = fmod_(a, b);                               \
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r; \
+  }                                                  \
   static inline T apl_sgn_##N(T a) { return isnan(a) ? a : (T)((a > 0) - (a < 0)); }
 APL_FLOAT(float, f32, fmodf, fabsf)
 APL_FLOAT(double, f64, fmod, fabs)
 
 // Float to integer: towards zero, saturated, NaN gives 0.
-#define APL_FROM_FLOAT(T, N, low, high)                                                            \
-  static inline T apl_from_float_##N(double x) {                                                   \
-    if (isnan(x)) return 0;                                                                        \
-    if (x <= (double)(low)) return low;                                                            \
-    if (x >= (double)(high)) return high;                                                          \
-    return (T)x;                                                                                   \
+#define APL_FROM_FLOAT(T, N, low, high)          \
+  static inline T apl_from_float_##N(double x) { \
+    if (isnan(x)) return 0;                      \
+    if (x <= (double)(low)) return low;          \
+    if (x >= (double)(high)) return high;        \
+    return (T)x;                                 \
   }
 APL_FROM_FLOAT(int8_t, i8, INT8_MIN, INT8_MAX)
 APL_FROM_FLOAT(int16_t, i16, INT16_MIN, INT16_MAX)
@@ -112,7 +108,7 @@ static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 
 // The first failed check stays; the others are dropped.
-static inline void apl_fail(struct apl_failure *failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+static inline void apl_fail(struct apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b) {
   int32_t none = 0;
   if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
   failure->place = place;

@@ -58,17 +58,17 @@ class ObjectCache {
 
 // Where and how compilers run.
 struct Workplace {
-  std::string temporary_folder = "/tmp";      // parent of the folders that are made and removed
-  std::string keep_folder;                    // if set, a folder that exists: sources and objects are copied there
-  std::shared_ptr<ObjectCache> cache;         // may be null
-  std::function<void(std::string)> log;       // one line for each compilation; may be null
+  std::string temporary_folder = "/tmp";  // parent of the folders that are made and removed
+  std::string keep_folder;                // if set, a folder that exists: sources and objects are copied there
+  std::shared_ptr<ObjectCache> cache;     // may be null
+  std::function<void(std::string)> log;   // one line for each compilation; may be null
 };
 
 struct Compilation {
-  std::vector<std::string> command;  // the compiler and its flags, without files
-  std::vector<std::string> libraries;  // flags that follow the files
+  std::vector<std::string> command;                             // the compiler and its flags, without files
+  std::vector<std::string> libraries;                           // flags that follow the files
   std::vector<std::pair<std::string, std::string_view>> files;  // name and text; the first is compiled
-  std::string output;                // name of the shared object
+  std::string output;                                           // name of the shared object
 };
 
 // bug.internal with the compiler's words if it refuses, unsupported.backend if it is not installed.

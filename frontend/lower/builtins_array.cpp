@@ -31,7 +31,8 @@ std::vector<Poly> Lowerer::signature_sizes(const Closure::Builtin& builtin) {
   std::vector<Poly> result;
   for (const auto& [binder, size] : sizes) {
     const auto value = size_value(size, builtin.frame);
-    if (!value) unsupported(location_, "\"" + std::string(builtin.entry->name) + "\" to sizes that only the context knows");
+    if (!value)
+      unsupported(location_, "\"" + std::string(builtin.entry->name) + "\" to sizes that only the context knows");
     result.push_back(*value);
   }
   return result;
@@ -59,7 +60,8 @@ StaticValue Lowerer::transpose(const StaticValue& array) {
   });
 }
 
-StaticValue Lowerer::reshape(const StaticValue& array, std::size_t dims, const std::function<std::vector<Poly>(const std::vector<Poly>&)>& outer) {
+StaticValue Lowerer::reshape(const StaticValue& array, std::size_t dims,
+                             const std::function<std::vector<Poly>(const std::vector<Poly>&)>& outer) {
   return map_leaves(array, [&](const StaticValue& leaf) {
     const Value base = this->array(leaf);
     const std::vector<Poly> shape = builder_->values().type(base).shape;

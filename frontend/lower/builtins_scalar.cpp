@@ -181,7 +181,8 @@ std::optional<StaticValue> Lowerer::run_scalar_builtin(const Closure::Builtin& b
     case Builtin::convert: return convert(*builtin.use->module, x[0]);
     case Builtin::recip: return binary(BinaryOp::div, scalar(Scalar::floating(*builtin.use->module, 1)), x[0]);
     case Builtin::isnan: return compare(CompareOp::ne, x[0], x[0]);
-    case Builtin::isinf: return compare(CompareOp::eq, unary(UnaryOp::abs, x[0]), *run_constant(Builtin::inf, *builtin.use->module));
+    case Builtin::isinf:
+      return compare(CompareOp::eq, unary(UnaryOp::abs, x[0]), *run_constant(Builtin::inf, *builtin.use->module));
     default: return std::nullopt;
   }
 }

@@ -42,7 +42,8 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
 }
 
 StaticValue Lowerer::map(const StaticValue& function, const Values& arrays) {
-  return screma({length(arrays.front())}, arrays, [&](const Values& rows, const std::vector<Value>&) { return apply(function, rows); });
+  return screma({length(arrays.front())}, arrays,
+                [&](const Values& rows, const std::vector<Value>&) { return apply(function, rows); });
 }
 
 StaticValue Lowerer::tabulate(const std::vector<Poly>& widths, std::size_t dim, const StaticValue& function) {
@@ -54,7 +55,7 @@ StaticValue Lowerer::tabulate(const std::vector<Poly>& widths, std::size_t dim, 
 
 StaticValue Lowerer::builtin_function(Builtin builtin) {
   static constexpr PreludeEntry kEntries[] = {
-      {Builtin::add, "+", 2, {}, {}},  {Builtin::mul, "*", 2, {}, {}},  {Builtin::min, "min", 2, {}, {}},
+      {Builtin::add, "+", 2, {}, {}},   {Builtin::mul, "*", 2, {}, {}},   {Builtin::min, "min", 2, {}, {}},
       {Builtin::max, "max", 2, {}, {}}, {Builtin::both, "&&", 2, {}, {}}, {Builtin::either, "||", 2, {}, {}},
   };
   for (const PreludeEntry& entry : kEntries)
@@ -82,7 +83,8 @@ bool Lowerer::is_commutative(const StaticValue& op) const {
   }
 }
 
-StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative) {
+StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array,
+                            bool commutative) {
   Screma reduction;
   reduction.widths = {length(array)};
   reduction.indices = {builder_->values().add(Type::scalar(ScalarType::i64), "i")};
@@ -141,7 +143,8 @@ StaticValue Lowerer::fold(const StaticValue& op, const StaticValue& initial, con
 std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, const Values& x) {
   auto neutral = [&](std::int64_t value) {
     const ScalarType type = *builtin.use->module;
-    return is_float(type) ? scalar(Scalar::floating(type, static_cast<double>(value))) : scalar(Scalar::integer(type, value));
+    return is_float(type) ? scalar(Scalar::floating(type, static_cast<double>(value)))
+                          : scalar(Scalar::integer(type, value));
   };
   auto truth = [&](bool value) { return StaticValue(Operand(Scalar::boolean(value))); };
   switch (builtin.entry->builtin) {
@@ -154,8 +157,10 @@ std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, co
       return reduce(builtin_function(Builtin::min), *run_constant(Builtin::highest, *builtin.use->module), x[0], true);
     case Builtin::maximum:
       return reduce(builtin_function(Builtin::max), *run_constant(Builtin::lowest, *builtin.use->module), x[0], true);
-    case Builtin::all: return reduce(builtin_function(Builtin::both), truth(true), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
-    case Builtin::any: return reduce(builtin_function(Builtin::either), truth(false), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
+    case Builtin::all:
+      return reduce(builtin_function(Builtin::both), truth(true), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
+    case Builtin::any:
+      return reduce(builtin_function(Builtin::either), truth(false), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
     case Builtin::foldl: return fold(x[0], x[1], x[2]);
     case Builtin::tabulate: {
       std::vector<Poly> widths;

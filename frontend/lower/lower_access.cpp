@@ -28,8 +28,10 @@ std::vector<DimIndex> Lowerer::dims_of(const StaticValue& array, const std::vect
   const std::vector<Poly> sizes = shape(array);
   std::vector<DimIndex> result;
   for (std::size_t k = 0; k < dims.size(); ++k) {
-    if (dims[k].slice) result.push_back(slice_of(dims[k], k < sizes.size() ? sizes[k] : Poly(0)));
-    else result.push_back(DimIndex::fix(as_index(*dims[k].start)));
+    if (dims[k].slice)
+      result.push_back(slice_of(dims[k], k < sizes.size() ? sizes[k] : Poly(0)));
+    else
+      result.push_back(DimIndex::fix(as_index(*dims[k].start)));
   }
   return result;
 }
@@ -48,7 +50,8 @@ StaticValue Lowerer::lower_index(const StaticValue& array, const std::vector<Ind
 
 StaticValue Lowerer::access(const StaticValue& value, const std::vector<AccessStep>& steps) {
   StaticValue result = value;
-  for (const AccessStep& step : steps) result = step.is_field ? project(result, step.field) : lower_index(result, step.dims);
+  for (const AccessStep& step : steps)
+    result = step.is_field ? project(result, step.field) : lower_index(result, step.dims);
   return result;
 }
 

@@ -101,7 +101,8 @@ StaticValue Lowerer::call_definition(const Closure::Definition& definition, cons
   const Global& global = checked_.globals[definition.global];
   Ty result = global.type;
   for (std::size_t k = 0; k < arguments.size(); ++k) result = store_.get_if<TyArrow>(result)->to;
-  const bool first_order = std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return a.is_first_order(); });
+  const bool first_order =
+      std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return a.is_first_order(); });
   // A type parameter of the result cannot be a function: the arguments are none.
   if (!first_order || store_.contains_function(result) || has_attribute(global, "inline"))
     return expand_definition(definition, arguments);
@@ -136,7 +137,8 @@ std::optional<StaticValue> Lowerer::call_instance(const Closure::Definition& def
   return emit_call(*callee, sizes, arguments);
 }
 
-std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std::vector<Poly>& sizes, const Values& arguments) {
+std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std::vector<Poly>& sizes,
+                                              const Values& arguments) {
   const Function& function = *callee.function;
   std::unordered_map<Value, Poly> actual;
   Apply call{function.name, {}};
@@ -147,7 +149,8 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
     actual.emplace(function.sizes[k], sizes[k]);
   }
   std::vector<StaticValue> parts;
-  for (const StaticValue& argument : arguments) map_leaves(argument, [&](const StaticValue& leaf) { return parts.push_back(leaf), leaf; });
+  for (const StaticValue& argument : arguments)
+    map_leaves(argument, [&](const StaticValue& leaf) { return parts.push_back(leaf), leaf; });
   if (parts.size() != function.params.size()) return std::nullopt;
   for (std::size_t k = 0; k < parts.size(); ++k)
     if (const Poly* index = parts[k].index()) actual.emplace(function.params[k], *index);

@@ -51,7 +51,8 @@ StaticValue Lowerer::lower_if(const IfExpr& branch) {
 }
 
 // Sizes of what leaves a body must be known outside of it.
-void Lowerer::require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner, const std::string& what) {
+void Lowerer::require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner,
+                                  const std::string& what) {
   std::set<Value> bound;
   for (const BodyPtr& body : inner)
     for (const Stm& stm : body->stms) bound.insert(stm.pattern.begin(), stm.pattern.end());

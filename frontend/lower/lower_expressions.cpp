@@ -11,7 +11,8 @@ StaticValue Lowerer::lower(const Expr& expr) {
   builder_->set_location(location_);
   StaticValue value = lower_node(expr);
   count_leaves(value.leaf_count());
-  if (function_->values.size() > kMaxValues) unsupported(expr.location, "a program that expands to this many statements");
+  if (function_->values.size() > kMaxValues)
+    unsupported(expr.location, "a program that expands to this many statements");
   if (auto size = checked_.argument_sizes.find(expr.id); size != checked_.argument_sizes.end())
     frame_->values[size->second] = value;
   bind_unknown(expr.id, checked_.types[expr.id], value);
@@ -79,7 +80,8 @@ StaticValue Lowerer::lower_node(const Expr& expr) {
 StaticValue Lowerer::lower_number(const Expr& expr, const NumberLiteral& literal) {
   const ScalarType type = scalar_type(checked_.types[expr.id]);
   if (is_float(type))
-    return StaticValue(Operand(Scalar::floating(type, literal.is_float ? literal.real : static_cast<double>(literal.integer))));
+    return StaticValue(
+        Operand(Scalar::floating(type, literal.is_float ? literal.real : static_cast<double>(literal.integer))));
   return scalar(Scalar::integer(type, static_cast<std::int64_t>(literal.integer)));
 }
 
@@ -196,7 +198,9 @@ StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Po
     Poly wanted = size_value(array->size, known.frame).value_or(actual);
     if (wanted != actual) {
       const Value same = builder_->compare(CompareOp::eq, operand(StaticValue(wanted)), operand(StaticValue(actual)));
-      Assert check{Operand(same), {"cannot match shape of type: size ", operand(StaticValue(actual)), " is not ", operand(StaticValue(wanted))}};
+      Assert check{Operand(same),
+                   {"cannot match shape of type: size ", operand(StaticValue(actual)), " is not ",
+                    operand(StaticValue(wanted))}};
       builder_->let("c", std::move(check));
     }
     outer.push_back(wanted);
@@ -212,7 +216,8 @@ StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Po
   }
   if (possible) return coerced(value, dims);
   // The check before this fails, but what comes after it still has a type.
-  return StaticValue(Operand(builder_->let("x", Replicate{dims, Operand(Scalar::zero(type_of(operand(value)).element))})));
+  return StaticValue(
+      Operand(builder_->let("x", Replicate{dims, Operand(Scalar::zero(type_of(operand(value)).element))})));
 }
 
 StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
@@ -225,12 +230,14 @@ StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
   Poly step = down ? -1 : 1;
   if (range.second) step = index(convert(ScalarType::i64, lower(*range.second))) - first;
   const auto stride = step.constant();
-  if (!stride || *stride == 0 || *stride == INT64_MIN || (range.kind != RangeExpr::End::inclusive && (*stride < 0) != down))
+  if (!stride || *stride == 0 || *stride == INT64_MIN ||
+      (range.kind != RangeExpr::End::inclusive && (*stride < 0) != down))
     unsupported(expr.location, "a range whose step is not a constant in the right direction");
   Poly span = *stride > 0 ? last - first : first - last;
   if (range.kind == RangeExpr::End::inclusive) span += 1;
   const Poly count = ceil_div(span, Poly(*stride > 0 ? *stride : -*stride));
-  const Value result = builder_->let("r", Iota{element, count, operand(start), Operand(Scalar::integer(element, *stride))});
+  const Value result =
+      builder_->let("r", Iota{element, count, operand(start), Operand(Scalar::integer(element, *stride))});
   if (element == ScalarType::i64 && first.is_zero() && *stride == 1) iotas_.insert(result);
   return StaticValue(Operand(result));
 }

@@ -15,9 +15,12 @@ constexpr std::size_t kMaxKey = 400;
 
 }  // namespace
 
-std::optional<Module> lower_program(Checked& checked, const DiagnosticSink& sink) { return Lowerer(checked, sink).run(); }
+std::optional<Module> lower_program(Checked& checked, const DiagnosticSink& sink) {
+  return Lowerer(checked, sink).run();
+}
 
-Lowerer::Lowerer(Checked& checked, const DiagnosticSink& sink) : checked_(checked), store_(checked.store), sink_(sink) {}
+Lowerer::Lowerer(Checked& checked, const DiagnosticSink& sink)
+    : checked_(checked), store_(checked.store), sink_(sink) {}
 
 std::optional<Module> Lowerer::run() {
   bool failed = false;
@@ -49,9 +52,10 @@ std::string Lowerer::unique_name(const std::string& wanted) {
 }
 
 // The form of a type, with `make` called for each array of scalars in it.
-StaticValue Lowerer::map_types(Ty type, Frame* frame, std::vector<Poly>& outer,
-                               const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
-                               const std::string& path) {
+StaticValue Lowerer::map_types(
+    Ty type, Frame* frame, std::vector<Poly>& outer,
+    const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
+    const std::string& path) {
   const TypeArgument known = resolve_type(type, frame);
   const TyNode node = store_.node(known.type);
   if (const auto* array = std::get_if<TyArray>(&node)) {
@@ -229,7 +233,8 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
     if (const auto* array = std::get_if<TyArray>(&node)) {
       todo.emplace_back(array->element, dims + "[" + store_.to_text(array->size) + "]");
     } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
-      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field) todo.emplace_back(field->second, dims);
+      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
+        todo.emplace_back(field->second, dims);
     } else {
       info.results.push_back(dims + store_.to_text(next));
     }

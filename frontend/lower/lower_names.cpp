@@ -61,7 +61,8 @@ std::optional<Poly> Lowerer::size_value(Size size, Frame* frame) {
   return size_value(store_.find(size), frame, done);
 }
 
-std::optional<Poly> Lowerer::size_value(Size size, Frame* frame, std::unordered_map<std::uint32_t, std::optional<Poly>>& done) {
+std::optional<Poly> Lowerer::size_value(Size size, Frame* frame,
+                                        std::unordered_map<std::uint32_t, std::optional<Poly>>& done) {
   if (auto found = done.find(size.id); found != done.end()) return found->second;
   if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
   std::optional<Poly> result;

@@ -75,7 +75,8 @@ Value Lowerer::array(const StaticValue& value) {
 }
 
 StaticValue Lowerer::scalar(Operand operand) {
-  if (operand.is_constant() ? operand.constant().type() == ScalarType::i64 : type_of(operand).same(Type::scalar(ScalarType::i64)))
+  if (operand.is_constant() ? operand.constant().type() == ScalarType::i64
+                            : type_of(operand).same(Type::scalar(ScalarType::i64)))
     return StaticValue(as_poly(operand));
   return StaticValue(operand);
 }
@@ -110,7 +111,8 @@ StaticValue Lowerer::with_leaves(const StaticValue& like, const std::vector<Oper
   return map_leaves(like, [&](const StaticValue&) { return scalar(leaves[next++]); });
 }
 
-StaticValue Lowerer::map_leaves(const StaticValue& value, const std::function<StaticValue(const StaticValue&)>& change) {
+StaticValue Lowerer::map_leaves(const StaticValue& value,
+                                const std::function<StaticValue(const StaticValue&)>& change) {
   const auto* fields = value.fields();
   if (fields == nullptr || fields->empty()) return change(value);
   StaticValue::Fields result;

@@ -40,15 +40,15 @@ class Lowerer {
 
   // lower_values.cpp: operands, shapes and the leaves of values
   Operand operand(const StaticValue& value);
-  Poly index(const StaticValue& value);           // of an i64
-  Value array(const StaticValue& value);          // of an array of scalars
-  StaticValue scalar(Operand operand);            // an i64 becomes a polynomial
-  StaticValue leaf(Value value);                  // of any type but a record
+  Poly index(const StaticValue& value);   // of an i64
+  Value array(const StaticValue& value);  // of an array of scalars
+  StaticValue scalar(Operand operand);    // an i64 becomes a polynomial
+  StaticValue leaf(Value value);          // of any type but a record
   std::vector<Operand> leaves(const StaticValue& value);
   StaticValue with_leaves(const StaticValue& like, const std::vector<Operand>& leaves);
   StaticValue map_leaves(const StaticValue& value, const std::function<StaticValue(const StaticValue&)>& change);
   Type type_of(const Operand& operand) { return builder_->type(operand); }
-  Poly length(const StaticValue& array);          // of the outermost dim
+  Poly length(const StaticValue& array);              // of the outermost dim
   std::vector<Poly> shape(const StaticValue& array);  // of the first leaf
   StaticValue coerced(const StaticValue& leaf, const std::vector<Poly>& shape);
   StaticValue with_length(const StaticValue& array, const Poly& length);
@@ -103,7 +103,8 @@ class Lowerer {
   Poly as_index(const Expr& expr);
   StaticValue take_dims(const StaticValue& array, const std::vector<DimIndex>& dims, bool checked);
   StaticValue access(const StaticValue& value, const std::vector<AccessStep>& steps);
-  StaticValue update(const StaticValue& source, const std::vector<AccessStep>& steps, std::size_t step, const StaticValue& value);
+  StaticValue update(const StaticValue& source, const std::vector<AccessStep>& steps, std::size_t step,
+                     const StaticValue& value);
 
   // lower_calls.cpp
   struct Instance;
@@ -120,22 +121,23 @@ class Lowerer {
 
   // lower_functions.cpp
   struct Instance {
-    FunctionPtr function;               // null: it cannot stand alone, because its result has sizes that only it knows
-    StaticValue value;                  // the result's form, on values of the function
-    std::vector<std::string> names;     // of the source's parameters
-    std::vector<std::size_t> counts;    // how many values each of them became
+    FunctionPtr function;             // null: it cannot stand alone, because its result has sizes that only it knows
+    StaticValue value;                // the result's form, on values of the function
+    std::vector<std::string> names;   // of the source's parameters
+    std::vector<std::size_t> counts;  // how many values each of them became
   };
   struct InstanceKey {
     std::uint32_t global = 0;
-    std::vector<Ty> types;              // of the type parameters, with the names below for sizes
+    std::vector<Ty> types;  // of the type parameters, with the names below for sizes
     std::vector<BinderId> sizes;
   };
   const Instance* instance(const InstanceKey& key);
   Instance make_instance(const InstanceKey& key, const std::string& name);
   Ty without_sizes(Ty type, Frame* frame, std::vector<SizeArgument>& sizes, std::vector<BinderId>& binders);
-  StaticValue map_types(Ty type, Frame* frame, std::vector<Poly>& outer,
-                        const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
-                        const std::string& path);
+  StaticValue map_types(
+      Ty type, Frame* frame, std::vector<Poly>& outer,
+      const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
+      const std::string& path);
   StaticValue make_param(Ty type, const std::string& name);
   void add_param(const Pattern& pattern, Instance& instance);
   void eta_expand(const Global& global, Instance& instance);

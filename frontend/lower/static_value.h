@@ -52,8 +52,14 @@ class StaticValue {
 StaticValue tuple_value(std::vector<StaticValue> elements);
 
 // A type as an expression of the program wrote it, with the frame that says what its parameters are.
-struct TypeArgument { Ty type; Frame* frame = nullptr; };
-struct SizeArgument { Size size; Frame* frame = nullptr; };
+struct TypeArgument {
+  Ty type;
+  Frame* frame = nullptr;
+};
+struct SizeArgument {
+  Size size;
+  Frame* frame = nullptr;
+};
 
 // The names of one function, lambda or local function while its body is lowered.
 struct Frame {
@@ -65,12 +71,29 @@ struct Frame {
 
 // A function and the arguments that it has got so far.
 struct Closure {
-  struct Lambda { const std::vector<PatternPtr>* params; const Expr* body; Frame* frame; };
+  struct Lambda {
+    const std::vector<PatternPtr>* params;
+    const Expr* body;
+    Frame* frame;
+  };
   // A top-level definition as it is used somewhere.
-  struct Definition { std::uint32_t global; const Resolution* use; Frame* frame; };
-  struct Builtin { const PreludeEntry* entry; const Resolution* use; Frame* frame; };
-  struct RightSection { StaticValue function, right; };
-  struct Access { const Expr* section; Frame* frame; };
+  struct Definition {
+    std::uint32_t global;
+    const Resolution* use;
+    Frame* frame;
+  };
+  struct Builtin {
+    const PreludeEntry* entry;
+    const Resolution* use;
+    Frame* frame;
+  };
+  struct RightSection {
+    StaticValue function, right;
+  };
+  struct Access {
+    const Expr* section;
+    Frame* frame;
+  };
 
   std::variant<Lambda, Definition, Builtin, RightSection, Access> what;
   std::size_t arity = 1;  // at least 1

@@ -24,8 +24,10 @@ struct TypePrinter {
   }
   std::string operator()(const TypeArrow& type) const {
     std::string from = to_text(*type.from);
-    if (!type.param.empty()) from = "(" + type.param + ": " + from + ")";
-    else if (std::holds_alternative<TypeArrow>(type.from->node)) from = "(" + from + ")";
+    if (!type.param.empty())
+      from = "(" + type.param + ": " + from + ")";
+    else if (std::holds_alternative<TypeArrow>(type.from->node))
+      from = "(" + from + ")";
     return from + " -> " + to_text(*type.to);
   }
   std::string operator()(const TypeUnique& type) const { return "*" + to_text(*type.type); }
@@ -39,7 +41,9 @@ struct ExprPrinter {
   std::string operator()(const NumberLiteral& e) const { return e.is_float ? "..." : std::to_string(e.integer); }
   std::string operator()(const Variable& e) const { return e.name.to_string(); }
   std::string operator()(const Infix& e) const {
-    auto part = [](const Expr& x) { return std::holds_alternative<Infix>(x.node) ? "(" + to_text(x) + ")" : to_text(x); };
+    auto part = [](const Expr& x) {
+      return std::holds_alternative<Infix>(x.node) ? "(" + to_text(x) + ")" : to_text(x);
+    };
     return part(*e.x) + " " + e.op.to_string() + " " + part(*e.y);
   }
   static std::string argument(const Expr& x) {
@@ -56,7 +60,9 @@ struct ExprPrinter {
   std::string operator()(const IndexExpr& e) const { return to_text(*e.array) + "[...]"; }
   std::string operator()(const Project& e) const { return to_text(*e.record) + "." + e.field; }
   template <class Other>
-  std::string operator()(const Other&) const { return "..."; }
+  std::string operator()(const Other&) const {
+    return "...";
+  }
 };
 
 }  // namespace

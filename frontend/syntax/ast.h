@@ -42,13 +42,30 @@ struct Name {
 
 // ---- types ------------------------------------------------------------------------------------
 
-struct TypeName { Name name; };
-struct TypeTuple { std::vector<TypeExprPtr> elements; };  // empty: unit
-struct TypeRecord { std::vector<Field<TypeExprPtr>> fields; };
-struct TypeArray { ExprPtr size; TypeExprPtr element; };  // no size: anonymous
-struct TypeArrow { std::string param; Location param_location; TypeExprPtr from, to; };
-struct TypeUnique { TypeExprPtr type; };                  // `*t`
-struct TypeUnsupported { std::string what; };             // parsed, but of a later tier
+struct TypeName {
+  Name name;
+};
+struct TypeTuple {
+  std::vector<TypeExprPtr> elements;
+};  // empty: unit
+struct TypeRecord {
+  std::vector<Field<TypeExprPtr>> fields;
+};
+struct TypeArray {
+  ExprPtr size;
+  TypeExprPtr element;
+};  // no size: anonymous
+struct TypeArrow {
+  std::string param;
+  Location param_location;
+  TypeExprPtr from, to;
+};
+struct TypeUnique {
+  TypeExprPtr type;
+};  // `*t`
+struct TypeUnsupported {
+  std::string what;
+};  // parsed, but of a later tier
 
 struct TypeExpr {
   Location location;
@@ -65,11 +82,20 @@ struct TypeParam {
 
 // ---- patterns ---------------------------------------------------------------------------------
 
-struct PatternName { std::string name; };
+struct PatternName {
+  std::string name;
+};
 struct PatternWildcard {};
-struct PatternTuple { std::vector<PatternPtr> elements; };
-struct PatternRecord { std::vector<Field<PatternPtr>> fields; };
-struct PatternTyped { PatternPtr pattern; TypeExprPtr type; };
+struct PatternTuple {
+  std::vector<PatternPtr> elements;
+};
+struct PatternRecord {
+  std::vector<Field<PatternPtr>> fields;
+};
+struct PatternTyped {
+  PatternPtr pattern;
+  TypeExprPtr type;
+};
 
 struct Pattern {
   Location location;
@@ -79,19 +105,37 @@ struct Pattern {
 
 // ---- expressions ------------------------------------------------------------------------------
 
-struct Literal { Scalar value; };  // bool, or a number with a suffix
-struct NumberLiteral {             // without suffix: its type is inferred
+struct Literal {
+  Scalar value;
+};                      // bool, or a number with a suffix
+struct NumberLiteral {  // without suffix: its type is inferred
   bool is_float = false;
   std::uint64_t integer = 0;
   double real = 0;
 };
-struct StringLiteral { std::string text; };
-struct Variable { Name name; };
-struct TupleExpr { std::vector<ExprPtr> elements; };  // empty: unit
-struct RecordExpr { std::vector<Field<ExprPtr>> fields; };
-struct ArrayExpr { std::vector<ExprPtr> elements; };
-struct Project { ExprPtr record; std::string field; };
-struct LocalOpen { Name module; ExprPtr body; };  // `f32.(e)`
+struct StringLiteral {
+  std::string text;
+};
+struct Variable {
+  Name name;
+};
+struct TupleExpr {
+  std::vector<ExprPtr> elements;
+};  // empty: unit
+struct RecordExpr {
+  std::vector<Field<ExprPtr>> fields;
+};
+struct ArrayExpr {
+  std::vector<ExprPtr> elements;
+};
+struct Project {
+  ExprPtr record;
+  std::string field;
+};
+struct LocalOpen {
+  Name module;
+  ExprPtr body;
+};  // `f32.(e)`
 
 // One dim of an index: `i`, or a slice `start:end:stride` whose parts may be missing.
 struct IndexDim {
@@ -99,20 +143,53 @@ struct IndexDim {
   bool slice = false;
   Location location;
 };
-struct IndexExpr { ExprPtr array; std::vector<IndexDim> dims; };
+struct IndexExpr {
+  ExprPtr array;
+  std::vector<IndexDim> dims;
+};
 
-struct Call { ExprPtr function; std::vector<ExprPtr> arguments; };
-struct Negate { ExprPtr x; };
-struct Not { ExprPtr x; };
-struct Infix { Name op; ExprPtr x, y; };
-struct Section { Name op; ExprPtr left, right; };  // `(x op)`, `(op x)`, or `(op)`
+struct Call {
+  ExprPtr function;
+  std::vector<ExprPtr> arguments;
+};
+struct Negate {
+  ExprPtr x;
+};
+struct Not {
+  ExprPtr x;
+};
+struct Infix {
+  Name op;
+  ExprPtr x, y;
+};
+struct Section {
+  Name op;
+  ExprPtr left, right;
+};  // `(x op)`, `(op x)`, or `(op)`
 // `(.f.g)` and `(.[i])`: what each step takes.
-struct AccessStep { std::string field; std::vector<IndexDim> dims; bool is_field = true; Location location; };
-struct AccessSection { std::vector<AccessStep> steps; };
-struct LambdaExpr { std::vector<PatternPtr> params; TypeExprPtr result; ExprPtr body; };
-struct IfExpr { ExprPtr condition, then_value, else_value; };
+struct AccessStep {
+  std::string field;
+  std::vector<IndexDim> dims;
+  bool is_field = true;
+  Location location;
+};
+struct AccessSection {
+  std::vector<AccessStep> steps;
+};
+struct LambdaExpr {
+  std::vector<PatternPtr> params;
+  TypeExprPtr result;
+  ExprPtr body;
+};
+struct IfExpr {
+  ExprPtr condition, then_value, else_value;
+};
 
-struct LetPattern { std::vector<TypeParam> sizes; PatternPtr pattern; ExprPtr value; };
+struct LetPattern {
+  std::vector<TypeParam> sizes;
+  PatternPtr pattern;
+  ExprPtr value;
+};
 struct LetFunction {
   std::string name;
   std::vector<TypeParam> type_params;
@@ -120,30 +197,65 @@ struct LetFunction {
   TypeExprPtr result;
   ExprPtr body;
 };
-struct LetUpdate { Name name; std::vector<AccessStep> steps; ExprPtr value; };  // `let a[i] = v`
+struct LetUpdate {
+  Name name;
+  std::vector<AccessStep> steps;
+  ExprPtr value;
+};  // `let a[i] = v`
 struct LetBinding {
   Location location;
   std::uint32_t id = 0;
   std::variant<LetPattern, LetFunction, LetUpdate> node;
 };
 // A chain of lets is one node, so that long programs are not deep ones.
-struct LetExpr { std::vector<LetBinding> bindings; ExprPtr body; };
+struct LetExpr {
+  std::vector<LetBinding> bindings;
+  ExprPtr body;
+};
 
-struct ForLess { std::string name; Location location; std::uint32_t pattern_id; ExprPtr bound; };
-struct ForIn { PatternPtr pattern; ExprPtr array; };
-struct While { ExprPtr condition; };
+struct ForLess {
+  std::string name;
+  Location location;
+  std::uint32_t pattern_id;
+  ExprPtr bound;
+};
+struct ForIn {
+  PatternPtr pattern;
+  ExprPtr array;
+};
+struct While {
+  ExprPtr condition;
+};
 // `initial` is null where it is implied: the variables of the pattern, as they are outside.
-struct LoopExpr { PatternPtr pattern; ExprPtr initial; std::variant<ForLess, ForIn, While> form; ExprPtr body; };
+struct LoopExpr {
+  PatternPtr pattern;
+  ExprPtr initial;
+  std::variant<ForLess, ForIn, While> form;
+  ExprPtr body;
+};
 
-struct Ascribe { ExprPtr x; TypeExprPtr type; bool coerce = false; };  // `x : t`; coerce: `x :> t`
+struct Ascribe {
+  ExprPtr x;
+  TypeExprPtr type;
+  bool coerce = false;
+};  // `x : t`; coerce: `x :> t`
 struct RangeExpr {
   enum class End : std::uint8_t { inclusive, below, above };  // `...`, `..<`, `..>`
   ExprPtr start, second, end;
   End kind = End::inclusive;
 };
-struct UpdateExpr { ExprPtr source; std::vector<AccessStep> steps; ExprPtr value; };  // `source with steps = value`
-struct AssertExpr { ExprPtr condition, value; };
-struct Attributed { Attribute attribute; ExprPtr x; };
+struct UpdateExpr {
+  ExprPtr source;
+  std::vector<AccessStep> steps;
+  ExprPtr value;
+};  // `source with steps = value`
+struct AssertExpr {
+  ExprPtr condition, value;
+};
+struct Attributed {
+  Attribute attribute;
+  ExprPtr x;
+};
 
 struct Expr {
   Location location;

@@ -10,8 +10,8 @@ namespace apl::frontend {
 namespace {
 
 constexpr std::array<std::string_view, 25> kKeywords = {
-    "true", "false", "if",   "then",    "else",   "def",    "let",  "loop",  "in",     "val",   "for",   "do",  "with",
-    "local", "open", "include", "import", "type", "entry", "module", "while", "match", "case", "assert"};
+    "true", "false", "if",   "then",    "else",   "def",  "let",   "loop",   "in",    "val",   "for",  "do",
+    "with", "local", "open", "include", "import", "type", "entry", "module", "while", "match", "case", "assert"};
 
 // Longest first, so that the first that fits is the longest match. `=`, `->` and `!` count only where the run of
 // operator characters is exactly that.
@@ -71,7 +71,8 @@ void lex_identifier(Cursor& cursor, Token& token) {
 }
 
 void lex_punctuation(Cursor& cursor, Token& token) {
-  if (cursor.peek() == '[' && (is_constituent(cursor.previous()) || cursor.previous() == ')' || cursor.previous() == ']')) {
+  if (cursor.peek() == '[' &&
+      (is_constituent(cursor.previous()) || cursor.previous() == ')' || cursor.previous() == ']')) {
     cursor.advance();
     token.kind = TokenKind::index;
     token.text = "[";
@@ -126,7 +127,9 @@ void lex_token(Cursor& cursor, Token& token) {
 
 }  // namespace
 
-bool is_operator_start(char c) { return std::string_view("+-*/%=!><|&^").find(c) != std::string_view::npos && c != '\0'; }
+bool is_operator_start(char c) {
+  return std::string_view("+-*/%=!><|&^").find(c) != std::string_view::npos && c != '\0';
+}
 bool is_operator_char(char c) { return is_operator_start(c) || c == '.'; }
 
 std::string Token::describe() const {

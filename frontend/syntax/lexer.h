@@ -30,10 +30,10 @@ enum class TokenKind : std::uint8_t {
 // What a number token says.
 struct NumberToken {
   bool is_float = false;
-  bool plain = false;                      // decimal digits only: may name a tuple field
-  std::uint64_t integer = 0;               // of an integer
-  bool overflow = false;                   // the integer does not fit 64 bits
-  double real = 0;                         // of a float
+  bool plain = false;         // decimal digits only: may name a tuple field
+  std::uint64_t integer = 0;  // of an integer
+  bool overflow = false;      // the integer does not fit 64 bits
+  double real = 0;            // of a float
   std::optional<ScalarType> suffix;
 };
 

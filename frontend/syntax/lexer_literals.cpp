@@ -173,7 +173,8 @@ void append_utf8(std::string& text, std::uint32_t code) {
   if (code < 0x80) return put(code);
   if (code < 0x800) return put(0xC0 | (code >> 6)), put(0x80 | (code & 63));
   if (code < 0x10000) return put(0xE0 | (code >> 12)), put(0x80 | ((code >> 6) & 63)), put(0x80 | (code & 63));
-  put(0xF0 | ((code >> 18) & 7)), put(0x80 | ((code >> 12) & 63)), put(0x80 | ((code >> 6) & 63)), put(0x80 | (code & 63));
+  put(0xF0 | ((code >> 18) & 7)), put(0x80 | ((code >> 12) & 63)), put(0x80 | ((code >> 6) & 63)),
+      put(0x80 | (code & 63));
 }
 
 }  // namespace

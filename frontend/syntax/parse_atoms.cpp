@@ -92,7 +92,8 @@ ExprPtr Parser::simple_atom() {
 ExprPtr Parser::number(const Token& token) {
   const NumberToken& number = token.number;
   auto out_of_bounds = [&](std::string_view type) {
-    report(Code::type_mismatch, token.location, "literal " + token.text + " out of bounds for type " + std::string(type));
+    report(Code::type_mismatch, token.location,
+           "literal " + token.text + " out of bounds for type " + std::string(type));
   };
   if (!number.suffix) {
     if (number.overflow) out_of_bounds("i64");

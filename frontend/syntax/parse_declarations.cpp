@@ -91,7 +91,8 @@ std::string Parser::binding_name(Location& location) {
   if (at("(") && at_operator(1)) {
     take();
     Name op = take_operator();
-    if (!op.qualifiers.empty()) fail(Code::syntax_error, op.location, "an operator that is defined cannot be qualified");
+    if (!op.qualifiers.empty())
+      fail(Code::syntax_error, op.location, "an operator that is defined cannot be qualified");
     expect(")");
     location = since(location);
     return op.text;
@@ -116,7 +117,8 @@ Definition Parser::definition() {
   }
   if (at_infix_definition()) {
     result.params.push_back(inner_pattern());
-    if (at("!")) fail(Code::syntax_error, peek().location, "'!' is a prefix operator and cannot be used as infix operator");
+    if (at("!"))
+      fail(Code::syntax_error, peek().location, "'!' is a prefix operator and cannot be used as infix operator");
     Name op = take_operator();
     result.name = op.text;
     result.name_location = op.location;

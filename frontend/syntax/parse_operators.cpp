@@ -75,10 +75,14 @@ ExprPtr Parser::range() {
   if (!at("..") && !at("...") && !at("..<") && !at("..>")) return first;
   range.start = std::move(first);
   if (accept("..")) range.second = operators(kRange + 1);
-  if (accept("...")) range.kind = RangeExpr::End::inclusive;
-  else if (accept("..<")) range.kind = RangeExpr::End::below;
-  else if (accept("..>")) range.kind = RangeExpr::End::above;
-  else fail_expected("'...', '..<' or '..>'");
+  if (accept("..."))
+    range.kind = RangeExpr::End::inclusive;
+  else if (accept("..<"))
+    range.kind = RangeExpr::End::below;
+  else if (accept("..>"))
+    range.kind = RangeExpr::End::above;
+  else
+    fail_expected("'...', '..<' or '..>'");
   range.end = operators(kRange + 1);
   return make(since(start), std::move(range));
 }

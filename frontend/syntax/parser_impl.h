@@ -104,7 +104,7 @@ class Parser {
   std::vector<PatternPtr> params();
 
   // parse_expressions.cpp
-  ExprPtr expression();        // with ascriptions
+  ExprPtr expression();  // with ascriptions
   ExprPtr let_expression();
   LetBinding let_binding();
   LetFunction let_function();
@@ -117,7 +117,7 @@ class Parser {
   ExprPtr lambda();
 
   // parse_operators.cpp
-  ExprPtr range();             // ranges and all that binds tighter
+  ExprPtr range();  // ranges and all that binds tighter
   ExprPtr operators(int min_precedence);
   ExprPtr update(ExprPtr source);
   ExprPtr prefixed();
@@ -129,7 +129,7 @@ class Parser {
 
   // parse_atoms.cpp
   bool at_atom() const;
-  ExprPtr atom();              // with projections and indices after it
+  ExprPtr atom();  // with projections and indices after it
   ExprPtr simple_atom();
   ExprPtr number(const Token& token);
   ExprPtr parenthesised();

@@ -73,8 +73,10 @@ Ty Checker::index_type(Ty array, const std::vector<IndexDim>& dims, Location loc
       size = known->size;
       element = known->element;
     } else {
-      if (!unify(store_.array(size, row), element, location, "Only an array can be indexed")) element = store_.error();
-      else element = row;
+      if (!unify(store_.array(size, row), element, location, "Only an array can be indexed"))
+        element = store_.error();
+      else
+        element = row;
     }
     if (!dim.slice) {
       const Ty index = infer(*dim.start);
@@ -92,7 +94,8 @@ Ty Checker::index_type(Ty array, const std::vector<IndexDim>& dims, Location loc
 
 Ty Checker::step_types(Ty type, const std::vector<AccessStep>& steps, std::uint32_t unknown_at) {
   for (const AccessStep& step : steps)
-    type = step.is_field ? field(type, step.field, step.location) : index_type(type, step.dims, step.location, unknown_at);
+    type =
+        step.is_field ? field(type, step.field, step.location) : index_type(type, step.dims, step.location, unknown_at);
   return type;
 }
 

@@ -69,7 +69,8 @@ Ty Checker::infer_infix(const Expr& expr, const Infix& infix) {
   // `x |> f` is `f x`, also where f's result depends on the value of x.
   const auto resolution = infix.op.qualifiers.empty() ? resolve_simple(infix.op.text) : std::nullopt;
   const bool built_in = resolution && resolution->kind == Resolution::Kind::prelude;
-  if (built_in && (resolution->entry->builtin == Builtin::pipe_right || resolution->entry->builtin == Builtin::pipe_left)) {
+  if (built_in &&
+      (resolution->entry->builtin == Builtin::pipe_right || resolution->entry->builtin == Builtin::pipe_left)) {
     const bool right = resolution->entry->builtin == Builtin::pipe_right;
     out_.names[expr.id] = *resolution;
     const Expr& function = right ? *infix.y : *infix.x;
@@ -90,14 +91,16 @@ Ty Checker::infer_section(const Expr& expr, const Section& section) {
   if (second == nullptr) {
     infer(*section.right);
     if (!store_.get_if<TyError>(op))
-      report(Code::type_mismatch, section.op.location, "\"" + section.op.to_string() + "\" does not take two arguments");
+      report(Code::type_mismatch, section.op.location,
+             "\"" + section.op.to_string() + "\" does not take two arguments");
     return store_.error();
   }
   const TyArrow outer = *first;
   const TyArrow inner = *second;
   TypeMap here;
   if (inner.param != kNoId) here.sizes.emplace(inner.param, size_of_argument(*section.right));
-  check(*section.right, inner.from, "Cannot apply \"" + section.op.to_string() + "\": the right operand does not have expected type");
+  check(*section.right, inner.from,
+        "Cannot apply \"" + section.op.to_string() + "\": the right operand does not have expected type");
   return store_.arrow(outer.from, store_.substitute(inner.to, here), outer.param, inner.unknown);
 }
 
@@ -150,7 +153,8 @@ void Checker::report_unknown_params(Ty type, const std::vector<BinderId>& unknow
 
 // The arrow over a result. A size that is a parameter's value becomes the arrow's own; other inner sizes exist only
 // once the function is applied.
-Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result, std::uint32_t level) {
+Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result,
+                       std::uint32_t level) {
   std::vector<BinderId> own;
   for (const PatternPtr& param : params) {
     const Pattern* name = param.get();

@@ -25,8 +25,10 @@ Checker::Checker(Program program, const DiagnosticSink& sink) : store_(out_.stor
 
 std::optional<Checked> Checker::run() {
   for (const Declaration& declaration : out_.program.declarations) {
-    if (const auto* type = std::get_if<TypeDefinition>(&declaration.node)) type_definition(*type);
-    else definition(declaration, std::get<Definition>(declaration.node));
+    if (const auto* type = std::get_if<TypeDefinition>(&declaration.node))
+      type_definition(*type);
+    else
+      definition(declaration, std::get<Definition>(declaration.node));
   }
   if (failed_) return std::nullopt;
   return std::move(out_);
@@ -84,7 +86,8 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_) check_size_params(global, definition);
   generalise(global.type, 0, global.type_params, global.sizes);
   for (BinderId binder : store_.free_sizes(global.type, 0))
-    if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end()) global.unknown.push_back(binder);
+    if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end())
+      global.unknown.push_back(binder);
   if (!failed_) check_ambiguous();
   if (!failed_ && global.entry) check_entry(global, definition);
   numbers_.clear();
@@ -109,12 +112,14 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& par
   std::vector<Ty> types;
   std::vector<Size> open_sizes;
   std::vector<Ty> kept;
-  for (const PendingField& wanted : pending_) kept.push_back(store_.find(wanted.record)), kept.push_back(store_.find(wanted.result));
+  for (const PendingField& wanted : pending_)
+    kept.push_back(store_.find(wanted.record)), kept.push_back(store_.find(wanted.result));
   store_.walk(
       type,
       [&](Ty t, const TyNode& node) {
         const auto* var = std::get_if<TyVar>(&node);
-        if (var && var->level > outer && var->constraint.scalars == 0 && std::find(kept.begin(), kept.end(), t) == kept.end())
+        if (var && var->level > outer && var->constraint.scalars == 0 &&
+            std::find(kept.begin(), kept.end(), t) == kept.end())
           types.push_back(t);
       },
       [&](Size s, const SizeNode& node) {
@@ -124,8 +129,10 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& par
       });
   for (Ty t : types) {
     const auto var = *store_.get_if<TyVar>(t);
-    const ParamId id = store_.add_param(
-        {.name = "t" + std::to_string(params.size()), .location = var.origin, .constraint = var.constraint, .lifted = !var.constraint.first_order});
+    const ParamId id = store_.add_param({.name = "t" + std::to_string(params.size()),
+                                         .location = var.origin,
+                                         .constraint = var.constraint,
+                                         .lifted = !var.constraint.first_order});
     params.push_back(id);
     store_.bind(t, store_.param(id));
   }
@@ -155,14 +162,16 @@ void Checker::check_ambiguous() {
     if (open.type && store_.get_if<TyVar>(open.type))
       report(Code::type_ambiguous, open.location, "Ambiguous type: nothing says what the " + open.what + " is");
     if (open.size && store_.get_if<SizeVar>(open.size))
-      report(Code::type_ambiguous, open.location, "Ambiguous size: nothing says what the instantiated " + open.what + " is");
+      report(Code::type_ambiguous, open.location,
+             "Ambiguous size: nothing says what the instantiated " + open.what + " is");
   }
 }
 
 void Checker::check_entry(const Global& global, const Definition& definition) {
   const std::string entry = "Entry point \"" + definition.name + "\" ";
   if (!global.type_params.empty())
-    report(Code::type_mismatch, definition.name_location, entry + "may not be polymorphic: its type is " + store_.to_text(global.type));
+    report(Code::type_mismatch, definition.name_location,
+           entry + "may not be polymorphic: its type is " + store_.to_text(global.type));
   Ty type = global.type;
   std::vector<Ty> params;
   while (const auto* arrow = store_.get_if<TyArrow>(type)) {
@@ -175,10 +184,12 @@ void Checker::check_entry(const Global& global, const Definition& definition) {
   if (store_.contains_function(type))
     report(Code::type_mismatch, definition.name_location, entry + "may not give a function");
   for (BinderId size : global.sizes) {
-    const bool given = std::any_of(params.begin(), params.end(), [&](Ty param) { return store_.mentions(param, size); });
+    const bool given =
+        std::any_of(params.begin(), params.end(), [&](Ty param) { return store_.mentions(param, size); });
     if (!given)
       report(Code::type_ambiguous, definition.name_location,
-             entry + "may not have the size parameter \"" + store_.binder(size).name + "\": it is the size of no argument");
+             entry + "may not have the size parameter \"" + store_.binder(size).name +
+                 "\": it is the size of no argument");
   }
 }
 

@@ -30,8 +30,12 @@ std::vector<Note> Checker::size_notes(const Clash& clash) const {
       const Binder& binder = store_.binder(name->binder);
       if (!binder.location) return;
       switch (binder.kind) {
-        case Binder::Kind::size_param: notes.push_back({"size \"" + binder.name + "\" is declared here", binder.location}); break;
-        case Binder::Kind::inferred_size: notes.push_back({"size \"" + binder.name + "\" is that of this array", binder.location}); break;
+        case Binder::Kind::size_param:
+          notes.push_back({"size \"" + binder.name + "\" is declared here", binder.location});
+          break;
+        case Binder::Kind::inferred_size:
+          notes.push_back({"size \"" + binder.name + "\" is that of this array", binder.location});
+          break;
         case Binder::Kind::unknown_size:
           notes.push_back({"size \"" + binder.name + "\" is known only once this is evaluated", binder.location});
           break;

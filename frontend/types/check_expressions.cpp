@@ -106,7 +106,8 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
       return type;
     }
     Ty operator()(const AssertExpr& e) {
-      self.check(*e.condition, self.store_.scalar(ScalarType::boolean), "The condition of 'assert' does not have expected type");
+      self.check(*e.condition, self.store_.scalar(ScalarType::boolean),
+                 "The condition of 'assert' does not have expected type");
       return self.infer(*e.value, expected);
     }
     Ty operator()(const Attributed& e) { return self.infer(*e.x, expected); }
@@ -130,13 +131,15 @@ void Checker::check_literals() {
     if (is_integer(*scalar)) {
       // One more than the largest signed number: it may stand under a minus.
       const int bits = bit_width(*scalar) - (is_signed(*scalar) ? 1 : 0);
-      fits = bits >= 64 || literal.integer >> bits == 0 || (is_signed(*scalar) && literal.integer == std::uint64_t{1} << bits);
+      fits = bits >= 64 || literal.integer >> bits == 0 ||
+             (is_signed(*scalar) && literal.integer == std::uint64_t{1} << bits);
     } else if (is_float(*scalar)) {
       const double value = literal.is_float ? literal.real : static_cast<double>(literal.integer);
       fits = std::isfinite(Scalar::floating(*scalar, value).as_float());
     }
     if (!fits)
-      report(Code::type_mismatch, expr->location, "Literal out of bounds for its type " + std::string(apl::to_text(*scalar)));
+      report(Code::type_mismatch, expr->location,
+             "Literal out of bounds for its type " + std::string(apl::to_text(*scalar)));
   }
   literals_.clear();
 }
@@ -197,7 +200,8 @@ Ty Checker::infer_range(const Expr& expr, const RangeExpr& range) {
   const std::int64_t origin = range.kind == RangeExpr::End::below ? 0 : 1;
   if (!range.second && range.kind != RangeExpr::End::above && first && first->value == origin) {
     const auto end = as_size(*range.end, budget);
-    if (end && (store_.get_if<SizeConst>(*end) || store_.as_scalar(element) == ScalarType::i64)) return store_.array(*end, element);
+    if (end && (store_.get_if<SizeConst>(*end) || store_.as_scalar(element) == ScalarType::i64))
+      return store_.array(*end, element);
   }
   return store_.array(unknown_size("this range", expr.location, expr.id), element);
 }

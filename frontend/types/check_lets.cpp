@@ -20,9 +20,12 @@ Ty Checker::infer_let(const LetExpr& let, Ty expected) {
   {
     Scope scope(*this);
     for (const LetBinding& binding : let.bindings) {
-      if (const auto* pattern = std::get_if<LetPattern>(&binding.node)) let_pattern(*pattern);
-      else if (const auto* function = std::get_if<LetFunction>(&binding.node)) let_function(*function, binding);
-      else let_update(std::get<LetUpdate>(binding.node), binding);
+      if (const auto* pattern = std::get_if<LetPattern>(&binding.node))
+        let_pattern(*pattern);
+      else if (const auto* function = std::get_if<LetFunction>(&binding.node))
+        let_function(*function, binding);
+      else
+        let_update(std::get<LetUpdate>(binding.node), binding);
     }
     type = infer(*let.body, expected);
   }
@@ -127,8 +130,10 @@ Ty Checker::escape(Ty type, std::uint32_t level) {
   for (BinderId binder : store_.free_sizes(type, level)) {
     const auto let = let_sizes_.find(binder);
     const auto size = let == let_sizes_.end() ? std::nullopt : resolved(let->second, level, 0);
-    if (size && is_small(*size)) map.sizes.emplace(binder, *size);
-    else store_.binder(binder).level = level;
+    if (size && is_small(*size))
+      map.sizes.emplace(binder, *size);
+    else
+      store_.binder(binder).level = level;
   }
   type = store_.substitute(type, map);
   store_.lower_level(type, level);
@@ -159,7 +164,8 @@ Ty Checker::infer_loop(const LoopExpr& loop) {
     out_.pattern_binders[less->pattern_id] = bind(less->name, less->location, bound);
     claim(names, less->name, less->location);
   } else if (const auto* in = std::get_if<ForIn>(&loop.form)) {
-    pattern(*in->pattern, store_.get_if<TyArray>(array) ? store_.get_if<TyArray>(array)->element : store_.error(), names);
+    pattern(*in->pattern, store_.get_if<TyArray>(array) ? store_.get_if<TyArray>(array)->element : store_.error(),
+            names);
   } else {
     check(*std::get<While>(loop.form).condition, store_.scalar(ScalarType::boolean),
           "The condition of 'while' does not have expected type");

@@ -32,14 +32,16 @@ void Checker::enter_type(const std::string& name, Ty type) {
 }
 
 BinderId Checker::bind(const std::string& name, Location location, Ty type, Binder::Kind kind) {
-  const BinderId binder = store_.add_binder({.kind = kind, .name = name, .location = location, .level = level_, .type = type});
+  const BinderId binder =
+      store_.add_binder({.kind = kind, .name = name, .location = location, .level = level_, .type = type});
   enter(name, {.kind = Resolution::Kind::local, .binder = binder});
   return binder;
 }
 
 bool Checker::claim(Names& names, const std::string& name, Location location) {
   if (names.insert(name).second) return true;
-  report(Code::syntax_error, location, "\"" + name + "\" is also bound elsewhere in the same pattern or parameter list");
+  report(Code::syntax_error, location,
+         "\"" + name + "\" is also bound elsewhere in the same pattern or parameter list");
   return false;
 }
 
@@ -118,7 +120,8 @@ void Checker::take_over(TypeMap& map, const std::vector<ParamId>& params, const 
   for (BinderId size : sizes) {
     const Size var = store_.size_variable(level_, location);
     map.sizes.emplace(size, var);
-    instances_.push_back({{}, var, location, "size parameter of \"" + owner + "\" (\"" + store_.binder(size).name + "\")"});
+    instances_.push_back(
+        {{}, var, location, "size parameter of \"" + owner + "\" (\"" + store_.binder(size).name + "\")"});
   }
 }
 

@@ -98,7 +98,8 @@ std::optional<Size> Checker::as_size(const Expr& expr, int& budget) {
     const std::string& op = infix->op.text;
     if (op != "+" && op != "-" && op != "*") return std::nullopt;
     const auto resolution = resolve_simple(op);
-    if (!infix->op.qualifiers.empty() || !resolution || resolution->kind != Resolution::Kind::prelude) return std::nullopt;
+    if (!infix->op.qualifiers.empty() || !resolution || resolution->kind != Resolution::Kind::prelude)
+      return std::nullopt;
     const auto x = as_size(*infix->x, budget);
     if (!x) return std::nullopt;
     const auto y = as_size(*infix->y, budget);
@@ -132,7 +133,8 @@ void Checker::enter_type_params(const std::vector<TypeParam>& params, Names& nam
     }
     const bool lifted = param.kind == TypeParam::Kind::lifted;
     const Constraint constraint{.first_order = !lifted};
-    const ParamId id = store_.add_param({.name = param.name, .location = param.location, .constraint = constraint, .lifted = lifted});
+    const ParamId id =
+        store_.add_param({.name = param.name, .location = param.location, .constraint = constraint, .lifted = lifted});
     type_params->push_back(id);
     enter_type(param.name, store_.param(id));
   }

@@ -16,41 +16,42 @@ namespace apl::frontend {
 struct Resolution {
   enum class Kind : std::uint8_t { unknown, local, global, prelude };
   Kind kind = Kind::unknown;
-  BinderId binder = kNoId;                // local
-  std::uint32_t global = 0;               // index in Checked::globals
-  const PreludeEntry* entry = nullptr;    // prelude
-  std::optional<ScalarType> module;       // prelude: of a member
-  std::string member;                     // prelude: the name
-  std::vector<std::string> fields;        // `r.x.y`: what is projected from it
-  TypeMap instance;                       // global and prelude: what its parameters are here
+  BinderId binder = kNoId;              // local
+  std::uint32_t global = 0;             // index in Checked::globals
+  const PreludeEntry* entry = nullptr;  // prelude
+  std::optional<ScalarType> module;     // prelude: of a member
+  std::string member;                   // prelude: the name
+  std::vector<std::string> fields;      // `r.x.y`: what is projected from it
+  TypeMap instance;                     // global and prelude: what its parameters are here
 };
 
 // A top-level definition.
 struct Global {
   const Declaration* declaration = nullptr;
   const Definition* definition = nullptr;
-  std::vector<ParamId> type_params;       // in order; inferred ones last
-  std::vector<BinderId> sizes;            // the same
-  std::vector<BinderId> unknown;          // of a constant: sizes known once it is evaluated
+  std::vector<ParamId> type_params;  // in order; inferred ones last
+  std::vector<BinderId> sizes;       // the same
+  std::vector<BinderId> unknown;     // of a constant: sizes known once it is evaluated
   Ty type;
-  BinderId binder = kNoId;                // the constant as a size
+  BinderId binder = kNoId;  // the constant as a size
   bool entry = false;
-  bool failed = false;                    // it has errors of its own
+  bool failed = false;  // it has errors of its own
 };
 
 struct Checked {
   Program program;
   TypeStore store;
   std::vector<Global> globals;
-  std::vector<Ty> types;                  // of expressions; of local functions by the id of their binding
+  std::vector<Ty> types;  // of expressions; of local functions by the id of their binding
   std::vector<Ty> pattern_types;
-  std::vector<BinderId> pattern_binders;  // of PatternName
-  std::unordered_map<std::uint32_t, Resolution> names;             // of Variable, Infix, Section; of LetUpdate by binding
-  std::unordered_map<std::uint32_t, Resolution> implied;  // of loops without initial value, by PatternName
-  std::unordered_map<std::uint32_t, BinderId> argument_sizes;      // the expression's value is that size
-  std::unordered_map<std::uint32_t, std::vector<BinderId>> unknown_sizes;  // fixed by the shape of the expression's value
-  std::unordered_map<std::uint32_t, BinderId> binding_binders;     // of LetFunction, LetUpdate by binding
-  std::unordered_map<BinderId, std::uint32_t> global_sizes;        // of constants that are sizes
+  std::vector<BinderId> pattern_binders;                       // of PatternName
+  std::unordered_map<std::uint32_t, Resolution> names;         // of Variable, Infix, Section; of LetUpdate by binding
+  std::unordered_map<std::uint32_t, Resolution> implied;       // of loops without initial value, by PatternName
+  std::unordered_map<std::uint32_t, BinderId> argument_sizes;  // the expression's value is that size
+  std::unordered_map<std::uint32_t, std::vector<BinderId>>
+      unknown_sizes;                                            // fixed by the shape of the expression's value
+  std::unordered_map<std::uint32_t, BinderId> binding_binders;  // of LetFunction, LetUpdate by binding
+  std::unordered_map<BinderId, std::uint32_t> global_sizes;     // of constants that are sizes
 
   const Global* find(std::string_view name) const;
 };

@@ -154,16 +154,30 @@ class Checker {
   std::size_t order_ = 0;
 
   // Signatures of prelude names, parsed where one is first used.
-  struct Scheme { std::vector<ParamId> params; std::vector<BinderId> sizes; Ty type; };
+  struct Scheme {
+    std::vector<ParamId> params;
+    std::vector<BinderId> sizes;
+    Ty type;
+  };
   std::unordered_map<std::string, Scheme> schemes_;
   std::unordered_map<BinderId, Scheme> local_schemes_;  // of local functions
   const Scheme& scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module);
 
   // Of the definition being checked.
-  std::vector<Ty> numbers_;               // overloaded variables, to be defaulted
-  struct Open { Ty type; Size size; Location location; std::string what; };
-  std::vector<Open> instances_;           // must be known in the end
-  struct PendingField { Ty record; std::string name; Ty result; Location location; };
+  std::vector<Ty> numbers_;  // overloaded variables, to be defaulted
+  struct Open {
+    Ty type;
+    Size size;
+    Location location;
+    std::string what;
+  };
+  std::vector<Open> instances_;  // must be known in the end
+  struct PendingField {
+    Ty record;
+    std::string name;
+    Ty result;
+    Location location;
+  };
   std::vector<PendingField> pending_;
   std::vector<std::pair<const Expr*, Ty>> literals_;
   std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is, where it leaves its scope

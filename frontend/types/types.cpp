@@ -103,17 +103,20 @@ std::optional<ScalarType> TypeStore::as_scalar(Ty type) const {
 
 bool TypeStore::contains_function(Ty type) const {
   bool found = false;
-  walk(type, [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TyArrow>(node); },
-       [](Size, const SizeNode&) {});
+  walk(
+      type, [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TyArrow>(node); },
+      [](Size, const SizeNode&) {});
   return found;
 }
 
 bool TypeStore::mentions(Ty type, BinderId binder) const {
   bool found = false;
-  walk(type, [](Ty, const TyNode&) {}, [&](Size, const SizeNode& node) {
-    const auto* name = std::get_if<SizeName>(&node);
-    found = found || (name && name->binder == binder);
-  });
+  walk(
+      type, [](Ty, const TyNode&) {},
+      [&](Size, const SizeNode& node) {
+        const auto* name = std::get_if<SizeName>(&node);
+        found = found || (name && name->binder == binder);
+      });
   return found;
 }
 
@@ -129,7 +132,8 @@ std::vector<BinderId> TypeStore::free_sizes(Ty type, std::uint32_t level) const 
       },
       [&](Size, const SizeNode& node) {
         const auto* name = std::get_if<SizeName>(&node);
-        if (name && binders_[name->binder].level > level && std::find(free.begin(), free.end(), name->binder) == free.end())
+        if (name && binders_[name->binder].level > level &&
+            std::find(free.begin(), free.end(), name->binder) == free.end())
           free.push_back(name->binder);
       });
   std::erase_if(free, [&](BinderId binder) { return std::find(bound.begin(), bound.end(), binder) != bound.end(); });
@@ -188,7 +192,8 @@ Ty TypeStore::substitute(Ty type, const TypeMap& map, Done& done) {
   } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
     const Ty from = substitute(arrow->from, map, done);
     const Ty to = substitute(arrow->to, map, done);
-    if (from != find(arrow->from) || to != find(arrow->to)) result = this->arrow(from, to, arrow->param, arrow->unknown);
+    if (from != find(arrow->from) || to != find(arrow->to))
+      result = this->arrow(from, to, arrow->param, arrow->unknown);
   }
   done.types.emplace(type.id, result);
   return result;
@@ -205,7 +210,8 @@ std::size_t TypeStore::tree_size(Ty type, std::unordered_map<std::uint32_t, std:
   std::size_t size = 1;
   const TyNode& node = types_[type.id];
   if (const auto* array = std::get_if<TyArray>(&node)) size += tree_size(array->element, done);
-  if (const auto* arrow = std::get_if<TyArrow>(&node)) size += tree_size(arrow->from, done) + tree_size(arrow->to, done);
+  if (const auto* arrow = std::get_if<TyArrow>(&node))
+    size += tree_size(arrow->from, done) + tree_size(arrow->to, done);
   if (const auto* record = std::get_if<TyRecord>(&node))
     for (const auto& [name, field] : record->fields) size += tree_size(field, done);
   size = std::min(size, SIZE_MAX / 8);

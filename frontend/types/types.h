@@ -55,23 +55,52 @@ struct Constraint {
 
 // ---- sizes ------------------------------------------------------------------------------------
 
-struct SizeVar { Size link; std::uint32_t level; Location origin; };
-struct SizeConst { std::int64_t value; };
-struct SizeName { BinderId binder; };
-struct SizeOp { char op; Size x, y; };  // + - *
+struct SizeVar {
+  Size link;
+  std::uint32_t level;
+  Location origin;
+};
+struct SizeConst {
+  std::int64_t value;
+};
+struct SizeName {
+  BinderId binder;
+};
+struct SizeOp {
+  char op;
+  Size x, y;
+};  // + - *
 using SizeNode = std::variant<SizeVar, SizeConst, SizeName, SizeOp>;
 
 // ---- types ------------------------------------------------------------------------------------
 
-struct TyVar { Ty link; std::uint32_t level; Constraint constraint; Location origin; };
-struct TyParam { ParamId param; };
-struct TyScalar { ScalarType type; };
-struct TyArray { Size size; Ty element; };
+struct TyVar {
+  Ty link;
+  std::uint32_t level;
+  Constraint constraint;
+  Location origin;
+};
+struct TyParam {
+  ParamId param;
+};
+struct TyScalar {
+  ScalarType type;
+};
+struct TyArray {
+  Size size;
+  Ty element;
+};
 // Tuples have the fields 0, 1, ...; records are sorted by name. Unit is the empty tuple.
-struct TyRecord { std::vector<std::pair<std::string, Ty>> fields; };
+struct TyRecord {
+  std::vector<std::pair<std::string, Ty>> fields;
+};
 // `param` is set where the result's sizes mention it: `(n: i64) -> [n]t`. `unknown` are sizes that exist once
 // the function is applied, and that nothing outside can name.
-struct TyArrow { Ty from, to; BinderId param = kNoId; std::vector<BinderId> unknown; };
+struct TyArrow {
+  Ty from, to;
+  BinderId param = kNoId;
+  std::vector<BinderId> unknown;
+};
 struct TyError {};  // after an error was reported: equal to everything
 using TyNode = std::variant<TyVar, TyParam, TyScalar, TyArray, TyRecord, TyArrow, TyError>;
 
@@ -124,14 +153,18 @@ class TypeStore {
   ParamId add_param(TypeParamInfo info);
 
   // ---- looking
-  Ty find(Ty type) const;        // variables followed
+  Ty find(Ty type) const;  // variables followed
   Size find(Size size) const;
   const TyNode& node(Ty type) const { return types_[find(type).id]; }
   const SizeNode& node(Size size) const { return sizes_[find(size).id]; }
   template <class T>
-  const T* get_if(Ty type) const { return std::get_if<T>(&node(type)); }
+  const T* get_if(Ty type) const {
+    return std::get_if<T>(&node(type));
+  }
   template <class T>
-  const T* get_if(Size size) const { return std::get_if<T>(&node(size)); }
+  const T* get_if(Size size) const {
+    return std::get_if<T>(&node(size));
+  }
   Binder& binder(BinderId id) { return binders_[id]; }
   const Binder& binder(BinderId id) const { return binders_[id]; }
   const TypeParamInfo& type_param(ParamId id) const { return params_[id]; }
@@ -171,7 +204,10 @@ class TypeStore {
   std::string to_text(Size size, int depth) const;
   Ty add(TyNode node);
   Size add(SizeNode node);
-  struct Done { std::unordered_map<std::uint32_t, Ty> types; std::unordered_map<std::uint32_t, Size> sizes; };
+  struct Done {
+    std::unordered_map<std::uint32_t, Ty> types;
+    std::unordered_map<std::uint32_t, Size> sizes;
+  };
   Ty substitute(Ty type, const TypeMap& map, Done& done);
   Size substitute(Size size, const TypeMap& map, Done& done);
 
@@ -213,7 +249,8 @@ void TypeStore::walk(Ty type, VisitType visit_type, VisitSize visit_size) const 
       walk_size(array->size, visit_size);
       todo.push_back(find(array->element));
     } else if (const auto* record = std::get_if<TyRecord>(&node)) {
-      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field) todo.push_back(find(field->second));
+      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
+        todo.push_back(find(field->second));
     } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
       todo.push_back(find(arrow->to));
       todo.push_back(find(arrow->from));

@@ -55,8 +55,10 @@ class Polynomials {
 
 Constraint both(const Constraint& a, const Constraint& b) {
   Constraint result = a;
-  if (a.scalars == 0) result.scalars = b.scalars;
-  else if (b.scalars != 0) result.scalars = a.scalars & b.scalars;
+  if (a.scalars == 0)
+    result.scalars = b.scalars;
+  else if (b.scalars != 0)
+    result.scalars = a.scalars & b.scalars;
   result.equality = a.equality || b.equality;
   result.first_order = a.first_order || b.first_order;
   if (!a.first_order) result.reason = b.reason;
@@ -119,7 +121,8 @@ std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
     if (store_.get_if<TyError>(type)) return std::nullopt;
     const auto* var = store_.get_if<TyVar>(type);
     const auto scalar = store_.as_scalar(type);
-    const bool possible = var ? (both(var->constraint, constraint).scalars != 0) : scalar && contains(constraint.scalars, *scalar);
+    const bool possible =
+        var ? (both(var->constraint, constraint).scalars != 0) : scalar && contains(constraint.scalars, *scalar);
     if (!possible) return Clash{.kind = Clash::Kind::scalar, .a = type, .b = type};
     if (var) store_.constrain(type, both(var->constraint, constraint));
     return std::nullopt;
@@ -148,7 +151,8 @@ std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
 std::optional<Clash> Unifier::unify_variable(Ty variable, Ty type, bool swapped) {
   const TyVar var = *store_.get_if<TyVar>(variable);
   bool occurs = false;
-  store_.walk(type, [&](Ty t, const TyNode&) { occurs = occurs || t == store_.find(variable); }, [](Size, const SizeNode&) {});
+  store_.walk(
+      type, [&](Ty t, const TyNode&) { occurs = occurs || t == store_.find(variable); }, [](Size, const SizeNode&) {});
   if (occurs) return Clash{.kind = Clash::Kind::occurs, .a = variable, .b = type};
   if (const auto escaped = store_.free_sizes(type, var.level); !escaped.empty())
     return Clash{.kind = Clash::Kind::scope, .s = store_.name(escaped.front()), .escaped = escaped.front()};

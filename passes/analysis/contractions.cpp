@@ -43,10 +43,7 @@ struct Stream {
 class Matcher {
  public:
   Matcher(const Function& function, const Layouts& layouts, ValueTable& values, std::size_t position)
-      : layouts_(layouts),
-        values_(values),
-        stm_(function.body->stms[position]),
-        kernel_(*get_if<SegOp>(stm_)) {
+      : layouts_(layouts), values_(values), stm_(function.body->stms[position]), kernel_(*get_if<SegOp>(stm_)) {
     contraction_.position = position;
   }
 
@@ -73,10 +70,12 @@ class Matcher {
       return refusal("maps-out", contraction_.location, "the redomap also gives an array of mapped values");
     for (const Operand& neutral : redomap.reduces[0].neutral)
       if (!values_.type(neutral).is_scalar())
-        return refusal("array-accumulator", contraction_.location, "the reduction operator works on arrays, not scalars");
+        return refusal("array-accumulator", contraction_.location,
+                       "the reduction operator works on arrays, not scalars");
     std::set<std::string> taken;
     for (const SegDim& dim : kernel_.space)
-      contraction_.dims.push_back({dim.index, dim.bound, DimClass::free, dim_name(dim.index, dim.bound, values_, taken)});
+      contraction_.dims.push_back(
+          {dim.index, dim.bound, DimClass::free, dim_name(dim.index, dim.bound, values_, taken)});
     contraction_.space_rank = kernel_.space.size();
     for (std::size_t e = 0; e < redomap.widths.size(); ++e) {
       Value index = redomap.indices[e];
@@ -96,11 +95,13 @@ class Matcher {
     for (std::size_t k = 0; k < kernel_.body->results.size(); ++k) {
       const Operand& result = kernel_.body->results[k];
       auto reduced = stream.stm->pattern.end();
-      if (result.is_value()) reduced = std::find(stream.stm->pattern.begin(), stream.stm->pattern.end(), result.value());
+      if (result.is_value())
+        reduced = std::find(stream.stm->pattern.begin(), stream.stm->pattern.end(), result.value());
       if (reduced == stream.stm->pattern.end())
-        return refusal("code-after", contraction_.location,
-                       "result " + std::to_string(k + 1) + " of the kernel is computed from the reduction by further code",
-                       "return the reduced value itself and map over it afterwards");
+        return refusal(
+            "code-after", contraction_.location,
+            "result " + std::to_string(k + 1) + " of the kernel is computed from the reduction by further code",
+            "return the reduced value itself and map over it afterwards");
       contraction_.results.push_back(static_cast<std::size_t>(reduced - stream.stm->pattern.begin()));
     }
     return std::nullopt;
@@ -136,7 +137,8 @@ class Matcher {
       auto linear = operand.offset.linear_in(dim.index);
       bool affine = linear.has_value();
       if (affine)
-        for (const ContractionDim& other : contraction_.dims) affine = affine && !linear->coefficient.mentions(other.index);
+        for (const ContractionDim& other : contraction_.dims)
+          affine = affine && !linear->coefficient.mentions(other.index);
       if (!affine)
         return refusal("operand-not-affine", contraction_.location,
                        "the index of `" + what + "` is not affine in `" + dim.name + "`");
@@ -167,8 +169,8 @@ class Matcher {
     for (std::size_t k = 0; k < redomap.inputs.size(); ++k) {
       Value row = redomap.map.params[k];
       if (!values_.type(row).is_scalar())
-        return refusal("operand-row", contraction_.location, "the redomap streams rows of `" +
-                                                                 values_.name(redomap.inputs[k]) + "`, not elements");
+        return refusal("operand-row", contraction_.location,
+                       "the redomap streams rows of `" + values_.name(redomap.inputs[k]) + "`, not elements");
       const Layout* access = layouts_.find(row);
       if (!access)
         return refusal("layout-unknown", contraction_.location,
@@ -192,7 +194,8 @@ class Matcher {
     for (const Stm& stm : redomap.map.body->stms) {
       const Index* index = get_if<Index>(stm);
       if (index && index->checked)
-        return refusal("checked-read", stm.location, "an index of `" + values_.name(index->array) + "` is checked in the kernel",
+        return refusal("checked-read", stm.location,
+                       "an index of `" + values_.name(index->array) + "` is checked in the kernel",
                        "make the bounds provable");
       bool element = index && values_.type(stm.pattern.front()).is_scalar();
       bool view = index || get_if<Rearrange>(stm) || get_if<Reshape>(stm);
@@ -261,10 +264,10 @@ std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contracti
     for (std::size_t d = 0; d < contraction.space_rank; ++d)
       misses = misses || (contraction.dims[d].dim_class == DimClass::free && !operand.varies(d));
     if (!misses)
-      return refusal("operand-variant-to-all", contraction.location,
-                     "operand `" + values.name(operand.base) +
-                         "` varies along every free dim: each of its elements is used once",
-                     "tiling pays only where every operand misses a parallel dim");
+      return refusal(
+          "operand-variant-to-all", contraction.location,
+          "operand `" + values.name(operand.base) + "` varies along every free dim: each of its elements is used once",
+          "tiling pays only where every operand misses a parallel dim");
   }
   return std::nullopt;
 }

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "ir/layouts.h"
 #include "ir/module.h"
-#include "passes/analysis/layouts.h"
 
 namespace apl {
 
@@ -42,7 +42,7 @@ struct Contraction {
   std::vector<ContractionDim> dims;  // space dims in order, then reduction dims
   std::size_t space_rank = 0;
   std::vector<ContractionOperand> operands;
-  Lambda map;       // one parameter an operand, reads nothing else that varies
+  Lambda map;  // one parameter an operand, reads nothing else that varies
   ReduceOp reduce;
   std::vector<std::size_t> results;  // kernel result k is reduced value results[k]
 
@@ -51,7 +51,7 @@ struct Contraction {
 
 // Why a kernel with a redomap is no contraction that can be tiled.
 struct Refusal {
-  std::string code;     // "operand-variant-to-all"
+  std::string code;  // "operand-variant-to-all"
   Location location;
   std::string message;  // names the operand and dim
   std::string suggestion;
@@ -68,9 +68,11 @@ std::optional<Match> match_contraction(const Function& function, const Layouts& 
 std::vector<Match> find_contractions(const Function& function, ValueTable& values);
 
 // The firing conditions, on an otherwise complete match; nullopt: it holds.
-std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction);     // T 4.6, condition 1
-std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contraction, const ValueTable& values);  // condition 2
-std::optional<Refusal> refuse_uncovered_dim(const Contraction& contraction);         // condition 3
-std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const ValueTable& values);  // appendix: no certificates
+std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction);  // T 4.6, condition 1
+std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contraction,
+                                                    const ValueTable& values);  // condition 2
+std::optional<Refusal> refuse_uncovered_dim(const Contraction& contraction);    // condition 3
+std::optional<Refusal> refuse_failing_map(const Contraction& contraction,
+                                          const ValueTable& values);  // appendix: no certificates
 
 }  // namespace apl

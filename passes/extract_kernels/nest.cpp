@@ -15,8 +15,8 @@ bool has_attribute(const Stm& stm, std::string_view name) {
 }
 
 struct Step {
-  const Stm* stm = nullptr;            // the next level
-  std::vector<std::size_t> results;    // result k of this level is result results[k] of the next
+  const Stm* stm = nullptr;          // the next level
+  std::vector<std::size_t> results;  // result k of this level is result results[k] of the next
   std::string refused;
   std::string code;
 };
@@ -32,7 +32,9 @@ Step next_level(const Stm& at, const Screma& screma, const ValueTable& values) {
     step.stm = &stm;
   }
   if (step.stm == nullptr) return step;
-  const auto refuse = [](std::string code, std::string why) { return Step{.refused = std::move(why), .code = std::move(code)}; };
+  const auto refuse = [](std::string code, std::string why) {
+    return Step{.refused = std::move(why), .code = std::move(code)};
+  };
   if (has_attribute(at, "sequential_inner") || has_attribute(*step.stm, "sequential")) {
     return refuse("sequential", "an attribute asks for it");
   }
@@ -48,7 +50,8 @@ Step next_level(const Stm& at, const Screma& screma, const ValueTable& values) {
   }
   if (!regular) return refuse("irregular", "the inner map's width depends on the outer index");
   for (const Operand& result : body.results) {
-    const auto found = result.is_value() ? std::ranges::find(step.stm->pattern, result.value()) : step.stm->pattern.end();
+    const auto found =
+        result.is_value() ? std::ranges::find(step.stm->pattern, result.value()) : step.stm->pattern.end();
     if (found == step.stm->pattern.end()) return refuse("imperfect-nest", "the outer map has a result of its own");
     step.results.push_back(static_cast<std::size_t>(found - step.stm->pattern.begin()));
   }
@@ -63,9 +66,11 @@ Step next_level(const Stm& at, const Screma& screma, const ValueTable& values) {
     rest.stms.push_back(stm);
   }
   if (can_fail(rest, values)) return refuse("can-fail-between", "a statement between the maps can fail");
-  if (!is_cheap(rest, values)) return refuse("imperfect-nest", "there is work between the maps that should not be repeated");
+  if (!is_cheap(rest, values))
+    return refuse("imperfect-nest", "there is work between the maps that should not be repeated");
   for (const Value certificate : step.stm->certificates) {
-    if (local.contains(certificate)) return refuse("can-fail-between", "the inner map relies on a check between the maps");
+    if (local.contains(certificate))
+      return refuse("can-fail-between", "the inner map relies on a check between the maps");
   }
   return step;
 }
@@ -142,8 +147,8 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
   kernel.results.assign(results.size(), returned());
   kernel.body = make_body(std::move(stms), std::move(results));
 
-  Stm result{.pattern = stm.pattern, .op = std::move(kernel), .location = stm.location,
-             .certificates = nest.certificates};
+  Stm result{
+      .pattern = stm.pattern, .op = std::move(kernel), .location = stm.location, .certificates = nest.certificates};
   for (const Attribute& attribute : nest.attributes) {
     const bool there = std::ranges::any_of(result.attributes, [&](const Attribute& a) {
       return a.name == attribute.name && a.arguments == attribute.arguments;
@@ -167,8 +172,11 @@ Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
   std::vector<Stm> stms;
   stms.push_back(std::move(inner));
   kernel.body = make_body(std::move(stms), std::move(results));
-  return {.pattern = stm.pattern, .op = std::move(kernel), .location = stm.location,
-          .certificates = stm.certificates, .attributes = stm.attributes};
+  return {.pattern = stm.pattern,
+          .op = std::move(kernel),
+          .location = stm.location,
+          .certificates = stm.certificates,
+          .attributes = stm.attributes};
 }
 
 std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
@@ -181,7 +189,8 @@ std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
   std::vector<Poly> at;
   for (const Poly& size : type.shape) {
     const std::optional<Value> symbol = size.symbol();
-    const Value index = values.add(Type::scalar(ScalarType::i64), "i_" + (symbol ? values.name(*symbol) : std::string("x")));
+    const Value index =
+        values.add(Type::scalar(ScalarType::i64), "i_" + (symbol ? values.name(*symbol) : std::string("x")));
     kernel.space.push_back({index, size});
     at.emplace_back(index);
   }
@@ -211,15 +220,19 @@ std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
     const Iota& iota = std::get<Iota>(stm.op);
     value = kernel.space.front().index;
     if (iota.element != ScalarType::i64) value = let(Convert{iota.element, value});
-    const bool plain_step = iota.stride.is_constant() && convert(iota.stride.constant(), ScalarType::f64).as_float() == 1;
+    const bool plain_step =
+        iota.stride.is_constant() && convert(iota.stride.constant(), ScalarType::f64).as_float() == 1;
     if (!plain_step) value = let(Binary{BinaryOp::mul, value, iota.stride});
     const bool from_zero = iota.start == Operand(Scalar::zero(iota.element));
     if (!from_zero) value = let(Binary{BinaryOp::add, iota.start, value});
   }
   kernel.body = make_body(std::move(stms), {value});
   kernel.results = {returned()};
-  return Stm{.pattern = stm.pattern, .op = std::move(kernel), .location = stm.location,
-             .certificates = stm.certificates, .attributes = stm.attributes};
+  return Stm{.pattern = stm.pattern,
+             .op = std::move(kernel),
+             .location = stm.location,
+             .certificates = stm.certificates,
+             .attributes = stm.attributes};
 }
 
 }  // namespace apl

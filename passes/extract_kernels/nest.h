@@ -23,7 +23,7 @@ struct Nest {
   std::vector<std::size_t> results;  // result k of the nest is result results[k] of `body`
   std::vector<Attribute> attributes;
   std::vector<Value> certificates;
-  std::string stopped;       // why it goes no deeper although there is a map inside; empty: it is perfect
+  std::string stopped;  // why it goes no deeper although there is a map inside; empty: it is perfect
   std::string stopped_code;
 };
 

@@ -19,8 +19,7 @@ struct DependenceGraph::Graph {
   explicit Graph(std::size_t count) : edges(count), gone(count, false) {}
 };
 
-DependenceGraph::DependenceGraph(const std::vector<Stm>& stms, const ValueTable& values,
-                                 const Consumption& consumption)
+DependenceGraph::DependenceGraph(const std::vector<Stm>& stms, const ValueTable& values, const Consumption& consumption)
     : graph_(std::make_unique<Graph>(stms.size())) {
   std::unordered_map<Value, std::size_t> definitions;
   std::optional<std::size_t> last_touching;
@@ -91,8 +90,10 @@ void DependenceGraph::merge(std::size_t gone, std::size_t kept) {
   auto& edges = graph_->edges;
   std::vector<std::size_t> sources;
   std::vector<std::size_t> targets;
-  for (auto [edge, end] = boost::in_edges(gone, edges); edge != end; ++edge) sources.push_back(boost::source(*edge, edges));
-  for (auto [edge, end] = boost::out_edges(gone, edges); edge != end; ++edge) targets.push_back(boost::target(*edge, edges));
+  for (auto [edge, end] = boost::in_edges(gone, edges); edge != end; ++edge)
+    sources.push_back(boost::source(*edge, edges));
+  for (auto [edge, end] = boost::out_edges(gone, edges); edge != end; ++edge)
+    targets.push_back(boost::target(*edge, edges));
   boost::clear_vertex(gone, edges);
   for (const std::size_t source : sources) {
     if (source != kept) boost::add_edge(source, kept, edges);

@@ -55,7 +55,8 @@ std::optional<Stm> loop_as_reduction(const Stm& stm, ValueTable& values) {
     const Operand& result = loop->body->results[k];
     const Stm* update = result.is_value() ? defining_stm(*loop->body, result.value()) : nullptr;
     const Binary* binary = update != nullptr ? get_if<Binary>(*update) : nullptr;
-    if (binary == nullptr || !is_commutative(binary->op) || !is_neutral(binary->op, loop->initial[k])) return std::nullopt;
+    if (binary == nullptr || !is_commutative(binary->op) || !is_neutral(binary->op, loop->initial[k]))
+      return std::nullopt;
     const Operand param = loop->params[k];
     const bool first = binary->x == param;
     if (first == (binary->y == param)) return std::nullopt;

@@ -20,7 +20,7 @@ void add_unique(std::vector<Attribute>& to, const std::vector<Attribute>& from) 
 
 // The parts of a fused Screma, in the order that Screma wants them.
 struct Assembly {
-  std::vector<Operand> reduced, mapped;            // results of the lambda
+  std::vector<Operand> reduced, mapped;              // results of the lambda
   std::vector<Value> reduced_values, mapped_values;  // what they are bound to
   std::vector<ReduceOp> reduces;
 
@@ -55,7 +55,8 @@ struct Assembly {
 void add_input(Screma& screma, Value input, Value param, Substitution& renaming) {
   const auto same = std::ranges::find(screma.inputs, input);
   if (same != screma.inputs.end()) {
-    renaming.insert_or_assign(param, Operand(screma.map.params[static_cast<std::size_t>(same - screma.inputs.begin())]));
+    renaming.insert_or_assign(param,
+                              Operand(screma.map.params[static_cast<std::size_t>(same - screma.inputs.begin())]));
     return;
   }
   screma.inputs.push_back(input);

@@ -97,7 +97,8 @@ std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& valu
   }
   for (std::size_t k = 0; k < inner.reduces.size(); ++k) {
     if (inner.reduces[k].neutral != outer->reduces[k].neutral) return std::nullopt;
-    if (structural_key(inner.reduces[k].op, values) != structural_key(outer->reduces[k].op, values)) return std::nullopt;
+    if (structural_key(inner.reduces[k].op, values) != structural_key(outer->reduces[k].op, values))
+      return std::nullopt;
   }
   Screma merged = merge_levels(*outer, *before, last, values);
   merged.reduces = outer->reduces;

@@ -150,8 +150,8 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
   for (std::size_t k = 0; k < from.pattern.size(); ++k) {
     const Value value = from.pattern[k];
     if (read_by_lambdas(c, value)) {
-      return NotFused{"producer-used-elsewhere", "'" + name + "' is also read as a whole where its elements are used",
-                      {}};
+      return NotFused{
+          "producer-used-elsewhere", "'" + name + "' is also read as a whole where its elements are used", {}};
     }
     bool kept = needed_elsewhere(value, consumer);
     const bool linked = std::ranges::any_of(result.links, [&](const Link& link) { return link.result == k; });
@@ -175,7 +175,8 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
     return NotFused{"needed-between", "a statement between them needs '" + name + "' and is needed by its user", {}};
   }
   result.producer = std::move(*adjusted);
-  if (std::optional<NotFused> loss = loses(std::get<Screma>(result.producer.op), c, keeps_linked)) return std::move(*loss);
+  if (std::optional<NotFused> loss = loses(std::get<Screma>(result.producer.op), c, keeps_linked))
+    return std::move(*loss);
   return result;
 }
 
@@ -188,7 +189,8 @@ std::optional<NotFused> FuseScope::loses(const Screma& producer, const Screma& c
     return NotFused{"producer-used-elsewhere", "the array between them is needed by others, too", {}};
   }
   if (c_nests && !p_nests && !is_cheap(*producer.map.body, values_)) {
-    return NotFused{"would-duplicate-work", "each element would be computed again for every index of the inner nest", {}};
+    return NotFused{
+        "would-duplicate-work", "each element would be computed again for every index of the inner nest", {}};
   }
   return std::nullopt;
 }
@@ -203,7 +205,8 @@ std::optional<NotFused> FuseScope::horizontal(std::size_t first, std::size_t sec
   if (!(maps(a) && maps(b) && flat) && !(reduces(a) && reduces(b) && flat)) {
     return NotFused{"unlike", "one maps where the other reduces, or one is a nest", {}};
   }
-  if (graph_.reaches(first, second) || graph_.reaches(second, first)) return NotFused{"dependent", "one needs the other", {}};
+  if (graph_.reaches(first, second) || graph_.reaches(second, first))
+    return NotFused{"dependent", "one needs the other", {}};
   return std::nullopt;
 }
 

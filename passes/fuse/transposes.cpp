@@ -76,7 +76,8 @@ bool lift_transposes(std::vector<Stm>& stms, const std::vector<Operand>& results
     const Rearrange* transpose = get_if<Rearrange>(stms[k]);
     if (transpose == nullptr || !streamed[stms[k].pattern.front()]) continue;
     const auto producer = definitions.find(transpose->array);
-    if (producer == definitions.end() || uses[transpose->array] != 1 || consumption.consumed(transpose->array)) continue;
+    if (producer == definitions.end() || uses[transpose->array] != 1 || consumption.consumed(transpose->array))
+      continue;
     if (!std::holds_alternative<Screma>(stms[producer->second].op) || replaced.contains(producer->second)) continue;
     std::optional<Lifted> lifted = lift(stms[producer->second], stms[k], values);
     if (!lifted) continue;

@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "ir/layouts.h"
 #include "ir/walk.h"
-#include "passes/analysis/layouts.h"
 
 namespace apl::memory {
 
@@ -64,7 +64,8 @@ BodyPtr Placer::body(const Body& source, Level level) {
 
 // The result is another index function on the source's block; no code.
 void Placer::view(const Stm& stm, Value source, const Lmad::Outcome& outcome, std::vector<Stm>& out) {
-  if (!outcome) return fail(stm, fmt::format("`{}` needs a copy here: {}", result_.values.name(source), outcome.reason));
+  if (!outcome)
+    return fail(stm, fmt::format("`{}` needs a copy here: {}", result_.values.name(source), outcome.reason));
   bind(stm.pattern.front(), binding(source)->block, *outcome);
   out.push_back(stm);
 }
@@ -75,13 +76,15 @@ void Placer::fresh(const Stm& stm, Level level, std::vector<Stm>& out) {
     const Type type = result_.type(v);
     if (!type.is_array()) continue;
     if (level == Level::block)
-      return fail(stm, fmt::format("array `{}` at block level is neither shared nor private to threads", result_.values.name(v)));
+      return fail(stm, fmt::format("array `{}` at block level is neither shared nor private to threads",
+                                   result_.values.name(v)));
     Space space = level == Level::host ? Space::global : Space::thread;
     if (space == Space::thread && !product(type.shape).constant()) {
       // Tile numbers are constants when the kernel is compiled; anything else would need memory per thread.
       bool tiles_only = level == Level::inblock;
       if (!tiles_only)
-        return fail(stm, fmt::format("array `{}` of a size known only at run time inside a thread", result_.values.name(v)));
+        return fail(stm,
+                    fmt::format("array `{}` of a size known only at run time inside a thread", result_.values.name(v)));
     }
     Value block = allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);
     bind(v, block, Lmad::row_major(type.shape));
@@ -146,7 +149,9 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
 }
 
 void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out) {
-  Level inner = op.level == SegLevel::thread ? Level::thread : op.level == SegLevel::block ? Level::block : Level::inblock;
+  Level inner = op.level == SegLevel::thread  ? Level::thread
+                : op.level == SegLevel::block ? Level::block
+                                              : Level::inblock;
   SegOp placed = op;
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     Value array = stm.pattern[k];
@@ -198,7 +203,8 @@ void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     if (!result_.type(op.params[k]).is_array()) continue;
     if (level != Level::block && level != Level::inblock)
-      return fail(stm, fmt::format("a loop that carries the array `{}` outside a block", result_.values.name(op.params[k])));
+      return fail(stm,
+                  fmt::format("a loop that carries the array `{}` outside a block", result_.values.name(op.params[k])));
     bind_like(op.params[k], op.initial[k].value());
     bind_like(stm.pattern[k], op.initial[k].value());
   }
@@ -222,7 +228,8 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
     const Operand& a = op.then_body->results[k];
     const Operand& b = op.else_body->results[k];
     if (!(*binding(a.value()) == *binding(b.value())))
-      return fail(stm, fmt::format("the branches leave the array `{}` in different places", result_.values.name(stm.pattern[k])));
+      return fail(stm, fmt::format("the branches leave the array `{}` in different places",
+                                   result_.values.name(stm.pattern[k])));
     bind_like(stm.pattern[k], a.value());
   }
   stm.op = std::move(placed);
@@ -239,9 +246,7 @@ Value Placer::copied(Value array, std::vector<Stm>& out) {
     copy.space.push_back({index, size});
     at.emplace_back(index);
   }
-  copy.body = host.body([&](Builder& thread) {
-    return std::vector<Operand>{thread.index(array, at, "x")};
-  });
+  copy.body = host.body([&](Builder& thread) { return std::vector<Operand>{thread.index(array, at, "x")}; });
   copy.results = {{KernelResult::Kind::returns, {}}};
   Value result = result_.values.add(Type::array(type.element, type.shape), result_.values.name(array) + "_copy");
   Value block = allocate(Space::global, bytes_of(type, product(type.shape)), result_.values.name(result), out);

@@ -38,7 +38,9 @@ bool Simplifier::may_hoist(const Stm& stm, const Op& from) const {
   const bool kernel = std::holds_alternative<SegOp>(from);
   const bool parallel = kernel || std::holds_alternative<Screma>(from);
   const bool to_host = parallel_depth_ == (parallel ? 1 : 0);
-  const auto read = [&](const Index& index) { return function_.values.type(stm.pattern.front()).is_scalar() && !index.dims.empty(); };
+  const auto read = [&](const Index& index) {
+    return function_.values.type(stm.pattern.front()).is_scalar() && !index.dims.empty();
+  };
   if (const auto* index = get_if<Index>(stm)) {
     if (read(*index) && (to_host || kernel)) return false;
     return harmless(stm.op);
@@ -51,8 +53,7 @@ bool Simplifier::may_hoist(const Stm& stm, const Op& from) const {
   const bool makes_array = std::holds_alternative<Screma>(stm.op) || std::holds_alternative<Iota>(stm.op) ||
                            std::holds_alternative<Replicate>(stm.op);
   if (!makes_array || kernel || (to_host && module_.stage != Stage::soac)) return false;
-  const bool overwritten =
-      std::ranges::any_of(stm.pattern, [&](Value v) { return consumption_.consumed(v); });
+  const bool overwritten = std::ranges::any_of(stm.pattern, [&](Value v) { return consumption_.consumed(v); });
   return !overwritten && harmless(stm.op);
 }
 

@@ -128,8 +128,8 @@ Fired Simplifier::index_of_reshape(Stm& stm, const Index& op, const Reshape& sou
     const std::size_t s0 = s - 1;
     while (t < to.size() && !(of_source == of_result)) of_result *= to[t++];
     if (of_source == of_result) {  // split: op.dims[first, t) of one dim
-      if (t > op.dims.size() || !all_fixed({op.dims.begin() + static_cast<std::ptrdiff_t>(first), op.dims.end()},
-                                           t - 1 - first)) {
+      if (t > op.dims.size() ||
+          !all_fixed({op.dims.begin() + static_cast<std::ptrdiff_t>(first), op.dims.end()}, t - 1 - first)) {
         return Fired::none;
       }
       DimIndex dim = op.dims[t - 1];
@@ -172,8 +172,10 @@ Fired Simplifier::index_of_replicate(Stm& stm, const Index& op, const Replicate&
   if (consumption_.consumed(op.array)) return Fired::none;
   std::vector<Poly> shape;
   for (std::size_t k = 0; k < source.shape.size(); ++k) {
-    if (k >= op.dims.size()) shape.push_back(source.shape[k]);
-    else if (op.dims[k].is_slice()) shape.push_back(*op.dims[k].count);
+    if (k >= op.dims.size())
+      shape.push_back(source.shape[k]);
+    else if (op.dims[k].is_slice())
+      shape.push_back(*op.dims[k].count);
   }
   Operand value = source.value;
   if (op.dims.size() > source.shape.size()) {

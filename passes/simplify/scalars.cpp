@@ -86,7 +86,8 @@ Fired Simplifier::binary(Stm& stm, const Binary& op) {
     case BinaryOp::conj:
     case BinaryOp::disj: {
       const bool conj = op.op == BinaryOp::conj;
-      const Scalar ones = type == ScalarType::boolean ? Scalar::boolean(true) : Scalar::integer(bits ? type : ScalarType::i64, -1);
+      const Scalar ones =
+          type == ScalarType::boolean ? Scalar::boolean(true) : Scalar::integer(bits ? type : ScalarType::i64, -1);
       const Scalar& neutral = conj ? ones : zero;
       const Scalar& absorbing = conj ? zero : ones;
       if (same || is_constant(op.y, neutral)) return use(stm, op.x);

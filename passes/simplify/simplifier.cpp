@@ -60,21 +60,24 @@ void Simplifier::rewrite_uses(Stm& stm) {
   const auto check = [&](Value v) { touched = touched || replaced_.contains(v) || sizes_.contains(v); };
   for_each_use(stm.op, check);
   if (touched) {
-    const UseMap map{.operand = [&](const Operand& x) {
-                       Operand result = rewrite(x);
-                       changed_ = changed_ || result != x;
-                       return result;
-                     },
-                     .value = [&](Value v) {
-                       const Value result = substitute(v, replaced_);
-                       changed_ = changed_ || result != v;
-                       return result;
-                     },
-                     .poly = [&](const Poly& p) {
-                       Poly result = rewrite(p);
-                       changed_ = changed_ || !(result == p);
-                       return result;
-                     }};
+    const UseMap map{.operand =
+                         [&](const Operand& x) {
+                           Operand result = rewrite(x);
+                           changed_ = changed_ || result != x;
+                           return result;
+                         },
+                     .value =
+                         [&](Value v) {
+                           const Value result = substitute(v, replaced_);
+                           changed_ = changed_ || result != v;
+                           return result;
+                         },
+                     .poly =
+                         [&](const Poly& p) {
+                           Poly result = rewrite(p);
+                           changed_ = changed_ || !(result == p);
+                           return result;
+                         }};
     stm.op = map_uses(stm.op, map);
   }
   std::vector<Value> certificates;

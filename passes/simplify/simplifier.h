@@ -104,7 +104,6 @@ class Simplifier {
   bool harmless(const Op& op) const;  // cannot fail where it did not run before
   bool harmless(const Poly& poly) const;
 
-
   Function& function_;
   const Module& module_;
   Consumption consumption_;

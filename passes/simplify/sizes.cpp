@@ -27,7 +27,8 @@ bool all_small(const Poly& a, const Poly& b) { return a.terms().size() * b.terms
 }  // namespace
 
 std::optional<Poly> Simplifier::as_size(const Stm& stm) const {
-  if (const SizeExpr* expr = get_if<SizeExpr>(stm)) return small(expr->value) ? std::optional(expr->value) : std::nullopt;
+  if (const SizeExpr* expr = get_if<SizeExpr>(stm))
+    return small(expr->value) ? std::optional(expr->value) : std::nullopt;
   const Type& type = function_.values.type(stm.pattern.front());
   if (!type.is_scalar() || type.element != ScalarType::i64) return std::nullopt;
   const auto poly = [&](const Operand& x) { return rewrite(as_poly(x)); };
@@ -101,7 +102,9 @@ SizeFacts Simplifier::facts_for(const std::vector<const Poly*>& polys) const {
 
 bool Simplifier::non_negative(const Poly& p) const { return prove_non_negative(p, facts_for({&p})) == Proof::yes; }
 
-bool Simplifier::less(const Poly& a, const Poly& b) const { return prove_less(a, b, facts_for({&a, &b})) == Proof::yes; }
+bool Simplifier::less(const Poly& a, const Poly& b) const {
+  return prove_less(a, b, facts_for({&a, &b})) == Proof::yes;
+}
 
 bool Simplifier::size_like(const Poly& p) const {
   bool all = true;

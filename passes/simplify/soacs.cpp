@@ -2,9 +2,9 @@
 //   screma(w, {iota(w), xs}, \ {i, x} -> ...)   =>   screma(j < w, {xs}, \ {x} -> ... j for i ...)
 //   an input that is a replicate => its element; the same input twice => once; a copy => what it copies
 //   screma(w < m*n, {reshape(A, [m*n])}, f)  =>  screma(i < m, j < n, {A}, f)      and a reshape of what it maps
-//   screma(w < m, {A}, \ {row} -> rearrange(row, (1, 0)))  =>  rearrange(A, (0, 2, 1))      and the like for other views
-//   a mapped result that is the same for every index => replicate; that is an input's row => the input; that is the
-//   index => iota
+//   screma(w < m, {A}, \ {row} -> rearrange(row, (1, 0)))  =>  rearrange(A, (0, 2, 1))      and the like for other
+//   views a mapped result that is the same for every index => replicate; that is an input's row => the input; that is
+//   the index => iota
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -84,8 +84,8 @@ Fired Simplifier::screma_results(Stm& stm, const Screma& op) {
       continue;
     }
     if (op.widths.size() == 1 && row == Operand(op.indices[0])) {
-      bind(result, emit(stm, values().name(result),
-                        Iota{ScalarType::i64, op.widths[0], i64_constant(0), i64_constant(1)}));
+      bind(result,
+           emit(stm, values().name(result), Iota{ScalarType::i64, op.widths[0], i64_constant(0), i64_constant(1)}));
       continue;
     }
     if (map_of_view(stm, op, k, row.value())) continue;
@@ -198,7 +198,8 @@ Fired Simplifier::screma_of_flattened(Stm& stm, const Screma& op) {
   statement(std::move(made));
   for (std::size_t k = op.reduced_count(); k < stm.pattern.size(); ++k) {
     const Operand mapped = rewrite(Operand(pattern[k]));
-    bind(stm.pattern[k], emit(stm, values().name(stm.pattern[k]), Reshape{mapped.value(), values().type(stm.pattern[k]).shape}));
+    bind(stm.pattern[k],
+         emit(stm, values().name(stm.pattern[k]), Reshape{mapped.value(), values().type(stm.pattern[k]).shape}));
   }
   return Fired::gone;
 }

@@ -1,8 +1,8 @@
 // Views and copies.
 //   rearrange(A, (0,1)) => A      rearrange(rearrange(A, p), q) => rearrange(A, p after q)
-//   reshape(A, shape of A) => A   reshape(reshape(A, s), t) => reshape(A, t)     reshape(replicate(s, x), t) => replicate(t, x)
-//   manifest(rearrange(A, p), q) => manifest(A, p after q)
-//   copy(A) => A                  where neither is overwritten, and the copy is no result of the function
+//   reshape(A, shape of A) => A   reshape(reshape(A, s), t) => reshape(A, t)     reshape(replicate(s, x), t) =>
+//   replicate(t, x) manifest(rearrange(A, p), q) => manifest(A, p after q) copy(A) => A                  where neither
+//   is overwritten, and the copy is no result of the function
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
@@ -81,7 +81,8 @@ Fired Simplifier::replicate(Stm& stm, const Replicate& op) {
     const bool array = op.value.is_value() && values().type(op.value).is_array();
     if (!array || !consumption_.consumed(stm.pattern.front())) return use(stm, op.value);
   }
-  if (const auto* inner = definition<Replicate>(op.value); inner != nullptr && !consumption_.consumed(op.value.value())) {
+  if (const auto* inner = definition<Replicate>(op.value);
+      inner != nullptr && !consumption_.consumed(op.value.value())) {
     std::vector<Poly> shape = op.shape;
     shape.insert(shape.end(), inner->shape.begin(), inner->shape.end());
     stm.op = Replicate{std::move(shape), inner->value};

@@ -6,7 +6,8 @@
 
 namespace apl::tile {
 
-Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand, const std::vector<Poly>& extents) {
+Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand,
+                   const std::vector<Poly>& extents) {
   std::vector<Poly> shape;
   std::optional<std::size_t> fastest;  // the axis walked by the fastest thread index
   for (std::size_t k = 0; k < operand.axes.size(); ++k) {
@@ -66,9 +67,9 @@ class KernelBuilder {
   State declare(Builder& block) {
     State state;
     for (const ContractionOperand& operand : contraction_.operands)
-      state.tiles.push_back(block.let(values_.name(operand.base) + "_s",
-                                      SharedArray{values_.type(operand.base).element,
-                                                  shared_layout(contraction_, operand, extents_)}));
+      state.tiles.push_back(
+          block.let(values_.name(operand.base) + "_s",
+                    SharedArray{values_.type(operand.base).element, shared_layout(contraction_, operand, extents_)}));
     // Register tiles start as the neutral elements.
     SegOp init;
     init.level = SegLevel::inblock;
@@ -162,7 +163,9 @@ class KernelBuilder {
     Poly offset = operand.offset;
     std::vector<LmadDim> window;
     CopyTile copy;
-    auto start = [&](std::size_t d) { return d < contraction_.space_rank ? starts_[d] : step.start[d - contraction_.space_rank]; };
+    auto start = [&](std::size_t d) {
+      return d < contraction_.space_rank ? starts_[d] : step.start[d - contraction_.space_rank];
+    };
     for (std::size_t d = 0; d < contraction_.dims.size(); ++d) offset += start(d) * operand.strides[d];
     for (int axis : operand.axes) {
       auto d = static_cast<std::size_t>(axis);

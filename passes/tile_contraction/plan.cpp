@@ -6,8 +6,8 @@
 namespace apl::tile {
 namespace {
 
-constexpr std::int64_t kThreads = 16;        // per side: 16 x 16 threads
-constexpr std::int64_t kRegisters = 8;       // per side: 8 x 8 accumulators
+constexpr std::int64_t kThreads = 16;   // per side: 16 x 16 threads
+constexpr std::int64_t kRegisters = 8;  // per side: 8 x 8 accumulators
 constexpr std::int64_t kSharedBytes = 48 * 1024;
 constexpr std::int64_t kDepth = 16;
 
@@ -72,7 +72,8 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
   }
   // Too much shared memory: shrink the depth, then the register tiles, largest first.
   while (shared_bytes(contraction, values, numbers) > kSharedBytes) {
-    auto depth = std::max_element(numbers.tile.begin() + static_cast<std::ptrdiff_t>(contraction.space_rank), numbers.tile.end());
+    auto depth = std::max_element(numbers.tile.begin() + static_cast<std::ptrdiff_t>(contraction.space_rank),
+                                  numbers.tile.end());
     if (depth != numbers.tile.end() && *depth > 4) {
       *depth /= 2;
       continue;

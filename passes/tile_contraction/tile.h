@@ -20,7 +20,7 @@ struct DimTiles {
 struct Parameter {
   std::string name;  // "mm.T_a"
   std::int64_t default_value;
-  bool given;        // the user gave it, and the default is his value
+  bool given;  // the user gave it, and the default is his value
 };
 
 // What was decided for a contraction before any IR is made.

@@ -58,7 +58,8 @@ class Tester {
   Counts run() {
     std::ifstream in(file_);
     std::string text(std::istreambuf_iterator<char>(in), {});
-    auto module = apl::compile({file_, text}, [&](const apl::Diagnostic& d) { fmt::print("{}", apl::render(d, file_, text)); });
+    auto module =
+        apl::compile({file_, text}, [&](const apl::Diagnostic& d) { fmt::print("{}", apl::render(d, file_, text)); });
     if (!module) {
       fail("does not compile");
       return counts_;
@@ -87,7 +88,9 @@ class Tester {
         // Threads 2, registers 1 and 2 in turn, depth 3.
         bool threads = size->size_class == apl::SizeClass::tile_size;
         bool depth = threads && size->name.find(".T_q") != std::string::npos;
-        small.numbers[size->name] = depth ? 3 : threads ? 2 : 1 + static_cast<std::int64_t>(small.numbers.size() % 4 == 1);
+        small.numbers[size->name] = depth     ? 3
+                                    : threads ? 2
+                                              : 1 + static_cast<std::int64_t>(small.numbers.size() % 4 == 1);
         one.numbers[size->name] = 1;
       });
     return {{"defaults", {}}, small, one};
@@ -99,7 +102,9 @@ class Tester {
     for (apl::Value size : entry.sizes) names.push_back(entry.values.name(size));
     std::vector<std::int64_t> values{0, 1, 2, 4, 5};
     if (names.size() <= 3) values = {0, 1, 3, 4, 7, 16, 17};
-    if (large) values = names.size() <= 3 ? std::vector<std::int64_t>{0, 1, 31, 128, 257} : std::vector<std::int64_t>{0, 1, 4, 7, 16};
+    if (large)
+      values =
+          names.size() <= 3 ? std::vector<std::int64_t>{0, 1, 31, 128, 257} : std::vector<std::int64_t>{0, 1, 4, 7, 16};
     std::vector<Sizes> sets;
     for (std::int64_t all : values) {
       if (names.size() > 3 && all > 4) continue;
@@ -144,12 +149,14 @@ class Tester {
     for (const apl::FunctionPtr& function : source_.functions) {
       if (!function->entry) continue;
       int n = 0;
-      for (const Sizes& sizes : size_sets(*function, options_.large)) with_sizes(tiles, stages, programs, *function, sizes, n++);
+      for (const Sizes& sizes : size_sets(*function, options_.large))
+        with_sizes(tiles, stages, programs, *function, sizes, n++);
     }
   }
 
   void with_sizes(const Tiles& tiles, const std::vector<std::pair<std::string, apl::Module>>& stages,
-                  std::map<std::string, apl::Program>& programs, const apl::Function& entry, const Sizes& sizes, int n) {
+                  std::map<std::string, apl::Program>& programs, const apl::Function& entry, const Sizes& sizes,
+                  int n) {
     std::string where = fmt::format("{} [{}] ", entry.entry->name, tiles.name);
     for (const auto& [name, value] : sizes) where += fmt::format("{}={} ", name, value);
     auto inputs = apl::testing::random_arguments(entry, sizes, static_cast<std::uint64_t>(n) + 1);
@@ -172,7 +179,8 @@ class Tester {
     };
     bool interp = std::find(options_.backends.begin(), options_.backends.end(), "interp") != options_.backends.end();
     if (interp)
-      for (const auto& [name, module] : stages) compare("interpreter after " + name, interpret(module, static_cast<std::uint64_t>(n) + 7));
+      for (const auto& [name, module] : stages)
+        compare("interpreter after " + name, interpret(module, static_cast<std::uint64_t>(n) + 7));
     for (auto& [backend, program] : programs) compare(backend, program.call(entry.entry->name, *inputs));
   }
 

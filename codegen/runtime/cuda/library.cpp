@@ -29,8 +29,9 @@ Result<void*> open_library(const std::vector<std::string>& names, const std::vec
   for (const char* folder : kUsualFolders)
     for (const std::string& name : names)
       if (void* handle = dlopen(fmt::format("{}/{}", folder, name).c_str(), kFlags)) return handle;
-  return make_error(Code::unsupported_backend, {},
-                    fmt::format("{} is not on this machine; backends c, emulate and interp do without it", names.front()));
+  return make_error(
+      Code::unsupported_backend, {},
+      fmt::format("{} is not on this machine; backends c, emulate and interp do without it", names.front()));
 }
 
 }  // namespace apl::cuda

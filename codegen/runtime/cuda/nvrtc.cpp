@@ -48,7 +48,8 @@ struct Nvrtc {
     bind("nvrtcVersion", nvrtc.version);
     bind("nvrtcGetErrorString", nvrtc.error_string);
     if (!found)
-      return make_error(Code::unsupported_backend, {}, "the NVRTC of this machine is too old; CUDA 12 or later is needed");
+      return make_error(Code::unsupported_backend, {},
+                        "the NVRTC of this machine is too old; CUDA 12 or later is needed");
     return nvrtc;
   }
 };
@@ -67,7 +68,8 @@ class NvrtcProgram {
     const std::string header(device_header_text());
     const char* texts[] = {header.c_str()};
     const char* names[] = {"device.h"};
-    if (auto ok = check(nvrtc_.create(&program_, text.c_str(), "kernels.cu", 1, texts, names), "creating a program"); !ok)
+    if (auto ok = check(nvrtc_.create(&program_, text.c_str(), "kernels.cu", 1, texts, names), "creating a program");
+        !ok)
       return std::move(ok).error();
     std::vector<const char*> options;
     for (const std::string& flag : flags) options.push_back(flag.c_str());
@@ -88,7 +90,8 @@ class NvrtcProgram {
     if (result == 0) return Unit{};
     return make_error(Code::bug_internal, {}, fmt::format("NVRTC: {}: {}", what, nvrtc_.error_string(result)));
   }
-  std::optional<std::string> text_of(int (*size_of)(Nvrtc::Program, std::size_t*), int (*get)(Nvrtc::Program, char*)) const {
+  std::optional<std::string> text_of(int (*size_of)(Nvrtc::Program, std::size_t*),
+                                     int (*get)(Nvrtc::Program, char*)) const {
     std::size_t size = 0;
     if (size_of(program_, &size) != 0) return std::nullopt;
     std::string text(size, '\0');
@@ -119,8 +122,8 @@ Result<std::string> compile_with_nvrtc(std::string_view kernel_text, const std::
   keep("device.h", device_header_text());
   int major = 0, minor = 0;
   nvrtc->version(&major, &minor);
-  const std::string key = fmt::format("nvrtc {}.{} {}\n{}\n{}", major, minor, fmt::join(flags, " "), device_header_text(),
-                                      kernel_text);
+  const std::string key =
+      fmt::format("nvrtc {}.{} {}\n{}\n{}", major, minor, fmt::join(flags, " "), device_header_text(), kernel_text);
   if (auto known = workplace.cache ? workplace.cache->find(key) : std::nullopt) {
     keep("kernels.cubin", *known);
     return std::move(*known);
@@ -131,7 +134,8 @@ Result<std::string> compile_with_nvrtc(std::string_view kernel_text, const std::
   if (!cubin) return cubin;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (workplace.log) {
-    workplace.log(fmt::format("nvrtc {}.{} {} kernels.cu ({:.2f} s)", major, minor, fmt::join(flags, " "), seconds.count()));
+    workplace.log(
+        fmt::format("nvrtc {}.{} {} kernels.cu ({:.2f} s)", major, minor, fmt::join(flags, " "), seconds.count()));
     if (!program.log().empty()) workplace.log(program.log());
   }
   if (workplace.cache) workplace.cache->add(key, *cubin);

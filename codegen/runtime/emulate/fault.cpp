@@ -34,9 +34,9 @@ std::string message_of(const Fault& f) {
   const std::string_view does = f.is_write ? "writes" : "reads";
   switch (f.kind) {
     case FaultKind::race:
-      return fmt::format("race on element {} of {}: {} {} it in line {}, {} {} it in line {}, and nothing orders the two",
-                         f.index, f.array, name_of(f.other), f.other_writes ? "writes" : "reads", f.other.line, who, does,
-                         f.actor.line);
+      return fmt::format(
+          "race on element {} of {}: {} {} it in line {}, {} {} it in line {}, and nothing orders the two", f.index,
+          f.array, name_of(f.other), f.other_writes ? "writes" : "reads", f.other.line, who, does, f.actor.line);
     case FaultKind::undefined:
       return fmt::format("{} reads element {} of {}, which nothing has written, in line {}", who, f.index, f.array,
                          f.actor.line);
@@ -49,8 +49,8 @@ std::string message_of(const Fault& f) {
     case FaultKind::no_array:
       return fmt::format("{} {} an array in line {} that is no allocation", who, does, f.actor.line);
     case FaultKind::misaligned:
-      return fmt::format("{} {} {} in line {} at byte {}, which is not aligned for that", who, does, f.array, f.actor.line,
-                         f.index);
+      return fmt::format("{} {} {} in line {} at byte {}, which is not aligned for that", who, does, f.array,
+                         f.actor.line, f.index);
     case FaultKind::divergence:
       return f.other.line == 0
                  ? fmt::format("{} waits at the barrier in line {}, which thread {} never reaches: it has ended", who,

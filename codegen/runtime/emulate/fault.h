@@ -21,9 +21,9 @@ struct Fault {
   FaultKind kind{};
   Actor actor;
   bool is_write = false;
-  std::string array;        // "`C`", "the shared array at byte 256"
-  std::int64_t index = 0;   // of the element, or the byte for a copy's alignment
-  std::int64_t count = 0;   // out_of_bounds: elements that there are
+  std::string array;       // "`C`", "the shared array at byte 256"
+  std::int64_t index = 0;  // of the element, or the byte for a copy's alignment
+  std::int64_t count = 0;  // out_of_bounds: elements that there are
   // race: the other access. divergence: the other thread, which waits in another line, or has ended (line 0).
   Actor other;
   bool other_writes = false;

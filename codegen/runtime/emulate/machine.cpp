@@ -103,8 +103,9 @@ void Machine::check_barrier(std::vector<int>& running) {
 }
 
 Actor Machine::actor(Stamp stamp) const {
-  auto after = std::upper_bound(block_starts_.begin(), block_starts_.end(), std::uint64_t{stamp.interval},
-                                [](std::uint64_t interval, const BlockStart& start) { return interval < start.interval; });
+  auto after =
+      std::upper_bound(block_starts_.begin(), block_starts_.end(), std::uint64_t{stamp.interval},
+                       [](std::uint64_t interval, const BlockStart& start) { return interval < start.interval; });
   const std::int64_t block = after == block_starts_.begin() ? 0 : std::prev(after)->block;
   return {block, static_cast<int>(stamp.thread), static_cast<int>(stamp.line)};
 }

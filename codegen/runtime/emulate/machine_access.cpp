@@ -14,7 +14,8 @@ std::string shared_name(std::int64_t offset) { return fmt::format("the shared ar
 
 }  // namespace
 
-void Machine::stop(Use use, int line, std::string array, std::int64_t index, const Conflict& conflict, std::int64_t count) {
+void Machine::stop(Use use, int line, std::string array, std::int64_t index, const Conflict& conflict,
+                   std::int64_t count) {
   Fault fault{conflict.kind};
   fault.actor = {block_, thread_, line};
   fault.is_write = use != Use::read;
@@ -59,7 +60,8 @@ void Machine::copy(Copy copy, const void* base, std::int64_t from, int line) {
   if (target % size != 0) stop(Use::write, line, shared_name(copy.offset), target, {FaultKind::misaligned}, copy.count);
   if (reinterpret_cast<std::uintptr_t>(copy.from) % static_cast<std::uintptr_t>(size) != 0) {
     Allocation& allocation = *memory.find(base);
-    stop(Use::read, line, fmt::format("`{}`", allocation.what), allocation.offset_of(copy.from), {FaultKind::misaligned}, 0);
+    stop(Use::read, line, fmt::format("`{}`", allocation.what), allocation.offset_of(copy.from),
+         {FaultKind::misaligned}, 0);
   }
   Thread& thread = thread_states_[static_cast<std::size_t>(thread_)];
   copy.group = thread.groups;
@@ -91,7 +93,8 @@ Table Machine::table_of(Machine& machine) {
   table.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
     static_cast<Machine*>(self)->global(base, index, bytes, write != 0 ? Use::write : Use::read, line);
   };
-  table.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write, int line) {
+  table.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write,
+                    int line) {
     static_cast<Machine*>(self)->shared(offset, count, index, bytes, write != 0 ? Use::write : Use::read, line);
   };
   table.copy = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, const void* base,

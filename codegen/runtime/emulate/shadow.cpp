@@ -45,7 +45,8 @@ std::optional<Conflict> Shadow::touch(Granule& granule, const Moment& moment, Us
     return std::nullopt;
   }
   if (!granule.writer.is_defined)
-    return Conflict{granule.writer.interval == 0 ? FaultKind::undefined : FaultKind::copy_pending, granule.writer, true};
+    return Conflict{granule.writer.interval == 0 ? FaultKind::undefined : FaultKind::copy_pending, granule.writer,
+                    true};
   const Stamp now = moment.stamp(true);
   if (granule.first_reader.interval < moment.launch) granule.first_reader = now;
   if (granule.reader.interval != now.interval) {

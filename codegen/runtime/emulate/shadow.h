@@ -14,8 +14,8 @@ namespace apl::emulate {
 
 // When and by whom; 8 bytes, as there are four for every element.
 struct Stamp {
-  std::uint64_t interval : 33;  // 0: never
-  std::uint64_t is_defined : 1; // of writers: the element holds a value
+  std::uint64_t interval : 33;   // 0: never
+  std::uint64_t is_defined : 1;  // of writers: the element holds a value
   std::uint64_t thread : 10;
   std::uint64_t line : 20;
 };
@@ -47,7 +47,7 @@ enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, m
 
 struct Conflict {
   FaultKind kind{};
-  Stamp other = kNever;        // of a race
+  Stamp other = kNever;  // of a race
   bool other_writes = false;
 };
 
@@ -74,7 +74,7 @@ class Shadow {
   // - If any other thread read it in this interval, `reader` or `other_reader` (a different thread) is another thread.
   struct Granule {
     Stamp writer = kNever;
-    Stamp first_reader = kNever;  // of the launch
+    Stamp first_reader = kNever;                   // of the launch
     Stamp reader = kNever, other_reader = kNever;  // of the interval
   };
 
@@ -83,9 +83,9 @@ class Shadow {
   static int common_shift(std::int64_t offset, std::int64_t size);
 
   std::int64_t bytes_ = 0;
-  bool is_defined_ = false;         // while there are no granules
+  bool is_defined_ = false;  // while there are no granules
   int shift_ = 0;
-  std::vector<Granule> granules_;   // empty until the first access that needs them
+  std::vector<Granule> granules_;  // empty until the first access that needs them
 };
 
 }  // namespace apl::emulate

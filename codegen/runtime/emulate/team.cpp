@@ -49,7 +49,8 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 class Stack {
  public:
   Stack() {
-    void* pages = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* pages =
+        mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) return;
     pages_ = pages;
     // The lowest page faults: a kernel that needs more stack must not write into another's.

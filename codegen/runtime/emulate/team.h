@@ -31,7 +31,7 @@ class Team {
  private:
   struct Fiber;
   struct Scheduler;  // where resume() goes on
-  struct Switch;  // what Boost's function type needs to know
+  struct Switch;     // what Boost's function type needs to know
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
   int size_ = 0;

@@ -127,7 +127,8 @@ TEST_CASE("cuda: nvcc compiles the same texts") {
   std::ofstream all(folder.path() + "/kernels.cu");
   for (const std::string& text : texts()) all << text;
   all.close();
-  auto compiled = apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-c", folder.path() + "/kernels.cu", "-o", folder.path() + "/kernels.o"});
+  auto compiled = apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-c",
+                                 folder.path() + "/kernels.cu", "-o", folder.path() + "/kernels.o"});
   CHECK_MESSAGE(compiled, compiled.error().message);
 }
 

@@ -25,10 +25,16 @@ constexpr Named kIntegerOps[] = {{"apl_add", BinaryOp::add}, {"apl_sub", BinaryO
                                  {"apl_div", BinaryOp::div}, {"apl_quot", BinaryOp::quot}, {"apl_mod", BinaryOp::mod},
                                  {"apl_rem", BinaryOp::rem}, {"apl_pow", BinaryOp::pow},   {"apl_min", BinaryOp::min},
                                  {"apl_max", BinaryOp::max}, {"apl_shl", BinaryOp::shl},   {"apl_shr", BinaryOp::shr}};
-constexpr Named kFloatOps[] = {{"apl_div", BinaryOp::div}, {"apl_mod", BinaryOp::mod}, {"apl_pow", BinaryOp::pow},
-                               {"apl_min", BinaryOp::min}, {"apl_max", BinaryOp::max}};
-constexpr std::pair<const char*, UnaryOp> kIntegerUnary[] = {
-    {"apl_neg", UnaryOp::neg}, {"apl_abs", UnaryOp::abs}, {"apl_sgn", UnaryOp::sgn}, {"apl_clz", UnaryOp::clz}, {"apl_popc", UnaryOp::popc}};
+constexpr Named kFloatOps[] = {{"apl_div", BinaryOp::div},
+                               {"apl_mod", BinaryOp::mod},
+                               {"apl_pow", BinaryOp::pow},
+                               {"apl_min", BinaryOp::min},
+                               {"apl_max", BinaryOp::max}};
+constexpr std::pair<const char*, UnaryOp> kIntegerUnary[] = {{"apl_neg", UnaryOp::neg},
+                                                             {"apl_abs", UnaryOp::abs},
+                                                             {"apl_sgn", UnaryOp::sgn},
+                                                             {"apl_clz", UnaryOp::clz},
+                                                             {"apl_popc", UnaryOp::popc}};
 constexpr std::pair<const char*, UnaryOp> kFloatUnary[] = {{"apl_abs", UnaryOp::abs}, {"apl_sgn", UnaryOp::sgn}};
 
 // One kernel a type: C(i, j, op) = op(A(i), A(j)), then the unary ones.
@@ -36,7 +42,8 @@ std::string text_for(const std::string& c_type, bool is_float) {
   std::string text = fmt::format(
       "#include \"device.h\"\nAPL_KERNEL(1) void k(apl_in<{0}> A, apl_out<{0}> C, int64_t n) {{\n  int64_t out = 0;\n"
       "  const apl_shared<{0}> a = apl_shared_at<{0}>(0, 2);\n"
-      "  for (int64_t i = 0; i < n; ++i)\n    for (int64_t j = 0; j < n; ++j) {{\n      a(0) = A(i);\n      a(1) = A(j);\n",
+      "  for (int64_t i = 0; i < n; ++i)\n    for (int64_t j = 0; j < n; ++j) {{\n      a(0) = A(i);\n      a(1) = "
+      "A(j);\n",
       c_type);
   auto binary = [&](const Named& op) { text += fmt::format("      C(out++) = {}(a(0), a(1));\n", op.function); };
   if (is_float) {
@@ -56,12 +63,15 @@ std::string text_for(const std::string& c_type, bool is_float) {
 
 template <class T>
 Scalar scalar_of(ScalarType type, T value) {
-  if constexpr (std::is_floating_point_v<T>) return Scalar::floating(type, static_cast<double>(value));
-  else return Scalar::integer(type, static_cast<std::int64_t>(value));
+  if constexpr (std::is_floating_point_v<T>)
+    return Scalar::floating(type, static_cast<double>(value));
+  else
+    return Scalar::integer(type, static_cast<std::int64_t>(value));
 }
 
 template <class T, class Binary, class Unary>
-void check_type(const std::string& c_type, ScalarType type, const std::vector<T>& values, const Binary& binary, const Unary& unary) {
+void check_type(const std::string& c_type, ScalarType type, const std::vector<T>& values, const Binary& binary,
+                const Unary& unary) {
   CAPTURE(c_type);
   Device device(apl::make_emulate_backend({}), text_for(c_type, std::is_floating_point_v<T>));
   const std::size_t n = values.size();
@@ -91,7 +101,19 @@ void check_type(const std::string& c_type, ScalarType type, const std::vector<T>
 template <class T>
 void check_integers(const std::string& c_type, ScalarType type) {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> values{Limits::min(), static_cast<T>(Limits::min() + 1), 0, 1, 2, 3, 7, 31, 63, 64, 100, static_cast<T>(Limits::max() - 1), Limits::max()};
+  std::vector<T> values{Limits::min(),
+                        static_cast<T>(Limits::min() + 1),
+                        0,
+                        1,
+                        2,
+                        3,
+                        7,
+                        31,
+                        63,
+                        64,
+                        100,
+                        static_cast<T>(Limits::max() - 1),
+                        Limits::max()};
   if constexpr (std::is_signed_v<T>) values.insert(values.end(), {-1, -2, -3, -8, -100});
   check_type<T>(c_type, type, values, kIntegerOps, kIntegerUnary);
 }
@@ -100,7 +122,8 @@ template <class T>
 void check_floats(const std::string& c_type, ScalarType type) {
   using Limits = std::numeric_limits<T>;
   check_type<T>(c_type, type,
-                {0, static_cast<T>(-0.0), 1, -1, static_cast<T>(2.5), -3, 7, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::max()},
+                {0, static_cast<T>(-0.0), 1, -1, static_cast<T>(2.5), -3, 7, Limits::infinity(), -Limits::infinity(),
+                 Limits::quiet_NaN(), Limits::max()},
                 kFloatOps, kFloatUnary);
 }
 
@@ -126,14 +149,44 @@ TEST_CASE("device.h: a float becomes an integer towards zero and saturated") {
     const char* c_type;
     ScalarType type;
   };
-  const std::vector<double> values{0,    -0.0, 0.9,  -0.9, 1,     -1,   127,  127.9, 128,  -128,  -128.9, -129,   255,  255.9, 256,  2147483647.5,
-                                   2147483648.0, -2147483648.5, 4294967296.0, 9.2e18, 9.3e18, -9.3e18, 1.8e19, 1.9e19, 1e300, -1e300,
-                                   std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+  const std::vector<double> values{0,
+                                   -0.0,
+                                   0.9,
+                                   -0.9,
+                                   1,
+                                   -1,
+                                   127,
+                                   127.9,
+                                   128,
+                                   -128,
+                                   -128.9,
+                                   -129,
+                                   255,
+                                   255.9,
+                                   256,
+                                   2147483647.5,
+                                   2147483648.0,
+                                   -2147483648.5,
+                                   4294967296.0,
+                                   9.2e18,
+                                   9.3e18,
+                                   -9.3e18,
+                                   1.8e19,
+                                   1.9e19,
+                                   1e300,
+                                   -1e300,
+                                   std::numeric_limits<double>::infinity(),
+                                   -std::numeric_limits<double>::infinity(),
                                    std::numeric_limits<double>::quiet_NaN()};
-  const std::vector<Target> targets{{"int8_t", ScalarType::i8}, {"int16_t", ScalarType::i16}, {"int32_t", ScalarType::i32}, {"int64_t", ScalarType::i64},
-                                    {"uint8_t", ScalarType::u8}, {"uint16_t", ScalarType::u16}, {"uint32_t", ScalarType::u32}, {"uint64_t", ScalarType::u64}};
-  std::string text = "#include \"device.h\"\nAPL_KERNEL(1) void k(apl_in<double> A, apl_out<uint64_t> C, int64_t n) {\n  int64_t out = 0;\n  for (int64_t i = 0; i < n; ++i) {\n";
-  for (const Target& target : targets) text += fmt::format("    C(out++) = uint64_t(apl_from_float<{}>(A(i)));\n", target.c_type);
+  const std::vector<Target> targets{{"int8_t", ScalarType::i8},    {"int16_t", ScalarType::i16},
+                                    {"int32_t", ScalarType::i32},  {"int64_t", ScalarType::i64},
+                                    {"uint8_t", ScalarType::u8},   {"uint16_t", ScalarType::u16},
+                                    {"uint32_t", ScalarType::u32}, {"uint64_t", ScalarType::u64}};
+  std::string text =
+      "#include \"device.h\"\nAPL_KERNEL(1) void k(apl_in<double> A, apl_out<uint64_t> C, int64_t n) {\n  int64_t out "
+      "= 0;\n  for (int64_t i = 0; i < n; ++i) {\n";
+  for (const Target& target : targets)
+    text += fmt::format("    C(out++) = uint64_t(apl_from_float<{}>(A(i)));\n", target.c_type);
   Device device(apl::make_emulate_backend({}), text + "  }\n}\nAPL_EXPORT(k)\n");
   const std::size_t count = values.size() * targets.size();
   void* A = device.array(values, "A");
@@ -153,7 +206,8 @@ TEST_CASE("device.h: index arithmetic rounds down and up") {
   const std::string text =
       "#include \"device.h\"\nAPL_KERNEL(1) void k(apl_out<int64_t> C, int64_t n) {\n  int64_t out = 0;\n"
       "  for (int64_t a = -n; a <= n; ++a)\n    for (int64_t b = 1; b <= 4; ++b) {\n"
-      "      C(out++) = apl_floor_div(a, b);\n      C(out++) = apl_floor_mod(a, b);\n      C(out++) = apl_ceil_div(a, b);\n    }\n}\nAPL_EXPORT(k)\n";
+      "      C(out++) = apl_floor_div(a, b);\n      C(out++) = apl_floor_mod(a, b);\n      C(out++) = apl_ceil_div(a, "
+      "b);\n    }\n}\nAPL_EXPORT(k)\n";
   Device device(apl::make_emulate_backend({}), text);
   constexpr std::int64_t n = 9;
   constexpr std::size_t count = (2 * n + 1) * 4 * 3;
@@ -185,5 +239,6 @@ TEST_CASE("device.h: an operation's type is the one asked for, else that of its 
   void* A = device.array(std::vector<std::int8_t>{127}, "A");
   void* C = device.scratch<std::int64_t>(6, "C");
   take(device.launch("k", 1, 1, 0, A, C));
-  CHECK(device.read<std::int64_t>(C, 6) == std::vector<std::int64_t>{-128, -1, -2, std::int64_t{1} << 40, 129, std::int64_t{1} << 40});
+  CHECK(device.read<std::int64_t>(C, 6) ==
+        std::vector<std::int64_t>{-128, -1, -2, std::int64_t{1} << 40, 129, std::int64_t{1} << 40});
 }

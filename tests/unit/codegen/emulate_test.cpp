@@ -35,12 +35,14 @@ void check_fault(const apl::Status& status, apl::Code code, const std::vector<st
   for (const std::string& part : parts) CHECK_MESSAGE(contains(status.error().message, part), status.error().message);
 }
 
-apl::Status run_product(Device& device, std::int64_t m, std::int64_t n, std::int64_t k, std::vector<float>* result = nullptr) {
+apl::Status run_product(Device& device, std::int64_t m, std::int64_t n, std::int64_t k,
+                        std::vector<float>* result = nullptr) {
   const auto a = kernels::numbers(m * k, 1), b = kernels::numbers(k * n, 2);
   void* A = device.array(a, "A");
   void* B = device.array(b, "B");
   void* C = device.scratch<float>(static_cast<std::size_t>(m * n), "C");
-  auto status = device.launch("product", (m + 7) / 8 * ((n + 7) / 8), 64, kernels::kProductSharedBytes, A, B, C, m, n, k);
+  auto status =
+      device.launch("product", (m + 7) / 8 * ((n + 7) / 8), 64, kernels::kProductSharedBytes, A, B, C, m, n, k);
   if (status && result) *result = device.read<float>(C, static_cast<std::size_t>(m * n));
   return status;
 }
@@ -87,8 +89,8 @@ TEST_CASE("emulate: a missing barrier is a race, whatever the order") {
     const std::string no_second = replace(kernels::kTiledProduct, "apl_barrier();  // tiles are used");
     Device second = emulated(no_second, seed);
     check_fault(run_product(second, 8, 8, 16), apl::Code::run_race,
-                {"kernel product: race on element ", "the shared array at byte ", " of block 0", "and nothing orders the two",
-                 "in line " + std::to_string(line_of(no_second, "sum +="))});
+                {"kernel product: race on element ", "the shared array at byte ", " of block 0",
+                 "and nothing orders the two", "in line " + std::to_string(line_of(no_second, "sum +="))});
     CHECK(run_product(second, 8, 8, 8));  // one tile: nothing follows
   }
 }
@@ -98,23 +100,27 @@ TEST_CASE("emulate: a missing bounds guard is an access out of bounds, with line
   Device device = emulated(text);
   CHECK(run_product(device, 8, 8, 8));
   check_fault(run_product(device, 7, 8, 8), apl::Code::run_index_out_of_bounds,
-              {"kernel product: thread ", " of block 0 writes element 5", " of `C`, which has 56, in line 18", "18 | C(i * n + j) = sum;"});
+              {"kernel product: thread ", " of block 0 writes element 5", " of `C`, which has 56, in line 18",
+               "18 | C(i * n + j) = sum;"});
 }
 
 TEST_CASE("emulate: an index out of bounds is found in shared and global arrays, on both sides") {
   struct Case {
     std::string body, message;
   };
-  for (const Case& c : {Case{"  a_s(-1) = 1;\n", "writes element -1 of the shared array at byte 64, which has 4, in line 4"},
-                        Case{"  A(0) = a_s(4);\n", "reads element 4 of the shared array at byte 64, which has 4, in line 4"},
-                        Case{"\n  A(0) = A(-1);\n", "reads element -1 of `A`, which has 8, in line 5"},
-                        Case{"  A(8) = 1;\n", "writes element 8 of `A`, which has 8, in line 4"},
-                        Case{"  A(1L << 60) = 1;\n", "of `A`, which has 8, in line 4"}}) {
-    Device device = emulated(kernel("apl_out<int32_t> A", "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(64, 4);\n" + c.body));
+  for (const Case& c :
+       {Case{"  a_s(-1) = 1;\n", "writes element -1 of the shared array at byte 64, which has 4, in line 4"},
+        Case{"  A(0) = a_s(4);\n", "reads element 4 of the shared array at byte 64, which has 4, in line 4"},
+        Case{"\n  A(0) = A(-1);\n", "reads element -1 of `A`, which has 8, in line 5"},
+        Case{"  A(8) = 1;\n", "writes element 8 of `A`, which has 8, in line 4"},
+        Case{"  A(1L << 60) = 1;\n", "of `A`, which has 8, in line 4"}}) {
+    Device device = emulated(
+        kernel("apl_out<int32_t> A", "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(64, 4);\n" + c.body));
     void* A = device.array(std::vector<std::int32_t>(8), "A");
     check_fault(device.launch("k", 1, 1, 80, A), apl::Code::run_index_out_of_bounds, {c.message});
   }
-  Device device = emulated(kernel("apl_out<int32_t> A", "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(64, 4);\n  a_s(3) = A(0);\n"));
+  Device device = emulated(kernel(
+      "apl_out<int32_t> A", "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(64, 4);\n  a_s(3) = A(0);\n"));
   void* A = device.array(std::vector<std::int32_t>(8), "A");
   CHECK(device.launch("k", 1, 1, 80, A));
   // The launch gives less shared memory than the kernel's arrays need.
@@ -131,13 +137,15 @@ TEST_CASE("emulate: reading what nothing has written is an error") {
                                   "  apl_barrier();\n"
                                   "  C(apl_block() * 32 + apl_thread()) = a_s(apl_thread());\n"));
   void* C = shared.scratch<float>(64, "C");
-  check_fault(shared.launch("k", 2, 32, 128, C), apl::Code::run_undefined_read,
-              {"thread 5 of block ", "reads element 5 of the shared array at byte 0, which nothing has written, in line 6"});
+  check_fault(
+      shared.launch("k", 2, 32, 128, C), apl::Code::run_undefined_read,
+      {"thread 5 of block ", "reads element 5 of the shared array at byte 0, which nothing has written, in line 6"});
 
   Device global = emulated(kernel("apl_out<float> C, apl_out<float> D", "  C(apl_thread()) = D(apl_thread());\n"));
   C = global.scratch<float>(32, "C");
   void* D = global.scratch<float>(32, "D");
-  check_fault(global.launch("k", 1, 32, 0, C, D), apl::Code::run_undefined_read, {"of `D`, which nothing has written, in line 3"});
+  check_fault(global.launch("k", 1, 32, 0, C, D), apl::Code::run_undefined_read,
+              {"of `D`, which nothing has written, in line 3"});
   // What the host wrote is defined, and only that.
   const std::vector<float> half(16);
   take(global.backend().upload(D, half.data(), 64));
@@ -166,11 +174,13 @@ TEST_CASE("emulate: shared memory is undefined again in the next block") {
 TEST_CASE("emulate: threads that miss a barrier are an error") {
   Device ended = emulated(kernel("apl_out<float> C", "  if (apl_thread() == 3) return;\n  apl_barrier();\n"));
   void* C = ended.scratch<float>(32, "C");
-  check_fault(ended.launch("k", 1, 32, 0, C), apl::Code::run_race,
-              {"thread 0 of block 0 waits at the barrier in line 4, which thread 3 never reaches", "4 | apl_barrier();"});
+  check_fault(
+      ended.launch("k", 1, 32, 0, C), apl::Code::run_race,
+      {"thread 0 of block 0 waits at the barrier in line 4, which thread 3 never reaches", "4 | apl_barrier();"});
   CHECK(ended.launch("k", 1, 3, 0, C));
 
-  Device other = emulated(kernel("apl_out<float> C", "  if (apl_thread() < 30)\n    apl_barrier();\n  else\n    apl_barrier();\n"));
+  Device other = emulated(
+      kernel("apl_out<float> C", "  if (apl_thread() < 30)\n    apl_barrier();\n  else\n    apl_barrier();\n"));
   check_fault(other.launch("k", 1, 32, 0, C), apl::Code::run_race,
               {"thread 0 of block 0 waits at the barrier in line 4, thread 3", "at the one in line 6"});
   CHECK(other.launch("k", 1, 30, 0, C));
@@ -243,7 +253,8 @@ TEST_CASE("emulate: asynchronous copies arrive at the wait") {
   C = late.scratch<float>(256, "C");
   CHECK_FALSE(late.launch("async_copy", 1, 32, 512, A, C));
 
-  Device odd = emulated(replace(kernels::kAsyncCopy, "A, apl_block() * 128 + 4 * t", "A, apl_block() * 128 + 4 * t + 1"));
+  Device odd =
+      emulated(replace(kernels::kAsyncCopy, "A, apl_block() * 128 + 4 * t", "A, apl_block() * 128 + 4 * t + 1"));
   A = odd.array(a, "A");
   C = odd.scratch<float>(256, "C");
   check_fault(odd.launch("async_copy", 1, 32, 512, A, C), apl::Code::run_index_out_of_bounds, {"not aligned"});
@@ -269,8 +280,9 @@ TEST_CASE("emulate: a failed check is in the cell and hides what follows from it
 }
 
 TEST_CASE("emulate: a thread that leaves by a failed check may miss a barrier") {
-  Device device = emulated(kernel("apl_failure *failure",
-                                  "  if (apl_thread() == 3) {\n    apl_fail(failure, 1, 0, 8, 9);\n    return;\n  }\n  apl_barrier();\n"));
+  Device device = emulated(
+      kernel("apl_failure *failure",
+             "  if (apl_thread() == 3) {\n    apl_fail(failure, 1, 0, 8, 9);\n    return;\n  }\n  apl_barrier();\n"));
   CHECK(device.launch("k", 1, 32, 0, device.backend().failure()));
   CHECK(take(device.backend().take_failure()).values[1] == 9);
 }
@@ -281,7 +293,8 @@ TEST_CASE("emulate: what the device cannot do is refused") {
   auto bad = backend->load("#include \"device.h\"\nint x = nothing;\n");
   check_fault(bad, apl::Code::bug_internal, {"nothing"});
   options.compiler = "no-such-compiler";
-  check_fault(apl::make_emulate_backend(options)->load(kernels::kVectorAdd), apl::Code::unsupported_backend, {"no-such-compiler"});
+  check_fault(apl::make_emulate_backend(options)->load(kernels::kVectorAdd), apl::Code::unsupported_backend,
+              {"no-such-compiler"});
 
   Device device = emulated(kernel("apl_out<float> C", ""));
   void* C = device.scratch<float>(1, "C");
@@ -296,7 +309,8 @@ TEST_CASE("emulate: what the device cannot do is refused") {
 }
 
 TEST_CASE("emulate: one seed gives one order of threads") {
-  const std::string text = kernel("apl_out<int32_t> C, apl_failure *failure", "  apl_fail(failure, 1, 0, apl_block(), apl_thread());\n");
+  const std::string text =
+      kernel("apl_out<int32_t> C, apl_failure *failure", "  apl_fail(failure, 1, 0, apl_block(), apl_thread());\n");
   auto first = [&](std::uint64_t seed) {
     Device device = emulated(text, seed);
     void* C = device.scratch<std::int32_t>(1, "C");

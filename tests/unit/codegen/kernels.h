@@ -149,13 +149,14 @@ inline std::vector<float> numbers(std::int64_t count, std::uint32_t seed) {
   return result;
 }
 
-inline std::vector<float> product(const std::vector<float>& a, const std::vector<float>& b, std::int64_t m, std::int64_t n,
-                                  std::int64_t k) {
+inline std::vector<float> product(const std::vector<float>& a, const std::vector<float>& b, std::int64_t m,
+                                  std::int64_t n, std::int64_t k) {
   std::vector<float> c(static_cast<std::size_t>(m * n));
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t q = 0; q < k; ++q)
-        c[static_cast<std::size_t>(i * n + j)] += a[static_cast<std::size_t>(i * k + q)] * b[static_cast<std::size_t>(q * n + j)];
+        c[static_cast<std::size_t>(i * n + j)] +=
+            a[static_cast<std::size_t>(i * k + q)] * b[static_cast<std::size_t>(q * n + j)];
   return c;
 }
 

@@ -107,9 +107,12 @@ int apl_entry_twice(struct apl_context *ctx, const struct apl_value *inputs, str
   if (kernel_text.empty()) return text;
   std::string literal;
   for (char c : kernel_text) {
-    if (c == '\n') literal += "\\n\"\n\"";
-    else if (c == '"' || c == '\\') literal += std::string("\\") + c;
-    else literal += c;
+    if (c == '\n')
+      literal += "\\n\"\n\"";
+    else if (c == '"' || c == '\\')
+      literal += std::string("\\") + c;
+    else
+      literal += c;
   }
   return "#define APL_HAS_KERNELS\n" + text + "\nconst char apl_kernel_text[] =\n\"" + literal + "\";\n";
 }
@@ -152,7 +155,8 @@ TEST_CASE("program: an entry gives its results on every backend of this machine"
   for (const std::string backend : {"c", "emulate"}) {
     CAPTURE(backend);
     Program program = load(backend);
-    auto results = take(program.call("add", {floats({1, 2, 3}), HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 0.5))}));
+    auto results =
+        take(program.call("add", {floats({1, 2, 3}), HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 0.5))}));
     REQUIRE(results.size() == 2);
     CHECK(results[0].to_text() == "[1.5f32, 2.5f32, 3.5f32]");
     CHECK(results[1].to_text() == "3i64");
@@ -177,7 +181,8 @@ TEST_CASE("program: a failed check is the program's error with its place and val
     CHECK(failed.error().location.line == 7);
     CHECK(failed.error().location.column == 3);
     // The next call is not burdened by it.
-    auto results = take(program.call("check", {HostValue::array(ScalarType::i32, {2}, std::vector<std::int32_t>{4, -6})}));
+    auto results =
+        take(program.call("check", {HostValue::array(ScalarType::i32, {2}, std::vector<std::int32_t>{4, -6})}));
     CHECK(results[0].to_text() == "[2i32, -3i32]");
   }
 }
@@ -210,7 +215,8 @@ TEST_CASE("program: errors of the host code and of the backend come back with th
 
 TEST_CASE("program: a benchmark gives as many times as asked for") {
   Program program = load("c");
-  auto times = take(program.benchmark("add", {floats({1, 2}), HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 1))}, 5));
+  auto times =
+      take(program.benchmark("add", {floats({1, 2}), HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 1))}, 5));
   REQUIRE(times.size() == 5);
   for (double time : times) CHECK(time > 0);
 }
@@ -237,7 +243,8 @@ TEST_CASE("program: a text that does not compile brings the compiler's words") {
 TEST_CASE("program: kernels may be given apart from the host text") {
   ProgramOptions options;
   options.backend = "emulate";
-  Program program = take(Program::load(program_text(kKernelText), kernels::replace(kKernelText, "if (i < n) C(i) = A", "C(i) = A"), options));
+  Program program = take(Program::load(program_text(kKernelText),
+                                       kernels::replace(kKernelText, "if (i < n) C(i) = A", "C(i) = A"), options));
   auto failed = program.call("add", {floats({1, 2, 3}), HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 1))});
   REQUIRE_FALSE(failed);
   CHECK(failed.error().code == apl::Code::run_index_out_of_bounds);
@@ -275,7 +282,8 @@ TEST_CASE("program: two programs run in two threads") {
   for (int k = 0; k < 2; ++k)
     threads.emplace_back([&, k] {
       for (int n = 0; n < 50; ++n) {
-        auto got = programs[k].call("add", {floats(std::vector<float>(100, static_cast<float>(k))), HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 1))});
+        auto got = programs[k].call("add", {floats(std::vector<float>(100, static_cast<float>(k))),
+                                            HostValue::scalar(apl::Scalar::floating(ScalarType::f32, 1))});
         if (got) results[k] = std::move(*got);
       }
     });

@@ -17,7 +17,8 @@ class History {
   std::optional<FaultKind> access(const Moment& moment, std::int64_t offset, int size, Use use) {
     for (std::int64_t at = offset; at < offset + size; ++at)
       for (const Event& event : bytes_[static_cast<std::size_t>(at)])
-        if ((use != Use::read || event.use != Use::read) && moment.races_with(event.moment.stamp(true))) return FaultKind::race;
+        if ((use != Use::read || event.use != Use::read) && moment.races_with(event.moment.stamp(true)))
+          return FaultKind::race;
     if (use == Use::read)
       for (std::int64_t at = offset; at < offset + size; ++at) {
         std::optional<Use> last;
@@ -26,7 +27,8 @@ class History {
         if (!last) return FaultKind::undefined;
         if (*last == Use::begin_copy) return FaultKind::copy_pending;
       }
-    for (std::int64_t at = offset; at < offset + size; ++at) bytes_[static_cast<std::size_t>(at)].push_back({moment, use});
+    for (std::int64_t at = offset; at < offset + size; ++at)
+      bytes_[static_cast<std::size_t>(at)].push_back({moment, use});
     return std::nullopt;
   }
 
@@ -67,8 +69,8 @@ TEST_CASE("shadow: finds the fault that the full history shows, at the same acce
       if (!expected) continue;
       // With several faulty bytes in one access either may be named.
       if (!mixed_sizes) CHECK(found->kind == *expected);
-      // The machine stops at any fault. After a read of something undefined the sequence can go on here, unless parts of
-      // the access were noted before its fault was met.
+      // The machine stops at any fault. After a read of something undefined the sequence can go on here, unless parts
+      // of the access were noted before its fault was met.
       if (mixed_sizes || *expected == FaultKind::race) break;
     }
   }

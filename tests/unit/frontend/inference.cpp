@@ -25,7 +25,9 @@ std::string type_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("types are inferred and generalised at definitions") {
-  struct Case { std::string text, type; };
+  struct Case {
+    std::string text, type;
+  };
   for (const Case& c : std::vector<Case>{
            {"def f x = x", "t0 -> t0"},
            {"def f x y = (y, x)", "t0 -> t1 -> (t1, t0)"},
@@ -85,7 +87,9 @@ TEST_CASE("the redomap of a contraction may be a parameter") {
 }
 
 TEST_CASE("what is wrong is refused with its code and place") {
-  struct Case { std::string text, place, message; };
+  struct Case {
+    std::string text, place, message;
+  };
   for (const Case& c : std::vector<Case>{
            {"def f = x", "type.unknown-name@1:9", "Unknown variable \"x\""},
            {"def f (x: foo) = 1", "type.unknown-name@1:11", "Unknown type \"foo\""},
@@ -102,7 +106,8 @@ TEST_CASE("what is wrong is refused with its code and place") {
            {"def f x = x x", "type.mismatch@1:13", "Occurs"},
            {"def f 't (x: t) = x == x", "type.mismatch@1:19", "equality"},
            {"def f 't (x: t) = x + 1", "type.mismatch@1:19", "expected"},
-           {"def f 'a 'b (x: a) (y: b) : (a, b) = (y, x)", "type.mismatch@1:38", "Function body does not have expected type"},
+           {"def f 'a 'b (x: a) (y: b) : (a, b) = (y, x)", "type.mismatch@1:38",
+            "Function body does not have expected type"},
            {"def f (x: i32) (x: i32) = x", "syntax.error@1:17", "\"x\" is also bound"},
            {"def f 'a 'a (x: a) = x", "syntax.error@1:10", "also bound"},
            {"def f = {a = 1}.b", "type.mismatch@1:9", "has no field \"b\""},
@@ -116,7 +121,8 @@ TEST_CASE("what is wrong is refused with its code and place") {
            {"entry e (g: i32 -> i32) = g 1", "type.mismatch@1:7", "function type"},
            {"entry e [n] (x: i32) : [n]i32 = replicate n x", "type.ambiguous@1:7", "Entry point"},
            {"def f [n] (x: i32) = x", "type.ambiguous@1:7", "Size parameter \"n\""},
-           {"def f [n] (g: [n]i64 -> i64) : i64 = n def h = f (\\xs -> xs[0])", "type.ambiguous@1:48", "Ambiguous size"},
+           {"def f [n] (g: [n]i64 -> i64) : i64 = n def h = f (\\xs -> xs[0])", "type.ambiguous@1:48",
+            "Ambiguous size"},
            {"def f (xs: []i32, b: bool) = map (\\i : [b]i32 -> replicate 3 i) xs", "type.mismatch@1:41", "bool"},
            {"def f = loop x = 1 for i < true do x", "type.mismatch@1:28", "bound of a loop"},
            {"def f x = x[0, 1, true]", "type.mismatch@1:19", "An index must be an integer"},
@@ -130,17 +136,20 @@ TEST_CASE("what is wrong is refused with its code and place") {
 }
 
 TEST_CASE("sizes that do not match are refused, with notes where each comes from") {
-  struct Case { std::string text, place, message, note; };
+  struct Case {
+    std::string text, place, message, note;
+  };
   for (const Case& c : std::vector<Case>{
            {"def f [n] [m] (xs: [n]i32) (ys: [m]i32) = zip xs ys", "type.size-mismatch@1:50",
             "Sizes \"n\" and \"m\" do not match", "size \"m\" is declared here"},
            {"def f [n] (xs: [n]i32) : [n]i64 = iota (length xs)", "type.size-mismatch@1:35",
             "Sizes \"n\" and \"length xs\" do not match", "size \"length xs\" is known only once this is evaluated"},
-           {"def f (xs: [4]f32) (ys: [5]f32) = map2 (*) xs ys", "type.size-mismatch@1:47", "Sizes \"4\" and \"5\" do not match", ""},
+           {"def f (xs: [4]f32) (ys: [5]f32) = map2 (*) xs ys", "type.size-mismatch@1:47",
+            "Sizes \"4\" and \"5\" do not match", ""},
            {"def f [n] (A: [n][n]f32) (B: [n][3]f32) = map2 (map2 (+)) A B", "type.size-mismatch@1:61",
             "Sizes \"n\" and \"3\" do not match", "size \"n\" is declared here"},
-           {"def main (b: bool) (n: i64) (m: i64) : [2]i64 = if b then iota n else iota m", "type.size-mismatch@1:",
-            "[n]i64, got [m]i64", "size \"n\" is the value bound here"},
+           {"def main (b: bool) (n: i64) (m: i64) : [2]i64 = if b then iota n else iota m",
+            "type.size-mismatch@1:", "[n]i64, got [m]i64", "size \"n\" is the value bound here"},
            {"def main n : [n]bool = loop (arr: [n]bool) = replicate n true for i < 10 do replicate 3 true",
             "type.size-mismatch@1:77", "Loop body does not have expected type", "size \"n\""},
            {"def f xs n = zip xs (iota n)", "type.size-mismatch@1:21", "scope-violation", "size \"n\""},
@@ -164,8 +173,8 @@ TEST_CASE("several type errors are reported in one run, each once") {
       "def b = foo 1\n"
       "def c = a true + b\n"
       "def d [n] [m] (xs: [n]i32) (ys: [m]i32) = map2 (+) xs ys\n");
-  CHECK(outcome.places() == std::vector<std::string>{"type.mismatch@1:24", "type.unknown-name@2:9", "type.mismatch@3:11",
-                                                     "type.size-mismatch@4:55"});
+  CHECK(outcome.places() == std::vector<std::string>{"type.mismatch@1:24", "type.unknown-name@2:9",
+                                                     "type.mismatch@3:11", "type.size-mismatch@4:55"});
 }
 
 TEST_CASE("a definition that does not parse causes no errors elsewhere") {

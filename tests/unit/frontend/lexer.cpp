@@ -53,13 +53,24 @@ TEST_CASE("comments run to the end of the line") {
 }
 
 TEST_CASE("numbers") {
-  struct Case { std::string text; bool is_float; double value; std::string suffix; };
-  for (const Case& c : std::vector<Case>{{"42", false, 42, ""},        {"1_000i64", false, 1000, "i64"},
-                                         {"0xFFu8", false, 255, "u8"}, {"0b101", false, 5, ""},
-                                         {"0rXIV", false, 14, ""},     {"3f32", true, 3, "f32"},
-                                         {"1.5", true, 1.5, ""},       {"1e3", true, 1000, ""},
-                                         {"2.5e-1f64", true, 0.25, "f64"}, {"0x1.8p1f32", true, 3, "f32"},
-                                         {"0x1f32", false, 0x1f32, ""}, {"1.0f16", true, 1, "f16"}}) {
+  struct Case {
+    std::string text;
+    bool is_float;
+    double value;
+    std::string suffix;
+  };
+  for (const Case& c : std::vector<Case>{{"42", false, 42, ""},
+                                         {"1_000i64", false, 1000, "i64"},
+                                         {"0xFFu8", false, 255, "u8"},
+                                         {"0b101", false, 5, ""},
+                                         {"0rXIV", false, 14, ""},
+                                         {"3f32", true, 3, "f32"},
+                                         {"1.5", true, 1.5, ""},
+                                         {"1e3", true, 1000, ""},
+                                         {"2.5e-1f64", true, 0.25, "f64"},
+                                         {"0x1.8p1f32", true, 3, "f32"},
+                                         {"0x1f32", false, 0x1f32, ""},
+                                         {"1.0f16", true, 1, "f16"}}) {
     CAPTURE(c.text);
     const Token token = only(c.text);
     REQUIRE(token.kind == TokenKind::number);

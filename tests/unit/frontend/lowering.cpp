@@ -29,10 +29,10 @@ bool contains(const Module& module, const std::string& text) {
 
 }  // namespace
 
-#define CHECK_STRUCTURE(module, expectation)                        \
-  do {                                                              \
+#define CHECK_STRUCTURE(module, expectation)                               \
+  do {                                                                     \
     const auto verdict = apl::testing::has_structure(module, expectation); \
-    CHECK_MESSAGE(verdict.holds, verdict.explanation);              \
+    CHECK_MESSAGE(verdict.holds, verdict.explanation);                     \
   } while (false)
 
 TEST_CASE("nested maps stay nested, and a redomap is a map and a reduction that fusion will join") {
@@ -78,7 +78,8 @@ TEST_CASE("the operators of the prelude that commute are marked so") {
 }
 
 TEST_CASE("maps over iota index by the map's own index") {
-  const Module module = lowered("entry e [n] [m] (A: [n][m]f32) = map (\\i -> map (\\j -> A[i, j + 1]) (iota 3)) (iota n)");
+  const Module module =
+      lowered("entry e [n] [m] (A: [n][m]f32) = map (\\i -> map (\\j -> A[i, j + 1]) (iota 3)) (iota n)");
   CHECK_STRUCTURE(module, "/map/map/index 1");
   CHECK(contains(module, "checked A[i, j + 1]"));
 }
@@ -107,7 +108,8 @@ TEST_CASE("a definition becomes one function for each instance of its types, wha
 
 TEST_CASE("a redomap given as a parameter leaves no trace") {
   const Module module = lowered(
-      "def tc 't_x 't_y 't_z [a] [b] [q] (redomap: [q]t_x -> [q]t_y -> t_z) (X: [a][q]t_x) (Y: [b][q]t_y) : [a][b]t_z =\n"
+      "def tc 't_x 't_y 't_z [a] [b] [q] (redomap: [q]t_x -> [q]t_y -> t_z) (X: [a][q]t_x) (Y: [b][q]t_y) : [a][b]t_z "
+      "=\n"
       "  map (\\xs -> map (\\ys -> redomap xs ys) Y) X\n"
       "entry e [a] [b] [q] (X: [a][q]f32) (Y: [b][q]f32) = tc (\\xs ys -> map2 (*) xs ys |> f32.sum) X Y\n");
   CHECK(module.functions.size() == 1);
@@ -118,7 +120,8 @@ TEST_CASE("partial applications, sections and compositions are static") {
   CHECK_STRUCTURE(lowered("def dot [n] (a: [n]i32) (b: [n]i32) = i32.sum (map2 (*) a b)\n"
                           "entry e [n] [m] (xs: [n]i32) (A: [m][n]i32) = map (dot xs) A"),
                   "map/apply 1");
-  CHECK_STRUCTURE(lowered("entry e (xs: []i32) = map (2 -) xs |> map (+ 3) |> map (i32.max 1)"), "map/sub 1  map/add 1  map/max 1");
+  CHECK_STRUCTURE(lowered("entry e (xs: []i32) = map (2 -) xs |> map (+ 3) |> map (i32.max 1)"),
+                  "map/sub 1  map/add 1  map/max 1");
   CHECK_STRUCTURE(lowered("entry e (xs: []f32) = (map f32.sqrt >-> f32.sum) xs"), "map/sqrt 1  reduce 1");
   CHECK_STRUCTURE(lowered("entry e = map f32.sqrt"), "map/sqrt 1");
 }
@@ -132,7 +135,8 @@ TEST_CASE("index arithmetic is one polynomial") {
 
 TEST_CASE("array functions") {
   CHECK(contains(lowered("entry e [n] [m] (A: [n][m]f32) = flatten A"), "reshape(A, [n*m])"));
-  CHECK(contains(lowered("entry e [n] [m] (A: [n * m]f32) (B: [n][m]i32) = unflatten (A :> [n * m]f32) :> [n][m]f32"), "reshape(A, [n, m])"));
+  CHECK(contains(lowered("entry e [n] [m] (A: [n * m]f32) (B: [n][m]i32) = unflatten (A :> [n * m]f32) :> [n][m]f32"),
+                 "reshape(A, [n, m])"));
   CHECK(contains(lowered("entry e [n] (A: [n][2][3]f32) = transpose A"), "rearrange(A, (1, 0, 2))"));
   CHECK(contains(lowered("entry e [n] (A: [n]f32) = reverse A"), "A[n - 1 :+ n by -1]"));
   CHECK(contains(lowered("entry e [n] (A: [n][n]f32) = A[1:n, 0]"), "A[1 :+ n - 1, 0]"));
@@ -171,7 +175,9 @@ TEST_CASE("statements know where they come from") {
 }
 
 TEST_CASE("what cannot be compiled yet is said, not guessed") {
-  struct Case { std::string text, message; };
+  struct Case {
+    std::string text, message;
+  };
   for (const Case& c : std::vector<Case>{
            {"entry e (n: i32) = iota (i64.i32 n)", "a size that only it knows"},
            {"entry e (a: i64) (b: i64) (c: i64) = a..b...c", "step is not a constant"},

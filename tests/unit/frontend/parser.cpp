@@ -32,12 +32,16 @@ std::string grouped(const std::string& expression) {
 const Definition& first(const Parsed& parsed) { return std::get<Definition>(parsed.program.declarations.at(0).node); }
 
 template <class Node>
-const Node& body(const Parsed& parsed) { return std::get<Node>(first(parsed).body->node); }
+const Node& body(const Parsed& parsed) {
+  return std::get<Node>(first(parsed).body->node);
+}
 
 }  // namespace
 
 TEST_CASE("operators bind by the table of precedences") {
-  struct Case { std::string text, grouped; };
+  struct Case {
+    std::string text, grouped;
+  };
   for (const Case& c : std::vector<Case>{
            {"a + b * c", "a + (b * c)"},
            {"a * b + c", "(a * b) + c"},
@@ -179,7 +183,9 @@ TEST_CASE("several errors are reported in one run") {
 }
 
 TEST_CASE("errors name the place and what was expected") {
-  struct Case { std::string text, place, message; };
+  struct Case {
+    std::string text, place, message;
+  };
   for (const Case& c : std::vector<Case>{
            {"def = 1", "syntax.error@1:5", "expected a name before '='"},
            {"def f (x = 1", "syntax.error@1:10", "expected ')' before '='"},
@@ -200,7 +206,8 @@ TEST_CASE("errors name the place and what was expected") {
 }
 
 TEST_CASE("nesting is limited, wherever it is") {
-  for (const char* open : {"(", "[", "{x=", "f(", "\\x -> ", "if a then b else ", "-", "!", "let x = ", "x[", "(x, ", "#[a] "}) {
+  for (const char* open :
+       {"(", "[", "{x=", "f(", "\\x -> ", "if a then b else ", "-", "!", "let x = ", "x[", "(x, ", "#[a] "}) {
     CAPTURE(open);
     std::string text = "def f = ";
     for (int k = 0; k < 20000; ++k) text += open;

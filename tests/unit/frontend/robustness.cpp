@@ -35,8 +35,9 @@ std::vector<std::string> examples() {
 void mutate(std::string& text, std::mt19937& random, const std::vector<std::string>& pool) {
   auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
   static const std::vector<std::string> kPieces = {
-      "(", ")", "[", "]", "\\x -> ", "let x = ", " in ", "if ", "#[", "'t ", "[n]", "-1", "1e400", "0x", "\"", "--", "=", ":>",
-      "map ", "iota ", "loop ", "i64.f32 ", ".0", "with [0] = ", "\xff", "\n", "entry ", "def ", " ", "-- note\n", " #[unsafe] ", "\n\n"};
+      "(",  ")",           "[",    "]",  "\\x -> ", "let x = ", " in ", "if ",       "#[",          "'t ",   "[n]",
+      "-1", "1e400",       "0x",   "\"", "--",      "=",        ":>",   "map ",      "iota ",       "loop ", "i64.f32 ",
+      ".0", "with [0] = ", "\xff", "\n", "entry ",  "def ",     " ",    "-- note\n", " #[unsafe] ", "\n\n"};
   const std::size_t at = below(text.size());
   const std::size_t length = 1 + below(12);
   switch (below(6)) {
@@ -96,7 +97,8 @@ TEST_CASE("random bytes do not crash") {
 
 TEST_CASE("programs that grow without bound are refused") {
   std::string doubled = "def f0 x = (x, x)\n";
-  for (int k = 1; k <= 40; ++k) doubled += "def f" + std::to_string(k) + " x = let y = f" + std::to_string(k - 1) + " x in (y, y)\n";
+  for (int k = 1; k <= 40; ++k)
+    doubled += "def f" + std::to_string(k) + " x = let y = f" + std::to_string(k - 1) + " x in (y, y)\n";
   CHECK_FALSE(test::compile_text(doubled + "entry e (x: i32) = f40 x").accepted);
   std::string calls = "def f0 (g: i32 -> i32) (x: i32) = g x\n";
   for (int k = 1; k <= 40; ++k) {
@@ -105,7 +107,8 @@ TEST_CASE("programs that grow without bound are refused") {
   }
   CHECK_FALSE(test::compile_text(calls + "entry e x = f40 (+ 1) x").accepted);
   std::string sizes = "entry e (n0: i64) =\n";
-  for (int k = 1; k <= 60; ++k) sizes += "  let n" + std::to_string(k) + " = n" + std::to_string(k - 1) + " * n" + std::to_string(k - 1) + "\n";
+  for (int k = 1; k <= 60; ++k)
+    sizes += "  let n" + std::to_string(k) + " = n" + std::to_string(k - 1) + " * n" + std::to_string(k - 1) + "\n";
   test::compile_text(sizes + "  in iota n60");
 }
 

@@ -36,7 +36,8 @@ TEST_CASE("host value: what is printed reads back to the same value") {
 }
 
 TEST_CASE("host value: printed as Futhark prints") {
-  CHECK(HostValue::array(ScalarType::f32, {2, 2}, std::vector<float>{1, 2, 3, 4}).to_text() == "[[1.0f32, 2.0f32], [3.0f32, 4.0f32]]");
+  CHECK(HostValue::array(ScalarType::f32, {2, 2}, std::vector<float>{1, 2, 3, 4}).to_text() ==
+        "[[1.0f32, 2.0f32], [3.0f32, 4.0f32]]");
   CHECK(HostValue::array(ScalarType::i32, {2}, std::vector<std::int32_t>{1, -2}).to_text() == "[1i32, -2i32]");
   CHECK(HostValue::zeros(ScalarType::f32, {0, 3}).to_text() == "empty([0][3]f32)");
   CHECK(HostValue::zeros(ScalarType::f64, {}).to_text() == "0.0f64");
@@ -47,11 +48,24 @@ TEST_CASE("host value: other ways to write the same") {
     std::string text;
     std::string printed;
   };
-  for (const Case& c : {Case{"3", "3i32"}, {"3.5", "3.5f64"}, {"1e3", "1000.0f64"}, {"3f32", "3.0f32"}, {" -- note\n 1_000i64 ", "1000i64"},
-                        {"[1,2,\n3]", "[1i32, 2i32, 3i32]"}, {"[1u8, 2, 3]", "[1u8, 2u8, 3u8]"}, {"[1f32, 2, 2.5]", "[1.0f32, 2.0f32, 2.5f32]"},
-                        {"f32.nan", "f32.nan"}, {"-f64.inf", "-f64.inf"}, {"[true,false]", "[true, false]"}, {"0x10i32", "16i32"}, {"-0x1F", "-31i32"},
-                        {"0b101u8", "5u8"}, {"[1f32, 0x10]", "[1.0f32, 16.0f32]"},
-                        {"\"hi\\n\"", "[104u8, 105u8, 10u8]"}, {"\"\"", "empty([0]u8)"}, {"empty( [0] [2] i32 )", "empty([0][2]i32)"}}) {
+  for (const Case& c : {Case{"3", "3i32"},
+                        {"3.5", "3.5f64"},
+                        {"1e3", "1000.0f64"},
+                        {"3f32", "3.0f32"},
+                        {" -- note\n 1_000i64 ", "1000i64"},
+                        {"[1,2,\n3]", "[1i32, 2i32, 3i32]"},
+                        {"[1u8, 2, 3]", "[1u8, 2u8, 3u8]"},
+                        {"[1f32, 2, 2.5]", "[1.0f32, 2.0f32, 2.5f32]"},
+                        {"f32.nan", "f32.nan"},
+                        {"-f64.inf", "-f64.inf"},
+                        {"[true,false]", "[true, false]"},
+                        {"0x10i32", "16i32"},
+                        {"-0x1F", "-31i32"},
+                        {"0b101u8", "5u8"},
+                        {"[1f32, 0x10]", "[1.0f32, 16.0f32]"},
+                        {"\"hi\\n\"", "[104u8, 105u8, 10u8]"},
+                        {"\"\"", "empty([0]u8)"},
+                        {"empty( [0] [2] i32 )", "empty([0][2]i32)"}}) {
     CAPTURE(c.text);
     auto read = apl::parse_values(c.text);
     REQUIRE(read);

@@ -32,14 +32,17 @@ TEST_CASE("an array is consumed if it may share memory with one that is") {
       {"let {b : [4]f32} = copy(A) let {c : [4]f32} = b with [0] = x", "b", true},
       {"let {b : [4]f32} = A let {c : [4]f32} = b with [0] = x", "A", true},
       {"let {b : [2]f32} = A[1 :+ 2] let {c : [2]f32} = b with [0] = x", "A", true},
-      {"let {b : [2][2]f32} = reshape(A, [2, 2]) let {d : [2][2]f32} = rearrange(b, (1, 0)) let {c : [2][2]f32} = d with [0, 0] = x",
+      {"let {b : [2][2]f32} = reshape(A, [2, 2]) let {d : [2][2]f32} = rearrange(b, (1, 0)) let {c : [2][2]f32} = d "
+       "with [0, 0] = x",
        "A", true},
       {"let {b : [4]f32} = if q { in {A} } else { in {B} } let {c : [4]f32} = b with [0] = x", "B", true},
       {"let {b : [4]f32} = loop {p : [4]f32 = A} for i < 3 { let {c : [4]f32} = p with [i] = x in {c} }", "A", true},
       {"let {b : [4]f32} = loop {p : [4]f32 = A} for i < 3 { let {c : [4]f32} = copy(p) in {c} }", "A", false},
-      {"let {R : [4][4]f32} = replicate([4], A) let {S : [4][4]f32} = map(i < 4, {R}, \\{r : [4]f32} -> { let {c : [4]f32} = r with [0] = x in {c} })",
+      {"let {R : [4][4]f32} = replicate([4], A) let {S : [4][4]f32} = map(i < 4, {R}, \\{r : [4]f32} -> { let {c : "
+       "[4]f32} = r with [0] = x in {c} })",
        "R", true},
-      {"let {R : [4][4]f32} = replicate([4], A) let {S : [4][4]f32} = map(i < 4, {R}, \\{r : [4]f32} -> { let {c : [4]f32} = r with [0] = x in {c} })",
+      {"let {R : [4][4]f32} = replicate([4], A) let {S : [4][4]f32} = map(i < 4, {R}, \\{r : [4]f32} -> { let {c : "
+       "[4]f32} = r with [0] = x in {c} })",
        "A", false},
   };
   for (const Case& c : cases) {
@@ -54,7 +57,9 @@ TEST_CASE("an array is consumed if it may share memory with one that is") {
 }
 
 TEST_CASE("values made later may be views of anything that is consumed") {
-  const auto module = parse_module("stage soac\n\nfun f [] (A : *[4]f32) : {*[4]f32} = {\n let {b : [4]f32} = A with [0] = 1.0f32\n in {b}\n}\n", "test");
+  const auto module = parse_module(
+      "stage soac\n\nfun f [] (A : *[4]f32) : {*[4]f32} = {\n let {b : [4]f32} = A with [0] = 1.0f32\n in {b}\n}\n",
+      "test");
   REQUIRE(module);
   const Consumption consumption(*module->functions[0], &*module);
   CHECK(consumption.consumed(Value{1000}));
@@ -63,7 +68,8 @@ TEST_CASE("values made later may be views of anything that is consumed") {
 
 TEST_CASE("parameters and results escape, what is local does not") {
   const auto module = parse_module(
-      "stage soac\n\nfun f [] (A : [4]f32) : {[4]f32, f32} = {\n let {b : [4]f32} = copy(A)\n let {c : [4]f32} = copy(A)\n"
+      "stage soac\n\nfun f [] (A : [4]f32) : {[4]f32, f32} = {\n let {b : [4]f32} = copy(A)\n let {c : [4]f32} = "
+      "copy(A)\n"
       " let {x : f32} = c[0]\n in {b, x}\n}\n",
       "test");
   REQUIRE(module);

@@ -177,7 +177,8 @@ TEST_CASE("a wrong order of stages is found before anything runs") {
     const char* message;
   };
   const Case cases[] = {
-      {"rename,kernel-only", "pass 'kernel-only' takes a module at stage kernel, but after 'rename' it is at stage soac"},
+      {"rename,kernel-only",
+       "pass 'kernel-only' takes a module at stage kernel, but after 'rename' it is at stage soac"},
       {"kernel-only", "but here it is at stage soac"},
       {"lower,rename,lower", "pass 'lower' takes a module at stage soac, but after 'rename' it is at stage kernel"},
   };

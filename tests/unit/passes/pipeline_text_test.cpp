@@ -21,7 +21,8 @@ PassInfo named(std::string name, std::vector<PassOption> options = {}) {
 PassRegistry registry() {
   PassRegistry result;
   result.add(named("simplify"));
-  result.add(named("tile", {{"size", std::int64_t{16}, "rows"}, {"guards", true, "guards"}, {"mode", std::string("auto"), "mode"}}));
+  result.add(named(
+      "tile", {{"size", std::int64_t{16}, "rows"}, {"guards", true, "guards"}, {"mode", std::string("auto"), "mode"}}));
   result.add(named("cse"));
   return result;
 }

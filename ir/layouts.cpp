@@ -1,4 +1,4 @@
-#include "passes/analysis/layouts.h"
+#include "ir/layouts.h"
 
 #include "ir/walk.h"
 
