@@ -41,18 +41,29 @@ class Host {
     out_.line("(void)inputs;");
     bind_parameters();
     // Declared first, so that every exit can free them.
-    for (const Stm& stm : f.body->stms)
-      if (get_if<Alloc>(stm)) out_.line("void *{} = NULL;", unit_.name(stm.pattern.front()));
-    for (const Stm& stm : f.body->stms) statement(stm);
+    find_blocks(*f.body);
+    for (Value b : blocks_) out_.line("void *{} = NULL;", unit_.name(b));
+    if (has_loops_)
+      for (Value b : blocks_) out_.line("int64_t {} = 0;", room(b));
+    const std::string head = out_.take();
+    body(*f.body);
     out_.line("status = ctx->backend->synchronise(ctx);");
     out_.line("if (status != APL_SUCCESS) goto done;");
     give_results();
     out_.raw("done:\n");
-    for (const Stm& stm : f.body->stms)
-      if (get_if<Alloc>(stm)) out_.line("if ({0}) ctx->backend->release(ctx, {0});", unit_.name(stm.pattern.front()));
+    for (Value b : blocks_) out_.line("if ({0}) ctx->backend->release(ctx, {0});", unit_.name(b));
+    for (const std::string& name : scratch_) out_.line("if ({0}) ctx->backend->release(ctx, {0});", name);
     out_.line("return status;");
     out_.close("}}");
-    result_.text = out_.take();
+    const std::string rest = out_.take();
+    // Declared before anything can jump to the end.
+    Writer slots;
+    slots.indent();
+    for (const std::string& name : scratch_) {
+      slots.line("void *{} = NULL;", name);
+      slots.line("int64_t {}_room = 0;", name);
+    }
+    result_.text = head + slots.take() + rest;
     return std::move(result_);
   }
 
@@ -105,6 +116,145 @@ class Host {
     }
   }
 
+  // Blocks of this and all nested bodies, kernels left out.
+  void find_blocks(const Body& body) {
+    for (const Stm& stm : body.stms) {
+      if (get_if<Alloc>(stm)) blocks_.push_back(stm.pattern.front());
+      has_loops_ = has_loops_ || get_if<Loop>(stm);
+      if (get_if<Loop>(stm) || get_if<If>(stm))
+        for_each_body(stm.op, [&](const BodyPtr& inner) { find_blocks(*inner); });
+    }
+  }
+
+  std::string room(Value block) { return unit_.name(block) + "_room"; }
+
+  void body(const Body& body) {
+    for (const Stm& stm : body.stms) statement(stm);
+  }
+
+  static bool allocates(const Body& body, Value block) {
+    for (const Stm& stm : body.stms)
+      if (get_if<Alloc>(stm) && stm.pattern.front() == block) return true;
+    return false;
+  }
+
+  // What a body hands on goes to where `target` lies: by exchanging blocks if the body made its own, else by copying
+  // (both are dense).
+  void hand_on(const Body& body, const Operand& from, Value target) {
+    if (!from.is_value() || !table_.type(target).is_array()) return;
+    const MemoryBinding& source = *table_.type(from.value()).memory;
+    const MemoryBinding& to = *table_.type(target).memory;
+    if (source == to) return;
+    if (has_loops_ && allocates(body, source.block)) {
+      out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to.block), room(to.block), unit_.name(source.block),
+                room(source.block));
+      return;
+    }
+    const Type& type = table_.type(target);
+    out_.line("status = ctx->backend->copy(ctx, {}, {}, ({}) * {});", unit_.name(to.block), block(source.block),
+              text(product(type.shape)), byte_size(type.element));
+    out_.line("if (status != APL_SUCCESS) goto done;");
+  }
+
+  bool is_variable(Value v) const {
+    const Type& type = table_.type(v);
+    return type.is_scalar() && type.element != ScalarType::unit;
+  }
+
+  void declare_variable(Value v, const std::string& start) {
+    out_.line("{} {} = {};", c_type({table_.type(v).element, false}), unit_.name(v), start);
+    out_.line("(void){};", unit_.name(v));
+  }
+
+  void branch(const If& op, const Stm& stm) {
+    for (Value v : stm.pattern)
+      if (is_variable(v)) declare_variable(v, "0");
+    const auto fill = [&](const Body& inner) {
+      body(inner);
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+        if (is_variable(stm.pattern[k]))
+          out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
+        hand_on(inner, inner.results[k], stm.pattern[k]);
+      }
+    };
+    out_.open("if ({}) {{", text(values_.operand(op.condition)));
+    fill(*op.then_body);
+    out_.close("}} else {{");
+    out_.indent();
+    fill(*op.else_body);
+    out_.close("}}");
+  }
+
+  void loop(const Loop& op, const Stm& stm) {
+    for (std::size_t k = 0; k < op.params.size(); ++k) {
+      if (!is_variable(op.params[k])) continue;
+      declare_variable(op.params[k], text(values_.operand(op.initial[k])));
+      values_.scalars[stm.pattern[k]] = variable(unit_.name(op.params[k]));
+    }
+    if (op.index) {
+      const std::string i = unit_.name(op.index);
+      out_.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", i, text(op.bound));
+    } else {
+      out_.open("while ({}) {{", unit_.name(op.params[0]));
+    }
+    body(*op.body);
+    // All new values first: one may be computed from another's old value.
+    std::vector<std::pair<Value, std::string>> next;
+    for (std::size_t k = 0; k < op.params.size(); ++k) {
+      if (!is_variable(op.params[k])) continue;
+      next.emplace_back(op.params[k], unit_.fresh(table_.name(op.params[k]) + "_next"));
+      out_.line("const {} {} = {};", c_type({table_.type(op.params[k]).element, false}), next.back().second,
+                text(values_.operand(op.body->results[k])));
+    }
+    for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(*op.body, op.body->results[k], op.params[k]);
+    for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
+    out_.close("}}");
+  }
+
+  // An array of scalars that the host knows.
+  void upload(const ArrayLit& op, Value array) {
+    const std::string type = c_type({op.element.element, false});
+    if (op.elements.empty() || op.element.element == ScalarType::unit) return;
+    std::vector<std::string> elements;
+    for (const Operand& x : op.elements) elements.push_back(text(values_.operand(x)));
+    out_.open("{{");
+    out_.line("const {} elements[] = {{{}}};", type, fmt::join(elements, ", "));
+    out_.line("status = ctx->backend->upload(ctx, {}, elements, sizeof elements);",
+              unit_.name(table_.type(array).memory->block));
+    out_.line("if (status != APL_SUCCESS) goto done;");
+    out_.close("}}");
+  }
+
+  void upload(const Update& op, const Stm& stm) {
+    const Type& type = table_.type(op.array);
+    if (op.checked) check_dims(op.array, op.dims);
+    if (type.element == ScalarType::unit) return;
+    const std::string name = c_type({type.element, false});
+    const Lmad here = index_layout(type.memory->layout, op.dims);
+    out_.open("{{");
+    out_.line("const {} element = {};", name, text(values_.operand(op.value)));
+    out_.line("status = ctx->backend->upload(ctx, ({} *){} + ({}), &element, sizeof element);", name,
+              block(type.memory->block), text(here.offset()));
+    out_.line("if (status != APL_SUCCESS) goto done;");
+    out_.close("}}");
+    (void)stm;
+  }
+
+  void check_dims(Value array, const std::vector<DimIndex>& dims) {
+    for (const BoundsCheck& bound : bounds_checks(values_, table_.type(array), dims))
+      refuse_if(bound.outside, bound.message, bound.numbers);
+  }
+
+  void refuse_if(const ExprPtr& condition, const std::string& message, const std::vector<ExprPtr>& numbers) {
+    out_.open("if ({}) {{", text(condition));
+    std::string arguments;
+    for (const ExprPtr& x : numbers) arguments += ", (long long)(" + text(x) + ")";
+    out_.line("snprintf(ctx->error, sizeof ctx->error, \"{}\"{});", escape(message), arguments);
+    out_.line("status = APL_PROGRAM_ERROR;");
+    out_.line("goto done;");
+    out_.close("}}");
+  }
+
   void statement(const Stm& stm) {
     const Value first = stm.pattern.empty() ? Value{} : stm.pattern.front();
     auto declare = [&](const ExprPtr& value) {
@@ -117,12 +267,12 @@ class Host {
     } else if (const SizeExpr* expr = get_if<SizeExpr>(stm)) {
       declare(values_.poly(expr->value));
     } else if (const Use* use = get_if<Use>(stm)) {
-      if (table_.type(first).is_scalar()) declare(values_.operand(use->x));
+      if (is_variable(first)) declare(values_.operand(use->x));
     } else if (const Unary* unary = get_if<Unary>(stm)) {
       declare(values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)));
     } else if (const Binary* binary = get_if<Binary>(stm)) {
       if (can_fail(stm.op, table_))
-        check(infix("!=", values_.operand(binary->y), literal(std::int64_t{0})), "division by zero");
+        refuse_if(infix("==", values_.operand(binary->y), literal(std::int64_t{0})), "division by zero", {});
       declare(values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)));
     } else if (const Compare* compare = get_if<Compare>(stm)) {
       declare(values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)));
@@ -130,30 +280,43 @@ class Host {
       declare(values_.convert(type_of(convert->x), convert->to, values_.operand(convert->x)));
     } else if (const Assert* assertion = get_if<Assert>(stm)) {
       std::string message;
-      for (const auto& piece : assertion->message)
-        if (const std::string* words = std::get_if<std::string>(&piece)) message += *words;
-      check(values_.operand(assertion->condition), message);
+      std::vector<ExprPtr> numbers;
+      for (const auto& piece : assertion->message) {
+        if (const std::string* words = std::get_if<std::string>(&piece)) {
+          for (char c : *words) message += c == '%' ? std::string("%%") : std::string(1, c);
+        } else {
+          message += "%lld";
+          numbers.push_back(values_.operand(std::get<Operand>(piece)));
+        }
+      }
+      refuse_if(prefix("!", values_.operand(assertion->condition)), message, numbers);
     } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
-      out_.line("status = ctx->backend->allocate(ctx, {}, \"{}\", &{});", text(alloc->bytes), table_.name(first),
-                unit_.name(first));
+      if (has_loops_) {
+        out_.line("status = apl_room(ctx, {}, \"{}\", &{}, &{});", text(alloc->bytes), table_.name(first),
+                  unit_.name(first), room(first));
+      } else {
+        out_.line("status = ctx->backend->allocate(ctx, {}, \"{}\", &{});", text(alloc->bytes), table_.name(first),
+                  unit_.name(first));
+      }
       out_.line("if (status != APL_SUCCESS) goto done;");
     } else if (get_if<SegOp>(stm)) {
       launch(stm);
     } else if (const Index* index = get_if<Index>(stm)) {
+      if (index->checked) check_dims(index->array, index->dims);
       if (table_.type(first).is_scalar()) download(*index, stm);
+    } else if (const If* choice = get_if<If>(stm)) {
+      branch(*choice, stm);
+    } else if (const Loop* repeated = get_if<Loop>(stm)) {
+      loop(*repeated, stm);
+    } else if (const ArrayLit* literal = get_if<ArrayLit>(stm)) {
+      upload(*literal, first);
+    } else if (const Update* update = get_if<Update>(stm)) {
+      upload(*update, stm);
     } else if (get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Scratch>(stm)) {
       // Views.
     } else {
       unsupported(stm.location, fmt::format("`{}` at host level", op_name(stm.op)));
     }
-  }
-
-  void check(const ExprPtr& condition, const std::string& message) {
-    out_.open("if (!({})) {{", text(condition));
-    out_.line("snprintf(ctx->error, sizeof ctx->error, \"%s\", \"{}\");", escape(message));
-    out_.line("status = APL_PROGRAM_ERROR;");
-    out_.line("goto done;");
-    out_.close("}}");
   }
 
   static std::string escape(const std::string& text) {
@@ -167,14 +330,14 @@ class Host {
 
   void download(const Index& op, const Stm& stm) {
     const Type& source = table_.type(op.array);
-    for (std::size_t k = 0; op.checked && k < op.dims.size(); ++k)
-      check(infix("&&", infix("<=", literal(std::int64_t{0}), values_.poly(op.dims[k].start)),
-                  infix("<", values_.poly(op.dims[k].start), values_.poly(source.shape[k]))),
-            "index out of bounds");
     Lmad here = index_layout(source.memory->layout, op.dims);
     Value v = stm.pattern.front();
+    if (!is_variable(v)) return;
     std::string type = c_type({table_.type(v).element, false});
     out_.line("{} {};", type, unit_.name(v));
+    // A check that failed in a kernel ends the entry before the host acts on what is missing.
+    out_.line("status = ctx->backend->synchronise(ctx);");
+    out_.line("if (status != APL_SUCCESS) goto done;");
     out_.line("status = ctx->backend->download(ctx, &{}, (const {} *){} + ({}), sizeof {});", unit_.name(v), type,
               block(source.memory->block), text(here.offset()), unit_.name(v));
     out_.line("if (status != APL_SUCCESS) goto done;");
@@ -196,14 +359,22 @@ class Host {
     std::vector<std::string> arguments;
     for (Value b : lowering.blocks()) arguments.push_back(block(b));
     for (Value s : lowering.scalars()) arguments.push_back(unit_.name(s));
-    if (lowering.can_fail()) arguments.emplace_back("ctx->failure");
     out_.line("");
+    Poly indices = 1;
+    for (const SegDim& dim : op.space) indices *= dim.bound;
+    for (const Kernel::ThreadMemory& scratch : lowering.scratch()) {
+      const std::string name = unit_.fresh(scratch.name + "_of_threads");
+      scratch_.push_back(name);
+      out_.line("status = apl_room(ctx, ({}) * ({}) * {}, \"{}\", &{}, &{}_room);", text(indices),
+                text(scratch.elements), byte_size(scratch.element), scratch.name, name, name);
+      out_.line("if (status != APL_SUCCESS) goto done;");
+      arguments.push_back(name);
+    }
+    if (lowering.can_fail()) arguments.emplace_back("ctx->failure");
     if (unit_.target == Target::c) {
       out_.line("{}({});", function.name, fmt::format("{}", fmt::join(arguments, ", ")));
     } else {
       out_.open("{{");
-      Poly indices = 1;
-      for (const SegDim& dim : op.space) indices *= dim.bound;
       std::string blocks =
           op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(function.threads)));
       std::vector<std::string> pointers;
@@ -213,7 +384,8 @@ class Host {
         std::string type =
             scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
                    : "void *";
-        if (!array && !scalar) type = "struct apl_failure *";
+        bool failure = lowering.can_fail() && k + 1 == arguments.size();
+        if (failure) type = "struct apl_failure *";
         out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
         pointers.push_back(fmt::format("&arg_{}", k));
       }
@@ -253,6 +425,9 @@ class Host {
   const ValueTable& table_;
   Writer out_;
   HostText result_;
+  std::vector<Value> blocks_;
+  bool has_loops_ = false;
+  std::vector<std::string> scratch_;  // slots of threads' arrays
 };
 
 }  // namespace

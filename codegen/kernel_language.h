@@ -62,6 +62,9 @@ struct Stmt {
     fail,   // the failure cell
     leave,  // out of this index: return on CUDA, to the label `name` in C
     label,  // C: where leave goes
+    heap,     // a slot for an array on the heap, empty at first
+    grow,     // makes it `value` elements long, contents lost; `body` if there is no memory
+    release,  // C: frees it
   };
   Kind kind = Kind::comment;
   std::string name;  // variable, buffer, label or comment text
@@ -73,6 +76,7 @@ struct Stmt {
   bool parallel = false;  // C: an OpenMP loop
   int collapse = 1;
   int place = 0, code = 0;
+  std::vector<ExprPtr> numbers;  // of a failure, for its message
   Block body, else_body;
 };
 

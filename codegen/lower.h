@@ -1,6 +1,7 @@
 // Lowering of kernels from memory-stage IR to the kernel language.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -71,6 +72,14 @@ class Values {
   kernel::ExprPtr typed_call(const std::string& name, ScalarType type, std::vector<kernel::ExprPtr> args);
 };
 
+// A condition under which an index or slice is wrong, and what to say then: `%lld` stands for the next number.
+struct BoundsCheck {
+  kernel::ExprPtr outside;
+  std::string message;
+  std::vector<kernel::ExprPtr> numbers;
+};
+std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const std::vector<DimIndex>& dims);
+
 // One kernel: a SegMap at host level.
 class Kernel {
  public:
@@ -81,6 +90,13 @@ class Kernel {
   const std::vector<Value>& blocks() const { return blocks_; }
   const std::vector<Value>& scalars() const { return scalar_params_; }
   bool can_fail() const { return can_fail_; }
+  // Memory for threads' arrays, as many elements a thread; arguments after the scalars.
+  struct ThreadMemory {
+    std::string name;
+    ScalarType element{};
+    Poly elements;
+  };
+  const std::vector<ThreadMemory>& scratch() const { return scratch_; }
 
  private:
   using Block = kernel::Block;
@@ -92,6 +108,7 @@ class Kernel {
     kernel::BufferKind kind{};
     std::int64_t count = 0;  // of one thread's copy, for thread blocks
     bool expanded = false;   // C: one copy a thread lies behind the other
+    bool interleaved = false;  // CUDA: element k of all threads lies together
   };
 
   void collect_params();
@@ -106,9 +123,19 @@ class Kernel {
   void loop(const Loop& op, const Stm& stm, Block& out);
   void branch(const If& op, const Stm& stm, Block& out);
   void screma(const Screma& op, const Stm& stm, Block& out);
-  void replicate(const Replicate& op, const Stm& stm, Block& out);
   void check_divisor(const Binary& op, const Stm& stm, Block& out);
-  void fail(int code, const Stm& stm, std::string message, ExprPtr a, ExprPtr b, Block& out);
+  void fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, Block& out);
+  void fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
+            Location location, Block& out);
+
+  // arrays of threads (codegen/lower_arrays.cpp)
+  void thread_block(const Stm& stm, const Alloc& alloc, Block& out);
+  bool array_operation(const Stm& stm, Block& out);
+  void for_elements(const std::vector<Poly>& shape, Block& out,
+                    const std::function<void(const std::vector<ExprPtr>&, Block&)>& fill);
+  void copy_elements(Value target, Value source, Location location, Block& out);
+  void hand_on(const Operand& from, Value target, Location location, Block& out);
+  void check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, Block& out);
   std::vector<ExprPtr> inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, Block& out);
 
   // block level
@@ -144,6 +171,11 @@ class Kernel {
   kernel::Function function_;
   std::vector<Value> blocks_, scalar_params_;
   std::map<Value, Buffer> buffers_;
+  std::map<Value, ScalarType> elements_;  // of every block, by what is bound to it
+  std::set<Value> outside_;               // what the kernel is given
+  std::vector<ThreadMemory> scratch_;
+  Block heap_;                // slots of threads' arrays on the heap
+  ExprPtr flat_, count_;      // CUDA, thread level: this thread and how many there are
   bool can_fail_ = false;
   bool block_level_ = false;
   ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer

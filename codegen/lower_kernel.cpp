@@ -60,9 +60,9 @@ void Kernel::collect_params() {
     written.insert(table.type(result).memory->block);
   }
   // The element type of a block is that of an array bound to it.
-  std::map<Value, ScalarType> elements;
   for (std::uint32_t id = 0; id < table.size(); ++id)
-    if (const Type& type = table.type(Value{id}); type.memory) elements[type.memory->block] = type.element;
+    if (const Type& type = table.type(Value{id}); type.memory) elements_[type.memory->block] = type.element;
+  outside_ = wanted;
   for (Value v : wanted) {
     const Type& type = table.type(v);
     if (type.is_memory()) {
@@ -71,7 +71,7 @@ void Kernel::collect_params() {
       std::string name = table.name(v);
       if (name.ends_with("_mem")) name.resize(name.size() - 4);
       buffer.name = unit_.fresh(name);
-      buffer.element = elements[v];
+      buffer.element = elements_[v];
       buffer.kind = written.count(v) ? BufferKind::global_out : BufferKind::global_in;
       function_.params.push_back({buffer.name, {buffer.element, false}, buffer.kind});
       buffers_[v] = std::move(buffer);
@@ -95,6 +95,7 @@ Kernel::Buffer& Kernel::buffer(Value block, Location location) {
 ExprPtr Kernel::element_flat(Value block, ExprPtr position, Location location) {
   const Buffer& b = buffer(block, location);
   if (b.expanded && flat_thread_) position = kernel::add(mul(flat_thread_, literal(b.count)), std::move(position));
+  if (b.interleaved) position = kernel::add(mul(std::move(position), count_), flat_);
   return element(b.name, std::move(position));
 }
 
@@ -124,23 +125,18 @@ ExprPtr Kernel::element_at(Value array, const Poly& position, Location location)
 void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location,
                    KernelBlock& out) {
   const Type type = unit_.function.values.type(value);
+  if (type.element == ScalarType::unit) return;
   if (type.is_scalar()) {
     out.push_back(assign(element_of(array, indices, location), values_.operand(value)));
     return;
   }
   const Type& target = unit_.function.type(array);
   if (type.memory && target.memory && type.memory->block == target.memory->block) return;  // built in place
-  std::vector<ExprPtr> all = indices, row;
-  std::vector<std::string> names;
-  for (std::size_t k = 0; k < type.rank(); ++k) {
-    names.push_back(unit_.fresh("i"));
-    row.push_back(variable(names.back()));
-    all.push_back(row.back());
-  }
-  KernelBlock body{assign(element_of(array, all, location), element_of(value.value(), row, location))};
-  for (std::size_t k = type.rank(); k-- > 0;)
-    body = {for_loop(kIndex, names[k], values_.poly(type.shape[k]), std::move(body))};
-  out.insert(out.end(), body.begin(), body.end());
+  for_elements(type.shape, out, [&](const std::vector<ExprPtr>& row, KernelBlock& inner) {
+    std::vector<ExprPtr> all = indices;
+    all.insert(all.end(), row.begin(), row.end());
+    inner.push_back(assign(element_of(array, all, location), element_of(value.value(), row, location)));
+  });
 }
 
 // Indices of row-major position `flat` under sizes, outermost first; dims of one element are 0.
@@ -192,9 +188,12 @@ void Kernel::run_thread(const SegOp& op) {
   leave_label_ = unit_.fresh("next");
   KernelBlock inner;
   auto work = [&](KernelBlock& into) {
-    body(*op.body, into);
+    KernelBlock made;
+    body(*op.body, made);
     for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
-      store(stm_.pattern[k], indices, op.body->results[k], stm_.location, into);
+      store(stm_.pattern[k], indices, op.body->results[k], stm_.location, made);
+    into.insert(into.end(), heap_.begin(), heap_.end());
+    into.insert(into.end(), made.begin(), made.end());
   };
   if (unit_.target == Target::cuda) {
     // One thread an index; the fastest dim is the last, so neighbouring threads write neighbouring elements.
@@ -206,6 +205,8 @@ void Kernel::run_thread(const SegOp& op) {
     Stmt leave;
     leave.kind = Stmt::Kind::leave;
     out.push_back(kernel::branch(infix(">=", variable(flat), count), {leave}));
+    flat_ = variable(flat);
+    count_ = count;
     std::vector<ExprPtr> split = unflatten(flat, sizes, names, kIndex, out);
     for (std::size_t k = 0; k < indices.size(); ++k) {
       values_.scalars[op.space[k].index] = split[k];
@@ -220,6 +221,10 @@ void Kernel::run_thread(const SegOp& op) {
     label.kind = Stmt::Kind::label;
     label.name = leave_label_;
     inner.push_back(std::move(label));
+  }
+  for (Stmt slot : heap_) {
+    slot.kind = Stmt::Kind::release;
+    inner.push_back(std::move(slot));
   }
   for (std::size_t k = op.space.size(); k-- > 0;) {
     Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "codegen/lower.h"
-#include "codegen/register_loops.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
@@ -18,18 +17,18 @@ void Kernel::body(const Body& body, KernelBlock& out) {
 
 void Kernel::scalar(const Stm& stm, ExprPtr value, KernelBlock& out) {
   Value result = stm.pattern.front();
+  if (unit_.function.type(result).element == ScalarType::unit) return;
   out.push_back(declare({unit_.function.type(result).element, false}, unit_.name(result), std::move(value)));
 }
 
-void Kernel::fail(int code, const Stm& stm, std::string message, ExprPtr a, ExprPtr b, KernelBlock& out) {
+void Kernel::fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, KernelBlock& out) {
   if (block_level_) unsupported(stm.location, "a check inside a block-level kernel");
   can_fail_ = true;
   Stmt report;
   report.kind = Stmt::Kind::fail;
   report.code = code;
   report.place = unit_.place(stm.location, std::move(message));
-  report.from = std::move(a);
-  report.step = std::move(b);
+  report.numbers = std::move(numbers);
   Stmt leave;
   leave.kind = Stmt::Kind::leave;
   leave.name = leave_label_;
@@ -41,7 +40,7 @@ void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
   if (!apl::can_fail(stm.op, unit_.function.values)) return;
   KernelBlock failed;
   ExprPtr zero = literal(std::int64_t{0});
-  fail(3, stm, "division by zero", zero, zero, failed);
+  fail(3, stm, "division by zero", {}, failed);
   out.push_back(kernel::branch(infix("==", values_.operand(op.y), zero), std::move(failed)));
 }
 
@@ -79,8 +78,6 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
     screma(*s, stm, out);
-  } else if (const Replicate* r = get_if<Replicate>(stm)) {
-    replicate(*r, stm, out);
   } else if (const Assert* assertion = get_if<Assert>(stm)) {
     KernelBlock failed;
     std::string message;
@@ -88,29 +85,23 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     for (const auto& piece : assertion->message) {
       if (const std::string* text = std::get_if<std::string>(&piece)) {
         message += *text;
-      } else if (numbers.size() < 2) {
+      } else if (numbers.size() < 4) {
         message += "%lld";
         numbers.push_back(values_.operand(std::get<Operand>(piece)));
       }
     }
-    numbers.resize(2, literal(std::int64_t{0}));
-    fail(2, stm, message, numbers[0], numbers[1], failed);
+    fail(2, stm, message, numbers, failed);
     out.push_back(kernel::branch(prefix("!", values_.operand(assertion->condition)), std::move(failed)));
   } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
-    declare_shared(stm, *alloc, out);
+    block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     copy_tile(*copy, stm, out);
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {
     tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
     inblock(*seg, stm, out);
-  } else if (const Update* update = get_if<Update>(stm)) {
-    std::vector<ExprPtr> at;
-    for (const DimIndex& dim : update->dims) {
-      if (dim.is_slice()) unsupported(stm.location, "an update of a slice in a kernel");
-      at.push_back(values_.poly(dim.start));
-    }
-    store(first, at, update->value, stm.location, out);
+  } else if (array && array_operation(stm, out)) {
+    // Done.
   } else {
     unsupported(stm.location, fmt::format("`{}` inside a kernel", op_name(stm.op)));
   }
@@ -118,36 +109,31 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
 
 void Kernel::index(const Index& op, const Stm& stm, KernelBlock& out) {
   const Type& source = unit_.function.type(op.array);
-  if (op.checked) {
-    for (std::size_t k = 0; k < op.dims.size(); ++k) {
-      if (op.dims[k].is_slice()) continue;
-      ExprPtr i = values_.poly(op.dims[k].start), size = values_.poly(source.shape[k]);
-      KernelBlock failed;
-      fail(1, stm, "Index [%lld] out of bounds for array of shape [%lld].", i, size, failed);
-      out.push_back(kernel::branch(infix("||", infix("<", i, literal(std::int64_t{0})), infix("<=", size, i)),
-                                   std::move(failed)));
-    }
-  }
+  if (op.checked) check_dims(op.array, op.dims, stm, out);
   if (unit_.function.type(stm.pattern.front()).is_array()) return;  // a view
   if (!source.memory) unsupported(stm.location, "an index of an array without memory");
   Lmad here = index_layout(source.memory->layout, op.dims);
   scalar(stm, element_at(op.array, here.offset(), stm.location), out);
 }
 
-// Scalars carried around are variables; arrays are updated in place and need no code.
+// Scalars carried around are variables; arrays are where the first iteration finds them.
 void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   std::vector<std::size_t> carried;
   for (std::size_t k = 0; k < op.params.size(); ++k)
-    if (table.type(op.params[k]).is_scalar()) carried.push_back(k);
+    if (table.type(op.params[k]).is_scalar() && table.type(op.params[k]).element != ScalarType::unit)
+      carried.push_back(k);
   for (std::size_t k : carried) {
     Value param = op.params[k];
     out.push_back(
         declare({table.type(param).element, false}, unit_.name(param), values_.operand(op.initial[k]), false));
     values_.scalars[stm.pattern[k]] = variable(unit_.name(param));
   }
+  for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(op.initial[k], op.params[k], stm.location, out);
   KernelBlock inner;
   body(*op.body, inner);
+  for (std::size_t k = 0; k < op.params.size(); ++k)
+    hand_on(op.body->results[k], op.params[k], stm.location, inner);
   // All new values first: one may be computed from another's old value.
   std::vector<ExprPtr> next;
   for (std::size_t k : carried) {
@@ -176,13 +162,15 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   KernelBlock then_block, else_block;
   for (Value v : stm.pattern)
-    if (table.type(v).is_scalar())
+    if (table.type(v).is_scalar() && table.type(v).element != ScalarType::unit)
       out.push_back(
           declare({table.type(v).element, false}, unit_.name(v), literal(Scalar::zero(table.type(v).element)), false));
   auto fill = [&](const Body& source, KernelBlock& into) {
     body(source, into);
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-      if (table.type(stm.pattern[k]).is_scalar())
+      hand_on(source.results[k], stm.pattern[k], stm.location, into);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      if (table.type(stm.pattern[k]).is_scalar() && table.type(stm.pattern[k]).element != ScalarType::unit)
         into.push_back(assign(variable(unit_.name(stm.pattern[k])), values_.operand(source.results[k])));
   };
   fill(*op.then_body, then_block);
@@ -192,31 +180,68 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
 
 std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments,
                                            KernelBlock& out) {
-  for (std::size_t k = 0; k < lambda.params.size(); ++k) values_.scalars[lambda.params[k]] = arguments[k];
+  for (std::size_t k = 0; k < lambda.params.size(); ++k)
+    if (arguments[k]) values_.scalars[lambda.params[k]] = arguments[k];
   body(*lambda.body, out);
   std::vector<ExprPtr> results;
-  for (const Operand& result : lambda.body->results) results.push_back(values_.operand(result));
+  for (const Operand& result : lambda.body->results) {
+    const bool array = result.is_value() && unit_.function.type(result.value()).is_array();
+    results.push_back(array ? nullptr : values_.operand(result));
+  }
   return results;
 }
 
-// A redomap in one thread: accumulators are variables, the widths are loops.
+// One step of a reduction: accumulators, variables or arrays, become what the operator gives.
+void Kernel::fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
+                  Location location, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  std::vector<ExprPtr> arguments;
+  const auto argument = [&](const Operand& x) {
+    // An array is found by its memory, not by an expression.
+    arguments.push_back(x.is_value() && table.type(x.value()).is_array() ? nullptr : values_.operand(x));
+  };
+  for (Value acc : accumulators) argument(acc);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    argument(operands[k]);
+    hand_on(operands[k], reduce.op.params[accumulators.size() + k], location, out);
+  }
+  std::vector<ExprPtr> results = inline_lambda(reduce.op, arguments, out);
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    hand_on(reduce.op.body->results[k], accumulators[k], location, out);
+  for (std::size_t k = 0; k < results.size() && results.size() > 1; ++k) {
+    const Type& type = table.type(accumulators[k]);
+    if (!type.is_scalar()) continue;
+    std::string name = unit_.fresh("next");
+    out.push_back(declare({type.element, false}, name, results[k]));
+    results[k] = variable(name);
+  }
+  for (std::size_t k = 0; k < results.size(); ++k)
+    if (table.type(accumulators[k]).is_scalar())
+      out.push_back(assign(variable(unit_.name(accumulators[k])), results[k]));
+}
+
+// A redomap in one thread: accumulators are variables or arrays, the widths are loops.
 void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
-  if (op.map.body->results.size() != op.reduced_count())
-    unsupported(stm.location, "a map with an array result inside a thread");
   std::size_t result = 0;
   for (const ReduceOp& reduce : op.reduces)
     for (const Operand& neutral : reduce.neutral) {
       Value acc = stm.pattern[result++];
-      if (!table.type(acc).is_scalar()) unsupported(stm.location, "a reduction over arrays inside a thread");
-      out.push_back(declare({table.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
+      hand_on(neutral, acc, stm.location, out);
+      if (table.type(acc).is_scalar())
+        out.push_back(declare({table.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
     }
   KernelBlock inner;
   std::vector<DimIndex> here;
-  for (Value i : op.indices) here.push_back(DimIndex::fix(Poly(i)));
+  std::vector<ExprPtr> at;
+  for (Value i : op.indices) {
+    here.push_back(DimIndex::fix(Poly(i)));
+    at.push_back(variable(unit_.name(i)));
+  }
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
     Value param = op.map.params[k];
     if (!table.type(param).is_scalar()) continue;  // a row: a view that place-memory has bound
+    if (table.type(param).element == ScalarType::unit) continue;
     const Type& input = table.type(op.inputs[k]);
     if (!input.memory) unsupported(stm.location, "a stream of an array without memory");
     Lmad row = index_layout(input.memory->layout, here);
@@ -224,41 +249,22 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
                             element_at(op.inputs[k], row.offset(), stm.location)));
   }
   body(*op.map.body, inner);
-  std::size_t at = 0;
+  std::size_t first = 0;
   for (const ReduceOp& reduce : op.reduces) {
-    std::vector<ExprPtr> arguments;
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k)
-      arguments.push_back(variable(unit_.name(stm.pattern[at + k])));
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k)
-      arguments.push_back(values_.operand(op.map.body->results[at + k]));
-    std::vector<ExprPtr> results = inline_lambda(reduce.op, arguments, inner);
-    for (std::size_t k = 0; k < results.size() && results.size() > 1; ++k) {
-      std::string name = unit_.fresh("next");
-      inner.push_back(declare({table.type(stm.pattern[at + k]).element, false}, name, results[k]));
-      results[k] = variable(name);
-    }
-    for (std::size_t k = 0; k < results.size(); ++k)
-      inner.push_back(assign(variable(unit_.name(stm.pattern[at + k])), results[k]));
-    at += reduce.neutral.size();
+    const auto n = static_cast<std::ptrdiff_t>(reduce.neutral.size());
+    const auto from = static_cast<std::ptrdiff_t>(first);
+    fold(reduce, {stm.pattern.begin() + from, stm.pattern.begin() + from + n},
+         {op.map.body->results.begin() + from, op.map.body->results.begin() + from + n}, stm.location, inner);
+    first += reduce.neutral.size();
   }
-  for (std::size_t k = op.widths.size(); k-- > 0;)
-    inner = {for_loop(kIndex, unit_.name(op.indices[k]), values_.poly(op.widths[k]), std::move(inner))};
+  for (std::size_t k = first; k < stm.pattern.size(); ++k)
+    store(stm.pattern[k], at, op.map.body->results[k], stm.location, inner);
+  for (std::size_t k = op.widths.size(); k-- > 0;) {
+    KernelBlock around;
+    around.push_back(for_loop(kIndex, unit_.name(op.indices[k]), values_.poly(op.widths[k]), std::move(inner)));
+    inner = std::move(around);
+  }
   out.insert(out.end(), inner.begin(), inner.end());
-}
-
-void Kernel::replicate(const Replicate& op, const Stm& stm, KernelBlock& out) {
-  Value array = stm.pattern.front();
-  if (!unit_.function.values.type(op.value).is_scalar())
-    unsupported(stm.location, "a replicate of an array in a kernel");
-  std::vector<std::int64_t> counts;
-  std::vector<std::string> names;
-  for (const Poly& size : op.shape) {
-    counts.push_back(unit_.constant(size, "the size of an array in a thread"));
-    names.emplace_back("r");
-  }
-  for_registers(counts, names, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
-    inner.push_back(assign(element_of(array, at, stm.location), values_.operand(op.value)));
-  });
 }
 
 }  // namespace apl::lower

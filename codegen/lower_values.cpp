@@ -84,7 +84,11 @@ ExprPtr Values::value(Value v) {
   return found == scalars.end() ? variable(unit.name(v)) : found->second;
 }
 
-ExprPtr Values::operand(const Operand& x) { return x.is_value() ? value(x.value()) : literal(x.constant()); }
+ExprPtr Values::operand(const Operand& x) {
+  // A unit is nothing in generated code; where a number must stand, it is 0.
+  if (unit.function.values.type(x).element == ScalarType::unit) return literal(std::int64_t{0});
+  return x.is_value() ? value(x.value()) : literal(x.constant());
+}
 
 ExprPtr Values::factor(const Factor& f) {
   if (!f.opaque) return value(f.symbol);

@@ -135,7 +135,27 @@ class Printer {
         break;
       case Stmt::Kind::comment: out.line("// {}", s.name); break;
       case Stmt::Kind::fail:
-        out.line("apl_fail(failure, {}, {}, {}, {});", s.code, s.place, text(s.from), text(s.step));
+        out.line("apl_fail(failure, {}, {}{});", s.code, s.place, numbers(s));
+        break;
+      case Stmt::Kind::heap:
+        if (dialect_ == Dialect::cuda) {
+          out.line("apl_heap<{}> {};", c_type(s.type), s.name);
+        } else {
+          out.line("{0} *{1} = NULL;", c_type(s.type), s.name);
+          out.line("int64_t {}_room = 0;", s.name);
+        }
+        break;
+      case Stmt::Kind::grow:
+        if (dialect_ == Dialect::cuda) {
+          out.open("if (!{}.grow({})) {{", s.name, text(s.value));
+        } else {
+          out.open("if (!apl_grow((void **)&{0}, &{0}_room, ({1}) * (int64_t)sizeof *{0})) {{", s.name, text(s.value));
+        }
+        block(s.body, out);
+        out.close("}}");
+        break;
+      case Stmt::Kind::release:
+        if (dialect_ == Dialect::c) out.line("free({});", s.name);
         break;
       case Stmt::Kind::leave:
         if (dialect_ == Dialect::cuda) {
@@ -148,6 +168,13 @@ class Printer {
         if (dialect_ == Dialect::c) out.line("{}:;", s.name);
         break;
     }
+  }
+
+  // The failure cell has room for four.
+  std::string numbers(const Stmt& s) const {
+    std::string list;
+    for (std::size_t k = 0; k < 4; ++k) list += ", " + (k < s.numbers.size() ? text(s.numbers[k]) : std::string("0"));
+    return list;
   }
 
   void loop(const Stmt& s, Writer& out) {

@@ -8,10 +8,13 @@
 //   let {C : [m][n]f32 @ C_mem -> {offset: 0; strides: [n, 1]}} = segmap(thread) (i < m, j < n) { ... }
 //
 // Views (rearrange, reshape, slices) cost nothing: another index function on the same block. Shared arrays become
-// shared blocks with the layout they declare. Private results of inblock SegMaps get one block a thread, and tiles,
-// accumulators and merge parameters are updated in place. A result of the function that is not row-major, or lies in
-// the caller's memory, is copied by a SegMap.
-// Refuses (unsupported.construct): arrays of run-time size inside a thread, loops at host level that carry arrays.
+// shared blocks with the layout they declare. Private results of inblock SegMaps get one block a thread, and tiles and
+// accumulators are updated in place. An array that a loop carries has a block of its own, and so has what branches give
+// unless both updated the same array: what is handed on is moved there (docs/ir.md, memory stage). What an iteration
+// hands on lies dense in a block that the iteration made, so that moving can be swapping two pointers. A result of the
+// function that is not row-major, or lies in the caller's memory, is copied by a SegMap.
+// Refuses (unsupported.construct): loops and branches that change the size of an array, arrays that a thread of a
+// block makes beside its tiles.
 // Deliberately not here: reuse of blocks, hoisting of allocations.
 #include <algorithm>
 

@@ -59,7 +59,7 @@ struct apl_value {
 
 // The failure cell: what a failed check in a kernel leaves behind; the first writer wins.
 // `code` 0 is "none"; `place` indexes apl_places[] of the generated file; `values` fill its message.
-enum apl_failure_code { APL_OK = 0, APL_INDEX = 1, APL_ASSERT = 2, APL_DIV_ZERO = 3 };
+enum apl_failure_code { APL_OK = 0, APL_INDEX = 1, APL_ASSERT = 2, APL_DIV_ZERO = 3, APL_NO_ROOM = 4 };
 struct apl_failure {
   int32_t code;
   int32_t place;

@@ -30,6 +30,7 @@ typedef unsigned long long uint64_t;
 #else
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #endif
 
 // The failure cell, as in context.h: the first failed check since the host last looked.
@@ -131,12 +132,15 @@ apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
   return {reinterpret_cast<T*>(apl_emu->shared_memory + offset), offset, count};
 }
 
-inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0,
+                     int64_t c = 0, int64_t d = 0) {
   if (failure->code != 0) return;
   failure->code = code;
   failure->place = place;
   failure->values[0] = a;
   failure->values[1] = b;
+  failure->values[2] = c;
+  failure->values[3] = d;
 }
 
 template <int bytes, class T, class I, class From, class J>
@@ -242,11 +246,14 @@ APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
   return {reinterpret_cast<T*>(apl_shared_memory + offset)};
 }
 
-APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0,
+                     int64_t c = 0, int64_t d = 0) {
   if (atomicCAS(&failure->code, 0, code) != 0) return;
   failure->place = place;
   failure->values[0] = a;
   failure->values[1] = b;
+  failure->values[2] = c;
+  failure->values[3] = d;
 }
 
 // Starts a copy of `bytes` (4, 8 or 16, both sides so aligned) into shared memory; the thread that started it has it
@@ -468,6 +475,29 @@ APL_DEVICE T apl_from_float(double x) {
   }
   return x != x ? T(0) : T(x);
 }
+
+// Memory of one thread, for arrays whose size is known only there. Ends with the thread.
+template <class T>
+struct apl_heap {
+  T* data = nullptr;
+  int64_t room = 0;
+
+  apl_heap() = default;
+  apl_heap(const apl_heap&) = delete;
+  APL_DEVICE ~apl_heap() { free(data); }
+  // Room for `count` elements, what was there lost; false if there is no memory.
+  APL_DEVICE bool grow(int64_t count) {
+    if (count <= room) return true;
+    free(data);
+    data = static_cast<T*>(malloc(static_cast<size_t>(count) * sizeof(T)));
+    room = data == nullptr ? 0 : count;
+    return data != nullptr;
+  }
+  template <class I>
+  APL_DEVICE T& operator[](I index) const {
+    return data[index];
+  }
+};
 
 // Index arithmetic; divisors are positive.
 APL_BINARY(apl_floor_div, { return apl_div(a, b); })

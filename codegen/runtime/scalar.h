@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "context.h"
 
@@ -108,12 +109,44 @@ static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 
 // The first failed check stays; the others are dropped.
-static inline void apl_fail(struct apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b) {
+static inline void apl_fail(struct apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b,
+                            int64_t c, int64_t d) {
   int32_t none = 0;
   if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
   failure->place = place;
   failure->values[0] = a;
   failure->values[1] = b;
+  failure->values[2] = c;
+  failure->values[3] = d;
+}
+
+// Room for `bytes`, what was there lost; false if there is no memory.
+static inline bool apl_grow(void** data, int64_t* room, int64_t bytes) {
+  if (bytes <= *room) return true;
+  free(*data);
+  *data = malloc((size_t)bytes);
+  *room = *data ? bytes : 0;
+  return *data != NULL;
+}
+
+// The same in the backend's memory, for blocks that loops of the host allocate again and again.
+static inline int apl_room(struct apl_context* ctx, int64_t bytes, const char* what, void** data, int64_t* room) {
+  if (*data && bytes <= *room) return APL_SUCCESS;
+  if (*data) ctx->backend->release(ctx, *data);
+  *data = NULL;
+  *room = 0;
+  const int status = ctx->backend->allocate(ctx, bytes, what, data);
+  if (status == APL_SUCCESS) *room = bytes;
+  return status;
+}
+
+static inline void apl_swap(void** a, int64_t* a_room, void** b, int64_t* b_room) {
+  void* data = *a;
+  const int64_t room = *a_room;
+  *a = *b;
+  *a_room = *b_room;
+  *b = data;
+  *b_room = room;
 }
 
 #endif

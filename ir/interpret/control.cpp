@@ -5,28 +5,51 @@
 
 namespace apl::interpreter {
 
+// An array on its way to `target`. At the memory stage its elements are taken along if it lies elsewhere, before
+// anything is written: what is handed on is handed on at once.
+Datum Machine::on_its_way(Datum datum, const Operand& from, Value target) {
+  if (datum.is_scalar || !type(target).memory || !from.is_value()) return datum;
+  const auto& source = type(from.value()).memory;
+  if (!source || *source == *type(target).memory) return datum;
+  return {false, {}, memory_.compact(datum.array)};
+}
+
+void Machine::arrive(Value target, Datum datum) {
+  if (datum.is_scalar || !type(target).memory) return bind(target, std::move(datum));
+  const Array from = std::move(datum.array);
+  alias(target, from);
+  const Array& to = frame_->arrays[target.id];
+  if (from.storage != to.storage) copy_into(from, to);
+}
+
 void Machine::exec(const Stm& stm, const If& op) {
   const Body& body = scalar(op.condition).as_bool() ? *op.then_body : *op.else_body;
   const BodyPlan& plan = plan_of(body);
   run(body, plan);
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], take_result(body, plan, k));
+  std::vector<Datum> results;
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+    results.push_back(on_its_way(take_result(body, plan, k), body.results[k], stm.pattern[k]));
+  for (bool arrays : {false, true})
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      if (type(stm.pattern[k]).is_array() == arrays) arrive(stm.pattern[k], std::move(results[k]));
 }
 
 void Machine::exec(const Stm& stm, const Loop& op) {
   const BodyPlan& plan = plan_of(*op.body);
   const std::size_t count = op.params.size();
   std::vector<Datum> state(count);
-  for (std::size_t k = 0; k < count; ++k) state[k] = take_datum(op.initial[k]);
+  for (std::size_t k = 0; k < count; ++k) state[k] = on_its_way(take_datum(op.initial[k]), op.initial[k], op.params[k]);
   const std::int64_t bound = op.index ? integer(op.bound) : 0;
   auto bind_params = [&] {
     // Sizes and blocks before the arrays whose types mention them.
     for (bool arrays : {false, true})
       for (std::size_t k = 0; k < count; ++k)
-        if (type(op.params[k]).is_array() == arrays) bind(op.params[k], std::move(state[k]));
+        if (type(op.params[k]).is_array() == arrays) arrive(op.params[k], std::move(state[k]));
   };
   auto iterate = [&] {
     run(*op.body, plan);
-    for (std::size_t k = 0; k < count; ++k) state[k] = take_result(*op.body, plan, k);
+    for (std::size_t k = 0; k < count; ++k)
+      state[k] = on_its_way(take_result(*op.body, plan, k), op.body->results[k], op.params[k]);
   };
   if (op.index) {
     for (std::int64_t i = 0; i < bound; ++i) {
@@ -42,7 +65,7 @@ void Machine::exec(const Stm& stm, const Loop& op) {
   }
   for (bool arrays : {false, true})
     for (std::size_t k = 0; k < count; ++k)
-      if (type(stm.pattern[k]).is_array() == arrays) bind(stm.pattern[k], std::move(state[k]));
+      if (type(stm.pattern[k]).is_array() == arrays) arrive(stm.pattern[k], std::move(state[k]));
 }
 
 void Machine::exec(const Stm& stm, const Apply& op) {

@@ -46,6 +46,15 @@ void Machine::ScremaRun::start() {
     reduce_plans.push_back(&machine.plan_of(*reduce.op.body));
     for (const Operand& neutral : reduce.neutral) accumulators.push_back(machine.read(neutral));
   }
+  std::size_t n = 0;
+  for (const ReduceOp& reduce : op.reduces)
+    for (const Operand& neutral : reduce.neutral) {
+      const Value result = stm.pattern[n];
+      if (!accumulators[n].is_scalar && machine.type(result).memory)
+        machine.arrive(result, machine.on_its_way(std::move(accumulators[n]), neutral, result)),
+            accumulators[n] = machine.read(result);
+      ++n;
+    }
   for (const Datum& accumulator : accumulators) scalars_only = scalars_only && accumulator.is_scalar;
   for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
     mapped.push_back(machine.place(stm.pattern[k]));
@@ -96,11 +105,22 @@ void Machine::ScremaRun::fold(std::vector<Datum> operands) {
     const std::size_t n = reduce.neutral.size();
     for (std::size_t k = 0; k < n; ++k) {
       machine.bind(reduce.op.params[k], std::move(accumulators[first + k]));
-      machine.bind(reduce.op.params[n + k], std::move(operands[first + k]));
+      const Value param = reduce.op.params[n + k];
+      machine.arrive(param, machine.on_its_way(std::move(operands[first + k]), map.results[first + k], param));
     }
     machine.run(*reduce.op.body, *reduce_plans[r]);
+    // At the memory stage the accumulators lie where the results do.
+    const Body& body = *reduce.op.body;
+    std::vector<Datum> next;
     for (std::size_t k = 0; k < n; ++k)
-      accumulators[first + k] = machine.take_result(*reduce.op.body, *reduce_plans[r], k);
+      next.push_back(machine.on_its_way(machine.take_result(body, *reduce_plans[r], k), body.results[k],
+                                        stm.pattern[first + k]));
+    for (std::size_t k = 0; k < n; ++k) {
+      const Value result = stm.pattern[first + k];
+      const bool placed = !next[k].is_scalar && machine.type(result).memory;
+      if (placed) machine.arrive(result, std::move(next[k]));
+      accumulators[first + k] = placed ? machine.read(result) : std::move(next[k]);
+    }
     first += n;
   }
 }
@@ -112,10 +132,6 @@ void Machine::ScremaRun::finish() {
       machine.assign(v, std::move(mapped[k - accumulators.size()]));
     } else if (accumulators[k].is_scalar || !machine.type(v).memory) {
       machine.bind(v, std::move(accumulators[k]));
-    } else {
-      Array to = machine.place(v);
-      machine.copy_into(accumulators[k].array, to);
-      machine.assign(v, std::move(to));
     }
   }
 }

@@ -45,7 +45,9 @@ FunctionPtr Parser::function() {
   expect("fun", result.entry ? "after the line of the entry" : "or `entry`");
   result.name = name_or_string("the name of the function");
   list("[", "]", [&] { result.sizes.push_back(bind(take(), Type::scalar(ScalarType::i64))); });
+  in_params_ = true;
   result.params = binders("(", ")");
+  in_params_ = false;
   expect(":");
   list("{", "}", [&] { result.results.push_back(type()); });
   expect("=");

@@ -128,6 +128,7 @@ class Parser {
   int depth_ = 0;
   ValueTable values_;                               // of the function being parsed
   std::unordered_map<std::string, Value> visible_;  // names in scope
+  bool in_params_ = false;
   std::vector<std::string> bound_;                  // the same in order of binding
 };
 

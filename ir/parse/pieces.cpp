@@ -173,7 +173,9 @@ Type Parser::type() {
   // `@` and a number is a place, which ends a statement.
   if (is("@") && peek(1).kind != Token::Kind::number) {
     take();
-    const Value block = use();
+    // Parameters lie in blocks of the caller, which nothing binds but their own types.
+    const bool named_here = in_params_ && is(Token::Kind::name) && !visible_.contains(std::string(peek().text));
+    const Value block = named_here ? bind(take(), Type::block(Space::global)) : use();
     expect("->");
     type.memory = std::make_shared<const MemoryBinding>(MemoryBinding{block, lmad(&type.shape)});
   }

@@ -45,6 +45,11 @@ class Matcher {
   Matcher(const Function& function, const Layouts& layouts, ValueTable& values, std::size_t position)
       : layouts_(layouts), values_(values), stm_(function.body->stms[position]), kernel_(*get_if<SegOp>(stm_)) {
     contraction_.position = position;
+    const auto bind = [&](const Stm& stm) {
+      local_.insert(stm.pattern.begin(), stm.pattern.end());
+      for_each_binder(stm.op, [&](Value v) { local_.insert(v); });
+    };
+    for_each_stm(*kernel_.body, bind);
   }
 
   Match run(const Stream& stream) {
@@ -81,12 +86,21 @@ class Matcher {
       Value index = redomap.indices[e];
       contraction_.dims.push_back(
           {index, redomap.widths[e], DimClass::contracted, dim_name(index, redomap.widths[e], values_, taken)});
-      for (const SegDim& dim : kernel_.space)
-        if (redomap.widths[e].mentions(dim.index))
-          return refusal("irregular-reduction", contraction_.location,
-                         "the reduction's width depends on a parallel index");
+      bool regular = true;
+      redomap.widths[e].for_each_symbol([&](Value v) { regular = regular && !varies_in_kernel(v); });
+      if (!regular)
+        return refusal("irregular-reduction", contraction_.location,
+                       "the reduction's width depends on a parallel index or on what the kernel computes");
     }
     contraction_.reduce = redomap.reduces[0];
+    std::set<Value> outside = free_values(contraction_.reduce.op, values_);
+    for (const Operand& neutral : contraction_.reduce.neutral)
+      if (neutral.is_value()) outside.insert(neutral.value());
+    for (Value v : outside)
+      if (varies_in_kernel(v))
+        return refusal("operator-uses-index", contraction_.location,
+                       "the reduction operator or its neutral element uses `" + values_.name(v) +
+                           "`, which differs from index to index");
     if (auto op = as_binary_op(contraction_.reduce.op)) contraction_.reduce.commutative |= is_commutative(*op);
     return std::nullopt;
   }
@@ -120,7 +134,6 @@ class Matcher {
         return refusal("checked-read", stm.location ? stm.location : contraction_.location,
                        "an index of `" + values_.name(stm.pattern.front()) + "` is checked in the kernel",
                        "make the bounds provable, or use the whole array");
-      for (Value v : stm.pattern) local_.insert(v);
     }
     return std::nullopt;
   }
@@ -131,7 +144,8 @@ class Matcher {
                        [&](const ContractionDim& dim) { return dim.index == v; });
   }
 
-  std::optional<Refusal> add_operand(Value element, const Layout& access, const std::string& what) {
+  std::optional<Refusal> add_operand(Value element, const Layout& access) {
+    const std::string what = values_.name(access.base);
     ContractionOperand operand{access.base, element, access.lmad.offset(), {}, {}, false};
     for (const ContractionDim& dim : contraction_.dims) {
       auto linear = operand.offset.linear_in(dim.index);
@@ -150,6 +164,12 @@ class Matcher {
     if (local || local_.count(access.base))
       return refusal("operand-indirect", contraction_.location,
                      "the index of `" + what + "` depends on a value read in the kernel");
+    const bool one_element =
+        std::all_of(operand.strides.begin(), operand.strides.end(), [](const Poly& s) { return s == Poly(0); });
+    if (one_element)
+      return refusal("operand-invariant", contraction_.location,
+                     "every index reads the same element of `" + what + "`",
+                     "read the element before the map nest");
     contraction_.operands.push_back(std::move(operand));
     return std::nullopt;
   }
@@ -176,7 +196,7 @@ class Matcher {
         return refusal("layout-unknown", contraction_.location,
                        "the layout of `" + values_.name(redomap.inputs[k]) + "` is unknown: " + layouts_.why(row),
                        "use transposes and slices that keep the layout affine");
-      if (auto r = add_operand(param_for(row), *access, values_.name(access->base))) return r;
+      if (auto r = add_operand(param_for(row), *access)) return r;
     }
     // Elements read by index, in the map function or before the redomap, become parameters as well.
     auto take_read = [&](const Stm& stm) -> std::optional<Refusal> {
@@ -185,7 +205,7 @@ class Matcher {
       if (!access)
         return refusal("layout-unknown", contraction_.location,
                        "the layout of `" + values_.name(read) + "` is unknown: " + layouts_.why(read));
-      return add_operand(param_for(read), *access, values_.name(access->base));
+      return add_operand(param_for(read), *access);
     };
     std::set<Value> used = free_values(redomap.map, values_);
     for (const Stm& stm : kernel_.body->stms)
@@ -283,7 +303,26 @@ std::optional<Refusal> refuse_uncovered_dim(const Contraction& contraction) {
   return std::nullopt;
 }
 
+namespace {
+
+bool may_not_end(const Body& body) {
+  bool found = false;
+  for_each_stm(body, [&](const Stm& stm) {
+    const Loop* loop = get_if<Loop>(stm);
+    found = found || (loop && !loop->index);
+  });
+  return found;
+}
+
+}  // namespace
+
 std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const ValueTable& values) {
+  if (may_not_end(*contraction.map.body))
+    return refusal("map-can-fail", contraction.location,
+                   "the map function has a while loop, which may not end for the padded elements of a tile");
+  if (may_not_end(*contraction.reduce.op.body))
+    return refusal("operator-can-fail", contraction.location,
+                   "the reduction operator has a while loop, which may not end for the padded elements of a tile");
   if (can_fail(*contraction.map.body, values))
     return refusal("map-can-fail", contraction.location,
                    "the map function can fail (integer division or a check), and a tile computes padded elements too");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ir/layouts.h"
@@ -10,7 +11,17 @@
 namespace apl::memory {
 
 Placer::Placer(const Function& function, std::string file)
-    : source_(function), file_(std::move(file)), result_(function) {}
+    : source_(function), file_(std::move(file)), result_(function) {
+  const auto count = [&](const Body& body) {
+    for (const Operand& x : body.results)
+      if (x.is_value()) ++uses_[x.value()];
+  };
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    for_each_use(stm.op, [&](Value v) { ++uses_[v]; });
+    for_each_body(stm.op, [&](const BodyPtr& body) { count(*body); });
+  });
+  count(*function.body);
+}
 
 Result<Function> Placer::run() {
   for (Value param : source_.params) {
@@ -79,13 +90,6 @@ void Placer::fresh(const Stm& stm, Level level, std::vector<Stm>& out) {
       return fail(stm, fmt::format("array `{}` at block level is neither shared nor private to threads",
                                    result_.values.name(v)));
     Space space = level == Level::host ? Space::global : Space::thread;
-    if (space == Space::thread && !product(type.shape).constant()) {
-      // Tile numbers are constants when the kernel is compiled; anything else would need memory per thread.
-      bool tiles_only = level == Level::inblock;
-      if (!tiles_only)
-        return fail(stm,
-                    fmt::format("array `{}` of a size known only at run time inside a thread", result_.values.name(v)));
-    }
     Value block = allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);
     bind(v, block, Lmad::row_major(type.shape));
   }
@@ -122,11 +126,8 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     out.push_back(stm);
     return;
   }
-  if (const Update* update = get_if<Update>(stm)) {
-    bind_like(stm.pattern.front(), update->array);
-    out.push_back(stm);
-    return;
-  }
+  if (const Update* op = get_if<Update>(stm)) return update(*op, stm, level, out);
+  if (const Screma* op = get_if<Screma>(stm)) return screma(*op, stm, level, out);
   bool array_result = !stm.pattern.empty() && result_.type(stm.pattern.front()).is_array();
   if (const Use* use = get_if<Use>(stm); use && array_result)
     return view(stm, use->x.value(), exact(layout_of(use->x.value())), out);
@@ -136,14 +137,18 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     return view(stm, index->array, exact(index_layout(layout_of(index->array), index->dims)), out);
   if (const Reshape* reshape = get_if<Reshape>(stm)) {
     Lmad::Outcome outcome = layout_of(reshape->array).reshape(reshape->shape);
-    if (outcome || level != Level::host) return view(stm, reshape->array, outcome, out);
+    if (outcome || level == Level::block || level == Level::inblock) return view(stm, reshape->array, outcome, out);
     // No index function of this block has that shape: the elements move.
-    Value dense = copied(reshape->array, out);
+    Value dense = copied(reshape->array, level, out);
     Stm moved = stm;
     moved.op = Reshape{dense, reshape->shape};
     return view(moved, dense, layout_of(dense).reshape(reshape->shape), out);
   }
-  if (array_result && level == Level::host)
+  if (const ArrayLit* literal = get_if<ArrayLit>(stm); literal && level == Level::host) {
+    if (literal->element.is_array()) return array_of_rows(*literal, stm, out);
+    return fresh(stm, level, out);
+  }
+  if (array_result && level == Level::host && !get_if<Scratch>(stm))
     return fail(stm, fmt::format("`{}` makes an array at host level outside a kernel", op_name(stm.op)));
   fresh(stm, level, out);
 }
@@ -152,14 +157,11 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   Level inner = op.level == SegLevel::thread  ? Level::thread
                 : op.level == SegLevel::block ? Level::block
                                               : Level::inblock;
+  if (op.space.empty() && level == Level::host) return scalar_kernel(op, stm, out);
   SegOp placed = op;
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     Value array = stm.pattern[k];
     const Type type = result_.type(array);
-    if (!type.is_array()) {
-      fail(stm, "a kernel without parallel dims gives a scalar: no memory for it");
-      return;
-    }
     if (op.results[k].kind == KernelResult::Kind::private_) {
       // One copy a thread: the space dims do not move the address.
       std::vector<LmadDim> dims;
@@ -187,6 +189,11 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
       const Alloc* alloc = get_if<Alloc>(stms[s]);
       const MemoryBinding* made = binding(value.value());
       if (!alloc || !made || stms[s].pattern.front() != made->block) continue;
+      // Only if nothing else lies in that block.
+      int bound = 0;
+      for (std::uint32_t id = 0; id < result_.values.size(); ++id)
+        if (const MemoryBinding* other = binding(Value{id})) bound += other->block == made->block ? 1 : 0;
+      if (bound != 1 || !is_dense(value.value())) break;
       Lmad layout = made->layout;
       bind(value.value(), binding(stm.pattern[k])->block, std::move(layout));
       stms.erase(stms.begin() + static_cast<std::ptrdiff_t>(s));
@@ -198,13 +205,26 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   out.push_back(std::move(stm));
 }
 
-// Merge parameters live where they start; the body must leave each in the same place.
-void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
+// A space without dims has one index: an array of one element each, of which the results are the elements.
+void Placer::scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out) {
+  SegOp boxed = op;
+  Stm made = stm;
+  boxed.space.push_back({result_.values.add(Type::scalar(ScalarType::i64), "i"), Poly(1)});
+  for (Value& v : made.pattern) v = result_.values.add(result_.type(v).array_of({Poly(1)}), result_.values.name(v));
+  made.op = boxed;
+  kernel(boxed, made, Level::host, out);
+  for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
+    Stm element{.pattern = {stm.pattern[k]},
+                .op = Index{made.pattern[k], {DimIndex::fix(Poly(0))}},
+                .location = stm.location};
+    statement(element, Level::host, out);
+  }
+}
+
+// Tile loops: merge parameters live where they start; the body must leave each in the same place.
+void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     if (!result_.type(op.params[k]).is_array()) continue;
-    if (level != Level::block && level != Level::inblock)
-      return fail(stm,
-                  fmt::format("a loop that carries the array `{}` outside a block", result_.values.name(op.params[k])));
     bind_like(op.params[k], op.initial[k].value());
     bind_like(stm.pattern[k], op.initial[k].value());
   }
@@ -218,41 +238,227 @@ void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   out.push_back(std::move(stm));
 }
 
+// Whether nobody reads the array after the loop that starts with it, so that it may lie where the loop's does.
+bool Placer::takes_over(const Operand& initial, const std::vector<Stm>& out) const {
+  const auto uses = uses_.find(initial.value());
+  if (uses == uses_.end() || uses->second != 1 || !is_dense(initial.value())) return false;
+  const Value block = binding(initial.value())->block;
+  bool made_here = false, made_by_view = false;
+  for (const Stm& stm : out) {
+    made_here = made_here || (get_if<Alloc>(stm) && stm.pattern.front() == block);
+    const bool view = get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Index>(stm) || get_if<Use>(stm) ||
+                      get_if<Update>(stm) || get_if<Loop>(stm) || get_if<If>(stm);
+    made_by_view = made_by_view || (view && stm.pattern.front() == initial.value());
+  }
+  return made_here && !made_by_view;
+}
+
+// Every carried array has a block of its own for the whole loop: it starts there, and what an iteration gives is moved
+// there before the next.
+void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
+  if (level == Level::block || level == Level::inblock) return tile_loop(op, std::move(stm), level, out);
+  Loop placed = op;
+  for (std::size_t k = 0; k < op.params.size(); ++k) {
+    const Type type = result_.type(op.params[k]);
+    if (!type.is_array()) continue;
+    bool fixed = true;
+    for (const Poly& size : type.shape)
+      size.for_each_symbol([&](Value v) { fixed = fixed && std::ranges::find(op.params, v) == op.params.end(); });
+    if (!fixed)
+      return fail(stm, fmt::format("a loop that changes the size of the array `{}`", result_.values.name(op.params[k])));
+    Value start = op.initial[k].value();
+    if (!takes_over(op.initial[k], out)) start = copied(start, level, out);
+    placed.initial[k] = start;
+    bind(op.params[k], binding(start)->block, Lmad::row_major(type.shape));
+    bind(stm.pattern[k], binding(start)->block, Lmad::row_major(result_.type(stm.pattern[k]).shape));
+  }
+  placed.body = handing_body(*op.body, level, op.params);
+  stm.op = std::move(placed);
+  out.push_back(std::move(stm));
+}
+
+BodyPtr Placer::handing_body(const Body& source, Level level, const std::vector<Value>& targets) {
+  return settled(body(source, level), level, targets);
+}
+
+BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
+  std::vector<Stm> stms = placed->stms;
+  std::vector<Operand> results = placed->results;
+  std::set<Value> made, taken;
+  for (const Stm& stm : stms)
+    if (get_if<Alloc>(stm)) made.insert(stm.pattern.front());
+  for (std::size_t k = 0; k < results.size() && !error_; ++k) {
+    if (!results[k].is_value() || !result_.type(results[k].value()).is_array()) continue;
+    const Value array = results[k].value();
+    const MemoryBinding* where = binding(array);
+    const bool in_place = k < targets.size() && targets[k] && *where == *binding(targets[k]);
+    const bool own = made.contains(where->block) && is_dense(array);
+    if ((in_place || own) && taken.insert(where->block).second) continue;
+    results[k] = copied(array, level, stms);
+  }
+  return make_body(std::move(stms), std::move(results));
+}
+
 void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
   If placed = op;
-  placed.then_body = body(*op.then_body, level);
-  placed.else_body = body(*op.else_body, level);
-  if (error_) return;
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-    if (!result_.type(stm.pattern[k]).is_array()) continue;
-    const Operand& a = op.then_body->results[k];
-    const Operand& b = op.else_body->results[k];
-    if (!(*binding(a.value()) == *binding(b.value())))
-      return fail(stm, fmt::format("the branches leave the array `{}` in different places",
-                                   result_.values.name(stm.pattern[k])));
-    bind_like(stm.pattern[k], a.value());
+  if (level == Level::block || level == Level::inblock) {
+    placed.then_body = body(*op.then_body, level);
+    placed.else_body = body(*op.else_body, level);
+    for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
+      if (!result_.type(stm.pattern[k]).is_array()) continue;
+      const Value a = op.then_body->results[k].value(), b = op.else_body->results[k].value();
+      if (!(*binding(a) == *binding(b)))
+        return fail(stm, fmt::format("the branches leave the array `{}` in different places",
+                                     result_.values.name(stm.pattern[k])));
+      bind_like(stm.pattern[k], a);
+    }
+  } else {
+    placed.then_body = body(*op.then_body, level);
+    placed.else_body = body(*op.else_body, level);
+    std::vector<Value> targets(stm.pattern.size());
+    for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
+      const Value v = stm.pattern[k];
+      const Type type = result_.type(v);
+      if (!type.is_array()) continue;
+      // Both branches updated the same array in place: it stays there.
+      const Value a = placed.then_body->results[k].value(), b = placed.else_body->results[k].value();
+      if (*binding(a) == *binding(b)) {
+        bind_like(v, a);
+        targets[k] = v;
+        continue;
+      }
+      bool fixed = true;
+      for (const Poly& size : type.shape)
+        size.for_each_symbol([&](Value s) { fixed = fixed && std::ranges::find(stm.pattern, s) == stm.pattern.end(); });
+      if (!fixed) return fail(stm, fmt::format("branches that decide the size of the array `{}`", result_.values.name(v)));
+      const Space space = level == Level::host ? Space::global : Space::thread;
+      bind(v, allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out),
+           Lmad::row_major(type.shape));
+    }
+    placed.then_body = settled(placed.then_body, level, targets);
+    placed.else_body = settled(placed.else_body, level, targets);
   }
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
 }
 
-Value Placer::copied(Value array, std::vector<Stm>& out) {
-  Builder host(result_.values);
+// Inside a thread: rows are views of the inputs, and accumulators and mapped arrays have a block each.
+void Placer::screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out) {
+  if (level == Level::host) return fail(stm, "a map or reduction outside a kernel");
+  Screma placed = op;
+  std::vector<DimIndex> here;
+  for (Value index : op.indices) here.push_back(DimIndex::fix(Poly(index)));
+  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+    const MemoryBinding* input = binding(op.inputs[k]);
+    if (result_.type(op.map.params[k]).is_array())
+      bind(op.map.params[k], input->block, index_layout(input->layout, here));
+  }
+  for (const Value v : stm.pattern) {
+    const Type type = result_.type(v);
+    if (!type.is_array()) continue;
+    if (level != Level::thread) return fail(stm, "an array made inside a block's thread");
+    bind(v, allocate(Space::thread, bytes_of(type, product(type.shape)), result_.values.name(v), out),
+         Lmad::row_major(type.shape));
+  }
+  placed.map.body = handing_body(*op.map.body, level, {});
+  if (error_) return;
+  std::size_t first = 0;
+  for (ReduceOp& reduce : placed.reduces) {
+    const std::size_t n = reduce.neutral.size();
+    std::vector<Value> accumulators;
+    for (std::size_t k = 0; k < n; ++k) {
+      accumulators.push_back(stm.pattern[first + k]);
+      if (!result_.type(stm.pattern[first + k]).is_array()) continue;
+      bind_like(reduce.op.params[k], stm.pattern[first + k]);
+      // What is folded is moved to where the operator sees it: the operator knows no index.
+      const Value param = reduce.op.params[n + k];
+      const Type type = result_.type(param);
+      bind(param, allocate(Space::thread, bytes_of(type, product(type.shape)), result_.values.name(param), out),
+           Lmad::row_major(type.shape));
+    }
+    reduce.op.body = handing_body(*reduce.op.body, level, accumulators);
+    first += n;
+  }
+  stm.op = std::move(placed);
+  out.push_back(std::move(stm));
+}
+
+void Placer::update(const Update& op, const Stm& stm, Level level, std::vector<Stm>& out) {
+  const Value array = stm.pattern.front();
+  bind_like(array, op.array);
+  const bool rows = op.value.is_value() && result_.type(op.value.value()).is_array();
+  if (!rows || level == Level::block || level == Level::inblock) {
+    out.push_back(stm);
+    return;
+  }
+  Stm placed = stm;
+  Value value = op.value.value();
+  // A part of the array that goes to another part of it.
+  if (binding(value)->block == binding(op.array)->block) value = copied(value, level, out);
+  if (level == Level::thread) {
+    std::get<Update>(placed.op).value = value;
+    out.push_back(std::move(placed));
+    return;
+  }
+  if (op.checked) {
+    // The check is that of the slice.
+    const Value slice = result_.values.add(result_.type(value), result_.values.name(array));
+    bind(slice, binding(array)->block, index_layout(binding(array)->layout, op.dims));
+    out.push_back({.pattern = {slice}, .op = Index{op.array, op.dims, true}, .location = stm.location});
+  }
+  const Value part = result_.values.add(result_.type(value), result_.values.name(array));
+  bind(part, binding(array)->block, index_layout(binding(array)->layout, op.dims));
+  copy_into(part, value, stm.location, out);
+  placed.op = Use{op.array};
+  out.push_back(std::move(placed));
+}
+
+void Placer::array_of_rows(const ArrayLit& op, const Stm& stm, std::vector<Stm>& out) {
+  const Value array = stm.pattern.front();
   const Type type = result_.type(array);
+  bind(array, allocate(Space::global, bytes_of(type, product(type.shape)), result_.values.name(array), out),
+       Lmad::row_major(type.shape));
+  Stm made = stm;
+  made.op = Scratch{type.element, type.shape};
+  out.push_back(std::move(made));
+  for (std::size_t k = 0; k < op.elements.size(); ++k) {
+    const Value row = result_.values.add(type.row(), result_.values.name(array));
+    bind(row, binding(array)->block,
+         index_layout(binding(array)->layout, {DimIndex::fix(Poly(static_cast<std::int64_t>(k)))}));
+    copy_into(row, op.elements[k].value(), stm.location, out);
+  }
+}
+
+bool Placer::is_dense(Value array) const {
+  return binding(array)->layout == Lmad::row_major(result_.type(array).shape);
+}
+
+Value Placer::copied(Value array, Level level, std::vector<Stm>& out) {
+  const Type type = result_.type(array);
+  const Value result = result_.values.add(Type::array(type.element, type.shape), result_.values.name(array));
+  const Space space = level == Level::host ? Space::global : Space::thread;
+  const Value block = allocate(space, bytes_of(type, product(type.shape)), result_.values.name(result), out);
+  bind(result, block, Lmad::row_major(type.shape));
+  if (level == Level::host) {
+    copy_into(result, array, {}, out);
+  } else {
+    out.push_back({.pattern = {result}, .op = Copy{array}});
+  }
+  return result;
+}
+
+void Placer::copy_into(Value target, Value array, Location location, std::vector<Stm>& out) {
+  Builder host(result_.values);
   SegOp copy;
   std::vector<Poly> at;
-  for (const Poly& size : type.shape) {
-    Value index = result_.values.add(Type::scalar(ScalarType::i64), "i");
+  for (const Poly& size : result_.type(array).shape) {
+    const Value index = result_.values.add(Type::scalar(ScalarType::i64), "i");
     copy.space.push_back({index, size});
     at.emplace_back(index);
   }
   copy.body = host.body([&](Builder& thread) { return std::vector<Operand>{thread.index(array, at, "x")}; });
   copy.results = {{KernelResult::Kind::returns, {}}};
-  Value result = result_.values.add(Type::array(type.element, type.shape), result_.values.name(array) + "_copy");
-  Value block = allocate(Space::global, bytes_of(type, product(type.shape)), result_.values.name(result), out);
-  bind(result, block, Lmad::row_major(type.shape));
-  out.push_back({{result}, std::move(copy), {}, {}, {}});
-  return result;
+  out.push_back({.pattern = {target}, .op = std::move(copy), .location = location});
 }
 
 // Results are row-major and each in a block of its own that is not the caller's.
@@ -265,7 +471,7 @@ void Placer::results(std::vector<Stm>& stms, std::vector<Operand>& results) {
     Value array = operand.value();
     const MemoryBinding* where = binding(array);
     bool dense = where->layout == Lmad::row_major(result_.type(array).shape);
-    if (!dense || !taken.insert(where->block).second) operand = copied(array, stms);
+    if (!dense || !taken.insert(where->block).second) operand = copied(array, Level::host, stms);
   }
 }
 

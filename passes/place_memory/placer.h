@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/builder.h"
@@ -15,13 +16,23 @@ class Placer {
   Result<Function> run();
 
  private:
-  enum class Level { host, thread, block, inblock };
+  enum class Level : std::uint8_t { host, thread, block, inblock };
 
   BodyPtr body(const Body& source, Level level);
   void statement(const Stm& stm, Level level, std::vector<Stm>& out);
   void kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out);
+  void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
   void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
+  void tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void branch(const If& op, Stm stm, Level level, std::vector<Stm>& out);
+  void screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out);
+  void update(const Update& op, const Stm& stm, Level level, std::vector<Stm>& out);
+  void array_of_rows(const ArrayLit& op, const Stm& stm, std::vector<Stm>& out);
+  // The body of a loop, branch or operator, whose array results go to where `targets` lie (an invalid one: to no
+  // known place). What would be overwritten before it is read, or is scattered at host level, is copied first.
+  BodyPtr handing_body(const Body& source, Level level, const std::vector<Value>& targets);
+  BodyPtr settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
+  bool takes_over(const Operand& initial, const std::vector<Stm>& out) const;
   void view(const Stm& stm, Value source, const Lmad::Outcome& outcome, std::vector<Stm>& out);
   void fresh(const Stm& stm, Level level, std::vector<Stm>& out);
   void results(std::vector<Stm>& stms, std::vector<Operand>& results);
@@ -31,14 +42,18 @@ class Placer {
   void bind_like(Value array, Value other);  // the same block and layout: in place
   const MemoryBinding* binding(Value array) const;
   Poly bytes_of(const Type& type, const Poly& elements) const;
-  // A row-major copy of `array` in a block of its own, made by a SegMap at host level.
-  Value copied(Value array, std::vector<Stm>& out);
+  // A row-major copy of `array` in a block of its own; at host level made by a SegMap.
+  Value copied(Value array, Level level, std::vector<Stm>& out);
+  // `target`, which lies somewhere already, gets the elements of `array`: a SegMap at host level.
+  void copy_into(Value target, Value array, Location location, std::vector<Stm>& out);
+  bool is_dense(Value array) const;
   void fail(const Stm& stm, const std::string& what);
 
   const Function& source_;
   std::string file_;
   Function result_;
   std::optional<Diagnostic> error_;
+  std::unordered_map<Value, int> uses_;  // how often the source names a value
 };
 
 }  // namespace apl::memory

@@ -36,9 +36,15 @@ std::vector<Side> sides(const Contraction& contraction) {
 std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& values, const DefaultTiles& numbers) {
   std::int64_t bytes = 0;
   for (const ContractionOperand& operand : contraction.operands) {
-    std::int64_t elements = 1;
-    for (std::size_t d = 0; d < contraction.dims.size(); ++d)
-      if (operand.varies(d)) elements *= numbers.tile[d] * numbers.reg[d];
+    std::int64_t elements = 1, shortest = 0;
+    for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
+      if (!operand.varies(d)) continue;
+      const std::int64_t extent = numbers.tile[d] * numbers.reg[d];
+      elements *= extent;
+      if (extent > 1 && (shortest == 0 || extent < shortest)) shortest = extent;
+    }
+    // Padding adds at most one element behind each row (kernel.cpp).
+    if (shortest > 0) elements += elements / shortest;
     bytes += elements * static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
   }
   return bytes;

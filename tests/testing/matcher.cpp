@@ -172,6 +172,11 @@ std::string Matcher::function() {
     if (!equal) return differ("entries");
   }
   if (!same(a_.attributes, b_.attributes)) return differ("attributes");
+  // The caller's blocks are bound by the types of the parameters.
+  for (std::size_t k = 0; k < a_.params.size() && k < b_.params.size(); ++k) {
+    const auto &x = a_.type(a_.params[k]).memory, &y = b_.type(b_.params[k]).memory;
+    if (x && y && !there_.contains(x->block)) bind(x->block, y->block);
+  }
   if (!bind(a_.sizes, b_.sizes) || !bind(a_.params, b_.params)) return differ("parameters");
   if (!same(a_.results, b_.results)) return differ("result types");
   if (!match(a_.body, b_.body)) return differ("bodies");

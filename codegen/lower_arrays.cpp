@@ -1,0 +1,193 @@
+// Arrays that a thread makes for itself: where they lie, and the operations that fill them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/lower.h"
+#include "ir/layouts.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+// Up to this many elements an array of known size is a local variable.
+constexpr std::int64_t kLocalElements = 1024;
+
+}  // namespace
+
+// A block of known size is a local array. Otherwise it is memory of the heap that grows as needed; on a GPU, where a
+// heap for every thread is slow, all threads' copies lie interleaved in one allocation of the host, if it can know
+// their size.
+void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) {
+  const Value block = stm.pattern.front();
+  Buffer made;
+  std::string name = unit_.function.values.name(block);
+  if (name.ends_with("_mem")) name.resize(name.size() - 4);
+  made.name = unit_.fresh(name);
+  made.element = elements_.at(block);
+  made.kind = BufferKind::thread;
+  const auto width = static_cast<std::int64_t>(std::max<std::size_t>(1, byte_size(made.element)));
+  const Poly elements = floor_div(alloc.bytes, Poly(width));
+  const CType type{made.element, false};
+  if (const auto count = unit_.fold(elements); count && *count <= kLocalElements) {
+    made.count = std::max<std::int64_t>(1, *count);
+    out.push_back(declare_array(type, made.name, made.count));
+    buffers_[block] = std::move(made);
+    return;
+  }
+  bool known_outside = unit_.target == Target::cuda;
+  elements.for_each_symbol([&](Value v) { known_outside = known_outside && outside_.count(v) != 0; });
+  if (known_outside) {
+    made.interleaved = true;
+    scratch_.push_back({made.name, made.element, elements});
+    function_.params.push_back({made.name, type, BufferKind::global_out});
+    buffers_[block] = std::move(made);
+    return;
+  }
+  Stmt slot;
+  slot.kind = Stmt::Kind::heap;
+  slot.name = made.name;
+  slot.type = type;
+  Stmt grow;
+  grow.kind = Stmt::Kind::grow;
+  grow.name = made.name;
+  grow.type = type;
+  grow.value = values_.poly(elements);
+  fail(4, stm, fmt::format("out of memory for `{}`", name), {}, grow.body);
+  heap_.push_back(slot);
+  out.push_back(std::move(grow));
+  buffers_[block] = std::move(made);
+}
+
+// `fill` for every index of a shape, in nested loops.
+void Kernel::for_elements(const std::vector<Poly>& shape, KernelBlock& out,
+                          const std::function<void(const std::vector<ExprPtr>&, KernelBlock&)>& fill) {
+  std::vector<std::string> names;
+  std::vector<ExprPtr> at;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    names.push_back(unit_.fresh("i"));
+    at.push_back(variable(names.back()));
+  }
+  KernelBlock inner;
+  fill(at, inner);
+  for (std::size_t k = shape.size(); k-- > 0;) {
+    KernelBlock around;
+    around.push_back(for_loop(kIndex, names[k], values_.poly(shape[k]), std::move(inner)));
+    inner = std::move(around);
+  }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+void Kernel::copy_elements(Value target, Value source, Location location, KernelBlock& out) {
+  const Type& type = unit_.function.type(source);
+  if (type.element == ScalarType::unit) return;
+  for_elements(type.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+    inner.push_back(assign(element_of(target, at, location), element_of(source, at, location)));
+  });
+}
+
+// What a loop, branch or operator hands on goes to where the receiving value lies, unless it lies there.
+void Kernel::hand_on(const Operand& from, Value target, Location location, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  if (!table.type(target).is_array()) return;
+  if (*table.type(from.value()).memory == *table.type(target).memory) return;
+  copy_elements(target, from.value(), location, out);
+}
+
+bool Kernel::array_operation(const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  const Value first = stm.pattern.front();
+  const Type& type = table.type(first);
+  if (const Copy* copy = get_if<Copy>(stm)) {
+    copy_elements(first, copy->array, stm.location, out);
+  } else if (const Manifest* manifest = get_if<Manifest>(stm)) {
+    for_elements(type.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+      std::vector<ExprPtr> source(at.size());
+      for (std::size_t k = 0; k < at.size(); ++k) source[static_cast<std::size_t>(manifest->permutation[k])] = at[k];
+      inner.push_back(assign(element_of(first, at, stm.location), element_of(manifest->array, source, stm.location)));
+    });
+  } else if (const Iota* iota = get_if<Iota>(stm)) {
+    for_elements(type.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+      ExprPtr x = iota->element == ScalarType::i64 ? at[0] : values_.convert(ScalarType::i64, iota->element, at[0]);
+      x = values_.binary(BinaryOp::mul, iota->element, values_.operand(iota->stride), x);
+      x = values_.binary(BinaryOp::add, iota->element, values_.operand(iota->start), x);
+      inner.push_back(assign(element_of(first, at, stm.location), x));
+    });
+  } else if (const Replicate* replicate = get_if<Replicate>(stm)) {
+    if (type.element == ScalarType::unit) return true;
+    const std::size_t outer = replicate->shape.size();
+    for_elements(type.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+      const std::vector<ExprPtr> row(at.begin() + static_cast<std::ptrdiff_t>(outer), at.end());
+      inner.push_back(assign(element_of(first, at, stm.location),
+                             row.empty() ? values_.operand(replicate->value)
+                                         : element_of(replicate->value.value(), row, stm.location)));
+    });
+  } else if (const ArrayLit* literal = get_if<ArrayLit>(stm)) {
+    for (std::size_t k = 0; k < literal->elements.size(); ++k)
+      store(first, {kernel::literal(static_cast<std::int64_t>(k))}, literal->elements[k], stm.location, out);
+  } else if (const Update* update = get_if<Update>(stm)) {
+    if (update->checked) check_dims(update->array, update->dims, stm, out);
+    if (table.type(update->value).element == ScalarType::unit) return true;
+    const MemoryBinding& where = *table.type(update->array).memory;
+    const Lmad part = index_layout(where.layout, update->dims);
+    const bool row = update->value.is_value() && table.type(update->value.value()).is_array();
+    for_elements(row ? table.type(update->value.value()).shape : std::vector<Poly>{}, out,
+                 [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+                   inner.push_back(assign(element_flat(where.block, layout_position(part, at), stm.location),
+                                          row ? element_of(update->value.value(), at, stm.location)
+                                              : values_.operand(update->value)));
+                 });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Kernel::check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, KernelBlock& out) {
+  for (const BoundsCheck& check : bounds_checks(values_, unit_.function.type(array), dims)) {
+    KernelBlock failed;
+    fail(1, stm, check.message, check.numbers, failed);
+    out.push_back(kernel::branch(check.outside, std::move(failed)));
+  }
+}
+
+// One condition a dim, so that the numbers of a message fit the failure cell.
+std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const std::vector<DimIndex>& dims) {
+  std::vector<BoundsCheck> checks;
+  const ExprPtr zero = literal(std::int64_t{0});
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    const ExprPtr size = values.poly(type.shape[k]), start = values.poly(dims[k].start);
+    const auto outside = [&](const ExprPtr& i, const ExprPtr& end) {
+      return infix("||", infix("<", i, zero), infix("<=", end, i));
+    };
+    if (!dims[k].is_slice()) {
+      if (dims.size() == 2 && !dims[1 - k].is_slice()) {
+        // Both indices and sizes, as programs of matrices want to know.
+        const ExprPtr other = values.poly(dims[1 - k].start), rows = values.poly(type.shape[1 - k]);
+        checks.push_back({outside(start, size),
+                          "Index [%lld, %lld] out of bounds for array of shape [%lld][%lld].",
+                          k == 0 ? std::vector{start, other, size, rows} : std::vector{other, start, rows, size}});
+        continue;
+      }
+      checks.push_back({outside(start, size),
+                        "Index [%lld] out of bounds for array of shape [%lld].",
+                        {start, size}});
+      continue;
+    }
+    const ExprPtr count = values.poly(*dims[k].count);
+    const ExprPtr last = values.poly(dims[k].start + (*dims[k].count - 1) * dims[k].stride);
+    // An empty slice may start anywhere from 0 to the size.
+    const ExprPtr bad_empty = infix("||", infix("<", start, zero), infix("<", size, start));
+    const ExprPtr bad_full = infix("||", outside(start, size), outside(last, size));
+    checks.push_back({infix("||", infix("<", count, zero),
+                            select(infix("==", count, zero), bad_empty, bad_full)),
+                      "Index [%lld:%lld] out of bounds for array of shape [%lld].",
+                      {start, values.poly(dims[k].start + *dims[k].count * dims[k].stride), size}});
+  }
+  return checks;
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,29 @@
+// The kernels of the examples, compiled for a GPU on machines that have none.
+#include "codegen/runtime/cuda.h"
+#include "tests/unit/codegen/emitted.h"
+
+TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device") {
+  // Full tiles of two ranks, whose unrolled loops take the compiler seconds; small ones of all that the examples have:
+  // layouts, ranks, element types, operators of two results, elements read by index.
+  for (const std::string name : {"mm0", "mm1", "mm1_iota", "mm2", "mm3", "sd1_7", "sd2_3", "listing2", "listing3"}) {
+    CAPTURE(name);
+    const apl::Module module = emitted::example(name);
+    std::vector<emitted::Numbers> numbers{emitted::small_tiles(module)};
+    if (name == "mm1" || name == "listing2") numbers.emplace_back();
+    for (const emitted::Numbers& each : numbers) {
+      const apl::ProgramText text = emitted::text_of(module, apl::Target::cuda, each);
+      auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
+      if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
+        MESSAGE("skipped: " << cubin.error().message);
+        return;
+      }
+      CHECK_MESSAGE(cubin, cubin.error().message);
+      if (!cubin) continue;
+      CHECK(cubin->substr(1, 3) == "ELF");
+      for (const apl::KernelInfo& info : text.kernel_infos) {
+        CAPTURE(info.name);
+        CHECK(emitted::contains(*cubin, ".text." + info.name));
+      }
+    }
+  }
+}

@@ -1,0 +1,313 @@
+// What holds for every generated text, whatever its words.
+#include <fmt/format.h>
+
+#include <regex>
+#include <set>
+
+#include "codegen/runtime/embed.h"
+#include "codegen/runtime/program.h"
+#include "ir/parse.h"
+#include "tests/unit/codegen/emitted.h"
+
+namespace {
+
+using apl::HostValue;
+using apl::Target;
+using emitted::contains;
+using emitted::count;
+using emitted::example;
+using emitted::take;
+using emitted::text_of;
+
+const std::vector<std::string> kExamples{"mm0",   "mm1",   "mm1_iota", "mm2",      "mm3",
+                                         "sd1_7", "sd2_3", "listing2", "listing3"};
+
+constexpr std::int64_t kThreads = 1024;           // what every GPU has for a block
+constexpr std::int64_t kSharedBytes = 48 * 1024;  // without asking for more
+
+std::string between(const std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t first = text.find(from);
+  REQUIRE_MESSAGE(first != std::string::npos, from);
+  const std::size_t last = text.find(to, first + from.size());
+  REQUIRE_MESSAGE(last != std::string::npos, to);
+  return text.substr(first, last - first);
+}
+
+std::string kernel_of(const std::string& kernels, const std::string& name) {
+  return between(kernels, fmt::format(" void {}(", name), fmt::format("APL_EXPORT({})", name));
+}
+
+// The line's text after its indentation; empty past the end.
+std::string stripped(const std::vector<std::string>& lines, std::size_t k) {
+  if (k >= lines.size()) return "";
+  const std::size_t first = lines[k].find_first_not_of(' ');
+  return first == std::string::npos ? "" : lines[k].substr(first);
+}
+
+apl::Module parsed(const std::string& text) { return take(apl::parse_module(text, "test.aplir")); }
+
+const std::string kMap = R"(stage kernel
+
+entry main (A : "[n]i32") : {"[n]i32"}
+fun main [n] (A : [n]i32) : {[n]i32} = {
+  let {B : [n]i32} =
+    segmap(thread) (i < n) {
+      let {x : i32} = A[i]
+      let {y : i32} = add(x, 1i32)
+      return {returns y}
+    } @5:3-8:9
+  in {B}
+}
+)";
+
+// From the kernel stage on.
+apl::Module placed(const std::string& text) {
+  apl::Module module = parsed(text);
+  take(apl::run_pipeline(module, take(apl::parse_pipeline("place-memory", apl::PassRegistry::builtin())), {}));
+  return module;
+}
+
+}  // namespace
+
+TEST_CASE("generate: the same module gives the same text") {
+  for (Target target : {Target::c, Target::cuda}) {
+    const apl::Module module = emitted::at(apl::Stage::memory, example("listing3"));
+    const apl::ProgramText one = take(apl::generate(module, target)), two = take(apl::generate(module, target));
+    CHECK(one.host == two.host);
+    CHECK(one.kernels == two.kernels);
+    // And so does the whole way there.
+    CHECK(text_of(example("listing3"), target).host == one.host);
+  }
+}
+
+TEST_CASE("generate: a module that has no memory yet is refused") {
+  for (apl::Stage stage : {apl::Stage::soac, apl::Stage::kernel}) {
+    auto refused = apl::generate(emitted::at(stage, example("mm1")), Target::cuda);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == apl::Code::command_bad_pipeline);
+  }
+}
+
+TEST_CASE("generate: kernels are told about as they are written and launched") {
+  for (const std::string& name : kExamples) {
+    CAPTURE(name);
+    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    REQUIRE_FALSE(text.kernel_infos.empty());
+    CHECK(count(text.kernels, "APL_KERNEL(") == text.kernel_infos.size());
+    CHECK(count(text.kernels, "APL_EXPORT(") == text.kernel_infos.size());
+    CHECK(count(text.host, "const struct apl_launch launch") == text.kernel_infos.size());
+    std::map<std::string, int> names;
+    for (const apl::KernelInfo& info : text.kernel_infos) {
+      CAPTURE(info.name);
+      CHECK(++names[info.name] == 1);
+      CHECK(count(text.kernels, fmt::format("APL_KERNEL({}) void {}(", info.threads, info.name)) == 1);
+      CHECK(count(text.kernels, fmt::format("APL_EXPORT({})\n", info.name)) == 1);
+      const std::string launch = between(text.host, fmt::format(".kernel = \"{}\"", info.name), "};");
+      CHECK(contains(launch, fmt::format(".threads = {},", info.threads)));
+      CHECK(contains(launch, fmt::format(".shared_bytes = {},", info.shared_bytes)));
+      CHECK(info.location.line > 0);
+      // Arguments are as many as parameters.
+      const std::string params = between(text.kernels, fmt::format(" void {}(", info.name), ") {");
+      CHECK(contains(launch, fmt::format(".arg_count = {},", 1 + count(params, ", "))));
+    }
+  }
+}
+
+TEST_CASE("generate: default tile numbers stay within what every GPU has") {
+  for (const std::string& name : kExamples)
+    for (const apl::KernelInfo& info : text_of(example(name), Target::cuda).kernel_infos) {
+      CAPTURE(info.name);
+      CHECK(info.threads >= 1);
+      CHECK(info.threads <= kThreads);
+      CHECK(info.shared_bytes <= kSharedBytes);
+    }
+}
+
+TEST_CASE("generate: shared arrays lie apart, aligned, within the block's bytes") {
+  const std::regex shared(R"(apl_shared_at<(\w+)>\((\d+), (\d+)\))");
+  const std::map<std::string, std::int64_t> bytes{{"float", 4}, {"int32_t", 4}, {"double", 8}, {"int64_t", 8}};
+  for (const std::string& name : kExamples) {
+    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    std::size_t tiles = 0;
+    for (const apl::KernelInfo& info : text.kernel_infos) {
+      CAPTURE(info.name);
+      const std::string kernel = kernel_of(text.kernels, info.name);
+      std::int64_t end = 0;
+      for (std::sregex_iterator found(kernel.begin(), kernel.end(), shared), last; found != last; ++found, ++tiles) {
+        const std::int64_t size = bytes.at(found->str(1)), offset = std::stoll(found->str(2));
+        CHECK(offset >= end);
+        CHECK(offset % size == 0);
+        end = offset + size * std::stoll(found->str(3));
+      }
+      CHECK(end <= info.shared_bytes);
+    }
+    CHECK(tiles >= 2);
+  }
+}
+
+TEST_CASE("generate: a tiled kernel has two barriers a tile, around the loads, and no others") {
+  for (const std::string name : {"mm0", "mm1", "mm2", "mm3", "sd2_3"}) {
+    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    for (const apl::KernelInfo& info : text.kernel_infos) {
+      CAPTURE(info.name);
+      const auto lines = emitted::lines_of(kernel_of(text.kernels, info.name));
+      std::vector<std::string> after;  // what follows each barrier
+      for (std::size_t k = 0; k < lines.size(); ++k)
+        if (stripped(lines, k) == "apl_barrier();") after.push_back(stripped(lines, k + 1).substr(0, 7));
+      // In the main loop, and in the epilogue.
+      CHECK(after == std::vector<std::string>{"// tile", "for (in", "// tile", "for (in"});
+    }
+  }
+}
+
+TEST_CASE("generate: kernels without shared memory have no barrier") {
+  const apl::ProgramText text = take(apl::generate(placed(kMap), Target::cuda));
+  REQUIRE(text.kernel_infos.size() == 1);
+  CHECK(text.kernel_infos[0].shared_bytes == 0);
+  CHECK(count(text.kernels, "apl_barrier") == 0);
+  CHECK(count(text.kernels, "apl_shared") == 0);
+  CHECK(text.kernel_infos[0].location.line == 5);
+}
+
+TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") {
+  for (const std::string name : {"mm0", "mm1", "mm2", "mm3", "sd1_7", "sd2_3", "listing2", "listing3"}) {
+    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    CHECK(contains(text.kernels, "for (int64_t tile_q = 0;"));
+    for (const apl::KernelInfo& info : text.kernel_infos) {
+      CAPTURE(info.name);
+      const std::string kernel = kernel_of(text.kernels, info.name);
+      if (!contains(kernel, "for (int64_t tile_q = 0;")) continue;
+      // From the second barrier, where tiles are there, to the epilogue.
+      const std::string main = between(kernel, "for (int64_t tile_q = 0;", "if (has_rest) {");
+      const std::string inner = main.substr(main.rfind("apl_barrier();"));
+      CHECK(contains(inner, "acc["));
+      for (const std::string part : {" / ", " % ", "_div(", "int64_t"}) {
+        CAPTURE(part);
+        CHECK_FALSE(contains(inner, part));
+      }
+    }
+  }
+}
+
+TEST_CASE("generate: accumulators and operands of the inner loop stay in registers") {
+  // Every loop whose variable is part of an index of a thread's own array is unrolled, so that each index is a number.
+  const std::regex access(R"(\b(?:acc|\w+_r(?:_\d+)?)\[([^\]]*)\])"), word(R"([a-z]\w*)"), head(R"(^for \(\w+ (\w+) = )");
+  for (const std::string name : {"mm1", "sd2_3", "listing3"})
+    for (const bool small : {false, true}) {
+      CAPTURE(name);
+      const apl::Module module = example(name);
+      const apl::ProgramText text =
+          text_of(module, Target::cuda, small ? emitted::small_tiles(module) : emitted::Numbers{});
+      for (const apl::KernelInfo& info : text.kernel_infos) {
+        CAPTURE(info.name);
+        const std::string kernel = kernel_of(text.kernels, info.name);
+        if (!contains(kernel, "for (int64_t tile_q = 0;")) continue;
+        const auto lines = emitted::lines_of(kernel);
+        std::set<std::string> indices;
+        for (const std::string& line : lines)
+          for (std::sregex_iterator found(line.begin(), line.end(), access), end; found != end; ++found) {
+            const std::string index = found->str(1);
+            for (std::sregex_iterator part(index.begin(), index.end(), word); part != end; ++part)
+              indices.insert(part->str());
+          }
+        std::size_t loops = 0;
+        for (std::size_t k = 1; k < lines.size(); ++k) {
+          const std::string line = stripped(lines, k);
+          std::smatch loop;
+          if (!std::regex_search(line, loop, head) || !indices.count(loop.str(1))) continue;
+          CAPTURE(line);
+          ++loops;
+          CHECK(stripped(lines, k - 1) == "APL_UNROLL");
+        }
+        CHECK(loops >= 6);
+      }
+    }
+}
+
+TEST_CASE("generate: tile numbers are the options' or the module's own") {
+  const apl::Module module = emitted::at(apl::Stage::memory, example("mm1", "mm1"));
+  CHECK(contains(take(apl::generate(module, Target::cuda)).kernels, "const int T_a = 16;"));
+  apl::CodegenOptions options;
+  options.parameters = {{"mm1.T_a", 4}, {"mm1.T_b", 8}};
+  const apl::ProgramText text = take(apl::generate(module, Target::cuda, options));
+  CHECK(contains(text.kernels, "const int T_a = 4;"));
+  CHECK(contains(text.kernels, "const int T_b = 8;"));
+  CHECK(text.kernel_infos.at(0).threads == 32);
+}
+
+TEST_CASE("generate: kernels for the GPU are in the host's text, those in C are functions of it") {
+  const apl::Module module = emitted::at(apl::Stage::memory, example("mm1"));
+  const apl::ProgramText cuda = take(apl::generate(module, Target::cuda)), c = take(apl::generate(module, Target::c));
+  CHECK(contains(cuda.host, "const char apl_kernel_text[] ="));
+  CHECK_FALSE(contains(cuda.host, "#pragma omp"));
+  CHECK(count(cuda.kernels, "#include") == 1);
+  CHECK(contains(cuda.kernels, "#include \"device.h\"\n"));
+  CHECK(c.kernels.empty());
+  CHECK_FALSE(contains(c.host, "apl_kernel_text"));
+  CHECK_FALSE(contains(c.host, "apl_barrier"));
+  CHECK_FALSE(contains(c.host, "APL_KERNEL"));
+  CHECK(contains(c.host, "#pragma omp parallel for"));
+  for (const apl::ProgramText* text : {&cuda, &c})
+    for (const std::string entry : {"mm1", "mm1_i32"}) CHECK(count(text->host, "int apl_entry_" + entry + "(") == 1);
+}
+
+TEST_CASE("generate: a C compiler has nothing to say about the text") {
+  auto folder = take(apl::TemporaryFolder::make("/tmp"));
+  auto write = [&](const std::string& name, std::string_view text) {
+    std::ofstream(folder.path() + "/" + name) << text;
+    return folder.path() + "/" + name;
+  };
+  write("context.h", apl::context_header_text());
+  write("scalar.h", apl::scalar_header_text());
+  std::vector<std::string> command{"cc", "-std=c11", "-fopenmp", "-Wall", "-Werror", "-fsyntax-only"};
+  for (const std::string& name : kExamples) {
+    const apl::Module module = example(name);
+    for (const emitted::Numbers& numbers : {emitted::Numbers{}, emitted::small_tiles(module)})
+      for (Target target : {Target::c, Target::cuda}) {
+        const std::string file =
+            fmt::format("{}_{}_{}.c", name, target == Target::c ? "c" : "cuda", numbers.empty() ? "defaults" : "small");
+        command.push_back(write(file, text_of(module, target, numbers).host));
+      }
+  }
+  auto compiled = apl::run_tool(command);
+  CHECK_MESSAGE(compiled, compiled.error().message);
+}
+
+TEST_CASE("generate: what the host allocates it also releases") {
+  for (const std::string& name : kExamples) {
+    CAPTURE(name);
+    const std::string host = text_of(example(name), Target::cuda).host;
+    const std::regex allocation(R"(backend->allocate\(ctx, [^;]*, &(\w+)\);\n *if \(status != APL_SUCCESS\) goto done;)");
+    std::size_t checked = 0;
+    for (std::sregex_iterator found(host.begin(), host.end(), allocation), end; found != end; ++found, ++checked)
+      CHECK(contains(host, fmt::format("if ({0}) ctx->backend->release(ctx, {0});", found->str(1))));
+    // None is left unchecked.
+    CHECK(checked == count(host, "backend->allocate("));
+    CHECK(checked >= 1);
+  }
+}
+
+TEST_CASE("generate: the entry refuses arguments whose sizes do not fit, with the parameter's name") {
+  auto floats = [](std::int64_t rows, std::int64_t columns) {
+    return HostValue::array(apl::ScalarType::f32, {rows, columns},
+                            std::vector<float>(static_cast<std::size_t>(rows * columns), 1));
+  };
+  const apl::Module module = example("mm1", "mm1");
+  for (const std::string backend : {"c", "emulate"}) {
+    CAPTURE(backend);
+    apl::ProgramOptions options;
+    options.backend = backend;
+    apl::Program program =
+        take(apl::Program::load(text_of(module, backend == "c" ? Target::c : Target::cuda).host, options));
+    auto refused = program.call("mm1", {floats(2, 3), floats(4, 2)});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == apl::Code::run_shape_mismatch);
+    CHECK(contains(refused.error().message, "argument `Y`: dim 0 has size 4, expected 3"));
+    // Nothing to compute, and nothing to add up, are no errors.
+    CHECK(take(program.call("mm1", {floats(0, 3), floats(3, 2)})).at(0) == floats(0, 2));
+    CHECK(take(program.call("mm1", {floats(1, 0), floats(0, 2)})).at(0) ==
+          HostValue::array(apl::ScalarType::f32, {1, 2}, std::vector<float>{0, 0}));
+    CHECK(take(program.call("mm1", {floats(1, 3), floats(3, 1)})).at(0) ==
+          HostValue::array(apl::ScalarType::f32, {1, 1}, std::vector<float>{3}));
+  }
+}
