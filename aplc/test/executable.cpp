@@ -27,7 +27,7 @@ FrontEnd run_front_end(const std::string& file) {
     const std::string rendered = apl::render(diagnostic, "", "");
     if (diagnostic.severity == apl::Severity::error) {
       result.errors += rendered;
-      result.exit_code = exit_code(diagnostic);
+      if (result.exit_code == kFine) result.exit_code = exit_code(diagnostic);  // the first decides
     } else {
       result.warnings += rendered;
     }
@@ -47,7 +47,10 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   if (options.backend == "interp") return executable;
   auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
   if (!pipeline) return std::move(pipeline).error();
-  if (auto status = apl::run_pipeline(executable.module_, *pipeline, {}); !status) return std::move(status).error();
+  apl::PipelineOptions pipeline_options;
+  pipeline_options.disabled = options.disabled;
+  if (auto status = apl::run_pipeline(executable.module_, *pipeline, pipeline_options); !status)
+    return std::move(status).error();
   auto text = apl::generate(executable.module_, options.backend == "c" ? apl::Target::c : apl::Target::cuda);
   if (!text) return std::move(text).error();
   apl::ProgramOptions program_options;

@@ -29,6 +29,7 @@ FrontEnd run_front_end(const std::string& file);
 struct ExecutableOptions {
   std::string backend = "c";
   std::string temporary_folder = "/tmp";
+  std::vector<std::string> disabled;  // passes to leave out
 };
 
 // A program on a backend; interp runs the module as the front end gave it.

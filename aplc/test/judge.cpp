@@ -132,11 +132,12 @@ class Judge {
         break;
       case Expected::Kind::nothing:
       case Expected::Kind::automatic: {
-        if (options_.backend == "interp") return {};  // it is the reference itself
+        if (options_.backend == options_.reference && options_.backend == "interp") return {};  // it is the reference
         wanted = reference(test.entry, inputs);
         if (wanted) break;
-        if (expected.kind == Expected::Kind::nothing) return {TestKind::none, "not compared: no reference"};
-        return {TestKind::no_reference, "interpreter: " + wanted.error().message};
+        if (expected.kind == Expected::Kind::nothing)
+          return {TestKind::none, "not compared: " + wanted.error().message};
+        return {TestKind::no_reference, fmt::format("{}: {}", options_.reference, wanted.error().message)};
       }
       case Expected::Kind::error: break;
     }
@@ -145,8 +146,15 @@ class Judge {
     return differs ? Verdict{TestKind::wrong_result, *differs} : Verdict{};
   }
 
-  // The interpreter on the program as the front end gave it: no pass is between.
+  // The interpreter on the program as the front end gave it: no pass is between. Or, where that takes too long, C
+  // without the passes that optimise.
   apl::Result<Values> reference(const std::string& entry, const Values& inputs) const {
+    if (options_.reference == "c") {
+      const std::vector<std::string> disabled{"simplify", "cse", "fuse", "tile-contraction"};
+      auto plain = Executable::make(*front_.module, {"c", options_.temporary_folder, disabled});
+      if (!plain) return std::move(plain).error();
+      return plain->call(entry, inputs);
+    }
     apl::InterpretOptions interpret;
     const auto start = Clock::now();
     interpret.stop = [&] { return seconds_since(start) > options_.reference_timeout; };

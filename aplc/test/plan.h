@@ -19,6 +19,7 @@ struct TestOptions {
   std::vector<std::string> excluded;
   std::size_t concurrency = 0;  // 0: as many as there are processors
   double timeout = 60;
+  std::string reference = "interp";  // or c
   double reference_timeout = 20;
   double memory = 8;  // gibibytes of address space; not for cuda
   std::string json;
@@ -37,7 +38,7 @@ enum class TestKind : std::uint8_t {
   run_time_error,  // where none is expected
   no_error,        // where one is expected
   wrong_message,   // an error, but not that one
-  no_reference,    // the interpreter did not come to a result to compare with
+  no_reference,    // there is no result to compare with
   wrong_warning,
   bad_test,  // the block, its patterns or its files
   crash,

@@ -90,7 +90,7 @@ TEST_CASE("test block: names are cut at 50 characters, blanks of types are one")
   const auto random = apl::suite::default_name({Input::Kind::random, "[10]f32\n   i32"}, 3);
   CHECK(random == "[10]f32 i32");
   const auto values = apl::suite::default_name({Input::Kind::values, std::string("[1,2,3,4,5,6,7,8,9,10,11,12]")}, 0);
-  CHECK(values == "#0 (\"[1i32, 2i32, 3i32, 4i32, 5i32, 6i32, 7i32, 8i32, 9i...\")");
+  CHECK(values == "#0 (\"[1i32, 2i32, 3i32, 4i32, 5i32, 6i32, 7i32, 8i32, 9...\")");
 }
 
 TEST_CASE("test block: errors have their place") {
