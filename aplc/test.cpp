@@ -220,8 +220,13 @@ void add_test(CLI::App& app, int& exit) {
   command->add_option("--concurrency", options->concurrency, "programs at a time (default: the number of processors)");
   command->add_option("--timeout", options->timeout, "seconds for a program")->capture_default_str();
   command
+      ->add_option("--reference", options->reference,
+                   "what computes the result of a case without expected output: interp, or c without tiling")
+      ->check(CLI::IsMember({"interp", "c"}))
+      ->capture_default_str();
+  command
       ->add_option("--reference-timeout", options->reference_timeout,
-                   "seconds for the interpreter to compute what a case without expected output must give")
+                   "seconds for the interpreter to compute such a result")
       ->capture_default_str();
   command->add_option("--memory", options->memory, "GiB of address space for a program, 0 for no limit; not for cuda")
       ->capture_default_str();

@@ -1,5 +1,6 @@
 # `aplc test`, `dataset`, `bench` and values in binary, on the programs of tests/command.
 # Run as: cmake -DAPLC=... -DPROGRAMS=... -DFOLDER=... -P command_test.cmake
+cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 
@@ -46,7 +47,7 @@ foreach(k RANGE ${last})
   string(APPEND states "${name}=${state};")
 endforeach()
 foreach(state "right=passed" "wrong=failed" "quick=passed" "endless=failed" "not here=skipped")
-  if(NOT state IN_LIST states)
+  if(NOT "${state}" IN_LIST states)
     message(FATAL_ERROR "no ${state} in ${states}")
   endif()
 endforeach()

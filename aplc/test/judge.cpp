@@ -147,10 +147,10 @@ class Judge {
   }
 
   // The interpreter on the program as the front end gave it: no pass is between. Or, where that takes too long, C
-  // without the passes that optimise.
+  // without tiling, which shares the other passes with what it judges.
   apl::Result<Values> reference(const std::string& entry, const Values& inputs) const {
     if (options_.reference == "c") {
-      const std::vector<std::string> disabled{"simplify", "cse", "fuse", "tile-contraction"};
+      const std::vector<std::string> disabled{"tile-contraction"};
       auto plain = Executable::make(*front_.module, {"c", options_.temporary_folder, disabled});
       if (!plain) return std::move(plain).error();
       return plain->call(entry, inputs);
