@@ -259,7 +259,9 @@ void add_bench(CLI::App& app, int& exit) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--entry-point", options->entry, "measure only this entry");
-  command->add_option("--exclude-case", options->excluded, "skip cases with this tag")->type_name("TAG");
+  command->add_option("--exclude-case", options->excluded, "skip cases with this tag")
+      ->type_name("TAG")
+      ->allow_extra_args(false);
   command->add_flag("--no-convergence-phase", options->no_convergence, "do not run on until the error is small");
   command->add_option("--convergence-max-seconds", options->convergence_seconds, "end of that phase")
       ->capture_default_str();

@@ -216,7 +216,9 @@ void add_test(CLI::App& app, int& exit) {
   command->add_flag_callback(
       "-t,--typecheck", [options] { options->mode = TestMode::typecheck; }, "only parse and type-check");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
-  command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")->type_name("TAG");
+  command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
+      ->type_name("TAG")
+      ->allow_extra_args(false);
   command->add_option("--concurrency", options->concurrency, "programs at a time (default: the number of processors)");
   command->add_option("--timeout", options->timeout, "seconds for a program")->capture_default_str();
   command
