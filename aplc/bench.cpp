@@ -69,8 +69,10 @@ apl::Status measure(Executable& executable, const std::string& entry, const Valu
     if (auto status = more(static_cast<std::size_t>((kLeastMicroseconds - sum) / each) + 1); !status) return status;
   }
   while (!options.no_convergence) {
-    const std::size_t runs = apl::suite::more_runs(measured.times);
-    if (runs == 0 || std::chrono::duration<double>(Clock::now() - start).count() > options.convergence_seconds) break;
+    std::size_t runs = apl::suite::more_runs(measured.times);
+    const double left = options.convergence_seconds - std::chrono::duration<double>(Clock::now() - start).count();
+    if (runs == 0 || left <= 0) break;
+    runs = std::min(runs, static_cast<std::size_t>(left * 1e6 / std::max(apl::suite::mean(measured.times), 0.1)) + 1);
     if (auto status = more(runs); !status) return status;
   }
   measured.bytes = executable.peak_bytes();
