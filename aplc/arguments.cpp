@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "aplc/driver.h"
+#include "suite/values.h"
 
 namespace aplc {
 namespace {
@@ -37,6 +38,9 @@ apl::Result<Values> parse(const std::string& text, const std::string& what) {
                              fmt::format("cannot read {} for {}", text.substr(1), what));
     values = std::move(*file);
   }
+  auto plain = apl::suite::unpacked(std::move(values));
+  if (!plain) return plain.error();
+  values = std::move(*plain);
   auto parsed = apl::parse_values(values);
   if (!parsed) {
     apl::Diagnostic error = std::move(parsed).error();

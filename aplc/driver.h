@@ -71,6 +71,9 @@ void add_opt(CLI::App& app, int& exit);
 void add_c(CLI::App& app, int& exit);
 void add_cuda(CLI::App& app, int& exit);
 void add_passes(CLI::App& app, int& exit);
+void add_test(CLI::App& app, int& exit);
+void add_bench(CLI::App& app, int& exit);
+void add_dataset(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
 
 }  // namespace aplc

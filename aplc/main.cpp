@@ -13,6 +13,9 @@ int main(int argc, char** argv) {
   int exit = aplc::kFine;
   aplc::add_run(app, exit);
   aplc::add_check(app, exit);
+  aplc::add_test(app, exit);
+  aplc::add_bench(app, exit);
+  aplc::add_dataset(app, exit);
   aplc::add_explain(app, exit);
   aplc::add_c(app, exit);
   aplc::add_cuda(app, exit);

@@ -19,6 +19,7 @@ struct RunOptions : CompileOptions {
   std::vector<std::string> arguments;
   std::uint64_t seed = 1;
   bool time = false;
+  bool binary = false;
 };
 
 // The entry asked for; without one `main`, or the only one there is.
@@ -100,7 +101,7 @@ void run(const RunOptions& options, int& exit) {
     exit = session.exit_code();
     return;
   }
-  for (const apl::HostValue& value : *results) fmt::print("{}\n", value.to_text());
+  for (const apl::HostValue& value : *results) emit("", options.binary ? value.to_binary() : value.to_text() + "\n");
 }
 
 }  // namespace
@@ -111,12 +112,15 @@ void add_run(CLI::App& app, int& exit) {
   options->add_to(*command);
   // Values are taken as they stand: CLI11 would split `[1, 2]` into two arguments, and read -1 as an option.
   command->allow_extras();
-  command->footer("ARG: a value, @FILE, or name=VALUE, name=@FILE; with none all values come from standard input");
+  command->footer(
+      "ARG: a value, @FILE, or name=VALUE, name=@FILE; with none all values come from standard input. Values are text "
+      "or binary, files may be packed by gzip.");
   command->add_option("-e,--entry", options->entry, "entry to run (default: main, or the only one)");
   command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
       ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
+  command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
   command->add_flag("--time", options->time, "print the time of the call");
   command->callback([options, command, &exit] {
     for (const std::string& text : command->remaining()) {

@@ -6,6 +6,10 @@ find_package(range-v3 CONFIG REQUIRED)
 find_package(nlohmann_json 3.11 CONFIG REQUIRED)
 find_package(CLI11 2.1 CONFIG REQUIRED)
 find_package(Threads REQUIRED)
+if(APL_PORTABLE)
+  set(ZLIB_USE_STATIC_LIBS ON)
+endif()
+find_package(ZLIB REQUIRED)
 
 # Debian has fmt as a shared library only: a portable build compiles fmt's headers in instead.
 set(APL_FMT fmt::fmt)

@@ -70,12 +70,12 @@ function(apl_is_ready result target sources)
   endforeach()
 endfunction()
 
-# apl_add_library(NAME SOURCES pattern... [LINK ...] [LINK_PRIVATE ...] [LINK_STATIC ...])
+# apl_add_library(NAME [NOT_INSTALLED] SOURCES pattern... [LINK ...] [LINK_PRIVATE ...] [LINK_STATIC ...])
 # Declares the static library apl_NAME, alias and exported name apl::NAME.
 # LINK: its headers need it; LINK_PRIVATE: header-only, used in our .cpp files alone;
 # LINK_STATIC: used in our .cpp files, and whoever links the library must link it too.
 function(apl_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;LINK_PRIVATE;LINK_STATIC")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NOT_INSTALLED" "" "SOURCES;LINK;LINK_PRIVATE;LINK_STATIC")
   set(target apl_${name})
   apl_glob(sources ${arg_SOURCES})
   apl_is_ready(ready ${target} "${sources}" ${arg_LINK})
@@ -98,7 +98,9 @@ function(apl_add_library name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   apl_set_warnings(${target})
   apl_precompile(${target})
-  set_property(GLOBAL APPEND PROPERTY APL_INSTALLED_TARGETS ${target})
+  if(NOT arg_NOT_INSTALLED)
+    set_property(GLOBAL APPEND PROPERTY APL_INSTALLED_TARGETS ${target})
+  endif()
 endfunction()
 
 # apl_add_program(NAME [NOT_INSTALLED] SOURCES pattern... [LINK ...] [LINK_PRIVATE ...] [PRECOMPILE header...])

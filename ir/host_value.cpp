@@ -63,4 +63,13 @@ std::string HostValue::to_text() const {
   return text;
 }
 
+std::string HostValue::to_binary() const {
+  std::string out = fmt::format("b\x02{}{:>4}", static_cast<char>(rank()), apl::to_text(type));
+  const std::size_t header = out.size();
+  out.resize(header + shape.size() * 8 + data.size());
+  if (!shape.empty()) std::memcpy(out.data() + header, shape.data(), shape.size() * 8);
+  if (!data.empty()) std::memcpy(out.data() + header + shape.size() * 8, data.data(), data.size());
+  return out;
+}
+
 }  // namespace apl

@@ -1,4 +1,4 @@
-// Values as the host sees them: arguments and results of entries, in Futhark's text format.
+// Values as the host sees them: arguments and results of entries, in Futhark's text and binary formats.
 #pragma once
 
 #include <cstddef>
@@ -36,13 +36,15 @@ struct HostValue {
 
   // `3i32`, `[[1.0f32, 2.0f32], [3.0f32, 4.0f32]]`, `empty([0][3]f32)`.
   std::string to_text() const;
+  // `b`, version 2, rank, type as four characters, rank sizes of 64 bits, elements; all little endian.
+  std::string to_binary() const;
   bool operator==(const HostValue&) const = default;  // bit for bit
 };
 
 // Values one after the other, in Futhark's text format: numbers, true, false, f32.nan, strings as []u8, nested regular
 // arrays, empty([0][2]i32); comments from -- to the end of the line. A number without suffix has the type of the
-// array's first element, or else is i32, or f64 if it has a point or an exponent. Code run.argument, with a place in
-// the text.
+// array's first element, or else is i32, or f64 if it has a point or an exponent. A value that begins with the letter b
+// is in the binary format; both may be mixed. Code run.argument, with a place in the text.
 Result<std::vector<HostValue>> parse_values(std::string_view text);
 
 }  // namespace apl

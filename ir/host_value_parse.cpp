@@ -1,8 +1,9 @@
-// Futhark's text format of values, read.
+// Futhark's text and binary formats of values, read.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -61,6 +62,11 @@ class ValueParser {
   void want(std::string_view token) {
     if (!take(token)) fail(fmt::format("expected `{}`, found {}", token, found()));
   }
+  // A comma may follow the last element.
+  bool closes() {
+    skip_blanks();
+    return next_is("]");
+  }
   std::string found() const { return at_ < text_.size() ? fmt::format("`{}`", text_[at_]) : "the end"; }
   std::string_view word() {
     skip_blanks();
@@ -70,6 +76,7 @@ class ValueParser {
   }
 
   HostValue value() {
+    if (next_is("b")) return binary();
     if (take("empty(")) return empty();
     if (take("\"")) return string();
     shape_.clear();
@@ -108,7 +115,7 @@ class ValueParser {
       }
       if (!error_.empty()) return;
       ++count;
-    } while (take(","));
+    } while (take(",") && !closes());
     if (!take("]")) return fail(fmt::format("expected `,` or `]`, found {}", found()));
     if (is_first) shape_[depth] = count;
     if (shape_[depth] != count)
@@ -188,6 +195,42 @@ class ValueParser {
     if (shape.size() > kMaxRank) fail_at(start, fmt::format("an array of more than {} dims", kMaxRank));
     want(")");
     return error_.empty() ? HostValue::zeros(*type, std::move(shape)) : HostValue();
+  }
+
+  // `b`, version, rank, type, sizes, elements.
+  HostValue binary() {
+    const std::size_t start = at_;
+    constexpr std::size_t kHeader = 7;
+    if (text_.size() - at_ < kHeader || text_[at_ + 1] != 2) {
+      fail("`b` begins a value in the binary format of version 2, but this is none");
+      return {};
+    }
+    const auto rank = static_cast<std::size_t>(static_cast<unsigned char>(text_[at_ + 2]));
+    std::string_view type_text = text_.substr(at_ + 3, 4);
+    type_text.remove_prefix(std::min(type_text.find_first_not_of(' '), type_text.size()));
+    const auto type = scalar_type_from_text(type_text);
+    at_ += kHeader;
+    if (!type || *type == ScalarType::unit || rank > kMaxRank || text_.size() - at_ < rank * 8) {
+      fail_at(start, "the header of this binary value has no such type or rank, or is cut off");
+      return {};
+    }
+    std::vector<std::int64_t> shape(rank);
+    std::memcpy(shape.data(), text_.data() + at_, rank * 8);  // little endian, as every machine we run on
+    at_ += rank * 8;
+    const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+    auto bytes = is_empty ? std::int64_t{0} : static_cast<std::int64_t>(byte_size(*type));
+    bool fits = true;
+    for (std::int64_t size : shape) fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes);
+    if (!fits || text_.size() - at_ < static_cast<std::size_t>(bytes)) {
+      fail_at(start, "this binary value has fewer elements than its sizes say");
+      return {};
+    }
+    HostValue value{*type, std::move(shape), std::vector<std::byte>(static_cast<std::size_t>(bytes))};
+    if (bytes != 0) std::memcpy(value.data.data(), text_.data() + at_, value.data.size());
+    at_ += static_cast<std::size_t>(bytes);
+    if (*type == ScalarType::boolean)
+      for (std::byte& byte : value.data) byte = std::byte{byte != std::byte{0}};
+    return value;
   }
 
   // After the opening quote: the bytes.

@@ -121,3 +121,48 @@ TEST_CASE("host value: elements by position") {
   CHECK(value.at(3).as_int() == 0);
   CHECK(value == HostValue::array(ScalarType::i16, {2, 3}, std::vector<std::int16_t>{0, 0, 0, 0, -5, 0}));
 }
+
+TEST_CASE("host value: the binary format is Futhark's") {
+  const HostValue value = HostValue::array(ScalarType::i16, {1, 2}, std::vector<std::int16_t>{-2, 3});
+  const std::string wanted("b\x02\x02 i16\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\xfe\xff\3\0", 7 + 16 + 4);
+  CHECK(value.to_binary() == wanted);
+  CHECK(HostValue::scalar(apl::Scalar::boolean(true)).to_binary() == std::string("b\x02\0bool\1", 8));
+}
+
+TEST_CASE("host value: what is written in binary reads back, mixed with text") {
+  const HostValue values[] = {
+      HostValue::scalar(apl::Scalar::integer(ScalarType::i32, -3)),
+      HostValue::array(ScalarType::f32, {2, 2}, std::vector<float>{1, 2.5f, -0.0f, 1e-30f}),
+      HostValue::zeros(ScalarType::f16, {3}),
+      HostValue::zeros(ScalarType::u64, {0, 3}),
+      HostValue::array(ScalarType::boolean, {2}, std::vector<std::uint8_t>{0, 1}),
+  };
+  std::string all;
+  std::vector<HostValue> wanted;
+  for (const HostValue& value : values) {
+    all += "-- both\n " + value.to_binary() + value.to_text() + "\n";
+    wanted.insert(wanted.end(), 2, value);
+  }
+  auto read = apl::parse_values(all);
+  REQUIRE(read);
+  CHECK(*read == wanted);
+}
+
+TEST_CASE("host value: damaged binary values are refused") {
+  const std::string whole = HostValue::array(ScalarType::i32, {2}, std::vector<std::int32_t>{1, 2}).to_binary();
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    CAPTURE(size);
+    CHECK(!apl::parse_values(whole.substr(0, size)));
+  }
+  std::string version = whole, type = whole, size = whole, negative = whole;
+  version[1] = 3;
+  type[4] = 'x';
+  size[13] = 0x7f;
+  negative[14] = static_cast<char>(0x80);
+  for (const std::string& text : {version, type, size, negative}) CHECK(!apl::parse_values(text));
+}
+
+TEST_CASE("host value: a comma may follow the last element") {
+  CHECK((*apl::parse_values("[[1, 2,], [3, 4], ]"))[0].to_text() == "[[1i32, 2i32], [3i32, 4i32]]");
+  CHECK(!apl::parse_values("[,]"));
+}

@@ -1,0 +1,116 @@
+#include "aplc/test/executable.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "aplc/driver.h"
+#include "codegen/codegen.h"
+#include "frontend/frontend.h"
+#include "ir/interpret.h"
+#include "passes/pipeline.h"
+#include "suite/values.h"
+
+namespace aplc {
+
+FrontEnd run_front_end(const std::string& file) {
+  FrontEnd result;
+  auto text = read_file(file);
+  if (!text) {
+    result.exit_code = kCommandLine;
+    result.errors = fmt::format("cannot read {}", file);
+    return result;
+  }
+  result.text = std::move(*text);
+  auto module = apl::compile({file, result.text}, [&](const apl::Diagnostic& diagnostic) {
+    const std::string rendered = apl::render(diagnostic, "", "");
+    if (diagnostic.severity == apl::Severity::error) {
+      result.errors += rendered;
+      if (result.exit_code == kFine) result.exit_code = exit_code(diagnostic);  // the first decides
+    } else {
+      result.warnings += rendered;
+    }
+  });
+  if (module && result.exit_code == kFine) {
+    result.module = std::move(*module);
+  } else if (result.exit_code == kFine) {
+    result.exit_code = kBug;
+    result.errors = "refused without a reason";
+  }
+  return result;
+}
+
+apl::Result<Executable> Executable::make(const apl::Module& front, const ExecutableOptions& options) {
+  Executable executable;
+  executable.module_ = front;
+  if (options.backend == "interp") return executable;
+  auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+  if (!pipeline) return std::move(pipeline).error();
+  apl::PipelineOptions pipeline_options;
+  pipeline_options.disabled = options.disabled;
+  if (auto status = apl::run_pipeline(executable.module_, *pipeline, pipeline_options); !status)
+    return std::move(status).error();
+  auto text = apl::generate(executable.module_, options.backend == "c" ? apl::Target::c : apl::Target::cuda);
+  if (!text) return std::move(text).error();
+  apl::ProgramOptions program_options;
+  program_options.backend = options.backend;
+  program_options.temporary_folder = options.temporary_folder;
+  auto program = apl::Program::load(text->host, program_options);
+  if (!program) return std::move(program).error();
+  executable.program_ = std::move(*program);
+  return executable;
+}
+
+apl::Result<Values> Executable::call(const std::string& entry, const Values& inputs) {
+  return program_ ? program_->call(entry, inputs) : apl::interpret(module_, entry, inputs);
+}
+
+apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry, const Values& inputs, int runs) {
+  if (program_) return program_->benchmark(entry, inputs, runs);
+  std::vector<double> times;
+  for (int k = 0; k < runs; ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    auto results = apl::interpret(module_, entry, inputs);
+    if (!results) return std::move(results).error();
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  return times;
+}
+
+apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input) {
+  using Kind = apl::suite::Input::Kind;
+  switch (input.kind) {
+    case Kind::values: return apl::parse_values(input.text);
+    case Kind::file: return apl::suite::read_values(std::filesystem::path(file).parent_path() / input.text);
+    case Kind::random: return apl::suite::generate_values(input.text);
+    case Kind::script:
+    case Kind::script_file: break;
+  }
+  return apl::make_error(apl::Code::unsupported_construct, {}, "script inputs are not supported");
+}
+
+apl::Status check_inputs(const apl::Function& entry, const Values& inputs) {
+  auto describe = [](apl::ScalarType type, std::size_t rank) {
+    std::string text;
+    for (std::size_t k = 0; k < rank; ++k) text += "[]";
+    return text + std::string(apl::to_text(type));
+  };
+  if (inputs.size() != entry.params.size())
+    return apl::make_error(
+        apl::Code::run_argument, {},
+        fmt::format("the entry `{}` takes {} values, {} are given", entry.name, entry.params.size(), inputs.size()));
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const apl::Type& type = entry.type(entry.params[k]);
+    if (inputs[k].type == type.element && inputs[k].rank() == type.rank()) continue;
+    return apl::make_error(
+        apl::Code::run_argument, {},
+        fmt::format("parameter {} of `{}` is a {}, the value given is a {}", k, entry.name,
+                    describe(type.element, type.rank()), describe(inputs[k].type, inputs[k].rank())));
+  }
+  return apl::Unit{};
+}
+
+std::string error_text(const apl::Diagnostic& diagnostic) { return "Error: " + apl::render(diagnostic, "", ""); }
+
+}  // namespace aplc

@@ -1,0 +1,59 @@
+// Programs compiled for a backend without printing anything, for the subcommands that run many.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/runtime/program.h"
+#include "ir/host_value.h"
+#include "ir/module.h"
+#include "suite/test_block.h"
+
+namespace aplc {
+
+using Values = std::vector<apl::HostValue>;
+
+// What the front end said of a file; without module the program was refused.
+struct FrontEnd {
+  std::string text;
+  std::optional<apl::Module> module;
+  std::string errors;    // rendered, without the file's name and lines: a test's pattern must not match those
+  std::string warnings;  // likewise
+  int exit_code = 0;     // that of `aplc check`
+};
+FrontEnd run_front_end(const std::string& file);
+
+struct ExecutableOptions {
+  std::string backend = "c";
+  std::string temporary_folder = "/tmp";
+  std::vector<std::string> disabled;  // passes to leave out
+};
+
+// A program on a backend; interp runs the module as the front end gave it.
+class Executable {
+ public:
+  static apl::Result<Executable> make(const apl::Module& front, const ExecutableOptions& options);
+
+  apl::Result<Values> call(const std::string& entry, const Values& inputs);
+  // Times of `runs` calls in microseconds.
+  apl::Result<std::vector<double>> benchmark(const std::string& entry, const Values& inputs, int runs);
+  std::int64_t peak_bytes() const { return program_ ? program_->peak_bytes() : 0; }
+
+ private:
+  apl::Module module_;
+  std::optional<apl::Program> program_;  // not for interp
+};
+
+// The values of a case's input; files are looked up beside `file`.
+apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input);
+// Whether the entry takes values of such types (run.argument).
+apl::Status check_inputs(const apl::Function& entry, const Values& inputs);
+
+// `Error: `, place and message: what regular expressions of run-time errors are looked for in. The name of the file is
+// left out, so that it cannot match.
+std::string error_text(const apl::Diagnostic& diagnostic);
+
+}  // namespace aplc
