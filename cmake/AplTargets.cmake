@@ -8,9 +8,9 @@ function(apl_set_warnings target)
                          $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wredundant-move>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports these for correct uses of std::variant, std::optional and std::string.
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-restrict
-                           $<$<CONFIG:Release>:-Wno-array-bounds -Wno-stringop-overread
-                           -Wno-stringop-overflow>>)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds -Wno-stringop-overread
+                                -Wno-stringop-overflow>)
   endif()
   if(APL_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
