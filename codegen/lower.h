@@ -64,7 +64,7 @@ class Values {
   kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
   kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
   kernel::ExprPtr compare(CompareOp op, kernel::ExprPtr x, kernel::ExprPtr y);
-  kernel::ExprPtr convert(ScalarType from, ScalarType to, kernel::ExprPtr x);
+  kernel::ExprPtr convert(const Convert& op, ScalarType from, kernel::ExprPtr x);
 
  private:
   kernel::ExprPtr factor(const Factor& f);
