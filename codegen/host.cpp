@@ -30,7 +30,7 @@ std::string type_enum(ScalarType type) {
 
 class Host {
  public:
-  explicit Host(Unit& unit) : unit_(unit), values_(unit), table_(unit.function.values) {}
+  explicit Host(Unit& unit) : unit_(unit), values_(unit, Dialect::c), table_(unit.function.values) {}
 
   HostText run() {
     const apl::Function& f = unit_.function;

@@ -52,9 +52,10 @@ class Unit {
 // Expressions over a unit's values; `scalars` overrides what a value is called (lambda parameters, thread indices).
 class Values {
  public:
-  explicit Values(Unit& unit) : unit(unit) {}
+  Values(Unit& unit, kernel::Dialect dialect) : unit(unit), dialect(dialect) {}
 
   Unit& unit;
+  const kernel::Dialect dialect;  // of the text that they stand in: host code is C whatever the target
   std::unordered_map<Value, kernel::ExprPtr> scalars;
 
   kernel::ExprPtr value(Value v);

@@ -191,7 +191,7 @@ ExprPtr Values::poly(const Poly& p) {
 }
 
 ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector<ExprPtr> args) {
-  if (unit.target == Target::c) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
+  if (dialect == Dialect::c) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
   return call(fmt::format("{}<{}>", name, c_type({type, false})), std::move(args));
 }
 
@@ -199,7 +199,7 @@ ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
   if (const char* name = math_name(op); name && is_float(type)) return math(name, type, {x});
   switch (op) {
     case UnaryOp::neg:
-      if (is_integer(type) && unit.target == Target::cuda)
+      if (is_integer(type) && dialect == Dialect::cuda)
         return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
       return is_integer(type) ? cast({type, false}, prefix("-", x)) : rounded(type, prefix("-", x));
     case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
@@ -212,7 +212,7 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
   auto arithmetic = [&](const char* symbol) {
     if (!integer) return rounded(type, infix(symbol, x, y));
-    if (unit.target == Target::cuda && is_signed(type))
+    if (dialect == Dialect::cuda && is_signed(type))
       return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x, y});
     return bit_width(type) < 32 ? cast({type, false}, infix(symbol, x, y)) : infix(symbol, x, y);
   };
