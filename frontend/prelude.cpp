@@ -55,8 +55,7 @@ const PreludeEntry* find_member(ScalarType module, std::string_view name) {
   return nullptr;
 }
 
-std::optional<ScalarType> find_conversion(ScalarType module, std::string_view name) {
-  (void)module;  // each has all
+std::optional<ScalarType> find_conversion(ScalarType /* each has all */, std::string_view name) {
   return find_module(name);
 }
 
