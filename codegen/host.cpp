@@ -30,7 +30,7 @@ std::string type_enum(ScalarType type) {
 
 class Host {
  public:
-  explicit Host(Unit& unit) : unit_(unit), values_(unit), table_(unit.function.values) {}
+  explicit Host(Unit& unit) : unit_(unit), values_(unit, Dialect::c), table_(unit.function.values) {}
 
   HostText run() {
     const apl::Function& f = unit_.function;
@@ -89,8 +89,9 @@ class Host {
     for (std::size_t k = 0; k < f.params.size(); ++k) {
       const Type& type = f.type(f.params[k]);
       if (type.is_scalar()) {
-        out_.line("const {} {} = inputs[{}].scalar.{};", c_type({type.element, false}), unit_.name(f.params[k]), k,
-                  field_of(type.element));
+        const std::string given = fmt::format("inputs[{}].scalar.{}", k, field_of(type.element));
+        out_.line("const {} {} = {};", c_type({type.element, false}), unit_.name(f.params[k]),
+                  type.element == ScalarType::f16 ? fmt::format("apl_from_bits_f16({})", given) : given);
         bound.insert(f.params[k]);
         continue;
       }
@@ -277,7 +278,7 @@ class Host {
     } else if (const Compare* compare = get_if<Compare>(stm)) {
       declare(values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)));
     } else if (const Convert* convert = get_if<Convert>(stm)) {
-      declare(values_.convert(type_of(convert->x), convert->to, values_.operand(convert->x)));
+      declare(values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)));
     } else if (const Assert* assertion = get_if<Assert>(stm)) {
       std::string message;
       std::vector<ExprPtr> numbers;
@@ -410,7 +411,9 @@ class Host {
       out_.line("outputs[{}].type = {};", k, type_enum(type.element));
       out_.line("outputs[{}].rank = {};", k, type.rank());
       if (type.is_scalar()) {
-        out_.line("outputs[{}].scalar.{} = {};", k, field_of(type.element), text(values_.operand(operand)));
+        const std::string value = text(values_.operand(operand));
+        out_.line("outputs[{}].scalar.{} = {};", k, field_of(type.element),
+                  type.element == ScalarType::f16 ? fmt::format("apl_to_bits_f16({})", value) : value);
         continue;
       }
       for (std::size_t d = 0; d < type.rank(); ++d) out_.line("outputs[{}].shape[{}] = {};", k, d, text(type.shape[d]));

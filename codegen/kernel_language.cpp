@@ -13,6 +13,7 @@ ExprPtr make(Expr::Kind kind, std::string text, std::vector<ExprPtr> args = {}, 
 
 std::string float_text(const Scalar& value) {
   double x = value.as_float();
+  if (value.type() == ScalarType::f16) return "(apl_half)" + float_text(Scalar::floating(ScalarType::f32, x));
   const char* suffix = value.type() == ScalarType::f64 ? "" : "f";
   if (std::isnan(x)) return "NAN";
   if (std::isinf(x)) return x < 0 ? "-INFINITY" : "INFINITY";

@@ -53,9 +53,10 @@ class Unit {
 // Expressions over a unit's values; `scalars` overrides what a value is called (lambda parameters, thread indices).
 class Values {
  public:
-  explicit Values(Unit& unit) : unit(unit) {}
+  Values(Unit& unit, kernel::Dialect dialect) : unit(unit), dialect(dialect) {}
 
   Unit& unit;
+  const kernel::Dialect dialect;  // of the text that they stand in: host code is C whatever the target
   std::unordered_map<Value, kernel::ExprPtr> scalars;
 
   kernel::ExprPtr value(Value v);
@@ -65,7 +66,7 @@ class Values {
   kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
   kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
   kernel::ExprPtr compare(CompareOp op, kernel::ExprPtr x, kernel::ExprPtr y);
-  kernel::ExprPtr convert(ScalarType from, ScalarType to, kernel::ExprPtr x);
+  kernel::ExprPtr convert(const Convert& op, ScalarType from, kernel::ExprPtr x);
 
  private:
   kernel::ExprPtr factor(const Factor& f);

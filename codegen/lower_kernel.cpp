@@ -14,7 +14,7 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-Kernel::Kernel(Unit& unit, const Stm& stm) : unit_(unit), stm_(stm), values_(unit) {}
+Kernel::Kernel(Unit& unit, const Stm& stm) : unit_(unit), stm_(stm), values_(unit, unit.dialect()) {}
 
 kernel::Function Kernel::run() {
   const SegOp& op = *get_if<SegOp>(stm_);

@@ -65,7 +65,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const Compare* compare = get_if<Compare>(stm)) {
     scalar(stm, values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)), out);
   } else if (const Convert* convert = get_if<Convert>(stm)) {
-    scalar(stm, values_.convert(type_of(convert->x), convert->to, values_.operand(convert->x)), out);
+    scalar(stm, values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)), out);
   } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
     scalar(stm, values_.poly(size->value), out);
   } else if (const Index* i = get_if<Index>(stm)) {
@@ -180,8 +180,13 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
 
 std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments,
                                            KernelBlock& out) {
-  for (std::size_t k = 0; k < lambda.params.size(); ++k)
-    if (arguments[k]) values_.scalars[lambda.params[k]] = arguments[k];
+  for (std::size_t k = 0; k < lambda.params.size(); ++k) {
+    if (!arguments[k]) continue;
+    // An element stands for its number in one conversion, and a half is a number in another: C++ makes only one.
+    const ScalarType type = unit_.function.type(lambda.params[k]).element;
+    const bool half = type == ScalarType::f16 && arguments[k]->kind == Expr::Kind::element;
+    values_.scalars[lambda.params[k]] = half ? cast({type, false}, arguments[k]) : arguments[k];
+  }
   body(*lambda.body, out);
   std::vector<ExprPtr> results;
   for (const Operand& result : lambda.body->results) {

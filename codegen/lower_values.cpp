@@ -14,6 +14,59 @@ void unsupported(Location location, std::string what) {
   throw Unsupported{make_error(Code::unsupported_construct, location, "code generation: " + std::move(what))};
 }
 
+namespace {
+
+constexpr UnaryOp kUnary[] = {
+#define APL_UNARY(name, text, domain) UnaryOp::name,
+#include "ir/ops.def"
+};
+constexpr BinaryOp kBinary[] = {
+#define APL_BINARY(name, text, domain) BinaryOp::name,
+#include "ir/ops.def"
+};
+
+// The C library's function for an operation on doubles; null where there is none.
+const char* math_name(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::neg:
+    case UnaryOp::complement:
+    case UnaryOp::sgn:
+    case UnaryOp::clz:
+    case UnaryOp::popc: return nullptr;
+    case UnaryOp::abs: return "fabs";
+    case UnaryOp::round: return "rint";
+    case UnaryOp::gamma: return "tgamma";
+    default: return apl::to_text(op).data();
+  }
+}
+
+const char* math_name(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::min: return "fmin";
+    case BinaryOp::max: return "fmax";
+    case BinaryOp::mod: return "fmod";
+    case BinaryOp::pow:
+    case BinaryOp::atan2:
+    case BinaryOp::hypot:
+    case BinaryOp::copysign:
+    case BinaryOp::nextafter:
+    case BinaryOp::ldexp: return apl::to_text(op).data();
+    default: return nullptr;
+  }
+}
+
+// Halves are computed as floats; the cast rounds.
+ExprPtr rounded(ScalarType type, ExprPtr x) {
+  if (type == ScalarType::bf16) unsupported({}, "arithmetic on bf16");
+  return type == ScalarType::f16 ? cast({type, false}, std::move(x)) : x;
+}
+
+ExprPtr math(const char* name, ScalarType type, std::vector<ExprPtr> args) {
+  return rounded(type, call(type == ScalarType::f64 ? name : std::string(name) + "f", std::move(args)));
+}
+
+}  // namespace
+
 Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters,
            std::vector<Place>& places)
     : function(f), target(t), places_(places) {
@@ -31,6 +84,13 @@ Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::in
         "ceil",   "abs",       "div",       "min",      "max",     "threadIdx", "blockIdx", "blockDim", "gridDim",
         "NAN",    "INFINITY",  "asm",       "index",    "signbit", "gamma",     "isnan",    "isinf",    "rint"})
     taken_.insert(word);
+  auto take_math = [&](const char* word) {
+    if (word == nullptr) return;
+    taken_.insert(word);
+    taken_.insert(std::string(word) + "f");
+  };
+  for (UnaryOp op : kUnary) take_math(math_name(op));
+  for (BinaryOp op : kBinary) take_math(math_name(op));
   for_each_stm(*function.body, [&](const Stm& stm) {
     const GetSize* size = get_if<GetSize>(stm);
     if (!size) return;
@@ -135,65 +195,45 @@ ExprPtr Values::poly(const Poly& p) {
 }
 
 ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector<ExprPtr> args) {
-  if (unit.target == Target::c) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
+  if (dialect == Dialect::c) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
   return call(fmt::format("{}<{}>", name, c_type({type, false})), std::move(args));
 }
 
-namespace {
-
-std::string math(const char* name, ScalarType type) { return type == ScalarType::f64 ? name : std::string(name) + "f"; }
-
-}  // namespace
-
 ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
+  if (const char* name = math_name(op); name && is_float(type)) return math(name, type, {x});
   switch (op) {
     case UnaryOp::neg:
-      if (is_integer(type) && unit.target == Target::cuda)
+      if (is_integer(type) && dialect == Dialect::cuda)
         return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
-      return is_integer(type) ? cast({type, false}, prefix("-", x)) : prefix("-", x);
+      return is_integer(type) ? cast({type, false}, prefix("-", x)) : rounded(type, prefix("-", x));
     case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
-    case UnaryOp::abs: return is_float(type) ? call(math("fabs", type), {x}) : typed_call("apl_abs", type, {x});
-    case UnaryOp::sgn: return typed_call("apl_sgn", type, {x});
-    case UnaryOp::sqrt: return call(math("sqrt", type), {x});
-    case UnaryOp::exp: return call(math("exp", type), {x});
-    case UnaryOp::log: return call(math("log", type), {x});
-    case UnaryOp::sin: return call(math("sin", type), {x});
-    case UnaryOp::cos: return call(math("cos", type), {x});
-    case UnaryOp::tan: return call(math("tan", type), {x});
-    case UnaryOp::floor: return call(math("floor", type), {x});
-    case UnaryOp::ceil: return call(math("ceil", type), {x});
-    case UnaryOp::clz: return typed_call("apl_clz", type, {x});
-    case UnaryOp::popc: return typed_call("apl_popc", type, {x});
+    default: return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x});
   }
-  unsupported({}, fmt::format("the operation {}", apl::to_text(op)));
 }
 
 ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   const bool integer = is_integer(type);
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
-  auto arithmetic = [&](const char* symbol, const char* function) {
-    if (!integer) return infix(symbol, x, y);
-    if (unit.target == Target::cuda && is_signed(type)) return typed_call(function, type, {x, y});
+  auto arithmetic = [&](const char* symbol) {
+    if (!integer) return rounded(type, infix(symbol, x, y));
+    if (dialect == Dialect::cuda && is_signed(type))
+      return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x, y});
     return bit_width(type) < 32 ? cast({type, false}, infix(symbol, x, y)) : infix(symbol, x, y);
   };
+  if (op == BinaryOp::ldexp) y = typed_call("apl_from_float", ScalarType::i32, {y});
+  // Going by way of float, the neighbour would be lost again.
+  const bool steps = op == BinaryOp::nextafter && type == ScalarType::f16;
+  if (const char* name = math_name(op); name && !integer && !steps) return math(name, type, {x, y});
   switch (op) {
-    case BinaryOp::add: return arithmetic("+", "apl_add");
-    case BinaryOp::sub: return arithmetic("-", "apl_sub");
-    case BinaryOp::mul: return arithmetic("*", "apl_mul");
-    case BinaryOp::div: return integer ? typed_call("apl_div", type, {x, y}) : infix("/", x, y);
-    case BinaryOp::quot: return typed_call("apl_quot", type, {x, y});
-    case BinaryOp::mod: return typed_call("apl_mod", type, {x, y});
-    case BinaryOp::rem: return typed_call("apl_rem", type, {x, y});
-    case BinaryOp::pow: return integer ? typed_call("apl_pow", type, {x, y}) : call(math("pow", type), {x, y});
-    case BinaryOp::min: return integer ? typed_call("apl_min", type, {x, y}) : call(math("fmin", type), {x, y});
-    case BinaryOp::max: return integer ? typed_call("apl_max", type, {x, y}) : call(math("fmax", type), {x, y});
+    case BinaryOp::add: return arithmetic("+");
+    case BinaryOp::sub: return arithmetic("-");
+    case BinaryOp::mul: return arithmetic("*");
+    case BinaryOp::div: return integer ? typed_call("apl_div", type, {x, y}) : rounded(type, infix("/", x, y));
     case BinaryOp::conj: return infix(type == ScalarType::boolean ? "&&" : "&", x, y);
     case BinaryOp::disj: return infix(type == ScalarType::boolean ? "||" : "|", x, y);
     case BinaryOp::exor: return infix(type == ScalarType::boolean ? "!=" : "^", x, y);
-    case BinaryOp::shl: return typed_call("apl_shl", type, {x, y});
-    case BinaryOp::shr: return typed_call("apl_shr", type, {x, y});
+    default: return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x, y});
   }
-  unsupported({}, fmt::format("the operation {}", apl::to_text(op)));
 }
 
 ExprPtr Values::compare(CompareOp op, ExprPtr x, ExprPtr y) {
@@ -201,10 +241,12 @@ ExprPtr Values::compare(CompareOp op, ExprPtr x, ExprPtr y) {
   return infix(symbol, std::move(x), std::move(y));
 }
 
-ExprPtr Values::convert(ScalarType from, ScalarType to, ExprPtr x) {
-  if (to == ScalarType::boolean) return infix("!=", x, literal(std::int64_t{0}));
-  if (is_float(from) && is_integer(to)) return typed_call("apl_from_float", to, {x});
-  return cast({to, false}, x);
+ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
+  if (op.same_bits && is_float(from)) return cast({op.to, false}, typed_call("apl_to_bits", from, {x}));
+  if (op.same_bits && is_float(op.to)) return typed_call("apl_from_bits", op.to, {x});
+  if (op.to == ScalarType::boolean) return infix("!=", x, literal(std::int64_t{0}));
+  if (is_float(from) && is_integer(op.to)) return typed_call("apl_from_float", op.to, {x});
+  return cast({op.to, false}, x);
 }
 
 }  // namespace apl::lower

@@ -20,7 +20,7 @@ std::string c_type(CType type) {
     case ScalarType::u16: return "uint16_t";
     case ScalarType::u32: return "uint32_t";
     case ScalarType::u64: return "uint64_t";
-    case ScalarType::f16:
+    case ScalarType::f16: return "apl_half";
     case ScalarType::bf16: return "uint16_t";
     case ScalarType::f32: return "float";
     case ScalarType::f64: return "double";
@@ -39,7 +39,7 @@ int precedence(const Expr& e) {
     case Expr::Kind::infix: break;
     case Expr::Kind::prefix:
     case Expr::Kind::cast: return 14;
-    case Expr::Kind::literal: return e.text[0] == '-' ? 14 : 16;
+    case Expr::Kind::literal: return e.text[0] == '-' || e.text[0] == '(' ? 14 : 16;
     default: return 16;
   }
   if (e.text == "*" || e.text == "/" || e.text == "%") return 13;

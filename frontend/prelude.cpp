@@ -55,11 +55,17 @@ const PreludeEntry* find_member(ScalarType module, std::string_view name) {
   return nullptr;
 }
 
-std::optional<ScalarType> find_conversion(ScalarType module, std::string_view name) {
-  const auto from = find_module(name);
-  // bool has conversions from integers alone, and floats from bool.
-  if (from && module == ScalarType::boolean && is_float(*from)) return std::nullopt;
-  return from;
+std::optional<ScalarType> find_conversion(ScalarType /* each has all */, std::string_view name) {
+  return find_module(name);
+}
+
+ScalarType bits_type(ScalarType type) {
+  switch (bit_width(type)) {
+    case 8: return ScalarType::u8;
+    case 16: return ScalarType::u16;
+    case 32: return ScalarType::u32;
+    default: return ScalarType::u64;
+  }
 }
 
 std::optional<ScalarType> find_module(std::string_view name) {

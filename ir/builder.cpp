@@ -29,6 +29,9 @@ Value Builder::compare(CompareOp op, Operand x, Operand y, std::string name) {
 }
 
 Value Builder::convert(ScalarType to, Operand x, std::string name) { return let(std::move(name), Convert{to, x}); }
+Value Builder::bitcast(ScalarType to, Operand x, std::string name) {
+  return let(std::move(name), Convert{to, x, true});
+}
 
 Value Builder::size(Poly value, std::string name) { return let(std::move(name), SizeExpr{std::move(value)}); }
 

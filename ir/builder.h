@@ -30,6 +30,7 @@ class Builder {
   Value unary(UnaryOp op, Operand x, std::string name = "x");
   Value compare(CompareOp op, Operand x, Operand y, std::string name = "c");
   Value convert(ScalarType to, Operand x, std::string name = "x");
+  Value bitcast(ScalarType to, Operand x, std::string name = "x");
   Value size(Poly value, std::string name = "n");
   Value index(Value array, std::vector<Poly> at, std::string name = "x", bool checked = false);
   Value rearrange(Value array, std::vector<int> permutation, std::string name = "t");

@@ -161,6 +161,14 @@ class ValueParser {
     if (text == "true" || text == "false") return Scalar::boolean(text == "true");
     if (auto exact = Scalar::parse(text)) return exact;
     if (auto decimal = decimal_of(text)) return read(*decimal, wanted);
+    // As in Futhark's data, a signed number may be written as its bits, and a float is rounded to what there is.
+    for (const auto type : {ScalarType::i8, ScalarType::i16, ScalarType::i32, ScalarType::i64, ScalarType::f32}) {
+      if (!text.ends_with(to_text(type))) continue;
+      const std::string digits = text.substr(0, text.size() - to_text(type).size());
+      const std::string wider = is_float(type) ? "f64" : "u" + std::string(to_text(type).substr(1));
+      if (auto number = Scalar::parse(digits + wider))
+        return is_float(type) ? convert(*number, type) : Scalar::from_bits(type, number->bits());
+    }
     // A whole number with a float's suffix: 3f32.
     for (std::string_view suffix : {"f16", "f32", "f64"})
       if (text.ends_with(suffix))

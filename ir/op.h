@@ -58,6 +58,7 @@ struct Compare {
 struct Convert {
   ScalarType to;
   Operand x;
+  bool same_bits = false;  // `bitcast`: the bits stay, not the number; both types have one width
 };
 struct SizeExpr {
   Poly value;

@@ -86,14 +86,15 @@ bool accepts(CompareOp op, ScalarType type);
 // Shifts by the width or more (a negative amount counts as more) leave 0, or copies of the sign for shr of
 // a signed number. Integer pow with a negative exponent is the integer part: 0, or +-1 for the base +-1;
 // for the base 0, which has none, it is 0. clz and popc give the operand's type.
-// f32 is computed in float; f16 and bf16 in float, then rounded once. Float mod takes the divisor's sign.
+// f32 is computed in float; f16 and bf16 in float, then rounded once; nextafter steps in the type itself.
 std::optional<Scalar> evaluate(UnaryOp op, const Scalar& a);
 std::optional<Scalar> evaluate(BinaryOp op, const Scalar& a, const Scalar& b);
 std::optional<Scalar> evaluate(CompareOp op, const Scalar& a, const Scalar& b);  // a bool; false < true
 
-// Integer to integer wraps; float to integer truncates and saturates, NaN gives 0; to a float rounds;
-// to bool asks whether it is not 0 (NaN is not); bool counts as 0 or 1, unit as 0.
-Scalar convert(const Scalar& value, ScalarType to);
+// Integer to integer wraps; float to integer truncates and saturates, NaN and the infinities give 0; to a float
+// rounds;
+// to bool asks whether it is not 0 (NaN is not); bool counts as 0 or 1, unit as 0. `same_bits`: the bits stay.
+Scalar convert(const Scalar& value, ScalarType to, bool same_bits = false);
 
 }  // namespace apl
 

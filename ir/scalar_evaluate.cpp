@@ -48,6 +48,9 @@ std::optional<Op> find(const OpInfo (&table)[n], std::string_view text) {
 // Integers. Everything that wraps is computed in uint64_t, where C++ defines it; Scalar::from_bits cuts
 // the result to the width. Signed division works on the sign-extended numbers.
 
+__extension__ using Wide = __int128;
+__extension__ using UnsignedWide = unsigned __int128;
+
 struct Division {
   std::int64_t quotient;
   std::int64_t remainder;
@@ -93,6 +96,9 @@ std::optional<std::uint64_t> integer_binary(BinaryOp op, const Scalar& a, const 
     case BinaryOp::add: return x + y;
     case BinaryOp::sub: return x - y;
     case BinaryOp::mul: return x * y;
+    case BinaryOp::mul_hi:
+      if (is_signed_type) return static_cast<std::uint64_t>((static_cast<Wide>(sx) * sy) >> width);
+      return static_cast<std::uint64_t>((static_cast<UnsignedWide>(x) * y) >> width);
     case BinaryOp::pow: return is_signed_type ? signed_power(sx, sy) : power(x, y);
     case BinaryOp::min: return less ? x : y;
     case BinaryOp::max: return less ? y : x;
@@ -127,13 +133,29 @@ std::uint64_t integer_unary(UnaryOp op, const Scalar& a) {
   }
 }
 
-// Floats, in the type that the arithmetic is done in: float or double.
-
-template <class Float>
-Float float_mod(Float a, Float b) {
-  const Float result = std::fmod(a, b);
-  return result != 0 && (result < 0) != (b < 0) ? result + b : result;
+std::uint64_t truncate_saturate(double value, ScalarType to) {
+  if (!std::isfinite(value)) return 0;
+  const int magnitude_bits = bit_width(to) - (is_signed(to) ? 1 : 0);
+  const double limit = std::ldexp(1.0, magnitude_bits);  // the highest number plus 1, exact in double
+  const double whole = std::trunc(value);
+  if (whole >= limit) return ~std::uint64_t{0} >> (64 - magnitude_bits);
+  if (!is_signed(to)) return whole <= 0 ? 0 : static_cast<std::uint64_t>(whole);
+  if (whole < -limit) return std::uint64_t{1} << magnitude_bits;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole));
 }
+
+// The neighbour of `a` towards `b`: the encodings of the numbers of one sign are consecutive.
+Scalar next_after(const Scalar& a, const Scalar& b) {
+  const double x = a.as_float();
+  const double y = b.as_float();
+  if (std::isnan(x) || std::isnan(y)) return Scalar::floating(a.type(), x + y);
+  if (x == y) return b;
+  const std::uint64_t sign = y < 0 ? std::uint64_t{1} << (bit_width(a.type()) - 1) : 0;
+  if (x == 0) return Scalar::from_bits(a.type(), sign + 1);
+  return Scalar::from_bits(a.type(), (x < y) == (x > 0) ? a.bits() + 1 : a.bits() - 1);
+}
+
+// Floats, in the type that the arithmetic is done in: float or double.
 
 template <class Float>
 Float float_binary(BinaryOp op, Float a, Float b) {
@@ -142,10 +164,15 @@ Float float_binary(BinaryOp op, Float a, Float b) {
     case BinaryOp::sub: return a - b;
     case BinaryOp::mul: return a * b;
     case BinaryOp::div: return a / b;
-    case BinaryOp::mod: return float_mod(a, b);
+    case BinaryOp::mod: return std::fmod(a, b);
     case BinaryOp::pow: return std::pow(a, b);
     case BinaryOp::min: return std::fmin(a, b);
     case BinaryOp::max: return std::fmax(a, b);
+    case BinaryOp::atan2: return std::atan2(a, b);
+    case BinaryOp::hypot: return std::hypot(a, b);
+    case BinaryOp::copysign: return std::copysign(a, b);
+    case BinaryOp::ldexp:
+      return std::ldexp(a, static_cast<int>(truncate_saturate(static_cast<double>(b), ScalarType::i32)));
     default: return 0;
   }
 }
@@ -164,19 +191,26 @@ Float float_unary(UnaryOp op, Float a) {
     case UnaryOp::tan: return std::tan(a);
     case UnaryOp::floor: return std::floor(a);
     case UnaryOp::ceil: return std::ceil(a);
+    case UnaryOp::round: return std::nearbyint(a);
+    case UnaryOp::log2: return std::log2(a);
+    case UnaryOp::log10: return std::log10(a);
+    case UnaryOp::log1p: return std::log1p(a);
+    case UnaryOp::cbrt: return std::cbrt(a);
+    case UnaryOp::asin: return std::asin(a);
+    case UnaryOp::acos: return std::acos(a);
+    case UnaryOp::atan: return std::atan(a);
+    case UnaryOp::sinh: return std::sinh(a);
+    case UnaryOp::cosh: return std::cosh(a);
+    case UnaryOp::tanh: return std::tanh(a);
+    case UnaryOp::asinh: return std::asinh(a);
+    case UnaryOp::acosh: return std::acosh(a);
+    case UnaryOp::atanh: return std::atanh(a);
+    case UnaryOp::erf: return std::erf(a);
+    case UnaryOp::erfc: return std::erfc(a);
+    case UnaryOp::gamma: return std::tgamma(a);
+    case UnaryOp::lgamma: return std::lgamma(a);
     default: return 0;
   }
-}
-
-std::uint64_t truncate_saturate(double value, ScalarType to) {
-  if (std::isnan(value)) return 0;
-  const int magnitude_bits = bit_width(to) - (is_signed(to) ? 1 : 0);
-  const double limit = std::ldexp(1.0, magnitude_bits);  // the highest number plus 1, exact in double
-  const double whole = std::trunc(value);
-  if (whole >= limit) return ~std::uint64_t{0} >> (64 - magnitude_bits);
-  if (!is_signed(to)) return whole <= 0 ? 0 : static_cast<std::uint64_t>(whole);
-  if (whole < -limit) return std::uint64_t{1} << magnitude_bits;
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole));
 }
 
 // Rounds once: straight to float, where going through double would round twice.
@@ -215,6 +249,7 @@ std::optional<Scalar> evaluate(UnaryOp op, const Scalar& a) {
 std::optional<Scalar> evaluate(BinaryOp op, const Scalar& a, const Scalar& b) {
   const ScalarType type = a.type();
   if (b.type() != type || !accepts(op, type)) return std::nullopt;
+  if (op == BinaryOp::nextafter) return next_after(a, b);
   if (type == ScalarType::f64) return Scalar::floating(type, float_binary(op, a.as_float(), b.as_float()));
   if (is_float(type)) {
     return Scalar::floating(type, float_binary(op, static_cast<float>(a.as_float()), static_cast<float>(b.as_float())));
@@ -241,7 +276,8 @@ std::optional<Scalar> evaluate(CompareOp op, const Scalar& a, const Scalar& b) {
   return std::nullopt;
 }
 
-Scalar convert(const Scalar& value, ScalarType to) {
+Scalar convert(const Scalar& value, ScalarType to, bool same_bits) {
+  if (same_bits) return Scalar::from_bits(to, value.bits());
   const ScalarType from = value.type();
   if (from == to) return value;
   if (is_float(from)) {

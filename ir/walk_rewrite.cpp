@@ -93,7 +93,7 @@ struct Replace {
   Op operator()(const Unary& op) const { return Unary{op.op, at(op.x)}; }
   Op operator()(const Binary& op) const { return Binary{op.op, at(op.x), at(op.y)}; }
   Op operator()(const Compare& op) const { return Compare{op.op, at(op.x), at(op.y)}; }
-  Op operator()(const Convert& op) const { return Convert{op.to, at(op.x)}; }
+  Op operator()(const Convert& op) const { return Convert{op.to, at(op.x), op.same_bits}; }
   Op operator()(const SizeExpr& op) const { return SizeExpr{at(op.value)}; }
   Op operator()(const Index& op) const { return Index{at(op.array), at(op.dims), op.checked}; }
   Op operator()(const Update& op) const { return Update{at(op.array), at(op.dims), at(op.value), op.checked}; }

@@ -40,6 +40,8 @@ struct apl_failure {
   int64_t values[4];
 };
 
+struct apl_half;  // f16
+
 #if defined(APL_EMULATE)
 // ---- emulation --------------------------------------------------------------------------------------------------
 
@@ -221,6 +223,12 @@ struct apl_in<bool> {
     return data[index];
   }
 };
+template <>
+struct apl_in<apl_half> {
+  const apl_half* data;
+  template <class I>
+  APL_DEVICE apl_half operator()(I index) const;
+};
 
 template <class T>
 struct apl_out {
@@ -297,6 +305,103 @@ struct apl_number {
 // ---- both -------------------------------------------------------------------------------------------------------
 // The meaning of the IR's operations on numbers (ir/scalar.h). Integer division by zero gives 0: kernels check before.
 
+// The unsigned integer of so many bytes.
+template <unsigned bytes>
+struct apl_word;
+template <>
+struct apl_word<2> {
+  typedef uint16_t type;
+};
+template <>
+struct apl_word<4> {
+  typedef uint32_t type;
+};
+template <>
+struct apl_word<8> {
+  typedef uint64_t type;
+};
+template <class T>
+APL_DEVICE typename apl_word<sizeof(T)>::type apl_to_bits(T number) {
+  union {
+    T number;
+    typename apl_word<sizeof(T)>::type bits;
+  } both;
+  both.number = number;
+  return both.bits;
+}
+template <class T>
+APL_DEVICE T apl_from_bits(typename apl_word<sizeof(T)>::type bits) {
+  union {
+    typename apl_word<sizeof(T)>::type bits;
+    T number;
+  } both;
+  both.bits = bits;
+  return both.number;
+}
+
+#if defined(APL_EMULATE)
+// Counts in units of the last place; a mantissa that rounds up carries into the exponent.
+inline uint16_t apl_half_bits(double x) {
+  const unsigned sign = static_cast<unsigned>(apl_to_bits(x) >> 63) << 15;
+  const double magnitude = fabs(x);
+  if (x != x) return 0x7e00;
+  if (magnitude == 0) return static_cast<uint16_t>(sign);
+  if (magnitude >= 65520) return static_cast<uint16_t>(sign | 0x7c00);
+  int exponent = ilogb(magnitude);
+  if (exponent < -14) exponent = -14;
+  const unsigned units = static_cast<unsigned>(rint(ldexp(magnitude, 10 - exponent)));
+  return static_cast<uint16_t>(sign | (units + (static_cast<unsigned>(exponent + 14) << 10)));
+}
+inline uint16_t apl_half_bits(float x) { return apl_half_bits(static_cast<double>(x)); }
+inline float apl_half_number(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const int fraction = bits & 1023;
+  float number = ldexpf(static_cast<float>(exponent == 0 ? fraction : fraction + 1024), (exponent ? exponent : 1) - 25);
+  if (exponent == 31) number = fraction ? NAN : INFINITY;
+  return bits >> 15 ? -number : number;
+}
+#else
+APL_DEVICE uint16_t apl_half_bits(double x) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x));
+  return bits;
+}
+APL_DEVICE uint16_t apl_half_bits(float x) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+APL_DEVICE float apl_half_number(uint16_t bits) {
+  float number;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+  return number;
+}
+#endif
+
+// f16: computed as float, rounded once when it is made of a number.
+struct apl_half {
+  uint16_t bits;
+  apl_half() = default;
+#define APL_HALF_OF(T, Wide) \
+  APL_DEVICE apl_half(T number) : bits(apl_half_bits(static_cast<Wide>(number))) {}
+  APL_HALF_OF(float, float)
+  APL_HALF_OF(double, double)
+  APL_HALF_OF(int, double)
+  APL_HALF_OF(unsigned, double)
+  APL_HALF_OF(long, double)
+  APL_HALF_OF(unsigned long, double)
+  APL_HALF_OF(long long, double)
+  APL_HALF_OF(unsigned long long, double)
+#undef APL_HALF_OF
+  APL_DEVICE operator float() const { return apl_half_number(bits); }
+};
+#if !defined(APL_EMULATE)
+template <class I>
+APL_DEVICE apl_half apl_in<apl_half>::operator()(I index) const {
+  return data[index];
+}
+#endif
+
 template <class T>
 struct apl_traits {
   static constexpr bool is_float = false;
@@ -304,6 +409,11 @@ struct apl_traits {
 };
 template <>
 struct apl_traits<float> {
+  static constexpr bool is_float = true;
+  static constexpr bool is_signed = true;
+};
+template <>
+struct apl_traits<apl_half> {
   static constexpr bool is_float = true;
   static constexpr bool is_signed = true;
 };
@@ -369,8 +479,8 @@ APL_BINARY(apl_max, {
     return a < b ? b : a;
 })
 
-// quot and rem round to zero; div and mod down, so that mod has the divisor's sign. The one overflow, lowest / -1,
-// wraps.
+// quot and rem round to zero; div and mod down, so that mod has the divisor's sign; float mod has the dividend's. The
+// one overflow, lowest / -1, wraps.
 APL_BINARY(apl_quot, {
   if (b == 0) return T(0);
   if constexpr (apl_traits<T>::is_signed) {
@@ -397,8 +507,7 @@ APL_BINARY(apl_div, {
 })
 APL_BINARY(apl_mod, {
   if constexpr (apl_traits<T>::is_float) {
-    const T rest = apl_fmod(a, b);
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    return apl_fmod(a, b);
   } else if constexpr (apl_traits<T>::is_signed) {
     const T rest = apl_rem(a, b);
     return rest != 0 && (rest < 0) != (b < 0) ? T(rest + b) : rest;
@@ -429,6 +538,36 @@ APL_BINARY(apl_shr, {
   if (uint64_t(b) < 8 * sizeof(T)) return T(a >> b);
   if constexpr (apl_traits<T>::is_signed) return a < 0 ? T(-1) : T(0);
   return T(0);
+})
+
+// The upper halves of 64-bit products.
+#if defined(APL_EMULATE)
+inline int64_t apl_high_bits(int64_t a, int64_t b) { return int64_t((static_cast<__int128>(a) * b) >> 64); }
+inline uint64_t apl_high_bits(uint64_t a, uint64_t b) {
+  return uint64_t((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+#else
+APL_DEVICE int64_t apl_high_bits(int64_t a, int64_t b) { return __mul64hi(a, b); }
+APL_DEVICE uint64_t apl_high_bits(uint64_t a, uint64_t b) { return __umul64hi(a, b); }
+#endif
+APL_BINARY(apl_mul_hi, {
+  if constexpr (sizeof(T) == 8)
+    return apl_high_bits(a, b);
+  else if constexpr (apl_traits<T>::is_signed)
+    return T((int64_t(a) * int64_t(b)) >> (8 * sizeof(T)));
+  else
+    return T((uint64_t(a) * uint64_t(b)) >> (8 * sizeof(T)));
+})
+
+APL_BINARY(apl_nextafter, {
+  if constexpr (sizeof(T) != 2) {
+    return nextafter(a, b);
+  } else {
+    if (a != a || b != b) return T(a + b);
+    if (a == b) return b;
+    if (a == 0) return apl_from_bits<T>(b < 0 ? 0x8001 : 1);
+    return apl_from_bits<T>(uint16_t(apl_to_bits(a) + ((a < b) == (a > 0) ? 1 : -1)));
+  }
 })
 
 #if defined(APL_EMULATE)
@@ -462,10 +601,11 @@ APL_UNARY(apl_sgn, {
     return T(a != 0);
 })
 
-// Float to integer: towards zero, saturated, NaN gives 0.
+// Float to integer: towards zero, saturated; NaN and the infinities give 0.
 template <class T>
 APL_DEVICE T apl_from_float(double x) {
   constexpr uint64_t sign_bit = uint64_t(1) << (8 * sizeof(T) - 1);
+  if (!(fabs(x) < INFINITY)) return T(0);
   if constexpr (apl_traits<T>::is_signed) {
     if (x >= double(sign_bit)) return T(sign_bit - 1);
     if (x < -double(sign_bit)) return T(sign_bit);
@@ -473,7 +613,7 @@ APL_DEVICE T apl_from_float(double x) {
     if (x >= 2 * double(sign_bit)) return T(-1);
     if (x <= 0) return T(0);
   }
-  return x != x ? T(0) : T(x);
+  return T(x);
 }
 
 // Memory of one thread, for arrays whose size is known only there. Ends with the thread.

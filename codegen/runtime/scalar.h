@@ -40,6 +40,7 @@
   }                                                                                                                  \
   static inline T apl_quot_##N(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - a) : (T)(a / b); }                  \
   static inline T apl_rem_##N(T a, T b) { return b == 0 || b == -1 ? 0 : (T)(a % b); }                               \
+  static inline T apl_mul_hi_##N(T a, T b) { return (T)(((__int128)a * b) >> (8 * sizeof(T))); }                     \
   static inline T apl_shr_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b); } \
   static inline T apl_pow_##N(T base, T exponent) {                                                                  \
     if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;                          \
@@ -51,20 +52,21 @@
   static inline T apl_abs_##N(T a) { return (T)(a < 0 ? 0 - a : a); }                                                \
   static inline T apl_sgn_##N(T a) { return (T)((a > 0) - (a < 0)); }
 
-#define APL_UNSIGNED(T, N)                                                               \
-  APL_INTEGER_COMMON(T, N)                                                               \
-  static inline T apl_div_##N(T a, T b) { return b == 0 ? 0 : (T)(a / b); }              \
-  static inline T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }              \
-  static inline T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                   \
-  static inline T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                    \
-  static inline T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); } \
-  static inline T apl_pow_##N(T base, T exponent) {                                      \
-    T result = 1;                                                                        \
-    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))         \
-      if (exponent % 2 != 0) result = (T)(result * base);                                \
-    return result;                                                                       \
-  }                                                                                      \
-  static inline T apl_abs_##N(T a) { return a; }                                         \
+#define APL_UNSIGNED(T, N)                                                                                \
+  APL_INTEGER_COMMON(T, N)                                                                                \
+  static inline T apl_div_##N(T a, T b) { return b == 0 ? 0 : (T)(a / b); }                               \
+  static inline T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }                               \
+  static inline T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                                    \
+  static inline T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                                     \
+  static inline T apl_mul_hi_##N(T a, T b) { return (T)(((unsigned __int128)a * b) >> (8 * sizeof(T))); } \
+  static inline T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); }                  \
+  static inline T apl_pow_##N(T base, T exponent) {                                                       \
+    T result = 1;                                                                                         \
+    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                          \
+      if (exponent % 2 != 0) result = (T)(result * base);                                                 \
+    return result;                                                                                        \
+  }                                                                                                       \
+  static inline T apl_abs_##N(T a) { return a; }                                                          \
   static inline T apl_sgn_##N(T a) { return a != 0; }
 
 APL_SIGNED(int8_t, i8)
@@ -76,19 +78,39 @@ APL_UNSIGNED(uint16_t, u16)
 APL_UNSIGNED(uint32_t, u32)
 APL_UNSIGNED(uint64_t, u64)
 
-#define APL_FLOAT(T, N, fmod_, fabs_)                \
-  static inline T apl_mod_##N(T a, T b) {            \
-    T r = fmod_(a, b);                               \
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r; \
-  }                                                  \
-  static inline T apl_sgn_##N(T a) { return isnan(a) ? a : (T)((a > 0) - (a < 0)); }
-APL_FLOAT(float, f32, fmodf, fabsf)
-APL_FLOAT(double, f64, fmod, fabs)
+#if defined(__FLT16_MAX__)
+typedef _Float16 apl_half;
+#endif
 
-// Float to integer: towards zero, saturated, NaN gives 0.
+#define APL_FLOAT(T, N, BITS)                                                      \
+  static inline T apl_sgn_##N(T a) { return a != a ? a : (T)((a > 0) - (a < 0)); } \
+  static inline BITS apl_to_bits_##N(T a) {                                        \
+    BITS bits;                                                                     \
+    __builtin_memcpy(&bits, &a, sizeof bits);                                      \
+    return bits;                                                                   \
+  }                                                                                \
+  static inline T apl_from_bits_##N(BITS bits) {                                   \
+    T a;                                                                           \
+    __builtin_memcpy(&a, &bits, sizeof a);                                         \
+    return a;                                                                      \
+  }
+APL_FLOAT(float, f32, uint32_t)
+APL_FLOAT(double, f64, uint64_t)
+
+#if defined(__FLT16_MAX__)
+APL_FLOAT(apl_half, f16, uint16_t)
+static inline apl_half apl_nextafter_f16(apl_half a, apl_half b) {
+  if (a != a || b != b) return a + b;
+  if (a == b) return b;
+  if (a == 0) return apl_from_bits_f16(b < 0 ? 0x8001 : 1);
+  return apl_from_bits_f16((uint16_t)(apl_to_bits_f16(a) + ((a < b) == (a > 0) ? 1 : -1)));
+}
+#endif
+
+// Float to integer: towards zero, saturated; NaN and the infinities give 0.
 #define APL_FROM_FLOAT(T, N, low, high)          \
   static inline T apl_from_float_##N(double x) { \
-    if (isnan(x)) return 0;                      \
+    if (!isfinite(x)) return 0;                  \
     if (x <= (double)(low)) return low;          \
     if (x >= (double)(high)) return high;        \
     return (T)x;                                 \

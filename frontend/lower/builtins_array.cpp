@@ -50,6 +50,56 @@ StaticValue Lowerer::iota(const Poly& count) {
   return StaticValue(Operand(result));
 }
 
+StaticValue Lowerer::replicate(const Poly& count, const StaticValue& value) {
+  if (value.fields() && value.fields()->empty())
+    return StaticValue(Operand(builder_->let("x", Replicate{{count}, Operand(Scalar::unit())})));
+  return map_leaves(value, [&](const StaticValue& leaf) {
+    return StaticValue(Operand(builder_->let("x", Replicate{{count}, operand(leaf)})));
+  });
+}
+
+// Arrays like the given one but for their length, each in one map over all of its dims.
+StaticValue Lowerer::elements(const StaticValue& like, const Poly& length,
+                              const std::function<Operand(std::size_t leaf, std::vector<Poly> indices)>& element) {
+  std::size_t next = 0;
+  return map_leaves(like, [&](const StaticValue& leaf) {
+    std::vector<Poly> widths = shape(leaf);
+    widths.front() = length;
+    const std::size_t which = next++;
+    return screma(widths, {}, [&](const Values&, const std::vector<Value>& indices) {
+      return StaticValue(element(which, {indices.begin(), indices.end()}));
+    });
+  });
+}
+
+StaticValue Lowerer::rotate(const StaticValue& array, const Poly& by) {
+  const std::vector<Operand> from = leaves(array);
+  const Poly count = length(array);
+  return elements(array, count, [&](std::size_t leaf, std::vector<Poly> indices) -> Operand {
+    indices.front() = remainder(indices.front() + by, count);
+    std::vector<DimIndex> dims;
+    for (const Poly& index : indices) dims.push_back(DimIndex::fix(index));
+    return builder_->let("x", Index{from[leaf].value(), dims});
+  });
+}
+
+StaticValue Lowerer::concat(const StaticValue& first, const StaticValue& second) {
+  const std::vector<Operand> left = leaves(first);
+  const std::vector<Operand> right = leaves(second);
+  const Poly middle = length(first);
+  return elements(first, limited(middle + length(second)), [&](std::size_t leaf, std::vector<Poly> indices) -> Operand {
+    const auto part = [&](const Operand& array, const Poly& before) {
+      std::vector<DimIndex> dims;
+      for (const Poly& index : indices) dims.push_back(DimIndex::fix(index));
+      dims.front() = DimIndex::fix(indices.front() - before);
+      return body([&] { return std::vector<Operand>{builder_->let("x", Index{array.value(), dims})}; });
+    };
+    const Value is_left =
+        builder_->compare(CompareOp::lt, operand(StaticValue(indices.front())), operand(StaticValue(middle)));
+    return builder_->let("x", If{is_left, part(left[leaf], 0), part(right[leaf], middle)});
+  });
+}
+
 StaticValue Lowerer::transpose(const StaticValue& array) {
   return map_leaves(array, [&](const StaticValue& leaf) {
     const Value base = this->array(leaf);
@@ -82,14 +132,8 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
     case Builtin::indices: return iota(length(x[0]));
     case Builtin::length: return StaticValue(length(x[0]));
     case Builtin::null: return compare(CompareOp::eq, StaticValue(length(x[0])), StaticValue(Poly(0)));
-    case Builtin::replicate: {
-      const Poly count = index(x[0]);
-      if (x[1].fields() && x[1].fields()->empty())
-        return StaticValue(Operand(builder_->let("x", Replicate{{count}, Operand(Scalar::unit())})));
-      return map_leaves(x[1], [&](const StaticValue& leaf) {
-        return StaticValue(Operand(builder_->let("x", Replicate{{count}, operand(leaf)})));
-      });
-    }
+    case Builtin::replicate: return replicate(index(x[0]), x[1]);
+    case Builtin::rep: return replicate(signature_sizes(builtin).front(), x[0]);
     case Builtin::transpose: return transpose(x[0]);
     case Builtin::flatten: {
       const std::size_t dims = dims_of_name(builtin.entry->name);
@@ -114,6 +158,13 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
       return tuple_value({slice(x[0], 0, sizes[0]), slice(x[0], sizes[0], sizes[1])});
     }
     case Builtin::reverse: return slice(x[0], length(x[0]) - 1, length(x[0]), -1);
+    case Builtin::rotate: return rotate(x[1], index(x[0]));
+    case Builtin::concat: return concat(x[0], x[1]);
+    case Builtin::sized: {
+      const Poly count = index(x[0]);
+      require_size(count, length(x[1]));
+      return map_leaves(x[1], [&](const StaticValue& leaf) { return with_sizes(leaf, {count}); });
+    }
     case Builtin::copy:
       return map_leaves(x[0], [&](const StaticValue& leaf) {
         if (shape(leaf).empty()) return leaf;

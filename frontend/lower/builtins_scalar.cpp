@@ -34,10 +34,11 @@ std::optional<Poly> index_arithmetic(BinaryOp op, const Poly& x, const Poly& y) 
   }
 }
 
-// i8 .. i64 and u8 .. u64 stand in the same order.
-ScalarType unsigned_of(ScalarType type) {
-  const int distance = static_cast<int>(ScalarType::u8) - static_cast<int>(ScalarType::i8);
-  return static_cast<ScalarType>(static_cast<int>(type) + distance);
+// The type that a conversion's name ends in: `to_i64`, and `r32` to f32, `t64` to i32.
+ScalarType target_of(std::string_view name) {
+  if (name.starts_with("to_")) return *scalar_type_from_text(name.substr(3));
+  if (name[0] == 't') return ScalarType::i32;
+  return name == "r32" ? ScalarType::f32 : ScalarType::f64;
 }
 
 }  // namespace
@@ -77,9 +78,16 @@ StaticValue Lowerer::convert(ScalarType to, const StaticValue& x) {
   // From signed to a wider unsigned type, Futhark fills with zeros.
   const ScalarType from = type_of(a).element;
   if (is_integer(to) && !is_signed(to) && is_integer(from) && is_signed(from) && bit_width(from) < bit_width(to))
-    return convert(to, convert(unsigned_of(from), x));
+    return convert(to, convert(bits_type(from), x));
   if (a.is_constant()) return scalar(apl::convert(a.constant(), to));
   return scalar(builder_->convert(to, a));
+}
+
+StaticValue Lowerer::bitcast(ScalarType to, const StaticValue& x) {
+  const Operand a = operand(x);
+  if (type_of(a).element == to) return x;
+  if (a.is_constant()) return scalar(apl::convert(a.constant(), to, true));
+  return scalar(builder_->bitcast(to, a));
 }
 
 // Tuples are equal where all their parts are, arrays where all their elements are.
@@ -132,6 +140,8 @@ std::optional<StaticValue> Lowerer::run_constant(Builtin builtin, ScalarType typ
     case Builtin::nan: return real(std::numeric_limits<double>::quiet_NaN());
     case Builtin::pi: return real(std::numbers::pi);
     case Builtin::e: return real(std::numbers::e);
+    // Not the number that the name says for halves, but the prelude's.
+    case Builtin::epsilon: return real(type == ScalarType::f64 ? 2.220446049250313e-16 : 1.1920929e-7);
     case Builtin::num_bits: return scalar(Scalar::integer(ScalarType::i32, bits));
     default: return std::nullopt;
   }
@@ -166,23 +176,79 @@ std::optional<StaticValue> Lowerer::run_scalar_builtin(const Closure::Builtin& b
     case Builtin::logical_not:
     case Builtin::complement: return unary(UnaryOp::complement, x[0]);
     case Builtin::neg: return unary(UnaryOp::neg, x[0]);
-    case Builtin::abs: return unary(UnaryOp::abs, x[0]);
-    case Builtin::sgn: return unary(UnaryOp::sgn, x[0]);
-    case Builtin::sqrt: return unary(UnaryOp::sqrt, x[0]);
-    case Builtin::exp: return unary(UnaryOp::exp, x[0]);
-    case Builtin::log: return unary(UnaryOp::log, x[0]);
-    case Builtin::sin: return unary(UnaryOp::sin, x[0]);
-    case Builtin::cos: return unary(UnaryOp::cos, x[0]);
-    case Builtin::tan: return unary(UnaryOp::tan, x[0]);
-    case Builtin::floor: return unary(UnaryOp::floor, x[0]);
-    case Builtin::ceil: return unary(UnaryOp::ceil, x[0]);
-    case Builtin::popc: return convert(ScalarType::i32, unary(UnaryOp::popc, x[0]));
-    case Builtin::clz: return convert(ScalarType::i32, unary(UnaryOp::clz, x[0]));
     case Builtin::convert: return convert(*builtin.use->module, x[0]);
-    case Builtin::recip: return binary(BinaryOp::div, scalar(Scalar::floating(*builtin.use->module, 1)), x[0]);
+    case Builtin::to_type: return convert(target_of(builtin.entry->name), x[0]);
     case Builtin::isnan: return compare(CompareOp::ne, x[0], x[0]);
     case Builtin::isinf:
       return compare(CompareOp::eq, unary(UnaryOp::abs, x[0]), *run_constant(Builtin::inf, *builtin.use->module));
+    default: return builtin.use && builtin.use->module ? run_member(builtin, *builtin.use->module, x) : std::nullopt;
+  }
+}
+
+// What modules alone have, most of it put together as in Futhark's prelude and its run-time system.
+std::optional<StaticValue> Lowerer::run_member(const Closure::Builtin& builtin, ScalarType type, const Values& x) {
+  const std::string_view name = builtin.entry->name;
+  const StaticValue one(Operand(Scalar::integer(ScalarType::i32, 1)));
+  const auto multiply_add = [&](const StaticValue& a, const StaticValue& b, const StaticValue& c) {
+    return binary(BinaryOp::add, binary(BinaryOp::mul, a, b), c);
+  };
+  // In halves, multiples of pi would be too coarse.
+  const ScalarType fine = type == ScalarType::f16 ? ScalarType::f32 : type;
+  const auto pi = [&] { return *run_constant(Builtin::pi, fine); };
+  const auto operation = [&](std::string_view op, const Values& operands) {
+    if (operands.size() == 2) return binary(*binary_op_from_text(op), operands[0], operands[1]);
+    return unary(*unary_op_from_text(op), operands[0]);
+  };
+  switch (builtin.entry->builtin) {
+    case Builtin::unary:
+    case Builtin::binary: return operation(name, x);
+    case Builtin::count_bits: return convert(ScalarType::i32, operation(name, x));
+    case Builtin::ctz: {  // how many bits lie below the lowest one
+      const StaticValue below =
+          binary(BinaryOp::conj, unary(UnaryOp::complement, x[0]), binary(BinaryOp::sub, x[0], convert(type, one)));
+      return convert(ScalarType::i32, unary(UnaryOp::popc, below));
+    }
+    case Builtin::mad_hi: return binary(BinaryOp::add, binary(BinaryOp::mul_hi, x[0], x[1]), x[2]);
+    case Builtin::mad: return multiply_add(x[0], x[1], x[2]);
+    case Builtin::lerp: return multiply_add(binary(BinaryOp::sub, x[1], x[0]), x[2], x[0]);
+    case Builtin::recip: return binary(BinaryOp::div, convert(type, one), x[0]);
+    case Builtin::rsqrt: return binary(BinaryOp::div, convert(type, one), unary(UnaryOp::sqrt, x[0]));
+    case Builtin::from_fraction: return binary(BinaryOp::div, convert(type, x[0]), convert(type, x[1]));
+    case Builtin::trunc: {  // by way of the integers as wide, as the prelude has it
+      const ScalarType whole = type == ScalarType::f16   ? ScalarType::i16
+                               : type == ScalarType::f32 ? ScalarType::i32
+                                                         : ScalarType::i64;
+      return convert(type, convert(whole, x[0]));
+    }
+    case Builtin::of_pi:
+      return convert(type, operation(name.substr(0, 3), {binary(BinaryOp::mul, pi(), convert(fine, x[0]))}));
+    case Builtin::per_pi: {
+      Values operands;
+      for (const StaticValue& operand : x) operands.push_back(convert(fine, operand));
+      return convert(type, binary(BinaryOp::div, operation(name.substr(0, name.size() - 2), operands), pi()));
+    }
+    case Builtin::ldexp: {  // no exponent beyond these changes a result, and these are numbers of every type
+      StaticValue exponent = x[1];
+      const auto limit = [](std::int64_t value) {
+        return StaticValue(Operand(Scalar::integer(ScalarType::i32, value)));
+      };
+      exponent = binary(BinaryOp::max, binary(BinaryOp::min, exponent, limit(4096)), limit(-4096));
+      return binary(BinaryOp::ldexp, x[0], convert(type, exponent));
+    }
+    case Builtin::to_bits: return bitcast(bits_type(type), x[0]);
+    case Builtin::from_bits: return bitcast(type, x[0]);
+    case Builtin::get_bit: {
+      const ScalarType bits = is_float(type) ? bits_type(type) : type;
+      const StaticValue shifted = binary(BinaryOp::shr, bitcast(bits, x[1]), convert(bits, x[0]));
+      return convert(ScalarType::i32, binary(BinaryOp::conj, shifted, convert(bits, one)));
+    }
+    case Builtin::set_bit: {
+      const ScalarType bits = is_float(type) ? bits_type(type) : type;
+      const StaticValue at = convert(bits, x[0]);
+      const StaticValue mask = unary(UnaryOp::complement, binary(BinaryOp::shl, convert(bits, one), at));
+      const StaticValue cleared = binary(BinaryOp::conj, bitcast(bits, x[1]), mask);
+      return bitcast(type, binary(BinaryOp::disj, cleared, binary(BinaryOp::shl, convert(bits, x[2]), at)));
+    }
     default: return std::nullopt;
   }
 }
@@ -191,7 +257,7 @@ std::optional<StaticValue> Lowerer::run_scalar_builtin(const Closure::Builtin& b
 StaticValue Lowerer::shift_logically(const StaticValue& x, const StaticValue& y) {
   const ScalarType type = type_of(operand(x)).element;
   if (!is_signed(type)) return binary(BinaryOp::shr, x, y);
-  return convert(type, binary(BinaryOp::shr, convert(unsigned_of(type), x), convert(unsigned_of(type), y)));
+  return convert(type, binary(BinaryOp::shr, convert(bits_type(type), x), convert(bits_type(type), y)));
 }
 
 }  // namespace apl::frontend

@@ -118,25 +118,37 @@ StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, c
   return with_leaves(neutral, {results.begin(), results.end()});
 }
 
-// `foldl`: in order, one after the other.
-StaticValue Lowerer::fold(const StaticValue& op, const StaticValue& initial, const StaticValue& array) {
+// A loop that starts with `initial` and runs `bound` times, or else as long as `going` holds.
+StaticValue Lowerer::repeat(const StaticValue& initial, const std::optional<Poly>& bound,
+                            const std::function<StaticValue(const StaticValue& state)>& going,
+                            const std::function<StaticValue(const StaticValue& state, const Poly& i)>& next) {
   Loop loop;
   loop.initial = leaves(initial);
-  std::vector<Operand> state;
+  std::vector<Operand> params;
   for (const Operand& operand : loop.initial) {
     loop.params.push_back(builder_->values().add(type_of(operand), "a"));
-    state.emplace_back(loop.params.back());
+    params.emplace_back(loop.params.back());
   }
-  loop.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
-  loop.bound = length(array);
+  const auto go_on = [&](std::vector<Operand>& results) {
+    if (!bound) results.insert(results.begin(), operand(going(with_leaves(initial, results))));
+  };
+  if (bound) {
+    loop.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
+    loop.bound = *bound;
+  } else {
+    loop.params.insert(loop.params.begin(), builder_->values().add(Type::scalar(ScalarType::boolean), "going"));
+  }
+  go_on(loop.initial);
   loop.body = body([&] {
-    const StaticValue element = take_dims(array, {DimIndex::fix(Poly(loop.index))}, false);
-    std::vector<Operand> results = leaves(apply(op, {with_leaves(initial, state), element}));
+    const Poly i = bound ? Poly(loop.index) : Poly(0);
+    std::vector<Operand> results = leaves(next(with_leaves(initial, params), i));
     for (std::size_t k = 0; k < results.size(); ++k)
-      results[k] = operand(coerced(StaticValue(results[k]), type_of(state[k]).shape));
+      results[k] = operand(coerced(StaticValue(results[k]), type_of(params[k]).shape));
+    go_on(results);
     return results;
   });
-  const std::vector<Value> results = builder_->let_many({"r"}, std::move(loop));
+  std::vector<Value> results = builder_->let_many({"r"}, std::move(loop));
+  if (!bound) results.erase(results.begin());
   return with_leaves(initial, {results.begin(), results.end()});
 }
 
@@ -161,7 +173,27 @@ std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, co
       return reduce(builtin_function(Builtin::both), truth(true), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
     case Builtin::any:
       return reduce(builtin_function(Builtin::either), truth(false), x.size() == 1 ? x[0] : map(x[0], {x[1]}), true);
-    case Builtin::foldl: return fold(x[0], x[1], x[2]);
+    case Builtin::foldl:
+    case Builtin::foldr: {
+      const bool left = builtin.entry->builtin == Builtin::foldl;
+      const Poly count = length(x[2]);
+      return repeat(x[1], count, {}, [&](const StaticValue& state, const Poly& i) {
+        const StaticValue element = take_dims(x[2], {DimIndex::fix(left ? i : count - 1 - i)}, false);
+        return left ? apply(x[0], {state, element}) : apply(x[0], {element, state});
+      });
+    }
+    case Builtin::iterate:
+      return repeat(x[2], index(convert(ScalarType::i64, x[0])), {},
+                    [&](const StaticValue& state, const Poly&) { return apply(x[1], {state}); });
+    case Builtin::iterate_until:
+    case Builtin::iterate_while:
+      return repeat(
+          x[2], {},
+          [&](const StaticValue& state) {
+            const StaticValue holds = apply(x[0], {state});
+            return builtin.entry->builtin == Builtin::iterate_while ? holds : unary(UnaryOp::complement, holds);
+          },
+          [&](const StaticValue& state, const Poly&) { return apply(x[1], {state}); });
     case Builtin::tabulate: {
       std::vector<Poly> widths;
       for (std::size_t k = 0; k + 1 < x.size(); ++k) widths.push_back(index(x[k]));

@@ -196,18 +196,25 @@ StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Po
     const std::vector<Poly> dims = shape(value);
     const Poly actual = outer.size() < dims.size() ? dims[outer.size()] : Poly(0);
     Poly wanted = size_value(array->size, known.frame).value_or(actual);
-    if (wanted != actual) {
-      const Value same = builder_->compare(CompareOp::eq, operand(StaticValue(wanted)), operand(StaticValue(actual)));
-      Assert check{Operand(same),
-                   {"cannot match shape of type: size ", operand(StaticValue(actual)), " is not ",
-                    operand(StaticValue(wanted))}};
-      builder_->let("c", std::move(check));
-    }
+    require_size(wanted, actual);
     outer.push_back(wanted);
     StaticValue result = coerce_to(array->element, value, outer);
     outer.pop_back();
     return result;
   }
+  return with_sizes(value, outer);
+}
+
+void Lowerer::require_size(const Poly& wanted, const Poly& actual) {
+  if (wanted == actual) return;
+  const Operand expected = operand(StaticValue(wanted));
+  const Operand found = operand(StaticValue(actual));
+  const Value same = builder_->compare(CompareOp::eq, expected, found);
+  builder_->let("c", Assert{Operand(same), {"cannot match shape of type: size ", found, " is not ", expected}});
+}
+
+// The array with these outermost sizes, which were required to be its own.
+StaticValue Lowerer::with_sizes(const StaticValue& value, const std::vector<Poly>& outer) {
   std::vector<Poly> dims = shape(value);
   bool possible = true;
   for (std::size_t k = 0; k < outer.size() && k < dims.size(); ++k) {

@@ -84,6 +84,8 @@ class Lowerer {
   StaticValue lower_range(const Expr& expr, const RangeExpr& range);
   StaticValue lower_ascribe(const Expr& expr, const Ascribe& ascribe);
   StaticValue coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer);
+  void require_size(const Poly& wanted, const Poly& actual);
+  StaticValue with_sizes(const StaticValue& value, const std::vector<Poly>& outer);
   StaticValue lower_attributed(const Attributed& attributed);
 
   // lower_control.cpp
@@ -147,11 +149,13 @@ class Lowerer {
 
   // builtins_scalar.cpp
   std::optional<StaticValue> run_scalar_builtin(const Closure::Builtin& builtin, const Values& x);
+  std::optional<StaticValue> run_member(const Closure::Builtin& builtin, ScalarType type, const Values& x);
   std::optional<StaticValue> run_constant(Builtin builtin, ScalarType type);
   StaticValue binary(BinaryOp op, const StaticValue& x, const StaticValue& y);
   StaticValue unary(UnaryOp op, const StaticValue& x);
   StaticValue compare(CompareOp op, const StaticValue& x, const StaticValue& y);
   StaticValue convert(ScalarType to, const StaticValue& x);
+  StaticValue bitcast(ScalarType to, const StaticValue& x);
   StaticValue equal(const StaticValue& x, const StaticValue& y);
   StaticValue power(const StaticValue& x, const StaticValue& y);
   StaticValue shift_logically(const StaticValue& x, const StaticValue& y);
@@ -161,6 +165,11 @@ class Lowerer {
   std::vector<Poly> signature_sizes(const Closure::Builtin& builtin);
   StaticValue zip(const Values& arrays);
   StaticValue iota(const Poly& count);
+  StaticValue replicate(const Poly& count, const StaticValue& value);
+  StaticValue elements(const StaticValue& like, const Poly& length,
+                       const std::function<Operand(std::size_t leaf, std::vector<Poly> indices)>& element);
+  StaticValue rotate(const StaticValue& array, const Poly& by);
+  StaticValue concat(const StaticValue& first, const StaticValue& second);
   StaticValue transpose(const StaticValue& array);
   StaticValue reshape(const StaticValue& array, std::size_t dims,
                       const std::function<std::vector<Poly>(const std::vector<Poly>&)>& outer);
@@ -177,7 +186,9 @@ class Lowerer {
   StaticValue builtin_function(Builtin builtin);
   bool is_commutative(const StaticValue& op) const;
   StaticValue reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative);
-  StaticValue fold(const StaticValue& op, const StaticValue& initial, const StaticValue& array);
+  StaticValue repeat(const StaticValue& initial, const std::optional<Poly>& bound,
+                     const std::function<StaticValue(const StaticValue& state)>& going,
+                     const std::function<StaticValue(const StaticValue& state, const Poly& i)>& next);
 
   [[noreturn]] void unsupported(Location location, const std::string& what);
   // What is set aside while another function is built.

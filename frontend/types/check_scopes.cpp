@@ -99,7 +99,10 @@ const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::option
   {
     Scope scope(*this);
     level_ = kSignatureLevel;
-    if (module) enter_type("t", store_.scalar(*module));
+    if (module) {
+      enter_type("t", store_.scalar(*module));
+      enter_type("int_t", store_.scalar(bits_type(*module)));
+    }
     Names names;
     enter_type_params(signature.params, names, &scheme.params, &scheme.sizes);
     scheme.type = signature.type ? type_of(*signature.type) : store_.error();

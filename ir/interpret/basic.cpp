@@ -36,7 +36,9 @@ void Machine::exec(const Stm& stm, const Compare& op) {
   fail(Code::bug_internal, fmt::format("{} has no meaning for {} and {}.", to_text(op.op), x.to_text(), y.to_text()));
 }
 
-void Machine::exec(const Stm& stm, const Convert& op) { set(stm.pattern.front(), convert(scalar(op.x), op.to)); }
+void Machine::exec(const Stm& stm, const Convert& op) {
+  set(stm.pattern.front(), convert(scalar(op.x), op.to, op.same_bits));
+}
 
 void Machine::exec(const Stm& stm, const SizeExpr& op) {
   set(stm.pattern.front(), Scalar::integer(ScalarType::i64, integer(op.value)));

@@ -34,11 +34,11 @@ Op Parser::named_operation(const Token& name) {
     return op;
   };
   const auto comma = [&] { expect(","); };
-  if (name.is("convert")) {
+  if (name.is("convert") || name.is("bitcast")) {
     expect("(");
     Operand x = operand();
     comma();
-    return finish(Convert{scalar_type(), x});
+    return finish(Convert{scalar_type(), x, name.is("bitcast")});
   }
   if (name.is("size")) {
     expect("(");

@@ -26,7 +26,7 @@ void Printer::put(const Compare& op) {
 }
 
 void Printer::put(const Convert& op) {
-  put("convert(");
+  put(op.same_bits ? "bitcast(" : "convert(");
   put(op.x);
   put(", ");
   put(to_text(op.to));

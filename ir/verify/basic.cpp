@@ -73,7 +73,13 @@ void check_op(Check& check, const Stm& stm, const Unary& op) {
 
 void check_op(Check& check, const Stm& stm, const Binary& op) { check_pair(check, stm, op); }
 void check_op(Check& check, const Stm& stm, const Compare& op) { check_pair(check, stm, op); }
-void check_op(Check& check, const Stm& stm, const Convert& op) { scalar_type(check, stm, op.x); }
+void check_op(Check& check, const Stm& stm, const Convert& op) {
+  auto from = scalar_type(check, stm, op.x);
+  if (!from || !op.same_bits) return;
+  const auto has_bits = [](ScalarType type) { return is_integer(type) || is_float(type); };
+  if (!has_bits(*from) || !has_bits(op.to) || bit_width(*from) != bit_width(op.to))
+    check.broken(stm, fmt::format("a {} has not the bits of a {}", to_text(*from), to_text(op.to)));
+}
 void check_op(Check& check, const Stm& stm, const SizeExpr& op) { check_size(check, stm, op.value); }
 void check_op(Check& check, const Stm& stm, const Index& op) { check_dims(check, stm, op.array, op.dims); }
 

@@ -106,7 +106,7 @@ class Writer {
   void operator()(const Unary& op) { enumerator(op.op), at(op.x); }
   void operator()(const Binary& op) { enumerator(op.op), at(op.x), at(op.y); }
   void operator()(const Compare& op) { enumerator(op.op), at(op.x), at(op.y); }
-  void operator()(const Convert& op) { enumerator(op.to), at(op.x); }
+  void operator()(const Convert& op) { enumerator(op.to), at(op.x), put('?', op.same_bits ? 1 : 0); }
   void operator()(const SizeExpr& op) { at(op.value); }
   void operator()(const Index& op) { at(op.array), at(op.dims), put('?', op.checked ? 1 : 0); }
   void operator()(const Update& op) { at(op.array), at(op.dims), at(op.value), put('?', op.checked ? 1 : 0); }

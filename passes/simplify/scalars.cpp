@@ -107,6 +107,7 @@ Fired Simplifier::binary(Stm& stm, const Binary& op) {
     case BinaryOp::pow:
       if (integer && y_is(1)) return use(stm, op.x);
       break;
+    default: break;
   }
   if (op.x.is_constant() && op.y.is_value() && is_commutative(op.op)) {
     stm.op = Binary{op.op, op.y, op.x};
@@ -154,11 +155,12 @@ Fired Simplifier::compare(Stm& stm, const Compare& op) {
 }
 
 Fired Simplifier::convert(Stm& stm, const Convert& op) {
-  if (op.x.is_constant()) return use(stm, apl::convert(op.x.constant(), op.to));
+  if (op.x.is_constant()) return use(stm, apl::convert(op.x.constant(), op.to, op.same_bits));
   const ScalarType from = values().type(op.x).element;
   if (from == op.to) return use(stm, op.x);
   const Convert* inner = definition<Convert>(op.x);
-  if (inner == nullptr) return Fired::none;
+  // A NaN need not keep its bits: there and back is not always where it began.
+  if (inner == nullptr || inner->same_bits || op.same_bits) return Fired::none;
   const ScalarType first = values().type(inner->x).element;
   if (!embeds(first, from)) return Fired::none;
   // There and back, or through a type that loses nothing.

@@ -54,7 +54,9 @@ class Matcher {
   bool match(const Unary& x, const Unary& y) { return x.op == y.op && same(x.x, y.x); }
   bool match(const Binary& x, const Binary& y) { return x.op == y.op && same(x.x, y.x) && same(x.y, y.y); }
   bool match(const Compare& x, const Compare& y) { return x.op == y.op && same(x.x, y.x) && same(x.y, y.y); }
-  bool match(const Convert& x, const Convert& y) { return x.to == y.to && same(x.x, y.x); }
+  bool match(const Convert& x, const Convert& y) {
+    return x.to == y.to && x.same_bits == y.same_bits && same(x.x, y.x);
+  }
   bool match(const SizeExpr& x, const SizeExpr& y) { return same(x.value, y.value); }
   bool match(const Index& x, const Index& y) {
     return same(x.array, y.array) && same(x.dims, y.dims) && x.checked == y.checked;

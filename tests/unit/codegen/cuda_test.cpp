@@ -27,7 +27,7 @@ APL_DEVICE void integers(apl_out<T> C, const apl_shared<T> a, const apl_in<T> A)
   C(i) = apl_div(a(i), apl_mod(a(i), a(i + 1)));
   C(i) = apl_quot(a(i), apl_rem(a(i), a(i + 1)));
   C(i) = apl_pow(a(i), apl_min(a(i), apl_max(a(i), C(i))));
-  C(i) = apl_shl(a(i), apl_shr(a(i), a(i + 1)));
+  C(i) = apl_shl(a(i), apl_shr(a(i), apl_mul_hi(a(i), a(i + 1))));
   C(i) = apl_clz(apl_popc(apl_abs(apl_sgn(apl_neg(a(i))))));
   C(i) = apl_from_float<T>(1.5);
   C(i) += 1;
@@ -53,9 +53,21 @@ APL_DEVICE void floats(apl_out<T> C, const apl_shared<T> a, const apl_in<T> A) {
   const int64_t i = apl_thread();
   a(i) = A(i) + T(INFINITY) - T(NAN);
   C(i) = apl_min(a(i), apl_max(a(i), apl_mod(a(i), apl_pow(a(i), apl_div(a(i), T(2))))));
-  C(i) -= apl_abs(apl_sgn(a(i)));
+  C(i) -= apl_abs(apl_sgn(apl_from_bits<T>(apl_to_bits<T>(a(i)))));
   C(i) *= sqrt(a(i)) + exp(a(i)) + log(a(i)) + sin(a(i)) + cos(a(i)) + tan(a(i)) + floor(a(i)) + ceil(a(i));
 }
+APL_KERNEL(32) void f16(apl_out<apl_half> C, apl_in<apl_half> A, apl_half s) {
+  const apl_shared<apl_half> a = apl_shared_at<apl_half>(0, 64);
+  const int64_t i = apl_thread();
+  a(i) = A(i);
+  const apl_half x = (apl_half)((apl_half)a(i) * s + (apl_half)1.5f);
+  C(i) = apl_min(a(i), apl_max(a(i), apl_mod(x, apl_pow(x, apl_div(x, apl_half(2))))));
+  C(i) = (apl_half)(tgammaf(x) + lgammaf(x) + erff(x) + cbrtf(x) + ldexpf(x, apl_from_float<int32_t>(x)));
+  C(i) = apl_nextafter<apl_half>(x, apl_sgn(a(i)));
+  C(i) = x < s ? (apl_half)A(i) : apl_from_bits<apl_half>(apl_to_bits<apl_half>(x));
+  C(i) = (apl_half)(int64_t)(1.0e300 * x);
+}
+APL_EXPORT(f16)
 APL_KERNEL(32) void f32(apl_out<float> C, apl_in<float> A) { floats(C, apl_shared_at<float>(0, 64), A); }
 APL_EXPORT(f32)
 APL_KERNEL(32) void f64(apl_out<double> C, apl_in<double> A) { floats(C, apl_shared_at<double>(0, 64), A); }

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "codegen/runtime/emulate.h"
 #include "ir/scalar.h"
@@ -21,21 +23,25 @@ struct Named {
   const char* function;
   BinaryOp op;
 };
-constexpr Named kIntegerOps[] = {{"apl_add", BinaryOp::add}, {"apl_sub", BinaryOp::sub},   {"apl_mul", BinaryOp::mul},
-                                 {"apl_div", BinaryOp::div}, {"apl_quot", BinaryOp::quot}, {"apl_mod", BinaryOp::mod},
-                                 {"apl_rem", BinaryOp::rem}, {"apl_pow", BinaryOp::pow},   {"apl_min", BinaryOp::min},
-                                 {"apl_max", BinaryOp::max}, {"apl_shl", BinaryOp::shl},   {"apl_shr", BinaryOp::shr}};
-constexpr Named kFloatOps[] = {{"apl_div", BinaryOp::div},
-                               {"apl_mod", BinaryOp::mod},
-                               {"apl_pow", BinaryOp::pow},
-                               {"apl_min", BinaryOp::min},
-                               {"apl_max", BinaryOp::max}};
+constexpr Named kIntegerOps[] = {
+    {"apl_add", BinaryOp::add},      {"apl_sub", BinaryOp::sub}, {"apl_mul", BinaryOp::mul}, {"apl_div", BinaryOp::div},
+    {"apl_quot", BinaryOp::quot},    {"apl_mod", BinaryOp::mod}, {"apl_rem", BinaryOp::rem}, {"apl_pow", BinaryOp::pow},
+    {"apl_min", BinaryOp::min},      {"apl_max", BinaryOp::max}, {"apl_shl", BinaryOp::shl}, {"apl_shr", BinaryOp::shr},
+    {"apl_mul_hi", BinaryOp::mul_hi}};
+constexpr Named kFloatOps[] = {{"apl_div", BinaryOp::div}, {"apl_mod", BinaryOp::mod},
+                               {"apl_pow", BinaryOp::pow}, {"apl_min", BinaryOp::min},
+                               {"apl_max", BinaryOp::max}, {"apl_nextafter", BinaryOp::nextafter}};
 constexpr std::pair<const char*, UnaryOp> kIntegerUnary[] = {{"apl_neg", UnaryOp::neg},
                                                              {"apl_abs", UnaryOp::abs},
                                                              {"apl_sgn", UnaryOp::sgn},
                                                              {"apl_clz", UnaryOp::clz},
                                                              {"apl_popc", UnaryOp::popc}};
 constexpr std::pair<const char*, UnaryOp> kFloatUnary[] = {{"apl_abs", UnaryOp::abs}, {"apl_sgn", UnaryOp::sgn}};
+
+// An f16 as the host has it.
+struct Half {
+  std::uint16_t bits;
+};
 
 // One kernel a type: C(i, j, op) = op(A(i), A(j)), then the unary ones.
 std::string text_for(const std::string& c_type, bool is_float) {
@@ -63,7 +69,9 @@ std::string text_for(const std::string& c_type, bool is_float) {
 
 template <class T>
 Scalar scalar_of(ScalarType type, T value) {
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (std::is_same_v<T, Half>)
+    return Scalar::from_bits(type, value.bits);
+  else if constexpr (std::is_floating_point_v<T>)
     return Scalar::floating(type, static_cast<double>(value));
   else
     return Scalar::integer(type, static_cast<std::int64_t>(value));
@@ -73,7 +81,7 @@ template <class T, class Binary, class Unary>
 void check_type(const std::string& c_type, ScalarType type, const std::vector<T>& values, const Binary& binary,
                 const Unary& unary) {
   CAPTURE(c_type);
-  Device device(apl::make_emulate_backend({}), text_for(c_type, std::is_floating_point_v<T>));
+  Device device(apl::make_emulate_backend({}), text_for(c_type, is_float(type)));
   const std::size_t n = values.size();
   const std::size_t count = n * n * std::size(binary) + n * std::size(unary);
   void* A = device.array(values, "A");
@@ -142,6 +150,33 @@ TEST_CASE("device.h: integer operations mean what the IR's mean") {
 TEST_CASE("device.h: float operations mean what the IR's mean") {
   check_floats<float>("float", ScalarType::f32);
   check_floats<double>("double", ScalarType::f64);
+  std::vector<Half> halves;
+  // Without -0: which zero min and max give is left to the machine.
+  for (double x : {0.0, 1.0, -1.0, 2.5, -3.0, 7.0, 65504.0, 6e-8, 1e-4, 1e6, -1e6})
+    halves.push_back({static_cast<std::uint16_t>(Scalar::floating(ScalarType::f16, x).bits())});
+  halves.push_back({0x7e00});
+  check_type<Half>("apl_half", ScalarType::f16, halves, kFloatOps, kFloatUnary);
+}
+
+TEST_CASE("device.h: a half is rounded once, and keeps its number and its bits") {
+  std::vector<double> values{0.0, -0.0, 65519.999, 65520.0, -1e300, 5e-8, 2.9802322387695312e-8, 3e-8, 6.1e-5, 1e-300};
+  // Where rounding to float first would make a tie of what is none.
+  values.push_back(1.0 + 1.0 / 2048 + 1e-12);
+  for (int k = 0; k < 500; ++k) values.push_back(std::ldexp(1.0 + k / 499.0, k % 45 - 28) * (k % 2 == 0 ? 1 : -1));
+  const std::string text =
+      "#include \"device.h\"\nAPL_KERNEL(1) void k(apl_in<double> A, apl_out<apl_half> C, apl_out<uint16_t> D, int64_t "
+      "n) {\n  for (int64_t i = 0; i < n; ++i) {\n    C(i) = (apl_half)A(i);\n"
+      "    const apl_half x = C(i);\n    D(i) = apl_to_bits<apl_half>(apl_from_bits<apl_half>(apl_to_bits<apl_half>("
+      "float(x))));\n  }\n}\nAPL_EXPORT(k)\n";
+  Device device(apl::make_emulate_backend({}), text);
+  void* A = device.array(values, "A");
+  void* C = device.scratch<std::uint16_t>(values.size(), "C");
+  void* D = device.scratch<std::uint16_t>(values.size(), "D");
+  take(device.launch("k", 1, 1, 0, A, C, D, static_cast<std::int64_t>(values.size())));
+  const auto got = device.read<std::uint16_t>(C, values.size());
+  for (std::size_t k = 0; k < values.size(); ++k)
+    CHECK_MESSAGE(got[k] == Scalar::floating(ScalarType::f16, values[k]).bits(), values[k]);
+  CHECK(device.read<std::uint16_t>(D, values.size()) == got);
 }
 
 TEST_CASE("device.h: a float becomes an integer towards zero and saturated") {

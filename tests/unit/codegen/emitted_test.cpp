@@ -52,7 +52,7 @@ void without_terms(const std::string& text, std::size_t at, const std::string& c
     };
     while (surplus('(', ')')) ++from;
     while (surplus(')', '(')) --to;
-    mutants.push_back(mutant(text, at + from, condition.substr(from, to - from), "true"));
+    mutants.push_back(mutant(text, at + from, condition.substr(from, to - from), condition.substr(from, to - from)));
     from = next + 4;
   }
 }

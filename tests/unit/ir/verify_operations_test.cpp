@@ -18,6 +18,12 @@ TEST_CASE("scalar operations: operand and result types") {
           {"operand `xs` of type [n]i32 should be a scalar",
            [](Builder& b, Value, Value xs) { return Operands{b.unary(UnaryOp::neg, xs)}; }},
           {"should be a scalar", [](Builder& b, Value, Value xs) { return Operands{b.convert(ScalarType::f32, xs)}; }},
+          {"a f32 has not the bits of a u64",
+           [](Builder& b, Value, Value) {
+             return Operands{b.bitcast(ScalarType::u64, Scalar::floating(ScalarType::f32, 1))};
+           }},
+          {"a bool has not the bits of a u8",
+           [](Builder& b, Value, Value) { return Operands{b.bitcast(ScalarType::u8, kTrue)}; }},
           {"`x` has type i64, but binary gives i32",
            [](Builder& b, Value, Value) {
              return Operands{bind(b, {i64()}, Binary{BinaryOp::add, int32(1), int32(2)})[0]};

