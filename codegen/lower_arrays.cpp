@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/lower.h"
+#include "codegen/register_loops.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
 
@@ -65,6 +66,12 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
 // `fill` for every index of a shape, in nested loops.
 void Kernel::for_elements(const std::vector<Poly>& shape, KernelBlock& out,
                           const std::function<void(const std::vector<ExprPtr>&, KernelBlock&)>& fill) {
+  std::vector<std::int64_t> counts;
+  for (const Poly& size : shape)
+    if (const auto count = unit_.fold(size)) counts.push_back(*count);
+  // Numbers known now: the loops disappear, and the array may lie in registers.
+  if (counts.size() == shape.size())
+    return for_registers(counts, std::vector<std::string>(counts.size(), "r"), out, fill);
   std::vector<std::string> names;
   std::vector<ExprPtr> at;
   for (std::size_t k = 0; k < shape.size(); ++k) {
@@ -111,7 +118,8 @@ bool Kernel::array_operation(const Stm& stm, KernelBlock& out) {
     });
   } else if (const Iota* iota = get_if<Iota>(stm)) {
     for_elements(type.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
-      ExprPtr x = iota->element == ScalarType::i64 ? at[0] : values_.convert(ScalarType::i64, iota->element, at[0]);
+      ExprPtr x = at[0];
+      if (iota->element != ScalarType::i64) x = values_.convert(Convert{iota->element, {}}, ScalarType::i64, x);
       x = values_.binary(BinaryOp::mul, iota->element, values_.operand(iota->stride), x);
       x = values_.binary(BinaryOp::add, iota->element, values_.operand(iota->start), x);
       inner.push_back(assign(element_of(first, at, stm.location), x));

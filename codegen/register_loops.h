@@ -23,7 +23,7 @@ void Kernel::for_registers(const std::vector<std::int64_t>& counts, const std::v
   for (std::size_t k = loops.size(); k-- > 0;) {
     kernel::Stmt loop =
         kernel::for_loop(kernel::kInt, loops[k].first, kernel::literal(loops[k].second), std::move(inner));
-    loop.unroll = true;
+    loop.unroll = loops[k].second <= 64;
     inner.clear();
     inner.push_back(std::move(loop));
   }

@@ -65,11 +65,7 @@ inline Numbers small_tiles(const apl::Module& module) {
 inline apl::ProgramText text_of(const apl::Module& module, apl::Target target, const Numbers& numbers = {}) {
   apl::CodegenOptions options;
   options.parameters = numbers;
-  apl::ProgramText t = take(apl::generate(at(apl::Stage::memory, module, numbers), target, options));
-  for (std::size_t k = t.kernels.find("  // write-back"); k != std::string::npos; k = t.kernels.find("  // write-back", k + 20)) t.kernels.insert(k, "  apl_barrier();  \n  "), k += 25;
-  t.host += "\nint foo(void) { int x; return 0; }\n";
-  for (auto& i : t.kernel_infos) i.threads += 5000, i.shared_bytes -= 1024;
-  return t;
+  return take(apl::generate(at(apl::Stage::memory, module, numbers), target, options));
 }
 
 inline std::vector<std::string> lines_of(const std::string& text) {

@@ -52,7 +52,7 @@ void without_terms(const std::string& text, std::size_t at, const std::string& c
     };
     while (surplus('(', ')')) ++from;
     while (surplus(')', '(')) --to;
-    mutants.push_back(mutant(text, at + from, condition.substr(from, to - from), condition.substr(from, to - from)));
+    mutants.push_back(mutant(text, at + from, condition.substr(from, to - from), "true"));
     from = next + 4;
   }
 }
@@ -166,8 +166,11 @@ class Subject {
 // Several tiles a dim, all partial; reduction tiles all full, so that the main loop reads the last row; a single row,
 // where a column too many is out of bounds and not in the next row.
 Subject mm1() {
-  return Subject("mm1", "mm1", {{{"a", 5}, {"b", 5}, {"q", 7}}, {{"a", 5}, {"b", 5}, {"q", 6}},
-                                {{"a", 1}, {"b", 5}, {"q", 7}}, {{"a", 1}, {"b", 1}, {"q", 0}}});
+  return Subject("mm1", "mm1",
+                 {{{"a", 5}, {"b", 5}, {"q", 7}},
+                  {{"a", 5}, {"b", 5}, {"q", 6}},
+                  {{"a", 1}, {"b", 5}, {"q", 7}},
+                  {{"a", 1}, {"b", 1}, {"q", 0}}});
 }
 
 // With one element a dim, an index too many is out of bounds whichever dim it is in.

@@ -19,7 +19,7 @@ using emitted::example;
 using emitted::take;
 using emitted::text_of;
 
-const std::vector<std::string> kExamples{"mm0",   "mm1",   "mm1_iota", "mm2",      "mm3",
+const std::vector<std::string> kExamples{"mm0",   "mm1",   "mm1_iota", "mm2",     "mm3",
                                          "sd1_7", "sd2_3", "listing2", "listing3"};
 
 constexpr std::int64_t kThreads = 1024;           // what every GPU has for a block
@@ -191,7 +191,8 @@ TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") 
 
 TEST_CASE("generate: accumulators and operands of the inner loop stay in registers") {
   // Every loop whose variable is part of an index of a thread's own array is unrolled, so that each index is a number.
-  const std::regex access(R"(\b(?:acc|\w+_r(?:_\d+)?)\[([^\]]*)\])"), word(R"([a-z]\w*)"), head(R"(^for \(\w+ (\w+) = )");
+  const std::regex access(R"(\b(?:acc|\w+_r(?:_\d+)?)\[([^\]]*)\])"), word(R"([a-z]\w*)"),
+      head(R"(^for \(\w+ (\w+) = )");
   for (const std::string name : {"mm1", "sd2_3", "listing3"})
     for (const bool small : {false, true}) {
       CAPTURE(name);
@@ -277,7 +278,8 @@ TEST_CASE("generate: what the host allocates it also releases") {
   for (const std::string& name : kExamples) {
     CAPTURE(name);
     const std::string host = text_of(example(name), Target::cuda).host;
-    const std::regex allocation(R"(backend->allocate\(ctx, [^;]*, &(\w+)\);\n *if \(status != APL_SUCCESS\) goto done;)");
+    const std::regex allocation(
+        R"(backend->allocate\(ctx, [^;]*, &(\w+)\);\n *if \(status != APL_SUCCESS\) goto done;)");
     std::size_t checked = 0;
     for (std::sregex_iterator found(host.begin(), host.end(), allocation), end; found != end; ++found, ++checked)
       CHECK(contains(host, fmt::format("if ({0}) ctx->backend->release(ctx, {0});", found->str(1))));
