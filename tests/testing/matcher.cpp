@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/print.h"
 #include "tests/testing.h"
 
@@ -175,7 +177,8 @@ std::string Matcher::function() {
   // The caller's blocks are bound by the types of the parameters.
   for (std::size_t k = 0; k < a_.params.size() && k < b_.params.size(); ++k) {
     const auto &x = a_.type(a_.params[k]).memory, &y = b_.type(b_.params[k]).memory;
-    if (x && y && !there_.contains(x->block)) bind(x->block, y->block);
+    const bool parameter = x && std::ranges::find(a_.params, x->block) != a_.params.end();
+    if (x && y && !parameter && !there_.contains(x->block)) bind(x->block, y->block);
   }
   if (!bind(a_.sizes, b_.sizes) || !bind(a_.params, b_.params)) return differ("parameters");
   if (!same(a_.results, b_.results)) return differ("result types");

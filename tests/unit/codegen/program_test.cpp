@@ -49,7 +49,7 @@ static int run_add(struct apl_context *ctx, float *A, float s, float *C, int64_t
 static int run_check(struct apl_context *ctx, int32_t *A, int32_t *C, int64_t n) {
 #pragma omp parallel for
   for (int64_t i = 0; i < n; ++i) {
-    if (A[i] % 2 != 0) apl_fail(ctx->failure, APL_ASSERT, 1, i, A[i]);
+    if (A[i] % 2 != 0) apl_fail(ctx->failure, APL_ASSERT, 1, i, A[i], 0, 0);
     else C[i] = apl_div_i32(A[i], 2);
   }
   return APL_SUCCESS;
