@@ -60,11 +60,15 @@ int emit(const std::string& name, std::string_view text) {
 
 void CompileOptions::add_to(CLI::App& app) {
   app.add_option("FILE", file, "program: .fut (Futhark source) or .aplir (textual IR)")->required();
-  app.add_option("--param", parameters, "tuning parameter NAME=VALUE, as mm1.T_a=16")->type_name("NAME=VALUE");
-  app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")->type_name("PASS");
+  app.add_option("--param", parameters, "tuning parameter NAME=VALUE, as mm1.T_a=16")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")
+      ->allow_extra_args(false)
+      ->type_name("PASS");
   app.add_flag("--remarks", remarks, "print what the passes did and did not do, and why");
   app.add_flag("--timing", timing, "print the time that each pass took");
-  app.add_flag("--verify-each", verify_each, "verify the IR after every pass");
+  app.add_flag("--verify-each,!--no-verify-each", verify_each, "verify the IR after every pass (default: yes)");
 }
 
 void Session::report(const apl::Diagnostic& diagnostic) {

@@ -23,7 +23,7 @@ struct CompileOptions {
   std::vector<std::string> disabled;
   bool remarks = false;
   bool timing = false;
-  bool verify_each = false;
+  bool verify_each = true;
 
   void add_to(CLI::App& app);
 };

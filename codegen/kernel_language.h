@@ -59,9 +59,9 @@ struct Stmt {
     branch,
     barrier,
     comment,
-    fail,   // the failure cell
-    leave,  // out of this index: return on CUDA, to the label `name` in C
-    label,  // C: where leave goes
+    fail,     // the failure cell
+    leave,    // out of this index: return on CUDA, to the label `name` in C
+    label,    // C: where leave goes
     heap,     // a slot for an array on the heap, empty at first
     grow,     // makes it `value` elements long, contents lost; `body` if there is no memory
     release,  // C: frees it

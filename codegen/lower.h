@@ -107,8 +107,8 @@ class Kernel {
     std::string name;
     ScalarType element{};
     kernel::BufferKind kind{};
-    std::int64_t count = 0;  // of one thread's copy, for thread blocks
-    bool expanded = false;   // C: one copy a thread lies behind the other
+    std::int64_t count = 0;    // of one thread's copy, for thread blocks
+    bool expanded = false;     // C: one copy a thread lies behind the other
     bool interleaved = false;  // CUDA: element k of all threads lies together
   };
 
@@ -175,8 +175,8 @@ class Kernel {
   std::map<Value, ScalarType> elements_;  // of every block, by what is bound to it
   std::set<Value> outside_;               // what the kernel is given
   std::vector<ThreadMemory> scratch_;
-  Block heap_;                // slots of threads' arrays on the heap
-  ExprPtr flat_, count_;      // CUDA, thread level: this thread and how many there are
+  Block heap_;            // slots of threads' arrays on the heap
+  ExprPtr flat_, count_;  // CUDA, thread level: this thread and how many there are
   bool can_fail_ = false;
   bool block_level_ = false;
   ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer

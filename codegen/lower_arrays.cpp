@@ -129,9 +129,9 @@ bool Kernel::array_operation(const Stm& stm, KernelBlock& out) {
     const std::size_t outer = replicate->shape.size();
     for_elements(type.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
       const std::vector<ExprPtr> row(at.begin() + static_cast<std::ptrdiff_t>(outer), at.end());
-      inner.push_back(assign(element_of(first, at, stm.location),
-                             row.empty() ? values_.operand(replicate->value)
-                                         : element_of(replicate->value.value(), row, stm.location)));
+      inner.push_back(assign(
+          element_of(first, at, stm.location),
+          row.empty() ? values_.operand(replicate->value) : element_of(replicate->value.value(), row, stm.location)));
     });
   } else if (const ArrayLit* literal = get_if<ArrayLit>(stm)) {
     for (std::size_t k = 0; k < literal->elements.size(); ++k)
@@ -144,9 +144,9 @@ bool Kernel::array_operation(const Stm& stm, KernelBlock& out) {
     const bool row = update->value.is_value() && table.type(update->value.value()).is_array();
     for_elements(row ? table.type(update->value.value()).shape : std::vector<Poly>{}, out,
                  [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
-                   inner.push_back(assign(element_flat(where.block, layout_position(part, at), stm.location),
-                                          row ? element_of(update->value.value(), at, stm.location)
-                                              : values_.operand(update->value)));
+                   inner.push_back(assign(
+                       element_flat(where.block, layout_position(part, at), stm.location),
+                       row ? element_of(update->value.value(), at, stm.location) : values_.operand(update->value)));
                  });
   } else {
     return false;
@@ -175,14 +175,11 @@ std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const s
       if (dims.size() == 2 && !dims[1 - k].is_slice()) {
         // Both indices and sizes, as programs of matrices want to know.
         const ExprPtr other = values.poly(dims[1 - k].start), rows = values.poly(type.shape[1 - k]);
-        checks.push_back({outside(start, size),
-                          "Index [%lld, %lld] out of bounds for array of shape [%lld][%lld].",
+        checks.push_back({outside(start, size), "Index [%lld, %lld] out of bounds for array of shape [%lld][%lld].",
                           k == 0 ? std::vector{start, other, size, rows} : std::vector{other, start, rows, size}});
         continue;
       }
-      checks.push_back({outside(start, size),
-                        "Index [%lld] out of bounds for array of shape [%lld].",
-                        {start, size}});
+      checks.push_back({outside(start, size), "Index [%lld] out of bounds for array of shape [%lld].", {start, size}});
       continue;
     }
     const ExprPtr count = values.poly(*dims[k].count);
@@ -190,8 +187,7 @@ std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const s
     // An empty slice may start anywhere from 0 to the size.
     const ExprPtr bad_empty = infix("||", infix("<", start, zero), infix("<", size, start));
     const ExprPtr bad_full = infix("||", outside(start, size), outside(last, size));
-    checks.push_back({infix("||", infix("<", count, zero),
-                            select(infix("==", count, zero), bad_empty, bad_full)),
+    checks.push_back({infix("||", infix("<", count, zero), select(infix("==", count, zero), bad_empty, bad_full)),
                       "Index [%lld:%lld] out of bounds for array of shape [%lld].",
                       {start, values.poly(dims[k].start + *dims[k].count * dims[k].stride), size}});
   }

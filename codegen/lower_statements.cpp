@@ -132,8 +132,7 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
   for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(op.initial[k], op.params[k], stm.location, out);
   KernelBlock inner;
   body(*op.body, inner);
-  for (std::size_t k = 0; k < op.params.size(); ++k)
-    hand_on(op.body->results[k], op.params[k], stm.location, inner);
+  for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(op.body->results[k], op.params[k], stm.location, inner);
   // All new values first: one may be computed from another's old value.
   std::vector<ExprPtr> next;
   for (std::size_t k : carried) {
@@ -167,8 +166,7 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
           declare({table.type(v).element, false}, unit_.name(v), literal(Scalar::zero(table.type(v).element)), false));
   auto fill = [&](const Body& source, KernelBlock& into) {
     body(source, into);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-      hand_on(source.results[k], stm.pattern[k], stm.location, into);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) hand_on(source.results[k], stm.pattern[k], stm.location, into);
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
       if (table.type(stm.pattern[k]).is_scalar() && table.type(stm.pattern[k]).element != ScalarType::unit)
         into.push_back(assign(variable(unit_.name(stm.pattern[k])), values_.operand(source.results[k])));

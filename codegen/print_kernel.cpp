@@ -134,9 +134,7 @@ class Printer {
         if (dialect_ == Dialect::cuda) out.line("apl_barrier();");
         break;
       case Stmt::Kind::comment: out.line("// {}", s.name); break;
-      case Stmt::Kind::fail:
-        out.line("apl_fail(failure, {}, {}{});", s.code, s.place, numbers(s));
-        break;
+      case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.place, numbers(s)); break;
       case Stmt::Kind::heap:
         if (dialect_ == Dialect::cuda) {
           out.line("apl_heap<{}> {};", c_type(s.type), s.name);

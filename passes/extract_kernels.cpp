@@ -17,19 +17,22 @@
 // Phases: each statement of a function's body, and of the loops and branches in it, that is a map is taken with all
 // maps nested perfectly in it (extract_kernels/nest): inputs become index statements, views and cheap scalar code
 // between the levels sink to the innermost. What is inside stays sequential in its thread: reductions by design, maps
-// with a remark. A reduction at the top becomes a kernel of one thread, with a remark; replicate, iota, copy and
-// manifest become kernels that write one element an index. Scalar code and views stay on the host.
-// Space indices are called after the sizes they run over (i_m < m): tile parameters get their names from there.
+// with a remark. A reduction of scalars at the top is folded in chunks (extract_kernels/reductions), others in one
+// thread, with a remark; replicate, iota, copy and manifest become kernels that write one element an index. Scalar code
+// and views stay on the host. Space indices are called after the sizes they run over (i_m < m): tile parameters get
+// their names from there.
 //
 // Refuses nothing, since everything can run in one thread; why a nest stops early is a remark. Deliberately not here:
-// distribution of imperfect nests, interchange with loops, and reductions in parallel.
+// distribution of imperfect nests, interchange with loops, and reductions of arrays in parallel.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/reductions.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -47,9 +50,30 @@ class Extractor {
     bool changed = false;
     std::vector<Stm> stms;
     for (const Stm& stm : old->stms) {
-      stms.push_back(statement(stm, changed));
+      if (std::optional<std::vector<Stm>> chunked = reduction(stm)) {
+        changed = true;
+        std::ranges::move(*chunked, std::back_inserter(stms));
+      } else {
+        stms.push_back(statement(stm, changed));
+      }
     }
     return changed ? make_body(std::move(stms), old->results) : old;
+  }
+
+  // A reduction at the top whose operators work on scalars.
+  std::optional<std::vector<Stm>> reduction(const Stm& stm) {
+    const Screma* screma = get_if<Screma>(stm);
+    if (screma == nullptr || screma->reduces.empty() || asks_for_sequential(stm)) return std::nullopt;
+    const std::string entry = function_.entry ? function_.entry->name : function_.name;
+    const std::string parameter = entry + (chunked_ == 0 ? ".chunks" : fmt::format(".chunks_{}", chunked_ + 1));
+    auto stms = make_chunked_reduction(stm, parameter, function_.values);
+    if (!stms) return std::nullopt;
+    ++chunked_;
+    if (context_.remarks)
+      remark(RemarkKind::applied, "reduction", stm,
+             fmt::format("the reduction that makes '{}' is folded in chunks", name_of(stm)),
+             {{"width", print(product(screma->widths), function_)}, {"chunks", parameter}});
+    return stms;
   }
 
   Stm statement(const Stm& stm, bool& changed) {
@@ -129,6 +153,7 @@ class Extractor {
 
   Function& function_;
   const PassContext& context_;
+  int chunked_ = 0;  // reductions so far
 };
 
 Result<Change> extract(Module& module, PassContext& context) {
@@ -149,6 +174,7 @@ PassInfo extract_kernels_pass() {
           .takes = stage_bit(Stage::soac),
           .gives = [](Stage) { return Stage::kernel; },
           .remark_codes = {{"kernel", "a map nest became a kernel"},
+                           {"reduction", "a reduction is folded in chunks, in parallel"},
                            {"sequentialised", "a map or reduction runs in one thread although it need not"},
                            {"imperfect-nest", "a nest of maps stops where there is other work beside the inner map"},
                            {"can-fail-between", "a nest stops at a statement that can fail"},

@@ -134,8 +134,8 @@ apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
   return {reinterpret_cast<T*>(apl_emu->shared_memory + offset), offset, count};
 }
 
-inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0,
-                     int64_t c = 0, int64_t d = 0) {
+inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0, int64_t c = 0,
+                     int64_t d = 0) {
   if (failure->code != 0) return;
   failure->code = code;
   failure->place = place;
@@ -254,8 +254,8 @@ APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
   return {reinterpret_cast<T*>(apl_shared_memory + offset)};
 }
 
-APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0,
-                     int64_t c = 0, int64_t d = 0) {
+APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0, int64_t c = 0,
+                         int64_t d = 0) {
   if (atomicCAS(&failure->code, 0, code) != 0) return;
   failure->place = place;
   failure->values[0] = a;

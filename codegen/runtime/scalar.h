@@ -131,8 +131,8 @@ static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 
 // The first failed check stays; the others are dropped.
-static inline void apl_fail(struct apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b,
-                            int64_t c, int64_t d) {
+static inline void apl_fail(struct apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b, int64_t c,
+                            int64_t d) {
   int32_t none = 0;
   if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
   failure->place = place;

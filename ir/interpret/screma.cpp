@@ -113,8 +113,8 @@ void Machine::ScremaRun::fold(std::vector<Datum> operands) {
     const Body& body = *reduce.op.body;
     std::vector<Datum> next;
     for (std::size_t k = 0; k < n; ++k)
-      next.push_back(machine.on_its_way(machine.take_result(body, *reduce_plans[r], k), body.results[k],
-                                        stm.pattern[first + k]));
+      next.push_back(
+          machine.on_its_way(machine.take_result(body, *reduce_plans[r], k), body.results[k], stm.pattern[first + k]));
     for (std::size_t k = 0; k < n; ++k) {
       const Value result = stm.pattern[first + k];
       const bool placed = !next[k].is_scalar && machine.type(result).memory;

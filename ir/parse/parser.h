@@ -129,7 +129,7 @@ class Parser {
   ValueTable values_;                               // of the function being parsed
   std::unordered_map<std::string, Value> visible_;  // names in scope
   bool in_params_ = false;
-  std::vector<std::string> bound_;                  // the same in order of binding
+  std::vector<std::string> bound_;  // the same in order of binding
 };
 
 }  // namespace apl

@@ -167,8 +167,7 @@ class Matcher {
     const bool one_element =
         std::all_of(operand.strides.begin(), operand.strides.end(), [](const Poly& s) { return s == Poly(0); });
     if (one_element)
-      return refusal("operand-invariant", contraction_.location,
-                     "every index reads the same element of `" + what + "`",
+      return refusal("operand-invariant", contraction_.location, "every index reads the same element of `" + what + "`",
                      "read the element before the map nest");
     contraction_.operands.push_back(std::move(operand));
     return std::nullopt;

@@ -49,14 +49,24 @@ std::optional<std::size_t> FuseScope::row_view(std::size_t consumer, Value input
   return at;
 }
 
+// What a reduction gives exists only after its last index: no other index can stream it.
+bool FuseScope::is_reduced(std::size_t producer, const Screma& screma, Value value) const {
+  const std::vector<Value>& pattern = stms_[producer].pattern;
+  const auto reduced = pattern.begin() + static_cast<std::ptrdiff_t>(screma.reduced_count());
+  return std::find(pattern.begin(), reduced, value) != reduced;
+}
+
 std::vector<std::size_t> FuseScope::producers(std::size_t consumer) const {
   const Screma* screma = get_if<Screma>(stms_[consumer]);
   std::set<std::size_t, std::greater<>> found;
   if (screma == nullptr) return {};
   for (const Value input : screma->inputs) {
-    std::optional<std::size_t> at = definition(input);
-    if (const auto view = row_view(consumer, input)) at = definition(std::get<Rearrange>(stms_[*view].op).array);
-    if (at && *at != consumer && std::holds_alternative<Screma>(stms_[*at].op)) found.insert(*at);
+    Value source = input;
+    if (const auto view = row_view(consumer, input)) source = std::get<Rearrange>(stms_[*view].op).array;
+    const std::optional<std::size_t> at = definition(source);
+    if (!at || *at == consumer) continue;
+    const Screma* producer = get_if<Screma>(stms_[*at]);
+    if (producer != nullptr && !is_reduced(*at, *producer, source)) found.insert(*at);
   }
   return {found.begin(), found.end()};
 }
@@ -139,6 +149,9 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
     const auto at = std::ranges::find(from.pattern, source);
     if (at == from.pattern.end()) continue;
     link.result = static_cast<std::size_t>(at - from.pattern.begin());
+    if (link.result < p.reduced_count()) {
+      return NotFused{"needed-between", "'" + values_.name(source) + "' is known only after the whole reduction", {}};
+    }
     result.links.push_back(std::move(link));
   }
   const std::string name = values_.name(from.pattern[result.links.front().result]);

@@ -48,6 +48,7 @@ class FuseScope {
 
  private:
   std::optional<std::size_t> row_view(std::size_t consumer, Value input) const;
+  bool is_reduced(std::size_t producer, const Screma& screma, Value value) const;
   bool read_by_lambdas(const Screma& consumer, Value value) const;
   bool needed_elsewhere(Value value, std::size_t consumer) const;
   std::optional<Stm> over_widths(const Stm& producer, const std::vector<Poly>& widths);

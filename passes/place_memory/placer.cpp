@@ -214,9 +214,8 @@ void Placer::scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& ou
   made.op = boxed;
   kernel(boxed, made, Level::host, out);
   for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
-    Stm element{.pattern = {stm.pattern[k]},
-                .op = Index{made.pattern[k], {DimIndex::fix(Poly(0))}},
-                .location = stm.location};
+    Stm element{
+        .pattern = {stm.pattern[k]}, .op = Index{made.pattern[k], {DimIndex::fix(Poly(0))}}, .location = stm.location};
     statement(element, Level::host, out);
   }
 }
@@ -265,7 +264,8 @@ void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
     for (const Poly& size : type.shape)
       size.for_each_symbol([&](Value v) { fixed = fixed && std::ranges::find(op.params, v) == op.params.end(); });
     if (!fixed)
-      return fail(stm, fmt::format("a loop that changes the size of the array `{}`", result_.values.name(op.params[k])));
+      return fail(stm,
+                  fmt::format("a loop that changes the size of the array `{}`", result_.values.name(op.params[k])));
     Value start = op.initial[k].value();
     if (!takes_over(op.initial[k], out)) start = copied(start, level, out);
     placed.initial[k] = start;
@@ -330,7 +330,8 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
       bool fixed = true;
       for (const Poly& size : type.shape)
         size.for_each_symbol([&](Value s) { fixed = fixed && std::ranges::find(stm.pattern, s) == stm.pattern.end(); });
-      if (!fixed) return fail(stm, fmt::format("branches that decide the size of the array `{}`", result_.values.name(v)));
+      if (!fixed)
+        return fail(stm, fmt::format("branches that decide the size of the array `{}`", result_.values.name(v)));
       const Space space = level == Level::host ? Space::global : Space::thread;
       bind(v, allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out),
            Lmad::row_major(type.shape));

@@ -68,7 +68,7 @@ void Simplifier::rewrite_uses(Stm& stm) {
                          },
                      .value =
                          [&](Value v) {
-                           const Value result = substitute(v, replaced_);
+                           const Value result = rewrite(v);
                            changed_ = changed_ || result != v;
                            return result;
                          },
@@ -95,7 +95,7 @@ void Simplifier::rewrite_type(Value value) {
   for_each_use(type, [&](Value v) { touched = touched || replaced_.contains(v) || sizes_.contains(v); });
   if (touched) {
     const UseMap map{.operand = [&](const Operand& x) { return rewrite(x); },
-                     .value = [&](Value v) { return substitute(v, replaced_); },
+                     .value = [&](Value v) { return rewrite(v); },
                      .poly = [&](const Poly& p) { return rewrite(p); }};
     values().set_type(value, map_uses(type, map));
     changed_ = true;
@@ -103,7 +103,21 @@ void Simplifier::rewrite_type(Value value) {
   know_shape(values().type(value));
 }
 
-Operand Simplifier::rewrite(const Operand& operand) const { return substitute(operand, replaced_); }
+// What a value stands for may itself have been replaced since.
+Operand Simplifier::rewrite(const Operand& operand) const {
+  Operand now = operand;
+  while (now.is_value()) {
+    const auto found = replaced_.find(now.value());
+    if (found == replaced_.end()) break;
+    now = found->second;
+  }
+  return now;
+}
+
+Value Simplifier::rewrite(Value value) const {
+  const Operand now = rewrite(Operand(value));
+  return now.is_value() ? now.value() : value;
+}
 
 Poly Simplifier::rewrite(const Poly& poly) const {
   return poly.substitute([&](Value v) -> std::optional<Poly> {

@@ -40,6 +40,7 @@ class Simplifier {
   void rewrite_uses(Stm& stm);
   void rewrite_type(Value value);
   Operand rewrite(const Operand& operand) const;
+  Value rewrite(Value value) const;
   Poly rewrite(const Poly& poly) const;
   void nested_bodies(Stm& stm);
   void define(const Stm& stm);
