@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -116,7 +117,9 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
 
 void bench_program(const BenchProgram& program, const BenchOptions& options,
                    const std::function<void(std::string_view)>& send) {
-  auto say = [&](nlohmann::json line) { send(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)); };
+  auto say = [&](const nlohmann::json& line) {
+    send(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
   FrontEnd front = run_front_end(program.file);
   apl::Result<Executable> executable = apl::make_error(apl::Code::bug_internal, {}, front.errors);
   if (front.module) executable = Executable::make(*front.module, {options.backend, options.temporary_folder});
@@ -233,7 +236,7 @@ class BenchRun {
           continue;
         }
         auto times = nlohmann::json::array();
-        for (double time : one.measured->times) times.push_back(static_cast<std::int64_t>(time + 0.5));
+        for (double time : one.measured->times) times.push_back(static_cast<std::int64_t>(std::llround(time)));
         slot = {{"runtimes", std::move(times)}, {"bytes", nlohmann::json::object()}};
         if (one.measured->bytes > 0) slot["bytes"]["device"] = one.measured->bytes;
       }

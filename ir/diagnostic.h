@@ -66,8 +66,8 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Diagnostic error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}           // NOLINT(google-explicit-constructor)
+  Result(Diagnostic error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   explicit operator bool() const { return state_.index() == 0; }
   const T& operator*() const& { return std::get<0>(state_); }

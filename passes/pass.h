@@ -36,7 +36,7 @@ class PassContext {
   bool flag(std::string_view name) const;  // throws std::out_of_range if undeclared
   std::int64_t integer(std::string_view name) const;
   const std::string& text(std::string_view name) const;
-  void remark(Remark remark) const {
+  void remark(const Remark& remark) const {
     if (remarks) remarks(remark);
   }
 };

@@ -74,7 +74,8 @@ StaticValue Lowerer::map_types(
   if (const auto* record = std::get_if<TyRecord>(&node)) {
     StaticValue::Fields fields;
     for (const auto& [label, field] : record->fields)
-      fields.emplace_back(label, map_types(field, known.frame, outer, make, path + "_" + label));
+      fields.emplace_back(label,
+                          map_types(field, known.frame, outer, make, std::string(path).append("_").append(label)));
     count_leaves(fields.size());
     if (fields.empty()) return outer.empty() ? StaticValue() : make(ScalarType::unit, outer, path);
     return StaticValue(std::move(fields));

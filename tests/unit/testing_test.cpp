@@ -87,7 +87,10 @@ TEST_CASE("structure counts operations by their direct parents") {
       {"compare", 1},
       {"index", 1},
   };
-  for (const auto& [path, count] : cases) CHECK_MESSAGE(testing::count_structure(module, path) == count, path);
+  for (const auto& one : cases) {
+    const std::string path = one.first;
+    CHECK_MESSAGE(testing::count_structure(module, path) == one.second, path);
+  }
 }
 
 TEST_CASE("structure expectations hold, fail with what was found, and reject misspelt names") {
@@ -121,7 +124,8 @@ TEST_CASE("difference sees through names and numbers, and nothing else") {
       {"A[i]", "checked A[i]"},
       {"entry f", "entry g"},
       {"stage kernel", "stage kernel of \"f.fut\""}};
-  for (const auto& [piece, by] : edits) {
+  for (const auto& edit : edits) {
+    const auto piece = edit.first, by = edit.second;
     const auto other = parse_module(edited(kNests, piece, by), "edited");
     REQUIRE(other);
     CHECK_MESSAGE(testing::difference(module, *other), by);
@@ -180,7 +184,8 @@ TEST_CASE("the law catches wrong transformations, with a counterexample") {
       {"A[i]", "A[i + 1]"},      // out of bounds
       {"k < m, {row}", "k < m - 1, {row}"},
   };
-  for (const auto& [piece, by] : wrong) {
+  for (const auto& edit : wrong) {
+    const auto piece = edit.first, by = edit.second;
     auto other = parse_module(edited(kNests, piece, by), "edited");
     REQUIRE(other);
     const auto verdict = testing::same_meaning(module, *other, "f");

@@ -23,7 +23,7 @@ Result<void*> open_library(const std::vector<std::string>& names, const std::vec
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   for (const std::string& folder : folders)
     for (const std::string& name : names)
-      if (void* handle = dlopen((folder + "/" + name).c_str(), kFlags)) return handle;
+      if (void* handle = dlopen(fmt::format("{}/{}", folder, name).c_str(), kFlags)) return handle;
   for (const std::string& name : names)
     if (void* handle = dlopen(name.c_str(), kFlags)) return handle;
   for (const char* folder : kUsualFolders)

@@ -17,10 +17,10 @@ using kernels::take;
 
 // One kernel text is compiled once, for many seeds.
 Device emulated(const std::string& text, std::uint64_t seed = 1) {
-  static const auto cache = std::make_shared<apl::ObjectCache>();
+  static const auto kCache = std::make_shared<apl::ObjectCache>();
   apl::EmulateOptions options;
   options.seed = seed;
-  options.workplace.cache = cache;
+  options.workplace.cache = kCache;
   return {apl::make_emulate_backend(options), text};
 }
 

@@ -144,7 +144,7 @@ class Folder {
   apl::TemporaryFolder folder_;
 };
 
-HostValue floats(std::vector<float> elements) {
+HostValue floats(const std::vector<float>& elements) {
   const auto n = static_cast<std::int64_t>(elements.size());
   return HostValue::array(ScalarType::f32, {n}, elements);
 }

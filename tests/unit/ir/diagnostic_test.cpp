@@ -15,26 +15,26 @@ struct Entry {
   std::string name;
 };
 
-const std::vector<Entry> entries{
+const std::vector<Entry> kEntries{
 #define APL_DIAGNOSTIC(name, text, fault, summary) {Code::name, #name},
 #include "ir/diagnostics.def"
 #undef APL_DIAGNOSTIC
 };
 
 TEST_CASE("codes are sorted, and their texts and names agree") {
-  for (std::size_t k = 0; k < entries.size(); ++k) {
-    std::string text(code_text(entries[k].code));
-    CHECK_FALSE(code_summary(entries[k].code).empty());
-    CHECK((k == 0 || code_text(entries[k - 1].code) < text));
+  for (std::size_t k = 0; k < kEntries.size(); ++k) {
+    std::string text(code_text(kEntries[k].code));
+    CHECK_FALSE(code_summary(kEntries[k].code).empty());
+    CHECK((k == 0 || code_text(kEntries[k - 1].code) < text));
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '.' || c == '-'; }, '_');
-    CHECK(text == entries[k].name);
+    CHECK(text == kEntries[k].name);
   }
   CHECK(code_text(Code::type_size_mismatch) == "type.size-mismatch");
 }
 
 TEST_CASE("the group of a code decides whose fault it is") {
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : kEntries) {
     const std::string_view text = code_text(entry.code);
     if (text.starts_with("bug.")) CHECK(code_fault(entry.code) == Fault::bug);
     if (text.starts_with("command.")) CHECK(code_fault(entry.code) == Fault::command_line);

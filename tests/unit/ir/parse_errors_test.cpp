@@ -114,7 +114,7 @@ TEST_CASE("polynomials that explode when multiplied out are an error") {
   std::string opaque = "min(n, 3)";
   for (int k = 0; k < 1000; ++k) square += "*(n + 1)";
   for (int k = 0; k < 40; ++k) sums += "*(A + x + n + min(A, x))";
-  for (int k = 0; k < 60; ++k) opaque = "min((" + opaque + " + 1)*(n + x), A)";
+  for (int k = 0; k < 60; ++k) opaque.insert(0, "min((").append(" + 1)*(n + x), A)");
   for (const std::string& text : {square + ")", sums + ")", "let {y : i64} = size(" + opaque + ")"}) {
     const auto module = parse_module(with_statement(text), "a");
     REQUIRE(!module);

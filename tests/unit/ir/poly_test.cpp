@@ -142,7 +142,7 @@ TEST_CASE("law: division gives back quotient and remainder, exact division the f
 TEST_CASE("law: linear_in splits exactly, and only what is linear") {
   thousand_cases(8000, [](Random& random) {
     const Poly a = random_poly(random, 9, true);
-    const Value symbol = random.pick(symbols);
+    const Value symbol = random.pick(kSymbolValues);
     const auto linear = a.linear_in(symbol);
     if (!linear) {
       CHECK(a.mentions(symbol));
@@ -209,7 +209,7 @@ TEST_CASE("text") {
   CHECK(text(INT64_MIN) == "-9223372036854775808");
 }
 
-TEST_CASE("constants and symbols are known as such") {
+TEST_CASE("constants and kSymbolValues are known as such") {
   CHECK(Poly(5).constant() == 5);
   CHECK(Poly(0).constant() == 0);
   CHECK_FALSE(n.constant());

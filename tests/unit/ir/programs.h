@@ -65,7 +65,7 @@ inline HostValue pattern(std::vector<std::int64_t> shape) {
   return value;
 }
 
-inline Lambda binary_lambda(Builder& b, BinaryOp op, Type type) {
+inline Lambda binary_lambda(Builder& b, BinaryOp op, const Type& type) {
   return b.lambda({type, type}, {"x", "y"}, [&](Builder& inner, const std::vector<Value>& p) {
     return std::vector<Operand>{inner.binary(op, p[0], p[1])};
   });

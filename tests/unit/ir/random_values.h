@@ -48,7 +48,7 @@ void thousand_cases(std::uint64_t first_seed, Law law) {
 }
 
 inline constexpr std::uint32_t kSymbols = 6;
-inline const std::vector<Value> symbols{Value{0}, Value{1}, Value{2}, Value{3}, Value{4}, Value{5}};
+inline const std::vector<Value> kSymbolValues{Value{0}, Value{1}, Value{2}, Value{3}, Value{4}, Value{5}};
 
 inline std::string symbol_name(Value value) { return std::string(1, "nmbijk"[value.id % kSymbols]); }
 inline std::string text(const Poly& poly) { return poly.to_string(symbol_name); }
@@ -65,16 +65,16 @@ inline Assignment random_assignment(Random& random, std::int64_t low, std::int64
   return result;
 }
 
-// Up to three terms of up to two symbols. With `divisions`, some factors are opaque, and divisors are
-// constants or symbols that the assignment makes positive.
+// Up to three terms of up to two kSymbolValues. With `divisions`, some factors are opaque, and divisors are
+// constants or kSymbolValues that the assignment makes positive.
 inline Poly random_poly(Random& random, std::int64_t coefficient, bool divisions = false) {
   Poly result = random.between(-coefficient, coefficient);
   for (std::int64_t term = random.between(0, 2); term > 0; --term) {
     Poly factors = random.between(-coefficient, coefficient);
-    for (std::int64_t degree = random.between(1, 2); degree > 0; --degree) factors *= random.pick(symbols);
+    for (std::int64_t degree = random.between(1, 2); degree > 0; --degree) factors *= random.pick(kSymbolValues);
     if (divisions && random.chance(40)) {
       const Poly a = random_poly(random, coefficient);
-      const Poly b = random.chance(50) ? Poly(random.between(1, 5)) : Poly(random.pick(symbols));
+      const Poly b = random.chance(50) ? Poly(random.between(1, 5)) : Poly(random.pick(kSymbolValues));
       factors *= make_opaque(static_cast<OpaqueKind>(random.between(0, 3)), a, b);
     }
     result += factors;

@@ -23,15 +23,15 @@ constexpr ScalarType kAllTypes[] = {i8,  i16, i32, i64, u8, u16, u32, u64, f16, 
 constexpr ScalarType kIntegers[] = {i8, i16, i32, i64, u8, u16, u32, u64};
 
 // How many operations of a kind there are: their texts end where the table does.
-const std::vector<UnaryOp> unary_ops{
+const std::vector<UnaryOp> kUnaryOps{
 #define APL_UNARY(name, text, domain) UnaryOp::name,
 #include "ir/ops.def"
 };
-const std::vector<BinaryOp> binary_ops{
+const std::vector<BinaryOp> kBinaryOps{
 #define APL_BINARY(name, text, domain) BinaryOp::name,
 #include "ir/ops.def"
 };
-const std::vector<CompareOp> compare_ops{
+const std::vector<CompareOp> kCompareOps{
 #define APL_COMPARE(name, text, domain) CompareOp::name,
 #include "ir/ops.def"
 };
@@ -233,7 +233,7 @@ TEST_CASE("functions on floats are those of the C++ library, in the type that th
         CHECK_MESSAGE(evaluate(function.op, a) == Scalar::floating(type, expected), a.to_text());
       }
   }
-  for (const UnaryOp op : unary_ops)
+  for (const UnaryOp op : kUnaryOps)
     if (!accepts(op, i32)) CHECK_MESSAGE(covered.count(op) == 1, to_text(op), " is tested");
   CHECK(evaluate(UnaryOp::round, read("2.5f32")) == read("2.0f32"));
   CHECK(evaluate(UnaryOp::gamma, read("5.0f16")) == read("24.0f16"));
@@ -256,18 +256,18 @@ TEST_CASE("law: an operation has a value exactly where its domain says, of the r
   };
   for (const ScalarType type : kAllTypes) {
     CAPTURE(to_text(type));
-    for (const UnaryOp op : unary_ops) {
+    for (const UnaryOp op : kUnaryOps) {
       const auto result = evaluate(op, one(type));
       CHECK(result.has_value() == accepts(op, type));
       if (result) CHECK(result->type() == type);
     }
-    for (const BinaryOp op : binary_ops) {
+    for (const BinaryOp op : kBinaryOps) {
       const auto result = evaluate(op, one(type), one(type));
       CHECK(result.has_value() == accepts(op, type));
       if (result) CHECK(result->type() == type);
       CHECK_FALSE(evaluate(op, one(type), one(type == i8 ? i16 : i8)));
     }
-    for (const CompareOp op : compare_ops) CHECK(evaluate(op, one(type), one(type))->type() == ScalarType::boolean);
+    for (const CompareOp op : kCompareOps) CHECK(evaluate(op, one(type), one(type))->type() == ScalarType::boolean);
   }
   CHECK_FALSE(accepts(UnaryOp::sqrt, i32));
   CHECK_FALSE(accepts(BinaryOp::conj, f32));
@@ -277,10 +277,10 @@ TEST_CASE("law: an operation has a value exactly where its domain says, of the r
 
 TEST_CASE("law: operations and types have distinct texts that read back") {
   std::set<std::string_view> texts;
-  for (const UnaryOp op : unary_ops) CHECK((texts.insert(to_text(op)).second && unary_op_from_text(to_text(op)) == op));
-  for (const BinaryOp op : binary_ops)
+  for (const UnaryOp op : kUnaryOps) CHECK((texts.insert(to_text(op)).second && unary_op_from_text(to_text(op)) == op));
+  for (const BinaryOp op : kBinaryOps)
     CHECK((texts.insert(to_text(op)).second && binary_op_from_text(to_text(op)) == op));
-  for (const CompareOp op : compare_ops)
+  for (const CompareOp op : kCompareOps)
     CHECK((texts.insert(to_text(op)).second && compare_op_from_text(to_text(op)) == op));
   for (const ScalarType type : kAllTypes)
     CHECK((texts.insert(to_text(type)).second && scalar_type_from_text(to_text(type)) == type));

@@ -64,7 +64,7 @@ inline Lambda identity(Builder& b, const Type& type) {
 }
 
 inline SegOp segmap(Builder& b, SegLevel level, const Poly& bound, const std::function<Operands(Builder&)>& fill,
-                    KernelResult result = {}) {
+                    const KernelResult& result = {}) {
   SegOp op{.level = level, .space = {{fresh(b, i64()), bound}}, .body = {}, .results = {}};
   op.body = b.body(fill);
   op.results.assign(op.body->results.size(), result);
