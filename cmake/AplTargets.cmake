@@ -70,6 +70,11 @@ function(apl_is_ready result target sources)
   endforeach()
 endfunction()
 
+# Several files a compiler run: most of the time goes to headers.
+function(apl_batch target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${APL_BATCH} UNITY_BUILD_BATCH_SIZE 6)
+endfunction()
+
 # apl_add_library(NAME [NOT_INSTALLED] SOURCES pattern... [LINK ...] [LINK_PRIVATE ...] [LINK_STATIC ...])
 # Declares the static library apl_NAME, alias and exported name apl::NAME.
 # LINK: its headers need it; LINK_PRIVATE: header-only, used in our .cpp files alone;
@@ -119,6 +124,7 @@ function(apl_add_program target)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
   endif()
   apl_set_warnings(${target})
+  apl_batch(${target})
   if(arg_PRECOMPILE)
     apl_precompile(${target} ${arg_PRECOMPILE})
   endif()

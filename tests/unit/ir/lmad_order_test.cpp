@@ -5,16 +5,13 @@
 
 #include "ir/lmad.h"
 #include "tests/unit/ir/random_values.h"
+#include "tests/unit/ir/symbols.h"
 
 namespace apl {
 namespace {
 
 using namespace testing_random;
-
-const Poly n = Value{0};
-const Poly m = Value{1};
-const Poly b = Value{2};
-const Poly i = Value{3};
+using namespace testing_symbols;
 
 bool truly_contiguous(const Lmad& lmad, const Assignment& values = {}) {
   const auto all = points(lmad, values);

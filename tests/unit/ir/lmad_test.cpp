@@ -6,15 +6,13 @@
 #include <algorithm>
 
 #include "tests/unit/ir/random_values.h"
+#include "tests/unit/ir/symbols.h"
 
 namespace apl {
 namespace {
 
 using namespace testing_random;
-
-const Poly n = Value{0};
-const Poly m = Value{1};
-const Poly b = Value{2};
+using namespace testing_symbols;
 
 std::int64_t number(const Poly& poly) { return *poly.constant(); }
 

@@ -3,18 +3,13 @@
 
 #include "ir/poly.h"
 #include "tests/unit/ir/random_values.h"
+#include "tests/unit/ir/symbols.h"
 
 namespace apl {
 namespace {
 
 using namespace testing_random;
-
-const Poly n = Value{0};
-const Poly m = Value{1};
-const Poly b = Value{2};
-const Poly i = Value{3};
-const Poly j = Value{4};
-const Poly k = Value{5};
+using namespace testing_symbols;
 
 // Sizes n, m; a tile size b; indices i, j; a free symbol k.
 struct World {

@@ -6,19 +6,15 @@
 #include <algorithm>
 
 #include "tests/unit/ir/random_values.h"
+#include "tests/unit/ir/symbols.h"
 
 namespace apl {
 namespace {
 
 using namespace testing_random;
+using namespace testing_symbols;
 
 constexpr std::int64_t kAnything = INT64_MAX / 2;  // coefficients this large overflow in every product
-
-const Poly n = Value{0};
-const Poly m = Value{1};
-const Poly b = Value{2};
-const Poly i = Value{3};
-const Poly j = Value{4};
 
 std::int64_t wrapping(std::int64_t x, std::int64_t y, char op) {
   const auto a = static_cast<std::uint64_t>(x);

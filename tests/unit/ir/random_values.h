@@ -47,6 +47,11 @@ void thousand_cases(std::uint64_t first_seed, Law law) {
   }
 }
 
+inline constexpr ScalarType kAllTypes[] = {ScalarType::i8,      ScalarType::i16,  ScalarType::i32, ScalarType::i64,
+                                           ScalarType::u8,      ScalarType::u16,  ScalarType::u32, ScalarType::u64,
+                                           ScalarType::f16,     ScalarType::bf16, ScalarType::f32, ScalarType::f64,
+                                           ScalarType::boolean, ScalarType::unit};
+
 inline constexpr std::uint32_t kSymbols = 6;
 inline const std::vector<Value> kSymbolValues{Value{0}, Value{1}, Value{2}, Value{3}, Value{4}, Value{5}};
 

@@ -13,13 +13,12 @@
 namespace apl {
 namespace {
 
+using testing_random::kAllTypes;
 using testing_random::Random;
 using testing_random::thousand_cases;
 using Wide = __int128;
 using enum ScalarType;
 
-constexpr ScalarType kAllTypes[] = {i8,  i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, ScalarType::boolean,
-                                    unit};
 constexpr ScalarType kIntegers[] = {i8, i16, i32, i64, u8, u16, u32, u64};
 
 // How many operations of a kind there are: their texts end where the table does.

@@ -12,12 +12,11 @@
 namespace apl {
 namespace {
 
+using testing_random::kAllTypes;
 using testing_random::Random;
 using testing_random::thousand_cases;
 using enum ScalarType;
 
-constexpr ScalarType kAllTypes[] = {i8,  i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, ScalarType::boolean,
-                                    unit};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST_CASE("law: text reads back, for any bits") {

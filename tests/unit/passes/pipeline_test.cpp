@@ -57,7 +57,7 @@ Result<Change> lies(Module& module, PassContext& context) {
   return rename_function(module, context) ? Change::no : Change::no;
 }
 
-PassRegistry registry() {
+PassRegistry strange_passes() {
   PassRegistry result;
   result.add(pass("rename", rename_function));
   result.add(pass("nothing", [](Module&, PassContext&) -> Result<Change> { return Change::no; }));
@@ -88,7 +88,7 @@ PassRegistry registry() {
 }
 
 Status run(Module& module, std::string_view text, const PipelineOptions& options = {}) {
-  const auto pipeline = parse_pipeline(text, registry());
+  const auto pipeline = parse_pipeline(text, strange_passes());
   REQUIRE(pipeline);
   return run_pipeline(module, *pipeline, options);
 }
