@@ -14,7 +14,7 @@ constexpr int kMaxDepth = 300;
 constexpr std::size_t kMaxTerms = 64;
 constexpr std::size_t kMaxDegree = 64;
 // Of sizes that are compared part by part.
-constexpr int kMaxSizeDepth = 12;
+constexpr int kMaxUnifiedSizeDepth = 12;
 
 std::size_t degree(const Poly& poly) {
   std::size_t result = 0;
@@ -105,7 +105,7 @@ std::optional<Clash> Unifier::unify(Size expected, Size actual) {
   if (same(expected, actual)) return std::nullopt;
   const auto* a = store_.get_if<SizeOp>(expected);
   const auto* b = store_.get_if<SizeOp>(actual);
-  if (a && b && a->op == b->op && size_depth_ < kMaxSizeDepth) {
+  if (a && b && a->op == b->op && size_depth_ < kMaxUnifiedSizeDepth) {
     const SizeOp x = *a, y = *b;
     ++size_depth_;
     const bool equal = !unify(x.x, y.x) && !unify(x.y, y.y);
