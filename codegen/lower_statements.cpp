@@ -70,8 +70,9 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     scalar(stm, values_.poly(size->value), out);
   } else if (const Index* i = get_if<Index>(stm)) {
     index(*i, stm, out);
-  } else if (get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Scratch>(stm)) {
-    // Views are layouts; scratch is memory that is there already.
+  } else if (get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Scratch>(stm) ||
+             (array && array_operation(stm, out))) {
+    // Views are layouts, and scratch is memory that is there already; the others have said what they do.
   } else if (const Loop* l = get_if<Loop>(stm)) {
     loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
@@ -100,8 +101,6 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
     inblock(*seg, stm, out);
-  } else if (array && array_operation(stm, out)) {
-    // Done.
   } else {
     unsupported(stm.location, fmt::format("`{}` inside a kernel", op_name(stm.op)));
   }
