@@ -300,7 +300,7 @@ class Host {
                   unit_.name(first));
       }
       out_.line("if (status != APL_SUCCESS) goto done;");
-    } else if (get_if<SegOp>(stm)) {
+    } else if (get_if<SegOp>(stm) || get_if<Scatter>(stm)) {
       launch(stm);
     } else if (const Index* index = get_if<Index>(stm)) {
       if (index->checked) check_dims(index->array, index->dims);
@@ -354,7 +354,7 @@ class Host {
   }
 
   void launch(const Stm& stm) {
-    const SegOp& op = *get_if<SegOp>(stm);
+    const SegOp op = kernel_frame(stm);
     Kernel lowering(unit_, stm);
     kernel::Function function = lowering.run();
     std::vector<std::string> arguments;

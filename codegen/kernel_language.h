@@ -65,6 +65,9 @@ struct Stmt {
     heap,     // a slot for an array on the heap, empty at first
     grow,     // makes it `value` elements long, contents lost; `body` if there is no memory
     release,  // C: frees it
+    update,   // CUDA: target = what `body` ends with, `value`, from variable `name` = target, in one atomic step
+    atomic,   // CUDA: target = target `name` value, in one atomic step
+    lock,     // CUDA: `body`, alone among the threads that lock the same number `value`
   };
   Kind kind = Kind::comment;
   std::string name;  // variable, buffer, label or comment text

@@ -81,7 +81,10 @@ struct BoundsCheck {
 };
 std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const std::vector<DimIndex>& dims);
 
-// One kernel: a SegMap at host level.
+// The space of a kernel: a SegMap, or a Scatter at host level.
+SegOp kernel_frame(const Stm& stm);
+
+// One kernel: a SegMap or a Scatter at host level.
 class Kernel {
  public:
   Kernel(Unit& unit, const Stm& stm);
@@ -113,7 +116,7 @@ class Kernel {
   };
 
   void collect_params();
-  void run_thread(const SegOp& op);
+  void run_thread(const SegOp& op, const Scatter* scatter = nullptr);
   void run_block(const SegOp& op);
 
   // statements
@@ -124,6 +127,9 @@ class Kernel {
   void loop(const Loop& op, const Stm& stm, Block& out);
   void branch(const If& op, const Stm& stm, Block& out);
   void screma(const Screma& op, const Stm& stm, Block& out);
+  void stream(const std::vector<Value>& inputs, const std::vector<Value>& params, const std::vector<Value>& indices,
+              Location location, Block& out);
+  void around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, Block inner, Block& out);
   void check_divisor(const Binary& op, const Stm& stm, Block& out);
   void fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, Block& out);
   void fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
@@ -138,6 +144,12 @@ class Kernel {
   void hand_on(const Operand& from, Value target, Location location, Block& out);
   void check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, Block& out);
   std::vector<ExprPtr> inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, Block& out);
+
+  // scatter and histogram (codegen/lower_scatter.cpp)
+  void scatter(const Scatter& op, const Stm& stm, Block& out);
+  void write_rows(const Scatter& op, const Stm& stm, bool parallel, Block& out);
+  void fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
+  void fold_atomically(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
 
   // block level
   void declare_shared(const Stm& stm, const Alloc& alloc, Block& out);

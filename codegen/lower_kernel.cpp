@@ -16,8 +16,17 @@ using KernelBlock = kernel::Block;
 
 Kernel::Kernel(Unit& unit, const Stm& stm) : unit_(unit), stm_(stm), values_(unit, unit.dialect()) {}
 
+SegOp kernel_frame(const Stm& stm) {
+  if (const SegOp* op = get_if<SegOp>(stm)) return *op;
+  const Scatter& scatter = std::get<Scatter>(stm.op);
+  SegOp frame{.level = SegLevel::thread, .space = {}, .body = scatter.map.body, .results = {}};
+  for (std::size_t k = 0; k < scatter.widths.size(); ++k)
+    frame.space.push_back({scatter.indices[k], scatter.widths[k]});
+  return frame;
+}
+
 kernel::Function Kernel::run() {
-  const SegOp& op = *get_if<SegOp>(stm_);
+  const SegOp op = kernel_frame(stm_);
   std::string entry = unit_.function.entry ? unit_.function.entry->name : unit_.function.name;
   function_.name = unit_.fresh(fmt::format("{}_{}", entry, unit_.function.values.name(stm_.pattern.front())));
   block_level_ = op.level == SegLevel::block;
@@ -38,7 +47,7 @@ kernel::Function Kernel::run() {
   if (block_level_) {
     run_block(op);
   } else {
-    run_thread(op);
+    run_thread(op, get_if<Scatter>(stm_));
   }
   function_.threads = threads_;
   function_.shared_bytes = shared_bytes_;
@@ -175,7 +184,7 @@ std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vecto
 
 // ---- thread level -----------------------------------------------------------------------------------------------
 
-void Kernel::run_thread(const SegOp& op) {
+void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
   KernelBlock& out = function_.body;
   std::vector<ExprPtr> indices;
   std::vector<std::string> names;
@@ -190,7 +199,8 @@ void Kernel::run_thread(const SegOp& op) {
   auto work = [&](KernelBlock& into) {
     KernelBlock made;
     body(*op.body, made);
-    for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
+    if (scatter != nullptr) write_rows(*scatter, stm_, true, made);
+    for (std::size_t k = 0; k < stm_.pattern.size() && scatter == nullptr; ++k)
       store(stm_.pattern[k], indices, op.body->results[k], stm_.location, made);
     into.insert(into.end(), heap_.begin(), heap_.end());
     into.insert(into.end(), made.begin(), made.end());
@@ -229,7 +239,7 @@ void Kernel::run_thread(const SegOp& op) {
   for (std::size_t k = op.space.size(); k-- > 0;) {
     Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
     if (k == 0) {
-      loop.parallel = true;
+      loop.parallel = scatter == nullptr || !scatter->op;  // C folds in one thread
       // The innermost loop stays whole, so that it can be vectorised.
       loop.collapse = static_cast<int>(std::max<std::size_t>(1, op.space.size() - 1));
     }

@@ -79,6 +79,8 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
     screma(*s, stm, out);
+  } else if (const Scatter* s = get_if<Scatter>(stm)) {
+    scatter(*s, stm, out);
   } else if (const Assert* assertion = get_if<Assert>(stm)) {
     KernelBlock failed;
     std::string message;
@@ -222,51 +224,64 @@ void Kernel::fold(const ReduceOp& reduce, const std::vector<Value>& accumulators
       out.push_back(assign(variable(unit_.name(accumulators[k])), results[k]));
 }
 
-// A redomap in one thread: accumulators are variables or arrays, the widths are loops.
+// The scalars that stream into a lambda; rows are views that place-memory has bound.
+void Kernel::stream(const std::vector<Value>& inputs, const std::vector<Value>& params,
+                    const std::vector<Value>& indices, Location location, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  std::vector<DimIndex> here;
+  for (Value i : indices) here.push_back(DimIndex::fix(Poly(i)));
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Type& type = table.type(params[k]);
+    if (!type.is_scalar() || type.element == ScalarType::unit) continue;
+    const Type& input = table.type(inputs[k]);
+    if (!input.memory) unsupported(location, "a stream of an array without memory");
+    const Lmad row = index_layout(input.memory->layout, here);
+    out.push_back(declare({type.element, false}, unit_.name(params[k]), element_at(inputs[k], row.offset(), location)));
+  }
+}
+
+void Kernel::around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, KernelBlock inner,
+                          KernelBlock& out) {
+  for (std::size_t k = widths.size(); k-- > 0;) {
+    KernelBlock around;
+    around.push_back(for_loop(kIndex, unit_.name(indices[k]), values_.poly(widths[k]), std::move(inner)));
+    inner = std::move(around);
+  }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+// A screma in one thread: accumulators are variables or arrays, the widths are loops.
 void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
-  std::size_t result = 0;
+  std::vector<Value> accumulators;
   for (const ReduceOp& reduce : op.reduces)
-    for (const Operand& neutral : reduce.neutral) {
-      Value acc = stm.pattern[result++];
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) {
+      const Operand& neutral = reduce.neutral[k];
+      // A scan's are not its results, but what they are made of.
+      const Value acc = reduce.scan ? reduce.op.params[k] : stm.pattern[accumulators.size()];
+      accumulators.push_back(acc);
       hand_on(neutral, acc, stm.location, out);
       if (table.type(acc).is_scalar())
         out.push_back(declare({table.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
     }
   KernelBlock inner;
-  std::vector<DimIndex> here;
   std::vector<ExprPtr> at;
-  for (Value i : op.indices) {
-    here.push_back(DimIndex::fix(Poly(i)));
-    at.push_back(variable(unit_.name(i)));
-  }
-  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-    Value param = op.map.params[k];
-    if (!table.type(param).is_scalar()) continue;  // a row: a view that place-memory has bound
-    if (table.type(param).element == ScalarType::unit) continue;
-    const Type& input = table.type(op.inputs[k]);
-    if (!input.memory) unsupported(stm.location, "a stream of an array without memory");
-    Lmad row = index_layout(input.memory->layout, here);
-    inner.push_back(declare({table.type(param).element, false}, unit_.name(param),
-                            element_at(op.inputs[k], row.offset(), stm.location)));
-  }
+  for (Value i : op.indices) at.push_back(variable(unit_.name(i)));
+  stream(op.inputs, op.map.params, op.indices, stm.location, inner);
   body(*op.map.body, inner);
   std::size_t first = 0;
   for (const ReduceOp& reduce : op.reduces) {
     const auto n = static_cast<std::ptrdiff_t>(reduce.neutral.size());
     const auto from = static_cast<std::ptrdiff_t>(first);
-    fold(reduce, {stm.pattern.begin() + from, stm.pattern.begin() + from + n},
+    fold(reduce, {accumulators.begin() + from, accumulators.begin() + from + n},
          {op.map.body->results.begin() + from, op.map.body->results.begin() + from + n}, stm.location, inner);
+    for (std::size_t k = 0; k < reduce.neutral.size() && reduce.scan; ++k)
+      store(stm.pattern[first + k], at, accumulators[first + k], stm.location, inner);
     first += reduce.neutral.size();
   }
   for (std::size_t k = first; k < stm.pattern.size(); ++k)
     store(stm.pattern[k], at, op.map.body->results[k], stm.location, inner);
-  for (std::size_t k = op.widths.size(); k-- > 0;) {
-    KernelBlock around;
-    around.push_back(for_loop(kIndex, unit_.name(op.indices[k]), values_.poly(op.widths[k]), std::move(inner)));
-    inner = std::move(around);
-  }
-  out.insert(out.end(), inner.begin(), inner.end());
+  around_loops(op.indices, op.widths, std::move(inner), out);
 }
 
 }  // namespace apl::lower

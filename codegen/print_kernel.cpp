@@ -155,6 +155,25 @@ class Printer {
       case Stmt::Kind::release:
         if (dialect_ == Dialect::c) out.line("free({});", s.name);
         break;
+      case Stmt::Kind::update:
+        out.open("apl_update({}, {}, [&]({} {}) -> {} {{", s.target->text, text(s.target->args[0]), c_type(s.type),
+                 s.name, c_type(s.type));
+        block(s.body, out);
+        out.line("return {};", text(s.value));
+        out.close("}});");
+        break;
+      case Stmt::Kind::atomic:
+        out.line("apl_atomic_{}({}, {}, {});", s.name, s.target->text, text(s.target->args[0]),
+                 text(cast(s.type, s.value)));
+        break;
+      case Stmt::Kind::lock:
+        out.open("for (bool waits = true; waits;) {{");
+        out.line("if (!apl_lock({})) continue;", text(s.value));
+        block(s.body, out);
+        out.line("apl_unlock({});", text(s.value));
+        out.line("waits = false;");
+        out.close("}}");
+        break;
       case Stmt::Kind::leave:
         if (dialect_ == Dialect::cuda) {
           out.line("return;");

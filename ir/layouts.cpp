@@ -51,14 +51,15 @@ void Layouts::enter(const Body& body) {
   for (const Stm& stm : body.stms) statement(stm);
 }
 
-void Layouts::bind_rows(const Screma& screma) {
+void Layouts::bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs,
+                        const std::vector<Value>& rows) {
   std::vector<DimIndex> here;
-  for (Value index : screma.indices) here.push_back(DimIndex::fix(Poly(index)));
-  for (std::size_t k = 0; k < screma.inputs.size() && k < screma.map.params.size(); ++k) {
-    const Layout* input = find(screma.inputs[k]);
+  for (Value index : indices) here.push_back(DimIndex::fix(Poly(index)));
+  for (std::size_t k = 0; k < inputs.size() && k < rows.size(); ++k) {
+    const Layout* input = find(inputs[k]);
     Lmad::Outcome row{};
     if (input) row.lmad = index_layout(input->lmad, here);
-    derive(screma.map.params[k], screma.inputs[k], row);
+    derive(rows[k], inputs[k], row);
   }
 }
 
@@ -79,7 +80,9 @@ void Layouts::statement(const Stm& stm) {
   } else if (const Index* index = get_if<Index>(stm)) {
     view(index->array, [&](const Lmad& l) { return exact(index_layout(l, index->dims)); });
   } else {
-    if (const Screma* screma = get_if<Screma>(stm)) bind_rows(*screma);
+    if (const Screma* screma = get_if<Screma>(stm)) bind_rows(screma->indices, screma->inputs, screma->map.params);
+    if (const Scatter* scatter = get_if<Scatter>(stm))
+      bind_rows(scatter->indices, scatter->inputs, scatter->map.params);
     if (const Loop* loop = get_if<Loop>(stm))
       for (Value param : loop->params) own_base(param);
     for_each_body(stm.op, [&](const BodyPtr& body) { enter(*body); });

@@ -29,7 +29,7 @@ class Layouts {
  private:
   void enter(const Body& body);
   void statement(const Stm& stm);
-  void bind_rows(const Screma& screma);
+  void bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs, const std::vector<Value>& rows);
   void own_base(Value value);
   void derive(Value result, Value source, const Lmad::Outcome& outcome);
 

@@ -159,12 +159,14 @@ struct ReduceOp {
   Lambda op;
   std::vector<Operand> neutral;
   bool commutative = false;
+  bool scan = false;  // gives what it has after each index (an inclusive scan), not at the end alone
 };
 
-// Map, reduce and redomap over a list of widths. `indices` are i64 values, one a width, bound in `map`.
-// Each input's outer dims are the widths; the lambda gets its rows. The lambda's results are, in order,
-// the operands of each reduce operator, then the rows of the mapped arrays; results are the reduced values,
-// then the mapped arrays of shape widths ++ row shape. Reduction order: row-major over the widths.
+// Map, reduce, scan and what they are together, over a list of widths. `indices` are i64 values, one a width, bound
+// in `map`. Each input's outer dims are the widths; the lambda gets its rows. The lambda's results are, in order,
+// the operands of each operator, then the rows of the mapped arrays; results are the reduced values and the scanned
+// arrays, then the mapped arrays. Arrays are of shape widths ++ row shape. Operators go in row-major order over the
+// widths.
 struct Screma {
   std::vector<Poly> widths;
   std::vector<Value> indices;
@@ -172,7 +174,23 @@ struct Screma {
   Lambda map;
   std::vector<ReduceOp> reduces;
 
-  std::size_t reduced_count() const;
+  std::size_t reduced_count() const;   // results of operators
+  bool scans() const;                  // whether an operator scans
+  bool is_array(std::size_t k) const;  // whether result k has a row for every index
+};
+
+// Writes at computed places (scatter, histogram): for every index over the widths the lambda gives the `rank` indices
+// of an element (i64), then a row for each target; rows out of bounds are dropped. Without operator the row replaces
+// the element: indices that name one element must agree. With one it is folded into the element, in any order, so that
+// the operator is associative and commutative. Consumes the targets; the results are what they become.
+struct Scatter {
+  std::vector<Poly> widths;
+  std::vector<Value> indices;
+  std::vector<Value> inputs;
+  Lambda map;
+  std::size_t rank = 1;
+  std::vector<Value> targets;
+  std::optional<ReduceOp> op;
 };
 
 // ---- kernel stage -----------------------------------------------------------------------------

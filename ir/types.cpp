@@ -66,6 +66,18 @@ std::size_t Screma::reduced_count() const {
   return count;
 }
 
+bool Screma::scans() const {
+  return std::any_of(reduces.begin(), reduces.end(), [](const ReduceOp& reduce) { return reduce.scan; });
+}
+
+bool Screma::is_array(std::size_t k) const {
+  for (const ReduceOp& reduce : reduces) {
+    if (k < reduce.neutral.size()) return reduce.scan;
+    k -= reduce.neutral.size();
+  }
+  return true;
+}
+
 std::string_view op_name(const Op& op) {
   static constexpr std::string_view kNames[] = {
 #define APL_NODE(Struct, text) text,
@@ -160,7 +172,12 @@ struct ResultTypes {
   Types operator()(const Screma& op) const {
     Types types = body_types(*op.map.body, values);
     for (std::size_t k = 0; k < types.size(); ++k)
-      types[k] = k < op.reduced_count() ? plain(types[k]) : types[k].array_of(op.widths);
+      types[k] = op.is_array(k) ? types[k].array_of(op.widths) : plain(types[k]);
+    return types;
+  }
+  Types operator()(const Scatter& op) const {
+    Types types;
+    for (Value target : op.targets) types.push_back(plain(values.type(target)));
     return types;
   }
   Types operator()(const SegOp& op) const {

@@ -86,7 +86,7 @@ struct Replace {
   }
   ReduceOp reduce(const ReduceOp& r) const {
     std::vector<Operand> neutral = at(r.neutral);
-    return {lambda(r.op), std::move(neutral), r.commutative};
+    return {lambda(r.op), std::move(neutral), r.commutative, r.scan};
   }
 
   Op operator()(const Use& op) const { return Use{at(op.x)}; }
@@ -128,6 +128,17 @@ struct Replace {
     result.indices = bind(op.indices);
     result.map = lambda(op.map);
     for (const ReduceOp& r : op.reduces) result.reduces.push_back(reduce(r));
+    return result;
+  }
+  Op operator()(const Scatter& op) const {
+    Scatter result;
+    result.widths = at(op.widths);
+    result.inputs = at(op.inputs);
+    result.targets = at(op.targets);
+    result.rank = op.rank;
+    result.indices = bind(op.indices);
+    result.map = lambda(op.map);
+    if (op.op) result.op = reduce(*op.op);
     return result;
   }
   Op operator()(const SegOp& op) const {
@@ -216,6 +227,9 @@ Op map_bodies(const Op& op, const std::function<BodyPtr(const BodyPtr&)>& rewrit
   } else if (Screma* screma = std::get_if<Screma>(&result)) {
     screma->map.body = rewrite(screma->map.body);
     for (ReduceOp& reduce : screma->reduces) reduce.op.body = rewrite(reduce.op.body);
+  } else if (Scatter* scatter = std::get_if<Scatter>(&result)) {
+    scatter->map.body = rewrite(scatter->map.body);
+    if (scatter->op) scatter->op->op.body = rewrite(scatter->op->op.body);
   } else if (SegOp* seg = std::get_if<SegOp>(&result)) {
     seg->body = rewrite(seg->body);
   } else if (TileContract* tile = std::get_if<TileContract>(&result)) {

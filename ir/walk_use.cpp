@@ -65,6 +65,10 @@ struct Uses {
   void operator()(const Apply& op) const { at(op.arguments); }
   void operator()(const GetSize&) const {}
   void operator()(const Screma& op) const { at(op.widths), at(op.inputs), at(op.reduces); }
+  void operator()(const Scatter& op) const {
+    at(op.widths), at(op.inputs), at(op.targets);
+    if (op.op) at(*op.op);
+  }
   void operator()(const SegOp& op) const { at(op.space), at(op.results); }
   void operator()(const SharedArray& op) const { at(op.layout); }
   void operator()(const CopyTile& op) const { at(op.target), at(op.source), at(op.window), at(op.guards), at(op.pad); }
@@ -135,6 +139,10 @@ void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visi
     visit(screma->map.body);
     for (const ReduceOp& reduce : screma->reduces) visit(reduce.op.body);
   }
+  if (const Scatter* scatter = std::get_if<Scatter>(&op)) {
+    visit(scatter->map.body);
+    if (scatter->op) visit(scatter->op->op.body);
+  }
   if (const SegOp* seg = std::get_if<SegOp>(&op)) visit(seg->body);
   if (const TileContract* tile = std::get_if<TileContract>(&op)) visit(tile->map.body), visit(tile->reduce.op.body);
 }
@@ -150,6 +158,10 @@ void for_each_binder(const Op& op, const std::function<void(Value)>& visit) {
   if (const Screma* screma = std::get_if<Screma>(&op)) {
     all(screma->indices), all(screma->map.params);
     for (const ReduceOp& reduce : screma->reduces) all(reduce.op.params);
+  }
+  if (const Scatter* scatter = std::get_if<Scatter>(&op)) {
+    all(scatter->indices), all(scatter->map.params);
+    if (scatter->op) all(scatter->op->op.params);
   }
   if (const SegOp* seg = std::get_if<SegOp>(&op))
     for (const SegDim& dim : seg->space) visit(dim.index);

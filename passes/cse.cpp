@@ -74,7 +74,8 @@ class Eliminator {
     const bool own_memory = std::holds_alternative<Scratch>(stm.op) || std::holds_alternative<Copy>(stm.op) ||
                             std::holds_alternative<SharedArray>(stm.op) || std::holds_alternative<Alloc>(stm.op) ||
                             std::holds_alternative<CopyTile>(stm.op) || std::holds_alternative<Update>(stm.op) ||
-                            std::holds_alternative<TileContract>(stm.op) || std::holds_alternative<Apply>(stm.op);
+                            std::holds_alternative<Scatter>(stm.op) || std::holds_alternative<TileContract>(stm.op) ||
+                            std::holds_alternative<Apply>(stm.op);
     if (own_memory) return false;
     return std::ranges::none_of(stm.pattern, [&](Value v) {
       const Type& type = function_.type(v);

@@ -60,18 +60,21 @@ class Extractor {
     return changed ? make_body(std::move(stms), old->results) : old;
   }
 
-  // A reduction at the top whose operators work on scalars.
+  // A reduction or scan at the top whose operators work on scalars.
   std::optional<std::vector<Stm>> reduction(const Stm& stm) {
     const Screma* screma = get_if<Screma>(stm);
     if (screma == nullptr || screma->reduces.empty() || asks_for_sequential(stm)) return std::nullopt;
     const std::string entry = function_.entry ? function_.entry->name : function_.name;
     const std::string parameter = entry + (chunked_ == 0 ? ".chunks" : fmt::format(".chunks_{}", chunked_ + 1));
-    auto stms = make_chunked_reduction(stm, parameter, function_.values);
+    const bool scans = screma->scans();
+    auto stms = scans ? make_chunked_scan(stm, parameter, function_.values)
+                      : make_chunked_reduction(stm, parameter, function_.values);
     if (!stms) return std::nullopt;
     ++chunked_;
     if (context_.remarks)
-      remark(RemarkKind::applied, "reduction", stm,
-             fmt::format("the reduction that makes '{}' is folded in chunks", name_of(stm)),
+      remark(RemarkKind::applied, scans ? "scan" : "reduction", stm,
+             fmt::format("the {} that makes '{}' is {} in chunks", scans ? "scan" : "reduction", name_of(stm),
+                         scans ? "done" : "folded"),
              {{"width", print(product(screma->widths), function_)}, {"chunks", parameter}});
     return stms;
   }
@@ -80,6 +83,10 @@ class Extractor {
     if (const Screma* screma = get_if<Screma>(stm)) {
       changed = true;
       return screma->reduces.empty() && !asks_for_sequential(stm) ? map_nest(stm) : serial(stm, *screma);
+    }
+    if (std::holds_alternative<Scatter>(stm.op)) {
+      changed = true;
+      return scatter(stm);
     }
     if (std::optional<Stm> kernel = make_producer_kernel(stm, function_.values)) {
       changed = true;
@@ -120,10 +127,29 @@ class Extractor {
     }
     for_each_stm(*nest.body, [&](const Stm& inner) {
       const Screma* screma = get_if<Screma>(inner);
-      if (screma == nullptr || screma->map.body->results.size() == screma->reduced_count()) return;
+      if (screma == nullptr || (screma->map.body->results.size() == screma->reduced_count() && !screma->scans()))
+        return;
       remark(RemarkKind::analysis, "sequentialised", inner,
              fmt::format("the map that makes '{}' runs sequentially in each thread", name_of(inner)));
     });
+  }
+
+  Stm scatter(const Stm& stm) {
+    const Scatter& op = std::get<Scatter>(stm.op);
+    std::optional<Stm> kernel = asks_for_sequential(stm) ? std::nullopt : make_scatter_kernel(stm, function_.values);
+    if (context_.remarks) {
+      const std::pair<std::string, std::string> width{"width", print(product(op.widths), function_)};
+      if (kernel) {
+        remark(RemarkKind::applied, "scatter", stm,
+               fmt::format("{} into '{}' is a kernel", op.op ? "the histogram" : "the scatter", name_of(stm)), {width});
+      } else {
+        remark(RemarkKind::missed, "sequentialised", stm,
+               fmt::format("the histogram into '{}' runs in one thread: its operator {}", name_of(stm),
+                           can_fail(*op.op->op.body, function_.values) ? "can fail" : "works on arrays"),
+               {width});
+      }
+    }
+    return kernel ? std::move(*kernel) : make_serial_kernel(stm, function_.values);
   }
 
   Stm serial(const Stm& stm, const Screma& screma) {
@@ -131,7 +157,8 @@ class Extractor {
     if (context_.remarks)
       remark(RemarkKind::analysis, "sequentialised", stm,
              asked ? fmt::format("'{}' runs in one thread, as its attribute asks", name_of(stm))
-                   : fmt::format("the reduction that makes '{}' runs in one thread", name_of(stm)),
+                   : fmt::format("the {} that makes '{}' runs in one thread", screma.scans() ? "scan" : "reduction",
+                                 name_of(stm)),
              {{"width", print(product(screma.widths), function_)}});
     return make_serial_kernel(stm, function_.values);
   }
@@ -175,6 +202,8 @@ PassInfo extract_kernels_pass() {
           .gives = [](Stage) { return Stage::kernel; },
           .remark_codes = {{"kernel", "a map nest became a kernel"},
                            {"reduction", "a reduction is folded in chunks, in parallel"},
+                           {"scatter", "a scatter or histogram became a kernel"},
+                           {"scan", "a scan runs in chunks, in parallel"},
                            {"sequentialised", "a map or reduction runs in one thread although it need not"},
                            {"imperfect-nest", "a nest of maps stops where there is other work beside the inner map"},
                            {"can-fail-between", "a nest stops at a statement that can fail"},

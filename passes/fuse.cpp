@@ -99,7 +99,7 @@ class Fuser {
   // A statement with its lambdas fused, and merged with the reduction it reduces.
   Stm fuse_inside(Stm stm, FusePolicy policy) {
     FusePolicy inside = policy;
-    if (std::holds_alternative<Screma>(stm.op)) inside.host = false;
+    if (std::holds_alternative<Screma>(stm.op) || std::holds_alternative<Scatter>(stm.op)) inside.host = false;
     stm.op = map_bodies(stm.op, [&](const BodyPtr& body) { return fuse(body, inside); });
     if (std::optional<Stm> reduction = accumulation(stm, policy)) {
       applied(*reduction, "loop", "a loop that only accumulates is a reduction");

@@ -172,6 +172,7 @@ PassInfo tile_contraction_pass() {
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
       {"several-redomaps", "the kernel streams several redomaps"},
+      {"scans", "the inner reduction is a scan"},
       {"several-reductions", "one redomap reduces with several operators"},
       {"maps-out", "the redomap also gives mapped values"},
       {"array-accumulator", "the reduction operator works on arrays"},

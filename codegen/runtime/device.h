@@ -58,6 +58,7 @@ struct apl_emulator {
   const int32_t* threads;
   unsigned char* shared_memory;  // the running block's dynamic shared memory
   void (*barrier)(void* self, int line);
+  // `write`: 0 reads, 1 writes, 2 does both in one atomic step
   void (*global)(void* self, const void* base, int64_t index, int bytes, int write, int line);
   void (*shared)(void* self, int64_t offset, int64_t count, int64_t index, int bytes, int write, int line);
   void (*copy)(void* self, int64_t offset, int64_t count, int64_t index, const void* base, int64_t from, int elements,
@@ -67,6 +68,8 @@ struct apl_emulator {
 };
 static const apl_emulator* apl_emu;
 extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
+
+static bool apl_holds_lock;  // the thread that runs: what it does is one step for others that lock
 
 inline int apl_thread() { return *apl_emu->thread; }
 inline int64_t apl_block() { return *apl_emu->block; }
@@ -112,7 +115,7 @@ struct apl_out {
     return {*this, static_cast<int64_t>(index), line};
   }
   void touch(int64_t index, int write, int line) const {
-    apl_emu->global(apl_emu->self, data, index, sizeof(T), write, line);
+    apl_emu->global(apl_emu->self, data, index, sizeof(T), apl_holds_lock ? 2 : write, line);
   }
 };
 
@@ -144,6 +147,28 @@ inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t 
   failure->values[2] = c;
   failure->values[3] = d;
 }
+
+// The element becomes what `op` makes of it, in one atomic step.
+template <class T, class Operator>
+void apl_update(const apl_out<T>& array, int64_t index, const Operator& op, int line = __builtin_LINE()) {
+  array.touch(index, 2, line);
+  array.data[index] = T(op(array.data[index]));
+}
+// Threads run one at a time.
+inline bool apl_lock(int64_t) { return apl_holds_lock = true; }
+inline void apl_unlock(int64_t) { apl_holds_lock = false; }
+#define APL_ATOMIC(name, expression)                                                                      \
+  template <class T>                                                                                      \
+  void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y, int line = __builtin_LINE()) {      \
+    apl_update(array, index, [=](T x) { return T(expression); }, line);                                   \
+  }
+APL_ATOMIC(add, x + y)
+APL_ATOMIC(min, y < x ? y : x)
+APL_ATOMIC(max, x < y ? y : x)
+APL_ATOMIC(and, x & y)
+APL_ATOMIC(or, x | y)
+APL_ATOMIC(xor, x ^ y)
+#undef APL_ATOMIC
 
 template <int bytes, class T, class I, class From, class J>
 void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_index, int line = __builtin_LINE()) {
@@ -262,6 +287,85 @@ APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int6
   failure->values[1] = b;
   failure->values[2] = c;
   failure->values[3] = d;
+}
+
+// The element becomes what `op` makes of it, in one atomic step: `op` runs again if another thread was faster.
+template <class T, class Operator>
+APL_DEVICE void apl_update(const apl_out<T>& array, int64_t index, const Operator& op) {
+  if constexpr (sizeof(T) == 8) {
+    auto* word = reinterpret_cast<unsigned long long*>(array.data + index);
+    unsigned long long seen = *const_cast<volatile unsigned long long*>(word);
+    for (;;) {
+      T value;
+      memcpy(&value, &seen, sizeof(T));
+      value = op(value);
+      unsigned long long made;
+      memcpy(&made, &value, sizeof(T));
+      const unsigned long long found = atomicCAS(word, seen, made);
+      if (found == seen) return;
+      seen = found;
+    }
+  } else {
+    // Small elements share a word with their neighbours.
+    const auto address = reinterpret_cast<unsigned long long>(array.data + index);
+    auto* word = reinterpret_cast<unsigned*>(address & ~3ull);
+    const unsigned shift = unsigned(address & 3) * 8;
+    const unsigned mask = (sizeof(T) == 4 ? ~0u : (1u << (8 * sizeof(T) % 32)) - 1) << shift;
+    unsigned seen = *const_cast<volatile unsigned*>(word);
+    for (;;) {
+      const unsigned bits = (seen & mask) >> shift;
+      T value;
+      memcpy(&value, &bits, sizeof(T));
+      value = op(value);
+      unsigned made = 0;
+      memcpy(&made, &value, sizeof(T));
+      const unsigned found = atomicCAS(word, seen, (seen & ~mask) | (made << shift));
+      if (found == seen) return;
+      seen = found;
+    }
+  }
+}
+
+template <class T>
+struct apl_native {
+  typedef T type;
+};
+template <>
+struct apl_native<int64_t> {
+  typedef long long type;
+};
+template <>
+struct apl_native<uint64_t> {
+  typedef unsigned long long type;
+};
+// What the hardware does in one instruction; add wraps whatever the sign.
+APL_DEVICE void apl_atomic_add(const apl_out<int64_t>& array, int64_t index, int64_t y) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(array.data + index), static_cast<unsigned long long>(y));
+}
+#define APL_ATOMIC(name, function)                                                                        \
+  template <class T>                                                                                      \
+  APL_DEVICE void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y) {                        \
+    typedef typename apl_native<T>::type native;                                                          \
+    function(reinterpret_cast<native*>(array.data + index), static_cast<native>(y));                      \
+  }
+APL_ATOMIC(add, atomicAdd)
+APL_ATOMIC(min, atomicMin)
+APL_ATOMIC(max, atomicMax)
+APL_ATOMIC(and, atomicAnd)
+APL_ATOMIC(or, atomicOr)
+APL_ATOMIC(xor, atomicXor)
+#undef APL_ATOMIC
+
+// A lock for an element; elements may share one. A thread holds one at a time.
+__device__ unsigned apl_locks[1 << 14];
+APL_DEVICE bool apl_lock(int64_t index) {
+  if (atomicCAS(&apl_locks[index & ((1 << 14) - 1)], 0u, 1u) != 0) return false;
+  __threadfence();
+  return true;
+}
+APL_DEVICE void apl_unlock(int64_t index) {
+  __threadfence();
+  atomicExch(&apl_locks[index & ((1 << 14) - 1)], 0u);
 }
 
 // Starts a copy of `bytes` (4, 8 or 16, both sides so aligned) into shared memory; the thread that started it has it

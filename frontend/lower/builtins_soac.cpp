@@ -6,6 +6,24 @@
 
 namespace apl::frontend {
 
+// The rows of the arrays inside a lambda over `widths`, which gets the leaves that must be streamed.
+Lowerer::Values Lowerer::stream(const std::vector<Poly>& widths, const std::vector<Value>& indices,
+                                const Values& arrays, std::vector<Value>& inputs, std::vector<Value>& params) {
+  Values rows;
+  for (const StaticValue& array : arrays) {
+    rows.push_back(map_leaves(with_length(array, widths.front()), [&](const StaticValue& leaf) {
+      const Value base = this->array(leaf);
+      // An element of `iota n` is the index itself.
+      if (iotas_.count(base) > 0) return StaticValue(Poly(indices.front()));
+      const Value row = builder_->values().add(builder_->values().type(base).row(), "x");
+      inputs.push_back(base);
+      params.push_back(row);
+      return this->leaf(row);
+    }));
+  }
+  return rows;
+}
+
 // A map over `widths`: `fill` lowers one element, from the rows of the arrays and the indices.
 StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& arrays,
                             const std::function<StaticValue(const Values&, const std::vector<Value>&)>& fill) {
@@ -13,18 +31,7 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
   map.widths = widths;
   for (std::size_t k = 0; k < widths.size(); ++k)
     map.indices.push_back(builder_->values().add(Type::scalar(ScalarType::i64), "i"));
-  Values rows;
-  for (const StaticValue& array : arrays) {
-    rows.push_back(map_leaves(with_length(array, widths.front()), [&](const StaticValue& leaf) {
-      const Value base = this->array(leaf);
-      // An element of `iota n` is the index itself.
-      if (iotas_.count(base) > 0) return StaticValue(Poly(map.indices.front()));
-      const Value row = builder_->values().add(builder_->values().type(base).row(), "x");
-      map.inputs.push_back(base);
-      map.map.params.push_back(row);
-      return this->leaf(row);
-    }));
-  }
+  const Values rows = stream(widths, map.indices, arrays, map.inputs, map.map.params);
   StaticValue form;
   std::vector<Type> types;
   map.map.body = body([&] {
@@ -83,25 +90,13 @@ bool Lowerer::is_commutative(const StaticValue& op) const {
   }
 }
 
-StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array,
-                            bool commutative) {
-  Screma reduction;
-  reduction.widths = {length(array)};
-  reduction.indices = {builder_->values().add(Type::scalar(ScalarType::i64), "i")};
+// The operator over rows of the given types.
+ReduceOp Lowerer::reduce_op(const StaticValue& op, const StaticValue& neutral, const std::vector<Type>& rows) {
   ReduceOp operation;
-  operation.commutative = commutative || is_commutative(op);
+  operation.commutative = is_commutative(op);
   operation.neutral = leaves(neutral);
-  std::vector<Operand> left, right, rows;
-  for (const Operand& leaf : leaves(with_length(array, reduction.widths.front()))) {
-    const Value base = this->array(StaticValue(leaf));
-    const Type row = builder_->values().type(base).row();
-    const Value element = builder_->values().add(row, "x");
-    reduction.inputs.push_back(base);
-    reduction.map.params.push_back(element);
-    rows.emplace_back(element);
-    left.emplace_back(builder_->values().add(row, "a"));
-  }
-  reduction.map.body = make_body({}, rows);
+  std::vector<Operand> left, right;
+  for (const Type& row : rows) left.emplace_back(builder_->values().add(row, "a"));
   for (const Operand& operand : left) right.emplace_back(builder_->values().add(type_of(operand), "b"));
   for (const Operand& operand : left) operation.op.params.push_back(operand.value());
   for (const Operand& operand : right) operation.op.params.push_back(operand.value());
@@ -113,9 +108,72 @@ StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, c
       results[k] = operand(coerced(StaticValue(results[k]), type_of(left[k]).shape));
     return results;
   });
+  return operation;
+}
+
+StaticValue Lowerer::reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array,
+                            bool commutative, bool scan) {
+  Screma reduction;
+  reduction.widths = {length(array)};
+  reduction.indices = {builder_->values().add(Type::scalar(ScalarType::i64), "i")};
+  std::vector<Operand> rows;
+  std::vector<Type> types;
+  for (const Operand& leaf : leaves(with_length(array, reduction.widths.front()))) {
+    const Value base = this->array(StaticValue(leaf));
+    types.push_back(builder_->values().type(base).row());
+    const Value element = builder_->values().add(types.back(), "x");
+    reduction.inputs.push_back(base);
+    reduction.map.params.push_back(element);
+    rows.emplace_back(element);
+  }
+  reduction.map.body = make_body({}, rows);
+  ReduceOp operation = reduce_op(op, neutral, types);
+  operation.commutative = operation.commutative || commutative;
+  operation.scan = scan;
   reduction.reduces.push_back(std::move(operation));
-  const std::vector<Value> results = builder_->let_many({"r"}, std::move(reduction));
+  const std::vector<Value> results = builder_->let_many({scan ? "scanned" : "r"}, std::move(reduction));
   return with_leaves(neutral, {results.begin(), results.end()});
+}
+
+// The scan without each index's own element: that of the index before.
+StaticValue Lowerer::exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array) {
+  const StaticValue scanned = reduce(op, neutral, array, false, true);
+  return screma({length(array)}, {}, [&](const Values&, const std::vector<Value>& indices) {
+    const Poly i(indices.front());
+    const Value is_first = builder_->compare(CompareOp::eq, Operand(indices.front()), i64_constant(0));
+    const BodyPtr first = body([&] { return leaves(neutral); });
+    const BodyPtr other = body([&] { return leaves(take_dims(scanned, {DimIndex::fix(i - 1)}, false)); });
+    const std::vector<Value> results = builder_->let_many({"x"}, If{is_first, first, other});
+    return with_leaves(neutral, {results.begin(), results.end()});
+  });
+}
+
+// `target` with the values where the indices, a scalar or a tuple each, say; folded in if there is an operator.
+StaticValue Lowerer::scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
+                             const StaticValue* op, const StaticValue* neutral) {
+  Scatter result;
+  result.widths = {length(places)};
+  result.indices = {builder_->values().add(Type::scalar(ScalarType::i64), "i")};
+  result.rank = leaves(places).size();
+  std::vector<Type> rows;
+  for (const Operand& leaf : leaves(target)) {
+    // As with updates: whether the copy can go is for later passes to find out.
+    result.targets.push_back(builder_->let("xs", Copy{array(StaticValue(leaf))}));
+    rows.push_back(builder_->values().type(result.targets.back()).row(result.rank));
+  }
+  const Values parts = stream(result.widths, result.indices, {places, given}, result.inputs, result.map.params);
+  result.map.body = body([&] {
+    std::vector<Operand> results = leaves(parts[0]);
+    std::size_t k = 0;
+    for (const Operand& row : leaves(parts[1])) {
+      results.push_back(operand(coerced(StaticValue(row), rows[k].shape)));
+      ++k;
+    }
+    return results;
+  });
+  if (op != nullptr) result.op = reduce_op(*op, *neutral, rows);
+  const std::vector<Value> results = builder_->let_many({"xs"}, std::move(result));
+  return with_leaves(target, {results.begin(), results.end()});
 }
 
 // A loop that starts with `initial` and runs `bound` times, or else as long as `going` holds.
@@ -163,6 +221,12 @@ std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, co
     case Builtin::map: return map(x[0], {x.begin() + 1, x.end()});
     case Builtin::reduce: return reduce(x[0], x[1], x[2], false);
     case Builtin::reduce_comm: return reduce(x[0], x[1], x[2], true);
+    case Builtin::scan: return reduce(x[0], x[1], x[2], false, true);
+    case Builtin::exscan: return exscan(x[0], x[1], x[2]);
+    case Builtin::scatter: return scatter(x[0], x[1], x[2]);
+    case Builtin::spread: return scatter(replicate(index(x[0]), x[1]), x[2], x[3]);
+    case Builtin::reduce_by_index: return scatter(x[0], x[3], x[4], &x[1], &x[2]);
+    case Builtin::hist: return scatter(replicate(index(x[2]), x[1]), x[3], x[4], &x[0], &x[1]);
     case Builtin::sum: return reduce(builtin_function(Builtin::add), neutral(0), x[0], true);
     case Builtin::product: return reduce(builtin_function(Builtin::mul), neutral(1), x[0], true);
     case Builtin::minimum:

@@ -185,7 +185,14 @@ class Lowerer {
   StaticValue tabulate(const std::vector<Poly>& widths, std::size_t dim, const StaticValue& function);
   StaticValue builtin_function(Builtin builtin);
   bool is_commutative(const StaticValue& op) const;
-  StaticValue reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative);
+  Values stream(const std::vector<Poly>& widths, const std::vector<Value>& indices, const Values& arrays,
+                std::vector<Value>& inputs, std::vector<Value>& params);
+  ReduceOp reduce_op(const StaticValue& op, const StaticValue& neutral, const std::vector<Type>& rows);
+  StaticValue reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative,
+                     bool scan = false);
+  StaticValue exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array);
+  StaticValue scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
+                      const StaticValue* op = nullptr, const StaticValue* neutral = nullptr);
   StaticValue repeat(const StaticValue& initial, const std::optional<Poly>& bound,
                      const std::function<StaticValue(const StaticValue& state)>& going,
                      const std::function<StaticValue(const StaticValue& state, const Poly& i)>& next);

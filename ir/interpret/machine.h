@@ -119,6 +119,7 @@ class Machine {
   void exec(const Stm& stm, const Apply& op);
   void exec(const Stm& stm, const GetSize& op);
   void exec(const Stm& stm, const Screma& op);
+  void exec(const Stm& stm, const Scatter& op);
   void exec(const Stm& stm, const SegOp& op);
   void exec(const Stm& stm, const SharedArray& op);
   void exec(const Stm& stm, const CopyTile& op);
@@ -130,6 +131,7 @@ class Machine {
   Array sliced(Value name, const Array& array, const std::vector<DimIndex>& dims, bool checked);
   void check_private(Value name, const Array& array, const std::vector<DimIndex>& dims);
   struct ScremaRun;    // screma.cpp
+  struct ScatterRun;   // scatter.cpp
   struct Contraction;  // tile_contract.cpp
   void write_result(const SegOp& op, std::size_t k, const Array& to, const std::vector<std::int64_t>& at);
   void write_regtile(const KernelResult& result, const Array& tile, const Array& to,

@@ -47,6 +47,9 @@ std::vector<Value> Planner::nested(const Op& op) {
   } else if (const Screma* screma = std::get_if<Screma>(&op)) {
     append(all, body(*screma->map.body, screma->map.params));
     for (const ReduceOp& reduce : screma->reduces) append(all, body(*reduce.op.body, reduce.op.params));
+  } else if (const Scatter* scatter = std::get_if<Scatter>(&op)) {
+    append(all, body(*scatter->map.body, scatter->map.params));
+    if (scatter->op) append(all, body(*scatter->op->op.body, scatter->op->op.params));
   } else if (const SegOp* seg = std::get_if<SegOp>(&op)) {
     append(all, body(*seg->body, {}));
   } else if (const TileContract* tile = std::get_if<TileContract>(&op)) {

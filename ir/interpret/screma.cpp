@@ -1,4 +1,4 @@
-// Map, reduce and redomap. The map function runs in random order; what it gives is folded in row-major order.
+// Map, reduce, scan and redomap. The map function runs in random order; what it gives is folded in row-major order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,8 @@ struct Machine::ScremaRun {
   std::vector<Array> inputs;
   std::vector<const BodyPlan*> reduce_plans;
   std::vector<Datum> accumulators;  // of all operators, one after the other
+  std::vector<Value> homes;         // where they lie at the memory stage
+  std::vector<Array> scanned;       // by accumulator, of those that scan
   std::vector<Array> mapped;
   bool scalars_only = true;  // no operator works on arrays
 
@@ -25,11 +27,13 @@ struct Machine::ScremaRun {
 
   void start();
   void run_index(std::int64_t flat);
-  void fold(std::vector<Datum> operands);
-  void fold_scalars(const Scalar* operands);
+  void fold(std::int64_t flat, std::vector<Datum> operands);
+  void fold_scalars(std::int64_t flat, const Scalar* operands);
   void finish();
 
  private:
+  void note(std::int64_t flat, std::size_t k);
+
   std::vector<std::int64_t> at_;
 };
 
@@ -46,14 +50,15 @@ void Machine::ScremaRun::start() {
     reduce_plans.push_back(&machine.plan_of(*reduce.op.body));
     for (const Operand& neutral : reduce.neutral) accumulators.push_back(machine.read(neutral));
   }
-  std::size_t n = 0;
   for (const ReduceOp& reduce : op.reduces)
-    for (const Operand& neutral : reduce.neutral) {
-      const Value result = stm.pattern[n];
-      if (!accumulators[n].is_scalar && machine.type(result).memory)
-        machine.arrive(result, machine.on_its_way(std::move(accumulators[n]), neutral, result)),
-            accumulators[n] = machine.read(result);
-      ++n;
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) {
+      const std::size_t n = homes.size();
+      const Value home = reduce.scan ? reduce.op.params[k] : stm.pattern[n];
+      homes.push_back(home);
+      scanned.push_back(reduce.scan ? machine.place(stm.pattern[n]) : Array{});
+      if (!accumulators[n].is_scalar && machine.type(home).memory)
+        machine.arrive(home, machine.on_its_way(std::move(accumulators[n]), reduce.neutral[k], home)),
+            accumulators[n] = machine.read(home);
     }
   for (const Datum& accumulator : accumulators) scalars_only = scalars_only && accumulator.is_scalar;
   for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
@@ -83,7 +88,17 @@ void Machine::ScremaRun::run_index(std::int64_t flat) {
     machine.write_row(mapped[k], widths.size(), position_in(mapped[k]), map.results[accumulators.size() + k]);
 }
 
-void Machine::ScremaRun::fold_scalars(const Scalar* operands) {
+// What the operator has after index `flat`, as an element of the scanned array.
+void Machine::ScremaRun::note(std::int64_t flat, std::size_t k) {
+  const Array& to = scanned[k];
+  unflatten(flat, widths, at_);
+  std::int64_t position = to.offset;
+  for (std::size_t d = 0; d < at_.size(); ++d) position += at_[d] * to.dims[d].stride;
+  if (accumulators[k].is_scalar) return machine.memory_.store(to, position, accumulators[k].scalar);
+  machine.copy_into(accumulators[k].array, row_at(to, widths.size(), position));
+}
+
+void Machine::ScremaRun::fold_scalars(std::int64_t flat, const Scalar* operands) {
   std::size_t first = 0;
   for (std::size_t r = 0; r < op.reduces.size(); ++r) {
     const ReduceOp& reduce = op.reduces[r];
@@ -94,11 +109,12 @@ void Machine::ScremaRun::fold_scalars(const Scalar* operands) {
     }
     machine.run(*reduce.op.body, *reduce_plans[r]);
     for (std::size_t k = 0; k < n; ++k) accumulators[first + k].scalar = machine.scalar(reduce.op.body->results[k]);
+    for (std::size_t k = 0; k < n && reduce.scan; ++k) note(flat, first + k);
     first += n;
   }
 }
 
-void Machine::ScremaRun::fold(std::vector<Datum> operands) {
+void Machine::ScremaRun::fold(std::int64_t flat, std::vector<Datum> operands) {
   std::size_t first = 0;
   for (std::size_t r = 0; r < op.reduces.size(); ++r) {
     const ReduceOp& reduce = op.reduces[r];
@@ -109,17 +125,18 @@ void Machine::ScremaRun::fold(std::vector<Datum> operands) {
       machine.arrive(param, machine.on_its_way(std::move(operands[first + k]), map.results[first + k], param));
     }
     machine.run(*reduce.op.body, *reduce_plans[r]);
-    // At the memory stage the accumulators lie where the results do.
+    // At the memory stage each accumulator has a place.
     const Body& body = *reduce.op.body;
     std::vector<Datum> next;
     for (std::size_t k = 0; k < n; ++k)
       next.push_back(
-          machine.on_its_way(machine.take_result(body, *reduce_plans[r], k), body.results[k], stm.pattern[first + k]));
+          machine.on_its_way(machine.take_result(body, *reduce_plans[r], k), body.results[k], homes[first + k]));
     for (std::size_t k = 0; k < n; ++k) {
-      const Value result = stm.pattern[first + k];
-      const bool placed = !next[k].is_scalar && machine.type(result).memory;
-      if (placed) machine.arrive(result, std::move(next[k]));
-      accumulators[first + k] = placed ? machine.read(result) : std::move(next[k]);
+      const Value home = homes[first + k];
+      const bool placed = !next[k].is_scalar && machine.type(home).memory;
+      if (placed) machine.arrive(home, std::move(next[k]));
+      accumulators[first + k] = placed ? machine.read(home) : std::move(next[k]);
+      if (reduce.scan) note(flat, first + k);
     }
     first += n;
   }
@@ -130,6 +147,8 @@ void Machine::ScremaRun::finish() {
     Value v = stm.pattern[k];
     if (k >= accumulators.size()) {
       machine.assign(v, std::move(mapped[k - accumulators.size()]));
+    } else if (homes[k] != v) {
+      machine.assign(v, std::move(scanned[k]));
     } else if (accumulators[k].is_scalar || !machine.type(v).memory) {
       machine.bind(v, std::move(accumulators[k]));
     }
@@ -150,7 +169,7 @@ void Machine::exec(const Stm& stm, const Screma& op) {
       run.run_index(flat);
       std::vector<Datum> operands;
       for (std::size_t k = 0; k < reduced; ++k) operands.push_back(take_result(run.map, run.map_plan, k));
-      run.fold(std::move(operands));
+      run.fold(flat, std::move(operands));
     }
   } else {
     // Random order inside chunks, so that the operands that wait for their turn stay few.
@@ -165,7 +184,8 @@ void Machine::exec(const Stm& stm, const Screma& op) {
         for (std::size_t r = 0; r < reduced; ++r)
           operands[static_cast<std::size_t>(i) * reduced + r] = scalar(run.map.results[r]);
       }
-      for (std::int64_t i = 0; i < count; ++i) run.fold_scalars(&operands[static_cast<std::size_t>(i) * reduced]);
+      for (std::int64_t i = 0; i < count; ++i)
+        run.fold_scalars(first + i, &operands[static_cast<std::size_t>(i) * reduced]);
     }
   }
   run.finish();

@@ -55,6 +55,7 @@ Lambda Parser::lambda() {
 ReduceOp Parser::reduce_op() {
   ReduceOp result;
   expect("{");
+  result.scan = accept("scan");
   result.commutative = accept("commutative");
   result.op = lambda();
   expect(",");
@@ -110,22 +111,49 @@ Op Parser::loop() {
   return result;
 }
 
-Op Parser::screma() {
-  const Scope scope(*this);
-  expect("(");
-  Screma result;
+void Parser::index_widths(std::vector<Value>& indices, std::vector<Poly>& widths) {
   while (!is("{")) {
     Value index;
     Poly width;
     index_bound(index, width);
-    result.indices.push_back(index);
-    result.widths.push_back(std::move(width));
+    indices.push_back(index);
+    widths.push_back(std::move(width));
     expect(",");
   }
+}
+
+Op Parser::screma() {
+  const Scope scope(*this);
+  expect("(");
+  Screma result;
+  index_widths(result.indices, result.widths);
   list("{", "}", [&] { result.inputs.push_back(use()); });
   expect(",");
   result.map = lambda();
   result.reduces = reduce_ops();
+  expect(")");
+  return result;
+}
+
+Op Parser::scatter(bool folds) {
+  const Scope scope(*this);
+  expect("(");
+  Scatter result;
+  index_widths(result.indices, result.widths);
+  list("{", "}", [&] { result.inputs.push_back(use()); });
+  expect(",");
+  result.map = lambda();
+  expect(",", "and the arrays that are written");
+  list("{", "}", [&] { result.targets.push_back(use()); });
+  expect("at", "and how many indices name a row");
+  const Token rank = peek();
+  const std::optional<std::int64_t> count = poly().constant();
+  if (!count || *count < 1 || *count > 16) fail(rank, "a row is named by 1 to 16 indices");
+  result.rank = static_cast<std::size_t>(*count);
+  if (folds) {
+    expect(",", "and the operator");
+    result.op = reduce_op();
+  }
   expect(")");
   return result;
 }

@@ -26,7 +26,9 @@ Op Parser::operation() {
 }
 
 Op Parser::named_operation(const Token& name) {
-  if (name.is("map") || name.is("reduce") || name.is("redomap") || name.is("screma")) return screma();
+  if (name.is("map") || name.is("reduce") || name.is("redomap") || name.is("scan") || name.is("screma"))
+    return screma();
+  if (name.is("scatter") || name.is("hist")) return scatter(name.is("hist"));
   if (name.is("assert")) return assertion();
   if (name.is("get_size")) return get_size();
   const auto finish = [&](Op op) {

@@ -112,7 +112,9 @@ class Parser {
   Op branch();
   Op loop();
   Op call();
+  void index_widths(std::vector<Value>& indices, std::vector<Poly>& widths);
   Op screma();
+  Op scatter(bool folds);
   Op segmap();
   KernelResult kernel_result();
   Op copy_tile();

@@ -92,6 +92,10 @@ void Names::visit(const Op& op) {
     bind(screma->indices);
     visit(screma->map);
     for (const ReduceOp& reduce : screma->reduces) visit(reduce.op);
+  } else if (const auto* scatter = std::get_if<Scatter>(&op)) {
+    bind(scatter->indices);
+    visit(scatter->map);
+    if (scatter->op) visit(scatter->op->op);
   } else if (const auto* seg = std::get_if<SegOp>(&op)) {
     for (const SegDim& dim : seg->space) bind(dim.index);
     visit(seg->body);

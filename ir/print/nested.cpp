@@ -10,7 +10,8 @@ namespace {
 
 bool has_body(const Op& op) {
   return std::holds_alternative<If>(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Screma>(op) ||
-         std::holds_alternative<SegOp>(op) || std::holds_alternative<TileContract>(op);
+         std::holds_alternative<Scatter>(op) || std::holds_alternative<SegOp>(op) ||
+         std::holds_alternative<TileContract>(op);
 }
 
 bool fits_one_line(const Body& body) {
@@ -22,6 +23,10 @@ bool fits_one_line(const Body& body) {
 std::string_view keyword(const Screma& op) {
   if (op.reduces.empty()) return "map";
   const bool maps_nothing = is_identity(op.map) && op.map.params.size() == op.reduced_count();
+  if (op.scans()) {
+    const bool all = std::all_of(op.reduces.begin(), op.reduces.end(), [](const ReduceOp& r) { return r.scan; });
+    return maps_nothing && all ? "scan" : "screma";
+  }
   return maps_nothing ? "reduce" : "redomap";
 }
 
@@ -79,7 +84,9 @@ void Printer::put(const Lambda& lambda) {
 }
 
 void Printer::put(const ReduceOp& reduce) {
-  out_ += reduce.commutative ? "{commutative " : "{";
+  out_ += '{';
+  if (reduce.scan) out_ += "scan ";
+  if (reduce.commutative) out_ += "commutative ";
   put(reduce.op);
   list(", {", reduce.neutral, "}}");
 }
@@ -133,6 +140,25 @@ void Printer::put(const Screma& op) {
   new_line();
   put(op.map);
   put_reduces(op.reduces);
+  --indent_;
+  out_ += ')';
+}
+
+void Printer::put(const Scatter& op) {
+  out_ += op.op ? "hist(" : "scatter(";
+  for (std::size_t k = 0; k < op.widths.size(); ++k) {
+    put(SegDim{k < op.indices.size() ? op.indices[k] : Value(), op.widths[k]});
+    out_ += ", ";
+  }
+  list("{", op.inputs, "},");
+  ++indent_;
+  new_line();
+  put(op.map);
+  out_ += ',';
+  new_line();
+  list("{", op.targets, "} at ");
+  out_ += std::to_string(op.rank);
+  if (op.op) put_reduces({*op.op});
   --indent_;
   out_ += ')';
 }

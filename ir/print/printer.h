@@ -70,6 +70,7 @@ class Printer {
   void put(const Apply& op);
   void put(const GetSize& op);
   void put(const Screma& op);
+  void put(const Scatter& op);
   void put(const SegOp& op);
   void put(const SharedArray& op);
   void put(const CopyTile& op);

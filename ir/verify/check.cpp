@@ -104,7 +104,9 @@ void walk_body(const Body& body, const Surroundings& around, const Visit& visit)
                                                     : Surroundings::Level::inblock;
       inner.in_lambda = false;
     }
-    if (get_if<Screma>(stm) || get_if<TileContract>(stm)) inner.in_lambda = true;
+    // A scatter outside of all kernels is one itself.
+    if (get_if<Scatter>(stm) && around.level == Surroundings::Level::host) inner.level = Surroundings::Level::thread;
+    if (get_if<Screma>(stm) || get_if<Scatter>(stm) || get_if<TileContract>(stm)) inner.in_lambda = true;
     for_each_body(stm.op, [&](const BodyPtr& nested) { walk_body(*nested, inner, visit); });
   }
 }

@@ -1,6 +1,6 @@
 // What an operation consumes is not used again: neither the array nor anything that may share its elements.
 // Consuming operations are Update, CopyTile, Apply with a unique parameter, Loop whose body consumes a parameter,
-// and Screma whose lambda consumes a row. A body that may run more than once consumes nothing from outside.
+// Scatter, and Screma whose lambda consumes a row. A body that may run more than once consumes nothing from outside.
 #include <fmt/format.h>
 
 #include <map>
@@ -97,6 +97,17 @@ class Consumption {
       iterations(stm, *loop, shared);
     } else if (const Screma* screma = get_if<Screma>(stm)) {
       rows(stm, *screma);
+    } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
+      repeated(*scatter->map.body, stm, bound_);
+      if (scatter->op) repeated(*scatter->op->op.body, stm, bound_);
+      for (std::size_t k = 0; k < scatter->targets.size(); ++k) {
+        const Value target = scatter->targets[k];
+        for (std::size_t j = 0; j < k; ++j)
+          if (overlap(target, scatter->targets[j]))
+            check_.broken(stm, fmt::format("{} and {} are both written, but may share elements", check_.name(target),
+                                           check_.name(scatter->targets[j])));
+        consume(target, stm);
+      }
     } else if (const TileContract* tile = get_if<TileContract>(stm)) {
       repeated(*tile->map.body, stm, bound_);
       repeated(*tile->reduce.op.body, stm, bound_);

@@ -95,37 +95,76 @@ void check_reduced(Check& check, const Stm& stm, const Lambda& map, const std::v
   }
 }
 
-void check_op(Check& check, const Stm& stm, const Screma& op) {
-  if (op.widths.empty()) check.broken(stm, "a screma without widths");
-  for (const Poly& width : op.widths) check_size(check, stm, width);
-  if (op.indices.size() != op.widths.size())
-    check.broken(stm, fmt::format("{} indices for {} widths", op.indices.size(), op.widths.size()));
-  for (Value index : op.indices)
+namespace {
+
+// What Screma and Scatter stream.
+void check_streams(Check& check, const Stm& stm, const std::vector<Poly>& widths, const std::vector<Value>& indices,
+                   const std::vector<Value>& inputs, const Lambda& map) {
+  if (widths.empty()) check.broken(stm, fmt::format("a {} without widths", op_name(stm.op)));
+  for (const Poly& width : widths) check_size(check, stm, width);
+  if (indices.size() != widths.size())
+    check.broken(stm, fmt::format("{} indices for {} widths", indices.size(), widths.size()));
+  for (Value index : indices)
     if (!check.type(index).same(Type::scalar(ScalarType::i64)))
       check.broken(stm, fmt::format("the index {} has type {}", check.name(index), check.text(check.type(index))));
-  if (op.map.params.size() != op.inputs.size())
+  if (map.params.size() != inputs.size())
     return check.broken(
-        stm, fmt::format("the map function has {} parameters for {} inputs", op.map.params.size(), op.inputs.size()));
-  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-    const Type& input = check.type(op.inputs[k]);
-    bool fits = input.is_array() && input.rank() >= op.widths.size();
-    for (std::size_t d = 0; fits && d < op.widths.size(); ++d) fits = check.may_be_equal(input.shape[d], op.widths[d]);
+        stm, fmt::format("the map function has {} parameters for {} inputs", map.params.size(), inputs.size()));
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Type& input = check.type(inputs[k]);
+    bool fits = input.is_array() && input.rank() >= widths.size();
+    for (std::size_t d = 0; fits && d < widths.size(); ++d) fits = check.may_be_equal(input.shape[d], widths[d]);
     if (!fits) {
       check.broken(stm,
-                   fmt::format("{} of type {} does not have the widths", check.name(op.inputs[k]), check.text(input)));
+                   fmt::format("{} of type {} does not have the widths", check.name(inputs[k]), check.text(input)));
       continue;
     }
-    const Type row = input.row(op.widths.size());
-    if (const Type& param = check.type(op.map.params[k]); !check.compatible(param, row))
-      check.broken(stm, fmt::format("{} of type {} gets rows of type {}", check.name(op.map.params[k]),
-                                    check.text(param), check.text(row)));
+    const Type row = input.row(widths.size());
+    if (const Type& param = check.type(map.params[k]); !check.compatible(param, row))
+      check.broken(stm, fmt::format("{} of type {} gets rows of type {}", check.name(map.params[k]), check.text(param),
+                                    check.text(row)));
   }
+}
+
+}  // namespace
+
+void check_op(Check& check, const Stm& stm, const Screma& op) {
+  check_streams(check, stm, op.widths, op.indices, op.inputs, op.map);
   std::vector<const ReduceOp*> reduces;
   for (const ReduceOp& reduce : op.reduces) {
     check_reduce(check, stm, reduce);
     reduces.push_back(&reduce);
   }
   check_reduced(check, stm, op.map, reduces);
+}
+
+void check_op(Check& check, const Stm& stm, const Scatter& op) {
+  // What streams into the lambda is as in a map.
+  check_streams(check, stm, op.widths, op.indices, op.inputs, op.map);
+  const std::vector<Operand>& rows = op.map.body->results;
+  if (op.targets.empty()) return check.broken(stm, "no array is written");
+  if (rows.size() != op.rank + op.targets.size())
+    return check.broken(stm, fmt::format("{} indices and {} arrays take as many results, but there are {}", op.rank,
+                                         op.targets.size(), rows.size()));
+  for (std::size_t k = 0; k < op.rank; ++k)
+    if (!check.type(rows[k]).same(Type::scalar(ScalarType::i64)))
+      check.broken(stm, fmt::format("the index {} has type {}", check.text(rows[k]), check.text(check.type(rows[k]))));
+  for (std::size_t k = 0; k < op.targets.size(); ++k) {
+    const Type& target = check.type(op.targets[k]);
+    const Type row = check.type(rows[op.rank + k]);
+    if (!target.is_array() || target.rank() < op.rank || !check.compatible(row, target.row(op.rank))) {
+      check.broken(stm, fmt::format("a row of type {} does not fit {} of type {}", check.text(row),
+                                    check.name(op.targets[k]), check.text(target)));
+    } else if (op.op && k < op.op->neutral.size() && !check.compatible(row, check.type(op.op->neutral[k]))) {
+      check.broken(stm, fmt::format("{} is folded with a neutral element of type {}", check.text(row),
+                                    check.text(check.type(op.op->neutral[k]))));
+    }
+  }
+  if (!op.op) return;
+  check_reduce(check, stm, *op.op);
+  if (op.op->neutral.size() != op.targets.size())
+    check.broken(stm,
+                 fmt::format("the operator folds {} values into {} arrays", op.op->neutral.size(), op.targets.size()));
 }
 
 }  // namespace apl::verifier

@@ -91,6 +91,11 @@ class Scopes {
       binders.insert(binders.end(), screma->map.params.begin(), screma->map.params.end());
       with(binders, stm, screma->map.body);
       for (const ReduceOp& reduce : screma->reduces) with(reduce.op.params, stm, reduce.op.body);
+    } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
+      std::vector<Value> binders = scatter->indices;
+      binders.insert(binders.end(), scatter->map.params.begin(), scatter->map.params.end());
+      with(binders, stm, scatter->map.body);
+      if (scatter->op) with(scatter->op->op.params, stm, scatter->op->op.body);
     } else if (const SegOp* seg = get_if<SegOp>(stm)) {
       std::vector<Value> binders;
       for (const SegDim& dim : seg->space) binders.push_back(dim.index);

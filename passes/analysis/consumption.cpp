@@ -81,6 +81,12 @@ void Consumption::statement(const Stm& stm) {
     for (const ReduceOp& reduce : screma->reduces) {
       for (const Operand& neutral : reduce.neutral) alias(stm.pattern[result++], neutral);
     }
+  } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
+    for (std::size_t k = 0; k < scatter->inputs.size(); ++k) alias(scatter->map.params[k], scatter->inputs[k]);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+      alias(stm.pattern[k], scatter->targets[k]);
+      consumed_values_.push_back(scatter->targets[k]);
+    }
   } else if (const Apply* apply = get_if<Apply>(stm)) {
     const Function* callee = module_ != nullptr ? module_->find(apply->function) : nullptr;
     for (std::size_t k = 0; k < apply->arguments.size(); ++k) {

@@ -71,6 +71,7 @@ class Matcher {
     const Screma& redomap = *stream.redomap;
     if (redomap.reduces.size() != 1)
       return refusal("several-reductions", contraction_.location, "the kernel reduces with several operators at once");
+    if (redomap.scans()) return refusal("scans", contraction_.location, "the kernel scans instead of reducing");
     if (redomap.map.body->results.size() != redomap.reduced_count())
       return refusal("maps-out", contraction_.location, "the redomap also gives an array of mapped values");
     for (const Operand& neutral : redomap.reduces[0].neutral)
@@ -338,7 +339,7 @@ std::optional<Match> match_contraction(const Function& function, const Layouts& 
   Stream stream;
   std::size_t redomaps = 0;
   for (const Stm& inner : kernel->body->stms)
-    if (const Screma* screma = get_if<Screma>(inner); screma && !screma->reduces.empty()) {
+    if (const Screma* screma = get_if<Screma>(inner); screma && !screma->reduces.empty() && !screma->scans()) {
       stream = {&inner, screma};
       ++redomaps;
     }

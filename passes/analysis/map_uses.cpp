@@ -64,6 +64,10 @@ struct Mapper {
   void operator()(Apply& op) const { at(op.arguments); }
   void operator()(GetSize&) const {}
   void operator()(Screma& op) const { at(op.widths), at(op.inputs), at(op.reduces); }
+  void operator()(Scatter& op) const {
+    at(op.widths), at(op.inputs), at(op.targets);
+    if (op.op) at(*op.op);
+  }
   void operator()(SegOp& op) const { at(op.space), at(op.results); }
   void operator()(SharedArray& op) const { at(op.layout); }
   void operator()(CopyTile& op) const { at(op.target), at(op.source), at(op.window), at(op.guards), at(op.pad); }

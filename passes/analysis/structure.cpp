@@ -56,7 +56,7 @@ class Writer {
   void at(const ReduceOp& reduce) {
     at(reduce.op);
     at(reduce.neutral);
-    put('k', reduce.commutative ? 1 : 0);
+    put('k', (reduce.commutative ? 1 : 0) + (reduce.scan ? 2 : 0));
   }
   void at(const SegDim& dim) { at(dim.bound); }
   void at(const TileExtent& e) { at(e.bound), at(e.tile), at(e.reg); }
@@ -139,6 +139,16 @@ class Writer {
     bind_all(op.indices);
     at(op.map);
     at(op.reduces);
+  }
+  void operator()(const Scatter& op) {
+    at(op.widths);
+    at(op.inputs);
+    at(op.targets);
+    put('n', op.rank);
+    bind_all(op.indices);
+    at(op.map);
+    put('o', op.op ? 1 : 0);
+    if (op.op) at(*op.op);
   }
   void operator()(const SegOp& op) {
     enumerator(op.level);

@@ -162,6 +162,15 @@ Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
   Stm inner = stm;
   inner.certificates.clear();
   inner.attributes.clear();
+  std::vector<Stm> stms;
+  if (Scatter* scatter = std::get_if<Scatter>(&inner.op)) {
+    // What comes from outside is not written by a thread: it writes a copy.
+    for (Value& target : scatter->targets) {
+      const Value copy = values.add(values.type(target), values.name(target));
+      stms.push_back({.pattern = {copy}, .op = Copy{target}, .location = stm.location});
+      target = copy;
+    }
+  }
   std::vector<Operand> results;
   for (Value& v : inner.pattern) {
     v = values.add(values.type(v), values.name(v));
@@ -169,7 +178,6 @@ Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
   }
   SegOp kernel{.level = SegLevel::thread};
   kernel.results.assign(results.size(), returned());
-  std::vector<Stm> stms;
   stms.push_back(std::move(inner));
   kernel.body = make_body(std::move(stms), std::move(results));
   return {.pattern = stm.pattern,
@@ -177,6 +185,29 @@ Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
           .location = stm.location,
           .certificates = stm.certificates,
           .attributes = stm.attributes};
+}
+
+std::optional<Stm> make_scatter_kernel(const Stm& stm, const ValueTable& values) {
+  Scatter scatter = std::get<Scatter>(stm.op);
+  if (scatter.op) {
+    // Threads fold element by element, and none may stop half way.
+    for (const Operand& neutral : scatter.op->neutral)
+      if (values.type(neutral).is_array()) return std::nullopt;
+    if (can_fail(*scatter.op->op.body, values)) return std::nullopt;
+  }
+  std::vector<Stm> stms;
+  std::vector<DimIndex> here;
+  for (const Value index : scatter.indices) here.push_back(DimIndex::fix(index));
+  for (std::size_t k = 0; k < scatter.inputs.size(); ++k)
+    stms.push_back(
+        {.pattern = {scatter.map.params[k]}, .op = Index{scatter.inputs[k], here}, .location = stm.location});
+  stms.insert(stms.end(), scatter.map.body->stms.begin(), scatter.map.body->stms.end());
+  scatter.inputs.clear();
+  scatter.map.params.clear();
+  scatter.map.body = make_body(std::move(stms), scatter.map.body->results);
+  Stm result = stm;
+  result.op = std::move(scatter);
+  return result;
 }
 
 std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {

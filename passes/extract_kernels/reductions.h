@@ -1,4 +1,4 @@
-// Reductions at the top of a function, in parallel.
+// Reductions and scans at the top of a function, in parallel.
 #pragma once
 
 #include <optional>
@@ -13,5 +13,8 @@ namespace apl {
 // thread: it also maps, or reduces arrays. `parameter` names the number of chunks.
 std::optional<std::vector<Stm>> make_chunked_reduction(const Stm& stm, const std::string& parameter,
                                                        ValueTable& values);
+
+// The same for a scan; null if it must run in one thread: it also reduces, or scans arrays.
+std::optional<std::vector<Stm>> make_chunked_scan(const Stm& stm, const std::string& parameter, ValueTable& values);
 
 }  // namespace apl

@@ -82,12 +82,13 @@ bool is_map(const Stm& stm) {
 
 std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& values) {
   const Screma* outer = get_if<Screma>(stm);
-  if (outer == nullptr || outer->reduces.empty()) return std::nullopt;
+  if (outer == nullptr || outer->reduces.empty() || outer->scans()) return std::nullopt;
   const std::optional<Body> before = statements_between(*outer, values);
   if (!before || outer->map.body->results.size() != outer->reduced_count()) return std::nullopt;
   const Stm& last = outer->map.body->stms.back();
   const Screma& inner = std::get<Screma>(last.op);
-  if (inner.reduces.size() != outer->reduces.size() || inner.map.body->results.size() != inner.reduced_count()) {
+  if (inner.scans() || inner.reduces.size() != outer->reduces.size() ||
+      inner.map.body->results.size() != inner.reduced_count()) {
     return std::nullopt;
   }
   // The inner results, in order and nothing else, are what the outer reduces.

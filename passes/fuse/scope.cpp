@@ -49,7 +49,7 @@ std::optional<std::size_t> FuseScope::row_view(std::size_t consumer, Value input
   return at;
 }
 
-// What a reduction gives exists only after its last index: no other index can stream it.
+// What an operator gives exists only after other indices: no index of the same loop can stream it.
 bool FuseScope::is_reduced(std::size_t producer, const Screma& screma, Value value) const {
   const std::vector<Value>& pattern = stms_[producer].pattern;
   const auto reduced = pattern.begin() + static_cast<std::ptrdiff_t>(screma.reduced_count());
@@ -150,7 +150,10 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
     if (at == from.pattern.end()) continue;
     link.result = static_cast<std::size_t>(at - from.pattern.begin());
     if (link.result < p.reduced_count()) {
-      return NotFused{"needed-between", "'" + values_.name(source) + "' is known only after the whole reduction", {}};
+      return NotFused{"needed-between",
+                      "'" + values_.name(source) + "' is known only after " +
+                          (p.scans() ? "all indices before" : "the whole reduction"),
+                      {}};
     }
     result.links.push_back(std::move(link));
   }
@@ -197,6 +200,8 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
 std::optional<NotFused> FuseScope::loses(const Screma& producer, const Screma& consumer, bool keeps_linked) const {
   const bool p_nests = holds_screma(*producer.map.body);
   const bool c_nests = holds_screma(*consumer.map.body);
+  if (!producer.reduces.empty() && !consumer.reduces.empty() && (producer.scans() || consumer.scans()))
+    return NotFused{"unlike", "a scan is not mixed with other operators", {}};
   const bool flat_maps = producer.reduces.empty() && consumer.reduces.empty() && !p_nests && !c_nests;
   if (keeps_linked && !flat_maps) {
     return NotFused{"producer-used-elsewhere", "the array between them is needed by others, too", {}};
@@ -215,6 +220,7 @@ std::optional<NotFused> FuseScope::horizontal(std::size_t first, std::size_t sec
   const auto maps = [](const Screma& s) { return s.reduces.empty(); };
   const auto reduces = [](const Screma& s) { return s.map.body->results.size() == s.reduced_count(); };
   const bool flat = !holds_screma(*a.map.body) && !holds_screma(*b.map.body);
+  if (a.scans() || b.scans()) return NotFused{"unlike", "a scan is not mixed with other operators", {}};
   if (!(maps(a) && maps(b) && flat) && !(reduces(a) && reduces(b) && flat)) {
     return NotFused{"unlike", "one maps where the other reduces, or one is a nest", {}};
   }

@@ -128,6 +128,7 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   }
   if (const Update* op = get_if<Update>(stm)) return update(*op, stm, level, out);
   if (const Screma* op = get_if<Screma>(stm)) return screma(*op, stm, level, out);
+  if (const Scatter* op = get_if<Scatter>(stm)) return scatter(*op, stm, level, out);
   bool array_result = !stm.pattern.empty() && result_.type(stm.pattern.front()).is_array();
   if (const Use* use = get_if<Use>(stm); use && array_result)
     return view(stm, use->x.value(), exact(layout_of(use->x.value())), out);
@@ -200,9 +201,38 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
       break;
     }
   }
+  if (level == Level::host && op.level == SegLevel::thread) build_in_place(op, stm, stms);
   placed.body = make_body(std::move(stms), op.body->results);
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
+}
+
+// The row that a thread makes in memory of its own and returns is made in the result instead, if its size is known only
+// when the program runs: small arrays are better off in registers.
+void Placer::build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& stms) {
+  std::vector<DimIndex> here;
+  for (const SegDim& dim : op.space) here.push_back(DimIndex::fix(Poly(dim.index)));
+  for (std::size_t k = 0; k < op.body->results.size(); ++k) {
+    const Operand& value = op.body->results[k];
+    if (!value.is_value() || !result_.type(value.value()).is_array()) continue;
+    const MemoryBinding made = *binding(value.value());
+    if (product(result_.type(value.value()).shape).constant() || !is_dense(value.value())) continue;
+    const auto alloc = std::ranges::find_if(
+        stms, [&](const Stm& s) { return get_if<Alloc>(s) != nullptr && s.pattern.front() == made.block; });
+    if (alloc == stms.end() || std::ranges::count(op.body->results, value) != 1) continue;
+    std::vector<Value> there;  // all that lies in the block
+    bool alike = true;
+    for (std::uint32_t id = 0; id < result_.values.size(); ++id) {
+      const MemoryBinding* other = binding(Value{id});
+      if (other == nullptr || other->block != made.block) continue;
+      there.push_back(Value{id});
+      alike = alike && other->layout == made.layout;
+    }
+    if (!alike) continue;
+    const MemoryBinding to = *binding(stm.pattern[k]);
+    for (const Value v : there) bind(v, to.block, index_layout(to.layout, here));
+    stms.erase(alloc);
+  }
 }
 
 // A space without dims has one index: an array of one element each, of which the results are the elements.
@@ -343,17 +373,32 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
   out.push_back(std::move(stm));
 }
 
-// Inside a thread: rows are views of the inputs, and accumulators and mapped arrays have a block each.
+// What streams into a lambda are views of the inputs.
+void Placer::bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs,
+                       const std::vector<Value>& rows) {
+  std::vector<DimIndex> here;
+  for (Value index : indices) here.push_back(DimIndex::fix(Poly(index)));
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (result_.type(rows[k]).is_array())
+      bind(rows[k], binding(inputs[k])->block, index_layout(binding(inputs[k])->layout, here));
+}
+
+// What is folded is moved to where the operator sees it, from parameter `first` on: the operator knows no index.
+void Placer::bind_operands(const ReduceOp& op, std::size_t first, std::vector<Stm>& out) {
+  for (std::size_t k = first; k < op.op.params.size(); ++k) {
+    const Value param = op.op.params[k];
+    const Type type = result_.type(param);
+    if (!type.is_array()) continue;
+    bind(param, allocate(Space::thread, bytes_of(type, product(type.shape)), result_.values.name(param), out),
+         Lmad::row_major(type.shape));
+  }
+}
+
+// Inside a thread: accumulators, scanned and mapped arrays have a block each.
 void Placer::screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out) {
   if (level == Level::host) return fail(stm, "a map or reduction outside a kernel");
   Screma placed = op;
-  std::vector<DimIndex> here;
-  for (Value index : op.indices) here.push_back(DimIndex::fix(Poly(index)));
-  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-    const MemoryBinding* input = binding(op.inputs[k]);
-    if (result_.type(op.map.params[k]).is_array())
-      bind(op.map.params[k], input->block, index_layout(input->layout, here));
-  }
+  bind_rows(op.indices, op.inputs, op.map.params);
   for (const Value v : stm.pattern) {
     const Type type = result_.type(v);
     if (!type.is_array()) continue;
@@ -368,17 +413,38 @@ void Placer::screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& ou
     const std::size_t n = reduce.neutral.size();
     std::vector<Value> accumulators;
     for (std::size_t k = 0; k < n; ++k) {
-      accumulators.push_back(stm.pattern[first + k]);
-      if (!result_.type(stm.pattern[first + k]).is_array()) continue;
-      bind_like(reduce.op.params[k], stm.pattern[first + k]);
-      // What is folded is moved to where the operator sees it: the operator knows no index.
-      const Value param = reduce.op.params[n + k];
+      const Value param = reduce.op.params[k];
+      accumulators.push_back(reduce.scan ? param : stm.pattern[first + k]);
       const Type type = result_.type(param);
+      if (!type.is_array()) continue;
+      if (!reduce.scan) {
+        bind_like(param, stm.pattern[first + k]);
+        continue;
+      }
       bind(param, allocate(Space::thread, bytes_of(type, product(type.shape)), result_.values.name(param), out),
            Lmad::row_major(type.shape));
     }
+    bind_operands(reduce, n, out);
     reduce.op.body = handing_body(*reduce.op.body, level, accumulators);
     first += n;
+  }
+  stm.op = std::move(placed);
+  out.push_back(std::move(stm));
+}
+
+// In place: the results lie where the targets do.
+void Placer::scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out) {
+  if (level == Level::block || level == Level::inblock) return fail(stm, "a scatter inside a block");
+  Scatter placed = op;
+  bind_rows(op.indices, op.inputs, op.map.params);
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind_like(stm.pattern[k], op.targets[k]);
+  placed.map.body = handing_body(*op.map.body, Level::thread, {});
+  if (op.op && !error_) {
+    for (const Value param : op.op->op.params)
+      if (level == Level::host && result_.type(param).is_array())
+        return fail(stm, "a histogram of rows outside a thread");
+    bind_operands(*op.op, 0, out);
+    placed.op->op.body = handing_body(*op.op->op.body, Level::thread, {});
   }
   stm.op = std::move(placed);
   out.push_back(std::move(stm));

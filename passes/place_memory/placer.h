@@ -21,11 +21,15 @@ class Placer {
   BodyPtr body(const Body& source, Level level);
   void statement(const Stm& stm, Level level, std::vector<Stm>& out);
   void kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out);
+  void build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& stms);
   void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
   void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void branch(const If& op, Stm stm, Level level, std::vector<Stm>& out);
   void screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out);
+  void scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out);
+  void bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs, const std::vector<Value>& rows);
+  void bind_operands(const ReduceOp& op, std::size_t first, std::vector<Stm>& out);
   void update(const Update& op, const Stm& stm, Level level, std::vector<Stm>& out);
   void array_of_rows(const ArrayLit& op, const Stm& stm, std::vector<Stm>& out);
   // The body of a loop, branch or operator, whose array results go to where `targets` lie (an invalid one: to no

@@ -170,6 +170,13 @@ void Simplifier::nested_bodies(Stm& stm) {
     screma->map.body = enter(screma->map.body, true);
     for (ReduceOp& reduce : screma->reduces) reduce.op.body = body(reduce.op.body, true);
     --parallel_depth_;
+  } else if (Scatter* scatter = std::get_if<Scatter>(&stm.op)) {
+    rewrite_binders();
+    for (std::size_t k = 0; k < scatter->indices.size(); ++k) know_index(scatter->indices[k], scatter->widths[k]);
+    ++parallel_depth_;
+    scatter->map.body = enter(scatter->map.body, true);
+    if (scatter->op) scatter->op->op.body = body(scatter->op->op.body, true);
+    --parallel_depth_;
   } else if (SegOp* kernel = std::get_if<SegOp>(&stm.op)) {
     for (const SegDim& dim : kernel->space) know_index(dim.index, dim.bound);
     ++parallel_depth_;

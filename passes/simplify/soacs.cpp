@@ -190,13 +190,15 @@ Fired Simplifier::screma_of_flattened(Stm& stm, const Screma& op) {
   }
   Stm made = stm;
   made.op = std::move(result);
-  for (std::size_t k = op.reduced_count(); k < stm.pattern.size(); ++k) {
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    if (!op.is_array(k)) continue;
     const Type& row = values().type(op.map.body->results[k]);
     made.pattern[k] = values().add(row.array_of(*dims), values().name(stm.pattern[k]));
   }
   const std::vector<Value> pattern = made.pattern;
   statement(std::move(made));
-  for (std::size_t k = op.reduced_count(); k < stm.pattern.size(); ++k) {
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    if (!op.is_array(k)) continue;
     const Operand mapped = rewrite(Operand(pattern[k]));
     bind(stm.pattern[k],
          emit(stm, values().name(stm.pattern[k]), Reshape{mapped.value(), values().type(stm.pattern[k]).shape}));

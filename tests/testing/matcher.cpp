@@ -110,7 +110,7 @@ bool Matcher::match(const BodyPtr& x, const BodyPtr& y) {
 bool Matcher::match(const Lambda& x, const Lambda& y) { return bind(x.params, y.params) && match(x.body, y.body); }
 
 bool Matcher::match(const ReduceOp& x, const ReduceOp& y) {
-  return match(x.op, y.op) && same(x.neutral, y.neutral) && x.commutative == y.commutative;
+  return match(x.op, y.op) && same(x.neutral, y.neutral) && x.commutative == y.commutative && x.scan == y.scan;
 }
 
 bool Matcher::match(const Stm& x, const Stm& y) {
@@ -136,6 +136,12 @@ bool Matcher::match(const Screma& x, const Screma& y) {
   for (std::size_t k = 0; k < x.reduces.size(); ++k)
     if (!match(x.reduces[k], y.reduces[k])) return false;
   return true;
+}
+
+bool Matcher::match(const Scatter& x, const Scatter& y) {
+  const bool alike = same(x.widths, y.widths) && same(x.inputs, y.inputs) && same(x.targets, y.targets) &&
+                     x.rank == y.rank && x.op.has_value() == y.op.has_value();
+  return alike && bind(x.indices, y.indices) && match(x.map, y.map) && (!x.op || match(*x.op, *y.op));
 }
 
 bool Matcher::match(const SegOp& x, const SegOp& y) {

@@ -86,6 +86,7 @@ class Matcher {
     return x.name == y.name && x.size_class == y.size_class && x.default_value == y.default_value;
   }
   bool match(const Screma& x, const Screma& y);
+  bool match(const Scatter& x, const Scatter& y);
   bool match(const SegOp& x, const SegOp& y);
   bool match(const SharedArray& x, const SharedArray& y) { return x.element == y.element && same(x.layout, y.layout); }
   bool match(const CopyTile& x, const CopyTile& y);

@@ -5,9 +5,10 @@
 
 namespace apl::emulate {
 
-Stamp Moment::stamp(bool is_defined) const {
-  constexpr int kMaxLine = (1 << 20) - 1;
-  return {now, is_defined, static_cast<std::uint64_t>(thread), static_cast<std::uint64_t>(std::min(line, kMaxLine))};
+Stamp Moment::stamp(bool is_defined, bool is_fold) const {
+  constexpr int kMaxLine = (1 << 19) - 1;
+  return {now, is_defined, static_cast<std::uint64_t>(thread), is_fold,
+          static_cast<std::uint64_t>(std::min(line, kMaxLine))};
 }
 
 void Shadow::reset(std::int64_t bytes, bool is_defined) {
@@ -37,11 +38,18 @@ void Shadow::refine(int shift) {
 }
 
 std::optional<Conflict> Shadow::touch(Granule& granule, const Moment& moment, Use use) {
-  if (moment.races_with(granule.writer)) return Conflict{FaultKind::race, granule.writer, true};
+  const bool folds = use == Use::fold && granule.writer.is_fold;
+  if (!folds && moment.races_with(granule.writer)) return Conflict{FaultKind::race, granule.writer, true};
   if (use != Use::read) {
     for (Stamp reader : {granule.first_reader, granule.reader, granule.other_reader})
       if (moment.races_with(reader)) return Conflict{FaultKind::race, reader, false};
-    granule.writer = moment.stamp(use == Use::write);
+    if (use != Use::fold) {
+      granule.writer = moment.stamp(use == Use::write);
+      return std::nullopt;
+    }
+    if (!granule.writer.is_defined) return Conflict{FaultKind::undefined, granule.writer, true};
+    // A plain write of this interval stays on record: other threads' steps race with it.
+    if (granule.writer.interval != moment.now || granule.writer.is_fold) granule.writer = moment.stamp(true, true);
     return std::nullopt;
   }
   if (!granule.writer.is_defined)

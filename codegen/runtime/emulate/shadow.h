@@ -17,11 +17,12 @@ struct Stamp {
   std::uint64_t interval : 33;   // 0: never
   std::uint64_t is_defined : 1;  // of writers: the element holds a value
   std::uint64_t thread : 10;
-  std::uint64_t line : 20;
+  std::uint64_t is_fold : 1;  // of writers: an atomic step, which orders itself with others of its kind
+  std::uint64_t line : 19;
 };
-inline constexpr Stamp kNever{0, 0, 0, 0};
+inline constexpr Stamp kNever{0, 0, 0, 0, 0};
 inline constexpr std::uint64_t kHostInterval = 1;  // of what the host wrote; launches come later
-inline constexpr Stamp kHost{kHostInterval, 1, 0, 0};
+inline constexpr Stamp kHost{kHostInterval, 1, 0, 0, 0};
 inline constexpr int kMaxThreads = 1024;
 
 // The present of the running thread.
@@ -32,7 +33,7 @@ struct Moment {
   int thread = 0;
   int line = 0;
 
-  Stamp stamp(bool is_defined) const;
+  Stamp stamp(bool is_defined, bool is_fold = false) const;
   // Whether nothing orders `other` before now.
   bool races_with(Stamp other) const {
     if (other.interval < launch) return false;
@@ -41,7 +42,8 @@ struct Moment {
   }
 };
 
-enum class Use { read, write, begin_copy };  // begin_copy: an asynchronous write, whose value is not there yet
+// begin_copy: an asynchronous write, whose value is not there yet; fold: an atomic step that reads and writes.
+enum class Use { read, write, begin_copy, fold };
 
 enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, misaligned, divergence };
 

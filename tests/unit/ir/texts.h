@@ -111,6 +111,23 @@ fun main_0 [n] (xs : [n]f32, xs_1 : [n]i32, k : i64) : {f32, [n]i32} = {
       },
       {commutative \{a_3 : f32, b_1 : f32} -> { let {c_2 : f32} = add(a_3, b_1) @7:7-7:8 in {c_2} }, {0.0f32}},
       {\{a_4 : i32, b_2 : i32} -> { let {c_3 : i32} = min(a_4, b_2) in {c_3} }, {2147483647i32}})
+  let {sums : [n]f32} =
+    scan(i_4 < n, {xs},
+      \{x_3 : f32} -> { in {x_3} },
+      {scan commutative \{a_5 : f32, b_3 : f32} -> { let {c_4 : f32} = add(a_5, b_3) in {c_4} }, {0.0f32}})
+  let {sums_1 : [n]f32, squares : [n]f32} =
+    screma(i_5 < n, {xs},
+      \{x_4 : f32} -> { let {y_2 : f32} = mul(x_4, x_4) in {x_4, y_2} },
+      {scan \{a_6 : f32, b_4 : f32} -> { let {c_5 : f32} = sub(a_6, b_4) in {c_5} }, {0.0f32}})
+  let {written : [n]f32} =
+    scatter(i_6 < n, {},
+      \{} -> { in {i_6, 1.0f32} },
+      {sums} at 1)
+  let {low_1 : [n]f32, low_2 : [n]f32} =
+    hist(i_7 < n, j_2 < n, {},
+      \{} -> { in {j_2, 1.0f32, 2.0f32} },
+      {sums_1, squares} at 1,
+      {\{a_7 : f32, a_8 : f32, b_5 : f32, b_6 : f32} -> { in {a_7, b_6} }, {0.0f32, 1.0f32}})
   let {two : f32} =
     map({xs},
       \{x_2 : [n]f32} -> {

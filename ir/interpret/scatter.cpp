@@ -1,0 +1,124 @@
+// Scatter and histogram. Rows are computed and folded in random order; without an operator they are written in
+// row-major order, so that indices that do not agree still give one result.
+#include <fmt/format.h>
+
+#include "ir/interpret/machine.h"
+
+namespace apl::interpreter {
+
+struct Machine::ScatterRun {
+  Machine& machine;
+  const Stm& stm;
+  const Scatter& op;
+  const Body& map;
+  const BodyPlan& plan;
+  std::vector<std::int64_t> widths;
+  std::vector<Array> inputs;
+  std::vector<Array> targets;
+
+  ScatterRun(Machine& m, const Stm& s, const Scatter& o)
+      : machine(m), stm(s), op(o), map(*o.map.body), plan(m.plan_of(map)) {}
+
+  void start();
+  void run_index(std::int64_t flat);
+
+ private:
+  bool find_row();  // false: out of bounds
+  void fold();
+
+  std::vector<std::int64_t> at_;
+  std::vector<std::int64_t> positions_;  // of the row, by target
+};
+
+void Machine::ScatterRun::start() {
+  widths = machine.sizes(op.widths, "a scatter");
+  for (Value v : op.inputs) {
+    inputs.push_back(machine.readable(v));
+    for (std::size_t k = 0; k < widths.size(); ++k)
+      if (inputs.back().dims[k].size != widths[k])
+        fail(Code::run_shape_mismatch, fmt::format("`{}` of shape {} is streamed over widths {}.", machine.name(v),
+                                                   shape_text(shape_of(inputs.back())), shape_text(widths)));
+  }
+  for (std::size_t k = 0; k < op.targets.size(); ++k) {
+    machine.readable(op.targets[k]);
+    Array array = machine.consume(op.targets[k]);
+    const bool placed = machine.type(stm.pattern[k]).memory != nullptr;
+    targets.push_back(placed ? machine.bound(stm.pattern[k]) : machine.owned(std::move(array)));
+  }
+  positions_.resize(targets.size());
+}
+
+bool Machine::ScatterRun::find_row() {
+  for (std::size_t k = 0; k < targets.size(); ++k) positions_[k] = targets[k].offset;
+  for (std::size_t d = 0; d < op.rank; ++d) {
+    const std::int64_t i = machine.scalar(map.results[d]).as_int();
+    for (std::size_t k = 0; k < targets.size(); ++k) {
+      if (i < 0 || i >= targets[k].dims[d].size) return false;
+      positions_[k] += i * targets[k].dims[d].stride;
+    }
+  }
+  return true;
+}
+
+void Machine::ScatterRun::fold() {
+  const std::vector<Value>& params = op.op->op.params;
+  const Body& body = *op.op->op.body;
+  const std::size_t n = targets.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    // A copy at the soac stage, since the row is overwritten while the operator's results may still show it.
+    if (machine.is_scalar(params[k])) {
+      machine.set(params[k], machine.element(op.targets[k], targets[k], positions_[k]));
+    } else if (machine.type(params[k]).memory) {
+      machine.copy_into(row_at(targets[k], op.rank, positions_[k]), machine.bound(params[k]));
+      machine.alias(params[k], machine.bound(params[k]));
+    } else {
+      const Array row = row_at(targets[k], op.rank, positions_[k]);
+      Array copy = machine.place(params[k]);
+      machine.copy_into(row, copy);
+      machine.assign(params[k], std::move(copy));
+    }
+    const Operand& given = map.results[op.rank + k];
+    Datum operand = machine.read(given);
+    machine.arrive(params[n + k], machine.on_its_way(std::move(operand), given, params[n + k]));
+  }
+  machine.run(body, machine.plan_of(body));
+  for (std::size_t k = 0; k < n; ++k) machine.write_row(targets[k], op.rank, positions_[k], body.results[k]);
+}
+
+void Machine::ScatterRun::run_index(std::int64_t flat) {
+  unflatten(flat, widths, at_);
+  for (std::size_t k = 0; k < op.indices.size(); ++k)
+    machine.set(op.indices[k], Scalar::integer(ScalarType::i64, at_[k]));
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    std::int64_t position = inputs[k].offset;
+    for (std::size_t d = 0; d < at_.size(); ++d) position += at_[d] * inputs[k].dims[d].stride;
+    const Value param = op.map.params[k];
+    if (machine.is_scalar(param)) {
+      machine.set(param, machine.element(op.inputs[k], inputs[k], position));
+    } else {
+      machine.alias(param, row_at(inputs[k], widths.size(), position));
+    }
+  }
+  machine.run(map, plan);
+  if (!find_row()) return;
+  if (op.op) return fold();
+  for (std::size_t k = 0; k < targets.size(); ++k)
+    machine.write_row(targets[k], op.rank, positions_[k], map.results[op.rank + k]);
+}
+
+void Machine::exec(const Stm& stm, const Scatter& op) {
+  ScatterRun run(*this, stm, op);
+  run.start();
+  const std::int64_t total = count_of(run.widths);
+  const IndexOrder order(total, random_);
+  const bool is_kernel = !in_block_ && !thread_.active;
+  for (std::int64_t k = 0; k < total; ++k) {
+    const std::int64_t flat = op.op ? order[k] : k;
+    if (is_kernel) memory_.set_thread(flat);
+    run.run_index(flat);
+  }
+  if (is_kernel) memory_.set_thread(-1);
+  for (std::size_t k = 0; k < run.targets.size(); ++k) assign(stm.pattern[k], std::move(run.targets[k]));
+}
+
+}  // namespace apl::interpreter
