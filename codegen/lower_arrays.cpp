@@ -184,8 +184,11 @@ std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const s
     }
     const ExprPtr count = values.poly(*dims[k].count);
     const ExprPtr last = values.poly(dims[k].start + (*dims[k].count - 1) * dims[k].stride);
-    // An empty slice may start anywhere from 0 to the size.
-    const ExprPtr bad_empty = infix("||", infix("<", start, zero), infix("<", size, start));
+    // An empty slice may start anywhere in the array or where the next element would be.
+    const bool backwards = dims[k].stride.constant().value_or(1) < 0;
+    const ExprPtr bad_empty = backwards
+                                  ? infix("||", infix("<", start, literal(std::int64_t{-1})), infix("<=", size, start))
+                                  : infix("||", infix("<", start, zero), infix("<", size, start));
     const ExprPtr bad_full = infix("||", outside(start, size), outside(last, size));
     checks.push_back({infix("||", infix("<", count, zero), select(infix("==", count, zero), bad_empty, bad_full)),
                       "Index [%lld:%lld] out of bounds for array of shape [%lld].",

@@ -140,10 +140,11 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     Lmad::Outcome outcome = layout_of(reshape->array).reshape(reshape->shape);
     if (outcome || level == Level::block || level == Level::inblock) return view(stm, reshape->array, outcome, out);
     // No index function of this block has that shape: the elements move.
-    Value dense = copied(reshape->array, level, out);
+    // Dense ones have all shapes of as many elements; that there are as many is what a reshape means.
+    const Value dense = is_dense(reshape->array) ? reshape->array : copied(reshape->array, level, out);
     Stm moved = stm;
     moved.op = Reshape{dense, reshape->shape};
-    return view(moved, dense, layout_of(dense).reshape(reshape->shape), out);
+    return view(moved, dense, exact(Lmad::row_major(reshape->shape)), out);
   }
   if (const ArrayLit* literal = get_if<ArrayLit>(stm); literal && level == Level::host) {
     if (literal->element.is_array()) return array_of_rows(*literal, stm, out);
