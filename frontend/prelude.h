@@ -48,6 +48,8 @@ enum class Builtin : std::uint8_t {
   map,
   reduce,
   reduce_comm,
+  filter,
+  partition,
   scan,
   exscan,
   scatter,

@@ -31,6 +31,7 @@
 
 #include "ir/print.h"
 #include "ir/walk.h"
+#include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/reductions.h"
 #include "passes/pass.h"
@@ -43,21 +44,35 @@ class Extractor {
  public:
   Extractor(Function& function, const PassContext& context) : function_(function), context_(context) {}
 
-  void run() { function_.body = body(function_.body); }
+  void run() {
+    replicated_ = find_replicated(*function_.body, function_.values);
+    function_.body = body(function_.body);
+  }
 
  private:
   BodyPtr body(const BodyPtr& old) {
     bool changed = false;
     std::vector<Stm> stms;
-    for (const Stm& stm : old->stms) {
-      if (std::optional<std::vector<Stm>> chunked = reduction(stm)) {
-        changed = true;
-        std::ranges::move(*chunked, std::back_inserter(stms));
-      } else {
-        stms.push_back(statement(stm, changed));
+    for (const Stm& source : old->stms) {
+      std::vector<Stm> apart{source};
+      if (!asks_for_sequential(source)) {
+        if (std::optional<std::vector<Stm>> taken = take_rows_apart(source, replicated_, function_.values)) {
+          changed = true;
+          apart = std::move(*taken);
+        }
       }
+      for (const Stm& stm : apart) extract(stm, stms, changed);
     }
     return changed ? make_body(std::move(stms), old->results) : old;
+  }
+
+  void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed) {
+    if (std::optional<std::vector<Stm>> chunked = reduction(stm)) {
+      changed = true;
+      std::ranges::move(*chunked, std::back_inserter(stms));
+    } else {
+      stms.push_back(statement(stm, changed));
+    }
   }
 
   // A reduction or scan at the top whose operators work on scalars.
@@ -180,6 +195,7 @@ class Extractor {
 
   Function& function_;
   const PassContext& context_;
+  Replicated replicated_;
   int chunked_ = 0;  // reductions so far
 };
 

@@ -210,6 +210,73 @@ StaticValue Lowerer::repeat(const StaticValue& initial, const std::optional<Poly
   return with_leaves(initial, {results.begin(), results.end()});
 }
 
+// The elements whose flags `keeps` accepts, in order: a scan says where each goes, a scatter brings them there. Their
+// number, if it is not given, is what the scan ends with.
+StaticValue Lowerer::kept(const StaticValue& flags, const std::function<StaticValue(const StaticValue&)>& keeps,
+                          const std::optional<Poly>& count, const StaticValue& array) {
+  const Poly n = length(array);
+  const StaticValue ones = screma({n}, {flags}, [&](const Values& rows, const std::vector<Value>&) {
+    return StaticValue(Operand(builder_->convert(ScalarType::i64, operand(keeps(rows[0])))));
+  });
+  const StaticValue ends =
+      reduce(builtin_function(Builtin::add), scalar(Scalar::integer(ScalarType::i64, 0)), ones, true, true);
+  Poly size;
+  if (count) {
+    size = *count;
+  } else {
+    const Value some =
+        builder_->compare(CompareOp::lt, i64_constant(0), operand(StaticValue(n)));
+    const BodyPtr last = body([&] { return leaves(take_dims(ends, {DimIndex::fix(n - 1)}, false)); });
+    size = Poly(builder_->let("kept", If{some, last, make_body({}, {i64_constant(0)})}));
+  }
+  Scatter result;
+  result.widths = {n};
+  result.indices = {builder_->values().add(Type::scalar(ScalarType::i64), "i")};
+  for (const Operand& leaf : leaves(array)) {
+    Type type = type_of(leaf);
+    type.shape.front() = size;
+    result.targets.push_back(builder_->let("xs", Scratch{type.element, type.shape}));
+  }
+  const Values parts = stream(result.widths, result.indices, {flags, ends, array}, result.inputs, result.map.params);
+  result.map.body = body([&] {
+    const BodyPtr place = body([&] { return std::vector<Operand>{operand(StaticValue(index(parts[1]) - 1))}; });
+    const Value at = builder_->let("at", If{operand(keeps(parts[0])), place, make_body({}, {i64_constant(-1)})});
+    std::vector<Operand> results = leaves(parts[2]);
+    results.insert(results.begin(), Operand(at));
+    return results;
+  });
+  const std::vector<Value> results = builder_->let_many({"xs"}, std::move(result));
+  return with_leaves(array, {results.begin(), results.end()});
+}
+
+StaticValue Lowerer::filter(const StaticValue& predicate, const StaticValue& array) {
+  const StaticValue flags = map(predicate, {array});
+  return kept(flags, [](const StaticValue& flag) { return flag; }, {}, array);
+}
+
+// The elements that each predicate is the first to hold for, then the rest.
+StaticValue Lowerer::partition(const Values& predicates, const StaticValue& array) {
+  const StaticValue classes = screma({length(array)}, {array}, [&](const Values& rows, const std::vector<Value>&) {
+    StaticValue result = scalar(Scalar::integer(ScalarType::i8, static_cast<std::int64_t>(predicates.size())));
+    for (std::size_t k = predicates.size(); k-- > 0;) {
+      const BodyPtr here =
+          make_body({}, {Operand(Scalar::integer(ScalarType::i8, static_cast<std::int64_t>(k)))});
+      result = StaticValue(Operand(builder_->let(
+          "part", If{operand(apply(predicates[k], {rows[0]})), here, make_body({}, {operand(result)})})));
+    }
+    return result;
+  });
+  Values parts;
+  Poly rest = length(array);
+  for (std::size_t k = 0; k <= predicates.size(); ++k) {
+    const StaticValue wanted = scalar(Scalar::integer(ScalarType::i8, static_cast<std::int64_t>(k)));
+    const auto keeps = [&](const StaticValue& part) { return compare(CompareOp::eq, part, wanted); };
+    parts.push_back(kept(classes, keeps, k == predicates.size() ? std::optional(rest) : std::nullopt, array));
+    rest -= length(parts.back());
+  }
+  return tuple_value(std::move(parts));
+}
+
 std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, const Values& x) {
   auto neutral = [&](std::int64_t value) {
     const ScalarType type = *builtin.use->module;
@@ -221,6 +288,8 @@ std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, co
     case Builtin::map: return map(x[0], {x.begin() + 1, x.end()});
     case Builtin::reduce: return reduce(x[0], x[1], x[2], false);
     case Builtin::reduce_comm: return reduce(x[0], x[1], x[2], true);
+    case Builtin::filter: return filter(x[0], x[1]);
+    case Builtin::partition: return partition({x.begin(), x.end() - 1}, x.back());
     case Builtin::scan: return reduce(x[0], x[1], x[2], false, true);
     case Builtin::exscan: return exscan(x[0], x[1], x[2]);
     case Builtin::scatter: return scatter(x[0], x[1], x[2]);

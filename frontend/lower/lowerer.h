@@ -190,6 +190,10 @@ class Lowerer {
   ReduceOp reduce_op(const StaticValue& op, const StaticValue& neutral, const std::vector<Type>& rows);
   StaticValue reduce(const StaticValue& op, const StaticValue& neutral, const StaticValue& array, bool commutative,
                      bool scan = false);
+  StaticValue kept(const StaticValue& flags, const std::function<StaticValue(const StaticValue&)>& keeps,
+                   const std::optional<Poly>& count, const StaticValue& array);
+  StaticValue filter(const StaticValue& predicate, const StaticValue& array);
+  StaticValue partition(const Values& predicates, const StaticValue& array);
   StaticValue exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array);
   StaticValue scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
                       const StaticValue* op = nullptr, const StaticValue* neutral = nullptr);
