@@ -185,6 +185,8 @@ StaticValue Lowerer::lower_ascribe(const Expr& expr, const Ascribe& ascribe) {
   if (!ascribe.coerce) return value;
   std::vector<Poly> outer;
   count_leaves(store_.tree_size(checked_.types[expr.id]));
+  if (auto unknown = checked_.unknown_sizes.find(expr.id); unknown != checked_.unknown_sizes.end())
+    forget(unknown->second);
   return coerce_to(checked_.types[expr.id], value, outer);
 }
 

@@ -98,14 +98,9 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
     Ty operator()(const IfExpr& e) { return self.infer_if(expr, e, expected); }
     Ty operator()(const LetExpr& e) { return self.infer_let(e, expected); }
     Ty operator()(const LoopExpr& e) { return self.infer_loop(expr, e); }
-    Ty operator()(const Ascribe& e) { return self.infer_ascribe(e); }
+    Ty operator()(const Ascribe& e) { return self.infer_ascribe(expr, e); }
     Ty operator()(const RangeExpr& e) { return self.infer_range(expr, e); }
-    Ty operator()(const UpdateExpr& e) {
-      const Ty type = self.infer(*e.source);
-      const Ty target = self.updated_part(type, e.steps, expr.id);
-      self.check(*e.value, target, "The new value does not have expected type");
-      return type;
-    }
+    Ty operator()(const UpdateExpr& e) { return self.infer_update(expr, e); }
     Ty operator()(const AssertExpr& e) {
       self.check(*e.condition, self.store_.scalar(ScalarType::boolean),
                  "The condition of 'assert' does not have expected type");
@@ -205,7 +200,7 @@ Ty Checker::without_inner_sizes(Ty type, BinderId first, const Expr& expr, const
   });
 }
 
-Ty Checker::infer_ascribe(const Ascribe& ascribe) {
+Ty Checker::infer_ascribe(const Expr& expr, const Ascribe& ascribe) {
   const Ty type = type_of(*ascribe.type);
   if (!ascribe.coerce) {
     check(*ascribe.x, type, "Expression does not have expected type from its ascription");
@@ -218,7 +213,36 @@ Ty Checker::infer_ascribe(const Ascribe& ascribe) {
     return type;
   }
   unify(loosened(type), actual, ascribe.x->location, "Expression cannot be coerced to this type");
-  return type;
+  // `[]` asks for no size: it is what it turns out to be.
+  return with_sizes(type, [&](Size size) {
+    return store_.get_if<SizeVar>(size) ? unknown_size("this cast", expr.location, expr.id) : size;
+  });
+}
+
+Ty Checker::infer_update(const Expr& expr, const UpdateExpr& update) {
+  const Ty type = infer(*update.source);
+  const Ty target = updated_part(type, update.steps, expr.id);
+  const std::string what = "The new value does not have expected type";
+  const bool fields = std::ranges::all_of(update.steps, [](const AccessStep& step) { return step.is_field; });
+  if (!fields || store_.tree_size(target) > kMaxTypeSize) {
+    check(*update.value, target, what);
+    return type;
+  }
+  // A field is replaced, not written to: the new value may have other sizes.
+  const Ty value = infer(*update.value, target);
+  if (const auto clash = unifier_.unify(loosened(target), value))
+    mismatch(*clash, update.value->location, target, value, what);
+  return with_field(type, update.steps, 0, value);
+}
+
+Ty Checker::with_field(Ty type, const std::vector<AccessStep>& steps, std::size_t step, Ty value) {
+  if (step == steps.size()) return value;
+  const auto* record = store_.get_if<TyRecord>(type);
+  if (record == nullptr) return type;
+  auto fields = record->fields;
+  for (auto& [name, field] : fields)
+    if (name == steps[step].field) field = with_field(field, steps, step + 1, value);
+  return store_.record(std::move(fields));
 }
 
 Ty Checker::loosened(Ty type) {

@@ -219,8 +219,7 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
       settle_loop_sizes(sizes, type, body);
       std::vector<BinderId> own = sizes.varying;
       binders_of(*loop.pattern, own);
-      unify(any_sizes(type, own), initial, loop.pattern->location,
-            "The initial value of the loop does not have expected type");
+      unify(any_sizes(type, own), initial, loop.pattern->location, "Initial loop values do not have expected type");
       unify(any_sizes(type, own), body, loop.body->location, what);
     }
   }

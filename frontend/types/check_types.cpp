@@ -91,6 +91,7 @@ std::optional<Size> Checker::as_size(const Expr& expr, int& budget) {
   }
   if (const auto* ascribe = std::get_if<Ascribe>(&expr.node)) return as_size(*ascribe->x, budget);
   if (const auto* attributed = std::get_if<Attributed>(&expr.node)) return as_size(*attributed->x, budget);
+  if (const auto* assertion = std::get_if<AssertExpr>(&expr.node)) return as_size(*assertion->value, budget);
   if (const auto* variable = std::get_if<Variable>(&expr.node)) {
     if (!variable->name.qualifiers.empty()) return std::nullopt;
     const auto resolution = resolve_simple(variable->name.text);

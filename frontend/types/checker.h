@@ -87,7 +87,9 @@ class Checker {
   Ty infer_if(const Expr& expr, const IfExpr& branch, Ty expected);
   Size differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& why);
   Ty without_inner_sizes(Ty type, BinderId first, const Expr& expr, const std::string& name, const std::string& why);
-  Ty infer_ascribe(const Ascribe& ascribe);
+  Ty infer_ascribe(const Expr& expr, const Ascribe& ascribe);
+  Ty infer_update(const Expr& expr, const UpdateExpr& update);
+  Ty with_field(Ty type, const std::vector<AccessStep>& steps, std::size_t step, Ty value);
   Ty infer_range(const Expr& expr, const RangeExpr& range);
   Ty infer_variable(const Expr& expr, const Name& name);
   void check_literals();

@@ -223,9 +223,10 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   if (store_.get_if<TyArray>(expected) && store_.get_if<TyArray>(actual)) {
     const TyArray a = *store_.get_if<TyArray>(expected);
     const TyArray b = *store_.get_if<TyArray>(actual);
-    // Elements first: a wrong element type says more than a wrong size.
+    // A wrong element type says more than a wrong size; of sizes, the outermost.
+    const auto sizes = unify(a.size, b.size);
     clash = unify(a.element, b.element);
-    if (!clash) clash = unify(a.size, b.size);
+    if (!clash || (sizes && clash->kind == Clash::Kind::sizes)) clash = sizes;
   } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
     clash = unify_records(expected, actual);
   } else if (store_.get_if<TyArrow>(expected) && store_.get_if<TyArrow>(actual)) {
