@@ -376,7 +376,7 @@ class Host {
     kernel::Function function = lowering.run();
     std::vector<std::string> arguments;
     for (Value b : lowering.blocks()) arguments.push_back(block(b));
-    for (Value s : lowering.scalars()) arguments.push_back(unit_.name(s));
+    for (Value s : lowering.scalars()) arguments.push_back(text(values_.value(s)));
     out_.line("");
     Poly indices = 1;
     for (const SegDim& dim : op.space) indices *= dim.bound;

@@ -150,17 +150,27 @@ struct ResultTypes {
     for (std::size_t k = 0; k < types.size() && pattern.size() == types.size() && no.size() == yes.size(); ++k) {
       const Type other = values.type(no[k]);
       for (std::size_t d = 0; d < types[k].rank() && d < other.rank(); ++d)
-        if (!(types[k].shape[d] == other.shape[d]))
-          types[k].shape[d] = decided(yes, no, types[k].shape[d], other.shape[d]);
+        if (!(types[k].shape[d] == other.shape[d])) types[k].shape[d] = decided(op, types[k].shape[d], other.shape[d]);
     }
     return types;
   }
   // The result of a branch that is the one size or the other.
-  Poly decided(const std::vector<Operand>& yes, const std::vector<Operand>& no, const Poly& a, const Poly& b) const {
+  Poly decided(const If& op, const Poly& a, const Poly& b) const {
+    const std::vector<Operand>& yes = op.then_body->results;
+    const std::vector<Operand>& no = op.else_body->results;
     for (std::size_t k = 0; k < yes.size(); ++k)
-      if (is_size(values.type(yes[k])) && is_size(values.type(no[k])) && as_poly(yes[k]) == a && as_poly(no[k]) == b)
+      if (is_size(values.type(yes[k])) && is_size(values.type(no[k])) && given(*op.then_body, k) == a &&
+          given(*op.else_body, k) == b)
         return Poly(pattern[k]);
     return a;
+  }
+  // What a body gives, which it may compute right there.
+  static Poly given(const Body& body, std::size_t k) {
+    const Operand& result = body.results[k];
+    for (const Stm& stm : body.stms)
+      if (const auto* size = std::get_if<SizeExpr>(&stm.op); size && result == Operand(stm.pattern.front()))
+        return size->value;
+    return as_poly(result);
   }
   static bool is_size(const Type& type) { return type.same(Type::scalar(ScalarType::i64)); }
   Types operator()(const Loop& op) const {

@@ -28,6 +28,10 @@ BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
 struct Lowerer::Joined {
   std::vector<Poly> yes_sizes, no_sizes;
   std::vector<std::vector<Poly>> yes_shapes, no_shapes;
+  struct Decided {
+    std::size_t part, dim, size;
+  };
+  std::vector<Decided> decided;  // which dims of which parts are those sizes
 };
 
 StaticValue Lowerer::lower_if(const Expr& expr, const IfExpr& branch) {
@@ -48,7 +52,13 @@ StaticValue Lowerer::lower_if(const Expr& expr, const IfExpr& branch) {
   const std::vector<Value> values =
       builder_->let_many(names, If{condition, handing_on(yes, joined->yes_sizes, joined->yes_shapes),
                                    handing_on(no, joined->no_sizes, joined->no_shapes)});
-  return with_leaves(form, {values.begin() + static_cast<std::ptrdiff_t>(joined->yes_sizes.size()), values.end()});
+  const std::vector<Value> parts(values.begin() + static_cast<std::ptrdiff_t>(joined->yes_sizes.size()), values.end());
+  for (const auto& [part, dim, size] : joined->decided) {
+    Type type = type_of(parts[part]);
+    type.shape[dim] = Poly(values[size]);
+    builder_->values().set_type(parts[part], std::move(type));
+  }
+  return with_leaves(form, {parts.begin(), parts.end()});
 }
 
 // Sizes that are equal by type may still be written in two ways; others that differ are results of their own.
@@ -79,10 +89,10 @@ std::optional<Lowerer::Joined> Lowerer::join(const std::vector<Operand>& yes, co
         a = b = *size;
         continue;
       }
-      bool known = false;
-      for (std::size_t s = 0; s < result.yes_sizes.size(); ++s)
-        known = known || (result.yes_sizes[s] == a && result.no_sizes[s] == b);
-      if (known) continue;
+      std::size_t s = 0;
+      while (s < result.yes_sizes.size() && !(result.yes_sizes[s] == a && result.no_sizes[s] == b)) ++s;
+      result.decided.push_back({k, d, s});
+      if (s < result.yes_sizes.size()) continue;
       result.yes_sizes.push_back(a);
       result.no_sizes.push_back(b);
     }

@@ -138,12 +138,14 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     return view(stm, index->array, exact(index_layout(layout_of(index->array), index->dims)), out);
   if (const Reshape* reshape = get_if<Reshape>(stm)) {
     Lmad::Outcome outcome = layout_of(reshape->array).reshape(reshape->shape);
+    // Dense is dense in any shape; that there are as many elements is the program's word.
+    if (!outcome && is_dense(reshape->array)) outcome = exact(Lmad::row_major(reshape->shape));
     if (outcome || level == Level::block || level == Level::inblock) return view(stm, reshape->array, outcome, out);
     // No index function of this block has that shape: the elements move.
     Value dense = copied(reshape->array, level, out);
     Stm moved = stm;
     moved.op = Reshape{dense, reshape->shape};
-    return view(moved, dense, layout_of(dense).reshape(reshape->shape), out);
+    return view(moved, dense, exact(Lmad::row_major(reshape->shape)), out);
   }
   if (const ArrayLit* literal = get_if<ArrayLit>(stm); literal && level == Level::host) {
     if (literal->element.is_array()) return array_of_rows(*literal, stm, out);
@@ -287,19 +289,17 @@ bool Placer::takes_over(const Operand& initial, const std::vector<Stm>& out) con
 void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   if (level == Level::block || level == Level::inblock) return tile_loop(op, std::move(stm), level, out);
   Loop placed = op;
+  const Space space = level == Level::host ? Space::global : Space::thread;
   std::vector<bool> moves(op.params.size());  // arrays whose block changes with their size
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     const Type type = result_.type(op.params[k]);
     if (!type.is_array()) continue;
     moves[k] = mentions_any(type, op.params);
-    if (moves[k] && level != Level::host)
-      return fail(stm, fmt::format("a loop in a thread that changes the size of the array `{}`",
-                                   result_.values.name(op.params[k])));
     Value start = op.initial[k].value();
     if (!takes_over(op.initial[k], out)) start = copied(start, level, out);
     placed.initial[k] = start;
     const auto block = [&](Value array) {
-      return moves[k] ? result_.values.add(Type::block(Space::global), result_.values.name(array) + "_mem")
+      return moves[k] ? result_.values.add(Type::block(space), result_.values.name(array) + "_mem")
                       : binding(start)->block;
     };
     bind(op.params[k], block(op.params[k]), Lmad::row_major(type.shape));
@@ -376,9 +376,6 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
         continue;
       }
       moves[k] = mentions_any(type, stm.pattern);
-      if (moves[k] && level != Level::host)
-        return fail(stm,
-                    fmt::format("branches in a thread that decide the size of the array `{}`", result_.values.name(v)));
       const Space space = level == Level::host ? Space::global : Space::thread;
       const Value block = moves[k] ? result_.values.add(Type::block(space), result_.values.name(v) + "_mem")
                                    : allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);

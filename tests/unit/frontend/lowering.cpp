@@ -179,8 +179,7 @@ TEST_CASE("what cannot be compiled yet is said, not guessed") {
     std::string text, message;
   };
   for (const Case& c : std::vector<Case>{
-           {"entry e (n: i32) = iota (i64.i32 n)", "a size that only it knows"},
-           {"entry e (a: i64) (b: i64) (c: i64) = a..b...c", "step is not a constant"},
+           {"entry e (xs: []i32) = let s = xs[0] in xs[::i64.i32 s]", "stride is not a constant"},
            {"def f x = f x", "Unknown variable"},
        }) {
     CAPTURE(c.text);

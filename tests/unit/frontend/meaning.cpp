@@ -93,7 +93,7 @@ TEST_CASE("programs mean what Futhark says") {
             "[0i32, 1i32, 2i32] [1i32, 2i32, 3i32] [0i32, 2i32, 4i32, 6i32] [5i32, 4i32, 3i32]"},
            {"def main (xs: []i32) (ys: []f32) = unzip (map (\\(x, y) -> (y, x)) (zip xs (ys :> [2]f32) :> [](i32, "
             "f32)))",
-            "[1, 2] [3f32, 4f32]", "error: "},
+            "[1, 2] [3f32, 4f32]", "[3.0f32, 4.0f32] [1i32, 2i32]"},
            {"def main [n] (xs: [n]i32) (ys: [n]f32) = unzip (map (\\(x, y) -> (y, x + 1)) (zip xs ys))",
             "[1, 2] [3f32, 4f32]", "[3.0f32, 4.0f32] [2i32, 3i32]"},
            {"def main (xs: []i32) = reduce (\\(a, i) (b, j) -> if a < b then (b, j) else (a, i)) (i32.lowest, -1) (zip "
