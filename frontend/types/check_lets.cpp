@@ -253,15 +253,11 @@ void Checker::settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body) {
   std::vector<std::pair<Size, Size>> pairs;
   Ty ignored;
   const auto pair = [&](Size param, Size next) {
-    param = store_.find(param), next = store_.find(next);
-    const bool open = store_.get_if<SizeVar>(next) && !own.contains(next.id);
-    if (own.contains(param.id) && !open)
-      pairs.emplace_back(param, next);
-    else
-      unifier_.unify(param, next);
+    param = store_.find(param);
+    if (own.contains(param.id)) pairs.emplace_back(param, next);
     return param;
   };
-  (void)unifier_.join(params, body, pair, ignored, Unifier::Sizes::as_they_are);
+  unifier_.join(params, body, pair, ignored);
   for (bool again = true; again;) {
     again = false;
     for (const auto& [param, next] : pairs) {

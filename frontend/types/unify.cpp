@@ -242,12 +242,12 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   return clash;
 }
 
-std::optional<Clash> Unifier::join(Ty expected, Ty actual, const Differ& differ, Ty& joined, Sizes sizes) {
+std::optional<Clash> Unifier::join(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
   joined_.clear();
-  return join_parts(expected, actual, differ, joined, sizes);
+  return join_parts(expected, actual, differ, joined);
 }
 
-std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined, Sizes sizes) {
+std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
   expected = store_.find(expected);
   actual = store_.find(actual);
   joined = expected;
@@ -261,8 +261,8 @@ std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& d
     const TyArray a = *store_.get_if<TyArray>(expected);
     const TyArray b = *store_.get_if<TyArray>(actual);
     Ty element;
-    clash = join_parts(a.element, b.element, differ, element, sizes);
-    const bool same_size = clash || (sizes == Sizes::unified && !unify(a.size, b.size));
+    clash = join_parts(a.element, b.element, differ, element);
+    const bool same_size = clash || same(a.size, b.size);
     if (!same_size || element != store_.find(a.element))
       joined = store_.array(same_size ? a.size : differ(a.size, b.size), element);
   } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
@@ -273,7 +273,7 @@ std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& d
     if (!std::ranges::equal(a.fields, b.fields, label)) clash = Clash{.a = expected, .b = actual};
     for (std::size_t k = 0; k < a.fields.size() && !clash; ++k) {
       Ty field;
-      clash = join_parts(a.fields[k].second, b.fields[k].second, differ, field, sizes);
+      clash = join_parts(a.fields[k].second, b.fields[k].second, differ, field);
       changed = changed || field != store_.find(a.fields[k].second);
       a.fields[k].second = field;
     }

@@ -149,7 +149,7 @@ TEST_CASE("sizes that do not match are refused, with notes where each comes from
            {"def f [n] (A: [n][n]f32) (B: [n][3]f32) = map2 (map2 (+)) A B", "type.size-mismatch@1:61",
             "Sizes \"n\" and \"3\" do not match", "size \"n\" is declared here"},
            {"def main (b: bool) (n: i64) (m: i64) : [2]i64 = if b then iota n else iota m",
-            "type.size-mismatch@1:50", "expected [2]i64, got [this 'if']i64",
+            "type.size-mismatch@1:49", "expected [2]i64, got [this 'if']i64",
             "known only once this is evaluated: the branches have the types [n]i64 and [m]i64"},
            {"def main n : [n]bool = loop (arr: [n]bool) = replicate n true for i < 10 do replicate 3 true",
             "type.size-mismatch@1:77", "Loop body does not have expected type", "size \"n\""},
