@@ -215,25 +215,42 @@ void Lowerer::type_loop_params(LoopState& state) {
   }
 }
 
+// What a loop starts with or an iteration gives: the parts, those that may be sizes as such, and the sizes that vary.
+struct Lowerer::LoopValues {
+  std::vector<Operand> parts;
+  std::vector<std::optional<Poly>> numbers;
+  std::vector<Poly> sizes;
+};
+
+Lowerer::LoopValues Lowerer::loop_values(const LoopState& state, const StaticValue& value) {
+  LoopValues result;
+  result.parts = leaves(value);
+  map_leaves(value, [&](const StaticValue& leaf) {
+    result.numbers.push_back(leaf.index() ? std::optional(*leaf.index()) : std::nullopt);
+    return leaf;
+  });
+  result.sizes = loop_sizes(state, result.parts);
+  return result;
+}
+
 // A part on its way to its parameter, whose shape may mention other parameters: they are on their way with it.
-Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const std::vector<Operand>& all,
-                              const std::vector<Poly>& sizes) {
+Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const LoopValues& all) {
   std::vector<Poly> wanted = builder_->values().type(state.params[leaf]).shape;
-  if (wanted.empty()) return all[leaf];
-  const std::vector<Poly> actual = type_of(all[leaf]).shape;
+  if (wanted.empty()) return all.parts[leaf];
+  const std::vector<Poly> actual = type_of(all.parts[leaf]).shape;
   for (std::size_t d = 0; d < wanted.size(); ++d) {
     bool by_value = false;  // a size that the program itself hands on need not be right
     wanted[d] = wanted[d].substitute([&](Value symbol) -> std::optional<Poly> {
       if (auto size = std::ranges::find(state.sizes, symbol); size != state.sizes.end())
-        return sizes[static_cast<std::size_t>(size - state.sizes.begin())];
+        return all.sizes[static_cast<std::size_t>(size - state.sizes.begin())];
       const auto part = std::ranges::find(state.params, symbol);
       if (part == state.params.end()) return std::nullopt;
       by_value = true;
-      return index(StaticValue(all[static_cast<std::size_t>(part - state.params.begin())]));
+      return all.numbers[static_cast<std::size_t>(part - state.params.begin())];
     });
     if (by_value && d < actual.size()) require_size(wanted[d], actual[d]);
   }
-  return operand(with_sizes(StaticValue(all[leaf]), wanted));
+  return operand(with_sizes(StaticValue(all.parts[leaf]), wanted));
 }
 
 StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
@@ -254,7 +271,8 @@ StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
     array = lower(*in->array);
     result.bound = length(*array);
   }
-  const std::vector<Poly> start_sizes = loop_sizes(state, state.start);
+  const LoopValues first = loop_values(state, initial);
+  const std::vector<Poly>& start_sizes = first.sizes;
   std::optional<Operand> going;
   if (loop_while) {
     // The condition is a parameter of its own, first; before the loop it is that of the initial values.
@@ -273,8 +291,7 @@ StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
   bind_pattern(*loop.pattern, inside);
   type_loop_params(state);
   for (const Poly& size : start_sizes) result.initial.push_back(operand(StaticValue(size)));
-  for (std::size_t k = 0; k < state.start.size(); ++k)
-    result.initial.push_back(loop_operand(state, k, state.start, start_sizes));
+  for (std::size_t k = 0; k < state.start.size(); ++k) result.initial.push_back(loop_operand(state, k, first));
   result.params.insert(result.params.end(), state.sizes.begin(), state.sizes.end());
   result.params.insert(result.params.end(), state.params.begin(), state.params.end());
   if (!loop_while) result.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
@@ -287,17 +304,16 @@ StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
       bind_pattern(*in->pattern, take_dims(*array, {DimIndex::fix(Poly(result.index))}, false));
     }
     const StaticValue next = lower(*loop.body);
-    const std::vector<Operand> given = leaves(next);
-    if (given.size() != state.params.size()) unsupported(location_, "a loop whose body has another form");
-    const std::vector<Poly> sizes = loop_sizes(state, given);
+    const LoopValues given = loop_values(state, next);
+    if (given.parts.size() != state.params.size()) unsupported(location_, "a loop whose body has another form");
     std::vector<Operand> parts, results;
-    for (std::size_t k = 0; k < given.size(); ++k) parts.push_back(loop_operand(state, k, given, sizes));
+    for (std::size_t k = 0; k < given.parts.size(); ++k) parts.push_back(loop_operand(state, k, given));
     if (loop_while) {
-      bind_loop_sizes(state, sizes);
+      bind_loop_sizes(state, given.sizes);
       bind_pattern(*loop.pattern, with_leaves(next, parts));
       results.push_back(operand(lower(*loop_while->condition)));
     }
-    for (const Poly& size : sizes) results.push_back(operand(StaticValue(size)));
+    for (const Poly& size : given.sizes) results.push_back(operand(StaticValue(size)));
     results.insert(results.end(), parts.begin(), parts.end());
     return results;
   });

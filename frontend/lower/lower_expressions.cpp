@@ -226,7 +226,7 @@ StaticValue Lowerer::with_sizes(const StaticValue& value, const std::vector<Poly
   std::vector<Poly> dims = shape(value);
   bool possible = true;
   for (std::size_t k = 0; k < outer.size() && k < dims.size(); ++k) {
-    possible = possible && !(outer[k].constant() && dims[k].constant() && outer[k] != dims[k]);
+    possible = possible && prove_equal(outer[k], dims[k]) != Proof::no;
     dims[k] = outer[k];
   }
   if (possible) return coerced(value, dims);

@@ -105,8 +105,9 @@ class Lowerer {
   StaticValue lower_loop(const Expr& expr, const LoopExpr& loop);
   struct LoopState;
   void type_loop_params(LoopState& state);
-  Operand loop_operand(const LoopState& state, std::size_t leaf, const std::vector<Operand>& all,
-                       const std::vector<Poly>& sizes);
+  struct LoopValues;
+  LoopValues loop_values(const LoopState& state, const StaticValue& value);
+  Operand loop_operand(const LoopState& state, std::size_t leaf, const LoopValues& all);
   std::vector<Poly> loop_sizes(const LoopState& state, const std::vector<Operand>& leaves);
   void bind_loop_sizes(const LoopState& state, const std::vector<Poly>& sizes);
   StaticValue lower_assert(const AssertExpr& assertion);

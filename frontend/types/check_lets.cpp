@@ -179,11 +179,12 @@ struct Checker::LoopSizes {
   std::vector<Param> params;
   std::vector<BinderId> varying;  // what the loop's sizes that do change are inside of it
   std::uint32_t outer = 0;        // level
+  Location location;
 };
 
 Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
   const Ty initial = loop.initial ? infer(*loop.initial) : implied_initial(*loop.pattern);
-  LoopSizes sizes{.params = {}, .varying = {}, .outer = level_};
+  LoopSizes sizes{.params = {}, .varying = {}, .outer = level_, .location = loop.pattern->location};
   Ty type = initial;
   BinderId inside = 0;
   {
@@ -275,13 +276,16 @@ void Checker::settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body) {
       continue;
     }
     const SizeVar open = *store_.get_if<SizeVar>(variable);
-    if (open.level <= sizes.outer)
-      report(Code::type_size_mismatch, open.origin,
+    if (open.level <= sizes.outer) {
+      report(Code::type_size_mismatch, sizes.location,
              "Loop-variant size: a size of this loop parameter, which the loop's body changes, would have to be known "
              "outside of the loop");
+      store_.bind(variable, initial);
+      continue;
+    }
     sizes.varying.push_back(store_.add_binder({.kind = Binder::Kind::unknown_size,
                                                .name = "this loop",
-                                               .location = open.origin,
+                                               .location = sizes.location,
                                                .level = sizes.outer + 1,
                                                .type = store_.scalar(ScalarType::i64),
                                                .why = "an iteration may change it"}));
