@@ -132,8 +132,8 @@ void Kernel::hand_on(const Operand& from, Value target, Location location, Kerne
   if (source.element == ScalarType::unit) return;
   const Lmad dense = Lmad::row_major(source.shape);
   for_elements(source.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
-    inner.push_back(assign(element_flat(to.block, layout_position(dense, at), location),
-                           element_of(from.value(), at, location)));
+    inner.push_back(
+        assign(element_flat(to.block, layout_position(dense, at), location), element_of(from.value(), at, location)));
   });
 }
 

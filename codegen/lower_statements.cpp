@@ -217,7 +217,8 @@ void Kernel::fold(const ReduceOp& reduce, const std::vector<Value>& accumulators
     hand_on(operands[k], reduce.op.params[accumulators.size() + k], location, out);
   }
   std::vector<ExprPtr> results = inline_lambda(reduce.op, arguments, out);
-  for (std::size_t k = 0; k < accumulators.size(); ++k) hand_on(reduce.op.body->results[k], accumulators[k], location, out);
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    hand_on(reduce.op.body->results[k], accumulators[k], location, out);
   for (std::size_t k = 0; k < results.size() && results.size() > 1; ++k) {
     const Type& type = table.type(accumulators[k]);
     if (!type.is_scalar()) continue;
