@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "codegen/lower.h"
 #include "codegen/writer.h"
 #include "ir/builder.h"
@@ -43,7 +45,7 @@ class Host {
     // Declared first, so that every exit can free them.
     find_blocks(*f.body);
     for (Value b : blocks_) out_.line("void *{} = NULL;", unit_.name(b));
-    if (has_loops_)
+    if (has_rooms_)
       for (Value b : blocks_) out_.line("int64_t {} = 0;", room(b));
     const std::string head = out_.take();
     body(*f.body);
@@ -121,9 +123,16 @@ class Host {
   void find_blocks(const Body& body) {
     for (const Stm& stm : body.stms) {
       if (get_if<Alloc>(stm)) blocks_.push_back(stm.pattern.front());
-      has_loops_ = has_loops_ || get_if<Loop>(stm);
-      if (get_if<Loop>(stm) || get_if<If>(stm))
-        for_each_body(stm.op, [&](const BodyPtr& inner) { find_blocks(*inner); });
+      const Loop* loop = get_if<Loop>(stm);
+      has_rooms_ = has_rooms_ || loop;
+      if (!loop && !get_if<If>(stm)) continue;
+      for (const std::vector<Value>& values : {stm.pattern, loop ? loop->params : std::vector<Value>{}})
+        for (Value v : values) {
+          if (!table_.type(v).is_memory()) continue;
+          blocks_.push_back(v);
+          has_rooms_ = true;
+        }
+      for_each_body(stm.op, [&](const BodyPtr& inner) { find_blocks(*inner); });
     }
   }
 
@@ -133,24 +142,29 @@ class Host {
     for (const Stm& stm : body.stms) statement(stm);
   }
 
-  static bool allocates(const Body& body, Value block) {
+  // Whether the body makes the block, or gets it from a branch or loop that does.
+  static bool owns(const Body& body, Value block) {
     for (const Stm& stm : body.stms)
-      if (get_if<Alloc>(stm) && stm.pattern.front() == block) return true;
+      if (std::find(stm.pattern.begin(), stm.pattern.end(), block) != stm.pattern.end()) return true;
     return false;
   }
 
+  // The block that is handed on, for one that nobody reads any more.
+  void exchange(Value to, Value from) {
+    if (to == from) return;
+    out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to), room(to), unit_.name(from), room(from));
+  }
+
   // What a body hands on goes to where `target` lies: by exchanging blocks if the body made its own, else by copying
-  // (both are dense).
-  void hand_on(const Body& body, const Operand& from, Value target) {
-    if (!from.is_value() || !table_.type(target).is_array()) return;
+  // (both are dense). Arrays whose size the body decides come with their blocks, which are among `targets` too.
+  void hand_on(const Body& body, const Operand& from, Value target, const std::vector<Value>& targets) {
+    if (!from.is_value()) return;
+    if (table_.type(target).is_memory()) return exchange(target, from.value());
+    if (!table_.type(target).is_array()) return;
     const MemoryBinding& source = *table_.type(from.value()).memory;
     const MemoryBinding& to = *table_.type(target).memory;
-    if (source == to) return;
-    if (has_loops_ && allocates(body, source.block)) {
-      out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to.block), room(to.block), unit_.name(source.block),
-                room(source.block));
-      return;
-    }
+    if (source == to || std::find(targets.begin(), targets.end(), to.block) != targets.end()) return;
+    if (has_rooms_ && owns(body, source.block)) return exchange(to.block, source.block);
     const Type& type = table_.type(target);
     out_.line("status = ctx->backend->copy(ctx, {}, {}, ({}) * {});", unit_.name(to.block), block(source.block),
               text(product(type.shape)), byte_size(type.element));
@@ -175,7 +189,7 @@ class Host {
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
         if (is_variable(stm.pattern[k]))
           out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
-        hand_on(inner, inner.results[k], stm.pattern[k]);
+        hand_on(inner, inner.results[k], stm.pattern[k], stm.pattern);
       }
     };
     out_.open("if ({}) {{", text(values_.operand(op.condition)));
@@ -188,6 +202,7 @@ class Host {
 
   void loop(const Loop& op, const Stm& stm) {
     for (std::size_t k = 0; k < op.params.size(); ++k) {
+      if (table_.type(op.params[k]).is_memory()) exchange(op.params[k], op.initial[k].value());
       if (!is_variable(op.params[k])) continue;
       declare_variable(op.params[k], text(values_.operand(op.initial[k])));
       values_.scalars[stm.pattern[k]] = variable(unit_.name(op.params[k]));
@@ -207,9 +222,11 @@ class Host {
       out_.line("const {} {} = {};", c_type({table_.type(op.params[k]).element, false}), next.back().second,
                 text(values_.operand(op.body->results[k])));
     }
-    for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(*op.body, op.body->results[k], op.params[k]);
+    for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(*op.body, op.body->results[k], op.params[k], op.params);
     for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
     out_.close("}}");
+    for (std::size_t k = 0; k < op.params.size(); ++k)
+      if (table_.type(op.params[k]).is_memory()) exchange(stm.pattern[k], op.params[k]);
   }
 
   // An array of scalars that the host knows.
@@ -292,7 +309,7 @@ class Host {
       }
       refuse_if(prefix("!", values_.operand(assertion->condition)), message, numbers);
     } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
-      if (has_loops_) {
+      if (has_rooms_) {
         out_.line("status = apl_room(ctx, {}, \"{}\", &{}, &{});", text(alloc->bytes), table_.name(first),
                   unit_.name(first), room(first));
       } else {
@@ -359,7 +376,7 @@ class Host {
     kernel::Function function = lowering.run();
     std::vector<std::string> arguments;
     for (Value b : lowering.blocks()) arguments.push_back(block(b));
-    for (Value s : lowering.scalars()) arguments.push_back(unit_.name(s));
+    for (Value s : lowering.scalars()) arguments.push_back(text(values_.value(s)));
     out_.line("");
     Poly indices = 1;
     for (const SegDim& dim : op.space) indices *= dim.bound;
@@ -429,7 +446,7 @@ class Host {
   Writer out_;
   HostText result_;
   std::vector<Value> blocks_;
-  bool has_loops_ = false;
+  bool has_rooms_ = false;
   std::vector<std::string> scratch_;  // slots of threads' arrays
 };
 

@@ -141,6 +141,9 @@ class Kernel {
   void for_elements(const std::vector<Poly>& shape, Block& out,
                     const std::function<void(const std::vector<ExprPtr>&, Block&)>& fill);
   void copy_elements(Value target, Value source, Location location, Block& out);
+  void open_slot(const Buffer& buffer);
+  void grow(const Buffer& buffer, const Poly& elements, Location location, Block& out);
+  void growing_block(Value block);
   void hand_on(const Operand& from, Value target, Location location, Block& out);
   void check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, Block& out);
   std::vector<ExprPtr> inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, Block& out);
@@ -187,8 +190,9 @@ class Kernel {
   std::map<Value, ScalarType> elements_;  // of every block, by what is bound to it
   std::set<Value> outside_;               // what the kernel is given
   std::vector<ThreadMemory> scratch_;
-  Block heap_;            // slots of threads' arrays on the heap
-  ExprPtr flat_, count_;  // CUDA, thread level: this thread and how many there are
+  std::set<Value> growing_;  // blocks of arrays whose size a loop or branch decides
+  Block heap_;               // slots of threads' arrays on the heap
+  ExprPtr flat_, count_;     // CUDA, thread level: this thread and how many there are
   bool can_fail_ = false;
   bool block_level_ = false;
   ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer

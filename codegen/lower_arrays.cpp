@@ -48,18 +48,41 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
     buffers_[block] = std::move(made);
     return;
   }
+  open_slot(made);
+  buffers_[block] = made;
+  grow(made, elements, stm.location, out);
+}
+
+void Kernel::open_slot(const Buffer& buffer) {
   Stmt slot;
   slot.kind = Stmt::Kind::heap;
-  slot.name = made.name;
-  slot.type = type;
+  slot.name = buffer.name;
+  slot.type = {buffer.element, false};
+  heap_.push_back(slot);
+}
+
+void Kernel::grow(const Buffer& buffer, const Poly& elements, Location location, KernelBlock& out) {
   Stmt grow;
   grow.kind = Stmt::Kind::grow;
-  grow.name = made.name;
-  grow.type = type;
+  grow.name = buffer.name;
+  grow.type = {buffer.element, false};
   grow.value = values_.poly(elements);
-  fail(4, stm, fmt::format("out of memory for `{}`", name), {}, grow.body);
-  heap_.push_back(slot);
+  Stm here;
+  here.location = location;
+  fail(4, here, fmt::format("out of memory for `{}`", buffer.name), {}, grow.body);
   out.push_back(std::move(grow));
+}
+
+// The block of an array whose size a loop or branch decides: memory of the heap that grows when an array is handed on.
+void Kernel::growing_block(Value block) {
+  Buffer made;
+  std::string name = unit_.function.values.name(block);
+  if (name.ends_with("_mem")) name.resize(name.size() - 4);
+  made.name = unit_.fresh(name);
+  made.element = elements_.at(block);
+  made.kind = BufferKind::thread;
+  open_slot(made);
+  growing_.insert(block);
   buffers_[block] = std::move(made);
 }
 
@@ -100,8 +123,18 @@ void Kernel::copy_elements(Value target, Value source, Location location, Kernel
 void Kernel::hand_on(const Operand& from, Value target, Location location, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (!table.type(target).is_array()) return;
-  if (*table.type(from.value()).memory == *table.type(target).memory) return;
-  copy_elements(target, from.value(), location, out);
+  const Type& source = table.type(from.value());
+  const MemoryBinding& to = *table.type(target).memory;
+  if (*source.memory == to) return;
+  if (!growing_.contains(to.block)) return copy_elements(target, from.value(), location, out);
+  // The target's sizes are on their way, too: it is dense in the sizes of the source.
+  grow(buffer(to.block, location), product(source.shape), location, out);
+  if (source.element == ScalarType::unit) return;
+  const Lmad dense = Lmad::row_major(source.shape);
+  for_elements(source.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+    inner.push_back(
+        assign(element_flat(to.block, layout_position(dense, at), location), element_of(from.value(), at, location)));
+  });
 }
 
 bool Kernel::array_operation(const Stm& stm, KernelBlock& out) {

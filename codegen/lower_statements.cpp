@@ -130,6 +130,11 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
         declare({table.type(param).element, false}, unit_.name(param), values_.operand(op.initial[k]), false));
     values_.scalars[stm.pattern[k]] = variable(unit_.name(param));
   }
+  for (std::size_t k = 0; k < op.params.size(); ++k) {
+    if (!table.type(op.params[k]).is_memory()) continue;
+    growing_block(op.params[k]);
+    buffers_[stm.pattern[k]] = buffers_[op.params[k]];
+  }
   for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(op.initial[k], op.params[k], stm.location, out);
   KernelBlock inner;
   body(*op.body, inner);
@@ -161,6 +166,8 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
 void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   KernelBlock then_block, else_block;
+  for (Value v : stm.pattern)
+    if (table.type(v).is_memory()) growing_block(v);
   for (Value v : stm.pattern)
     if (table.type(v).is_scalar() && table.type(v).element != ScalarType::unit)
       out.push_back(

@@ -6,7 +6,12 @@ Value Builder::let(std::string name, Op op) { return let_many({std::move(name)},
 
 std::vector<Value> Builder::let_many(const std::vector<std::string>& names, Op op) {
   std::vector<Type> types = result_types(op, values_, module_);
-  return let_typed(names, types, std::move(op));
+  std::vector<Value> pattern = let_typed(names, types, std::move(op));
+  const Op& made = stms_.back().op;
+  if (!std::holds_alternative<If>(made) && !std::holds_alternative<Loop>(made)) return pattern;
+  types = result_types(made, values_, module_, pattern);
+  for (std::size_t k = 0; k < pattern.size(); ++k) values_.set_type(pattern[k], types[k]);
+  return pattern;
 }
 
 std::vector<Value> Builder::let_typed(const std::vector<std::string>& names, const std::vector<Type>& types, Op op) {

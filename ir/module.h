@@ -49,7 +49,8 @@ struct Function {
   std::optional<EntryInfo> entry;
   std::vector<Value> sizes;  // i64: fixed by the shapes of the arguments (or given first by Apply)
   std::vector<Value> params;
-  std::vector<Type> results;  // in terms of sizes and params
+  std::vector<Type> results;        // in terms of sizes and params, and of
+  std::vector<Value> result_sizes;  // i64: sizes of results that only the body decides; such a function is not called
   BodyPtr body;
   ValueTable values;
   std::vector<Attribute> attributes;
@@ -74,7 +75,9 @@ struct Module {
 };
 
 // The types that an operation's results have. For If, Loop and Apply the types of bodies, parameters or the
-// called function decide; `module` may be null if `op` holds no Apply.
-std::vector<Type> result_types(const Op& op, const ValueTable& values, const Module* module = nullptr);
+// called function decide; `module` may be null if `op` holds no Apply. Sizes that a branch or loop itself decides are
+// among its results: they are named by `pattern` where it is given, else as in the first branch or in the parameters.
+std::vector<Type> result_types(const Op& op, const ValueTable& values, const Module* module = nullptr,
+                               const std::vector<Value>& pattern = {});
 
 }  // namespace apl

@@ -119,6 +119,7 @@ Type plain(Type type) {
 struct ResultTypes {
   const ValueTable& values;
   const Module* module;
+  const std::vector<Value>& pattern;
 
   using Types = std::vector<Type>;
 
@@ -144,11 +145,44 @@ struct ResultTypes {
   Types operator()(const If& op) const {
     Types types = body_types(*op.then_body, values);
     for (Type& type : types) type = plain(type);
+    const std::vector<Operand>& yes = op.then_body->results;
+    const std::vector<Operand>& no = op.else_body->results;
+    for (std::size_t k = 0; k < types.size() && pattern.size() == types.size() && no.size() == yes.size(); ++k) {
+      const Type other = values.type(no[k]);
+      for (std::size_t d = 0; d < types[k].rank() && d < other.rank(); ++d)
+        if (!(types[k].shape[d] == other.shape[d])) types[k].shape[d] = decided(op, types[k].shape[d], other.shape[d]);
+    }
     return types;
   }
+  // The result of a branch that is the one size or the other.
+  Poly decided(const If& op, const Poly& a, const Poly& b) const {
+    const std::vector<Operand>& yes = op.then_body->results;
+    const std::vector<Operand>& no = op.else_body->results;
+    for (std::size_t k = 0; k < yes.size(); ++k)
+      if (is_size(values.type(yes[k])) && is_size(values.type(no[k])) && given(*op.then_body, k) == a &&
+          given(*op.else_body, k) == b)
+        return Poly(pattern[k]);
+    return a;
+  }
+  // What a body gives, which it may compute right there.
+  static Poly given(const Body& body, std::size_t k) {
+    const Operand& result = body.results[k];
+    for (const Stm& stm : body.stms)
+      if (const auto* size = std::get_if<SizeExpr>(&stm.op); size && result == Operand(stm.pattern.front()))
+        return size->value;
+    return as_poly(result);
+  }
+  static bool is_size(const Type& type) { return type.same(Type::scalar(ScalarType::i64)); }
   Types operator()(const Loop& op) const {
     Types types;
     for (Value param : op.params) types.push_back(plain(values.type(param)));
+    if (pattern.size() != op.params.size()) return types;
+    for (Type& type : types)
+      for (Poly& size : type.shape)
+        size = size.substitute([&](Value symbol) -> std::optional<Poly> {
+          const auto param = std::find(op.params.begin(), op.params.end(), symbol);
+          return param == op.params.end() ? std::nullopt : std::optional(Poly(pattern[param - op.params.begin()]));
+        });
     return types;
   }
   Types operator()(const Apply& op) const {
@@ -208,8 +242,9 @@ struct ResultTypes {
 
 }  // namespace
 
-std::vector<Type> result_types(const Op& op, const ValueTable& values, const Module* module) {
-  return std::visit(ResultTypes{values, module}, op);
+std::vector<Type> result_types(const Op& op, const ValueTable& values, const Module* module,
+                               const std::vector<Value>& pattern) {
+  return std::visit(ResultTypes{values, module, pattern}, op);
 }
 
 }  // namespace apl

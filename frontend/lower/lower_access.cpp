@@ -77,7 +77,10 @@ StaticValue Lowerer::update(const StaticValue& source, const std::vector<AccessS
       if (dim.is_slice()) wanted.push_back(*dim.count);
     const Type type = type_of(leaf).row(dims.size());
     wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
-    const Operand element = operand(coerced(StaticValue(parts[results.size()]), wanted));
+    const StaticValue given(parts[results.size()]);
+    const std::vector<Poly> actual = shape(given);
+    for (std::size_t k = 0; k < wanted.size() && k < actual.size(); ++k) require_size(wanted[k], actual[k]);
+    const Operand element = operand(wanted.empty() ? given : with_sizes(given, wanted));
     results.emplace_back(builder_->let("a", Update{fresh, dims, element, checked_indices_}));
   }
   return with_leaves(source, results);

@@ -133,7 +133,7 @@ std::optional<StaticValue> Lowerer::call_instance(const Closure::Definition& def
     sizes.push_back(*value);
   }
   const Instance* callee = instance(key);
-  if (callee == nullptr || !callee->function) return std::nullopt;
+  if (callee == nullptr || !callee->callable) return std::nullopt;
   return emit_call(*callee, sizes, arguments);
 }
 

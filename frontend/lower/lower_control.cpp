@@ -24,30 +24,93 @@ BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
   });
 }
 
-StaticValue Lowerer::lower_if(const IfExpr& branch) {
+// What leaves two branches: the shape of each part in either, and the sizes on which they differ.
+struct Lowerer::Joined {
+  std::vector<Poly> yes_sizes, no_sizes;
+  std::vector<std::vector<Poly>> yes_shapes, no_shapes;
+  struct Decided {
+    std::size_t part, dim, size;
+  };
+  std::vector<Decided> decided;  // which dims of which parts are those sizes
+};
+
+StaticValue Lowerer::lower_if(const Expr& expr, const IfExpr& branch) {
   const Operand condition = operand(lower(*branch.condition));
+  const auto first_inner = static_cast<std::uint32_t>(builder_->values().size());
   StaticValue form;
-  std::vector<Type> types;
-  const BodyPtr then_body = body([&] {
+  const BodyPtr yes = body([&] {
     form = lower(*branch.then_value);
-    std::vector<Operand> results = leaves(form);
-    for (const Operand& result : results) types.push_back(type_of(result));
-    return results;
+    return leaves(form);
   });
-  bool differ = false;
-  const BodyPtr else_body = body([&] {
-    std::vector<Operand> results = leaves(lower(*branch.else_value));
-    // Sizes that are equal by type may still be written in two ways.
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      differ = differ || type_of(results[k]).rank() != types[k].rank();
-      if (!differ) results[k] = operand(coerced(StaticValue(results[k]), types[k].shape));
+  const BodyPtr no = body([&] { return leaves(lower(*branch.else_value)); });
+  if (auto unknown = checked_.unknown_sizes.find(expr.id); unknown != checked_.unknown_sizes.end())
+    forget(unknown->second);
+  const auto joined = join(yes->results, no->results, checked_.types[expr.id], first_inner);
+  if (!joined) unsupported(location_, "branches of different forms");
+  std::vector<std::string> names(joined->yes_sizes.size(), "d");
+  names.resize(names.size() + yes->results.size(), "r");
+  const std::vector<Value> values =
+      builder_->let_many(names, If{condition, handing_on(yes, joined->yes_sizes, joined->yes_shapes),
+                                   handing_on(no, joined->no_sizes, joined->no_shapes)});
+  const std::vector<Value> parts(values.begin() + static_cast<std::ptrdiff_t>(joined->yes_sizes.size()), values.end());
+  for (const auto& [part, dim, size] : joined->decided) {
+    Type type = type_of(parts[part]);
+    type.shape[dim] = Poly(values[size]);
+    builder_->values().set_type(parts[part], std::move(type));
+  }
+  return with_leaves(form, {parts.begin(), parts.end()});
+}
+
+// Sizes that are equal by type may still be written in two ways; others that differ are results of their own.
+std::optional<Lowerer::Joined> Lowerer::join(const std::vector<Operand>& yes, const std::vector<Operand>& no, Ty type,
+                                             std::uint32_t first_inner) {
+  const std::vector<std::vector<SizeArgument>> declared = leaf_shapes(type);
+  if (yes.size() != no.size()) return std::nullopt;
+  const auto is_outer = [&](const Poly& size) {
+    bool outer = true;
+    size.for_each_symbol([&](Value symbol) { outer = outer && symbol.id < first_inner; });
+    return outer;
+  };
+  const auto size_by_type = [&](std::size_t k, std::size_t d) -> std::optional<Poly> {
+    if (declared.size() != yes.size() || d >= declared[k].size()) return std::nullopt;
+    auto size = size_value(declared[k][d].size, declared[k][d].frame);
+    return size && is_outer(*size) ? size : std::nullopt;
+  };
+  Joined result;
+  for (std::size_t k = 0; k < yes.size(); ++k) {
+    result.yes_shapes.push_back(type_of(yes[k]).shape);
+    result.no_shapes.push_back(type_of(no[k]).shape);
+    if (result.yes_shapes[k].size() != result.no_shapes[k].size()) return std::nullopt;
+    for (std::size_t d = 0; d < result.yes_shapes[k].size(); ++d) {
+      Poly& a = result.yes_shapes[k][d];
+      Poly& b = result.no_shapes[k][d];
+      if (a == b) continue;
+      if (const auto size = size_by_type(k, d)) {
+        a = b = *size;
+        continue;
+      }
+      std::size_t s = 0;
+      while (s < result.yes_sizes.size() && !(result.yes_sizes[s] == a && result.no_sizes[s] == b)) ++s;
+      result.decided.push_back({k, d, s});
+      if (s < result.yes_sizes.size()) continue;
+      result.yes_sizes.push_back(a);
+      result.no_sizes.push_back(b);
     }
+  }
+  return result;
+}
+
+// The body with sizes before its results, which get these shapes.
+BodyPtr Lowerer::handing_on(const BodyPtr& inner, const std::vector<Poly>& sizes,
+                            const std::vector<std::vector<Poly>>& shapes) {
+  return body([&] {
+    builder_->append_all(inner->stms);
+    std::vector<Operand> results;
+    for (const Poly& size : sizes) results.push_back(operand(StaticValue(size)));
+    for (std::size_t k = 0; k < inner->results.size(); ++k)
+      results.push_back(operand(coerced(StaticValue(inner->results[k]), shapes[k])));
     return results;
   });
-  if (differ) unsupported(location_, "branches of different forms");
-  require_outer_sizes(types, {then_body, else_body}, "the result of 'if'");
-  const std::vector<Value> values = builder_->let_many({"r"}, If{condition, then_body, else_body});
-  return with_leaves(form, {values.begin(), values.end()});
 }
 
 // Sizes of what leaves a body must be known outside of it.
@@ -106,18 +169,100 @@ StaticValue Lowerer::implied_initial(const Pattern& pattern) {
   return use(checked_.implied.at(pattern.id));
 }
 
-StaticValue Lowerer::lower_loop(const LoopExpr& loop) {
-  const StaticValue initial = loop.initial ? lower(*loop.initial) : implied_initial(*loop.pattern);
-  std::vector<Operand> start = leaves(initial);
-  Loop result;
-  std::vector<Type> types;
-  for (const Operand& operand : start) {
-    types.push_back(type_of(operand));
-    result.params.push_back(builder_->values().add(types.back(), "x"));
+// The parameters of a loop: sizes that iterations change, then the parts of its state.
+struct Lowerer::LoopState {
+  const LoopExpr& loop;
+  const std::vector<BinderId>& varying;             // what the sizes are called inside
+  std::vector<std::vector<SizeArgument>> declared;  // sizes of the parts, by type
+  std::vector<Operand> start;                       // of the parts
+  std::vector<Value> sizes, params;
+  std::uint32_t first_inner = 0;
+};
+
+// Of each size that varies, what it is in these parts.
+std::vector<Poly> Lowerer::loop_sizes(const LoopState& state, const std::vector<Operand>& leaves) {
+  std::vector<Poly> result;
+  for (BinderId binder : state.varying) {
+    std::optional<Poly> size;
+    for (std::size_t k = 0; k < leaves.size() && k < state.declared.size(); ++k) {
+      const std::vector<Poly> shape = type_of(leaves[k]).shape;
+      for (std::size_t d = 0; d < shape.size() && d < state.declared[k].size() && !size; ++d) {
+        const auto* name = store_.get_if<SizeName>(state.declared[k][d].size);
+        if (name && name->binder == binder) size = shape[d];
+      }
+    }
+    if (!size) unsupported(location_, "a loop whose sizes depend on each other");
+    result.push_back(*size);
   }
-  std::vector<Operand> params(result.params.begin(), result.params.end());
-  const StaticValue state = with_leaves(initial, params);
+  return result;
+}
+
+void Lowerer::bind_loop_sizes(const LoopState& state, const std::vector<Poly>& sizes) {
+  for (std::size_t k = 0; k < sizes.size(); ++k) frame_->values[state.varying[k]] = StaticValue(sizes[k]);
+}
+
+// Each size of a parameter is what it starts as, if it does not vary or is a parameter itself.
+void Lowerer::type_loop_params(LoopState& state) {
+  for (std::size_t k = 0; k < state.params.size(); ++k) {
+    Type type = type_of(state.start[k]);
+    for (std::size_t d = 0; d < type.rank() && k < state.declared.size() && d < state.declared[k].size(); ++d) {
+      const auto size = size_value(state.declared[k][d].size, state.declared[k][d].frame);
+      bool inner = false;
+      if (size) size->for_each_symbol([&](Value symbol) { inner = inner || symbol.id >= state.first_inner; });
+      if (inner) type.shape[d] = *size;
+    }
+    builder_->values().set_type(state.params[k], std::move(type));
+  }
+}
+
+// What a loop starts with or an iteration gives: the parts, those that may be sizes as such, and the sizes that vary.
+struct Lowerer::LoopValues {
+  std::vector<Operand> parts;
+  std::vector<std::optional<Poly>> numbers;
+  std::vector<Poly> sizes;
+};
+
+Lowerer::LoopValues Lowerer::loop_values(const LoopState& state, const StaticValue& value) {
+  LoopValues result;
+  result.parts = leaves(value);
+  map_leaves(value, [&](const StaticValue& leaf) {
+    result.numbers.push_back(leaf.index() ? std::optional(*leaf.index()) : std::nullopt);
+    return leaf;
+  });
+  result.sizes = loop_sizes(state, result.parts);
+  return result;
+}
+
+// A part on its way to its parameter, whose shape may mention other parameters: they are on their way with it.
+Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const LoopValues& all) {
+  std::vector<Poly> wanted = builder_->values().type(state.params[leaf]).shape;
+  if (wanted.empty()) return all.parts[leaf];
+  const std::vector<Poly> actual = type_of(all.parts[leaf]).shape;
+  for (std::size_t d = 0; d < wanted.size(); ++d) {
+    bool by_value = false;  // a size that the program itself hands on need not be right
+    wanted[d] = wanted[d].substitute([&](Value symbol) -> std::optional<Poly> {
+      if (auto size = std::ranges::find(state.sizes, symbol); size != state.sizes.end())
+        return all.sizes[static_cast<std::size_t>(size - state.sizes.begin())];
+      const auto part = std::ranges::find(state.params, symbol);
+      if (part == state.params.end()) return std::nullopt;
+      by_value = true;
+      return all.numbers[static_cast<std::size_t>(part - state.params.begin())];
+    });
+    if (by_value && d < actual.size()) require_size(wanted[d], actual[d]);
+  }
+  return operand(with_sizes(StaticValue(all.parts[leaf]), wanted));
+}
+
+StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
+  const StaticValue initial = loop.initial ? lower(*loop.initial) : implied_initial(*loop.pattern);
+  static const std::vector<BinderId> kNone;
+  const auto varying = checked_.loop_sizes.find(expr.id);
+  LoopState state{.loop = loop,
+                  .varying = varying == checked_.loop_sizes.end() ? kNone : varying->second,
+                  .declared = leaf_shapes(checked_.pattern_types[loop.pattern->id]),
+                  .start = leaves(initial)};
   const auto* loop_while = std::get_if<While>(&loop.form);
+  Loop result;
   std::optional<StaticValue> bound, array;
   if (const auto* less = std::get_if<ForLess>(&loop.form)) {
     bound = lower(*less->bound);
@@ -125,17 +270,32 @@ StaticValue Lowerer::lower_loop(const LoopExpr& loop) {
   } else if (const auto* in = std::get_if<ForIn>(&loop.form)) {
     array = lower(*in->array);
     result.bound = length(*array);
-  } else {
-    // The condition is a parameter of its own, first; before the loop it is that of the initial values.
-    bind_pattern(*loop.pattern, initial);
-    start.insert(start.begin(), operand(lower(*loop_while->condition)));
-    const Type boolean = Type::scalar(ScalarType::boolean);
-    result.params.insert(result.params.begin(), builder_->values().add(boolean, "going"));
   }
+  const LoopValues first = loop_values(state, initial);
+  const std::vector<Poly>& start_sizes = first.sizes;
+  std::optional<Operand> going;
+  if (loop_while) {
+    // The condition is a parameter of its own, first; before the loop it is that of the initial values.
+    bind_loop_sizes(state, start_sizes);
+    bind_pattern(*loop.pattern, initial);
+    going = operand(lower(*loop_while->condition));
+    result.params.push_back(builder_->values().add(Type::scalar(ScalarType::boolean), "going"));
+    result.initial.push_back(*going);
+  }
+  state.first_inner = static_cast<std::uint32_t>(builder_->values().size());
+  for (std::size_t k = 0; k < start_sizes.size(); ++k)
+    state.sizes.push_back(builder_->values().add(Type::scalar(ScalarType::i64), "d"));
+  for (const Operand& operand : state.start) state.params.push_back(builder_->values().add(type_of(operand), "x"));
+  const StaticValue inside = with_leaves(initial, std::vector<Operand>(state.params.begin(), state.params.end()));
+  bind_loop_sizes(state, {state.sizes.begin(), state.sizes.end()});
+  bind_pattern(*loop.pattern, inside);
+  type_loop_params(state);
+  for (const Poly& size : start_sizes) result.initial.push_back(operand(StaticValue(size)));
+  for (std::size_t k = 0; k < state.start.size(); ++k) result.initial.push_back(loop_operand(state, k, first));
+  result.params.insert(result.params.end(), state.sizes.begin(), state.sizes.end());
+  result.params.insert(result.params.end(), state.params.begin(), state.params.end());
   if (!loop_while) result.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
-  result.initial = start;
   result.body = body([&] {
-    bind_pattern(*loop.pattern, state);
     if (const auto* less = std::get_if<ForLess>(&loop.form)) {
       const StaticValue i = convert(scalar_type(checked_.pattern_types[less->pattern_id]), leaf(result.index));
       name_value(i, less->name);
@@ -144,18 +304,24 @@ StaticValue Lowerer::lower_loop(const LoopExpr& loop) {
       bind_pattern(*in->pattern, take_dims(*array, {DimIndex::fix(Poly(result.index))}, false));
     }
     const StaticValue next = lower(*loop.body);
-    std::vector<Operand> results = leaves(next);
-    for (std::size_t k = 0; k < results.size(); ++k)
-      results[k] = operand(coerced(StaticValue(results[k]), types[k].shape));
+    const LoopValues given = loop_values(state, next);
+    if (given.parts.size() != state.params.size()) unsupported(location_, "a loop whose body has another form");
+    std::vector<Operand> parts, results;
+    for (std::size_t k = 0; k < given.parts.size(); ++k) parts.push_back(loop_operand(state, k, given));
     if (loop_while) {
-      bind_pattern(*loop.pattern, with_leaves(next, results));
-      results.insert(results.begin(), operand(lower(*loop_while->condition)));
+      bind_loop_sizes(state, given.sizes);
+      bind_pattern(*loop.pattern, with_leaves(next, parts));
+      results.push_back(operand(lower(*loop_while->condition)));
     }
+    for (const Poly& size : given.sizes) results.push_back(operand(StaticValue(size)));
+    results.insert(results.end(), parts.begin(), parts.end());
     return results;
   });
-  std::vector<Value> values = builder_->let_many({"r"}, std::move(result));
-  if (loop_while) values.erase(values.begin());
-  return with_leaves(initial, {values.begin(), values.end()});
+  std::vector<std::string> names(result.params.size(), "r");
+  const std::size_t before = result.params.size() - state.params.size();
+  std::fill(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(before), "d");
+  const std::vector<Value> values = builder_->let_many(names, std::move(result));
+  return with_leaves(initial, {values.begin() + static_cast<std::ptrdiff_t>(before), values.end()});
 }
 
 }  // namespace apl::frontend

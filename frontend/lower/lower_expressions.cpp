@@ -62,9 +62,9 @@ StaticValue Lowerer::lower_node(const Expr& expr) {
       return self.make_closure(
           {.what = Closure::Lambda{&e.params, e.body.get(), self.frame_}, .arity = e.params.size(), .arguments = {}});
     }
-    StaticValue operator()(const IfExpr& e) { return self.lower_if(e); }
+    StaticValue operator()(const IfExpr& e) { return self.lower_if(expr, e); }
     StaticValue operator()(const LetExpr& e) { return self.lower_let(e); }
-    StaticValue operator()(const LoopExpr& e) { return self.lower_loop(e); }
+    StaticValue operator()(const LoopExpr& e) { return self.lower_loop(expr, e); }
     StaticValue operator()(const Ascribe& e) { return self.lower_ascribe(expr, e); }
     StaticValue operator()(const RangeExpr& e) { return self.lower_range(expr, e); }
     StaticValue operator()(const UpdateExpr& e) {
@@ -130,7 +130,13 @@ StaticValue Lowerer::lower_array(const Expr& expr, const ArrayExpr& array) {
 StaticValue Lowerer::lower_let(const LetExpr& let) {
   for (const LetBinding& binding : let.bindings) {
     if (const auto* pattern = std::get_if<LetPattern>(&binding.node)) {
-      bind_pattern(*pattern->pattern, lower(*pattern->value));
+      const StaticValue value = lower(*pattern->value);
+      if (auto sizes = checked_.pattern_sizes.find(pattern->pattern->id);
+          sizes != checked_.pattern_sizes.end() && !sizes->second.empty()) {
+        forget(sizes->second);
+        bind_let_sizes(*pattern->pattern, value);
+      }
+      bind_pattern(*pattern->pattern, value);
     } else if (const auto* function = std::get_if<LetFunction>(&binding.node)) {
       frame_->values[checked_.binding_binders.at(binding.id)] =
           make_closure({.what = Closure::Lambda{&function->params, function->body.get(), frame_},
@@ -179,6 +185,8 @@ StaticValue Lowerer::lower_ascribe(const Expr& expr, const Ascribe& ascribe) {
   if (!ascribe.coerce) return value;
   std::vector<Poly> outer;
   count_leaves(store_.tree_size(checked_.types[expr.id]));
+  if (auto unknown = checked_.unknown_sizes.find(expr.id); unknown != checked_.unknown_sizes.end())
+    forget(unknown->second);
   return coerce_to(checked_.types[expr.id], value, outer);
 }
 
@@ -218,7 +226,7 @@ StaticValue Lowerer::with_sizes(const StaticValue& value, const std::vector<Poly
   std::vector<Poly> dims = shape(value);
   bool possible = true;
   for (std::size_t k = 0; k < outer.size() && k < dims.size(); ++k) {
-    possible = possible && !(outer[k].constant() && dims[k].constant() && outer[k] != dims[k]);
+    possible = possible && prove_equal(outer[k], dims[k]) != Proof::no;
     dims[k] = outer[k];
   }
   if (possible) return coerced(value, dims);
@@ -237,9 +245,14 @@ StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
   Poly step = down ? -1 : 1;
   if (range.second) step = index(convert(ScalarType::i64, lower(*range.second))) - first;
   const auto stride = step.constant();
-  if (!stride || *stride == 0 || *stride == INT64_MIN ||
-      (range.kind != RangeExpr::End::inclusive && (*stride < 0) != down))
-    unsupported(expr.location, "a range whose step is not a constant in the right direction");
+  const bool plain = stride && *stride != 0 && *stride != INT64_MIN &&
+                     (range.kind == RangeExpr::End::inclusive || (*stride < 0) == down);
+  if (!plain) {
+    const Operand by = operand(StaticValue(step));
+    const Poly count = range_count(range, operand(StaticValue(first)), operand(StaticValue(last)), by);
+    const Operand element_step = operand(convert(element, StaticValue(step)));
+    return StaticValue(Operand(builder_->let("r", Iota{element, count, operand(start), element_step})));
+  }
   Poly span = *stride > 0 ? last - first : first - last;
   if (range.kind == RangeExpr::End::inclusive) span += 1;
   const Poly count = ceil_div(span, Poly(*stride > 0 ? *stride : -*stride));
@@ -247,6 +260,26 @@ StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
       builder_->let("r", Iota{element, count, operand(start), Operand(Scalar::integer(element, *stride))});
   if (element == ScalarType::i64 && first.is_zero() && *stride == 1) iotas_.insert(result);
   return StaticValue(Operand(result));
+}
+
+// How many elements a range has whose step only the run tells; one in the wrong direction is an error of the program.
+Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Operand& end, const Operand& step) {
+  const Operand zero = i64_constant(0);
+  const Operand down = builder_->compare(CompareOp::lt, step, zero);
+  const Operand forward = builder_->binary(BinaryOp::sub, end, first);
+  const Operand backward = builder_->binary(BinaryOp::sub, first, end);
+  Operand valid = range.kind == RangeExpr::End::above   ? down
+                  : range.kind == RangeExpr::End::below ? builder_->compare(CompareOp::lt, zero, step)
+                                                        : builder_->compare(CompareOp::ne, step, zero);
+  // The distance in the step's direction; an inclusive range may also end just before it starts.
+  const BodyPtr yes = make_body({}, {backward, Operand(builder_->unary(UnaryOp::neg, step))});
+  const BodyPtr no = make_body({}, {forward, step});
+  const std::vector<Value> chosen = builder_->let_many({"distance", "step"}, If{down, yes, no});
+  const bool inclusive = range.kind == RangeExpr::End::inclusive;
+  const Value room = builder_->compare(CompareOp::le, i64_constant(inclusive ? -1 : 0), chosen[0]);
+  valid = builder_->binary(BinaryOp::conj, valid, Operand(room));
+  builder_->let("c", Assert{valid, {"Range from ", first, " to ", end, " in steps of ", step, " is invalid"}});
+  return limited(ceil_div(Poly(chosen[0]) + Poly(inclusive ? 1 : 0), Poly(chosen[1])));
 }
 
 StaticValue Lowerer::lower_attributed(const Attributed& attributed) {

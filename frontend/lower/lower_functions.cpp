@@ -164,14 +164,25 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   const std::vector<Operand> results = leaves(result.value);
   std::set<Value> known(function.sizes.begin(), function.sizes.end());
   known.insert(function.params.begin(), function.params.end());
-  bool alone = true;
+  std::vector<std::pair<Poly, Value>> decided;  // sizes that only the body knows
   for (const Operand& operand : results) {
     function.results.push_back(builder.type(operand));
-    for (const Poly& size : function.results.back().shape)
-      size.for_each_symbol([&](Value symbol) { alone = alone && known.count(symbol) > 0; });
+    for (Poly& size : function.results.back().shape) {
+      bool inner = false;
+      size.for_each_symbol([&](Value symbol) { inner = inner || known.count(symbol) == 0; });
+      if (!inner) continue;
+      auto before = std::ranges::find(decided, size, &std::pair<Poly, Value>::first);
+      if (before == decided.end()) {
+        decided.emplace_back(size, function.values.add(Type::scalar(ScalarType::i64), "d"));
+        before = decided.end() - 1;
+      }
+      size = Poly(before->second);
+    }
   }
+  for (const auto& [size, name] : decided) function.result_sizes.push_back(name);
   function.body = builder.finish(results);
-  if (alone) {
+  result.callable = decided.empty();
+  if (result.callable || global.entry) {
     if (global.entry) function.entry = entry_info(global, result);
     result.function = std::make_shared<const Function>(std::move(function));
     module_.functions.push_back(result.function);
@@ -232,7 +243,12 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
     todo.pop_back();
     const TyNode node = store_.node(next);
     if (const auto* array = std::get_if<TyArray>(&node)) {
-      todo.emplace_back(array->element, dims + "[" + store_.to_text(array->size) + "]");
+      bool inner = false;
+      store_.walk_size(array->size, [&](Size, const SizeNode& part) {
+        const auto* name = std::get_if<SizeName>(&part);
+        inner = inner || (name && store_.binder(name->binder).kind == Binder::Kind::unknown_size);
+      });
+      todo.emplace_back(array->element, dims + "[" + (inner ? "" : store_.to_text(array->size)) + "]");
     } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
       for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
         todo.emplace_back(field->second, dims);
@@ -243,11 +259,6 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
   return info;
 }
 
-void Lowerer::lower_entry(std::uint32_t global) {
-  const Instance* made = instance({global, {}, {}});
-  if (made == nullptr || made->function) return;
-  const Definition& source = *checked_.globals[global].definition;
-  unsupported(source.name_location, "an entry whose result has a size that only it knows");
-}
+void Lowerer::lower_entry(std::uint32_t global) { instance({global, {}, {}}); }
 
 }  // namespace apl::frontend

@@ -115,7 +115,9 @@ void Lowerer::bind_pattern(const Pattern& pattern, const StaticValue& value) {
     name_value(value, name->name);
     frame_->values[checked_.pattern_binders[pattern.id]] = value;
   } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
-    bind_pattern(*typed->pattern, value);
+    std::vector<Poly> outer;
+    const bool checked = checked_.checked_patterns.contains(pattern.id);
+    bind_pattern(*typed->pattern, checked ? coerce_to(checked_.pattern_types[pattern.id], value, outer) : value);
   } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
     for (std::size_t k = 0; k < tuple->elements.size(); ++k)
       bind_pattern(*tuple->elements[k], project(value, std::to_string(k)));
@@ -151,8 +153,52 @@ void Lowerer::bind_sizes(Ty type, const StaticValue& value, std::size_t dim) {
 void Lowerer::bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value) {
   auto unknown = checked_.unknown_sizes.find(expr);
   if (unknown == checked_.unknown_sizes.end()) return;
-  for (BinderId binder : unknown->second) frame_->values.erase(binder);
+  forget(unknown->second);
   bind_sizes(type, value);
+}
+
+void Lowerer::forget(const std::vector<BinderId>& sizes) {
+  for (BinderId binder : sizes) frame_->values.erase(binder);
+}
+
+// `let [n] (xs: [n]t)`: what the types in the pattern say.
+void Lowerer::bind_let_sizes(const Pattern& pattern, const StaticValue& value) {
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    bind_sizes(checked_.pattern_types[pattern.id], value);
+    bind_let_sizes(*typed->pattern, value);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (std::size_t k = 0; k < tuple->elements.size(); ++k)
+      bind_let_sizes(*tuple->elements[k], project(value, std::to_string(k)));
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) bind_let_sizes(*field.value, project(value, field.name));
+  }
+}
+
+// The sizes of each leaf of a value of that type, as the types say them.
+std::vector<std::vector<SizeArgument>> Lowerer::leaf_shapes(Ty type) {
+  count_leaves(store_.tree_size(type));
+  std::vector<std::vector<SizeArgument>> result;
+  struct Part {
+    TypeArgument type;
+    std::vector<SizeArgument> outer;
+  };
+  std::vector<Part> todo = {{{type, frame_}, {}}};
+  while (!todo.empty()) {
+    Part part = std::move(todo.back());
+    todo.pop_back();
+    const TypeArgument known = resolve_type(part.type.type, part.type.frame);
+    const TyNode& node = store_.node(known.type);
+    if (const auto* array = std::get_if<TyArray>(&node)) {
+      part.outer.push_back({array->size, known.frame});
+      todo.push_back({{array->element, known.frame}, std::move(part.outer)});
+    } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
+      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
+        todo.push_back({{field->second, known.frame}, part.outer});
+    } else {
+      result.push_back(std::move(part.outer));
+    }
+  }
+  return result;
 }
 
 StaticValue Lowerer::use(const Resolution& resolution) {

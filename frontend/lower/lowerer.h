@@ -68,6 +68,9 @@ class Lowerer {
   ScalarType scalar_type(Ty type) const;
   void bind_pattern(const Pattern& pattern, const StaticValue& value);
   void bind_sizes(Ty type, const StaticValue& value, std::size_t dim = 0);
+  std::vector<std::vector<SizeArgument>> leaf_shapes(Ty type);
+  void bind_let_sizes(const Pattern& pattern, const StaticValue& value);
+  void forget(const std::vector<BinderId>& sizes);
   void bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value);
   void name_value(const StaticValue& value, const std::string& name);
   void keep_name(Value value);
@@ -83,6 +86,7 @@ class Lowerer {
   StaticValue lower_section(const Expr& expr, const Section& section);
   StaticValue lower_range(const Expr& expr, const RangeExpr& range);
   StaticValue lower_ascribe(const Expr& expr, const Ascribe& ascribe);
+  Poly range_count(const RangeExpr& range, const Operand& first, const Operand& end, const Operand& step);
   StaticValue coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer);
   void require_size(const Poly& wanted, const Poly& actual);
   StaticValue with_sizes(const StaticValue& value, const std::vector<Poly>& outer);
@@ -91,9 +95,21 @@ class Lowerer {
   // lower_control.cpp
   BodyPtr body(const std::function<std::vector<Operand>()>& fill);
   void require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner, const std::string& what);
-  StaticValue lower_if(const IfExpr& branch);
+  StaticValue lower_if(const Expr& expr, const IfExpr& branch);
+  struct Joined;
+  std::optional<Joined> join(const std::vector<Operand>& yes, const std::vector<Operand>& no, Ty type,
+                             std::uint32_t first_inner);
+  BodyPtr handing_on(const BodyPtr& inner, const std::vector<Poly>& sizes,
+                     const std::vector<std::vector<Poly>>& shapes);
   StaticValue lower_short_circuit(const Infix& infix, bool both);
-  StaticValue lower_loop(const LoopExpr& loop);
+  StaticValue lower_loop(const Expr& expr, const LoopExpr& loop);
+  struct LoopState;
+  void type_loop_params(LoopState& state);
+  struct LoopValues;
+  LoopValues loop_values(const LoopState& state, const StaticValue& value);
+  Operand loop_operand(const LoopState& state, std::size_t leaf, const LoopValues& all);
+  std::vector<Poly> loop_sizes(const LoopState& state, const std::vector<Operand>& leaves);
+  void bind_loop_sizes(const LoopState& state, const std::vector<Poly>& sizes);
   StaticValue lower_assert(const AssertExpr& assertion);
   StaticValue implied_initial(const Pattern& pattern);
 
@@ -123,10 +139,11 @@ class Lowerer {
 
   // lower_functions.cpp
   struct Instance {
-    FunctionPtr function;             // null: it cannot stand alone, because its result has sizes that only it knows
+    FunctionPtr function;
     StaticValue value;                // the result's form, on values of the function
     std::vector<std::string> names;   // of the source's parameters
     std::vector<std::size_t> counts;  // how many values each of them became
+    bool callable = false;            // else its result has sizes that only it knows, and calls are expanded
   };
   struct InstanceKey {
     std::uint32_t global = 0;

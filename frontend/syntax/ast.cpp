@@ -59,6 +59,10 @@ struct ExprPrinter {
   std::string operator()(const Not& e) const { return "!" + argument(*e.x); }
   std::string operator()(const IndexExpr& e) const { return to_text(*e.array) + "[...]"; }
   std::string operator()(const Project& e) const { return to_text(*e.record) + "." + e.field; }
+  std::string operator()(const RangeExpr& e) const {
+    const char* end = e.kind == RangeExpr::End::below ? "..<" : e.kind == RangeExpr::End::above ? "..>" : "...";
+    return to_text(*e.start) + (e.second ? ".." + to_text(*e.second) : "") + end + to_text(*e.end);
+  }
   template <class Other>
   std::string operator()(const Other&) const {
     return "...";

@@ -99,4 +99,25 @@ Ty Checker::step_types(Ty type, const std::vector<AccessStep>& steps, std::uint3
   return type;
 }
 
+// What an update replaces: the new value may have any size where a slice is replaced, which is checked when the program
+// runs.
+Ty Checker::updated_part(Ty type, const std::vector<AccessStep>& steps, std::uint32_t unknown_at) {
+  const Ty part = step_types(type, steps, unknown_at);
+  if (steps.empty() || steps.back().is_field) return part;
+  std::vector<const IndexDim*> slices;
+  for (const IndexDim& dim : steps.back().dims)
+    if (dim.slice) slices.push_back(&dim);
+  std::vector<Size> sizes;
+  Ty element = part;
+  for (const IndexDim* dim : slices) {
+    const auto* array = store_.get_if<TyArray>(element);
+    if (array == nullptr) return part;
+    const bool whole = !dim->start && !dim->end && !dim->stride;
+    sizes.push_back(whole ? array->size : store_.size_variable(level_, dim->location));
+    element = array->element;
+  }
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) element = store_.array(*size, element);
+  return element;
+}
+
 }  // namespace apl::frontend

@@ -161,9 +161,10 @@ void Checker::check_ambiguous() {
   for (const Open& open : instances_) {
     if (open.type && store_.get_if<TyVar>(open.type))
       report(Code::type_ambiguous, open.location, "Ambiguous type: nothing says what the " + open.what + " is");
-    if (open.size && store_.get_if<SizeVar>(open.size))
-      report(Code::type_ambiguous, open.location,
-             "Ambiguous size: nothing says what the instantiated " + open.what + " is");
+    if (!open.size || !store_.get_if<SizeVar>(open.size)) continue;
+    report(Code::type_ambiguous, open.location,
+           open.named ? "Ambiguous size " + open.what + ": nothing says what it is"
+                      : "Ambiguous size: nothing says what the instantiated " + open.what + " is");
   }
 }
 

@@ -37,7 +37,9 @@ std::vector<Note> Checker::size_notes(const Clash& clash) const {
           notes.push_back({"size \"" + binder.name + "\" is that of this array", binder.location});
           break;
         case Binder::Kind::unknown_size:
-          notes.push_back({"size \"" + binder.name + "\" is known only once this is evaluated", binder.location});
+          notes.push_back({"size \"" + binder.name + "\" is known only once this is evaluated" +
+                               (binder.why.empty() ? "" : ": " + binder.why),
+                           binder.location});
           break;
         default: notes.push_back({"size \"" + binder.name + "\" is the value bound here", binder.location});
       }

@@ -1,5 +1,6 @@
 // Types of expressions: all but calls (check_calls.cpp), lets and loops (check_lets.cpp) and what takes values
 // apart (check_access.cpp).
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -94,17 +95,12 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
       return self.store_.arrow(from, self.step_types(from, e.steps, expr.id));
     }
     Ty operator()(const LambdaExpr& e) { return self.infer_lambda(e, expected); }
-    Ty operator()(const IfExpr& e) { return self.infer_if(e, expected); }
+    Ty operator()(const IfExpr& e) { return self.infer_if(expr, e, expected); }
     Ty operator()(const LetExpr& e) { return self.infer_let(e, expected); }
-    Ty operator()(const LoopExpr& e) { return self.infer_loop(e); }
-    Ty operator()(const Ascribe& e) { return self.infer_ascribe(e); }
+    Ty operator()(const LoopExpr& e) { return self.infer_loop(expr, e); }
+    Ty operator()(const Ascribe& e) { return self.infer_ascribe(expr, e); }
     Ty operator()(const RangeExpr& e) { return self.infer_range(expr, e); }
-    Ty operator()(const UpdateExpr& e) {
-      const Ty type = self.infer(*e.source);
-      const Ty target = self.step_types(type, e.steps, expr.id);
-      self.check(*e.value, target, "The new value does not have expected type");
-      return type;
-    }
+    Ty operator()(const UpdateExpr& e) { return self.infer_update(expr, e); }
     Ty operator()(const AssertExpr& e) {
       self.check(*e.condition, self.store_.scalar(ScalarType::boolean),
                  "The condition of 'assert' does not have expected type");
@@ -152,15 +148,59 @@ Ty Checker::infer_array(const Expr& expr, const ArrayExpr& array) {
   return store_.array(store_.constant(static_cast<std::int64_t>(array.elements.size())), element);
 }
 
-Ty Checker::infer_if(const IfExpr& branch, Ty expected) {
+Ty Checker::infer_if(const Expr& expr, const IfExpr& branch, Ty expected) {
   check(*branch.condition, store_.scalar(ScalarType::boolean), "The condition of 'if' does not have expected type");
-  const Ty type = infer(*branch.then_value, expected);
-  check(*branch.else_value, type, "The branches of 'if' do not have the same type");
-  require(type, kBranch, branch.then_value->location, "This 'if' is not possible");
-  return type;
+  const auto inside = static_cast<BinderId>(store_.binder_count());
+  const Ty then_type = infer(*branch.then_value, expected);
+  const Ty else_type = infer(*branch.else_value, then_type);
+  std::string why;
+  const auto explain = [&] {
+    if (why.empty())
+      why = "the branches have the types " + store_.to_text(then_type) + " and " + store_.to_text(else_type);
+    return why;
+  };
+  std::vector<Differing> known;
+  Ty type = then_type;
+  const auto differ = [&](Size s, Size t) { return differing(known, s, t, expr, explain()); };
+  if (const auto clash = unifier_.join(then_type, else_type, differ, type))
+    mismatch(*clash, branch.else_value->location, then_type, else_type,
+             "The branches of 'if' do not have the same type");
+  if (!require(type, kBranch, branch.then_value->location, "This 'if' is not possible")) return type;
+  return without_inner_sizes(type, inside, expr, "this 'if'", explain());
 }
 
-Ty Checker::infer_ascribe(const Ascribe& ascribe) {
+// A size that nobody knows for two that differ; the same for the same two.
+Size Checker::differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& why) {
+  for (const Differing& before : known)
+    if (unifier_.same(before.s, s) && unifier_.same(before.t, t)) return before.unknown;
+  known.push_back({s, t, unknown_size("this 'if'", at.location, at.id, why)});
+  return known.back().unknown;
+}
+
+// Sizes that were bound since `first` are nobody's outside: each is one that is known once the expression is evaluated.
+Ty Checker::without_inner_sizes(Ty type, BinderId first, const Expr& expr, const std::string& name,
+                                const std::string& why) {
+  const std::vector<BinderId> free = store_.free_sizes(type, 0);
+  const auto inner = [&](BinderId binder) { return binder >= first; };
+  std::vector<BinderId> own = out_.unknown_sizes[expr.id];
+  if (std::ranges::none_of(free, [&](BinderId b) { return inner(b) && std::ranges::find(own, b) == own.end(); }))
+    return type;
+  std::vector<std::pair<Size, Size>> known;
+  return with_sizes(type, [&](Size size) {
+    bool keep = true;
+    store_.walk_size(size, [&](Size, const SizeNode& node) {
+      const auto* used = std::get_if<SizeName>(&node);
+      keep = keep && !(used && inner(used->binder) && std::ranges::find(own, used->binder) == own.end());
+    });
+    if (keep) return size;
+    for (const auto& [before, unknown] : known)
+      if (unifier_.same(before, size)) return unknown;
+    known.emplace_back(size, unknown_size(name, expr.location, expr.id, why));
+    return known.back().second;
+  });
+}
+
+Ty Checker::infer_ascribe(const Expr& expr, const Ascribe& ascribe) {
   const Ty type = type_of(*ascribe.type);
   if (!ascribe.coerce) {
     check(*ascribe.x, type, "Expression does not have expected type from its ascription");
@@ -173,17 +213,52 @@ Ty Checker::infer_ascribe(const Ascribe& ascribe) {
     return type;
   }
   unify(loosened(type), actual, ascribe.x->location, "Expression cannot be coerced to this type");
-  return type;
+  // `[]` asks for no size: it is what it turns out to be.
+  return with_sizes(type, [&](Size size) {
+    return store_.get_if<SizeVar>(size) ? unknown_size("this cast", expr.location, expr.id) : size;
+  });
+}
+
+Ty Checker::infer_update(const Expr& expr, const UpdateExpr& update) {
+  const Ty type = infer(*update.source);
+  const Ty target = updated_part(type, update.steps, expr.id);
+  const std::string what = "The new value does not have expected type";
+  const bool fields = std::ranges::all_of(update.steps, [](const AccessStep& step) { return step.is_field; });
+  if (!fields || store_.tree_size(target) > kMaxTypeSize) {
+    check(*update.value, target, what);
+    return type;
+  }
+  // A field is replaced, not written to: the new value may have other sizes.
+  const Ty value = infer(*update.value, target);
+  if (const auto clash = unifier_.unify(loosened(target), value))
+    mismatch(*clash, update.value->location, target, value, what);
+  return with_field(type, update.steps, 0, value);
+}
+
+Ty Checker::with_field(Ty type, const std::vector<AccessStep>& steps, std::size_t step, Ty value) {
+  if (step == steps.size()) return value;
+  const auto* record = store_.get_if<TyRecord>(type);
+  if (record == nullptr) return type;
+  auto fields = record->fields;
+  for (auto& [name, field] : fields)
+    if (name == steps[step].field) field = with_field(field, steps, step + 1, value);
+  return store_.record(std::move(fields));
 }
 
 Ty Checker::loosened(Ty type) {
+  return with_sizes(type, [&](Size) { return store_.size_variable(level_, {}); });
+}
+
+Ty Checker::with_sizes(Ty type, const SizeChange& change) {
   const TyNode node = store_.node(type);
-  if (const auto* array = std::get_if<TyArray>(&node))
-    return store_.array(store_.size_variable(level_, {}), loosened(array->element));
+  if (const auto* array = std::get_if<TyArray>(&node)) {
+    const Size size = change(array->size);
+    return store_.array(size, with_sizes(array->element, change));
+  }
   const auto* record = std::get_if<TyRecord>(&node);
   if (record == nullptr || record->fields.empty()) return type;
   auto fields = record->fields;
-  for (auto& [name, field] : fields) field = loosened(field);
+  for (auto& [name, field] : fields) field = with_sizes(field, change);
   return store_.record(std::move(fields));
 }
 
@@ -195,23 +270,30 @@ Ty Checker::infer_range(const Expr& expr, const RangeExpr& range) {
   check(*range.end, element, what);
   // `0..<n` and `1...n` have n elements; with other bounds the size is known once it is evaluated.
   int budget = 8;
-  const auto start = as_size(*range.start, budget);
-  const auto* first = start ? store_.get_if<SizeConst>(*start) : nullptr;
+  const auto number = [&](const ExprPtr& part) -> std::optional<std::int64_t> {
+    const auto size = part ? as_size(*part, budget) : std::nullopt;
+    const auto* constant = size ? store_.get_if<SizeConst>(*size) : nullptr;
+    return constant ? std::optional(constant->value) : std::nullopt;
+  };
   const std::int64_t origin = range.kind == RangeExpr::End::below ? 0 : 1;
-  if (!range.second && range.kind != RangeExpr::End::above && first && first->value == origin) {
+  const bool by_one = !range.second || number(range.second) == origin + 1;
+  if (by_one && range.kind != RangeExpr::End::above && number(range.start) == origin) {
     const auto end = as_size(*range.end, budget);
     if (end && (store_.get_if<SizeConst>(*end) || store_.as_scalar(element) == ScalarType::i64))
       return store_.array(*end, element);
   }
-  return store_.array(unknown_size("this range", expr.location, expr.id), element);
+  return store_.array(
+      unknown_size("this range", expr.location, expr.id, "it is the unknown length of range " + to_text(expr)),
+      element);
 }
 
-Size Checker::unknown_size(const std::string& name, Location location, std::uint32_t expr) {
+Size Checker::unknown_size(const std::string& name, Location location, std::uint32_t expr, std::string why) {
   const BinderId binder = store_.add_binder({.kind = Binder::Kind::unknown_size,
                                              .name = name,
                                              .location = location,
                                              .level = level_,
-                                             .type = store_.scalar(ScalarType::i64)});
+                                             .type = store_.scalar(ScalarType::i64),
+                                             .why = std::move(why)});
   out_.unknown_sizes[expr].push_back(binder);
   return store_.name(binder);
 }

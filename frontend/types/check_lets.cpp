@@ -11,6 +11,8 @@ namespace {
 constexpr Constraint kLoop{.first_order = true, .reason = "a loop parameter"};
 constexpr int kMaxSizeNodes = 32;
 constexpr int kMaxEscape = 32;
+// The sizes of a loop's parameters may change if its type has no more nodes than this.
+constexpr std::size_t kMaxLoopType = 2000;
 
 }  // namespace
 
@@ -32,14 +34,33 @@ Ty Checker::infer_let(const LetExpr& let, Ty expected) {
   return escape(type, level);
 }
 
+// `let [n] (xs: [n]t) = ...` names sizes of the value; nothing else says what they are.
 void Checker::let_pattern(const LetPattern& let) {
-  for (const TypeParam& size : let.sizes)
-    report(Code::unsupported_construct, size.location, "sizes bound by 'let' cannot be compiled yet");
   // A type before `=` is what the value is checked against, so that its lambdas know it.
   const Ty type = infer(*let.value);
+  TypeMap flexible;
+  const std::uint32_t outer = level_;
   ++level_;
   Names names;
+  std::vector<ParamId> no_types;
+  std::vector<BinderId> sizes;
+  const auto first = static_cast<BinderId>(store_.binder_count());
+  enter_type_params(let.sizes, names, &no_types, &sizes);
+  for (BinderId size : sizes) {
+    const Size variable = store_.size_variable(outer, store_.binder(size).location);
+    flexible.sizes.emplace(size, variable);
+    let_sizes_[size] = variable;
+    const std::string name = "\"" + store_.binder(size).name + "\"";
+    instances_.push_back({{}, variable, store_.binder(size).location, name, true});
+  }
+  own_names_ = OwnNames{first, std::move(flexible)};
   pattern(*let.pattern, type, names);
+  own_names_.reset();
+  for (BinderId size : sizes)
+    if (!mentions(*let.pattern, size))
+      report(Code::type_ambiguous, store_.binder(size).location,
+             "Size [" + store_.binder(size).name + "] unused in the pattern, so that nothing says what it is");
+  out_.pattern_sizes[let.pattern->id] = std::move(sizes);
   const Pattern* name = let.pattern.get();
   while (const auto* typed = std::get_if<PatternTyped>(&name->node)) name = typed->pattern.get();
   if (!std::holds_alternative<PatternName>(name->node)) return;
@@ -48,6 +69,15 @@ void Checker::let_pattern(const LetPattern& let) {
   // The name itself is in scope now; what it stands for was said before it was.
   const BinderId binder = out_.pattern_binders[name->id];
   if (auto size = as_size(*let.value, budget); size && !mentions(*size, binder)) let_sizes_[binder] = *size;
+}
+
+bool Checker::mentions(const Pattern& pattern, BinderId binder) const {
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node))
+    return store_.mentions(out_.pattern_types[pattern.id], binder) || mentions(*typed->pattern, binder);
+  const auto inside = [&](const PatternPtr& part) { return mentions(*part, binder); };
+  if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) return std::ranges::any_of(tuple->elements, inside);
+  const auto* record = std::get_if<PatternRecord>(&pattern.node);
+  return record && std::ranges::any_of(record->fields, [&](const auto& field) { return inside(field.value); });
 }
 
 bool Checker::mentions(Size size, BinderId binder) const {
@@ -89,7 +119,7 @@ void Checker::let_update(const LetUpdate& let, const LetBinding& binding) {
   }
   const Ty type = instantiate(*resolution, let.name.location, binding.id);
   out_.names[binding.id] = std::move(*resolution);
-  const Ty target = step_types(type, let.steps, binding.id);
+  const Ty target = updated_part(type, let.steps, binding.id);
   check(*let.value, target, "The new value does not have expected type");
   ++level_;
   out_.types[binding.id] = type;
@@ -140,26 +170,68 @@ Ty Checker::escape(Ty type, std::uint32_t level) {
   return type;
 }
 
-Ty Checker::infer_loop(const LoopExpr& loop) {
+// What is known of the sizes of a loop's parameters while its body is checked. Each may change from one iteration to
+// the next, so each is a variable at first.
+struct Checker::LoopSizes {
+  struct Param {
+    Size variable, initial;
+  };
+  std::vector<Param> params;
+  std::vector<BinderId> varying;  // what the loop's sizes that do change are inside of it
+  std::uint32_t outer = 0;        // level
+  Location location;
+};
+
+Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
   const Ty initial = loop.initial ? infer(*loop.initial) : implied_initial(*loop.pattern);
+  LoopSizes sizes{.params = {}, .varying = {}, .outer = level_, .location = loop.pattern->location};
   Ty type = initial;
-  Scope scope(*this);
-  const auto* less = std::get_if<ForLess>(&loop.form);
-  Ty bound, array;
-  if (less) {
-    bound = infer(*less->bound);
-    require(bound, {.scalars = kIntegers}, less->bound->location, "The bound of a loop must be an integer");
+  BinderId inside = 0;
+  {
+    Scope scope(*this);
+    Ty bound, array;
+    if (const auto* less = std::get_if<ForLess>(&loop.form)) {
+      bound = infer(*less->bound);
+      require(bound, {.scalars = kIntegers}, less->bound->location, "The bound of a loop must be an integer");
+    } else if (const auto* in = std::get_if<ForIn>(&loop.form)) {
+      array = store_.array(store_.size_variable(level_, in->array->location), fresh(in->array->location));
+      check(*in->array, array, "Only an array can be looped over");
+    }
+    inside = static_cast<BinderId>(store_.binder_count());
+    ++level_;
+    if (store_.tree_size(initial) <= kMaxLoopType)
+      type = with_sizes(initial, [&](Size size) {
+        sizes.params.push_back({store_.size_variable(level_, loop.pattern->location), size});
+        return sizes.params.back().variable;
+      });
+    Names names;
+    pattern(*loop.pattern, type, names);
+    type = out_.pattern_types[loop.pattern->id];
+    require(type, kLoop, loop.pattern->location, "This loop is not possible");
+    loop_form(loop, bound, array, names);
+    ++level_;
+    const Ty body = infer(*loop.body, type);
+    const std::string what = "Loop body does not have expected type";
+    if (sizes.params.empty() || store_.tree_size(body) > kMaxLoopType) {
+      unify(type, body, loop.body->location, what);
+    } else if (const auto clash = unifier_.unify(loosened(type), loosened(body))) {
+      mismatch(*clash, loop.body->location, type, body, what);
+    } else {
+      settle_loop_sizes(sizes, type, body);
+      std::vector<BinderId> own = sizes.varying;
+      binders_of(*loop.pattern, own);
+      unify(any_sizes(type, own), initial, loop.pattern->location, "Initial loop values do not have expected type");
+      unify(any_sizes(type, own), body, loop.body->location, what);
+    }
   }
-  if (const auto* in = std::get_if<ForIn>(&loop.form)) {
-    array = store_.array(store_.size_variable(level_, in->array->location), fresh(in->array->location));
-    check(*in->array, array, "Only an array can be looped over");
-  }
-  ++level_;
-  Names names;
-  pattern(*loop.pattern, type, names);
-  type = out_.pattern_types[loop.pattern->id];
-  require(type, kLoop, loop.pattern->location, "This loop is not possible");
-  if (less) {
+  out_.loop_sizes[expr.id] = std::move(sizes.varying);
+  type = without_inner_sizes(type, inside, expr, "this loop", "an iteration may change it");
+  store_.lower_level(type, level_);
+  return type;
+}
+
+void Checker::loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names) {
+  if (const auto* less = std::get_if<ForLess>(&loop.form)) {
     out_.pattern_types[less->pattern_id] = bound;
     out_.pattern_binders[less->pattern_id] = bind(less->name, less->location, bound);
     claim(names, less->name, less->location);
@@ -170,9 +242,62 @@ Ty Checker::infer_loop(const LoopExpr& loop) {
     check(*std::get<While>(loop.form).condition, store_.scalar(ScalarType::boolean),
           "The condition of 'while' does not have expected type");
   }
-  ++level_;
-  check(*loop.body, type, "Loop body does not have expected type");
-  return type;
+}
+
+// Which of the loop's sizes stay what they start as, whatever the others do; the rest are sizes of the loop's own.
+void Checker::settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body) {
+  TypeMap constant;  // the sizes that may still turn out to stay
+  for (const LoopSizes::Param& param : sizes.params)
+    if (const Size root = store_.find(param.variable); store_.get_if<SizeVar>(root))
+      constant.size_variables.emplace(root.id, param.initial);
+  const auto own = constant.size_variables;
+  std::vector<std::pair<Size, Size>> pairs;
+  Ty ignored;
+  const auto pair = [&](Size param, Size next) {
+    param = store_.find(param);
+    if (own.contains(param.id)) pairs.emplace_back(param, next);
+    return param;
+  };
+  unifier_.join(params, body, pair, ignored);
+  for (bool again = true; again;) {
+    again = false;
+    for (const auto& [param, next] : pairs) {
+      const auto stays = constant.size_variables.find(param.id);
+      if (stays == constant.size_variables.end()) continue;
+      if (unifier_.same(store_.substitute(next, constant), stays->second)) continue;
+      constant.size_variables.erase(stays);
+      again = true;
+    }
+  }
+  for (const auto& [id, initial] : own) {
+    const Size variable{id};
+    if (constant.size_variables.contains(id)) {
+      unifier_.unify(initial, variable);
+      continue;
+    }
+    const SizeVar open = *store_.get_if<SizeVar>(variable);
+    if (open.level <= sizes.outer) {
+      report(Code::type_size_mismatch, sizes.location,
+             "Loop-variant size: a size of this loop parameter, which the loop's body changes, would have to be known "
+             "outside of the loop");
+      store_.bind(variable, initial);
+      continue;
+    }
+    sizes.varying.push_back(store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                               .name = "this loop",
+                                               .location = sizes.location,
+                                               .level = sizes.outer + 1,
+                                               .type = store_.scalar(ScalarType::i64),
+                                               .why = "an iteration may change it"}));
+    store_.bind(variable, store_.name(sizes.varying.back()));
+  }
+}
+
+// The type with any size where one of these stands.
+Ty Checker::any_sizes(Ty type, const std::vector<BinderId>& sizes) {
+  TypeMap any;
+  for (BinderId size : sizes) any.sizes.emplace(size, store_.size_variable(level_, {}));
+  return store_.substitute(type, any);
 }
 
 // `loop x for ...` starts with the x outside.

@@ -12,7 +12,8 @@ void Checker::pattern(const Pattern& pattern, Ty type, Names& names) {
     out_.pattern_binders[pattern.id] = bind(name->name, pattern.location, type);
   } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
     const Ty annotated = type_of(*typed->type);
-    unify(annotated, type, pattern.location, "Pattern does not have the type of its ascription");
+    unify(own_names_ ? with_own_sizes(pattern, annotated) : annotated, type, pattern.location,
+          "Pattern does not have the type of its ascription");
     out_.pattern_types[pattern.id] = annotated;
     this->pattern(*typed->pattern, annotated, names);
   } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
@@ -20,6 +21,18 @@ void Checker::pattern(const Pattern& pattern, Ty type, Names& names) {
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     pattern_record(pattern, *record, type, names);
   }
+}
+
+// What a `let` with this type in its pattern asks of the value: names of the pattern itself are sizes of the value, in
+// brackets by definition, others by a check when the program runs.
+Ty Checker::with_own_sizes(const Pattern& pattern, Ty annotated) {
+  TypeMap any = own_names_->known;
+  for (BinderId binder : store_.free_sizes(annotated, 0)) {
+    if (binder < own_names_->first || any.sizes.contains(binder)) continue;
+    any.sizes.emplace(binder, store_.size_variable(level_, pattern.location));
+    out_.checked_patterns.insert(pattern.id);
+  }
+  return store_.substitute(annotated, any);
 }
 
 void Checker::pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, Ty type, Names& names) {

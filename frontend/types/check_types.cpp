@@ -52,8 +52,18 @@ Ty Checker::type_of(const TypeExpr& type) {
     ++level_;
     BinderId param = kNoId;
     if (!arrow->param.empty()) param = bind(arrow->param, arrow->param_location, from);
-    const Ty to = type_of(*arrow->to);
-    return store_.arrow(from, to, param != kNoId && store_.mentions(to, param) ? param : kNoId);
+    // `[]` in a result is a size that only the function knows.
+    std::vector<BinderId> unknown;
+    const Ty to = with_sizes(type_of(*arrow->to), [&](Size size) {
+      if (!store_.get_if<SizeVar>(size)) return size;
+      unknown.push_back(store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                           .name = "this result",
+                                           .location = arrow->to->location,
+                                           .level = level_,
+                                           .type = store_.scalar(ScalarType::i64)}));
+      return store_.name(unknown.back());
+    });
+    return store_.arrow(from, to, param != kNoId && store_.mentions(to, param) ? param : kNoId, std::move(unknown));
   }
   const auto& unsupported = std::get<TypeUnsupported>(type.node);
   report(Code::unsupported_construct, type.location, unsupported.what + " cannot be compiled yet");
@@ -81,6 +91,7 @@ std::optional<Size> Checker::as_size(const Expr& expr, int& budget) {
   }
   if (const auto* ascribe = std::get_if<Ascribe>(&expr.node)) return as_size(*ascribe->x, budget);
   if (const auto* attributed = std::get_if<Attributed>(&expr.node)) return as_size(*attributed->x, budget);
+  if (const auto* assertion = std::get_if<AssertExpr>(&expr.node)) return as_size(*assertion->value, budget);
   if (const auto* variable = std::get_if<Variable>(&expr.node)) {
     if (!variable->name.qualifiers.empty()) return std::nullopt;
     const auto resolution = resolve_simple(variable->name.text);

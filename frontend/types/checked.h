@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/prelude.h"
@@ -49,9 +50,12 @@ struct Checked {
   std::unordered_map<std::uint32_t, Resolution> implied;       // of loops without initial value, by PatternName
   std::unordered_map<std::uint32_t, BinderId> argument_sizes;  // the expression's value is that size
   std::unordered_map<std::uint32_t, std::vector<BinderId>>
-      unknown_sizes;                                            // fixed by the shape of the expression's value
-  std::unordered_map<std::uint32_t, BinderId> binding_binders;  // of LetFunction, LetUpdate by binding
-  std::unordered_map<BinderId, std::uint32_t> global_sizes;     // of constants that are sizes
+      unknown_sizes;                                                    // fixed by the shape of the expression's value
+  std::unordered_map<std::uint32_t, std::vector<BinderId>> loop_sizes;  // sizes of a loop that vary, inside of it
+  std::unordered_map<std::uint32_t, std::vector<BinderId>> pattern_sizes;  // `let [n] pattern`, by pattern
+  std::unordered_set<std::uint32_t> checked_patterns;                      // PatternTyped: sizes checked at run time
+  std::unordered_map<std::uint32_t, BinderId> binding_binders;             // of LetFunction, LetUpdate by binding
+  std::unordered_map<BinderId, std::uint32_t> global_sizes;                // of constants that are sizes
 
   const Global* find(std::string_view name) const;
 };

@@ -4,6 +4,7 @@
 // only become what its level sees. So a size cannot leave the scope of the name that it is.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,6 +44,10 @@ class Checker {
     std::uint32_t level_;
   };
   using Names = std::set<std::string>;
+  // Two sizes that a type may have, and the unknown size that stands for either.
+  struct Differing {
+    Size s, t, unknown;
+  };
 
   // check_scopes.cpp
   void leave(std::size_t mark, std::size_t types, std::uint32_t level);
@@ -70,6 +75,7 @@ class Checker {
   void pattern(const Pattern& pattern, Ty type, Names& names);
   void pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, Ty type, Names& names);
   void pattern_record(const Pattern& pattern, const PatternRecord& record, Ty type, Names& names);
+  Ty with_own_sizes(const Pattern& pattern, Ty annotated);
   void binders_of(const Pattern& pattern, std::vector<BinderId>& out) const;
 
   // check_expressions.cpp
@@ -78,13 +84,19 @@ class Checker {
   void check(const Expr& expr, Ty expected, const std::string& what);
   Ty infer_literal(const Expr& expr, const NumberLiteral& literal);
   Ty infer_array(const Expr& expr, const ArrayExpr& array);
-  Ty infer_if(const IfExpr& branch, Ty expected);
-  Ty infer_ascribe(const Ascribe& ascribe);
+  Ty infer_if(const Expr& expr, const IfExpr& branch, Ty expected);
+  Size differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& why);
+  Ty without_inner_sizes(Ty type, BinderId first, const Expr& expr, const std::string& name, const std::string& why);
+  Ty infer_ascribe(const Expr& expr, const Ascribe& ascribe);
+  Ty infer_update(const Expr& expr, const UpdateExpr& update);
+  Ty with_field(Ty type, const std::vector<AccessStep>& steps, std::size_t step, Ty value);
   Ty infer_range(const Expr& expr, const RangeExpr& range);
   Ty infer_variable(const Expr& expr, const Name& name);
   void check_literals();
   Ty loosened(Ty type);  // sizes replaced by variables
-  Size unknown_size(const std::string& name, Location location, std::uint32_t expr);
+  using SizeChange = std::function<Size(Size)>;
+  Ty with_sizes(Ty type, const SizeChange& change);  // of arrays in tuples and records, but not of functions
+  Size unknown_size(const std::string& name, Location location, std::uint32_t expr, std::string why = {});
   Ty fresh(Location location, Constraint constraint = {});
 
   // check_access.cpp
@@ -93,6 +105,7 @@ class Checker {
   Size slice_size(const IndexDim& dim, Size whole, std::uint32_t unknown_at);
   Ty index_type(Ty array, const std::vector<IndexDim>& dims, Location location, std::uint32_t unknown_at);
   Ty step_types(Ty type, const std::vector<AccessStep>& steps, std::uint32_t unknown_at);
+  Ty updated_part(Ty type, const std::vector<AccessStep>& steps, std::uint32_t unknown_at);
 
   // check_calls.cpp
   Ty infer_call(const Expr& expr, const Call& call);
@@ -114,8 +127,13 @@ class Checker {
   Ty escape(Ty type, std::uint32_t level);
   std::optional<Size> resolved(Size size, std::uint32_t level, int depth);
   bool mentions(Size size, BinderId binder) const;
+  bool mentions(const Pattern& pattern, BinderId binder) const;
   bool is_small(Size size) const;
-  Ty infer_loop(const LoopExpr& loop);
+  Ty infer_loop(const Expr& expr, const LoopExpr& loop);
+  struct LoopSizes;
+  void loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names);
+  void settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body);
+  Ty any_sizes(Ty type, const std::vector<BinderId>& sizes);
   Ty implied_initial(const Pattern& pattern);
 
   // check_declarations.cpp
@@ -170,6 +188,7 @@ class Checker {
     Size size;
     Location location;
     std::string what;
+    bool named = false;  // a size of `let`, by its name
   };
   std::vector<Open> instances_;  // must be known in the end
   struct PendingField {
@@ -181,6 +200,13 @@ class Checker {
   std::vector<PendingField> pending_;
   std::vector<std::pair<const Expr*, Ty>> literals_;
   std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is, where it leaves its scope
+  // While the pattern of a `let` is checked: names from `first` on are its own, and sizes of any value; `known` are
+  // those in brackets.
+  struct OwnNames {
+    BinderId first = 0;
+    TypeMap known;
+  };
+  std::optional<OwnNames> own_names_;
 };
 
 }  // namespace apl::frontend

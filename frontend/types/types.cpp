@@ -152,6 +152,10 @@ Size TypeStore::substitute(Size size, const TypeMap& map, Done& done) {
     auto found = map.sizes.find(name->binder);
     return found == map.sizes.end() ? size : found->second;
   }
+  if (std::holds_alternative<SizeVar>(node)) {
+    auto found = map.size_variables.find(size.id);
+    return found == map.size_variables.end() ? size : found->second;
+  }
   const auto* op = std::get_if<SizeOp>(&node);
   if (op == nullptr) return size;
   if (auto found = done.sizes.find(size.id); found != done.sizes.end()) return found->second;

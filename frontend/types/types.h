@@ -113,6 +113,7 @@ struct Binder {
   std::uint32_t level = 0;  // of its scope: 0 is the whole program
   Ty type;
   bool used_as_size = false;
+  std::string why;  // of an unknown size, for messages: "the length of a range"
 };
 
 struct TypeParamInfo {
@@ -126,7 +127,8 @@ struct TypeParamInfo {
 struct TypeMap {
   std::unordered_map<ParamId, Ty> params;
   std::unordered_map<BinderId, Size> sizes;
-  bool empty() const { return params.empty() && sizes.empty(); }
+  std::unordered_map<std::uint32_t, Size> size_variables;  // open ones, by their ids
+  bool empty() const { return params.empty() && sizes.empty() && size_variables.empty(); }
 };
 
 class TypeStore {

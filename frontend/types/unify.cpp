@@ -11,6 +11,7 @@ namespace {
 // Types this deep are no program's: they come from chains that double with each step.
 constexpr int kMaxDepth = 300;
 
+constexpr std::uint32_t kEveryLevel = UINT32_MAX;  // a variable that may become any size in sight
 constexpr std::size_t kMaxTerms = 64;
 constexpr std::size_t kMaxDegree = 64;
 // Of sizes that are compared part by part.
@@ -67,8 +68,22 @@ Constraint both(const Constraint& a, const Constraint& b) {
 
 }  // namespace
 
-bool Unifier::same(Size a, Size b) const {
+bool Unifier::identical(Size a, Size b, int depth) const {
   if (store_.find(a) == store_.find(b)) return true;
+  const auto* x = store_.get_if<SizeOp>(a);
+  const auto* y = store_.get_if<SizeOp>(b);
+  if (x == nullptr || y == nullptr) {
+    const auto* c = store_.get_if<SizeConst>(a);
+    const auto* d = store_.get_if<SizeConst>(b);
+    const auto* n = store_.get_if<SizeName>(a);
+    const auto* m = store_.get_if<SizeName>(b);
+    return (c && d && c->value == d->value) || (n && m && n->binder == m->binder);
+  }
+  return depth > 0 && x->op == y->op && identical(x->x, y->x, depth - 1) && identical(x->y, y->y, depth - 1);
+}
+
+bool Unifier::same(Size a, Size b) const {
+  if (identical(a, b, kMaxUnifiedSizeDepth)) return true;
   Polynomials polynomials(store_);
   const auto x = polynomials.of(a);
   const auto y = polynomials.of(b);
@@ -185,9 +200,10 @@ std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
   // What the arrows bind is the same up to names.
   TypeMap rename;
   if (a.param != kNoId && b.param != kNoId) rename.sizes.emplace(b.param, store_.name(a.param));
-  for (std::size_t k = 0; k < a.unknown.size() && k < b.unknown.size(); ++k)
-    rename.sizes.emplace(b.unknown[k], store_.name(a.unknown[k]));
-  return unify(a.to, store_.substitute(b.to, rename));
+  // A size that nobody is promised may be any size, even one that depends on the argument.
+  TypeMap any;
+  for (BinderId unknown : a.unknown) any.sizes.emplace(unknown, store_.size_variable(kEveryLevel, {}));
+  return unify(store_.substitute(a.to, any), store_.substitute(b.to, rename));
 }
 
 std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
@@ -207,9 +223,10 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   if (store_.get_if<TyArray>(expected) && store_.get_if<TyArray>(actual)) {
     const TyArray a = *store_.get_if<TyArray>(expected);
     const TyArray b = *store_.get_if<TyArray>(actual);
-    // Elements first: a wrong element type says more than a wrong size.
+    // A wrong element type says more than a wrong size; of sizes, the outermost.
+    const auto sizes = unify(a.size, b.size);
     clash = unify(a.element, b.element);
-    if (!clash) clash = unify(a.size, b.size);
+    if (!clash || (sizes && clash->kind == Clash::Kind::sizes)) clash = sizes;
   } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
     clash = unify_records(expected, actual);
   } else if (store_.get_if<TyArrow>(expected) && store_.get_if<TyArrow>(actual)) {
@@ -222,6 +239,54 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   }
   --depth_;
   if (!clash) equal_.insert(pair);
+  return clash;
+}
+
+std::optional<Clash> Unifier::join(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
+  joined_.clear();
+  return join_parts(expected, actual, differ, joined);
+}
+
+std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
+  expected = store_.find(expected);
+  actual = store_.find(actual);
+  joined = expected;
+  if (expected == actual) return std::nullopt;
+  if (depth_ >= kMaxDepth) return Clash{.a = expected, .b = actual};
+  const std::uint64_t pair = std::uint64_t{expected.id} << 32U | actual.id;
+  if (auto found = joined_.find(pair); found != joined_.end()) return joined = found->second, std::nullopt;
+  std::optional<Clash> clash;
+  ++depth_;
+  if (store_.get_if<TyArray>(expected) && store_.get_if<TyArray>(actual)) {
+    const TyArray a = *store_.get_if<TyArray>(expected);
+    const TyArray b = *store_.get_if<TyArray>(actual);
+    Ty element;
+    clash = join_parts(a.element, b.element, differ, element);
+    const bool same_size = clash || same(a.size, b.size);
+    if (!same_size || element != store_.find(a.element))
+      joined = store_.array(same_size ? a.size : differ(a.size, b.size), element);
+  } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
+    TyRecord a = *store_.get_if<TyRecord>(expected);
+    const TyRecord b = *store_.get_if<TyRecord>(actual);
+    const auto label = [](const auto& x, const auto& y) { return x.first == y.first; };
+    bool changed = false;
+    if (!std::ranges::equal(a.fields, b.fields, label)) clash = Clash{.a = expected, .b = actual};
+    for (std::size_t k = 0; k < a.fields.size() && !clash; ++k) {
+      Ty field;
+      clash = join_parts(a.fields[k].second, b.fields[k].second, differ, field);
+      changed = changed || field != store_.find(a.fields[k].second);
+      a.fields[k].second = field;
+    }
+    if (changed && !clash) joined = store_.record(std::move(a.fields));
+  } else {
+    --depth_;
+    equal_.clear();
+    clash = unify(expected, actual);
+    ++depth_;
+    joined = store_.find(expected);
+  }
+  --depth_;
+  if (!clash) joined_.emplace(pair, joined);
   return clash;
 }
 

@@ -1,6 +1,7 @@
 // Makes two types equal by binding their variables, or says why they cannot be.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <unordered_set>
 
@@ -33,6 +34,10 @@ class Unifier {
   // `expected` and `actual` only matter for messages.
   std::optional<Clash> unify(Ty expected, Ty actual);
   std::optional<Clash> unify(Size expected, Size actual);
+  // The type of what may be of either: `differ` gives a size for two that are not known to be equal. No size variable
+  // is bound: that a value may have a size says nothing about the size.
+  using Differ = std::function<Size(Size expected, Size actual)>;
+  std::optional<Clash> join(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   // Whether a type satisfies a constraint; variables inside take it over.
   std::optional<Clash> require(Ty type, const Constraint& constraint);
   // Whether two sizes are the same for sure, without binding anything.
@@ -43,12 +48,15 @@ class Unifier {
   std::optional<Clash> unify_size_variable(Size variable, Size size);
   std::optional<Clash> unify_records(Ty expected, Ty actual);
   std::optional<Clash> unify_arrows(Ty expected, Ty actual);
+  std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
+  bool identical(Size a, Size b, int depth) const;
   std::optional<Clash> check_scope(Size size, std::uint32_t level) const;
 
   TypeStore& store_;
   int depth_ = 0;
   int size_depth_ = 0;
   std::unordered_set<std::uint64_t> equal_;
+  std::unordered_map<std::uint64_t, Ty> joined_;
 };
 
 }  // namespace apl::frontend

@@ -49,6 +49,8 @@ FunctionPtr Parser::function() {
   result.params = binders("(", ")");
   in_params_ = false;
   expect(":");
+  if (accept("exists"))
+    list("[", "]", [&] { result.result_sizes.push_back(bind(take(), Type::scalar(ScalarType::i64))); });
   list("{", "}", [&] { result.results.push_back(type()); });
   expect("=");
   result.body = block();

@@ -32,7 +32,9 @@ void Printer::put_function() {
   put(name_or_quote(function_.name));
   list(" [", function_.sizes, "]");
   list(" (", function_.params, ")", [&](Value param) { put_binder(param); });
-  list(" : {", function_.results, "} = ");
+  put(" : ");
+  if (!function_.result_sizes.empty()) list("exists [", function_.result_sizes, "] ");
+  list("{", function_.results, "} = ");
   put_block(function_.body);
   put(function_.location);
 }

@@ -29,6 +29,7 @@ std::string without_suffix(const std::string& name) {
 Names::Names(const Function& function)
     : values_(function.values), names_(function.values.size()), ranks_(function.values.size()) {
   bind(function.sizes);
+  bind(function.result_sizes);
   bind(function.params);
   visit(function.body);
   // Values that no statement binds (yet): a message may still want to name them.

@@ -5,6 +5,18 @@
 #include "ir/walk.h"
 
 namespace apl::verifier {
+namespace {
+
+// The type where `from`, the scalars among the values bound together, have become `to`.
+Type where_bound(const Check& check, const Type& type, const std::vector<Value>& from, const std::vector<Operand>& to) {
+  Substitution map;
+  const Type size = Type::scalar(ScalarType::i64);
+  for (std::size_t k = 0; k < from.size() && k < to.size(); ++k)
+    if (check.type(from[k]).same(size) && check.type(to[k]).same(size)) map.emplace(from[k], to[k]);
+  return substitute(type, map);
+}
+
+}  // namespace
 
 void check_op(Check& check, const Stm& stm, const If& op) {
   if (!check.type(op.condition).same(Type::scalar(ScalarType::boolean)))
@@ -18,6 +30,15 @@ void check_op(Check& check, const Stm& stm, const If& op) {
     if (!check.similar(check.type(a[k]), check.type(b[k])))
       check.broken(stm, fmt::format("result {} of the branches has types {} and {}", k + 1,
                                     check.text(check.type(a[k])), check.text(check.type(b[k]))));
+  // A size that the branches decide is one of the results: in each branch it is what that branch gives.
+  for (const std::vector<Operand>* given : {&a, &b})
+    for (std::size_t k = 0; k < stm.pattern.size() && stm.pattern.size() == given->size(); ++k) {
+      const Type wanted = where_bound(check, check.type(stm.pattern[k]), stm.pattern, *given);
+      const Type actual = check.type((*given)[k]);
+      if (!check.compatible(wanted, actual))
+        check.broken(stm, fmt::format("{} of type {} is {} of type {} in a branch", check.name(stm.pattern[k]),
+                                      check.text(wanted), check.text((*given)[k]), check.text(actual)));
+    }
 }
 
 void check_op(Check& check, const Stm& stm, const Loop& op) {
@@ -27,15 +48,16 @@ void check_op(Check& check, const Stm& stm, const Loop& op) {
     return check.broken(stm, fmt::format("the loop has {} parameters, {} initial values and {} results", n,
                                          op.initial.size(), op.body->results.size()));
   for (std::size_t k = 0; k < n; ++k) {
-    const Type& param = check.type(op.params[k]);
     const Type initial = check.type(op.initial[k]);
     const Type next = check.type(op.body->results[k]);
-    // A size among the parameters changes from one iteration to the next, so sizes are compared at run time.
-    if (!check.similar(param, initial))
+    // A size among the parameters changes from one iteration to the next.
+    const Type first = where_bound(check, check.type(op.params[k]), op.params, op.initial);
+    if (!check.compatible(first, initial))
       check.broken(stm, fmt::format("{} of type {} starts as {} of type {}", check.name(op.params[k]),
-                                    check.text(param), check.text(op.initial[k]), check.text(initial)));
-    if (!check.similar(param, next))
-      check.broken(stm, fmt::format("{} of type {} becomes {} of type {}", check.name(op.params[k]), check.text(param),
+                                    check.text(first), check.text(op.initial[k]), check.text(initial)));
+    const Type later = where_bound(check, check.type(op.params[k]), op.params, op.body->results);
+    if (!check.compatible(later, next))
+      check.broken(stm, fmt::format("{} of type {} becomes {} of type {}", check.name(op.params[k]), check.text(later),
                                     check.text(op.body->results[k]), check.text(next)));
   }
   if (op.index) {
@@ -50,6 +72,9 @@ void check_op(Check& check, const Stm& stm, const Loop& op) {
 void check_op(Check& check, const Stm& stm, const Apply& op) {
   const Function* callee = check.module.find(op.function);
   if (!callee) return check.broken(stm, fmt::format("there is no function `{}`", op.function));
+  if (!callee->result_sizes.empty())
+    check.broken(stm,
+                 fmt::format("`{}` gives arrays whose sizes only it knows, so that it cannot be called", op.function));
   const std::size_t needed = callee->sizes.size() + callee->params.size();
   if (op.arguments.size() != needed)
     return check.broken(stm, fmt::format("`{}` takes {} arguments, sizes included, but gets {}", op.function, needed,

@@ -20,11 +20,13 @@ class Scopes {
       if (const Type& type = check_.type(param); type.memory && !mentions(first, type.memory->block))
         first.push_back(type.memory->block);
     bind(first, nullptr);
+    bind(function.result_sizes, nullptr);
     for (const Type& type : function.results)
       for_each_use(type, [&](Value v) {
         if (!in_scope_[v.id])
           check_.broken(fmt::format("the type of a result mentions {}, which is no size or parameter", check_.name(v)));
       });
+    leave(function.result_sizes);
     body(*function.body, nullptr);
   }
 

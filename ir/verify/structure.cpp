@@ -23,7 +23,7 @@ class Structure {
           check_.broken(
               fmt::format("the type of `{}` mentions a value that does not exist", check_.values().name(Value{id})));
       });
-    for (const auto* group : {&function.sizes, &function.params})
+    for (const auto* group : {&function.sizes, &function.params, &function.result_sizes})
       for (Value v : *group)
         if (!exists(v)) check_.broken("a parameter does not exist");
     for (const Type& type : function.results)

@@ -15,7 +15,7 @@ bool coerces(const Op& op) {
 }  // namespace
 
 void check_result_types(Check& check, const Stm& stm) {
-  const std::vector<Type> types = result_types(stm.op, check.values(), &check.module);
+  const std::vector<Type> types = result_types(stm.op, check.values(), &check.module, stm.pattern);
   if (types.size() != stm.pattern.size())
     return check.broken(
         stm, fmt::format("{} values are bound, but {} gives {}", stm.pattern.size(), op_name(stm.op), types.size()));
@@ -65,9 +65,10 @@ void check_names(const Module& module, std::vector<Diagnostic>& out) {
 
 void check_function(Check& check) {
   const Function& function = check.function;
-  for (Value size : function.sizes)
-    if (!check.type(size).same(Type::scalar(ScalarType::i64)))
-      check.broken(fmt::format("size {} has type {}", check.name(size), check.text(check.type(size))));
+  for (const auto* sizes : {&function.sizes, &function.result_sizes})
+    for (Value size : *sizes)
+      if (!check.type(size).same(Type::scalar(ScalarType::i64)))
+        check.broken(fmt::format("size {} has type {}", check.name(size), check.text(check.type(size))));
   for (Value param : function.params)
     for (const Poly& dim : check.type(param).shape)
       dim.for_each_symbol([&](Value v) {

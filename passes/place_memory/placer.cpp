@@ -138,6 +138,8 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     return view(stm, index->array, exact(index_layout(layout_of(index->array), index->dims)), out);
   if (const Reshape* reshape = get_if<Reshape>(stm)) {
     Lmad::Outcome outcome = layout_of(reshape->array).reshape(reshape->shape);
+    // Dense is dense in any shape; that there are as many elements is the program's word.
+    if (!outcome && is_dense(reshape->array)) outcome = exact(Lmad::row_major(reshape->shape));
     if (outcome || level == Level::block || level == Level::inblock) return view(stm, reshape->array, outcome, out);
     // No index function of this block has that shape: the elements move.
     // Dense ones have all shapes of as many elements; that there are as many is what a reshape means.
@@ -288,24 +290,38 @@ bool Placer::takes_over(const Operand& initial, const std::vector<Stm>& out) con
 void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   if (level == Level::block || level == Level::inblock) return tile_loop(op, std::move(stm), level, out);
   Loop placed = op;
+  const Space space = level == Level::host ? Space::global : Space::thread;
+  std::vector<bool> moves(op.params.size());  // arrays whose block changes with their size
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     const Type type = result_.type(op.params[k]);
     if (!type.is_array()) continue;
-    bool fixed = true;
-    for (const Poly& size : type.shape)
-      size.for_each_symbol([&](Value v) { fixed = fixed && std::ranges::find(op.params, v) == op.params.end(); });
-    if (!fixed)
-      return fail(stm,
-                  fmt::format("a loop that changes the size of the array `{}`", result_.values.name(op.params[k])));
+    moves[k] = mentions_any(type, op.params);
     Value start = op.initial[k].value();
     if (!takes_over(op.initial[k], out)) start = copied(start, level, out);
     placed.initial[k] = start;
-    bind(op.params[k], binding(start)->block, Lmad::row_major(type.shape));
-    bind(stm.pattern[k], binding(start)->block, Lmad::row_major(result_.type(stm.pattern[k]).shape));
+    const auto block = [&](Value array) {
+      return moves[k] ? result_.values.add(Type::block(space), result_.values.name(array) + "_mem")
+                      : binding(start)->block;
+    };
+    bind(op.params[k], block(op.params[k]), Lmad::row_major(type.shape));
+    bind(stm.pattern[k], block(stm.pattern[k]), Lmad::row_major(result_.type(stm.pattern[k]).shape));
   }
-  placed.body = handing_body(*op.body, level, op.params);
+  const BodyPtr inner = handing_body(*op.body, level, op.params);
+  if (error_) return;
+  const std::vector<Operand> starts = placed.initial;
+  placed.params = with_blocks(op.params, moves);
+  placed.initial = with_blocks(starts, moves);
+  placed.body = make_body(inner->stms, with_blocks(inner->results, moves));
+  stm.pattern = with_blocks(stm.pattern, moves);
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
+}
+
+bool Placer::mentions_any(const Type& type, const std::vector<Value>& values) {
+  bool found = false;
+  for (const Poly& size : type.shape)
+    size.for_each_symbol([&](Value v) { found = found || std::ranges::find(values, v) != values.end(); });
+  return found;
 }
 
 BodyPtr Placer::handing_body(const Body& source, Level level, const std::vector<Value>& targets) {
@@ -317,7 +333,8 @@ BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Va
   std::vector<Operand> results = placed->results;
   std::set<Value> made, taken;
   for (const Stm& stm : stms)
-    if (get_if<Alloc>(stm)) made.insert(stm.pattern.front());
+    for (Value v : stm.pattern)
+      if (result_.type(v).is_memory()) made.insert(v);
   for (std::size_t k = 0; k < results.size() && !error_; ++k) {
     if (!results[k].is_value() || !result_.type(results[k].value()).is_array()) continue;
     const Value array = results[k].value();
@@ -347,6 +364,7 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
     placed.then_body = body(*op.then_body, level);
     placed.else_body = body(*op.else_body, level);
     std::vector<Value> targets(stm.pattern.size());
+    std::vector<bool> moves(stm.pattern.size());
     for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
       const Value v = stm.pattern[k];
       const Type type = result_.type(v);
@@ -358,17 +376,18 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
         targets[k] = v;
         continue;
       }
-      bool fixed = true;
-      for (const Poly& size : type.shape)
-        size.for_each_symbol([&](Value s) { fixed = fixed && std::ranges::find(stm.pattern, s) == stm.pattern.end(); });
-      if (!fixed)
-        return fail(stm, fmt::format("branches that decide the size of the array `{}`", result_.values.name(v)));
+      moves[k] = mentions_any(type, stm.pattern);
       const Space space = level == Level::host ? Space::global : Space::thread;
-      bind(v, allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out),
-           Lmad::row_major(type.shape));
+      const Value block = moves[k] ? result_.values.add(Type::block(space), result_.values.name(v) + "_mem")
+                                   : allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);
+      bind(v, block, Lmad::row_major(type.shape));
     }
-    placed.then_body = settled(placed.then_body, level, targets);
-    placed.else_body = settled(placed.else_body, level, targets);
+    for (BodyPtr* inner : {&placed.then_body, &placed.else_body}) {
+      const BodyPtr done = settled(*inner, level, targets);
+      if (error_) return;
+      *inner = make_body(done->stms, with_blocks(done->results, moves));
+    }
+    stm.pattern = with_blocks(stm.pattern, moves);
   }
   stm.op = std::move(placed);
   out.push_back(std::move(stm));

@@ -36,6 +36,19 @@ class Placer {
   // known place). What would be overwritten before it is read, or is scattered at host level, is copied first.
   BodyPtr handing_body(const Body& source, Level level, const std::vector<Value>& targets);
   BodyPtr settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
+  static bool mentions_any(const Type& type, const std::vector<Value>& values);
+  // Before each array that moves, its block: where sizes change, blocks are parameters and results beside their arrays.
+  template <class T>
+  std::vector<T> with_blocks(const std::vector<T>& items, const std::vector<bool>& moves) const {
+    std::vector<T> result;
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      if (moves[k]) result.push_back(binding(value_of(items[k]))->block);
+      result.push_back(items[k]);
+    }
+    return result;
+  }
+  static Value value_of(Value v) { return v; }
+  static Value value_of(const Operand& x) { return x.value(); }
   bool takes_over(const Operand& initial, const std::vector<Stm>& out) const;
   void view(const Stm& stm, Value source, const Lmad::Outcome& outcome, std::vector<Stm>& out);
   void fresh(const Stm& stm, Level level, std::vector<Stm>& out);

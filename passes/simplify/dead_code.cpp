@@ -127,13 +127,14 @@ class DeadCode {
     std::vector<bool> which;
     do {  // a parameter that the body reads needs its result, which may need further parameters
       which = needed(stm);
+      for (std::size_t k = 0; k < loop.params.size(); ++k)  // sizes may be parameters
+        if (which[k]) mark_type(function_.type(loop.params[k]));
       mark_results(*loop.body, which);
       mark_body(*loop.body);
     } while (which != needed(stm));
     for (std::size_t k = 0; k < loop.params.size(); ++k) {
       if (!which[k]) continue;
       mark(loop.initial[k]);
-      mark_type(function_.type(loop.params[k]));
     }
   }
 

@@ -187,6 +187,7 @@ std::string Matcher::function() {
     if (x && y && !parameter && !there_.contains(x->block)) bind(x->block, y->block);
   }
   if (!bind(a_.sizes, b_.sizes) || !bind(a_.params, b_.params)) return differ("parameters");
+  if (!bind(a_.result_sizes, b_.result_sizes)) return differ("sizes of results");
   if (!same(a_.results, b_.results)) return differ("result types");
   if (!match(a_.body, b_.body)) return differ("bodies");
   return {};

@@ -79,6 +79,40 @@ TEST_CASE("types are inferred and generalised at definitions") {
   }
 }
 
+TEST_CASE("sizes that branches, loops, lets and updates decide are unknown outside, and no more than that") {
+  struct Case {
+    std::string text, type;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"def f [n] [m] (c: bool) (xs: [n]i32) (ys: [m]i32) = if c then xs else ys",
+            "bool -> [n]i32 -> [m]i32 -> [this 'if']i32"},
+           {"def f [n] (c: bool) (xs: [n]i32) (ys: [n]i32) = if c then xs else ys",
+            "bool -> [n]i32 -> [n]i32 -> [n]i32"},
+           {"def f c = if c then let n = 2 in (iota (n + 1), 1) else ([0, 1, 2], 2)", "bool -> ([3]i64, i32)"},
+           // That a branch has a size does not make it the other's.
+           {"def f (c: bool) (xs: []i32) = if c then xs else [1, 2]", "bool -> [d0]i32 -> [this 'if']i32"},
+           {"def f [n] (xs: [n]i32) = loop xs for i < 3i64 do xs with [0] = 1", "[n]i32 -> [n]i32"},
+           {"def f [n] (xs: [n]i32) = loop xs for i < 3i64 do xs ++ xs", "[n]i32 -> [this loop]i32"},
+           {"def f [n] [m] (xs: [n]i32) (ys: [m]i32) = loop (xs, ys) for i < 3i64 do (ys, xs)",
+            "[n]i32 -> [m]i32 -> ([this loop]i32, [this loop]i32)"},
+           {"def f [n] (xs: [n]i32) (ys: [n]i32) = loop (xs, ys) for i < 3i64 do (ys, xs)",
+            "[n]i32 -> [n]i32 -> ([n]i32, [n]i32)"},
+           {"def f (xs: []i32) = loop ys = [] for x in xs do xs", "[d0]i32 -> [this loop]i32"},
+           {"def f (k: i64) = loop (n, xs: [n]i64) = (1, [0]) for i < k do (n + 1, iota (n + 1))",
+            "i64 -> (i64, [this loop]i64)"},
+           {"def f xs = let [n] (ys: [n]i32) = xs in (n, ys)", "[d0]i32 -> (i64, [d0]i32)"},
+           {"def f (k: i64) (xs: *[]i32) (ys: []i32) = xs with [1:k] = ys", "i64 -> [d0]i32 -> [d1]i32 -> [d0]i32"},
+           {"def f [n] [m] (r: {a: [n]i32, b: bool}) (ys: [m]i32) = r with a = ys",
+            "{a: [n]i32, b: bool} -> [m]i32 -> {a: [m]i32, b: bool}"},
+           {"def f (g: i64 -> []i64) = length (g 1) def h = f (\\n -> iota (n + 1)) + f (\\n -> [n])", "i64"},
+           {"def f [n] (xs: [n]i32) = xs :> []i32", "[n]i32 -> [this cast]i32"},
+           {"def f [n] : [n]i64 = 0..1..<n", "[n]i64"},
+       }) {
+    CAPTURE(c.text);
+    CHECK(type_of(c.text) == c.type);
+  }
+}
+
 TEST_CASE("the redomap of a contraction may be a parameter") {
   CHECK(type_of("def tc 't_x 't_y 't_z [a] [b] [q] (redomap: [q]t_x -> [q]t_y -> t_z)\n"
                 "       (X: [a][q]t_x) (Y: [b][q]t_y) : [a][b]t_z =\n"
@@ -113,6 +147,8 @@ TEST_CASE("what is wrong is refused with its code and place") {
            {"def f = {a = 1}.b", "type.mismatch@1:9", "has no field \"b\""},
            {"def f r = r.x", "type.ambiguous@1:11", "ambiguous"},
            {"def f = length []", "type.ambiguous@1:", "Ambiguous type"},
+           {"def f (xs: []i32) = let [n] ys = xs in n", "type.ambiguous@1:25", "Size [n] unused"},
+           {"def f = let [n] [m] (xss: [n][m]i64) = [] in (n, m)", "type.ambiguous@1:17", "Ambiguous size \"m\""},
            {"def f : i32 = 1000000000000", "type.mismatch@1:15", "out of bounds"},
            {"def f : f32 = 1e40", "type.mismatch@1:15", "out of bounds"},
            {"def f = 300u8", "type.mismatch@1:9", "out of bounds"},
@@ -148,10 +184,26 @@ TEST_CASE("sizes that do not match are refused, with notes where each comes from
             "Sizes \"4\" and \"5\" do not match", ""},
            {"def f [n] (A: [n][n]f32) (B: [n][3]f32) = map2 (map2 (+)) A B", "type.size-mismatch@1:61",
             "Sizes \"n\" and \"3\" do not match", "size \"n\" is declared here"},
-           {"def main (b: bool) (n: i64) (m: i64) : [2]i64 = if b then iota n else iota m",
-            "type.size-mismatch@1:", "[n]i64, got [m]i64", "size \"n\" is the value bound here"},
+           {"def main (b: bool) (n: i64) (m: i64) : [2]i64 = if b then iota n else iota m", "type.size-mismatch@1:49",
+            "expected [2]i64, got [this 'if']i64",
+            "known only once this is evaluated: the branches have the types [n]i64 and [m]i64"},
            {"def main n : [n]bool = loop (arr: [n]bool) = replicate n true for i < 10 do replicate 3 true",
             "type.size-mismatch@1:77", "Loop body does not have expected type", "size \"n\""},
+           {"def main [n] [m] (xs: [n]i32) (ys: [m]i32) = map2 (+) (if true then xs else ys) xs",
+            "type.size-mismatch@1:81", "Sizes \"this 'if'\" and \"n\" do not match",
+            "the branches have the types [n]i32 and [m]i32"},
+           {"def main [m] (xs: [m]i32) (n: i64) = loop (ys: [n]i32) = xs for i < 3 do replicate n ys[0]",
+            "type.size-mismatch@1:44", "Initial loop values do not have expected type: expected [n]i32, got [m]i32",
+            ""},
+           {"def main [n] (xs: [n]i32) (ys: [n]i32) = loop (xs, ys) for i < 3 do (xs, map2 (+) xs ys ++ ys)",
+            "type.size-mismatch@1:69", "Loop body does not have expected type", "an iteration may change it"},
+           {"def f [n] (xs: [n]f32) (fs: [n - 1 + 1]f32) : [n - 1 + 1]f32 = fs\n"
+            "def g (xs: []f32) (fs: []f32) = loop xs for i < 1 do f xs fs",
+            "type.size-mismatch@2:38", "Loop-variant size", ""},
+           {"def main n m = let [k] (xss: [k][k]i64) = replicate n (iota m) in k", "type.size-mismatch@1:25",
+            "Sizes \"n\" and \"m\" do not match", ""},
+           {"def main (n: i64) : [n]i64 = 1..2..<n + 1", "type.size-mismatch@1:30", "\"this range\"",
+            "it is the unknown length of range 1..2..<n + 1"},
            {"def f xs n = zip xs (iota n)", "type.size-mismatch@1:21", "scope-violation", "size \"n\""},
            {"def main (xs: []i32) = let n = 2 + 3 in zip (iota n) xs", "type.size-mismatch@1:54", "\"n\"", ""},
            {"def f xs = map iota xs", "type.size-mismatch@1:16", "scope-violation", ""},

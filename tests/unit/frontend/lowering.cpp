@@ -174,13 +174,28 @@ TEST_CASE("statements know where they come from") {
   CHECK(module.functions.at(0)->body->stms.back().location == Location{2, 3, 2, 14});
 }
 
+TEST_CASE("a size that a branch or loop decides is a result before the arrays that have it") {
+  const Module branch = lowered(
+      "entry e [n] [m] (c: bool) (xs: [n]i32) (ys: [m](i32, i32)) =\n"
+      "  if c then (xs, xs, xs) else ((unzip ys).0, (unzip ys).1, copy xs)\n");
+  CHECK(contains(branch, ": exists [d] {[d]i32, [d]i32, [n]i32} = {"));
+  CHECK(contains(branch, "let {d_1 : i64, r : [d_1]i32, r_1 : [d_1]i32, r_2 : [n]i32} ="));
+  CHECK(contains(branch, "in {n, xs, xs, xs}"));
+  CHECK(apl::testing::round_trips(branch).holds);
+  const Module loop = lowered("entry e [n] (xs: [n]i32) (ys: [n]i32) = loop (xs, ys) for i < 3i64 do (tail xs, ys)");
+  CHECK(contains(loop, "loop {d_2 : i64 = n, xs_1 : [d_2]i32 = xs, ys_1 : [n]i32 = ys} for i < 3 {"));
+  CHECK(contains(loop, "entry e (xs : \"[n]i32\", ys : \"[n]i32\") : {\"[]i32\", \"[n]i32\"}"));
+  // A size that the program carries around itself is no second parameter.
+  const Module own = lowered("entry e (k: i64) = loop (n, xs: [n]i64) = (1, [0]) for i < k do (n, iota n)");
+  CHECK(contains(own, "loop {n : i64 = 1i64, xs : [n]i64 = a}"));
+}
+
 TEST_CASE("what cannot be compiled yet is said, not guessed") {
   struct Case {
     std::string text, message;
   };
   for (const Case& c : std::vector<Case>{
-           {"entry e (n: i32) = iota (i64.i32 n)", "a size that only it knows"},
-           {"entry e (a: i64) (b: i64) (c: i64) = a..b...c", "step is not a constant"},
+           {"entry e (xs: []i32) = let s = xs[0] in xs[::i64.i32 s]", "stride is not a constant"},
            {"def f x = f x", "Unknown variable"},
        }) {
     CAPTURE(c.text);

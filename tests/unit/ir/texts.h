@@ -58,6 +58,24 @@ fun "odd name" [] () : {} = {
   in {}
 }
 
+fun decided [n] (c : bool, A : [n]f32) : exists [d, d_1] {[d]f32, [d_1][d]f32} = {
+  let {d_2 : i64, r : [d_2]f32} =
+    if c {
+      in {n, A}
+    } else {
+      let {none : [0]f32} = [] of f32
+      in {0i64, none}
+    }
+  let {rs_0 : [1][d_2]f32} = replicate([1], r)
+  let {d_3 : i64, rs : [d_3][d_2]f32} =
+    loop {d_4 : i64 = 1i64, rs_1 : [d_4][d_2]f32 = rs_0} for i < n {
+      let {d_5 : i64} = size(d_4 + 1)
+      let {rs_2 : [d_4 + 1][d_2]f32} = replicate([d_4 + 1], r)
+      in {d_5, rs_2}
+    }
+  in {r, rs}
+}
+
 fun let [] () : {i32} = {
   let {q : i32} = apply "odd name"()
   let {} = apply let()

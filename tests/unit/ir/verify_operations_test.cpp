@@ -115,58 +115,76 @@ TEST_CASE("array operations") {
 }
 
 TEST_CASE("branches, loops, calls") {
-  refuse_each(Stage::soac,
-              {
-                  {"the condition 1i32 has type i32",
-                   [](Builder& b, Value, Value) {
-                     return Operands{b.let("x", If{int32(1), give({int32(1)}), give({int32(2)})})};
-                   }},
-                  {"the branches give 1 and 2 results",
-                   [](Builder& b, Value, Value) {
-                     return Operands{b.let("x", If{kTrue, give({int32(1)}), give({int32(1), int32(2)})})};
-                   }},
-                  {"result 1 of the branches has types i32 and i64",
-                   [](Builder& b, Value, Value) {
-                     return Operands{b.let("x", If{kTrue, give({int32(1)}), give({i64_constant(1)})})};
-                   }},
-                  {"the loop has 1 parameters, 0 initial values and 1 results",
-                   [](Builder& b, Value, Value) {
-                     Value p = fresh(b, i32());
-                     return Operands{b.let("x", Loop{{p}, {}, fresh(b, i64()), 3, give({p})})};
-                   }},
-                  {"`v` of type i32 starts as 1i64 of type i64",
-                   [](Builder& b, Value, Value) {
-                     Value p = fresh(b, i32());
-                     return Operands{b.let("x", Loop{{p}, {i64_constant(1)}, fresh(b, i64()), 3, give({p})})};
-                   }},
-                  {"`v` of type i32 becomes 1i64 of type i64",
-                   [](Builder& b, Value, Value) {
-                     Value p = fresh(b, i32());
-                     return Operands{b.let("x", Loop{{p}, {int32(1)}, fresh(b, i64()), 3, give({i64_constant(1)})})};
-                   }},
-                  {"the index `v` has type i32",
-                   [](Builder& b, Value, Value) {
-                     Value p = fresh(b, i32());
-                     return Operands{b.let("x", Loop{{p}, {int32(1)}, fresh(b, i32()), 3, give({p})})};
-                   }},
-                  {"the first parameter of a while loop is its condition",
-                   [](Builder& b, Value, Value) {
-                     Value p = fresh(b, i32());
-                     return Operands{b.let("x", Loop{{p}, {int32(1)}, {}, 0, give({p})})};
-                   }},
-                  {"there is no function `g`",
-                   [](Builder& b, Value, Value) {
-                     return Operands{bind(b, {i32()}, Apply{"g", {}})[0]};
-                   }},
-                  {"`f` takes 2 arguments, sizes included, but gets 1",
-                   [](Builder& b, Value n, Value) {
-                     return Operands{bind(b, {i32()}, Apply{"f", {Operand(n)}})[0]};
-                   }},
-                  {"argument 2 of `f`, 1i32, has type i32",
-                   [](Builder& b, Value n, Value) {
-                     return Operands{bind(b, {i32()}, Apply{"f", {Operand(n), int32(1)}})[0]};
-                   }},
-              });
+  refuse_each(
+      Stage::soac,
+      {
+          {"the condition 1i32 has type i32",
+           [](Builder& b, Value, Value) {
+             return Operands{b.let("x", If{int32(1), give({int32(1)}), give({int32(2)})})};
+           }},
+          {"`y` of type [3]i32 is `four` of type [4]i32 in a branch",
+           [](Builder& b, Value, Value) {
+             Value three = b.let("three", Replicate{{3}, int32(0)});
+             Value four = b.let("four", Replicate{{4}, int32(0)});
+             Value d = fresh(b, i64()), y = b.values().add(i32s({d}), "y");
+             b.append(
+                 {.pattern = {d, y}, .op = If{kTrue, give({i64_constant(3), three}), give({i64_constant(3), four})}});
+             return Operands{};
+           }},
+          {"`x` of type [5]i32 becomes `x` of type [4]i32",
+           [](Builder& b, Value, Value) {
+             Value four = b.let("x", Replicate{{4}, int32(0)});
+             Value d = fresh(b, i64()), y = b.values().add(i32s({d}), "x");
+             b.let_many({"r"},
+                        Loop{{d, y}, {i64_constant(4), four}, fresh(b, i64()), 2, give({i64_constant(5), four})});
+             return Operands{};
+           }},
+          {"the branches give 1 and 2 results",
+           [](Builder& b, Value, Value) {
+             return Operands{b.let("x", If{kTrue, give({int32(1)}), give({int32(1), int32(2)})})};
+           }},
+          {"result 1 of the branches has types i32 and i64",
+           [](Builder& b, Value, Value) {
+             return Operands{b.let("x", If{kTrue, give({int32(1)}), give({i64_constant(1)})})};
+           }},
+          {"the loop has 1 parameters, 0 initial values and 1 results",
+           [](Builder& b, Value, Value) {
+             Value p = fresh(b, i32());
+             return Operands{b.let("x", Loop{{p}, {}, fresh(b, i64()), 3, give({p})})};
+           }},
+          {"`v` of type i32 starts as 1i64 of type i64",
+           [](Builder& b, Value, Value) {
+             Value p = fresh(b, i32());
+             return Operands{b.let("x", Loop{{p}, {i64_constant(1)}, fresh(b, i64()), 3, give({p})})};
+           }},
+          {"`v` of type i32 becomes 1i64 of type i64",
+           [](Builder& b, Value, Value) {
+             Value p = fresh(b, i32());
+             return Operands{b.let("x", Loop{{p}, {int32(1)}, fresh(b, i64()), 3, give({i64_constant(1)})})};
+           }},
+          {"the index `v` has type i32",
+           [](Builder& b, Value, Value) {
+             Value p = fresh(b, i32());
+             return Operands{b.let("x", Loop{{p}, {int32(1)}, fresh(b, i32()), 3, give({p})})};
+           }},
+          {"the first parameter of a while loop is its condition",
+           [](Builder& b, Value, Value) {
+             Value p = fresh(b, i32());
+             return Operands{b.let("x", Loop{{p}, {int32(1)}, {}, 0, give({p})})};
+           }},
+          {"there is no function `g`",
+           [](Builder& b, Value, Value) {
+             return Operands{bind(b, {i32()}, Apply{"g", {}})[0]};
+           }},
+          {"`f` takes 2 arguments, sizes included, but gets 1",
+           [](Builder& b, Value n, Value) {
+             return Operands{bind(b, {i32()}, Apply{"f", {Operand(n)}})[0]};
+           }},
+          {"argument 2 of `f`, 1i32, has type i32",
+           [](Builder& b, Value n, Value) {
+             return Operands{bind(b, {i32()}, Apply{"f", {Operand(n), int32(1)}})[0]};
+           }},
+      });
 }
 
 TEST_CASE("screma: widths, lambdas, operators") {
