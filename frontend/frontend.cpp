@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "frontend/consume/consume.h"
 #include "frontend/lower/lower.h"
 #include "frontend/syntax/parser.h"
 #include "frontend/types/checked.h"
@@ -24,7 +25,7 @@ std::optional<frontend::Checked> front(const SourceFile& source, const Diagnosti
     if (!syntax_failed || diagnostic.code != Code::type_unknown_name) counted(diagnostic);
   };
   std::optional<frontend::Checked> checked = frontend::check_program(std::move(program), types);
-  if (failed) return std::nullopt;
+  if (failed || !checked || !frontend::check_consumption(*checked, counted)) return std::nullopt;
   return checked;
 }
 
