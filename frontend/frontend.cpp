@@ -5,6 +5,7 @@
 #include "frontend/consume/consume.h"
 #include "frontend/lower/lower.h"
 #include "frontend/syntax/parser.h"
+#include "frontend/types/causality.h"
 #include "frontend/types/checked.h"
 
 namespace apl {
@@ -25,7 +26,9 @@ std::optional<frontend::Checked> front(const SourceFile& source, const Diagnosti
     if (!syntax_failed || diagnostic.code != Code::type_unknown_name) counted(diagnostic);
   };
   std::optional<frontend::Checked> checked = frontend::check_program(std::move(program), types);
-  if (failed || !checked || !frontend::check_consumption(*checked, counted)) return std::nullopt;
+  if (failed || !checked) return std::nullopt;
+  if (!frontend::check_causality(*checked, counted) || !frontend::check_consumption(*checked, counted))
+    return std::nullopt;
   return checked;
 }
 

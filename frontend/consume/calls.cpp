@@ -8,8 +8,6 @@ namespace apl::frontend {
 
 namespace {
 
-std::string place(Location location) { return std::to_string(location.line) + ":" + std::to_string(location.column); }
-
 std::string name_of_function(const Expr& expr) {
   const auto* variable = std::get_if<Variable>(&expr.node);
   return variable ? variable->name.to_string() : "";
@@ -159,7 +157,7 @@ FlowPtr Consumption::section(const Expr& expr, const Section& section) {
   Flow rest = section.left ? *op->to : *op;
   rest.to = op->to->to;
   rest.aliases = joined(op->aliases, all_aliases(given));
-  return std::make_shared<const Flow>(std::move(rest));
+  return make_flow(std::move(rest));
 }
 
 }  // namespace apl::frontend

@@ -15,6 +15,12 @@
 
 namespace apl::frontend {
 
+// The names that a pattern binds, with the parts of a flow like it that are theirs.
+void each_name(const Pattern& pattern, const FlowPtr& flow,
+               const std::function<void(const Pattern&, const FlowPtr&)>& visit);
+// `12:3`.
+std::string place(Location location);
+
 class Consumption {
  public:
   Consumption(const Checked& program, const DiagnosticSink& sink)

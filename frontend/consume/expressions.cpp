@@ -22,12 +22,12 @@ FlowPtr Consumption::check(const Expr& expr) {
       Flow flow{.kind = Flow::Kind::record};
       for (const ExprPtr& element : e.elements)
         flow.fields.emplace_back(std::to_string(flow.fields.size()), self.check(*element));
-      return std::make_shared<const Flow>(std::move(flow));
+      return make_flow(std::move(flow));
     }
     FlowPtr operator()(const RecordExpr& e) {
       Flow flow{.kind = Flow::Kind::record};
       for (const auto& field : e.fields) flow.fields.emplace_back(field.name, self.check(*field.value));
-      return std::make_shared<const Flow>(std::move(flow));
+      return make_flow(std::move(flow));
     }
     FlowPtr operator()(const ArrayExpr& e) {
       for (const ExprPtr& element : e.elements) self.check(*element);
@@ -165,7 +165,7 @@ FlowPtr replaced(const FlowPtr& flow, const std::vector<AccessStep>& steps, std:
   Flow copy = *flow;
   for (auto& [name, field] : copy.fields)
     if (name == steps[step].field) field = replaced(field, steps, step + 1, value);
-  return std::make_shared<const Flow>(std::move(copy));
+  return make_flow(std::move(copy));
 }
 
 }  // namespace

@@ -12,8 +12,6 @@ constexpr std::size_t kMaxParts = 400;
 // The same for variables in one set.
 constexpr std::size_t kMaxAliases = 256;
 
-FlowPtr make_flow(Flow flow) { return std::make_shared<const Flow>(std::move(flow)); }
-
 void collect(const FlowPtr& flow, bool functions, Aliases& out) {
   if (flow->kind == Flow::Kind::arrow && !functions) return;
   out.insert(out.end(), flow->aliases.begin(), flow->aliases.end());
@@ -21,6 +19,8 @@ void collect(const FlowPtr& flow, bool functions, Aliases& out) {
 }
 
 }  // namespace
+
+FlowPtr make_flow(Flow flow) { return std::make_shared<const Flow>(std::move(flow)); }
 
 const FlowPtr* Flow::field(const std::string& name) const {
   for (const auto& [label, flow] : fields)

@@ -59,6 +59,8 @@ struct Flow {
   const FlowPtr* field(const std::string& name) const;
 };
 
+FlowPtr make_flow(Flow flow);
+
 // All aliases of all parts; `functions`: those of what functions are closed over, too.
 Aliases all_aliases(const FlowPtr& flow, bool functions = true);
 // Whether a part is unique: a parameter like that consumes.

@@ -8,26 +8,6 @@ namespace apl::frontend {
 
 namespace {
 
-// The names that a parameter binds, with their types.
-void names_of(const Pattern& pattern, const FlowPtr& flow,
-              const std::function<void(const Pattern&, const FlowPtr&)>& visit) {
-  const Flow none;
-  auto part = [&](const std::string& name) {
-    const FlowPtr* found = flow->field(name);
-    return found ? *found : flow;
-  };
-  if (std::holds_alternative<PatternName>(pattern.node)) {
-    visit(pattern, flow);
-  } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
-    names_of(*typed->pattern, flow, visit);
-  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
-    for (std::size_t k = 0; k < tuple->elements.size(); ++k)
-      names_of(*tuple->elements[k], part(std::to_string(k)), visit);
-  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
-    for (const auto& field : record->fields) names_of(*field.value, part(field.name), visit);
-  }
-}
-
 // Whether the caller gives all of the parameter away.
 bool is_given(const FlowPtr& flow) {
   if (flow->kind == Flow::Kind::scalar) return true;
@@ -52,7 +32,7 @@ FlowPtr arrow_from(const FlowPtr& param, const FlowPtr& result) {
   Flow arrow{.kind = Flow::Kind::arrow, .consumes = any_unique(param)};
   arrow.from = param;
   arrow.to = result;
-  return std::make_shared<const Flow>(std::move(arrow));
+  return make_flow(std::move(arrow));
 }
 
 // The type alone: nothing that a value aliases.
@@ -60,8 +40,26 @@ FlowPtr without_aliases(const FlowPtr& flow) { return with_aliases(flow, Aliases
 
 }  // namespace
 
+void each_name(const Pattern& pattern, const FlowPtr& flow,
+               const std::function<void(const Pattern&, const FlowPtr&)>& visit) {
+  auto part = [&](const std::string& name) {
+    const FlowPtr* found = flow->field(name);
+    return found ? *found : flow;
+  };
+  if (std::holds_alternative<PatternName>(pattern.node)) {
+    visit(pattern, flow);
+  } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    each_name(*typed->pattern, flow, visit);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (std::size_t k = 0; k < tuple->elements.size(); ++k)
+      each_name(*tuple->elements[k], part(std::to_string(k)), visit);
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) each_name(*field.value, part(field.name), visit);
+  }
+}
+
 void Consumption::bind_parameter(const Pattern& pattern, const FlowPtr& flow) {
-  names_of(pattern, flow, [&](const Pattern& name, const FlowPtr& type) {
+  each_name(pattern, flow, [&](const Pattern& name, const FlowPtr& type) {
     const VarId variable = program_.pattern_binders[name.id];
     bind(variable, with_self(type, variable, paths_), any_unique(type));
   });
@@ -116,7 +114,7 @@ void Consumption::check_return(const std::vector<PatternPtr>& params, const Flow
     if (!unique) return;
     seen_unique = joined(seen_unique, aliases);
     for (const PatternPtr& param : params) {
-      names_of(*param, parameter(*param), [&](const Pattern& name, const FlowPtr& param_type) {
+      each_name(*param, parameter(*param), [&](const Pattern& name, const FlowPtr& param_type) {
         const VarId variable = program_.pattern_binders[name.id];
         const bool aliased =
             std::any_of(aliases.begin(), aliases.end(), [&](const Alias& alias) { return alias.variable == variable; });
@@ -143,7 +141,7 @@ FlowPtr Consumption::inferred_uniqueness(const std::vector<PatternPtr>& params, 
   if (params.empty()) return without_aliases(with_uniqueness(value, false));
   std::vector<VarId> given;
   for (const PatternPtr& param : params)
-    names_of(*param, parameter(*param), [&](const Pattern& name, const FlowPtr& type) {
+    each_name(*param, parameter(*param), [&](const Pattern& name, const FlowPtr& type) {
       if (any_unique(type)) given.push_back(program_.pattern_binders[name.id]);
     });
   std::unordered_map<VarId, int> counts;
@@ -157,7 +155,7 @@ FlowPtr Consumption::inferred_uniqueness(const std::vector<PatternPtr>& params, 
       if ((alias.bound && !consumed) || counts[alias.variable] > 1) copy.unique = false;
     }
     copy.aliases.clear();
-    return std::make_shared<const Flow>(std::move(copy));
+    return make_flow(std::move(copy));
   };
   return infer(value);
 }

@@ -7,12 +7,6 @@
 
 namespace apl::frontend {
 
-namespace {
-
-FlowPtr shared(Flow flow) { return std::make_shared<const Flow>(std::move(flow)); }
-
-}  // namespace
-
 // Enters the names of a loop's pattern, all that have no written type as consumable.
 void Consumption::collect_params(const Pattern& pattern, const FlowPtr& flow, bool fixed, std::vector<LoopParam>& out) {
   if (std::holds_alternative<PatternName>(pattern.node)) {
@@ -48,39 +42,16 @@ FlowPtr Consumption::loop_parameter(const Pattern& pattern, const std::vector<Lo
     if (copy.fields.size() != tuple->elements.size()) return outline;
     for (std::size_t k = 0; k < copy.fields.size(); ++k)
       copy.fields[k].second = loop_parameter(*tuple->elements[k], params);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields)
       for (auto& [name, flow] : copy.fields)
         if (name == field.name) flow = loop_parameter(*field.value, params);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   return outline;
 }
-
-namespace {
-
-// A loop's results with the parameters that they are for.
-void results_of(const Pattern& pattern, const FlowPtr& flow,
-                const std::function<void(const Pattern&, const FlowPtr&)>& visit) {
-  auto part = [&](const std::string& name) {
-    const FlowPtr* found = flow->field(name);
-    return found ? *found : flow;
-  };
-  if (std::holds_alternative<PatternName>(pattern.node)) {
-    visit(pattern, flow);
-  } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
-    results_of(*typed->pattern, flow, visit);
-  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
-    for (std::size_t k = 0; k < tuple->elements.size(); ++k)
-      results_of(*tuple->elements[k], part(std::to_string(k)), visit);
-  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
-    for (const auto& field : record->fields) results_of(*field.value, part(field.name), visit);
-  }
-}
-
-}  // namespace
 
 // Which parameters are consumed: those that the body consumes, and those whose next value it makes of consumed ones.
 void Consumption::converge(const LoopExpr& loop, std::vector<LoopParam>& params, const FlowPtr& body,
@@ -88,7 +59,7 @@ void Consumption::converge(const LoopExpr& loop, std::vector<LoopParam>& params,
   for (bool changed = true; changed;) {
     changed = false;
     Aliases given, kept;
-    results_of(*loop.pattern, body, [&](const Pattern& pattern, const FlowPtr& flow) {
+    each_name(*loop.pattern, body, [&](const Pattern& pattern, const FlowPtr& flow) {
       const VarId variable = program_.pattern_binders[pattern.id];
       const auto param =
           std::find_if(params.begin(), params.end(), [&](const auto& p) { return p.variable == variable; });
@@ -156,7 +127,7 @@ FlowPtr Consumption::implied_initial(const Pattern& pattern) {
   } else if (const auto found = program_.implied.find(pattern.id); found != program_.implied.end()) {
     return observe(found->second, pattern.location);
   }
-  return shared(std::move(flow));
+  return make_flow(std::move(flow));
 }
 
 FlowPtr Consumption::loop(const LoopExpr& loop, Location location) {
@@ -212,7 +183,7 @@ FlowPtr Consumption::loop(const LoopExpr& loop, Location location) {
       copy.aliases = copy.unique ? Aliases{} : joined(Aliases{unnamed}, all_aliases(from));
       copy.unique = false;
     }
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   };
   return joined(results(type, initial), body);
 }

@@ -8,11 +8,11 @@ namespace apl::frontend {
 
 namespace {
 
-constexpr int kMaxErrors = 50;
-
-std::string at(Location location) { return std::to_string(location.line) + ":" + std::to_string(location.column); }
+constexpr int kMaxConsumptionErrors = 50;
 
 }  // namespace
+
+std::string place(Location location) { return std::to_string(location.line) + ":" + std::to_string(location.column); }
 
 void Consumption::bind(VarId variable, FlowPtr flow, bool consumable) {
   if (variable == kNoId) return;
@@ -110,7 +110,7 @@ void Consumption::check_use(const Aliases& aliases, Location location) {
     const auto found = consumed_.find(alias.variable);
     if (found == consumed_.end()) continue;
     report(Code::consume_use_after_consume, location,
-           "Using " + describe(alias.variable) + ", but this was consumed at " + at(found->second) +
+           "Using " + describe(alias.variable) + ", but this was consumed at " + place(found->second) +
                ".  (Possibly through aliases.)",
            {{"it is consumed here", found->second}});
   }
@@ -165,7 +165,7 @@ void Consumption::report(Code code, Location location, std::string message, std:
   failed_ = true;
   // Loops look at their bodies several times.
   if (!reported_.emplace(location.line, location.column, message).second) return;
-  if (++errors_ > kMaxErrors || !sink_) return;
+  if (++errors_ > kMaxConsumptionErrors || !sink_) return;
   Diagnostic diagnostic = make_error(code, location, std::move(message));
   diagnostic.notes = std::move(notes);
   sink_(diagnostic);

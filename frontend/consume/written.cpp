@@ -9,16 +9,14 @@ namespace apl::frontend {
 namespace {
 
 // Abbreviations of abbreviations, at most.
-constexpr int kMaxDepth = 100;
-
-FlowPtr shared(Flow flow) { return std::make_shared<const Flow>(std::move(flow)); }
+constexpr int kMaxAbbreviations = 100;
 
 // The outline of a signature of the prelude. Members speak of their module's type, which is scalar.
 FlowPtr outline_of(const TypeExpr& type, bool member) {
   Flow flow;
   if (const auto* name = std::get_if<TypeName>(&type.node)) {
     const std::string& text = name->name.text;
-    if (find_module(text) || (member && (text == "t" || text == "int_t"))) return shared(flow);
+    if (find_module(text) || (member && (text == "t" || text == "int_t"))) return make_flow(flow);
     flow.kind = Flow::Kind::leaf;
     flow.parameter = true;
   } else if (const auto* unique = std::get_if<TypeUnique>(&type.node)) {
@@ -34,14 +32,14 @@ FlowPtr outline_of(const TypeExpr& type, bool member) {
     flow.from = outline_of(*arrow->from, member);
     flow.to = outline_of(*arrow->to, member);
   }
-  return shared(std::move(flow));
+  return make_flow(std::move(flow));
 }
 
 }  // namespace
 
 // The outline with what the written type adds to it.
 FlowPtr Consumption::written(const TypeExpr& type, const FlowPtr& outline, int depth) {
-  if (depth > kMaxDepth) return outline;
+  if (depth > kMaxAbbreviations) return outline;
   if (const auto* unique = std::get_if<TypeUnique>(&type.node))
     return with_uniqueness(written(*unique->type, outline, depth + 1), true);
   Flow copy = *outline;
@@ -49,20 +47,20 @@ FlowPtr Consumption::written(const TypeExpr& type, const FlowPtr& outline, int d
     if (copy.fields.size() != tuple->elements.size()) return outline;
     for (std::size_t k = 0; k < copy.fields.size(); ++k)
       copy.fields[k].second = written(*tuple->elements[k], copy.fields[k].second, depth + 1);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   if (const auto* record = std::get_if<TypeRecord>(&type.node)) {
     for (const auto& field : record->fields)
       for (auto& [name, flow] : copy.fields)
         if (name == field.name) flow = written(*field.value, flow, depth + 1);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   if (const auto* arrow = std::get_if<TypeArrow>(&type.node)) {
     if (copy.kind != Flow::Kind::arrow) return outline;
     if (copy.from) copy.from = written(*arrow->from, copy.from, depth + 1);
     copy.consumes = copy.from && any_unique(copy.from);
     copy.to = written(*arrow->to, copy.to, depth + 1);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   if (const auto* name = std::get_if<TypeName>(&type.node)) {
     // An abbreviation keeps what its arrows consume, but is not unique itself.
@@ -76,7 +74,7 @@ FlowPtr Consumption::written(const TypeExpr& type, const FlowPtr& outline, int d
 FlowPtr Consumption::signature(const PreludeEntry& entry, bool member) {
   const std::string key = (member ? "member " : "") + std::string(entry.signature);
   if (const auto found = signatures_.find(key); found != signatures_.end()) return found->second;
-  FlowPtr flow = shared({.kind = Flow::Kind::arrow, .from = shared({}), .to = shared({})});  // a conversion
+  FlowPtr flow = make_flow({.kind = Flow::Kind::arrow, .from = make_flow({}), .to = make_flow({})});  // a conversion
   if (!entry.signature.empty()) {
     const TypeSignature parsed = parse_signature(entry.signature);
     flow = written(*parsed.type, outline_of(*parsed.type, member));
@@ -93,13 +91,13 @@ FlowPtr Consumption::parameter(const Pattern& pattern) {
   if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
     if (copy.fields.size() != tuple->elements.size()) return outline;
     for (std::size_t k = 0; k < copy.fields.size(); ++k) copy.fields[k].second = parameter(*tuple->elements[k]);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields)
       for (auto& [name, flow] : copy.fields)
         if (name == field.name) flow = parameter(*field.value);
-    return shared(std::move(copy));
+    return make_flow(std::move(copy));
   }
   return outline;
 }

@@ -1,5 +1,7 @@
 #include "frontend/syntax/ast.h"
 
+#include "frontend/syntax/parser.h"
+
 namespace apl::frontend {
 
 namespace {
@@ -41,10 +43,14 @@ struct ExprPrinter {
   std::string operator()(const NumberLiteral& e) const { return e.is_float ? "..." : std::to_string(e.integer); }
   std::string operator()(const Variable& e) const { return e.name.to_string(); }
   std::string operator()(const Infix& e) const {
-    auto part = [](const Expr& x) {
-      return std::holds_alternative<Infix>(x.node) ? "(" + to_text(x) + ")" : to_text(x);
+    const Fixity outer = fixity_of(e.op.text);
+    auto part = [&](const Expr& x, bool left) {
+      const auto* infix = std::get_if<Infix>(&x.node);
+      const int inner = infix ? fixity_of(infix->op.text).precedence : 0;
+      const bool tight = inner > outer.precedence || (inner == outer.precedence && left != outer.right);
+      return infix && !tight ? "(" + to_text(x) + ")" : to_text(x);
     };
-    return part(*e.x) + " " + e.op.to_string() + " " + part(*e.y);
+    return part(*e.x, true) + " " + e.op.to_string() + " " + part(*e.y, false);
   }
   static std::string argument(const Expr& x) {
     const bool simple = !std::holds_alternative<Infix>(x.node) && !std::holds_alternative<Call>(x.node);

@@ -111,7 +111,12 @@ Token Parser::expect_name(std::string_view what) {
 void Parser::fail_expected(std::string_view what) {
   const Token& token = peek();
   if (token.kind == TokenKind::error) fail(Code::syntax_error, token.location, token.text);
-  fail(Code::syntax_error, token.location, "expected " + std::string(what) + " before " + token.describe());
+  // `'def'` in our words is `"def"` in Futhark's.
+  std::string unexpected = token.describe();
+  if (unexpected.size() > 2 && unexpected.front() == '\'')
+    unexpected = "\"" + unexpected.substr(1, unexpected.size() - 2) + "\"";
+  fail(Code::syntax_error, token.location,
+       "Unexpected " + unexpected + ": expected " + std::string(what) + " before " + token.describe());
 }
 
 void Parser::fail(Code code, Location location, std::string message) {

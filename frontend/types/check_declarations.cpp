@@ -52,6 +52,7 @@ void Checker::type_definition(const TypeDefinition& definition) {
 void Checker::definition(const Declaration& declaration, const Definition& definition) {
   Global global{.declaration = &declaration, .definition = &definition};
   global.entry = definition.entry || definition.name == "main";
+  check_redefinition(definition.name, definition.name_location);
   const bool before = std::exchange(failed_, false);
   {
     Scope scope(*this);
@@ -60,7 +61,7 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
     enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
     global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
     solve_fields(true);
-    apply_defaults();
+    apply_defaults(global, definition);
     check_literals();
     finish_definition(global, definition);
   }
@@ -84,7 +85,7 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
 
 void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_) check_size_params(global, definition);
-  generalise(global.type, 0, global.type_params, global.sizes);
+  generalise(global.type, 0, &global.type_params, global.sizes);
   for (BinderId binder : store_.free_sizes(global.type, 0))
     if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end())
       global.unknown.push_back(binder);
@@ -95,7 +96,10 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
   let_sizes_.clear();
 }
 
-void Checker::apply_defaults() {
+void Checker::apply_defaults(const Global& global, const Definition& definition) {
+  std::set<std::uint32_t> outside;  // what users of the definition see
+  store_.walk(
+      global.type, [&](Ty t, const TyNode&) { outside.insert(t.id); }, [](Size, const SizeNode&) {});
   for (Ty number : numbers_) {
     const auto* var = store_.get_if<TyVar>(number);
     if (var == nullptr) continue;
@@ -103,12 +107,20 @@ void Checker::apply_defaults() {
     ScalarType type = ScalarType::i32;
     if (!contains(set, type)) type = ScalarType::f64;
     for (unsigned k = 0; !contains(set, type) && k < 14; ++k) type = static_cast<ScalarType>(k);
+    if (outside.count(store_.find(number).id) > 0)
+      warn(Code::warning_ambiguous, definition.name_location,
+           "Defaulting ambiguous type to " + std::string(apl::to_text(type)) + ".");
     store_.bind(number, store_.scalar(type));
   }
+  for (const Comparison& comparison : comparisons_)
+    if (store_.get_if<TyArray>(comparison.type))
+      warn(Code::warning_deprecated, comparison.location,
+           "Comparing arrays with \"==\" is deprecated and will stop working in a future revision of the language.");
+  comparisons_.clear();
 }
 
 // What is still open in a finished type, and only there, becomes a parameter of it.
-void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& params, std::vector<BinderId>& sizes) {
+void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes) {
   std::vector<Ty> types;
   std::vector<Size> open_sizes;
   std::vector<Ty> kept;
@@ -118,7 +130,7 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& par
       type,
       [&](Ty t, const TyNode& node) {
         const auto* var = std::get_if<TyVar>(&node);
-        if (var && var->level > outer && var->constraint.scalars == 0 &&
+        if (params && var && var->level > outer && var->constraint.scalars == 0 &&
             std::find(kept.begin(), kept.end(), t) == kept.end())
           types.push_back(t);
       },
@@ -129,11 +141,11 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& par
       });
   for (Ty t : types) {
     const auto var = *store_.get_if<TyVar>(t);
-    const ParamId id = store_.add_param({.name = "t" + std::to_string(params.size()),
+    const ParamId id = store_.add_param({.name = "t" + std::to_string(params->size()),
                                          .location = var.origin,
                                          .constraint = var.constraint,
                                          .lifted = !var.constraint.first_order});
-    params.push_back(id);
+    params->push_back(id);
     store_.bind(t, store_.param(id));
   }
   for (Size s : open_sizes) {

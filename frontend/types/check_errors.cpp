@@ -19,6 +19,27 @@ void Checker::report(Code code, Location location, std::string message, std::vec
   sink_(diagnostic);
 }
 
+void Checker::warn(Code code, Location location, std::string message) {
+  if (!sink_) return;
+  Diagnostic diagnostic = make_error(code, location, std::move(message));
+  diagnostic.severity = Severity::warning;
+  sink_(diagnostic);
+}
+
+// The fields that only one of two record types has.
+std::string Checker::unshared_fields(Ty expected, Ty actual) const {
+  const auto* a = store_.get_if<TyRecord>(expected);
+  const auto* b = store_.get_if<TyRecord>(actual);
+  if (a == nullptr || b == nullptr || store_.is_tuple(*a) || store_.is_tuple(*b)) return "";
+  std::set<std::string> unshared;
+  for (const auto* record : {a, b})
+    for (const auto& [name, type] : record->fields)
+      if (!unshared.insert(name).second) unshared.erase(name);
+  std::string text;
+  for (const std::string& name : unshared) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 std::vector<Note> Checker::size_notes(const Clash& clash) const {
   std::vector<Note> notes;
   std::set<BinderId> told;
@@ -52,7 +73,10 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     message += ": expected " + store_.to_text(expected) + ", got " + store_.to_text(actual);
   Code code = Code::type_mismatch;
   switch (clash.kind) {
-    case Clash::Kind::types: break;
+    case Clash::Kind::types:
+      if (const std::string fields = unshared_fields(clash.a, clash.b); !fields.empty())
+        message += ". The record types have unshared fields: " + fields + ".";
+      break;
     case Clash::Kind::sizes:
       code = Code::type_size_mismatch;
       message += ". Sizes \"" + store_.to_text(clash.s) + "\" and \"" + store_.to_text(clash.t) + "\" do not match";
@@ -70,6 +94,7 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     case Clash::Kind::equality: message += ": " + store_.to_text(clash.b) + " does not support equality"; break;
     case Clash::Kind::scalar: message += ": " + store_.to_text(clash.b) + " is no such type"; break;
   }
+  if (!clash.fields.empty()) message += ". When matching types of record field \"" + clash.fields + "\"";
   report(code, location, std::move(message), size_notes(clash));
 }
 

@@ -39,7 +39,7 @@ void Checker::pattern_record(const Pattern& pattern, const PatternRecord& record
   Names labels;
   for (const auto& field : record.fields) {
     const Ty field_type = fresh(field.location);
-    if (claim(labels, field.name, field.location)) fields.emplace_back(field.name, field_type);
+    if (claim_field(labels, field.name, field.location, "record pattern")) fields.emplace_back(field.name, field_type);
   }
   unify(type, store_.record(fields), pattern.location, "Pattern does not fit the value's type");
   for (const auto& field : record.fields) {

@@ -45,6 +45,18 @@ bool Checker::claim(Names& names, const std::string& name, Location location) {
   return false;
 }
 
+bool Checker::claim_field(Names& names, const std::string& name, Location location, const std::string& where) {
+  if (names.insert(name).second) return true;
+  report(Code::syntax_error, location, "Duplicate fields in " + where + ": \"" + name + "\" is there twice");
+  return false;
+}
+
+// Operators that do not evaluate both operands are no functions, and so cannot become any.
+void Checker::check_redefinition(const std::string& name, Location location) {
+  if (name == "&&" || name == "||")
+    report(Code::type_may_not_be_redefined, location, "The " + name + " operator may not be redefined.");
+}
+
 std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
   const auto found = names_.find(name);
   const Entry* entry = found == names_.end() || found->second.empty() ? nullptr : &found->second.back();

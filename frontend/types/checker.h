@@ -50,6 +50,8 @@ class Checker {
   void enter_type(const std::string& name, Ty type);
   BinderId bind(const std::string& name, Location location, Ty type, Binder::Kind kind = Binder::Kind::value);
   bool claim(Names& names, const std::string& name, Location location);  // reports a name bound twice
+  bool claim_field(Names& names, const std::string& name, Location location, const std::string& where);
+  void check_redefinition(const std::string& name, Location location);
   std::optional<Resolution> resolve(const Name& name);
   std::optional<Resolution> resolve_simple(const std::string& name);
   Ty instantiate(Resolution& resolution, Location location, std::uint32_t expr);
@@ -122,14 +124,17 @@ class Checker {
   void type_definition(const TypeDefinition& definition);
   void definition(const Declaration& declaration, const Definition& definition);
   void finish_definition(Global& global, const Definition& definition);
-  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& params, std::vector<BinderId>& sizes);
-  void apply_defaults();
+  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes);
+  void apply_defaults(const Global& global, const Definition& definition);
+  void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
   void check_entry(const Global& global, const Definition& definition);
   void check_size_params(const Global& global, const Definition& definition);
   void check_ambiguous();
 
   // check_errors.cpp
   void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
+  void warn(Code code, Location location, std::string message);
+  std::string unshared_fields(Ty expected, Ty actual) const;
   void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
   std::vector<Note> size_notes(const Clash& clash) const;
   bool unify(Ty expected, Ty actual, Location location, const std::string& what);
@@ -179,7 +184,19 @@ class Checker {
     Location location;
   };
   std::vector<PendingField> pending_;
-  std::vector<std::pair<const Expr*, Ty>> literals_;
+  struct OpenLiteral {
+    const Expr* expr;
+    Ty type;
+    bool negated;
+  };
+  std::vector<OpenLiteral> literals_;
+  const Expr* negated_ = nullptr;  // the operand of the minus that is being looked at
+  // What the warnings of a definition wait for: types are known at its end.
+  struct Comparison {
+    Location location;
+    Ty type;
+  };
+  std::vector<Comparison> comparisons_;
   std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is, where it leaves its scope
 };
 

@@ -173,7 +173,10 @@ std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
   if (a.fields.size() != b.fields.size()) return Clash{.a = expected, .b = actual};
   for (std::size_t k = 0; k < a.fields.size(); ++k) {
     if (a.fields[k].first != b.fields[k].first) return Clash{.a = expected, .b = actual};
-    if (auto clash = unify(a.fields[k].second, b.fields[k].second)) return clash;
+    if (auto clash = unify(a.fields[k].second, b.fields[k].second)) {
+      clash->fields = a.fields[k].first + (clash->fields.empty() ? "" : "." + clash->fields);
+      return clash;
+    }
   }
   return std::nullopt;
 }

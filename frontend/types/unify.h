@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <unordered_set>
 
 #include "frontend/types/types.h"
@@ -24,6 +25,7 @@ struct Clash {
   Size s, t;
   BinderId escaped = kNoId;
   const char* reason = "";
+  std::string fields;  // `a.b`: where in records
 };
 
 class Unifier {
