@@ -7,6 +7,7 @@
 #include "frontend/syntax/parser.h"
 #include "frontend/types/causality.h"
 #include "frontend/types/checked.h"
+#include "frontend/types/warnings.h"
 
 namespace apl {
 
@@ -29,6 +30,7 @@ std::optional<frontend::Checked> front(const SourceFile& source, const Diagnosti
   if (failed || !checked) return std::nullopt;
   if (!frontend::check_causality(*checked, counted) || !frontend::check_consumption(*checked, counted))
     return std::nullopt;
+  frontend::warn_about(*checked, counted);
   return checked;
 }
 

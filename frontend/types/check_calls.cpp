@@ -169,7 +169,7 @@ void Checker::report_unknown_params(Ty type, const std::vector<BinderId>& unknow
     for (BinderId binder : unknown)
       if (store_.mentions(param, binder))
         report(Code::type_size_mismatch, location,
-               "Cannot generalise: unknown size \"" + store_.binder(binder).name + "\" in parameter of type " +
+               "Cannot generalise: Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " +
                    store_.to_text(param));
 }
 

@@ -46,7 +46,38 @@ void Checker::type_definition(const TypeDefinition& definition) {
     enter_type_params(definition.params, names, &params, &sizes);
     type = type_of(*definition.type);
   }
+  check_abbreviation(definition, type);
+  if (!defined_types_.insert(definition.name).second)
+    report(Code::syntax_error, definition.name_location, "Duplicate definition of type \"" + definition.name + "\"");
   enter_type(definition.name, type);
+}
+
+namespace {
+
+// An array type without size, but for those of functions' parameters and results.
+const TypeExpr* anonymous_size(const TypeExpr& type) {
+  if (const auto* array = std::get_if<TypeArray>(&type.node))
+    return array->size ? anonymous_size(*array->element) : &type;
+  if (const auto* unique = std::get_if<TypeUnique>(&type.node)) return anonymous_size(*unique->type);
+  if (const auto* tuple = std::get_if<TypeTuple>(&type.node))
+    for (const TypeExprPtr& element : tuple->elements)
+      if (const TypeExpr* found = anonymous_size(*element)) return found;
+  if (const auto* record = std::get_if<TypeRecord>(&type.node))
+    for (const auto& field : record->fields)
+      if (const TypeExpr* found = anonymous_size(*field.value)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+// What `type` names has the same shape wherever it is used, and may be an array's element.
+void Checker::check_abbreviation(const TypeDefinition& definition, Ty type) {
+  if (store_.contains_function(type))
+    report(Code::type_mismatch, definition.type->location, "Non-lifted type abbreviations may not contain functions.");
+  else if (const TypeExpr* found = anonymous_size(*definition.type))
+    report(Code::type_mismatch, found->location,
+           "Non-lifted type abbreviations may not use existential sizes in their definition: an array needs a size "
+           "here.");
 }
 
 void Checker::definition(const Declaration& declaration, const Definition& definition) {
@@ -107,7 +138,7 @@ void Checker::apply_defaults(const Global& global, const Definition& definition)
     ScalarType type = ScalarType::i32;
     if (!contains(set, type)) type = ScalarType::f64;
     for (unsigned k = 0; !contains(set, type) && k < 14; ++k) type = static_cast<ScalarType>(k);
-    if (outside.count(store_.find(number).id) > 0)
+    if (!failed_ && outside.count(store_.find(number).id) > 0)
       warn(Code::warning_ambiguous, definition.name_location,
            "Defaulting ambiguous type to " + std::string(apl::to_text(type)) + ".");
     store_.bind(number, store_.scalar(type));
@@ -172,11 +203,27 @@ void Checker::check_size_params(const Global& global, const Definition& definiti
 void Checker::check_ambiguous() {
   for (const Open& open : instances_) {
     if (open.type && store_.get_if<TyVar>(open.type))
-      report(Code::type_ambiguous, open.location, "Ambiguous type: nothing says what the " + open.what + " is");
+      report(Code::type_ambiguous, open.location,
+             "Ambiguous type: the " + open.what + " is ambiguous, since nothing says what it is");
     if (open.size && store_.get_if<SizeVar>(open.size))
       report(Code::type_ambiguous, open.location,
              "Ambiguous size: nothing says what the instantiated " + open.what + " is");
   }
+}
+
+// Whether the size can be read off an argument.
+bool Checker::is_size_of(const std::vector<Ty>& params, BinderId size) const {
+  bool found = false;
+  for (Ty param : params)
+    store_.walk(
+        param,
+        [&](Ty, const TyNode& node) {
+          const auto* array = std::get_if<TyArray>(&node);
+          const auto* name = array ? store_.get_if<SizeName>(array->size) : nullptr;
+          found = found || (name && name->binder == size);
+        },
+        [](Size, const SizeNode&) {});
+  return found;
 }
 
 void Checker::check_entry(const Global& global, const Definition& definition) {
@@ -192,16 +239,22 @@ void Checker::check_entry(const Global& global, const Definition& definition) {
   }
   for (Ty param : params)
     if (store_.contains_function(param))
-      report(Code::type_mismatch, definition.name_location, entry + "may not have a parameter of function type");
+      report(Code::type_mismatch, definition.name_location,
+             entry + "may not be higher-order: it may not have a parameter of function type");
   if (store_.contains_function(type))
-    report(Code::type_mismatch, definition.name_location, entry + "may not give a function");
+    report(Code::type_mismatch, definition.name_location,
+           entry + "may not be higher-order: it may not give a function");
   for (BinderId size : global.sizes) {
     const bool given =
         std::any_of(params.begin(), params.end(), [&](Ty param) { return store_.mentions(param, size); });
     if (!given)
       report(Code::type_ambiguous, definition.name_location,
+             entry + "may not be size-polymorphic in its return type: the size parameter \"" +
+                 store_.binder(size).name + "\" is the size of no argument");
+    if (given && !is_size_of(params, size))
+      report(Code::type_ambiguous, definition.name_location,
              entry + "may not have the size parameter \"" + store_.binder(size).name +
-                 "\": it is the size of no argument");
+                 "\", which is only used non-constructively: it is a part of sizes, but the size of no argument");
   }
 }
 

@@ -67,6 +67,18 @@ std::vector<Note> Checker::size_notes(const Clash& clash) const {
   return notes;
 }
 
+// Whether a size that is a name or open occurs inside of one that is computed.
+bool Checker::is_part(Size part, Size whole) const {
+  if (!store_.get_if<SizeOp>(whole) || store_.get_if<SizeOp>(part) || store_.get_if<SizeConst>(part)) return false;
+  const auto* name = store_.get_if<SizeName>(part);
+  bool found = false;
+  store_.walk_size(whole, [&](Size s, const SizeNode& node) {
+    const auto* inner = std::get_if<SizeName>(&node);
+    found = found || s == store_.find(part) || (name && inner && inner->binder == name->binder);
+  });
+  return found;
+}
+
 void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what) {
   std::string message = what;
   if (clash.kind != Clash::Kind::functional && clash.kind != Clash::Kind::equality && clash.kind != Clash::Kind::scalar)
@@ -80,11 +92,14 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     case Clash::Kind::sizes:
       code = Code::type_size_mismatch;
       message += ". Sizes \"" + store_.to_text(clash.s) + "\" and \"" + store_.to_text(clash.t) + "\" do not match";
+      if (is_part(clash.s, clash.t) || is_part(clash.t, clash.s))
+        message += ". Occurs check: one would be a part of itself";
       break;
     case Clash::Kind::occurs: message += ". Occurs check: a type would contain itself"; break;
     case Clash::Kind::scope:
       code = Code::type_size_mismatch;
-      message += ". The size \"" + store_.binder(clash.escaped).name +
+      message += std::string(clash.existential ? ". The existential size \"" : ". The size \"") +
+                 store_.binder(clash.escaped).name +
                  "\" would have to be known outside of where it is bound (scope-violation)";
       break;
     case Clash::Kind::functional:

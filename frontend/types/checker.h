@@ -127,6 +127,8 @@ class Checker {
   void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes);
   void apply_defaults(const Global& global, const Definition& definition);
   void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
+  void check_abbreviation(const TypeDefinition& definition, Ty type);
+  bool is_size_of(const std::vector<Ty>& params, BinderId size) const;
   void check_entry(const Global& global, const Definition& definition);
   void check_size_params(const Global& global, const Definition& definition);
   void check_ambiguous();
@@ -134,6 +136,7 @@ class Checker {
   // check_errors.cpp
   void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
   void warn(Code code, Location location, std::string message);
+  bool is_part(Size part, Size whole) const;
   std::string unshared_fields(Ty expected, Ty actual) const;
   void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
   std::vector<Note> size_notes(const Clash& clash) const;
@@ -155,6 +158,7 @@ class Checker {
   std::vector<std::string> undo_;
   std::unordered_map<std::string, std::vector<Ty>> type_names_;
   std::vector<std::string> type_undo_;
+  Names defined_types_;
   std::vector<std::pair<ScalarType, std::size_t>> open_modules_;
   std::size_t order_ = 0;
 

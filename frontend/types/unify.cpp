@@ -190,7 +190,15 @@ std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
   if (a.param != kNoId && b.param != kNoId) rename.sizes.emplace(b.param, store_.name(a.param));
   for (std::size_t k = 0; k < a.unknown.size() && k < b.unknown.size(); ++k)
     rename.sizes.emplace(b.unknown[k], store_.name(a.unknown[k]));
-  return unify(a.to, store_.substitute(b.to, rename));
+  auto clash = unify(a.to, store_.substitute(b.to, rename));
+  if (clash && clash->kind == Clash::Kind::scope) {
+    const auto binds = [&](const TyArrow& arrow) {
+      return arrow.param == clash->escaped ||
+             std::find(arrow.unknown.begin(), arrow.unknown.end(), clash->escaped) != arrow.unknown.end();
+    };
+    clash->existential = clash->existential || binds(a) || binds(b);
+  }
+  return clash;
 }
 
 std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {

@@ -25,7 +25,8 @@ struct Clash {
   Size s, t;
   BinderId escaped = kNoId;
   const char* reason = "";
-  std::string fields;  // `a.b`: where in records
+  bool existential = false;  // scope: a function binds the size itself
+  std::string fields;        // `a.b`: where in records
 };
 
 class Unifier {
