@@ -159,6 +159,7 @@ class Causality {
       }
       void operator()(const AccessSection& e) {
         self.visit_steps(e.steps);
+        self.learn_from(expr.id);
         self.need(type, expr.location, "projection section");
       }
       void operator()(const LambdaExpr& e) {
