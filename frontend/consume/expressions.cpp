@@ -11,6 +11,12 @@ FlowPtr Consumption::check(const Expr& expr) {
     const Expr& expr;
 
     FlowPtr fresh() const { return self.outlines_.of(self.type_of(expr)); }
+    // A record, but for types of more parts than are told apart.
+    FlowPtr whole(Flow record) const {
+      const FlowPtr outline = fresh();
+      FlowPtr flow = make_flow(std::move(record));
+      return outline->kind == Flow::Kind::record ? flow : with_aliases(outline, all_aliases(flow));
+    }
     FlowPtr operator()(const Literal&) { return fresh(); }
     FlowPtr operator()(const NumberLiteral&) { return fresh(); }
     FlowPtr operator()(const StringLiteral&) { return fresh(); }
@@ -22,12 +28,12 @@ FlowPtr Consumption::check(const Expr& expr) {
       Flow flow{.kind = Flow::Kind::record};
       for (const ExprPtr& element : e.elements)
         flow.fields.emplace_back(std::to_string(flow.fields.size()), self.check(*element));
-      return make_flow(std::move(flow));
+      return whole(std::move(flow));
     }
     FlowPtr operator()(const RecordExpr& e) {
       Flow flow{.kind = Flow::Kind::record};
       for (const auto& field : e.fields) flow.fields.emplace_back(field.name, self.check(*field.value));
-      return make_flow(std::move(flow));
+      return whole(std::move(flow));
     }
     FlowPtr operator()(const ArrayExpr& e) {
       for (const ExprPtr& element : e.elements) self.check(*element);

@@ -98,6 +98,14 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     case Clash::Kind::occurs: message += ". Occurs check: a type would contain itself"; break;
     case Clash::Kind::scope:
       code = Code::type_size_mismatch;
+      if (const Binder& escaped = store_.binder(clash.escaped);
+          escaped.kind == Binder::Kind::unknown_size && !clash.existential) {
+        code = Code::type_causality;
+        message += ". Causality check: the size \"" + escaped.name +
+                   "\" is computed after it is needed (scope-violation). Bind the expression that computes it with "
+                   "'let' beforehand";
+        break;
+      }
       message += std::string(clash.existential ? ". The existential size \"" : ". The size \"") +
                  store_.binder(clash.escaped).name +
                  "\" would have to be known outside of where it is bound (scope-violation)";

@@ -62,7 +62,6 @@ bool Checker::mentions(Size size, BinderId binder) const {
 // Of a local function only sizes become parameters by themselves; its types are the same wherever it is used, but
 // for type parameters that are written.
 void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
-  check_redefinition(let.name, binding.location);
   Scheme scheme;
   Ty type;
   const std::uint32_t outer = level_;
