@@ -80,8 +80,7 @@ void Consumption::check_self_aliases(const FlowPtr& flow, Location location) {
   pairwise(flow, flow, [&](const FlowPtr& part, const FlowPtr&) {
     const Aliases aliases = all_aliases(part);
     if (overlap(seen, aliases))
-      report(Code::consume_self_aliasing_argument, location,
-             "Argument passed for consuming parameter is self-aliased.");
+      report(Code::consume_self_aliasing_arg, location, "Argument passed for consuming parameter is self-aliased.");
     seen = joined(seen, aliases);
   });
 }

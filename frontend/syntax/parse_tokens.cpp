@@ -52,15 +52,18 @@ Token Parser::expect_name(std::string_view what) {
   return take();
 }
 
+std::string Parser::expected(std::string_view what) const {
+  // `'def'` in our words is `"def"` in Futhark's.
+  const std::string next = peek().describe();
+  const bool quoted = next.size() > 2 && next.front() == '\'';
+  return "Unexpected " + (quoted ? "\"" + next.substr(1, next.size() - 2) + "\"" : next) + ": expected " +
+         std::string(what) + " before " + next;
+}
+
 void Parser::fail_expected(std::string_view what) {
   const Token& token = peek();
   if (token.kind == TokenKind::error) fail(Code::syntax_error, token.location, token.text);
-  // `'def'` in our words is `"def"` in Futhark's.
-  std::string unexpected = token.describe();
-  if (unexpected.size() > 2 && unexpected.front() == '\'')
-    unexpected = "\"" + unexpected.substr(1, unexpected.size() - 2) + "\"";
-  fail(Code::syntax_error, token.location,
-       "Unexpected " + unexpected + ": expected " + std::string(what) + " before " + token.describe());
+  fail(Code::syntax_error, token.location, expected(what));
 }
 
 void Parser::fail(Code code, Location location, std::string message) {

@@ -70,7 +70,7 @@ class Causality {
       if (computed_.count(size) == 0 || known_.count(size) > 0) continue;
       failed_ = true;
       const Binder& binder = store_.binder(size);
-      Diagnostic error = make_error(Code::type_causality, location,
+      Diagnostic error = make_error(Code::type_causality_check, location,
                                     "Causality check: size \"" + binder.name + "\" needed for type of " + what + ": " +
                                         store_.to_text(type) + ". But \"" + binder.name + "\" is computed later.");
       error.notes.push_back({"it is computed here; bind this expression with 'let' beforehand", binder.location});

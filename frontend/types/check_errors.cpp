@@ -100,7 +100,7 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
       code = Code::type_size_mismatch;
       if (const Binder& escaped = store_.binder(clash.escaped);
           escaped.kind == Binder::Kind::unknown_size && !clash.existential) {
-        code = Code::type_causality;
+        code = Code::type_causality_check;
         message += ". Causality check: the size \"" + escaped.name +
                    "\" is computed after it is needed (scope-violation). Bind the expression that computes it with "
                    "'let' beforehand";
