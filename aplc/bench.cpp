@@ -102,7 +102,7 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
   if (!got) return fail(got.error());
   if (expected.kind == Kind::values || expected.kind == Kind::file) {
     auto wanted = expected.kind == Kind::values
-                      ? apl::parse_values(expected.text)
+                      ? apl::parse_values(expected.text, apl::OutOfRange::wrap)
                       : apl::suite::read_values(std::filesystem::path(file).parent_path() / expected.text);
     if (!wanted) return fail(wanted.error());
     if (auto differs = apl::suite::difference(*got, *wanted)) {

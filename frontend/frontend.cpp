@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "frontend/consume/consume.h"
 #include "frontend/lower/lower.h"
 #include "frontend/syntax/parser.h"
+#include "frontend/types/causality.h"
 #include "frontend/types/checked.h"
+#include "frontend/types/warnings.h"
 
 namespace apl {
 
@@ -24,7 +27,10 @@ std::optional<frontend::Checked> front(const SourceFile& source, const Diagnosti
     if (!syntax_failed || diagnostic.code != Code::type_unknown_name) counted(diagnostic);
   };
   std::optional<frontend::Checked> checked = frontend::check_program(std::move(program), types);
-  if (failed) return std::nullopt;
+  if (failed || !checked) return std::nullopt;
+  if (!frontend::check_causality(*checked, counted) || !frontend::check_consumption(*checked, counted))
+    return std::nullopt;
+  frontend::warn_about(*checked, counted);
   return checked;
 }
 

@@ -45,6 +45,8 @@ struct HostValue {
 // arrays, empty([0][2]i32); comments from -- to the end of the line. A number without suffix has the type of the
 // array's first element, or else is i32, or f64 if it has a point or an exponent. A value that begins with the letter b
 // is in the binary format; both may be mixed. Code run.argument, with a place in the text.
-Result<std::vector<HostValue>> parse_values(std::string_view text);
+enum class OutOfRange : std::uint8_t { refuse, wrap };
+// `wrap`: an integer that its type cannot hold is reduced to the type's width, as Futhark's own reader does.
+Result<std::vector<HostValue>> parse_values(std::string_view text, OutOfRange out_of_range = OutOfRange::refuse);
 
 }  // namespace apl

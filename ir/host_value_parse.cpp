@@ -19,7 +19,7 @@ constexpr std::size_t kMaxRank = 32;
 // The first error ends the reading: after it every method returns as soon as it can.
 class ValueParser {
  public:
-  explicit ValueParser(std::string_view text) : text_(text) {}
+  ValueParser(std::string_view text, OutOfRange out_of_range) : text_(text), out_of_range_(out_of_range) {}
 
   Result<std::vector<HostValue>> run() {
     std::vector<HostValue> values;
@@ -132,6 +132,7 @@ class ValueParser {
     std::optional<ScalarType> array_type;
     if (!elements_.empty()) array_type = elements_.front().type();
     auto element = read(text, array_type);
+    if (!element && out_of_range_ == OutOfRange::wrap) element = wrapped(text);
     if (!element)
       return fail_at(start, text.empty()
                                 ? fmt::format("expected a value, found {}", found())
@@ -154,6 +155,19 @@ class ValueParser {
     if (problem != std::errc()) return std::nullopt;
     const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
     return fmt::format("{}{}{}", is_negative ? "-" : "", number, suffix);
+  }
+
+  // An integer that is too large or too small for its type.
+  static std::optional<Scalar> wrapped(std::string text) {
+    if (auto decimal = decimal_of(text)) text = *decimal;
+    for (const auto type : {ScalarType::i8, ScalarType::i16, ScalarType::i32, ScalarType::i64, ScalarType::u8,
+                            ScalarType::u16, ScalarType::u32, ScalarType::u64}) {
+      if (!text.ends_with(to_text(type))) continue;
+      const std::string digits = text.substr(0, text.size() - to_text(type).size());
+      for (std::string_view wide : {"i64", "u64"})
+        if (auto number = Scalar::parse(digits + std::string(wide))) return Scalar::from_bits(type, number->bits());
+    }
+    return std::nullopt;
   }
 
   // `wanted`: the type of a number without suffix, if it is known.
@@ -264,6 +278,7 @@ class ValueParser {
   }
 
   std::string_view text_;
+  OutOfRange out_of_range_;
   std::size_t at_ = 0;
   std::string error_;
   std::size_t error_at_ = 0;
@@ -275,6 +290,8 @@ class ValueParser {
 
 }  // namespace
 
-Result<std::vector<HostValue>> parse_values(std::string_view text) { return ValueParser(text).run(); }
+Result<std::vector<HostValue>> parse_values(std::string_view text, OutOfRange out_of_range) {
+  return ValueParser(text, out_of_range).run();
+}
 
 }  // namespace apl

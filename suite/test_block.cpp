@@ -295,7 +295,7 @@ std::string default_name(const Input& input, std::size_t index) {
     case Input::Kind::values: break;
   }
   std::string values = input.text;
-  if (auto parsed = parse_values(input.text)) {
+  if (auto parsed = parse_values(input.text, OutOfRange::wrap)) {
     values.clear();
     for (const HostValue& value : *parsed) values += (values.empty() ? "" : " ") + value.to_text();
   }

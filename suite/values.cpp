@@ -115,7 +115,7 @@ Result<std::vector<HostValue>> read_values(const std::string& file) {
     return make_error(Code::command_no_such_file, {}, fmt::format("cannot read {}", file));
   auto text = unpacked(std::string(std::istreambuf_iterator<char>(in), {}));
   if (!text) return bad(fmt::format("{}: {}", file, text.error().message));
-  auto values = parse_values(*text);
+  auto values = parse_values(*text, OutOfRange::wrap);
   if (values) return values;
   Diagnostic error = values.error();
   error.message = fmt::format("{}: {}", file, error.message);

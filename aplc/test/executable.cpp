@@ -25,6 +25,7 @@ FrontEnd run_front_end(const std::string& file) {
   result.text = std::move(*text);
   auto module = apl::compile({file, result.text}, [&](const apl::Diagnostic& diagnostic) {
     const std::string rendered = apl::render(diagnostic, "", "");
+    result.said += rendered;
     if (diagnostic.severity == apl::Severity::error) {
       result.errors += rendered;
       if (result.exit_code == kFine) result.exit_code = exit_code(diagnostic);  // the first decides
@@ -81,7 +82,7 @@ apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry,
 apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input) {
   using Kind = apl::suite::Input::Kind;
   switch (input.kind) {
-    case Kind::values: return apl::parse_values(input.text);
+    case Kind::values: return apl::parse_values(input.text, apl::OutOfRange::wrap);
     case Kind::file: return apl::suite::read_values(std::filesystem::path(file).parent_path() / input.text);
     case Kind::random: return apl::suite::generate_values(input.text);
     case Kind::script:

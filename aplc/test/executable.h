@@ -22,6 +22,7 @@ struct FrontEnd {
   std::optional<apl::Module> module;
   std::string errors;    // rendered, without the file's name and lines: a test's pattern must not match those
   std::string warnings;  // likewise
+  std::string said;      // both, in order
   int exit_code = 0;     // that of `aplc check`
 };
 FrontEnd run_front_end(const std::string& file);

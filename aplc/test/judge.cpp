@@ -97,7 +97,7 @@ class Judge {
     if (front_.module)
       return {TestKind::no_error, fmt::format("expected /{}/, it compiles", *plan_.spec.compile_error)};
     if (front_.exit_code != kProgram) return {refusal(front_.exit_code), front_.errors};
-    return match(*plan_.spec.compile_error, front_.errors, TestKind::wrong_message);
+    return match(*plan_.spec.compile_error, front_.said, TestKind::wrong_message);
   }
 
   Verdict run_test(const Test& test, Executable& executable) const {
@@ -126,7 +126,7 @@ class Judge {
     const Expected& expected = test.test_case.expected;
     apl::Result<Values> wanted = Values{};
     switch (expected.kind) {
-      case Expected::Kind::values: wanted = apl::parse_values(expected.text); break;
+      case Expected::Kind::values: wanted = apl::parse_values(expected.text, apl::OutOfRange::wrap); break;
       case Expected::Kind::file:
         wanted = apl::suite::read_values(std::filesystem::path(plan_.file).parent_path() / expected.text);
         break;

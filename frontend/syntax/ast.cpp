@@ -1,5 +1,7 @@
 #include "frontend/syntax/ast.h"
 
+#include "frontend/syntax/parser.h"
+
 namespace apl::frontend {
 
 namespace {
@@ -37,31 +39,38 @@ struct TypePrinter {
 constexpr std::size_t kMaxText = 60;
 
 struct ExprPrinter {
+  Parentheses parentheses;
+
+  std::string text(const Expr& x) const { return to_text(x, parentheses); }
   std::string operator()(const Literal& e) const { return e.value.to_text(); }
   std::string operator()(const NumberLiteral& e) const { return e.is_float ? "..." : std::to_string(e.integer); }
   std::string operator()(const Variable& e) const { return e.name.to_string(); }
   std::string operator()(const Infix& e) const {
-    auto part = [](const Expr& x) {
-      return std::holds_alternative<Infix>(x.node) ? "(" + to_text(x) + ")" : to_text(x);
+    const Fixity outer = fixity_of(e.op.text);
+    auto part = [&](const Expr& x, bool left) {
+      const auto* infix = std::get_if<Infix>(&x.node);
+      const int inner = infix ? fixity_of(infix->op.text).precedence : 0;
+      const bool tight = inner > outer.precedence || (inner == outer.precedence && left != outer.right);
+      return infix && (!tight || parentheses == Parentheses::all) ? "(" + text(x) + ")" : text(x);
     };
-    return part(*e.x) + " " + e.op.to_string() + " " + part(*e.y);
+    return part(*e.x, true) + " " + e.op.to_string() + " " + part(*e.y, false);
   }
-  static std::string argument(const Expr& x) {
+  std::string argument(const Expr& x) const {
     const bool simple = !std::holds_alternative<Infix>(x.node) && !std::holds_alternative<Call>(x.node);
-    return simple ? to_text(x) : "(" + to_text(x) + ")";
+    return simple ? text(x) : "(" + text(x) + ")";
   }
   std::string operator()(const Call& e) const {
-    std::string text = to_text(*e.function);
-    for (const ExprPtr& x : e.arguments) text += " " + argument(*x);
-    return text.size() > kMaxText ? "..." : text;
+    std::string result = text(*e.function);
+    for (const ExprPtr& x : e.arguments) result += " " + argument(*x);
+    return result.size() > kMaxText ? "..." : result;
   }
   std::string operator()(const Negate& e) const { return "-" + argument(*e.x); }
   std::string operator()(const Not& e) const { return "!" + argument(*e.x); }
-  std::string operator()(const IndexExpr& e) const { return to_text(*e.array) + "[...]"; }
-  std::string operator()(const Project& e) const { return to_text(*e.record) + "." + e.field; }
+  std::string operator()(const IndexExpr& e) const { return text(*e.array) + "[...]"; }
+  std::string operator()(const Project& e) const { return text(*e.record) + "." + e.field; }
   std::string operator()(const RangeExpr& e) const {
     const char* end = e.kind == RangeExpr::End::below ? "..<" : e.kind == RangeExpr::End::above ? "..>" : "...";
-    return to_text(*e.start) + (e.second ? ".." + to_text(*e.second) : "") + end + to_text(*e.end);
+    return text(*e.start) + (e.second ? ".." + text(*e.second) : "") + end + text(*e.end);
   }
   template <class Other>
   std::string operator()(const Other&) const {
@@ -78,7 +87,9 @@ std::string Name::to_string() const {
 }
 
 std::string to_text(const TypeExpr& type) { return std::visit(TypePrinter{}, type.node); }
-std::string to_text(const Expr& expr) { return std::visit(ExprPrinter{}, expr.node); }
+std::string to_text(const Expr& expr, Parentheses parentheses) {
+  return std::visit(ExprPrinter{parentheses}, expr.node);
+}
 
 const PatternName* as_name(const Pattern& pattern) {
   if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) return as_name(*typed->pattern);

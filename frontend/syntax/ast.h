@@ -302,7 +302,8 @@ struct Program {
 // The source text of a type, e.g. `[n][m]f32`, for entries and messages.
 std::string to_text(const TypeExpr& type);
 // The same for expressions, shortened: `length xs`, `...`.
-std::string to_text(const Expr& expr);
+enum class Parentheses : std::uint8_t { needed, all };  // `all`: around every operation inside another
+std::string to_text(const Expr& expr, Parentheses parentheses = Parentheses::needed);
 
 // The name that a pattern binds, if it binds just one, perhaps with a type.
 const PatternName* as_name(const Pattern& pattern);

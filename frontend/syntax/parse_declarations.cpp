@@ -105,7 +105,7 @@ void Parser::equals_before_body() {
   // Where a body follows all the same, the rest of the declaration is still worth checking.
   const bool body_follows = at_keyword("let") || at_keyword("if") || at_keyword("loop") || at("\\");
   if (!body_follows) fail_expected("'='");
-  report(Code::syntax_error, peek().location, "expected '=' before " + peek().describe());
+  report(Code::syntax_error, peek().location, expected("'='"));
 }
 
 Definition Parser::definition() {

@@ -1,6 +1,7 @@
 // Looking at tokens, taking them, and saying what was expected instead.
 #include <algorithm>
 
+#include "frontend/syntax/children.h"
 #include "frontend/syntax/parser_impl.h"
 
 namespace apl::frontend {
@@ -10,63 +11,6 @@ namespace {
 // Deep enough for any program that people write; shallow enough for an 8 MB stack in a sanitizer build.
 constexpr int kMaxNesting = 200;
 constexpr std::uint32_t kMaxDepth = 500;
-
-// The deepest of the expressions right below a node.
-struct ChildDepth {
-  std::uint32_t depth = 0;
-
-  void add(const ExprPtr& expr) {
-    if (expr) depth = std::max(depth, expr->depth);
-  }
-  void add(const std::vector<ExprPtr>& exprs) {
-    for (const ExprPtr& expr : exprs) add(expr);
-  }
-  void add(const std::vector<IndexDim>& dims) {
-    for (const IndexDim& dim : dims) add(dim.start), add(dim.end), add(dim.stride);
-  }
-  void add(const std::vector<AccessStep>& steps) {
-    for (const AccessStep& step : steps) add(step.dims);
-  }
-  void add(const LetBinding& binding) {
-    if (const auto* pattern = std::get_if<LetPattern>(&binding.node)) add(pattern->value);
-    if (const auto* function = std::get_if<LetFunction>(&binding.node)) add(function->body);
-    if (const auto* update = std::get_if<LetUpdate>(&binding.node)) add(update->steps), add(update->value);
-  }
-
-  void operator()(const TupleExpr& e) { add(e.elements); }
-  void operator()(const ArrayExpr& e) { add(e.elements); }
-  void operator()(const RecordExpr& e) {
-    for (const auto& field : e.fields) add(field.value);
-  }
-  void operator()(const Project& e) { add(e.record); }
-  void operator()(const LocalOpen& e) { add(e.body); }
-  void operator()(const IndexExpr& e) { add(e.array), add(e.dims); }
-  void operator()(const Call& e) { add(e.function), add(e.arguments); }
-  void operator()(const Negate& e) { add(e.x); }
-  void operator()(const Not& e) { add(e.x); }
-  void operator()(const Infix& e) { add(e.x), add(e.y); }
-  void operator()(const Section& e) { add(e.left), add(e.right); }
-  void operator()(const AccessSection& e) { add(e.steps); }
-  void operator()(const LambdaExpr& e) { add(e.body); }
-  void operator()(const IfExpr& e) { add(e.condition), add(e.then_value), add(e.else_value); }
-  void operator()(const LetExpr& e) {
-    for (const LetBinding& binding : e.bindings) add(binding);
-    add(e.body);
-  }
-  void operator()(const LoopExpr& e) {
-    add(e.initial), add(e.body);
-    if (const auto* less = std::get_if<ForLess>(&e.form)) add(less->bound);
-    if (const auto* in = std::get_if<ForIn>(&e.form)) add(in->array);
-    if (const auto* loop = std::get_if<While>(&e.form)) add(loop->condition);
-  }
-  void operator()(const Ascribe& e) { add(e.x); }
-  void operator()(const RangeExpr& e) { add(e.start), add(e.second), add(e.end); }
-  void operator()(const UpdateExpr& e) { add(e.source), add(e.steps), add(e.value); }
-  void operator()(const AssertExpr& e) { add(e.condition), add(e.value); }
-  void operator()(const Attributed& e) { add(e.x); }
-  template <class Leaf>
-  void operator()(const Leaf&) {}
-};
 
 }  // namespace
 
@@ -108,10 +52,18 @@ Token Parser::expect_name(std::string_view what) {
   return take();
 }
 
+std::string Parser::expected(std::string_view what) const {
+  // `'def'` in our words is `"def"` in Futhark's.
+  const std::string next = peek().describe();
+  const bool quoted = next.size() > 2 && next.front() == '\'';
+  return "Unexpected " + (quoted ? "\"" + next.substr(1, next.size() - 2) + "\"" : next) + ": expected " +
+         std::string(what) + " before " + next;
+}
+
 void Parser::fail_expected(std::string_view what) {
   const Token& token = peek();
   if (token.kind == TokenKind::error) fail(Code::syntax_error, token.location, token.text);
-  fail(Code::syntax_error, token.location, "expected " + std::string(what) + " before " + token.describe());
+  fail(Code::syntax_error, token.location, expected(what));
 }
 
 void Parser::fail(Code code, Location location, std::string message) {
@@ -141,9 +93,9 @@ Parser::Nested::Nested(Parser& parser) : parser_(parser) {
 }
 
 void Parser::limit_depth(Expr& expr) {
-  ChildDepth children;
-  std::visit(children, expr.node);
-  expr.depth = children.depth + 1;
+  std::uint32_t below = 0;
+  for_each_child(expr, [&](const Expr& child) { below = std::max(below, child.depth); });
+  expr.depth = below + 1;
   if (expr.depth > kMaxDepth)
     fail(Code::unsupported_construct, expr.location,
          "this expression is more than " + std::to_string(kMaxDepth) + " levels deep");

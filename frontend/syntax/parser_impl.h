@@ -35,6 +35,7 @@ class Parser {
   void expect_close_bracket() { expect("]"); }
   void expect_bracket();  // `[` in either form
   Token expect_name(std::string_view what);
+  std::string expected(std::string_view what) const;
   [[noreturn]] void fail_expected(std::string_view what);
   [[noreturn]] void fail(Code code, Location location, std::string message);
   [[noreturn]] void fail_unsupported(Location location, std::string_view what);

@@ -17,7 +17,10 @@ Ty Checker::field(Ty record, const std::string& name, Location location) {
   if (const auto* known = std::get_if<TyRecord>(&node))
     for (const auto& [label, type] : known->fields)
       if (label == name) return type;
-  report(Code::type_mismatch, location, "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"");
+  const bool fields = store_.get_if<TyRecord>(record) != nullptr;
+  report(Code::type_mismatch, location,
+         "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"" +
+             (fields ? "; cannot unify record type with one that has it" : ""));
   return store_.error();
 }
 

@@ -56,7 +56,8 @@ Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const 
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       if (std::holds_alternative<LambdaExpr>(arguments[k]->node) != lambdas) continue;
       const std::string which = arguments.size() == 1 ? "the argument" : "argument " + std::to_string(k + 1);
-      check(*arguments[k], wanted[k], cannot + ": " + which + " does not have expected type");
+      check(*arguments[k], wanted[k],
+            cannot + " to \"" + to_text(*arguments[k]) + "\": " + which + " does not have expected type");
     }
   }
   if (!pending_.empty()) solve_fields(false);
@@ -69,6 +70,11 @@ Ty Checker::infer_infix(const Expr& expr, const Infix& infix) {
   // `x |> f` is `f x`, also where f's result depends on the value of x.
   const auto resolution = infix.op.qualifiers.empty() ? resolve_simple(infix.op.text) : std::nullopt;
   const bool built_in = resolution && resolution->kind == Resolution::Kind::prelude;
+  if (built_in && resolution->entry->builtin == Builtin::eq && !resolution->module) {
+    const Ty op = infer_operator(expr, infix.op);
+    comparisons_.push_back({infix.op.location, store_.get_if<TyArrow>(op)->from});
+    return apply(expr, op, infix.op.to_string(), {infix.x.get(), infix.y.get()});
+  }
   if (built_in &&
       (resolution->entry->builtin == Builtin::pipe_right || resolution->entry->builtin == Builtin::pipe_left)) {
     const bool right = resolution->entry->builtin == Builtin::pipe_right;
@@ -127,11 +133,26 @@ Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr
   Ty type;
   if (result) {
     type = type_of(*result);
+    check_hidden(params, *result, type);
     check(body, type, "Function body does not have expected type");
   } else {
     type = infer(body, expected);
   }
   return close_over(params, types, type, level);
+}
+
+// A result's size can be a parameter, but no part of one.
+void Checker::check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result) {
+  for (const PatternPtr& param : params) {
+    if (as_name(*param)) continue;
+    std::vector<BinderId> inner;
+    binders_of(*param, inner);
+    for (BinderId binder : inner)
+      if (store_.mentions(result, binder))
+        report(Code::type_size_mismatch, written.location,
+               "The return type annotation " + to_text(written) + " refers to the name \"" +
+                   store_.binder(binder).name + "\", which is bound to an inner component of a function parameter.");
+  }
 }
 
 // A function that is a result cannot ask for an array of a size that nobody knows.
@@ -148,7 +169,8 @@ void Checker::report_unknown_params(Ty type, const std::vector<BinderId>& unknow
     for (BinderId binder : unknown)
       if (store_.mentions(param, binder))
         report(Code::type_size_mismatch, location,
-               "Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " + store_.to_text(param));
+               "Cannot generalise: Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " +
+                   store_.to_text(param));
 }
 
 // The arrow over a result. A size that is a parameter's value becomes the arrow's own; other inner sizes exist only
@@ -169,7 +191,9 @@ Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<
     for (BinderId binder : store_.free_sizes(types[k], level))
       if (std::find(own.begin(), own.end(), binder) == own.end())
         report(Code::type_size_mismatch, params[k]->location,
-               "Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " + store_.to_text(types[k]));
+               "Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " + store_.to_text(types[k]) +
+                   ": it refers to a size that will not be accessible to the caller, possibly because it is nested in "
+                   "a tuple or record.");
     const bool dependent = own[k] != kNoId && store_.mentions(type, own[k]);
     type = store_.arrow(types[k], type, dependent ? own[k] : kNoId, std::exchange(unknown, {}));
   }

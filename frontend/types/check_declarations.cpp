@@ -46,12 +46,44 @@ void Checker::type_definition(const TypeDefinition& definition) {
     enter_type_params(definition.params, names, &params, &sizes);
     type = type_of(*definition.type);
   }
+  check_abbreviation(definition, type);
+  if (!defined_types_.insert(definition.name).second)
+    report(Code::syntax_error, definition.name_location, "Duplicate definition of type \"" + definition.name + "\"");
   enter_type(definition.name, type);
+}
+
+namespace {
+
+// An array type without size, but for those of functions' parameters and results.
+const TypeExpr* anonymous_size(const TypeExpr& type) {
+  if (const auto* array = std::get_if<TypeArray>(&type.node))
+    return array->size ? anonymous_size(*array->element) : &type;
+  if (const auto* unique = std::get_if<TypeUnique>(&type.node)) return anonymous_size(*unique->type);
+  if (const auto* tuple = std::get_if<TypeTuple>(&type.node))
+    for (const TypeExprPtr& element : tuple->elements)
+      if (const TypeExpr* found = anonymous_size(*element)) return found;
+  if (const auto* record = std::get_if<TypeRecord>(&type.node))
+    for (const auto& field : record->fields)
+      if (const TypeExpr* found = anonymous_size(*field.value)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+// What `type` names has the same shape wherever it is used, and may be an array's element.
+void Checker::check_abbreviation(const TypeDefinition& definition, Ty type) {
+  if (store_.contains_function(type))
+    report(Code::type_mismatch, definition.type->location, "Non-lifted type abbreviations may not contain functions.");
+  else if (const TypeExpr* found = anonymous_size(*definition.type))
+    report(Code::type_mismatch, found->location,
+           "Non-lifted type abbreviations may not use existential sizes in their definition: an array needs a size "
+           "here.");
 }
 
 void Checker::definition(const Declaration& declaration, const Definition& definition) {
   Global global{.declaration = &declaration, .definition = &definition};
   global.entry = definition.entry || definition.name == "main";
+  check_redefinition(definition.name, definition.name_location);
   const bool before = std::exchange(failed_, false);
   {
     Scope scope(*this);
@@ -60,7 +92,7 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
     enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
     global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
     solve_fields(true);
-    apply_defaults();
+    apply_defaults(global, definition);
     check_literals();
     finish_definition(global, definition);
   }
@@ -84,7 +116,7 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
 
 void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_) check_size_params(global, definition);
-  generalise(global.type, 0, global.type_params, global.sizes);
+  generalise(global.type, 0, &global.type_params, global.sizes);
   for (BinderId binder : store_.free_sizes(global.type, 0))
     if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end())
       global.unknown.push_back(binder);
@@ -95,7 +127,10 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
   let_sizes_.clear();
 }
 
-void Checker::apply_defaults() {
+void Checker::apply_defaults(const Global& global, const Definition& definition) {
+  std::set<std::uint32_t> outside;  // what users of the definition see
+  store_.walk(
+      global.type, [&](Ty t, const TyNode&) { outside.insert(t.id); }, [](Size, const SizeNode&) {});
   for (Ty number : numbers_) {
     const auto* var = store_.get_if<TyVar>(number);
     if (var == nullptr) continue;
@@ -103,12 +138,20 @@ void Checker::apply_defaults() {
     ScalarType type = ScalarType::i32;
     if (!contains(set, type)) type = ScalarType::f64;
     for (unsigned k = 0; !contains(set, type) && k < 14; ++k) type = static_cast<ScalarType>(k);
+    if (!failed_ && outside.count(store_.find(number).id) > 0)
+      warn(Code::warning_ambiguous, definition.name_location,
+           "Defaulting ambiguous type to " + std::string(apl::to_text(type)) + ".");
     store_.bind(number, store_.scalar(type));
   }
+  for (const Comparison& comparison : comparisons_)
+    if (store_.get_if<TyArray>(comparison.type))
+      warn(Code::warning_deprecated, comparison.location,
+           "Comparing arrays with \"==\" is deprecated and will stop working in a future revision of the language.");
+  comparisons_.clear();
 }
 
 // What is still open in a finished type, and only there, becomes a parameter of it.
-void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& params, std::vector<BinderId>& sizes) {
+void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes) {
   std::vector<Ty> types;
   std::vector<Size> open_sizes;
   std::vector<Ty> kept;
@@ -118,7 +161,7 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& par
       type,
       [&](Ty t, const TyNode& node) {
         const auto* var = std::get_if<TyVar>(&node);
-        if (var && var->level > outer && var->constraint.scalars == 0 &&
+        if (params && var && var->level > outer && var->constraint.scalars == 0 &&
             std::find(kept.begin(), kept.end(), t) == kept.end())
           types.push_back(t);
       },
@@ -129,11 +172,11 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& par
       });
   for (Ty t : types) {
     const auto var = *store_.get_if<TyVar>(t);
-    const ParamId id = store_.add_param({.name = "t" + std::to_string(params.size()),
+    const ParamId id = store_.add_param({.name = "t" + std::to_string(params->size()),
                                          .location = var.origin,
                                          .constraint = var.constraint,
                                          .lifted = !var.constraint.first_order});
-    params.push_back(id);
+    params->push_back(id);
     store_.bind(t, store_.param(id));
   }
   for (Size s : open_sizes) {
@@ -160,12 +203,28 @@ void Checker::check_size_params(const Global& global, const Definition& definiti
 void Checker::check_ambiguous() {
   for (const Open& open : instances_) {
     if (open.type && store_.get_if<TyVar>(open.type))
-      report(Code::type_ambiguous, open.location, "Ambiguous type: nothing says what the " + open.what + " is");
+      report(Code::type_ambiguous, open.location,
+             "Ambiguous type: the " + open.what + " is ambiguous, since nothing says what it is");
     if (!open.size || !store_.get_if<SizeVar>(open.size)) continue;
     report(Code::type_ambiguous, open.location,
            open.named ? "Ambiguous size " + open.what + ": nothing says what it is"
                       : "Ambiguous size: nothing says what the instantiated " + open.what + " is");
   }
+}
+
+// Whether the size can be read off an argument.
+bool Checker::is_size_of(const std::vector<Ty>& params, BinderId size) const {
+  bool found = false;
+  for (Ty param : params)
+    store_.walk(
+        param,
+        [&](Ty, const TyNode& node) {
+          const auto* array = std::get_if<TyArray>(&node);
+          const auto* name = array ? store_.get_if<SizeName>(array->size) : nullptr;
+          found = found || (name && name->binder == size);
+        },
+        [](Size, const SizeNode&) {});
+  return found;
 }
 
 void Checker::check_entry(const Global& global, const Definition& definition) {
@@ -181,16 +240,22 @@ void Checker::check_entry(const Global& global, const Definition& definition) {
   }
   for (Ty param : params)
     if (store_.contains_function(param))
-      report(Code::type_mismatch, definition.name_location, entry + "may not have a parameter of function type");
+      report(Code::type_mismatch, definition.name_location,
+             entry + "may not be higher-order: it may not have a parameter of function type");
   if (store_.contains_function(type))
-    report(Code::type_mismatch, definition.name_location, entry + "may not give a function");
+    report(Code::type_mismatch, definition.name_location,
+           entry + "may not be higher-order: it may not give a function");
   for (BinderId size : global.sizes) {
     const bool given =
         std::any_of(params.begin(), params.end(), [&](Ty param) { return store_.mentions(param, size); });
     if (!given)
       report(Code::type_ambiguous, definition.name_location,
+             entry + "may not be size-polymorphic in its return type: the size parameter \"" +
+                 store_.binder(size).name + "\" is the size of no argument");
+    if (given && !is_size_of(params, size))
+      report(Code::type_ambiguous, definition.name_location,
              entry + "may not have the size parameter \"" + store_.binder(size).name +
-                 "\": it is the size of no argument");
+                 "\", which is only used non-constructively: it is a part of sizes, but the size of no argument");
   }
 }
 

@@ -19,6 +19,27 @@ void Checker::report(Code code, Location location, std::string message, std::vec
   sink_(diagnostic);
 }
 
+void Checker::warn(Code code, Location location, std::string message) {
+  if (!sink_) return;
+  Diagnostic diagnostic = make_error(code, location, std::move(message));
+  diagnostic.severity = Severity::warning;
+  sink_(diagnostic);
+}
+
+// The fields that only one of two record types has.
+std::string Checker::unshared_fields(Ty expected, Ty actual) const {
+  const auto* a = store_.get_if<TyRecord>(expected);
+  const auto* b = store_.get_if<TyRecord>(actual);
+  if (a == nullptr || b == nullptr || store_.is_tuple(*a) || store_.is_tuple(*b)) return "";
+  std::set<std::string> unshared;
+  for (const auto* record : {a, b})
+    for (const auto& [name, type] : record->fields)
+      if (!unshared.insert(name).second) unshared.erase(name);
+  std::string text;
+  for (const std::string& name : unshared) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 std::vector<Note> Checker::size_notes(const Clash& clash) const {
   std::vector<Note> notes;
   std::set<BinderId> told;
@@ -48,21 +69,47 @@ std::vector<Note> Checker::size_notes(const Clash& clash) const {
   return notes;
 }
 
+// Whether a size that is a name or open occurs inside of one that is computed.
+bool Checker::is_part(Size part, Size whole) const {
+  if (!store_.get_if<SizeOp>(whole) || store_.get_if<SizeOp>(part) || store_.get_if<SizeConst>(part)) return false;
+  const auto* name = store_.get_if<SizeName>(part);
+  bool found = false;
+  store_.walk_size(whole, [&](Size s, const SizeNode& node) {
+    const auto* inner = std::get_if<SizeName>(&node);
+    found = found || s == store_.find(part) || (name && inner && inner->binder == name->binder);
+  });
+  return found;
+}
+
 void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what) {
   std::string message = what;
   if (clash.kind != Clash::Kind::functional && clash.kind != Clash::Kind::equality && clash.kind != Clash::Kind::scalar)
     message += ": expected " + store_.to_text(expected) + ", got " + store_.to_text(actual);
   Code code = Code::type_mismatch;
   switch (clash.kind) {
-    case Clash::Kind::types: break;
+    case Clash::Kind::types:
+      if (const std::string fields = unshared_fields(clash.a, clash.b); !fields.empty())
+        message += ". The record types have unshared fields: " + fields + ".";
+      break;
     case Clash::Kind::sizes:
       code = Code::type_size_mismatch;
       message += ". Sizes \"" + store_.to_text(clash.s) + "\" and \"" + store_.to_text(clash.t) + "\" do not match";
+      if (is_part(clash.s, clash.t) || is_part(clash.t, clash.s))
+        message += ". Occurs check: one would be a part of itself";
       break;
     case Clash::Kind::occurs: message += ". Occurs check: a type would contain itself"; break;
     case Clash::Kind::scope:
       code = Code::type_size_mismatch;
-      message += ". The size \"" + store_.binder(clash.escaped).name +
+      if (const Binder& escaped = store_.binder(clash.escaped);
+          escaped.kind == Binder::Kind::unknown_size && !clash.existential) {
+        code = Code::type_causality_check;
+        message += ". Causality check: the size \"" + escaped.name +
+                   "\" is computed after it is needed (scope-violation). Bind the expression that computes it with "
+                   "'let' beforehand";
+        break;
+      }
+      message += std::string(clash.existential ? ". The existential size \"" : ". The size \"") +
+                 store_.binder(clash.escaped).name +
                  "\" would have to be known outside of where it is bound (scope-violation)";
       break;
     case Clash::Kind::functional:
@@ -72,6 +119,7 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     case Clash::Kind::equality: message += ": " + store_.to_text(clash.b) + " does not support equality"; break;
     case Clash::Kind::scalar: message += ": " + store_.to_text(clash.b) + " is no such type"; break;
   }
+  if (!clash.fields.empty()) message += ". When matching types of record field \"" + clash.fields + "\"";
   report(code, location, std::move(message), size_notes(clash));
 }
 

@@ -56,7 +56,7 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
       Names names;
       for (const auto& field : e.fields) {
         const Ty type = self.infer(*field.value);
-        if (self.claim(names, field.name, field.location)) fields.emplace_back(field.name, type);
+        if (self.claim_field(names, field.name, field.location, "record")) fields.emplace_back(field.name, type);
       }
       return self.store_.record(std::move(fields));
     }
@@ -79,6 +79,7 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
     }
     Ty operator()(const Call& e) { return self.infer_call(expr, e); }
     Ty operator()(const Negate& e) {
+      self.negated_ = e.x.get();
       const Ty type = self.infer(*e.x);
       self.require(type, {.scalars = kNumbers}, e.x->location, "Only a number can be negated");
       return type;
@@ -113,29 +114,30 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
 
 Ty Checker::infer_literal(const Expr& expr, const NumberLiteral& literal) {
   const Ty type = fresh(expr.location, {.scalars = literal.is_float ? kFloats : kNumbers});
-  literals_.emplace_back(&expr, type);
+  literals_.push_back({&expr, type, negated_ == &expr});
   return type;
 }
 
 // Whether each literal fits the type that it turned out to have.
 void Checker::check_literals() {
-  for (const auto& [expr, type] : literals_) {
+  for (const auto& [expr, type, negated] : literals_) {
     const auto scalar = store_.as_scalar(type);
     const auto& literal = std::get<NumberLiteral>(expr->node);
     if (!scalar) continue;
     bool fits = true;
     if (is_integer(*scalar)) {
-      // One more than the largest signed number: it may stand under a minus.
       const int bits = bit_width(*scalar) - (is_signed(*scalar) ? 1 : 0);
-      fits = bits >= 64 || literal.integer >> bits == 0 ||
-             (is_signed(*scalar) && literal.integer == std::uint64_t{1} << bits);
+      fits = bits >= 64 || literal.integer >> bits == 0;
+      if (negated)
+        fits = literal.integer == 0 || (is_signed(*scalar) && (fits || literal.integer == std::uint64_t{1} << bits));
     } else if (is_float(*scalar)) {
       const double value = literal.is_float ? literal.real : static_cast<double>(literal.integer);
       fits = std::isfinite(Scalar::floating(*scalar, value).as_float());
     }
     if (!fits)
       report(Code::type_mismatch, expr->location,
-             "Literal out of bounds for its type " + std::string(apl::to_text(*scalar)));
+             "Literal " + std::string(negated ? "-" : "") + to_text(*expr) + " out of bounds for inferred type " +
+                 std::string(apl::to_text(*scalar)) + ".");
   }
   literals_.clear();
 }
@@ -222,7 +224,10 @@ Ty Checker::infer_ascribe(const Expr& expr, const Ascribe& ascribe) {
 Ty Checker::infer_update(const Expr& expr, const UpdateExpr& update) {
   const Ty type = infer(*update.source);
   const Ty target = updated_part(type, update.steps, expr.id);
-  const std::string what = "The new value does not have expected type";
+  std::string what = "The new value";
+  if (!update.steps.empty() && update.steps.back().is_field)
+    what += " of record field \"" + update.steps.back().field + "\"";
+  what += " does not have expected type";
   const bool fields = std::ranges::all_of(update.steps, [](const AccessStep& step) { return step.is_field; });
   if (!fields || store_.tree_size(target) > kMaxTypeSize) {
     check(*update.value, target, what);

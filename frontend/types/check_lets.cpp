@@ -89,7 +89,8 @@ bool Checker::mentions(Size size, BinderId binder) const {
   return found;
 }
 
-// A local function is as general as a global one: what only it mentions becomes its parameters.
+// Of a local function only sizes become parameters by themselves; its types are the same wherever it is used, but
+// for type parameters that are written.
 void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
   Scheme scheme;
   Ty type;
@@ -103,7 +104,7 @@ void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
     solve_fields(false);
   }
   for (BinderId binder : scheme.sizes) store_.binder(binder).level = outer + 1;
-  generalise(type, outer, scheme.params, scheme.sizes);
+  generalise(type, outer, nullptr, scheme.sizes);
   ++level_;
   const BinderId binder = bind(let.name, binding.location, type);
   out_.types[binding.id] = type;

@@ -51,8 +51,11 @@ void Checker::pattern_record(const Pattern& pattern, const PatternRecord& record
   std::vector<std::pair<std::string, Ty>> fields;
   Names labels;
   for (const auto& field : record.fields) {
+    if (field.name.size() > 1 && field.name[0] == '_')
+      report(Code::type_mismatch, field.location,
+             "Underscore-prefixed fields are not allowed. Did you mean \"" + field.name.substr(1) + "=_\"?");
     const Ty field_type = fresh(field.location);
-    if (claim(labels, field.name, field.location)) fields.emplace_back(field.name, field_type);
+    if (claim_field(labels, field.name, field.location, "record pattern")) fields.emplace_back(field.name, field_type);
   }
   unify(type, store_.record(fields), pattern.location, "Pattern does not fit the value's type");
   for (const auto& field : record.fields) {

@@ -45,6 +45,18 @@ bool Checker::claim(Names& names, const std::string& name, Location location) {
   return false;
 }
 
+bool Checker::claim_field(Names& names, const std::string& name, Location location, const std::string& where) {
+  if (names.insert(name).second) return true;
+  report(Code::syntax_error, location, "Duplicate fields in " + where + ": \"" + name + "\" was previously defined");
+  return false;
+}
+
+// Operators that do not evaluate both operands are no functions, and so cannot become any.
+void Checker::check_redefinition(const std::string& name, Location location) {
+  if (name == "&&" || name == "||")
+    report(Code::type_may_not_be_redefined, location, "The " + name + " operator may not be redefined.");
+}
+
 std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
   const auto found = names_.find(name);
   const Entry* entry = found == names_.end() || found->second.empty() ? nullptr : &found->second.back();
@@ -63,6 +75,10 @@ std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
 std::optional<Resolution> Checker::resolve(const Name& name) {
   const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
   auto result = resolve_simple(first);
+  if (name.qualifiers.empty() && result && result->kind != Resolution::Kind::prelude && name.text.size() > 1 &&
+      name.text[0] == '_')
+    report(Code::type_unknown_name, name.location,
+           "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
   if (name.qualifiers.empty()) {
     if (result) return result;
     if (is_for_later(name.text)) {

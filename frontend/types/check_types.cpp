@@ -9,7 +9,7 @@ namespace {
 
 constexpr Constraint kElement{.first_order = true, .reason = "an array element"};
 // Of names, numbers and operators in one size.
-constexpr int kMaxSizeNodes = 32;
+constexpr int kMaxSizeTerms = 32;
 
 }  // namespace
 
@@ -25,7 +25,20 @@ Ty Checker::type_of_name(const Name& name) {
 
 Ty Checker::type_of(const TypeExpr& type) {
   if (const auto* name = std::get_if<TypeName>(&type.node)) return type_of_name(name->name);
-  if (const auto* unique = std::get_if<TypeUnique>(&type.node)) return type_of(*unique->type);
+  if (const auto* unique = std::get_if<TypeUnique>(&type.node)) {
+    const Ty result = type_of(*unique->type);
+    bool shares = false;
+    store_.walk(
+        result,
+        [&](Ty, const TyNode& node) {
+          shares = shares || std::holds_alternative<TyArray>(node) || std::holds_alternative<TyParam>(node);
+        },
+        [](Size, const SizeNode&) {});
+    if (!shares && !store_.get_if<TyError>(result))
+      warn(Code::warning_no_effect, type.location,
+           "Declaring \"" + store_.to_text(result) + "\" as unique has no effect.");
+    return result;
+  }
   if (const auto* tuple = std::get_if<TypeTuple>(&type.node)) {
     std::vector<Ty> elements;
     for (const TypeExprPtr& element : tuple->elements) elements.push_back(type_of(*element));
@@ -36,7 +49,7 @@ Ty Checker::type_of(const TypeExpr& type) {
     std::vector<std::pair<std::string, Ty>> fields;
     for (const auto& field : record->fields) {
       const Ty field_type = type_of(*field.value);
-      if (claim(names, field.name, field.location)) fields.emplace_back(field.name, field_type);
+      if (claim_field(names, field.name, field.location, "record type")) fields.emplace_back(field.name, field_type);
     }
     return store_.record(std::move(fields));
   }
@@ -72,7 +85,7 @@ Ty Checker::type_of(const TypeExpr& type) {
 
 Size Checker::size_of_type(const Expr& expr) {
   check(expr, store_.scalar(ScalarType::i64), "This size does not have expected type");
-  int budget = kMaxSizeNodes;
+  int budget = kMaxSizeTerms;
   if (auto size = as_size(expr, budget)) return *size;
   report(Code::unsupported_construct, expr.location,
          "a size must be made of names, numbers, +, - and *; \"" + to_text(expr) + "\" cannot be compiled yet");
@@ -121,7 +134,7 @@ std::optional<Size> Checker::as_size(const Expr& expr, int& budget) {
 }
 
 Size Checker::size_of_argument(const Expr& argument) {
-  int budget = kMaxSizeNodes;
+  int budget = kMaxSizeTerms;
   if (auto size = as_size(argument, budget)) return *size;
   const BinderId binder = store_.add_binder({.kind = Binder::Kind::unknown_size,
                                              .name = to_text(argument),

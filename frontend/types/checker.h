@@ -55,6 +55,8 @@ class Checker {
   void enter_type(const std::string& name, Ty type);
   BinderId bind(const std::string& name, Location location, Ty type, Binder::Kind kind = Binder::Kind::value);
   bool claim(Names& names, const std::string& name, Location location);  // reports a name bound twice
+  bool claim_field(Names& names, const std::string& name, Location location, const std::string& where);
+  void check_redefinition(const std::string& name, Location location);
   std::optional<Resolution> resolve(const Name& name);
   std::optional<Resolution> resolve_simple(const std::string& name);
   Ty instantiate(Resolution& resolution, Location location, std::uint32_t expr);
@@ -140,14 +142,20 @@ class Checker {
   void type_definition(const TypeDefinition& definition);
   void definition(const Declaration& declaration, const Definition& definition);
   void finish_definition(Global& global, const Definition& definition);
-  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>& params, std::vector<BinderId>& sizes);
-  void apply_defaults();
+  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes);
+  void apply_defaults(const Global& global, const Definition& definition);
+  void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
+  void check_abbreviation(const TypeDefinition& definition, Ty type);
+  bool is_size_of(const std::vector<Ty>& params, BinderId size) const;
   void check_entry(const Global& global, const Definition& definition);
   void check_size_params(const Global& global, const Definition& definition);
   void check_ambiguous();
 
   // check_errors.cpp
   void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
+  void warn(Code code, Location location, std::string message);
+  bool is_part(Size part, Size whole) const;
+  std::string unshared_fields(Ty expected, Ty actual) const;
   void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
   std::vector<Note> size_notes(const Clash& clash) const;
   bool unify(Ty expected, Ty actual, Location location, const std::string& what);
@@ -168,6 +176,7 @@ class Checker {
   std::vector<std::string> undo_;
   std::unordered_map<std::string, std::vector<Ty>> type_names_;
   std::vector<std::string> type_undo_;
+  Names defined_types_;
   std::vector<std::pair<ScalarType, std::size_t>> open_modules_;
   std::size_t order_ = 0;
 
@@ -198,7 +207,19 @@ class Checker {
     Location location;
   };
   std::vector<PendingField> pending_;
-  std::vector<std::pair<const Expr*, Ty>> literals_;
+  struct OpenLiteral {
+    const Expr* expr;
+    Ty type;
+    bool negated;
+  };
+  std::vector<OpenLiteral> literals_;
+  const Expr* negated_ = nullptr;  // the operand of the minus that is being looked at
+  // What the warnings of a definition wait for: types are known at its end.
+  struct Comparison {
+    Location location;
+    Ty type;
+  };
+  std::vector<Comparison> comparisons_;
   std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is, where it leaves its scope
   // While the pattern of a `let` is checked: names from `first` on are its own, and sizes of any value; `known` are
   // those in brackets.

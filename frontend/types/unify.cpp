@@ -188,7 +188,10 @@ std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
   if (a.fields.size() != b.fields.size()) return Clash{.a = expected, .b = actual};
   for (std::size_t k = 0; k < a.fields.size(); ++k) {
     if (a.fields[k].first != b.fields[k].first) return Clash{.a = expected, .b = actual};
-    if (auto clash = unify(a.fields[k].second, b.fields[k].second)) return clash;
+    if (auto clash = unify(a.fields[k].second, b.fields[k].second)) {
+      clash->fields = a.fields[k].first + (clash->fields.empty() ? "" : "." + clash->fields);
+      return clash;
+    }
   }
   return std::nullopt;
 }
@@ -203,7 +206,15 @@ std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
   // A size that nobody is promised may be any size, even one that depends on the argument.
   TypeMap any;
   for (BinderId unknown : a.unknown) any.sizes.emplace(unknown, store_.size_variable(kEveryLevel, {}));
-  return unify(store_.substitute(a.to, any), store_.substitute(b.to, rename));
+  auto clash = unify(store_.substitute(a.to, any), store_.substitute(b.to, rename));
+  if (clash && clash->kind == Clash::Kind::scope) {
+    const auto binds = [&](const TyArrow& arrow) {
+      return arrow.param == clash->escaped ||
+             std::find(arrow.unknown.begin(), arrow.unknown.end(), clash->escaped) != arrow.unknown.end();
+    };
+    clash->existential = clash->existential || binds(a) || binds(b);
+  }
+  return clash;
 }
 
 std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <unordered_set>
 
 #include "frontend/types/types.h"
@@ -25,6 +26,8 @@ struct Clash {
   Size s, t;
   BinderId escaped = kNoId;
   const char* reason = "";
+  bool existential = false;  // scope: a function binds the size itself
+  std::string fields;        // `a.b`: where in records
 };
 
 class Unifier {

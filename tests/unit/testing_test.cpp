@@ -40,7 +40,7 @@ fun f [n, m] (A : [n][m]f32) : {[n]f32} = {
 }
 )ir";
 
-Module parsed(std::string_view text) {
+Module parsed_module(std::string_view text) {
   auto module = parse_module(text, "test.aplir");
   if (!module) FAIL(render(module.error(), "test.aplir", text));
   const auto broken = verify(*module);
@@ -59,7 +59,7 @@ std::string edited(std::string_view text, std::string_view piece, std::string_vi
 }  // namespace
 
 TEST_CASE("structure counts operations by their direct parents") {
-  const Module module = parsed(kNests);
+  const Module module = parsed_module(kNests);
   const std::vector<std::pair<std::string, std::size_t>> cases = {
       {"segmap", 1},
       {"segmap(thread)", 1},
@@ -94,7 +94,7 @@ TEST_CASE("structure counts operations by their direct parents") {
 }
 
 TEST_CASE("structure expectations hold, fail with what was found, and reject misspelt names") {
-  const Module module = parsed(kNests);
+  const Module module = parsed_module(kNests);
   CHECK(testing::has_structure(module, "segmap/loop 1  add 2\n/segmap/if 0"));
   CHECK(testing::has_structure(module, ""));
   const auto wrong = testing::has_structure(module, "loop 2 add 2");
@@ -108,12 +108,12 @@ TEST_CASE("structure expectations hold, fail with what was found, and reject mis
 }
 
 TEST_CASE("difference sees through names and numbers, and nothing else") {
-  const Module module = parsed(kNests);
+  const Module module = parsed_module(kNests);
   CHECK(!testing::difference(
-      module, parsed(edited(kNests, "let {row : [m]f32} = A[i]", "let {row : [m]f32} = A[i] @1:1-1:2"))));
+      module, parsed_module(edited(kNests, "let {row : [m]f32} = A[i]", "let {row : [m]f32} = A[i] @1:1-1:2"))));
   std::string renamed(kNests);
   for (std::size_t at; (at = renamed.find("next")) != std::string::npos;) renamed.replace(at, 4, "succ");
-  CHECK(!testing::difference(module, parsed(renamed)));
+  CHECK(!testing::difference(module, parsed_module(renamed)));
   const std::vector<std::pair<std::string_view, std::string_view>> edits = {
       {"add(acc, acc)", "add(acc, s)"},
       {"commutative ", ""},
@@ -130,7 +130,7 @@ TEST_CASE("difference sees through names and numbers, and nothing else") {
     REQUIRE(other);
     CHECK_MESSAGE(testing::difference(module, *other), by);
   }
-  const auto where = testing::difference(module, parsed(edited(kNests, "add(acc, acc)", "mul(acc, acc)")));
+  const auto where = testing::difference(module, parsed_module(edited(kNests, "add(acc, acc)", "mul(acc, acc)")));
   REQUIRE(where);
   CHECK(
       *where ==
@@ -138,7 +138,7 @@ TEST_CASE("difference sees through names and numbers, and nothing else") {
 }
 
 TEST_CASE("arguments have the given sizes, are small integers, and follow the seed") {
-  const Module module = parsed(R"ir(stage soac
+  const Module module = parsed_module(R"ir(stage soac
     entry f (A : "", k : "", h : "", b : "", u : "") : {}
     fun f [n, m] (A : [n][2*m]f32, k : i64, h : [k]f16, b : [m]bool, u : [m]u8) : {} = { in {} })ir");
   const Function& f = *module.functions[0];
@@ -165,15 +165,15 @@ TEST_CASE("arguments have the given sizes, are small integers, and follow the se
 }
 
 TEST_CASE("the law holds for a module and itself, and for one that reorders") {
-  const Module module = parsed(kNests);
+  const Module module = parsed_module(kNests);
   const auto same = testing::same_meaning(module, module, "f");
   CHECK_MESSAGE(same, same.explanation);
-  const auto every = testing::same_meaning(module, parsed(edited(kNests, "add(a, b)", "add(b, a)")));
+  const auto every = testing::same_meaning(module, parsed_module(edited(kNests, "add(a, b)", "add(b, a)")));
   CHECK_MESSAGE(every, every.explanation);
 }
 
 TEST_CASE("the law catches wrong transformations, with a counterexample") {
-  const Module module = parsed(kNests);
+  const Module module = parsed_module(kNests);
   const std::vector<std::pair<std::string_view, std::string_view>> wrong = {
       {"mul(x, x)", "add(x, x)"},
       {"add(acc, acc)", "add(acc, 1.0f32)"},
@@ -191,14 +191,14 @@ TEST_CASE("the law catches wrong transformations, with a counterexample") {
     const auto verdict = testing::same_meaning(module, *other, "f");
     CHECK_MESSAGE(!verdict, by);
   }
-  const auto verdict = testing::same_meaning(module, parsed(edited(kNests, "{0.0f32}", "{1.0f32}")), "f");
+  const auto verdict = testing::same_meaning(module, parsed_module(edited(kNests, "{0.0f32}", "{1.0f32}")), "f");
   CHECK(verdict.explanation.find("arguments of `f`:") != std::string::npos);
   CHECK(verdict.explanation.find("before: ") != std::string::npos);
   CHECK(verdict.explanation.find("after:  ") != std::string::npos);
 }
 
 TEST_CASE("a law that compares nothing is broken") {
-  const Module fails = parsed(R"ir(stage soac
+  const Module fails = parsed_module(R"ir(stage soac
     entry f () : {"i32"}
     fun f [] () : {i32} = {
       let {c : unit} = assert(false, "never")
@@ -209,10 +209,10 @@ TEST_CASE("a law that compares nothing is broken") {
   CHECK(!nothing);
   CHECK(nothing.explanation.find("nothing could be compared") == 0);
   CHECK(!testing::same_meaning(fails, fails, "g"));
-  CHECK(!testing::same_meaning(parsed("stage soac"), parsed("stage soac")));
+  CHECK(!testing::same_meaning(parsed_module("stage soac"), parsed_module("stage soac")));
   testing::LawOptions none;
   none.only_these_sizes = true;
-  CHECK(!testing::same_meaning(parsed(kNests), parsed(kNests), "f", none));
+  CHECK(!testing::same_meaning(parsed_module(kNests), parsed_module(kNests), "f", none));
 }
 
 TEST_CASE("pipelines run on text; errors come back") {

@@ -102,7 +102,7 @@ TEST_CASE("programs mean what Futhark says") {
            {"def main (n: i64) = loop (a, b) = (0i32, 1i32) for _i < n do (b, a + b)", "10i64", "55i32 89i32"},
            {"def main (x: i32) = loop x while x < 100 do x * 3", "2", "162i32"},
            {"def main (xs: []i32) = loop acc = 0 for x in xs do acc * 10 + x", "[1, 2, 3]", "123i32"},
-           {"def main (xs: [3]i32) = let xs[1] = 7 in (xs, xs with [0] = 8)", "[1, 2, 3]",
+           {"def main (xs: *[3]i32) = let xs[1] = 7 in (copy xs, xs with [0] = 8)", "[1, 2, 3]",
             "[1i32, 7i32, 3i32] [8i32, 7i32, 3i32]"},
            {"def main (x: i32) = let r = {a = x, b = (x, true)} in (r with b.0 = 5).b.0 + r.b.0 + r.a", "1", "7i32"},
            {"def main (c: bool) = if c then (1, [2, 3]) else (4, [5, 6])", "false", "4i32 [5i32, 6i32]"},

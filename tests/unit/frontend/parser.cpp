@@ -26,7 +26,7 @@ Parsed parse(const std::string& text) {
 std::string grouped(const std::string& expression) {
   const Parsed parsed = parse("def f = " + expression);
   if (!parsed.diagnostics.empty()) return parsed.diagnostics.front().message;
-  return to_text(*std::get<Definition>(parsed.program.declarations.at(0).node).body);
+  return to_text(*std::get<Definition>(parsed.program.declarations.at(0).node).body, Parentheses::all);
 }
 
 const Definition& first(const Parsed& parsed) { return std::get<Definition>(parsed.program.declarations.at(0).node); }
@@ -171,10 +171,10 @@ TEST_CASE("several errors are reported in one run") {
   std::vector<std::string> messages;
   for (const Diagnostic& d : parsed.diagnostics) messages.push_back(d.message);
   CHECK(messages == std::vector<std::string>{
-                        "expected an expression before 'def'",
-                        "expected ')' before 'def'",
-                        "expected '=' before 'let'",
-                        "expected 'in' before 'def'",
+                        "Unexpected \"def\": expected an expression before 'def'",
+                        "Unexpected \"def\": expected ')' before 'def'",
+                        "Unexpected \"let\": expected '=' before 'let'",
+                        "Unexpected \"def\": expected 'in' before 'def'",
                     });
   CHECK(parsed.diagnostics[0].location.line == 2);
   CHECK(parsed.diagnostics[2].location == Location{5, 3, 5, 5});
@@ -187,10 +187,10 @@ TEST_CASE("errors name the place and what was expected") {
     std::string text, place, message;
   };
   for (const Case& c : std::vector<Case>{
-           {"def = 1", "syntax.error@1:5", "expected a name before '='"},
-           {"def f (x = 1", "syntax.error@1:10", "expected ')' before '='"},
-           {"foo", "syntax.error@1:1", "expected a declaration before 'foo'"},
-           {"def f = if x then y", "syntax.error@1:20", "expected 'else' before end of file"},
+           {"def = 1", "syntax.error@1:5", "Unexpected \"=\": expected a name before '='"},
+           {"def f (x = 1", "syntax.error@1:10", "Unexpected \"=\": expected ')' before '='"},
+           {"foo", "syntax.error@1:1", "Unexpected \"foo\": expected a declaration before 'foo'"},
+           {"def f = if x then y", "syntax.error@1:20", "Unexpected end of file: expected 'else' before end of file"},
            {"def f = a @ b", "syntax.error@1:11", "this character means nothing here"},
            {"def x ! y = 1", "syntax.error@1:7", "'!' is a prefix operator and cannot be used as infix operator"},
            {"def (a, b) = 1", "syntax.error@1:5", "Cannot bind patterns at top level; bind a single name instead"},

@@ -116,6 +116,15 @@ TEST_CASE("host value: what is wrong is said, with its place") {
   CHECK_FALSE(apl::parse_values(std::string(100000, '[')));
 }
 
+TEST_CASE("integers that their types cannot hold wrap where that is asked for") {
+  auto read = apl::parse_values("-271733879u32 [32767i8] -32769i16 0x1ffu8", apl::OutOfRange::wrap);
+  REQUIRE(read);
+  CHECK((*read)[0].to_text() == "4023233417u32");
+  CHECK((*read)[1].to_text() == "[-1i8]");
+  CHECK((*read)[2].to_text() == "32767i16");
+  CHECK((*read)[3].to_text() == "255u8");
+}
+
 TEST_CASE("host value: elements by position") {
   HostValue value = HostValue::zeros(ScalarType::i16, {2, 3});
   CHECK(value.element_count() == 6);

@@ -18,7 +18,7 @@ Value alloc(Builder& b, const Poly& elements, Space space = Space::global) {
 }
 
 // A function of xs: [n]i32, which lies row-major in the caller's block.
-Module of_row(const std::function<Operands(Builder&, Value n, Value xs)>& fill) {
+Module of_memory_row(const std::function<Operands(Builder&, Value n, Value xs)>& fill) {
   Program p(Stage::memory);
   Value n = p.size("n");
   Value block = p.function.values.add(Type::block(Space::global), "xs_mem");
@@ -72,19 +72,20 @@ TEST_CASE("results are written and read through their layout") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.name);
-    Module module = of_row([&](Builder& b, Value n, Value xs) { return copied(b, n, xs, c.elements, c.layout(n)); });
+    Module module =
+        of_memory_row([&](Builder& b, Value n, Value xs) { return copied(b, n, xs, c.elements, c.layout(n)); });
     CHECK(run_text(module, {four()}) == c.expected);
   }
 }
 
 TEST_CASE("two indices that write one element are a race, and so is a read of what another wrote") {
-  Module overlap = of_row([](Builder& b, Value n, Value xs) { return copied(b, n, xs, 4, Lmad(0, {{n, 0}})); });
+  Module overlap = of_memory_row([](Builder& b, Value n, Value xs) { return copied(b, n, xs, 4, Lmad(0, {{n, 0}})); });
   for (std::uint64_t seed = 0; seed < 20; ++seed)
     CHECK(run_text(overlap, {four()}, seeded(seed)) ==
           "run.race 5:1 element 0 of its block is written by two indices.");
   CHECK(run_text(overlap, {ints({1}, {9})}) == "[9i32]");
   // In place, but shifted: ys[i] = xs[i+1] in the block of xs. Some order runs into an element already written.
-  Module shifted = of_row([](Builder& b, Value n, Value xs) {
+  Module shifted = of_memory_row([](Builder& b, Value n, Value xs) {
     SegOp op{.level = SegLevel::thread,
              .space = {{b.values().add(i64(), "i"), Poly(n) - 1}},
              .body = {},
@@ -101,7 +102,7 @@ TEST_CASE("two indices that write one element are a race, and so is a read of wh
 
 TEST_CASE("views copy nothing: what they are is what their layout says") {
   auto transposed = [](const std::vector<Poly>& strides) {
-    return of_row([strides](Builder& b, Value n, Value xs) {
+    return of_memory_row([strides](Builder& b, Value n, Value xs) {
       Value block = b.type(xs).memory->block;
       Value grid =
           b.let_typed({"grid"}, {at(i32s({2, 2}), block, Lmad::row_major({2, 2}))}, Reshape{xs, {2, 2}}).front();
@@ -119,12 +120,12 @@ TEST_CASE("views copy nothing: what they are is what their layout says") {
 }
 
 TEST_CASE("a value in the wrong block is undefined") {
-  Module module = of_row([](Builder& b, Value n, Value xs) {
+  Module module = of_memory_row([](Builder& b, Value n, Value xs) {
     Value mem = alloc(b, n);
     return Operands{b.let_typed({"ys"}, {at(i32s({n}), mem, Lmad::row_major({n}))}, Use{xs}).front()};
   });
   CHECK(run_text(module, {four()}) == "run.undefined-read 0:0 element [0] of result 1 is never written.");
-  Module copy = of_row([](Builder& b, Value n, Value xs) {
+  Module copy = of_memory_row([](Builder& b, Value n, Value xs) {
     Value mem = alloc(b, n);
     return Operands{b.let_typed({"ys"}, {at(i32s({n}), mem, Lmad::row_major({n}))}, Copy{xs}).front()};
   });
@@ -149,7 +150,7 @@ namespace {
 
 // Each thread keeps n numbers in its own memory, allocated by the block or by itself, and sums them later.
 Module private_rows(Space space, bool by_thread) {
-  return of_row([=](Builder& b, Value n, Value xs) {
+  return of_memory_row([=](Builder& b, Value n, Value xs) {
     SegOp block{
         .level = SegLevel::block, .space = {{b.values().add(i64(), "g"), 2}}, .body = {}, .results = {KernelResult{}}};
     block.body = b.body([&](Builder& inner) {
@@ -205,7 +206,7 @@ TEST_CASE("thread memory that a block allocates has one copy a thread") {
 }
 
 TEST_CASE("shared memory that a block did not write is undefined, even where another block wrote") {
-  Module module = of_row([](Builder& b, Value, Value) {
+  Module module = of_memory_row([](Builder& b, Value, Value) {
     SegOp block{
         .level = SegLevel::block, .space = {{b.values().add(i64(), "g"), 2}}, .body = {}, .results = {KernelResult{}}};
     block.body = b.body([&](Builder& inner) {

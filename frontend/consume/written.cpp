@@ -1,0 +1,105 @@
+// What the `*` of written types say.
+#include <string>
+
+#include "frontend/consume/checker.h"
+#include "frontend/syntax/parser.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// Abbreviations of abbreviations, at most.
+constexpr int kMaxAbbreviations = 100;
+
+// The outline of a signature of the prelude. Members speak of their module's type, which is scalar.
+FlowPtr outline_of(const TypeExpr& type, bool member) {
+  Flow flow;
+  if (const auto* name = std::get_if<TypeName>(&type.node)) {
+    const std::string& text = name->name.text;
+    if (find_module(text) || (member && (text == "t" || text == "int_t"))) return make_flow(flow);
+    flow.kind = Flow::Kind::leaf;
+    flow.parameter = true;
+  } else if (const auto* unique = std::get_if<TypeUnique>(&type.node)) {
+    return outline_of(*unique->type, member);
+  } else if (const auto* tuple = std::get_if<TypeTuple>(&type.node)) {
+    flow.kind = Flow::Kind::record;
+    for (std::size_t k = 0; k < tuple->elements.size(); ++k)
+      flow.fields.emplace_back(std::to_string(k), outline_of(*tuple->elements[k], member));
+  } else if (std::holds_alternative<TypeArray>(type.node)) {
+    flow.kind = Flow::Kind::leaf;
+  } else if (const auto* arrow = std::get_if<TypeArrow>(&type.node)) {
+    flow.kind = Flow::Kind::arrow;
+    flow.from = outline_of(*arrow->from, member);
+    flow.to = outline_of(*arrow->to, member);
+  }
+  return make_flow(std::move(flow));
+}
+
+}  // namespace
+
+// The outline with what the written type adds to it.
+FlowPtr Consumption::written(const TypeExpr& type, const FlowPtr& outline, int depth) {
+  if (depth > kMaxAbbreviations) return outline;
+  if (const auto* unique = std::get_if<TypeUnique>(&type.node))
+    return with_uniqueness(written(*unique->type, outline, depth + 1), true);
+  Flow copy = *outline;
+  if (const auto* tuple = std::get_if<TypeTuple>(&type.node)) {
+    if (copy.fields.size() != tuple->elements.size()) return outline;
+    for (std::size_t k = 0; k < copy.fields.size(); ++k)
+      copy.fields[k].second = written(*tuple->elements[k], copy.fields[k].second, depth + 1);
+    return make_flow(std::move(copy));
+  }
+  if (const auto* record = std::get_if<TypeRecord>(&type.node)) {
+    for (const auto& field : record->fields)
+      for (auto& [name, flow] : copy.fields)
+        if (name == field.name) flow = written(*field.value, flow, depth + 1);
+    return make_flow(std::move(copy));
+  }
+  if (const auto* arrow = std::get_if<TypeArrow>(&type.node)) {
+    if (copy.kind != Flow::Kind::arrow) return outline;
+    if (copy.from) copy.from = written(*arrow->from, copy.from, depth + 1);
+    copy.consumes = copy.from && any_unique(copy.from);
+    copy.to = written(*arrow->to, copy.to, depth + 1);
+    return make_flow(std::move(copy));
+  }
+  if (const auto* name = std::get_if<TypeName>(&type.node)) {
+    // An abbreviation keeps what its arrows consume, but is not unique itself.
+    const auto found = types_.find(name->name.text);
+    if (found != types_.end() && name->name.qualifiers.empty())
+      return with_uniqueness(written(*found->second, outline, depth + 1), false);
+  }
+  return outline;
+}
+
+FlowPtr Consumption::signature(const PreludeEntry& entry, bool member) {
+  const std::string key = (member ? "member " : "") + std::string(entry.signature);
+  if (const auto found = signatures_.find(key); found != signatures_.end()) return found->second;
+  FlowPtr flow = make_flow({.kind = Flow::Kind::arrow, .from = make_flow({}), .to = make_flow({})});  // a conversion
+  if (!entry.signature.empty()) {
+    const TypeSignature parsed = parse_signature(entry.signature);
+    flow = written(*parsed.type, outline_of(*parsed.type, member));
+  }
+  signatures_.emplace(key, flow);
+  return flow;
+}
+
+// A parameter's type; its unique parts are consumed.
+FlowPtr Consumption::parameter(const Pattern& pattern) {
+  const FlowPtr outline = outlines_.of(program_.pattern_types[pattern.id]);
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) return written(*typed->type, outline);
+  Flow copy = *outline;
+  if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    if (copy.fields.size() != tuple->elements.size()) return outline;
+    for (std::size_t k = 0; k < copy.fields.size(); ++k) copy.fields[k].second = parameter(*tuple->elements[k]);
+    return make_flow(std::move(copy));
+  }
+  if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields)
+      for (auto& [name, flow] : copy.fields)
+        if (name == field.name) flow = parameter(*field.value);
+    return make_flow(std::move(copy));
+  }
+  return outline;
+}
+
+}  // namespace apl::frontend

@@ -1,0 +1,164 @@
+#include "frontend/types/warnings.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "frontend/syntax/children.h"
+
+namespace apl::frontend {
+
+namespace {
+
+bool asks_for(const Attribute& attribute, std::string_view name, std::string_view argument) {
+  return attribute.name == name &&
+         std::find(attribute.arguments.begin(), attribute.arguments.end(), argument) != attribute.arguments.end();
+}
+
+bool is_number(const Expr& expr) {
+  if (const auto* negate = std::get_if<Negate>(&expr.node)) return is_number(*negate->x);
+  return std::holds_alternative<NumberLiteral>(expr.node) || std::holds_alternative<Literal>(expr.node);
+}
+
+bool is_zero(const Expr& expr) {
+  if (const auto* literal = std::get_if<Literal>(&expr.node)) return literal->value.bits() == 0;
+  const auto* number = std::get_if<NumberLiteral>(&expr.node);
+  return number && !number->is_float && number->integer == 0;
+}
+
+bool has_index(const std::vector<AccessStep>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const AccessStep& step) { return !step.is_field; });
+}
+
+class Warnings {
+ public:
+  Warnings(const Checked& program, const DiagnosticSink& sink) : program_(program), sink_(sink) {}
+
+  void run() {
+    for (const Global& global : program_.globals) {
+      const auto& attributes = global.declaration->attributes;
+      const bool safety = std::any_of(attributes.begin(), attributes.end(),
+                                      [](const Attribute& a) { return asks_for(a, "warn", "safety_checks"); });
+      visit(*global.definition->body, safety);
+    }
+  }
+
+ private:
+  void warn(Code code, Location location, std::string message) {
+    if (!sink_ || !told_.emplace(code, location.line, location.column).second) return;
+    Diagnostic diagnostic = make_error(code, location, std::move(message));
+    diagnostic.severity = Severity::warning;
+    sink_(diagnostic);
+  }
+
+  // `safety`: whether what is checked when the program runs is to be told.
+  void visit(const Expr& expr, bool safety) {
+    if (safety && is_checked(expr))
+      warn(Code::warning_safety_check, expr.location, "Safety check required at run-time.");
+    if (const auto* attributed = std::get_if<Attributed>(&expr.node)) {
+      safety = (safety || asks_for(attributed->attribute, "warn", "safety_checks")) &&
+               attributed->attribute.name != "unsafe";
+      if (attributed->attribute.name == "unroll") check_unroll(*attributed->x);
+    }
+    if (const auto* let = std::get_if<LetExpr>(&expr.node)) {
+      for (const LetBinding& binding : let->bindings) {
+        const auto* function = std::get_if<LetFunction>(&binding.node);
+        if (function) functions_[program_.binding_binders.at(binding.id)] = function->body.get();
+        const auto* update = std::get_if<LetUpdate>(&binding.node);
+        if (safety && update && has_index(update->steps))
+          warn(Code::warning_safety_check, binding.location, "Safety check required at run-time.");
+      }
+    }
+    if (const auto* range = std::get_if<RangeExpr>(&expr.node)) check_range(*range, expr.location);
+    if (safety) follow(expr);
+    for_each_child(expr, [&](const Expr& child) { visit(child, safety); });
+  }
+
+  // What a function does is done where it is used.
+  void follow(const Expr& expr) {
+    const auto name = program_.names.find(expr.id);
+    if (name == program_.names.end()) return;
+    const Expr* body = nullptr;
+    if (name->second.kind == Resolution::Kind::global)
+      body = program_.globals[name->second.global].definition->body.get();
+    else if (const auto local = functions_.find(name->second.binder); local != functions_.end())
+      body = local->second;
+    if (body && followed_.insert(body).second) visit(*body, true);
+  }
+
+  bool is_checked(const Expr& expr) const {
+    if (std::holds_alternative<IndexExpr>(expr.node) || std::holds_alternative<AssertExpr>(expr.node)) return true;
+    if (const auto* section = std::get_if<AccessSection>(&expr.node)) return has_index(section->steps);
+    if (const auto* update = std::get_if<UpdateExpr>(&expr.node)) return has_index(update->steps);
+    if (const auto* ascribe = std::get_if<Ascribe>(&expr.node)) return ascribe->coerce;
+    if (const auto* range = std::get_if<RangeExpr>(&expr.node)) return !is_number(*range->end);
+    const auto name = program_.names.find(expr.id);
+    if (name == program_.names.end() || name->second.kind != Resolution::Kind::prelude) return false;
+    switch (name->second.entry->builtin) {
+      case Builtin::iota:
+      case Builtin::replicate:
+      case Builtin::tabulate:
+      case Builtin::sized: return true;
+      case Builtin::div:
+      case Builtin::mod:
+      case Builtin::quot:
+      case Builtin::rem: {
+        const auto* infix = std::get_if<Infix>(&expr.node);
+        if (infix == nullptr) return false;
+        const auto type = program_.store.as_scalar(program_.types[expr.id]);
+        return type && is_integer(*type) && !(is_number(*infix->y) && !is_zero(*infix->y));
+      }
+      default: return false;
+    }
+  }
+
+  void check_unroll(const Expr& expr) {
+    const auto* loop = std::get_if<LoopExpr>(&expr.node);
+    if (loop == nullptr) return;
+    bool known = false;
+    if (const auto* less = std::get_if<ForLess>(&loop->form)) known = is_constant(*less->bound);
+    if (const auto* in = std::get_if<ForIn>(&loop->form)) {
+      const auto* array = program_.store.get_if<TyArray>(program_.types[in->array->id]);
+      known = array && program_.store.get_if<SizeConst>(array->size);
+    }
+    if (!known) warn(Code::warning_unroll, expr.location, "#[unroll] on loop with unknown number of iterations.");
+  }
+
+  // A number, or a top-level name of one.
+  bool is_constant(const Expr& expr) const {
+    if (is_number(expr)) return true;
+    const auto name = program_.names.find(expr.id);
+    if (!std::holds_alternative<Variable>(expr.node) || name == program_.names.end()) return false;
+    if (name->second.kind != Resolution::Kind::global) return false;
+    const Definition& definition = *program_.globals[name->second.global].definition;
+    return definition.params.empty() && is_constant(*definition.body);
+  }
+
+  void check_range(const RangeExpr& range, Location location) {
+    if (!range.second) return;
+    const auto* first = std::get_if<Literal>(&range.start->node);
+    const auto* second = std::get_if<Literal>(&range.second->node);
+    const auto* number = std::get_if<NumberLiteral>(&range.start->node);
+    const auto* next = std::get_if<NumberLiteral>(&range.second->node);
+    const auto* name = std::get_if<Variable>(&range.start->node);
+    const auto* other = std::get_if<Variable>(&range.second->node);
+    const bool same = (first && second && first->value == second->value) ||
+                      (number && next && number->integer == next->integer) ||
+                      (name && other && name->name.to_string() == other->name.to_string());
+    if (same)
+      warn(Code::warning_empty_range, location,
+           "First and second element of range are identical, this will produce an empty array.");
+  }
+
+  const Checked& program_;
+  const DiagnosticSink& sink_;
+  std::unordered_map<BinderId, const Expr*> functions_;
+  std::set<const Expr*> followed_;
+  std::set<std::tuple<Code, std::uint32_t, std::uint32_t>> told_;
+};
+
+}  // namespace
+
+void warn_about(const Checked& program, const DiagnosticSink& sink) { Warnings(program, sink).run(); }
+
+}  // namespace apl::frontend

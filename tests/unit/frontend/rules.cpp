@@ -1,0 +1,113 @@
+// Rules of the language that are no matter of types alone, and what is only worth a warning.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/print.h"
+#include "tests/unit/frontend/support.h"
+
+namespace apl::frontend {
+
+TEST_CASE("what the language forbids is refused") {
+  struct Case {
+    std::string text, place, message;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"def (&&) (x: bool) (y: bool) = x", "type.may-not-be-redefined@1:5", "may not be redefined"},
+           {"def (||) (x: bool) (y: bool) = x", "type.may-not-be-redefined@1:5", "||"},
+           {"def x: u8 = -1", "type.mismatch@1:14", "Literal -1 out of bounds for inferred type u8."},
+           {"def x: i8 = 128", "type.mismatch@1:13", "Literal 128 out of bounds for inferred type i8."},
+           {"def f (n: i64, b: bool): [n]i64 = iota n", "type.size-mismatch@1:26", "refers to the name \"n\""},
+           {"def f (_x: i32) = _x", "type.unknown-name@1:19", "variables prefixed with underscore"},
+           {"def f {_x = y} = y + 1i32", "type.mismatch@1:8", "Did you mean \"x=_\"?"},
+           {"def f (x: i32) = {a = x, a = 2}", "syntax.error@1:26", "Duplicate fields in record"},
+           {"type t = {a: i32, a: i32}", "syntax.error@1:19", "Duplicate fields in record type"},
+           {"type t = i32 type t = i64", "syntax.error@1:19", "Duplicate definition of type \"t\""},
+           {"type t = i32 -> i32", "type.mismatch@1:10", "Non-lifted type abbreviations may not contain functions."},
+           {"type t = {a: []i32}", "type.mismatch@1:14", "may not use existential sizes"},
+           {"entry f [n] (xs: [n + 1]i32) = xs[0]", "type.ambiguous@1:7", "only used non-constructively"},
+           {"def f (r: {a: i32}): {b: i32} = r", "type.mismatch@1:33", "unshared fields: a, b."},
+           {"def f (r: (i32, {a: i64})): (i32, {a: i32}) = r", "type.mismatch@1:47", "record field \"1.a\""},
+           {"def f (r: {a: i32}) = r with a = true", "type.mismatch@1:34", "record field \"a\""},
+           {"def f (g: i32 -> i32) = g true", "type.mismatch@1:27", "Cannot apply \"g\" to \"true\""},
+           {"def f (x: i32) (b: bool) = let g y = y in (g x, g b)", "type.mismatch@1:51",
+            "Cannot apply \"g\" to \"b\""},
+           {"def f [n] (xs: [n]i32) = let g 'a (f: a -> a) (x: a) = f x in g (\\ys -> ys ++ ys) xs",
+            "type.size-mismatch@1:65", "Occurs check"},
+           {"def g 'a 'b (f: a -> b) (x: a) = f x def f (n: i64) = g iota n", "type.size-mismatch@1:57",
+            "existential size \"n\""},
+           {"def f (x: i32) =\n  let y = x\n\ndef g = 1i32", "syntax.error@4:1", "Unexpected \"def\""},
+       }) {
+    CAPTURE(c.text);
+    const test::Outcome outcome = test::check_text(c.text);
+    CHECK_FALSE(outcome.accepted);
+    REQUIRE_FALSE(outcome.places().empty());
+    CHECK(outcome.places().front() == c.place);
+    CHECK(outcome.messages().find(c.message) != std::string::npos);
+  }
+}
+
+TEST_CASE("what looks like the forbidden is accepted") {
+  for (const std::string& text : std::vector<std::string>{
+           "def x: i8 = -128 def y: u8 = -0 def z: i64 = -9223372036854775808",
+           "def f (n: i64) (b: bool): [n]i64 = iota n",
+           "def f (n: i64, b: bool) = iota n",
+           "def f [n] (xs: [n + 1]i32) = xs[0] entry g [n] (xs: [n]i32) (ys: [n + 1]i32) = xs",
+           "def f (x: i32) (b: bool) = let g 'a (y: a) = y in (g x, g b)",
+           "def f (xs: []i32) (ys: []i32) = let g [n] (zs: [n]i32) = n in (g xs, g ys)",
+           "type t [n] = [n]i32",
+       }) {
+    CAPTURE(text);
+    const test::Outcome outcome = test::check_text(text);
+    for (const Diagnostic& diagnostic : outcome.diagnostics) CHECK(diagnostic.code == Code::unsupported_construct);
+  }
+}
+
+TEST_CASE("a size is needed only after it is computed") {
+  const test::Outcome section = test::check_text("def f (n: i64) = ([1] ++) <| map i32.i64 (2..4...n)");
+  CHECK(section.places() == std::vector<std::string>{"type.causality-check@1:18"});
+  const test::Outcome empty =
+      test::check_text("def f (n: i64) = let a = [] let b = [2..4...n] in if n > 2 then a[0] == b[0] else true");
+  CHECK(empty.places().front() == "type.causality-check@1:73");
+  CHECK(empty.messages().find("Causality check") != std::string::npos);
+  CHECK(test::check_text("def f (n: i64) = let xs = 2..4...n in map2 (+) xs xs").accepted);
+  CHECK(test::check_text("def f (n: i64) = map (+ 1) (2..4...n)").accepted);
+}
+
+TEST_CASE("warnings have a place and a code, and refuse nothing") {
+  struct Case {
+    std::string text;
+    std::vector<std::string> places;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"def f (x: *i32) = x", {"warning.no-effect@1:11"}},
+           {"def f (x: *{a: i32, b: []i32}) = x", {}},
+           {"def f (xs: []i32) (ys: []i32) = length xs == length ys", {}},
+           {"def f [n] (xs: [n]i32) (ys: [n]i32) = xs == ys", {"warning.deprecated@1:42"}},
+           {"def f x y = x * y", {"warning.ambiguous@1:5"}},
+           {"def f (x: i64) = x * 2", {}},
+           {"def f (n: i32) = 1..1..<n", {"warning.empty-range@1:18"}},
+           {"def f (xs: []i32) (i: i64) = #[warn(safety_checks)] (xs[i] + 1)", {"warning.safety-check@1:54"}},
+           {"def g (xs: []i32) (i: i64) = xs[i] def f (xs: []i32) = #[warn(safety_checks)] map (g xs)",
+            {"warning.safety-check@1:30"}},
+           {"def f (xs: []i32) = #[warn(safety_checks)] map (+ 1) xs", {}},
+           {"def f (xs: []i32) (i: i64) = #[warn(safety_checks)] #[unsafe] xs[i]", {}},
+           {"def f (n: i64) = #[unroll] loop x = 0i32 for i < n do x + 1", {"warning.unroll@1:28"}},
+           {"def f (n: i64) = #[unroll] loop x = 0i32 for i < 4i64 do x + 1", {}},
+       }) {
+    CAPTURE(c.text);
+    const test::Outcome outcome = test::check_text(c.text);
+    CHECK(outcome.accepted);
+    CHECK(outcome.places() == c.places);
+    for (const Diagnostic& diagnostic : outcome.diagnostics) CHECK(diagnostic.severity == Severity::warning);
+  }
+}
+
+TEST_CASE("assertions are told as they are written") {
+  const test::Outcome outcome = test::compile_text("def main (x: i32) = assert (x % 2 != 0 && (x + 1) * 2 > 3) x");
+  REQUIRE(outcome.module);
+  CHECK(print(*outcome.module).find("x % 2 != 0 && (x + 1) * 2 > 3") != std::string::npos);
+}
+
+}  // namespace apl::frontend
