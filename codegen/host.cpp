@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/lower.h"
+#include "codegen/runtime/context.h"
 #include "codegen/writer.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
@@ -245,7 +246,7 @@ class Host {
 
   void upload(const Update& op, const Stm& stm) {
     const Type& type = table_.type(op.array);
-    if (op.checked) check_dims(op.array, op.dims);
+    if (op.checked) check_dims(op.array, op.dims, stm.location);
     if (type.element == ScalarType::unit) return;
     const std::string name = c_type({type.element, false});
     const Lmad here = index_layout(type.memory->layout, op.dims);
@@ -255,19 +256,22 @@ class Host {
               block(type.memory->block), text(here.offset()));
     out_.line("if (status != APL_SUCCESS) goto done;");
     out_.close("}}");
-    (void)stm;
   }
 
-  void check_dims(Value array, const std::vector<DimIndex>& dims) {
+  void check_dims(Value array, const std::vector<DimIndex>& dims, Location location) {
     for (const BoundsCheck& bound : bounds_checks(values_, table_.type(array), dims))
-      refuse_if(bound.outside, bound.message, bound.numbers);
+      refuse_if(bound.outside, APL_INDEX, location, bound.message, bound.numbers);
   }
 
-  void refuse_if(const ExprPtr& condition, const std::string& message, const std::vector<ExprPtr>& numbers) {
+  void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,
+                 const std::vector<ExprPtr>& numbers) {
     out_.open("if ({}) {{", text(condition));
     std::string arguments;
     for (const ExprPtr& x : numbers) arguments += ", (long long)(" + text(x) + ")";
     out_.line("snprintf(ctx->error, sizeof ctx->error, \"{}\"{});", escape(message), arguments);
+    out_.line("ctx->error_code = {};", static_cast<int>(code));
+    out_.line("ctx->error_line = {};", location.line);
+    out_.line("ctx->error_column = {};", location.column);
     out_.line("status = APL_PROGRAM_ERROR;");
     out_.line("goto done;");
     out_.close("}}");
@@ -290,7 +294,8 @@ class Host {
       declare(values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)));
     } else if (const Binary* binary = get_if<Binary>(stm)) {
       if (can_fail(stm.op, table_))
-        refuse_if(infix("==", values_.operand(binary->y), literal(std::int64_t{0})), "division by zero", {});
+        refuse_if(infix("==", values_.operand(binary->y), literal(std::int64_t{0})), APL_DIV_ZERO, stm.location,
+                  "division by zero", {});
       declare(values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)));
     } else if (const Compare* compare = get_if<Compare>(stm)) {
       declare(values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)));
@@ -307,7 +312,7 @@ class Host {
           numbers.push_back(values_.operand(std::get<Operand>(piece)));
         }
       }
-      refuse_if(prefix("!", values_.operand(assertion->condition)), message, numbers);
+      refuse_if(prefix("!", values_.operand(assertion->condition)), APL_ASSERT, stm.location, message, numbers);
     } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
       if (has_rooms_) {
         out_.line("status = apl_room(ctx, {}, \"{}\", &{}, &{});", text(alloc->bytes), table_.name(first),
@@ -320,7 +325,7 @@ class Host {
     } else if (get_if<SegOp>(stm) || get_if<Scatter>(stm)) {
       launch(stm);
     } else if (const Index* index = get_if<Index>(stm)) {
-      if (index->checked) check_dims(index->array, index->dims);
+      if (index->checked) check_dims(index->array, index->dims, stm.location);
       if (table_.type(first).is_scalar()) download(*index, stm);
     } else if (const If* choice = get_if<If>(stm)) {
       branch(*choice, stm);

@@ -79,16 +79,40 @@ apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry,
   return times;
 }
 
+namespace {
+
+// A script is an expression over the program's functions: it becomes one more entry, which the interpreter runs.
+apl::Result<Values> run_script(const std::string& file, const std::string& script) {
+  const std::optional<std::string> text = read_file(file);
+  if (!text) return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", file));
+  constexpr const char* kEntry = "input_script";
+  std::optional<apl::Diagnostic> first;
+  const auto sink = [&](const apl::Diagnostic& diagnostic) {
+    if (!first && diagnostic.severity == apl::Severity::error) first = diagnostic;
+  };
+  const auto module = apl::compile({file, fmt::format("{}\nentry {} =\n{}\n", *text, kEntry, script)}, sink);
+  if (!module)
+    return apl::make_error(apl::Code::unsupported_construct, {},
+                           fmt::format("the script cannot be run: {}", first ? first->message : ""));
+  return apl::interpret(*module, kEntry, {});
+}
+
+}  // namespace
+
 apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input) {
   using Kind = apl::suite::Input::Kind;
   switch (input.kind) {
     case Kind::values: return apl::parse_values(input.text, apl::OutOfRange::wrap);
     case Kind::file: return apl::suite::read_values(std::filesystem::path(file).parent_path() / input.text);
     case Kind::random: return apl::suite::generate_values(input.text);
-    case Kind::script:
-    case Kind::script_file: break;
+    case Kind::script: return run_script(file, input.text);
+    case Kind::script_file: {
+      const std::string name = (std::filesystem::path(file).parent_path() / input.text).string();
+      if (const auto script = read_file(name)) return run_script(file, *script);
+      return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", name));
+    }
   }
-  return apl::make_error(apl::Code::unsupported_construct, {}, "script inputs are not supported");
+  return apl::make_error(apl::Code::bug_internal, {}, "an input of no known kind");
 }
 
 apl::Status check_inputs(const apl::Function& entry, const Values& inputs) {

@@ -102,6 +102,8 @@ struct apl_context {
   struct apl_failure* failure;     // in the backend's memory: the last argument of every kernel that can fail
   const struct apl_place* places;  // set by the loader from the generated file's apl_places
   char error[1024];                // text of the last error, "" if none
+  int32_t error_code;              // apl_failure_code of a check that the host code made, and its place
+  int32_t error_line, error_column;
 };
 
 // Exported by every generated file.

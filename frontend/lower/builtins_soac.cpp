@@ -34,6 +34,7 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
   const Values rows = stream(widths, map.indices, arrays, map.inputs, map.map.params);
   StaticValue form;
   std::vector<Type> types;
+  lambdas_.push_back(map.indices.front().id);
   map.map.body = body([&] {
     form = fill(rows, map.indices);
     if (!form.is_first_order()) unsupported(location_, "an array of functions");
@@ -41,6 +42,7 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
     for (const Operand& result : results) types.push_back(type_of(result));
     return results;
   });
+  lambdas_.pop_back();
   require_outer_sizes(types, {map.map.body}, "an array element");
   const std::vector<Value> results = builder_->let_many({"xs"}, std::move(map));
   if (form.fields() && form.fields()->empty()) return StaticValue(Operand(results.front()));
@@ -102,12 +104,14 @@ ReduceOp Lowerer::reduce_op(const StaticValue& op, const StaticValue& neutral, c
   for (const Operand& operand : right) operation.op.params.push_back(operand.value());
   for (std::size_t k = 0; k < left.size(); ++k)
     operation.neutral[k] = operand(coerced(StaticValue(operation.neutral[k]), type_of(left[k]).shape));
+  lambdas_.push_back(builder_->values().size());
   operation.op.body = body([&] {
     std::vector<Operand> results = leaves(apply(op, {with_leaves(neutral, left), with_leaves(neutral, right)}));
     for (std::size_t k = 0; k < results.size(); ++k)
       results[k] = operand(coerced(StaticValue(results[k]), type_of(left[k]).shape));
     return results;
   });
+  lambdas_.pop_back();
   return operation;
 }
 

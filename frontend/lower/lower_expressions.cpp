@@ -1,4 +1,5 @@
 // Expressions: all but calls (lower_calls.cpp), control (lower_control.cpp) and access (lower_access.cpp).
+#include <algorithm>
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
@@ -235,6 +236,28 @@ StaticValue Lowerer::with_sizes(const StaticValue& value, const std::vector<Poly
       Operand(builder_->let("x", Replicate{dims, Operand(Scalar::zero(type_of(operand(value)).element))})));
 }
 
+namespace {
+
+std::string range_mark(const RangeExpr& range) {
+  return range.kind == RangeExpr::End::below ? "..<" : range.kind == RangeExpr::End::above ? "..>" : "...";
+}
+
+}  // namespace
+
+// That an array has no negative size is checked outside of lambdas, and where the size is made in one: a check of
+// anything else inside would keep the maps around it from being one nest.
+void Lowerer::check_count(const Poly& count, const std::function<Message()>& message) {
+  bool here = lambdas_.empty(), known = true;
+  for (const Term& term : count.terms()) known = known && term.coefficient >= 0;
+  count.for_each_symbol([&](Value v) {
+    here = here || v.id >= lambdas_.back();
+    known = known && std::ranges::find(function_->sizes, v) != function_->sizes.end();
+  });
+  if (known || !here) return;
+  const Value valid = builder_->compare(CompareOp::le, i64_constant(0), operand(StaticValue(count)));
+  builder_->let("c", Assert{valid, message()});
+}
+
 StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
   const ScalarType element = scalar_type(store_.get_if<TyArray>(checked_.types[expr.id])->element);
   const StaticValue start = lower(*range.start);
@@ -255,6 +278,12 @@ StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
   }
   Poly span = *stride > 0 ? last - first : first - last;
   if (range.kind == RangeExpr::End::inclusive) span += 1;
+  check_count(span, [&] {
+    Message message{"Range ", operand(StaticValue(first))};
+    if (range.second) message.insert(message.end(), {"..", operand(StaticValue(first + step))});
+    message.insert(message.end(), {range_mark(range), operand(StaticValue(last)), " is invalid"});
+    return message;
+  });
   const Poly count = ceil_div(span, Poly(*stride > 0 ? *stride : -*stride));
   const Value result =
       builder_->let("r", Iota{element, count, operand(start), Operand(Scalar::integer(element, *stride))});
@@ -278,7 +307,8 @@ Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Op
   const bool inclusive = range.kind == RangeExpr::End::inclusive;
   const Value room = builder_->compare(CompareOp::le, i64_constant(inclusive ? -1 : 0), chosen[0]);
   valid = builder_->binary(BinaryOp::conj, valid, Operand(room));
-  builder_->let("c", Assert{valid, {"Range from ", first, " to ", end, " in steps of ", step, " is invalid"}});
+  const Operand second(builder_->binary(BinaryOp::add, first, step));
+  builder_->let("c", Assert{valid, {"Range ", first, "..", second, range_mark(range), end, " is invalid"}});
   return limited(ceil_div(Poly(chosen[0]) + Poly(inclusive ? 1 : 0), Poly(chosen[1])));
 }
 

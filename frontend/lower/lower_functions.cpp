@@ -1,5 +1,6 @@
 // Functions of the module: entries, and instances of definitions.
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -137,13 +138,17 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   function.attributes = global.declaration->attributes;
   Builder builder(function.values, &module_);
 
-  Building outer{function_, builder_, frame_, location_, checked_indices_, std::move(iotas_), std::move(named_)};
+  Building outer{function_, builder_, frame_, location_, checked_indices_, std::move(iotas_), std::move(named_),
+                 std::move(lambdas_)};
   function_ = &function;
   builder_ = &builder;
   frame_ = make_frame(nullptr);
   checked_indices_ = true;
   iotas_.clear();
   named_.clear();
+  lambdas_.clear();
+  // A function may be called in a lambda, where a check costs a nest.
+  if (!global.entry) lambdas_.push_back(std::numeric_limits<std::size_t>::max());
 
   for (std::size_t k = 0; k < key.types.size(); ++k) frame_->types[global.type_params[k]] = {key.types[k], frame_};
   auto add_size = [&](BinderId binder) {
@@ -194,6 +199,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   checked_indices_ = outer.checked_indices;
   iotas_ = std::move(outer.iotas);
   named_ = std::move(outer.named);
+  lambdas_ = std::move(outer.lambdas);
   return result;
 }
 

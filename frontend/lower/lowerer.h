@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "frontend/lower/lower.h"
@@ -211,6 +212,8 @@ class Lowerer {
                    const std::optional<Poly>& count, const StaticValue& array);
   StaticValue filter(const StaticValue& predicate, const StaticValue& array);
   StaticValue partition(const Values& predicates, const StaticValue& array);
+  using Message = std::vector<std::variant<std::string, Operand>>;
+  void check_count(const Poly& count, const std::function<Message()>& message);
   StaticValue exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array);
   StaticValue scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
                       const StaticValue* op = nullptr, const StaticValue* neutral = nullptr);
@@ -228,6 +231,7 @@ class Lowerer {
     bool checked_indices;
     std::set<Value> iotas;
     std::vector<char> named;
+    std::vector<std::size_t> lambdas;
   };
 
   Checked& checked_;
@@ -245,6 +249,7 @@ class Lowerer {
   bool checked_indices_ = true;  // false inside #[unsafe]
   std::set<Value> iotas_;        // arrays 0, 1, 2, ... of i64 of the function being built
   std::vector<char> named_;      // its values that are called after a name of the program
+  std::vector<std::size_t> lambdas_;  // that surround what is lowered: how many values there were before each
   std::size_t expansions_ = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;
   int depth_ = 0;

@@ -109,6 +109,7 @@ int Bridge::synchronise(apl_context* ctx) {
 
 void Bridge::clear_error() {
   context_.error[0] = '\0';
+  context_.error_code = APL_OK;
   error_.reset();
 }
 
@@ -117,9 +118,16 @@ Diagnostic Bridge::error(int status) const {
   // The host code's own words: a check on sizes, or something that it does not expect.
   Code code = Code::bug_internal;
   if (status == APL_PROGRAM_ERROR) code = Code::run_shape_mismatch;
+  Location place{};
+  if (status == APL_PROGRAM_ERROR && context_.error_code != APL_OK) {
+    code = failure_code(context_.error_code);
+    const auto line = static_cast<std::uint32_t>(context_.error_line);
+    const auto column = static_cast<std::uint32_t>(context_.error_column);
+    place = {line, column, line, column};
+  }
   if (status == APL_OUT_OF_MEMORY) code = Code::run_out_of_memory;
   const std::string text = context_.error;
-  return make_error(code, {}, text.empty() ? fmt::format("the entry gave up with status {}", status) : text);
+  return make_error(code, place, text.empty() ? fmt::format("the entry gave up with status {}", status) : text);
 }
 
 Result<void*> Bridge::allocate(std::int64_t bytes, const char* what) {
