@@ -1,0 +1,6 @@
+-- What random programs found, reduced.
+
+-- A kernel reads the scalar result of a loop at host level.
+entry loop_result [m] (a: [m]f32) (z: i64): [2]f32 =
+  let i = loop _s = 0i64 for _x in [1, 2] do z
+  in if m == 0 then [0, 0] else map (\_ -> a[i % m]) [false, true]
