@@ -72,7 +72,8 @@ class Checker {
       if (interpret_stages(candidate)) ready.push_back(std::move(candidate));
     }
     for (const std::string& backend : options_.backends) run_backend(backend, ready);
-    for (const Candidate& candidate : ready) send_({candidate.number, Outcome::agrees, {}, {}});
+    for (const Candidate& candidate : ready)
+      send_({candidate.number, Outcome::agrees, {}, std::to_string(agreed_[candidate.number])});
   }
 
  private:
@@ -162,7 +163,10 @@ class Checker {
 
   bool same(const Candidate& c, const std::string& where, const Case& one, const Result<Values>& got) {
     if (!got) return fail(c, where, got.error().message + "\n" + describe(one));
-    if (testing::same_results(*got, one.expected)) return true;
+    if (testing::same_results(*got, one.expected)) {
+      ++agreed_[c.number];
+      return true;
+    }
     return fail(c, where,
                 fmt::format("{}expected:\n{}got:\n{}", describe(one), describe(one.expected), describe(*got)));
   }
@@ -198,6 +202,7 @@ class Checker {
     }
     ProgramOptions load_options;
     load_options.backend = backend;
+    load_options.c_flags = options_.c_flags;
     auto program = apl::Program::load(generated->host, load_options);
     if (!program) {
       error = program.error();
@@ -242,6 +247,7 @@ class Checker {
   const CheckOptions& options_;
   Begin begin_;
   Send send_;
+  std::map<std::size_t, std::int64_t> agreed_;
 };
 
 // Messages from the child: a kind, then fields that end with zeros.

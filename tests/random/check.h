@@ -13,6 +13,7 @@ namespace apl::random_tests {
 
 struct CheckOptions {
   std::vector<std::string> backends{"c", "emulate"};  // besides the interpreter
+  std::vector<std::string> c_flags;                   // more flags for the C compiler
   int patience_s = 60;                                // a step of one program that takes longer hangs
 };
 
@@ -22,7 +23,7 @@ struct Report {
   std::size_t program = 0;  // its number
   Outcome outcome = Outcome::agrees;
   std::string where;    // what fails: "interpreter after fuse", "c"; or what is not supported
-  std::string message;  // with the inputs
+  std::string message;  // with the inputs; how many comparisons agreed
 };
 
 // One report for each program, in their order; fewer if `stop` says so.

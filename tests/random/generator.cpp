@@ -303,15 +303,48 @@ std::vector<Type> Generator::declare_params(std::string& text) {
     for (Size& size : type.dims)
       if (!size.parts.empty()) size = size.parts.front();
     const std::string name = fresh();
-    text += fmt::format(" ({}: {})", name, type.text());
+    const bool consumed = type.is_array() && unique_.size() < 2 && chance(25);
+    text += fmt::format(" ({}: {}{})", name, consumed ? "*" : "", type.text());
     bind(name, type, kInputMagnitude);
+    if (consumed) unique_.push_back(name);
   }
   return types;
 }
 
+// Consumes the parameters that are ours: nobody may see them, or what they alias, from here on.
+void Generator::consume_params(std::vector<Piece>& pieces, int depth) {
+  for (const std::string& old : unique_) {
+    const auto place =
+        std::find_if(variables_.begin(), variables_.end(), [&](const Variable& v) { return v.name == old; });
+    const Type type = place->type;
+    const Size size = type.dims.front();
+    const std::string name = fresh(), i = fresh();
+    variables_.erase(place);
+    if (chance(40)) {
+      const Size count = any_size();
+      const Expr values = value(type.row().array_of(count), kInputMagnitude, std::min(depth, 3));
+      pieces.insert(pieces.end(),
+                    {"  let " + name + " = scatter " + old + " ", different_places(count, 2), " ", values, "\n"});
+    } else {
+      const std::string state = fresh();
+      Scope scope(*this);
+      bind_size_index(i, size);
+      if (type.dims.size() == 1) bind(state, type, kInputMagnitude);
+      const Expr row = value(type.row(), kInputMagnitude, std::min(depth, 3));
+      pieces.insert(pieces.end(),
+                    {fmt::format("  let {} = loop {} = {} for {} < {} do {} with [{}] = {}", name, state, old, i,
+                                 size.in_expression(), state, i, type.row().is_array() ? "copy " : ""),
+                     row, "\n"});
+    }
+    bind(name, type, kInputMagnitude);
+  }
+  unique_.clear();
+}
+
 Expr Generator::function_body(const Type& result, int depth) {
   std::vector<Piece> pieces{"\n"};
-  for (std::int64_t k = between(0, 4); k > 0; --k) {
+  consume_params(pieces, depth);
+  for (std::int64_t k = between(0, 6); k > 0; --k) {
     const Type type = any_type(2);
     const Expr bound = value(type, kMostMagnitude / 64, depth);
     const std::string name = fresh();
@@ -321,7 +354,7 @@ Expr Generator::function_body(const Type& result, int depth) {
     bind(name, type, bound->magnitude);
   }
   pieces.emplace_back("  in ");
-  if (pieces.size() == 2) pieces.back() = "  ";
+  if (pieces.size() == 2) pieces.back() = "  ";  // nothing is bound
   budget_ = std::max(budget_, 20);
   const Expr last = value(result, kMostMagnitude, depth);
   pieces.emplace_back(last);
@@ -348,7 +381,7 @@ Program Generator::run() {
                    function_body(result, 3)}));
     helpers_.push_back(std::move(helper));
   }
-  budget_ = static_cast<int>(between(10, 80));
+  budget_ = static_cast<int>(between(10, 120));
   std::string head;
   declare_params(head);
   const Type result = any_type(3);

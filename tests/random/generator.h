@@ -80,6 +80,7 @@ class Generator {
   void declare_sizes(std::vector<testing::Sizes>& tried);
   std::vector<Type> declare_params(std::string& text);
   Expr function_body(const Type& result, int depth);
+  void consume_params(std::vector<Piece>& pieces, int depth);
 
   // scalars.cpp
   Expr literal(ScalarType type, double limit);
@@ -139,6 +140,7 @@ class Generator {
   std::vector<Variable> variables_;
   std::vector<std::string> nonempty_;
   std::vector<Helper> helpers_;
+  std::vector<std::string> unique_;  // parameters that are to be consumed
 };
 
 // Binds and forgets.
