@@ -1,4 +1,5 @@
-// Whatever the text is, readers say what is wrong with it: they do not crash, nor take more than 10 s or 1 GB.
+// Whatever the text is, readers say what is wrong with it: they do not crash, nor take more than 10 s or 1 GB. What
+// they accept goes through the standard pipeline.
 //   apl_fuzz_tests [--count=400] [--seed=1] [--print]
 // Input k is made from the seed plus k alone. Readers run in a process of their own; what it dies of is made smaller.
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "passes/pipeline.h"
 #include "suite/test_block.h"
 #include "tests/fuzz/mutate.h"
 
@@ -48,6 +50,19 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
+// The passes take what the verifier accepts; they may have to refuse it, but never leave something wrong.
+void run_passes(apl::Module module) {
+  if (module.stage == apl::Stage::memory) return;
+  const auto pipeline =
+      apl::parse_pipeline(module.stage == apl::Stage::soac ? apl::standard_pipeline(apl::Stage::memory)
+                                                           : "simplify,cse,tile-contraction,simplify,place-memory",
+                          apl::PassRegistry::builtin());
+  const apl::Status status = apl::run_pipeline(module, *pipeline, {});
+  if (status || apl::code_fault(status.error().code) != apl::Fault::bug) return;
+  fmt::print(stderr, "{}\n", status.error().message);
+  std::abort();
+}
+
 // Whether the readers accept the text. What is accepted is well-formed; what is refused has a reason.
 bool read(const Input& input) {
   switch (input.reader) {
@@ -59,7 +74,10 @@ bool read(const Input& input) {
         require(!apl::render(d, "fuzz.fut", input.text).empty());
       });
       require(module.has_value() == (errors == 0));
-      if (module) require(apl::verify(*module).empty());
+      if (module) {
+        require(apl::verify(*module).empty());
+        run_passes(*module);
+      }
       return module.has_value();
     }
     case Reader::ir: {
@@ -72,6 +90,7 @@ bool read(const Input& input) {
       const std::string printed = apl::print(*module);
       const auto again = apl::parse_module(printed, "fuzz");
       require(again && apl::print(*again) == printed);
+      run_passes(*module);
       return true;
     }
     case Reader::values: {

@@ -341,24 +341,42 @@ void Generator::consume_params(std::vector<Piece>& pieces, int depth) {
   unique_.clear();
 }
 
-Expr Generator::function_body(const Type& result, int depth) {
+// What is bound is part of the result of an entry, so that it is not dropped: then `result` is a tuple.
+Expr Generator::function_body(Type& result, int depth, bool is_entry) {
+  std::vector<Variable> bound_here;
   std::vector<Piece> pieces{"\n"};
   consume_params(pieces, depth);
   for (std::int64_t k = between(0, 6); k > 0; --k) {
-    const Type type = any_type(2);
-    const Expr bound = value(type, kMostMagnitude / 64, depth);
+    const Maybe contracted = chance(25) ? any_contraction() : std::nullopt;
+    const Type type = contracted ? (*contracted)->type : any_type(2);
+    const Expr bound = contracted ? *contracted : value(type, kMostMagnitude / 64, depth);
     const std::string name = fresh();
     pieces.emplace_back("  let " + name + (chance(50) ? ": " + type.text() : "") + " = ");
     pieces.emplace_back(bound);
     pieces.emplace_back("\n");
     bind(name, type, bound->magnitude);
+    bound_here.push_back(variables_.back());
   }
   pieces.emplace_back("  in ");
   if (pieces.size() == 2) pieces.back() = "  ";  // nothing is bound
   budget_ = std::max(budget_, 20);
   const Expr last = value(result, kMostMagnitude, depth);
-  pieces.emplace_back(last);
-  return make(result, last->magnitude, pieces);
+  if (!is_entry || bound_here.empty()) {
+    pieces.emplace_back(last);
+    return make(result, last->magnitude, pieces);
+  }
+  Type all;
+  all.fields = {result};
+  std::vector<Piece> parts{"(", last};
+  for (const Variable& v : bound_here) {
+    all.fields.push_back(v.type);
+    parts.emplace_back(", ");
+    parts.emplace_back(make(v.type, v.magnitude, {v.name}));
+  }
+  parts.emplace_back(")");
+  result = all;
+  pieces.emplace_back(make(result, kMostMagnitude, parts));
+  return make(result, kMostMagnitude, pieces);
 }
 
 Program Generator::run() {
@@ -374,18 +392,18 @@ Program Generator::run() {
     budget_ = 20;
     std::string head;
     const std::vector<Type> params = declare_params(head);
-    const Type result = any_type(2);
+    Type result = any_type(2);
+    const Expr body = function_body(result, 3, false);
     Helper helper{fmt::format("f{}_{}", seed_, k), params, result};
-    program.definitions.push_back(
-        make_text({fmt::format("{}def {}{}: {} =", chance(20) ? "#[noinline]\n" : "", helper.name, head, result.text()),
-                   function_body(result, 3)}));
+    program.definitions.push_back(make_text(
+        {fmt::format("{}def {}{}: {} =", chance(20) ? "#[noinline]\n" : "", helper.name, head, result.text()), body}));
     helpers_.push_back(std::move(helper));
   }
   budget_ = static_cast<int>(between(10, 120));
   std::string head;
   declare_params(head);
-  const Type result = any_type(3);
-  const Expr body = function_body(result, static_cast<int>(between(2, 6)));
+  Type result = any_type(3);
+  const Expr body = function_body(result, static_cast<int>(between(2, 6)), true);
   program.definitions.push_back(make_text({fmt::format("entry {}{}: {} =", program.entry, head, result.text()), body}));
   return program;
 }

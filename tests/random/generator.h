@@ -79,7 +79,7 @@ class Generator {
   Expr condition(int depth);
   void declare_sizes(std::vector<testing::Sizes>& tried);
   std::vector<Type> declare_params(std::string& text);
-  Expr function_body(const Type& result, int depth);
+  Expr function_body(Type& result, int depth, bool is_entry);
   void consume_params(std::vector<Piece>& pieces, int depth);
 
   // scalars.cpp
@@ -125,6 +125,7 @@ class Generator {
   Maybe reduce(const Type& type, double limit, int depth);
   Maybe contraction(const Type& type, double limit, int depth);
   Maybe product_of_matrices(const Type& type, double limit, int depth);
+  Maybe any_contraction();
   Maybe named_reduction(const Type& type, double limit, int depth);
   Maybe scan(const Type& type, double limit, int depth);
   Maybe scatter(const Type& type, double limit, int depth);

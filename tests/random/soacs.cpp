@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tests/random/generator.h"
@@ -184,6 +185,67 @@ Generator::Maybe Generator::product_of_matrices(const Type& type, double limit, 
   return make(
       type, limit,
       {fmt::format("(map (\\{} -> map (\\{} -> {}.sum (map2 (*) {} {})) ", xs, ys, name, xs, ys), b, ") ", a, ")"});
+}
+
+// Two variables multiplied and summed over a dim that both have, in any layout: the elements are read by index. Gives a
+// value of a type of its own.
+Generator::Maybe Generator::any_contraction() {
+  const auto numbers = [](const Variable& v) {
+    return v.type.is_array() && v.type.fields.empty() && v.type.dims.size() <= 3 && v.magnitude <= 64 &&
+           v.type.scalar != ScalarType::boolean;
+  };
+  std::vector<std::array<std::size_t, 4>> found;  // two variables, and a dim of each
+  for (std::size_t a = 0; a < variables_.size(); ++a)
+    for (std::size_t b = 0; b < variables_.size(); ++b) {
+      const Type& x = variables_[a].type;
+      const Type& y = variables_[b].type;
+      if (!numbers(variables_[a]) || !numbers(variables_[b]) || x.scalar != y.scalar) continue;
+      if (x.dims.size() + y.dims.size() < 4) continue;
+      for (std::size_t i = 0; i < x.dims.size(); ++i)
+        for (std::size_t j = 0; j < y.dims.size(); ++j)
+          if (x.dims[i] == y.dims[j]) found.push_back({a, b, i, j});
+    }
+  if (found.empty()) return std::nullopt;
+  const auto [a, b, i, j] = found[static_cast<std::size_t>(between(0, std::int64_t(found.size()) - 1))];
+  const Variable x = variables_[a], y = variables_[b];
+  std::vector<std::pair<std::string, Size>> free;
+  const std::string summed = fresh();
+  std::string x_at, y_at;
+  for (std::size_t k = 0; k < x.type.dims.size(); ++k) {
+    if (k != i) free.emplace_back(fresh(), x.type.dims[k]);
+    x_at += (k == 0 ? "" : ", ") + (k == i ? summed : free.back().first);
+  }
+  const std::size_t of_x = free.size();
+  for (std::size_t k = 0; k < y.type.dims.size(); ++k) {
+    std::string at = k == j ? summed : "";
+    // A dim of both, sometimes.
+    for (std::size_t f = 0; f < of_x && at.empty(); ++f)
+      if (free[f].second == y.type.dims[k] && chance(30) && y_at.find(free[f].first) == std::string::npos)
+        at = free[f].first;
+    if (at.empty()) at = free.emplace_back(fresh(), y.type.dims[k]).first;
+    y_at += (k == 0 ? "" : ", ") + at;
+  }
+  std::shuffle(free.begin(), free.end(), random_);
+  const Size size = x.type.dims[i];
+  const std::string name(apl::to_text(x.type.scalar));
+  const auto rows = [&](const std::string& index, const Size& count, const std::string& body) {
+    return chance(50) ? fmt::format("(map (\\{} -> {}) (iota {}))", index, body, count.in_expression())
+                      : fmt::format("(tabulate {} (\\{} -> {}))", count.in_expression(), index, body);
+  };
+  const bool largest = chance(20);
+  std::string text = fmt::format("{}[{}] {} {}[{}]", x.name, x_at, chance(80) ? "*" : "-", y.name, y_at);
+  text = fmt::format("({} {})", largest ? fmt::format("reduce {0}.max ({1}{0})", name, "-8192") : name + ".sum",
+                     rows(summed, size, text));
+  if (largest && !is_float(x.type.scalar)) return std::nullopt;
+  Type type{x.type.scalar, {}, {}};
+  double magnitude = std::max(x.magnitude * y.magnitude, x.magnitude + y.magnitude);
+  magnitude = largest ? std::max(magnitude, 8192.0) : magnitude * static_cast<double>(size.most);
+  std::reverse(free.begin(), free.end());
+  for (const auto& [index, count] : free) {
+    text = rows(index, count, text);
+    type = type.array_of(count);
+  }
+  return make(type, magnitude, {text});
 }
 
 Generator::Maybe Generator::named_reduction(const Type& type, double limit, int depth) {
