@@ -181,7 +181,8 @@ std::optional<std::vector<Stm>> elements(const Stm& stm, const Scatter& scatter,
   if (rows != nullptr) {
     for (const Operand& row : scatter.op->neutral) {
       const auto element = row.is_value() ? replicated.find(row.value()) : replicated.end();
-      if (element == replicated.end()) return std::nullopt;
+      // What was replicated is the neutral element only if the operator's map goes down to scalars.
+      if (element == replicated.end() || values.type(row).rank() != widths.size()) return std::nullopt;
       neutral.push_back(element->second);
     }
     wide.op = on_elements(*scatter.op, *rows, at, std::move(neutral), values);

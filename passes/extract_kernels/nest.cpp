@@ -5,6 +5,7 @@
 
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
+#include "passes/analysis/consumption.h"
 
 namespace apl {
 
@@ -81,6 +82,30 @@ void add_level(Nest& nest, const Stm& stm, const Screma& screma) {
   nest.certificates.insert(nest.certificates.end(), stm.certificates.begin(), stm.certificates.end());
 }
 
+// Whether the statements overwrite the row that a lambda is given. A kernel reads its rows from arrays that are not its
+// own: it overwrites a copy.
+bool is_overwritten(Value row, const std::vector<Stm>& stms, const ValueTable& values) {
+  if (!values.type(row).is_array()) return false;
+  Function function;
+  function.body = make_body(stms, {});
+  bool any = false;
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    any = any || std::holds_alternative<Update>(stm.op) || std::holds_alternative<Scatter>(stm.op) ||
+          std::holds_alternative<Apply>(stm.op);
+  });
+  if (!any) return false;
+  function.values = values;
+  return Consumption(function, nullptr).consumed(row);
+}
+
+void read_row(Value row, Index from, const std::vector<Stm>& uses, Location location, ValueTable& values,
+              std::vector<Stm>& stms) {
+  const bool copied = is_overwritten(row, uses, values);
+  const Value read = copied ? values.add(values.type(row), values.name(row)) : row;
+  stms.push_back({.pattern = {read}, .op = std::move(from), .location = location});
+  if (copied) stms.push_back({.pattern = {row}, .op = Copy{read}, .location = location});
+}
+
 KernelResult returned() { return {.kind = KernelResult::Kind::returns, .extents = {}}; }
 
 }  // namespace
@@ -117,6 +142,9 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
   std::set<Value> read = free_values(*nest.body, values);
   for (const Nest::Level& level : nest.levels) read.merge(free_values(Body{.stms = level.before}, values));
 
+  std::vector<Stm> uses = nest.body->stms;
+  for (const Nest::Level& level : nest.levels) uses.insert(uses.end(), level.before.begin(), level.before.end());
+
   SegOp kernel{.level = SegLevel::thread};
   std::vector<Stm> stms;
   struct Row {
@@ -135,7 +163,7 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
       Row row = outer == rows.end() ? Row{level.inputs[k], {}} : outer->second;
       for (const Value index : level.indices) row.dims.push_back(DimIndex::fix(index));
       if (read.contains(level.params[k])) {
-        stms.push_back({.pattern = {level.params[k]}, .op = Index{row.array, row.dims}, .location = stm.location});
+        read_row(level.params[k], Index{row.array, row.dims}, uses, stm.location, values, stms);
       }
       rows.emplace(level.params[k], std::move(row));
     }
@@ -187,7 +215,7 @@ Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
           .attributes = stm.attributes};
 }
 
-std::optional<Stm> make_scatter_kernel(const Stm& stm, const ValueTable& values) {
+std::optional<Stm> make_scatter_kernel(const Stm& stm, ValueTable& values) {
   Scatter scatter = std::get<Scatter>(stm.op);
   if (scatter.op) {
     // Threads fold element by element, and none may stop half way.
@@ -199,8 +227,7 @@ std::optional<Stm> make_scatter_kernel(const Stm& stm, const ValueTable& values)
   std::vector<DimIndex> here;
   for (const Value index : scatter.indices) here.push_back(DimIndex::fix(index));
   for (std::size_t k = 0; k < scatter.inputs.size(); ++k)
-    stms.push_back(
-        {.pattern = {scatter.map.params[k]}, .op = Index{scatter.inputs[k], here}, .location = stm.location});
+    read_row(scatter.map.params[k], Index{scatter.inputs[k], here}, scatter.map.body->stms, stm.location, values, stms);
   stms.insert(stms.end(), scatter.map.body->stms.begin(), scatter.map.body->stms.end());
   scatter.inputs.clear();
   scatter.map.params.clear();

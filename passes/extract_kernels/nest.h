@@ -37,7 +37,7 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values);
 Stm make_serial_kernel(const Stm& stm, ValueTable& values);
 
 // The scatter or histogram as a kernel of one thread an index; nullopt if it must run in one thread.
-std::optional<Stm> make_scatter_kernel(const Stm& stm, const ValueTable& values);
+std::optional<Stm> make_scatter_kernel(const Stm& stm, ValueTable& values);
 
 // replicate, iota, copy or manifest as a kernel; nullopt for other operations.
 std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values);

@@ -15,7 +15,6 @@
 #include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
-#include "ir/walk.h"
 #include "passes/pipeline.h"
 #include "tests/testing.h"
 
@@ -40,16 +39,6 @@ struct Counts {
   int passed = 0;
   int failed = 0;
 };
-
-// Which zero min and max give for -0 and +0 is left to the machine (ir/scalar.h): one zero for the comparison.
-Values one_zero(Values values) {
-  for (apl::HostValue& value : values) {
-    if (!apl::is_float(value.type)) continue;
-    for (std::int64_t k = 0; k < value.element_count(); ++k)
-      if (value.at(k).as_float() == 0) value.set(k, apl::Scalar::zero(value.type));
-  }
-  return values;
-}
 
 class Tester {
  public:
@@ -77,22 +66,8 @@ class Tester {
 
   // Small numbers, unequal, so that no dim is like another and tiles are partial; and the defaults.
   std::vector<Tiles> tile_sets() {
-    apl::Module kernel = source_;
-    auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::kernel), apl::PassRegistry::builtin());
-    if (!pipeline || !apl::run_pipeline(kernel, *pipeline, {})) return {{"defaults", {}}};
-    Tiles small{"small tiles", {}}, one{"unit tiles", {}};
-    for (const apl::FunctionPtr& function : kernel.functions)
-      apl::for_each_stm(*function->body, [&](const apl::Stm& stm) {
-        const auto* size = apl::get_if<apl::GetSize>(stm);
-        if (!size) return;
-        // Threads 2, registers 1 and 2 in turn, depth 3.
-        bool threads = size->size_class == apl::SizeClass::tile_size;
-        bool depth = threads && size->name.find(".T_q") != std::string::npos;
-        small.numbers[size->name] = depth     ? 3
-                                    : threads ? 2
-                                              : 1 + static_cast<std::int64_t>(small.numbers.size() % 4 == 1);
-        one.numbers[size->name] = 1;
-      });
+    Tiles small{"small tiles", apl::testing::small_tiles(source_)}, one{"unit tiles", {}};
+    for (const auto& [name, number] : small.numbers) one.numbers[name] = 1;
     return {{"defaults", {}}, small, one};
   }
 
@@ -171,7 +146,7 @@ class Tester {
     if (!expected) return fail(where + "interpreter: " + expected.error().message);
     auto compare = [&](const std::string& who, const apl::Result<Values>& got) {
       if (!got) return fail(where + who + ": " + got.error().message);
-      if (one_zero(*got) == one_zero(*expected)) {
+      if (apl::testing::same_results(*got, *expected)) {
         ++counts_.passed;
       } else {
         fail(where + who + ": wrong result");

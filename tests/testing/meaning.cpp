@@ -171,4 +171,14 @@ Verdict same_meaning(const Module& before, const Module& after, const LawOptions
   return any ? Verdict{} : Verdict::no("no function of the module is an entry, so nothing was compared");
 }
 
+bool same_results(std::vector<HostValue> a, std::vector<HostValue> b) {
+  for (std::vector<HostValue>* values : {&a, &b})
+    for (HostValue& value : *values) {
+      if (!is_float(value.type)) continue;
+      for (std::int64_t k = 0; k < value.element_count(); ++k)
+        if (value.at(k).as_float() == 0) value.set(k, Scalar::zero(value.type));
+    }
+  return a == b;
+}
+
 }  // namespace apl::testing

@@ -1,0 +1,209 @@
+// Whatever the text is, readers say what is wrong with it: they do not crash, nor take more than 10 s or 1 GB. What
+// they accept goes through the standard pipeline.
+//   apl_fuzz_tests [--count=400] [--seed=1] [--print]
+// Input k is made from the seed plus k alone. Readers run in a process of their own; what it dies of is made smaller.
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "frontend/frontend.h"
+#include "ir/host_value.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "passes/pipeline.h"
+#include "suite/test_block.h"
+#include "tests/fuzz/mutate.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;  // has its own idea of memory
+#else
+constexpr bool kSanitized = false;
+#endif
+
+namespace {
+
+using namespace apl::fuzz;
+using Clock = std::chrono::steady_clock;
+
+constexpr rlim_t kMemory = rlim_t{1} << 30;
+constexpr std::chrono::seconds kTime{kSanitized ? 60 : 10};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// How far the child has come, in memory that it shares with its parent.
+struct Progress {
+  std::uint64_t started = 0, accepted = 0;
+};
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// The passes take what the verifier accepts; they may have to refuse it, but never leave something wrong.
+void run_passes(apl::Module module) {
+  if (module.stage == apl::Stage::memory) return;
+  const auto pipeline =
+      apl::parse_pipeline(module.stage == apl::Stage::soac ? apl::standard_pipeline(apl::Stage::memory)
+                                                           : "simplify,cse,tile-contraction,simplify,place-memory",
+                          apl::PassRegistry::builtin());
+  const apl::Status status = apl::run_pipeline(module, *pipeline, {});
+  if (status || apl::code_fault(status.error().code) != apl::Fault::bug) return;
+  fmt::print(stderr, "{}\n", status.error().message);
+  std::abort();
+}
+
+// Whether the readers accept the text. What is accepted is well-formed; what is refused has a reason.
+bool read(const Input& input) {
+  switch (input.reader) {
+    case Reader::source: {
+      int errors = 0;
+      (void)apl::suite::parse_test_blocks(input.text);
+      const auto module = apl::compile({"fuzz.fut", input.text}, [&](const apl::Diagnostic& d) {
+        ++errors;
+        require(!apl::render(d, "fuzz.fut", input.text).empty());
+      });
+      require(module.has_value() == (errors == 0));
+      if (module) {
+        require(apl::verify(*module).empty());
+        run_passes(*module);
+      }
+      return module.has_value();
+    }
+    case Reader::ir: {
+      const auto module = apl::parse_module(input.text, "fuzz");
+      if (!module) {
+        require(!module.error().message.empty());
+        return false;
+      }
+      if (!apl::verify(*module).empty()) return false;
+      const std::string printed = apl::print(*module);
+      const auto again = apl::parse_module(printed, "fuzz");
+      require(again && apl::print(*again) == printed);
+      run_passes(*module);
+      return true;
+    }
+    case Reader::values: {
+      const auto values = apl::parse_values(input.text);
+      if (!values) return false;
+      for (const apl::HostValue& value : *values) {
+        const auto same = apl::parse_values(value.to_binary());
+        require(same && same->size() == 1 && same->front() == value);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+// Reads inputs first .. last - 1 in a child; what it died of, or nothing. `progress` says where.
+std::string in_child(const std::function<Input(std::uint64_t)>& input, std::uint64_t first, std::uint64_t last,
+                     Progress& progress) {
+  progress.started = first;
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!kSanitized) {
+      const rlimit limit{kMemory, kMemory};
+      ::setrlimit(RLIMIT_AS, &limit);
+    }
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    for (std::uint64_t k = first; k < last; ++k) {
+      __atomic_store_n(&progress.started, k, __ATOMIC_RELAXED);
+      if (read(input(k))) __atomic_fetch_add(&progress.accepted, 1, __ATOMIC_RELAXED);
+    }
+    std::_Exit(0);
+  }
+  std::uint64_t seen = first;
+  auto since = Clock::now();
+  for (;;) {
+    int status = 0;
+    if (::waitpid(child, &status, WNOHANG) == child) {
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+      return WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))
+                                 : fmt::format("exit code {}", WEXITSTATUS(status));
+    }
+    const std::uint64_t now = __atomic_load_n(&progress.started, __ATOMIC_RELAXED);
+    if (now != seen) seen = now, since = Clock::now();
+    if (Clock::now() - since > kTime || interrupted != 0) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return interrupted != 0 ? "interrupted" : "no end";
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Pieces go as long as it still dies of the same.
+std::string smaller(Input input, const std::string& why, Progress& progress) {
+  const auto end = Clock::now() + std::chrono::seconds(60);
+  for (std::size_t piece = input.text.size() / 2; piece > 0; piece /= 2)
+    for (std::size_t at = 0; at < input.text.size() && Clock::now() < end && interrupted == 0;) {
+      Input candidate = input;
+      candidate.text.erase(at, piece);
+      if (in_child([&](std::uint64_t) { return candidate; }, 0, 1, progress) == why) {
+        input = std::move(candidate);
+      } else {
+        at += piece;
+      }
+    }
+  return input.text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"feeds damaged texts to every reader"};
+  std::uint64_t seed = 1, count = 400;
+  bool print = false;
+  app.add_option("--seed", seed, "of the first input");
+  app.add_option("--count", count, "inputs");
+  app.add_flag("--print", print, "print the inputs and read nothing");
+  CLI11_PARSE(app, argc, argv);
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  const Pool pool = read_pool(APL_SOURCE_DIR);
+  const auto input = [&](std::uint64_t k) { return mutated(pool, k); };
+  if (print) {
+    for (std::uint64_t k = seed; k < seed + count; ++k) fmt::print("{}\n", input(k).text);
+    return 0;
+  }
+  void* shared = ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  Progress& progress = *new (shared) Progress;
+  int failed = 0;
+  constexpr std::uint64_t kBatch = 1000;
+  for (std::uint64_t k = seed; k < seed + count && interrupted == 0;) {
+    const std::uint64_t last = std::min(k + kBatch, seed + count);
+    const std::string why = in_child(input, k, last, progress);
+    if (why.empty()) {
+      k = last;
+      if (count > kBatch) fmt::print(stderr, "{} of {}: {} failed\n", k - seed, count, failed);
+      continue;
+    }
+    if (interrupted != 0) break;
+    const std::uint64_t culprit = progress.started;
+    const std::uint64_t accepted = progress.accepted;
+    ++failed;
+    fmt::print("FAILED --seed={} --count=1: reader {}: {}\n", culprit, static_cast<char>(input(culprit).reader), why);
+    const std::string text = smaller(input(culprit), why, progress);
+    fmt::print("smaller, {} bytes:\n{}\n", text.size(), text.substr(0, 2000));
+    std::fflush(stdout);
+    progress.accepted = accepted;
+    k = culprit + 1;
+  }
+  fmt::print("{} inputs, {} accepted, {} failed\n", count, progress.accepted, failed);
+  // Some changes are harmless, most are not: the test sees both sides.
+  const bool both = count < 100 || (progress.accepted > 0 && progress.accepted < count * 3 / 4);
+  return failed == 0 && interrupted == 0 && both ? 0 : 1;
+}

@@ -1,0 +1,161 @@
+#include "tests/fuzz/mutate.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "ir/host_value.h"
+#include "tests/unit/ir/texts.h"
+
+namespace apl::fuzz {
+
+namespace {
+
+std::vector<std::string> read_files(const std::string& folder, const std::string& extension) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.path().extension() == extension) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> texts;
+  for (const auto& path : paths) {
+    std::ifstream in(path);
+    texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  return texts;
+}
+
+// Names and numbers as wholes, else single bytes.
+std::vector<std::string> tokens_of(const std::string& text) {
+  std::vector<std::string> tokens;
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
+  for (std::size_t k = 0; k < text.size();) {
+    std::size_t end = k + 1;
+    if (is_word(text[k]))
+      while (end < text.size() && is_word(text[end])) ++end;
+    tokens.push_back(text.substr(k, end - k));
+    k = end;
+  }
+  return tokens;
+}
+
+class Mutator {
+ public:
+  Mutator(const std::vector<std::string>& pool, std::uint64_t seed) : pool_(pool), random_(seed) {}
+
+  std::string run() {
+    text_ = pool_[below(pool_.size())];
+    for (std::size_t k = 1 + below(4); k > 0 && !text_.empty(); --k) change();
+    return text_;
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return n == 0 ? 0 : random_() % n; }
+
+  void change() {
+    static const std::vector<std::string> kNumbers = {"9223372036854775807",
+                                                      "-9223372036854775808",
+                                                      "18446744073709551616",
+                                                      "99999999999999999999999",
+                                                      "4294967296",
+                                                      "0",
+                                                      "-1",
+                                                      "1e400",
+                                                      "1000000007",
+                                                      "0x8000000000000000",
+                                                      "65536"};
+    static const std::vector<std::string> kOpening = {"(",        "[",     "{",     "\\x -> ", "if true then ",
+                                                      "let x = ", "-",     "!",     "[[",      "((",
+                                                      "map (",    "#[a] ", "size(", "min(n, ", "[0 :+ "};
+    switch (below(11)) {
+      case 0: text_[below(text_.size())] = static_cast<char>(random_() % 256); break;
+      case 1: text_[below(text_.size())] ^= static_cast<char>(1 << below(8)); break;
+      case 2: text_.resize(below(text_.size())); break;
+      case 3: {
+        const std::string& other = pool_[below(pool_.size())];
+        text_ = text_.substr(0, below(text_.size())) + other.substr(below(other.size()));
+        break;
+      }
+      case 4: {
+        // Deep nesting, closed or not.
+        const std::string& open = kOpening[below(kOpening.size())];
+        const std::size_t at = below(text_.size()), times = std::size_t{1} << below(17);
+        std::string deep;
+        for (std::size_t k = 0; k < times && deep.size() < (1 << 20); ++k) deep += open;
+        text_.insert(at, deep);
+        break;
+      }
+      default: change_tokens(kNumbers);
+    }
+  }
+
+  void change_tokens(const std::vector<std::string>& numbers) {
+    std::vector<std::string> tokens = tokens_of(text_);
+    const std::size_t at = below(tokens.size()), count = 1 + below(below(8) == 0 ? 40 : 3);
+    const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto last = tokens.begin() + static_cast<std::ptrdiff_t>(std::min(at + count, tokens.size()));
+    switch (below(5)) {
+      case 0: tokens.erase(first, last); break;
+      case 1: {
+        const std::vector<std::string> twice(first, last);
+        tokens.insert(first, twice.begin(), twice.end());
+        break;
+      }
+      case 2: std::swap(tokens[at], tokens[below(tokens.size())]); break;
+      case 3: tokens[at] = tokens[below(tokens.size())]; break;
+      default: {
+        // A number made huge.
+        for (std::size_t k = 0; k < tokens.size(); ++k) {
+          std::string& token = tokens[(at + k) % tokens.size()];
+          if (std::isdigit(static_cast<unsigned char>(token[0])) == 0) continue;
+          const std::size_t digits = token.find_first_not_of("0123456789");
+          token = numbers[below(numbers.size())] + (digits == std::string::npos ? "" : token.substr(digits));
+          break;
+        }
+      }
+    }
+    text_.clear();
+    for (const std::string& token : tokens) text_ += token;
+  }
+
+  const std::vector<std::string>& pool_;
+  std::mt19937_64 random_;
+  std::string text_;
+};
+
+}  // namespace
+
+Pool read_pool(const std::string& source_folder) {
+  Pool pool;
+  for (const char* folder : {"/examples", "/tests/golden", "/tests/programs"})
+    for (std::string& text : read_files(source_folder + folder, ".fut")) pool.sources.push_back(std::move(text));
+  pool.modules = read_files(source_folder + "/tests/golden", ".aplir");
+  for (const std::string_view text : test_texts::kAll) pool.modules.emplace_back(text);
+  pool.values = {
+      "[[1i32, 2i32], [3i32, -4i32]] 5u8 true f32.nan -f64.inf 0x1F -- end\n \"a\\nb\" empty([0][3]f32)",
+      "[1.5, 2.0e3, -0.0] [true, false,] [[[1u64]]] 1_000i64 0b101u8 3f16",
+      "empty([2][0]bool) [[f32.inf, -f32.inf], [1f32, 2f32]] 9223372036854775807i64 255u8",
+  };
+  const std::vector<std::int32_t> ints = {1, -2, 3, 4, 5, 6};
+  const std::vector<double> floats = {1.5, -2, 0};
+  const std::string binary = HostValue::array(ScalarType::i32, {2, 3}, ints).to_binary();
+  pool.values.push_back(binary);
+  pool.values.push_back(HostValue::array(ScalarType::f64, {3}, floats).to_binary() + " 7i32 " + binary);
+  pool.values.push_back(HostValue::scalar(Scalar::boolean(true)).to_binary() +
+                        HostValue::zeros(ScalarType::u8, {0, 7}).to_binary());
+  return pool;
+}
+
+Input mutated(const Pool& pool, std::uint64_t seed) {
+  switch (seed % 8) {
+    case 0: return {Reader::values, Mutator(pool.values, seed).run()};
+    case 1:
+    case 3:
+    case 5: return {Reader::ir, Mutator(pool.modules, seed).run()};
+    default: return {Reader::source, Mutator(pool.sources, seed).run()};
+  }
+}
+
+}  // namespace apl::fuzz

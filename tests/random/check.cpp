@@ -1,0 +1,397 @@
+#include "tests/random/check.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "codegen/codegen.h"
+#include "codegen/runtime/program.h"
+#include "frontend/frontend.h"
+#include "ir/interpret.h"
+#include "passes/pipeline.h"
+
+namespace apl::random_tests {
+
+namespace {
+
+using Values = std::vector<HostValue>;
+using Clock = std::chrono::steady_clock;
+
+// What the program itself may cost on the interpreter; inputs that cost more are left out.
+constexpr std::chrono::milliseconds kReferenceTime{400};
+
+struct Case {
+  testing::Sizes sizes;
+  Values inputs, expected;
+};
+
+struct Candidate {
+  std::size_t number = 0;
+  const Program* program = nullptr;
+  Module module;
+  std::map<std::string, std::int64_t> parameters;
+  std::vector<Case> cases;
+};
+
+std::string describe(const Case& c) {
+  std::string text;
+  for (const auto& [name, value] : c.sizes) text += fmt::format("{}={} ", name, value);
+  text += "\ninputs:\n";
+  for (const HostValue& input : c.inputs) text += "  " + input.to_text().substr(0, 2000) + "\n";
+  return text;
+}
+
+std::string describe(const Values& values) {
+  std::string text;
+  for (const HostValue& value : values) text += "  " + value.to_text().substr(0, 2000) + "\n";
+  return text;
+}
+
+// Works in the child.
+class Checker {
+ public:
+  using Send = std::function<void(const Report&)>;
+  using Begin = std::function<void(std::size_t program, const std::string& where)>;
+  Checker(const CheckOptions& options, Begin begin, Send send)
+      : options_(options), begin_(std::move(begin)), send_(std::move(send)) {}
+
+  void run(const std::vector<std::pair<std::size_t, const Program*>>& programs) {
+    std::vector<Candidate> ready;
+    for (const auto& [number, program] : programs) {
+      Candidate candidate{number, program, {}, {}, {}};
+      if (interpret_stages(candidate)) ready.push_back(std::move(candidate));
+    }
+    for (const std::string& backend : options_.backends) run_backend(backend, ready);
+    for (const Candidate& candidate : ready)
+      send_({candidate.number, Outcome::agrees, {}, std::to_string(agreed_[candidate.number])});
+  }
+
+ private:
+  // False, for use in conditions.
+  bool fail(const Candidate& c, const std::string& where, const std::string& message) {
+    send_({c.number, Outcome::fails, where, message});
+    return false;
+  }
+
+  // An error of the compiler: a limitation, or a failure.
+  bool refused(const Candidate& c, const std::string& where, const Diagnostic& error) {
+    std::string message = error.message;
+    for (const Note& note : error.notes) message += "\nnote: " + note.message;
+    if (code_fault(error.code) == Fault::limitation) {
+      send_({c.number, Outcome::unsupported, where + ": " + error.message, message});
+      return false;
+    }
+    return fail(c, fmt::format("{} [{}]", where, code_text(error.code)), message);
+  }
+
+  Result<Values> interpret_case(const Module& module, const Candidate& c, const Values& inputs, std::uint64_t seed,
+                                std::chrono::milliseconds time) {
+    InterpretOptions options;
+    options.seed = seed;
+    options.parameters = c.parameters;
+    const auto end = Clock::now() + time;
+    options.stop = [end] { return Clock::now() > end; };
+    return interpret(module, c.program->entry, inputs, options);
+  }
+
+  bool interpret_stages(Candidate& c) {
+    begin_(c.number, "front end");
+    std::optional<Diagnostic> error;
+    const std::string text = to_text(c.program->definitions);
+    auto module = compile({"random.fut", text}, [&](const Diagnostic& d) {
+      if (!error) error = d;
+    });
+    if (!module) {
+      if (error->location)
+        error->message = fmt::format("{}:{}: {}", error->location.line, error->location.column, error->message);
+      return refused(c, "front end", *error);
+    }
+    c.module = *std::move(module);
+    // Half of the programs have tiles that are small and partial.
+    if (c.program->seed % 2 == 0) c.parameters = testing::small_tiles(c.module);
+    begin_(c.number, "interpreter");
+    const Function& entry = *c.module.find_entry(c.program->entry);
+    for (const testing::Sizes& sizes : c.program->sizes) {
+      auto inputs = testing::random_arguments(entry, sizes, c.program->seed + 1);
+      if (!inputs) return fail(c, "inputs", inputs.error().message);
+      Case one{sizes, *std::move(inputs), {}};
+      auto expected = interpret_case(c.module, c, one.inputs, 1, kReferenceTime);
+      if (!expected && expected.error().code == Code::run_stopped) continue;
+      if (!expected) return fail(c, "interpreter", expected.error().message + "\n" + describe(one));
+      one.expected = *std::move(expected);
+      c.cases.push_back(std::move(one));
+    }
+    std::vector<std::pair<std::string, Module>> stages;
+    begin_(c.number, "passes");
+    PipelineOptions options;
+    options.parameters = c.parameters;
+    options.after_pass = [&](const PassReport& report, const Module& after) {
+      if (report.change == Change::yes) stages.emplace_back(report.pass, after);
+    };
+    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory), PassRegistry::builtin());
+    Module memory = c.module;
+    if (const Status status = run_pipeline(memory, *pipeline, options); !status) {
+      // What was wrong before counts, too.
+      if (!compare_stages(c, stages)) return false;
+      return refused(c, "pipeline", status.error());
+    }
+    return compare_stages(c, stages);
+  }
+
+  bool compare_stages(const Candidate& c, const std::vector<std::pair<std::string, Module>>& stages) {
+    for (const auto& [pass, module] : stages) {
+      const std::string where = "interpreter after " + pass;
+      begin_(c.number, where);
+      for (const Case& one : c.cases) {
+        const auto got = interpret_case(module, c, one.inputs, c.program->seed + 7, kReferenceTime * 20);
+        if (!got && got.error().code == Code::run_stopped) continue;
+        if (!same(c, where, one, got)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool same(const Candidate& c, const std::string& where, const Case& one, const Result<Values>& got) {
+    if (!got) return fail(c, where, got.error().message + "\n" + describe(one));
+    if (testing::same_results(*got, one.expected)) {
+      ++agreed_[c.number];
+      return true;
+    }
+    return fail(c, where,
+                fmt::format("{}expected:\n{}got:\n{}", describe(one), describe(one.expected), describe(*got)));
+  }
+
+  // All programs in one text, so that the machine's compiler runs once.
+  std::optional<apl::Program> load(const std::string& backend, const std::vector<Candidate>& all, std::string& where,
+                                   std::optional<Diagnostic>& error) {
+    std::string text;
+    CodegenOptions codegen;
+    for (const Candidate& c : all) {
+      text += to_text(c.program->definitions) + "\n";
+      codegen.parameters.insert(c.parameters.begin(), c.parameters.end());
+    }
+    where = "front end";
+    auto module = compile({"random.fut", text}, [&](const Diagnostic& d) {
+      if (!error) error = d;
+    });
+    if (!module) return std::nullopt;
+    where = "pipeline";
+    PipelineOptions options;
+    options.parameters = codegen.parameters;
+    options.verify_each = false;
+    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory), PassRegistry::builtin());
+    if (const Status status = run_pipeline(*module, *pipeline, options); !status) {
+      error = status.error();
+      return std::nullopt;
+    }
+    where = backend;
+    const auto generated = generate(*module, backend == "c" ? Target::c : Target::cuda, codegen);
+    if (!generated) {
+      error = generated.error();
+      return std::nullopt;
+    }
+    ProgramOptions load_options;
+    load_options.backend = backend;
+    load_options.c_flags = options_.c_flags;
+    auto program = apl::Program::load(generated->host, load_options);
+    if (!program) {
+      error = program.error();
+      return std::nullopt;
+    }
+    return *std::move(program);
+  }
+
+  // Those that agree remain.
+  void run_backend(const std::string& backend, std::vector<Candidate>& all) {
+    if (all.empty()) return;
+    std::vector<Candidate> good;
+    std::string where;
+    std::optional<Diagnostic> error;
+    begin_(all.front().number, backend + ": compiling");
+    auto program = load(backend, all, where, error);
+    if (!program && all.size() > 1) {
+      // Halves, so that few compilations find the culprit.
+      const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+      std::vector<Candidate> first(all.begin(), middle), second(middle, all.end());
+      run_backend(backend, first);
+      run_backend(backend, second);
+      first.insert(first.end(), second.begin(), second.end());
+      all = std::move(first);
+      return;
+    }
+    if (!program) {
+      refused(all.front(), where, *error);
+      all.clear();
+      return;
+    }
+    for (const Candidate& c : all) {
+      begin_(c.number, backend);
+      bool agrees = true;
+      for (const Case& one : c.cases)
+        agrees = agrees && same(c, backend, one, program->call(c.program->entry, one.inputs));
+      if (agrees) good.push_back(c);
+    }
+    all = std::move(good);
+  }
+
+  const CheckOptions& options_;
+  Begin begin_;
+  Send send_;
+  std::map<std::size_t, std::int64_t> agreed_;
+};
+
+// Messages from the child: a kind, then fields that end with zeros.
+void write_all(int file, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(file, text.data() + done, text.size() - done);
+    if (n <= 0) std::_Exit(3);
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+[[noreturn]] void work(int file, const std::vector<std::pair<std::size_t, const Program*>>& programs,
+                       const CheckOptions& options) {
+  ::setpgid(0, 0);  // the compilers it starts end with it
+  const auto message = [file](char kind, std::size_t program, const std::string& where, const std::string& text) {
+    std::string all = fmt::format("{}{}", kind, program);
+    all += '\0' + where + '\0' + text + '\0';
+    write_all(file, all);
+  };
+  Checker(
+      options, [&](std::size_t program, const std::string& where) { message('b', program, where, ""); },
+      [&](const Report& r) { message(static_cast<char>(r.outcome), r.program, r.where, r.message); })
+      .run(programs);
+  std::_Exit(0);
+}
+
+// The reports that came, and a last one if the child crashed or hung.
+std::vector<Report> in_child(const std::vector<std::pair<std::size_t, const Program*>>& programs,
+                             const CheckOptions& options, const std::function<bool()>& stop) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) return {};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    work(ends[1], programs, options);
+  }
+  ::close(ends[1]);
+  std::vector<Report> reports;
+  std::string text;
+  Report begun;
+  bool hangs = false;
+  auto last = Clock::now();
+  for (;;) {
+    pollfd waits{ends[0], POLLIN, 0};
+    const int ready = ::poll(&waits, 1, 200);
+    if (stop()) break;
+    // A compilation is of many programs.
+    const bool compiling = begun.where.ends_with("compiling");
+    const std::chrono::seconds patience(options.patience_s * (compiling ? 10 : 1));
+    if (ready <= 0) {
+      if (Clock::now() - last < patience) continue;
+      hangs = true;
+      break;
+    }
+    std::array<char, 4096> buffer{};
+    const ssize_t n = ::read(ends[0], buffer.data(), buffer.size());
+    if (n <= 0) break;
+    last = Clock::now();
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+    for (;;) {
+      const std::size_t a = text.find('\0'), b = a == std::string::npos ? a : text.find('\0', a + 1);
+      const std::size_t c = b == std::string::npos ? b : text.find('\0', b + 1);
+      if (c == std::string::npos) break;
+      Report report{std::strtoull(text.c_str() + 1, nullptr, 10), static_cast<Outcome>(text[0]),
+                    text.substr(a + 1, b - a - 1), text.substr(b + 1, c - b - 1)};
+      if (text[0] == 'b') {
+        begun = report;
+      } else {
+        reports.push_back(std::move(report));
+      }
+      text.erase(0, c + 1);
+    }
+  }
+  ::close(ends[0]);
+  if (hangs || stop()) ::kill(-child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (stop()) return reports;
+  if (hangs) {
+    reports.push_back({begun.program, Outcome::fails, "hangs in " + begun.where, ""});
+  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    reports.push_back({begun.program, Outcome::fails, "crashes in " + begun.where,
+                       WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                                           : fmt::format("exit code {}", WEXITSTATUS(status))});
+  }
+  return reports;
+}
+
+}  // namespace
+
+std::vector<Report> check(const std::vector<Program>& programs, const CheckOptions& options,
+                          const std::function<bool()>& stop) {
+  std::vector<Report> all;
+  std::vector<std::pair<std::size_t, const Program*>> left;
+  for (std::size_t k = 0; k < programs.size(); ++k) left.emplace_back(k, &programs[k]);
+  while (!left.empty() && !stop()) {
+    const std::vector<Report> reports = in_child(left, options, stop);
+    if (reports.empty()) break;
+    all.insert(all.end(), reports.begin(), reports.end());
+    // After a crash those without a report are tried again.
+    std::erase_if(left, [&](const auto& one) {
+      return std::any_of(reports.begin(), reports.end(), [&](const Report& r) { return r.program == one.first; });
+    });
+  }
+  std::sort(all.begin(), all.end(), [](const Report& a, const Report& b) { return a.program < b.program; });
+  return all;
+}
+
+Program shrink(const Program& program, const Report& report, const CheckOptions& options, int seconds,
+               const std::function<bool()>& stop) {
+  CheckOptions quick = options;
+  quick.patience_s = 10;
+  // No back end is needed for what the interpreter shows.
+  std::erase_if(quick.backends, [&](const std::string& b) { return report.where.find(b) == std::string::npos; });
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  const auto over = [&] { return stop() || Clock::now() > end; };
+  const auto still_fails = [&](const Program& candidate) {
+    const std::vector<Report> reports = check({candidate}, quick, over);
+    return !reports.empty() && reports.front().outcome == Outcome::fails && reports.front().where == report.where;
+  };
+  Program best = program;
+  for (bool smaller = true; smaller && !over();) {
+    smaller = false;
+    for (std::size_t k = 0; k < best.sizes.size() && best.sizes.size() > 1 && !over();) {
+      Program candidate = best;
+      candidate.sizes.erase(candidate.sizes.begin() + static_cast<std::ptrdiff_t>(k));
+      if (still_fails(candidate)) {
+        best = std::move(candidate);
+      } else {
+        ++k;
+      }
+    }
+    for (const std::vector<Expr>& definitions : simpler(best.definitions)) {
+      if (over()) break;
+      Program candidate = best;
+      candidate.definitions = definitions;
+      if (!still_fails(candidate)) continue;
+      best = std::move(candidate);
+      smaller = true;
+      break;
+    }
+  }
+  return best;
+}
+
+}  // namespace apl::random_tests

@@ -1,0 +1,76 @@
+// Random programs on every backend against the interpreter on what the front end gave.
+//   apl_random_tests [--count=100] [--seed=1] [--batch=50] [--backends=c,emulate] [--c-flags=-O1] [--print]
+// Program k is made from the seed plus k alone: `--seed=S --count=1` repeats one of a longer run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <map>
+
+#include "tests/random/check.h"
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace apl::random_tests;
+  CLI::App app{"runs random programs on every backend against the interpreter"};
+  std::uint64_t seed = 1, count = 100, batch = 50;
+  int shrink_seconds = 60, most_shrunk = 5;
+  bool print = false;
+  CheckOptions options;
+  app.add_option("--seed", seed, "of the first program");
+  app.add_option("--count", count, "programs");
+  app.add_option("--batch", batch, "programs a compilation");
+  app.add_option("--backends", options.backends, "c, emulate; or none")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
+  app.add_option("--shrink-seconds", shrink_seconds, "for making a failing program small");
+  app.add_option("--shrink-most", most_shrunk, "failures that are made small");
+  app.add_flag("--print", print, "print the programs and run nothing");
+  CLI11_PARSE(app, argc, argv);
+  std::erase(options.backends, "none");
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  const auto stop = [] { return interrupted != 0; };
+
+  std::uint64_t agree = 0, failed = 0, comparisons = 0;
+  std::map<std::string, std::uint64_t> unsupported;
+  for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
+    std::vector<Program> programs;
+    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) programs.push_back(random_program(seed + k));
+    if (print) {
+      for (const Program& program : programs) fmt::print("{}\n", to_text(program.definitions));
+      continue;
+    }
+    for (const Report& report : check(programs, options, stop)) {
+      if (report.outcome == Outcome::agrees) {
+        ++agree;
+        comparisons += std::stoull(report.message);
+      }
+      if (report.outcome == Outcome::unsupported) ++unsupported[report.where];
+      if (report.outcome != Outcome::fails) continue;
+      const Program& program = programs[report.program];
+      fmt::print("FAILED --seed={} --count=1: {}\n{}\n{}\n", program.seed, report.where, to_text(program.definitions),
+                 report.message);
+      if (++failed <= static_cast<std::uint64_t>(most_shrunk) && shrink_seconds > 0) {
+        const Program small = shrink(program, report, options, shrink_seconds, stop);
+        const std::vector<Report> again = check({small}, options, stop);
+        fmt::print("smaller:\n{}\n{}\n", to_text(small.definitions), again.empty() ? "" : again.front().message);
+      }
+      std::fflush(stdout);
+    }
+    if (count > batch)
+      fmt::print(stderr, "{} of {}: {} agree, {} failed\n", std::min(first + batch, count), count, agree, failed);
+  }
+  if (print) return 0;
+  std::uint64_t refused = 0;
+  for (const auto& [what, times] : unsupported) {
+    fmt::print("unsupported {}: {}\n", times, what);
+    refused += times;
+  }
+  fmt::print("{} agree in {} comparisons, {} failed, {} unsupported\n", agree, comparisons, failed, refused);
+  // A run that checked little checked nothing.
+  return failed == 0 && !stop() && agree > refused && comparisons > 20 * agree ? 0 : 1;
+}
