@@ -11,6 +11,9 @@ namespace {
 
 constexpr double kCarried = 64;  // what loops carry stays below: each iteration gives what the next one may have
 
+// The type is given: else sizes are those that iterations may change.
+std::string carries(const std::string& name, const Type& type) { return "(" + name + ": " + type.text() + ")"; }
+
 }  // namespace
 
 Generator::Maybe Generator::let_in(const Type& type, double limit, int depth) {
@@ -119,13 +122,14 @@ Generator::Maybe Generator::loop_for(const Type& type, double limit, int depth) 
   bind(state, type, carried);
   if (!two) {
     const Expr body = value(type, carried, depth);
-    return make(type, carried, {"(loop " + state + " = ", start, fmt::format(" for {} < {} do ", i, bound), body, ")"});
+    return make(type, carried,
+                {"(loop " + carries(state, type) + " = ", start, fmt::format(" for {} < {} do ", i, bound), body, ")"});
   }
   bind(other, other_type, kCarried);
   const Expr body = value(type, carried, depth), other_body = value(other_type, kCarried, depth);
   return make(type, carried,
-              {fmt::format("(loop ({}, {}) = (", state, other), start, ", ", other_start,
-               fmt::format(") for {} < {} do (", i, bound), body, ", ", other_body, ")).0"});
+              {fmt::format("(loop ({}, {}) = (", carries(state, type), carries(other, other_type)), start, ", ",
+               other_start, fmt::format(") for {} < {} do (", i, bound), body, ", ", other_body, ")).0"});
 }
 
 Generator::Maybe Generator::loop_over(const Type& type, double limit, int depth) {
@@ -149,7 +153,8 @@ Generator::Maybe Generator::loop_over(const Type& type, double limit, int depth)
   bind(state, type, carried);
   bind(x, array_type.row(), array->magnitude);
   return make(type, carried,
-              {"(loop " + state + " = ", start, " for " + x + " in ", array, " do ", value(type, carried, depth), ")"});
+              {"(loop " + carries(state, type) + " = ", start, " for " + x + " in ", array, " do ",
+               value(type, carried, depth), ")"});
 }
 
 Generator::Maybe Generator::loop_while(const Type& type, double limit, int depth) {
@@ -161,7 +166,7 @@ Generator::Maybe Generator::loop_while(const Type& type, double limit, int depth
   bind(k, Type{ScalarType::i64, {}, {}}, 0);
   const Expr going = condition(std::min(depth, 2)), body = value(type, carried, depth);
   return make(type, carried,
-              {fmt::format("(loop ({}, {}) = (", state, k), start,
+              {fmt::format("(loop ({}, {}) = (", carries(state, type), k), start,
                fmt::format(", 0i64) while {} < {}i64 && ", k, between(1, 4)), going, " do (", body,
                fmt::format(", {} + 1i64)).0", k)});
 }
