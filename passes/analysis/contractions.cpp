@@ -257,7 +257,6 @@ class Matcher {
       LayoutOrder order = recover_order(Lmad(operand.offset, dims));
       operand.exact = order.exact;
       for (int k : order.order) operand.axes.push_back(varying[static_cast<std::size_t>(k)]);
-      for (int k : order.aside) operand.axes.push_back(varying[static_cast<std::size_t>(k)]);
     }
   }
 
