@@ -257,10 +257,12 @@ std::string_view standard_pipeline(Stage until) {
   switch (until) {
     case Stage::soac: return "inline,simplify,cse,fuse,simplify,cse,elide-copies";
     case Stage::kernel:
-      return "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels,simplify,cse,tile-contraction,simplify";
+      return "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels,simplify,cse,tile-contraction,"
+             "simplify";
     case Stage::memory: break;
   }
-  return "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels,simplify,cse,tile-contraction,simplify,place-memory";
+  return "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels,simplify,cse,tile-contraction,simplify,"
+         "place-memory";
 }
 
 }  // namespace apl

@@ -45,9 +45,7 @@ StaticValue Lowerer::zip(const Values& arrays) {
 }
 
 StaticValue Lowerer::iota(const Poly& count) {
-  check_count(count, [&] {
-    return Message{"Range 0..1..<", operand(StaticValue(count)), " is invalid"};
-  });
+  check_count(count, [&] { return Message{"Range 0..1..<", operand(StaticValue(count)), " is invalid"}; });
   const Value result = builder_->let("is", Iota{ScalarType::i64, count, i64_constant(0), i64_constant(1)});
   iotas_.insert(result);
   return StaticValue(Operand(result));

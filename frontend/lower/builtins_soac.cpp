@@ -228,8 +228,7 @@ StaticValue Lowerer::kept(const StaticValue& flags, const std::function<StaticVa
   if (count) {
     size = *count;
   } else {
-    const Value some =
-        builder_->compare(CompareOp::lt, i64_constant(0), operand(StaticValue(n)));
+    const Value some = builder_->compare(CompareOp::lt, i64_constant(0), operand(StaticValue(n)));
     const BodyPtr last = body([&] { return leaves(take_dims(ends, {DimIndex::fix(n - 1)}, false)); });
     size = Poly(builder_->let("kept", If{some, last, make_body({}, {i64_constant(0)})}));
   }
@@ -255,7 +254,8 @@ StaticValue Lowerer::kept(const StaticValue& flags, const std::function<StaticVa
 
 StaticValue Lowerer::filter(const StaticValue& predicate, const StaticValue& array) {
   const StaticValue flags = map(predicate, {array});
-  return kept(flags, [](const StaticValue& flag) { return flag; }, {}, array);
+  return kept(
+      flags, [](const StaticValue& flag) { return flag; }, {}, array);
 }
 
 // The elements that each predicate is the first to hold for, then the rest.
@@ -263,10 +263,9 @@ StaticValue Lowerer::partition(const Values& predicates, const StaticValue& arra
   const StaticValue classes = screma({length(array)}, {array}, [&](const Values& rows, const std::vector<Value>&) {
     StaticValue result = scalar(Scalar::integer(ScalarType::i8, static_cast<std::int64_t>(predicates.size())));
     for (std::size_t k = predicates.size(); k-- > 0;) {
-      const BodyPtr here =
-          make_body({}, {Operand(Scalar::integer(ScalarType::i8, static_cast<std::int64_t>(k)))});
-      result = StaticValue(Operand(builder_->let(
-          "part", If{operand(apply(predicates[k], {rows[0]})), here, make_body({}, {operand(result)})})));
+      const BodyPtr here = make_body({}, {Operand(Scalar::integer(ScalarType::i8, static_cast<std::int64_t>(k)))});
+      result = StaticValue(Operand(
+          builder_->let("part", If{operand(apply(predicates[k], {rows[0]})), here, make_body({}, {operand(result)})})));
     }
     return result;
   });

@@ -138,8 +138,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   function.attributes = global.declaration->attributes;
   Builder builder(function.values, &module_);
 
-  Building outer{function_, builder_, frame_, location_, checked_indices_, std::move(iotas_), std::move(named_),
-                 std::move(lambdas_)};
+  Building outer{function_,         builder_,           frame_, location_, checked_indices_, std::move(iotas_),
+                 std::move(named_), std::move(lambdas_)};
   function_ = &function;
   builder_ = &builder;
   frame_ = make_frame(nullptr);

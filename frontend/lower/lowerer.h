@@ -246,9 +246,9 @@ class Lowerer {
   Builder* builder_ = nullptr;
   Frame* frame_ = nullptr;
   Location location_;
-  bool checked_indices_ = true;  // false inside #[unsafe]
-  std::set<Value> iotas_;        // arrays 0, 1, 2, ... of i64 of the function being built
-  std::vector<char> named_;      // its values that are called after a name of the program
+  bool checked_indices_ = true;       // false inside #[unsafe]
+  std::set<Value> iotas_;             // arrays 0, 1, 2, ... of i64 of the function being built
+  std::vector<char> named_;           // its values that are called after a name of the program
   std::vector<std::size_t> lambdas_;  // that surround what is lowered: how many values there were before each
   std::size_t expansions_ = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;

@@ -72,7 +72,8 @@ std::vector<int> rotation(std::size_t rank, std::size_t from, std::size_t count)
   return result;
 }
 
-std::optional<std::vector<Stm>> columns(const Stm& stm, const Screma& screma, const Replicated& replicated, ValueTable& values) {
+std::optional<std::vector<Stm>> columns(const Stm& stm, const Screma& screma, const Replicated& replicated,
+                                        ValueTable& values) {
   if (screma.reduces.size() != 1 || !is_identity(screma.map) || screma.map.params.size() != screma.reduced_count())
     return std::nullopt;
   const ReduceOp& reduce = screma.reduces.front();
