@@ -47,6 +47,7 @@ class Unit {
   std::map<Value, std::int64_t> tiles_;
   std::unordered_map<Value, std::string> names_;
   std::set<std::string> taken_;
+  std::unordered_map<std::string, int> suffixes_;  // the last that was tried, by what it is added to
   std::vector<Place>& places_;
 };
 

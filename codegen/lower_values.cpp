@@ -105,7 +105,8 @@ std::string Unit::fresh(const std::string& hint) {
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "x" + base;
   if (base[0] == '_') base = "x" + base;
   std::string name = base;
-  for (int n = 1; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", base, n);
+  // Many values share a hint: go on where the last of them ended.
+  for (int& n = suffixes_[base]; !taken_.insert(name).second;) name = fmt::format("{}_{}", base, ++n);
   return name;
 }
 
