@@ -158,10 +158,11 @@ class Extractor {
         remark(RemarkKind::applied, "scatter", stm,
                fmt::format("{} into '{}' is a kernel", op.op ? "the histogram" : "the scatter", name_of(stm)), {width});
       } else {
-        remark(RemarkKind::missed, "sequentialised", stm,
-               fmt::format("the histogram into '{}' runs in one thread: its operator {}", name_of(stm),
-                           can_fail(*op.op->op.body, function_.values) ? "can fail" : "works on arrays"),
-               {width});
+        const char* why = asks_for_sequential(stm)                      ? "its attribute asks for it"
+                          : can_fail(*op.op->op.body, function_.values) ? "its operator can fail"
+                                                                        : "its operator works on arrays";
+        remark(asks_for_sequential(stm) ? RemarkKind::analysis : RemarkKind::missed, "sequentialised", stm,
+               fmt::format("what is written into '{}' is written by one thread: {}", name_of(stm), why), {width});
       }
     }
     return kernel ? std::move(*kernel) : make_serial_kernel(stm, function_.values);

@@ -130,6 +130,7 @@ class Machine {
   // ---- parts of operations
   Array sliced(Value name, const Array& array, const std::vector<DimIndex>& dims, bool checked);
   void check_private(Value name, const Array& array, const std::vector<DimIndex>& dims);
+  struct Streams;      // streams.h
   struct ScremaRun;    // screma.cpp
   struct ScatterRun;   // scatter.cpp
   struct Contraction;  // tile_contract.cpp

@@ -1,8 +1,6 @@
 // Scatter and histogram. Rows are computed and folded in random order; without an operator they are written in
 // row-major order, so that indices that do not agree still give one result.
-#include <fmt/format.h>
-
-#include "ir/interpret/machine.h"
+#include "ir/interpret/streams.h"
 
 namespace apl::interpreter {
 
@@ -12,12 +10,14 @@ struct Machine::ScatterRun {
   const Scatter& op;
   const Body& map;
   const BodyPlan& plan;
-  std::vector<std::int64_t> widths;
-  std::vector<Array> inputs;
+  Streams streams;
   std::vector<Array> targets;
 
   ScatterRun(Machine& m, const Stm& s, const Scatter& o)
-      : machine(m), stm(s), op(o), map(*o.map.body), plan(m.plan_of(map)) {}
+      : machine(m), stm(s), op(o), map(*o.map.body), plan(m.plan_of(map)), streams{m,        o.indices,
+                                                                                   o.inputs, o.map.params,
+                                                                                   {},       {},
+                                                                                   {}} {}
 
   void start();
   void run_index(std::int64_t flat);
@@ -26,19 +26,11 @@ struct Machine::ScatterRun {
   bool find_row();  // false: out of bounds
   void fold();
 
-  std::vector<std::int64_t> at_;
   std::vector<std::int64_t> positions_;  // of the row, by target
 };
 
 void Machine::ScatterRun::start() {
-  widths = machine.sizes(op.widths, "a scatter");
-  for (Value v : op.inputs) {
-    inputs.push_back(machine.readable(v));
-    for (std::size_t k = 0; k < widths.size(); ++k)
-      if (inputs.back().dims[k].size != widths[k])
-        fail(Code::run_shape_mismatch, fmt::format("`{}` of shape {} is streamed over widths {}.", machine.name(v),
-                                                   shape_text(shape_of(inputs.back())), shape_text(widths)));
-  }
+  streams.start(op.widths, "a scatter");
   for (std::size_t k = 0; k < op.targets.size(); ++k) {
     machine.readable(op.targets[k]);
     Array array = machine.consume(op.targets[k]);
@@ -86,19 +78,7 @@ void Machine::ScatterRun::fold() {
 }
 
 void Machine::ScatterRun::run_index(std::int64_t flat) {
-  unflatten(flat, widths, at_);
-  for (std::size_t k = 0; k < op.indices.size(); ++k)
-    machine.set(op.indices[k], Scalar::integer(ScalarType::i64, at_[k]));
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    std::int64_t position = inputs[k].offset;
-    for (std::size_t d = 0; d < at_.size(); ++d) position += at_[d] * inputs[k].dims[d].stride;
-    const Value param = op.map.params[k];
-    if (machine.is_scalar(param)) {
-      machine.set(param, machine.element(op.inputs[k], inputs[k], position));
-    } else {
-      machine.alias(param, row_at(inputs[k], widths.size(), position));
-    }
-  }
+  streams.bind(flat);
   machine.run(map, plan);
   if (!find_row()) return;
   if (op.op) return fold();
@@ -109,7 +89,7 @@ void Machine::ScatterRun::run_index(std::int64_t flat) {
 void Machine::exec(const Stm& stm, const Scatter& op) {
   ScatterRun run(*this, stm, op);
   run.start();
-  const std::int64_t total = count_of(run.widths);
+  const std::int64_t total = count_of(run.streams.widths);
   const IndexOrder order(total, random_);
   const bool is_kernel = !in_block_ && !thread_.active;
   for (std::int64_t k = 0; k < total; ++k) {

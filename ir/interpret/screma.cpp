@@ -1,9 +1,7 @@
 // Map, reduce, scan and redomap. The map function runs in random order; what it gives is folded in row-major order.
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "ir/interpret/machine.h"
+#include "ir/interpret/streams.h"
 
 namespace apl::interpreter {
 
@@ -13,8 +11,7 @@ struct Machine::ScremaRun {
   const Screma& op;
   const Body& map;
   const BodyPlan& map_plan;
-  std::vector<std::int64_t> widths;
-  std::vector<Array> inputs;
+  Streams streams;
   std::vector<const BodyPlan*> reduce_plans;
   std::vector<Datum> accumulators;  // of all operators, one after the other
   std::vector<Value> homes;         // where they lie at the memory stage
@@ -23,7 +20,10 @@ struct Machine::ScremaRun {
   bool scalars_only = true;  // no operator works on arrays
 
   ScremaRun(Machine& m, const Stm& s, const Screma& o)
-      : machine(m), stm(s), op(o), map(*o.map.body), map_plan(m.plan_of(map)) {}
+      : machine(m), stm(s), op(o), map(*o.map.body), map_plan(m.plan_of(map)), streams{m,        o.indices,
+                                                                                       o.inputs, o.map.params,
+                                                                                       {},       {},
+                                                                                       {}} {}
 
   void start();
   void run_index(std::int64_t flat);
@@ -33,19 +33,10 @@ struct Machine::ScremaRun {
 
  private:
   void note(std::int64_t flat, std::size_t k);
-
-  std::vector<std::int64_t> at_;
 };
 
 void Machine::ScremaRun::start() {
-  widths = machine.sizes(op.widths, "a map");
-  for (Value v : op.inputs) {
-    inputs.push_back(machine.readable(v));
-    for (std::size_t k = 0; k < widths.size(); ++k)
-      if (inputs.back().dims[k].size != widths[k])
-        fail(Code::run_shape_mismatch, fmt::format("`{}` of shape {} is mapped over widths {}.", machine.name(v),
-                                                   shape_text(shape_of(inputs.back())), shape_text(widths)));
-  }
+  streams.start(op.widths, "a map");
   for (const ReduceOp& reduce : op.reduces) {
     reduce_plans.push_back(&machine.plan_of(*reduce.op.body));
     for (const Operand& neutral : reduce.neutral) accumulators.push_back(machine.read(neutral));
@@ -66,36 +57,20 @@ void Machine::ScremaRun::start() {
 }
 
 void Machine::ScremaRun::run_index(std::int64_t flat) {
-  unflatten(flat, widths, at_);
-  for (std::size_t k = 0; k < op.indices.size(); ++k)
-    machine.set(op.indices[k], Scalar::integer(ScalarType::i64, at_[k]));
-  auto position_in = [&](const Array& array) {
-    std::int64_t position = array.offset;
-    for (std::size_t k = 0; k < at_.size(); ++k) position += at_[k] * array.dims[k].stride;
-    return position;
-  };
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const std::int64_t position = position_in(inputs[k]);
-    Value param = op.map.params[k];
-    if (machine.is_scalar(param)) {
-      machine.set(param, machine.element(op.inputs[k], inputs[k], position));
-    } else {
-      machine.alias(param, row_at(inputs[k], widths.size(), position));
-    }
-  }
+  streams.bind(flat);
   machine.run(map, map_plan);
   for (std::size_t k = 0; k < mapped.size(); ++k)
-    machine.write_row(mapped[k], widths.size(), position_in(mapped[k]), map.results[accumulators.size() + k]);
+    machine.write_row(mapped[k], streams.widths.size(), streams.position_in(mapped[k]),
+                      map.results[accumulators.size() + k]);
 }
 
 // What the operator has after index `flat`, as an element of the scanned array.
 void Machine::ScremaRun::note(std::int64_t flat, std::size_t k) {
   const Array& to = scanned[k];
-  unflatten(flat, widths, at_);
-  std::int64_t position = to.offset;
-  for (std::size_t d = 0; d < at_.size(); ++d) position += at_[d] * to.dims[d].stride;
+  unflatten(flat, streams.widths, streams.at);
+  const std::int64_t position = streams.position_in(to);
   if (accumulators[k].is_scalar) return machine.memory_.store(to, position, accumulators[k].scalar);
-  machine.copy_into(accumulators[k].array, row_at(to, widths.size(), position));
+  machine.copy_into(accumulators[k].array, row_at(to, streams.widths.size(), position));
 }
 
 void Machine::ScremaRun::fold_scalars(std::int64_t flat, const Scalar* operands) {
@@ -158,7 +133,7 @@ void Machine::ScremaRun::finish() {
 void Machine::exec(const Stm& stm, const Screma& op) {
   ScremaRun run(*this, stm, op);
   run.start();
-  const std::int64_t total = count_of(run.widths);
+  const std::int64_t total = count_of(run.streams.widths);
   const std::size_t reduced = run.accumulators.size();
   if (reduced == 0) {
     const IndexOrder order(total, random_);

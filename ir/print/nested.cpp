@@ -128,9 +128,9 @@ void Printer::put(const Loop& op) {
   put_block(op.body);
 }
 
-void Printer::put(const Screma& op) {
-  out_ += keyword(op);
-  out_ += '(';
+// Widths, inputs and lambda of a Screma or Scatter; what comes after stands deeper.
+template <class Streaming>
+void Printer::put_streams(const Streaming& op) {
   for (std::size_t k = 0; k < op.widths.size(); ++k) {
     put(SegDim{k < op.indices.size() ? op.indices[k] : Value(), op.widths[k]});
     out_ += ", ";
@@ -139,6 +139,12 @@ void Printer::put(const Screma& op) {
   ++indent_;
   new_line();
   put(op.map);
+}
+
+void Printer::put(const Screma& op) {
+  out_ += keyword(op);
+  out_ += '(';
+  put_streams(op);
   put_reduces(op.reduces);
   --indent_;
   out_ += ')';
@@ -146,14 +152,7 @@ void Printer::put(const Screma& op) {
 
 void Printer::put(const Scatter& op) {
   out_ += op.op ? "hist(" : "scatter(";
-  for (std::size_t k = 0; k < op.widths.size(); ++k) {
-    put(SegDim{k < op.indices.size() ? op.indices[k] : Value(), op.widths[k]});
-    out_ += ", ";
-  }
-  list("{", op.inputs, "},");
-  ++indent_;
-  new_line();
-  put(op.map);
+  put_streams(op);
   out_ += ',';
   new_line();
   list("{", op.targets, "} at ");

@@ -69,6 +69,8 @@ class Printer {
   void put(const Loop& op);
   void put(const Apply& op);
   void put(const GetSize& op);
+  template <class Streaming>
+  void put_streams(const Streaming& op);
   void put(const Screma& op);
   void put(const Scatter& op);
   void put(const SegOp& op);

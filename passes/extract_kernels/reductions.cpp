@@ -132,6 +132,28 @@ Screma over_parts(const Screma& screma, const std::vector<Value>& parts, const P
   return result;
 }
 
+// Partial results of many chunks, and of few chunks of those.
+struct Folded {
+  Poly many, few;
+  Screma of_parts;  // the operators over the partial results of many
+  std::vector<Value> fewer;
+};
+Folded fold_twice(const Screma& screma, const std::string& parameter, const std::vector<std::string>& names,
+                  Builder& host) {
+  // Never more chunks than elements, but one if there is none: its partial result is the neutral element.
+  const auto chunks_of = [&](const Poly& most, const Poly& elements) {
+    return Poly(host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), "chunks"));
+  };
+  Folded result;
+  const Value most = host.let("chunks", GetSize{parameter, SizeClass::grid_size, kChunks});
+  result.many = chunks_of(most, product(screma.widths));
+  const std::vector<Value> parts = fold_chunks(screma, result.many, names, host);
+  result.of_parts = over_parts(screma, parts, result.many, host.values());
+  result.few = chunks_of(kFewerChunks, result.many);
+  result.fewer = fold_chunks(result.of_parts, result.few, names, host);
+  return result;
+}
+
 // `screma`, a scan, in one kernel: chunk c starts with row c-1 of `ends`, what the chunks up to there gave. The results
 // are arrays of the widths' shape; rows that `screma` maps are made, too.
 std::vector<Value> scan_chunks(const Screma& screma, const Poly& chunks, const std::vector<Value>& ends,
@@ -196,23 +218,15 @@ std::optional<std::vector<Stm>> make_chunked_scan(const Stm& stm, const std::str
                                              names.begin() + static_cast<std::ptrdiff_t>(screma.reduced_count()));
   Builder host(values);
   host.set_location(stm.location);
-  const auto chunks_of = [&](const Poly& most, const Poly& elements, const char* name) {
-    return Poly(host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), name));
-  };
-  const Value most = host.let("chunks", GetSize{parameter, SizeClass::grid_size, kChunks});
-  const Poly many = chunks_of(most, product(screma.widths), "chunks");
-  const std::vector<Value> parts = fold_chunks(screma, many, parts_names, host);
-  const Screma of_parts = over_parts(screma, parts, many, values);
-  const Poly few = chunks_of(kFewerChunks, many, "chunks");
-  const std::vector<Value> fewer = fold_chunks(of_parts, few, parts_names, host);
+  const Folded folded = fold_twice(screma, parameter, parts_names, host);
 
-  Screma last = over_parts(screma, fewer, few, values);
+  Screma last = over_parts(screma, folded.fewer, folded.few, values);
   Stm ends{.op = std::move(last), .location = stm.location};
-  for (const Value part : fewer) ends.pattern.push_back(values.add(values.type(part), values.name(part)));
+  for (const Value part : folded.fewer) ends.pattern.push_back(values.add(values.type(part), values.name(part)));
   const std::vector<Value> ends_of_few = ends.pattern;
   host.append(make_serial_kernel(ends, values));
-  const std::vector<Value> ends_of_many = scan_chunks(of_parts, few, ends_of_few, parts_names, host);
-  const std::vector<Value> results = scan_chunks(screma, many, ends_of_many, names, host);
+  const std::vector<Value> ends_of_many = scan_chunks(folded.of_parts, folded.few, ends_of_few, parts_names, host);
+  const std::vector<Value> results = scan_chunks(screma, folded.many, ends_of_many, names, host);
   std::vector<Stm> result = host.take();
   for (std::size_t k = 0; k < results.size(); ++k)
     result.push_back({.pattern = {stm.pattern[k]}, .op = Use{Operand(results[k])}, .location = stm.location});
@@ -231,18 +245,10 @@ std::optional<std::vector<Stm>> make_chunked_reduction(const Stm& stm, const std
   }
   Builder host(values);
   host.set_location(stm.location);
-  // Never more chunks than elements, but one if there is none: its partial result is the neutral element.
-  const auto chunks_of = [&](const Poly& most, const Poly& elements, const char* name) {
-    return Poly(host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), name));
-  };
-  const Value most = host.let("chunks", GetSize{parameter, SizeClass::grid_size, kChunks});
-  const Poly many = chunks_of(most, product(screma.widths), "chunks");
-  const std::vector<Value> parts = fold_chunks(screma, many, names, host);
-  const Poly few = chunks_of(kFewerChunks, many, "chunks");
-  const std::vector<Value> fewer = fold_chunks(over_parts(screma, parts, many, values), few, names, host);
+  const Folded folded = fold_twice(screma, parameter, names, host);
 
   Stm last = stm;
-  last.op = over_parts(screma, fewer, few, values);
+  last.op = over_parts(screma, folded.fewer, folded.few, values);
   std::vector<Stm> result = host.take();
   for (Stm& made : result) made.certificates = stm.certificates;
   result.push_back(make_serial_kernel(last, values));
