@@ -38,9 +38,8 @@ kernel::Function Kernel::run() {
   if (stm_.location) what += fmt::format(", line {}", stm_.location.line);
   function_.comments.push_back(what);
   // Tile numbers that this kernel uses.
-  std::set<Value> used = free_values(stm_.op, unit_.function.values);
   for (const auto& [value, number] : unit_.tiles())
-    if (used.count(value)) {
+    if (outside_.contains(value)) {
       Stmt constant = declare(kInt, unit_.name(value), literal(number));
       function_.body.push_back(std::move(constant));
     }
@@ -68,10 +67,10 @@ void Kernel::collect_params() {
     for_each_use(table.type(result), want);
     written.insert(table.type(result).memory->block);
   }
+  outside_ = wanted;
   // The element type of a block is that of an array bound to it.
   for (std::uint32_t id = 0; id < table.size(); ++id)
     if (const Type& type = table.type(Value{id}); type.memory) elements_[type.memory->block] = type.element;
-  outside_ = wanted;
   for (Value v : wanted) {
     const Type& type = table.type(v);
     if (type.is_memory()) {

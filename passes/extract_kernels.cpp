@@ -17,13 +17,13 @@
 // Phases: each statement of a function's body, and of the loops and branches in it, that is a map is taken with all
 // maps nested perfectly in it (extract_kernels/nest): inputs become index statements, views and cheap scalar code
 // between the levels sink to the innermost. What is inside stays sequential in its thread: reductions by design, maps
-// with a remark. A reduction of scalars at the top is folded in chunks (extract_kernels/reductions), others in one
-// thread, with a remark; replicate, iota, copy and manifest become kernels that write one element an index. Scalar code
-// and views stay on the host. Space indices are called after the sizes they run over (i_m < m): tile parameters get
-// their names from there.
+// with a remark. Nests that are not perfect are taken apart first, with `distribute` (extract_kernels/distribute). A
+// reduction of scalars is folded in chunks (extract_kernels/reductions), others in one thread, with a remark;
+// replicate, iota, copy and manifest become kernels that write one element an index. Scalar code and views stay on the
+// host. Space indices are called after the sizes they run over (i_m < m): tile parameters get their names from there.
 //
 // Refuses nothing, since everything can run in one thread; why a nest stops early is a remark. Deliberately not here:
-// distribution of imperfect nests, interchange with loops, and reductions of arrays in parallel.
+// reductions of arrays in parallel, unless their operator is a map over the rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,6 +31,7 @@
 
 #include "ir/print.h"
 #include "ir/walk.h"
+#include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/reductions.h"
@@ -61,15 +62,23 @@ class Extractor {
           apart = std::move(*taken);
         }
       }
-      for (const Stm& stm : apart) extract(stm, stms, changed);
+      for (const Stm& stm : apart) {
+        for (const Stm& single :
+             asks_for_sequential(stm) ? std::vector<Stm>{stm} : split_operators(stm, function_.values))
+          extract(single, stms, changed);
+      }
     }
     return changed ? make_body(std::move(stms), old->results) : old;
   }
 
   void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed) {
+    const Screma* screma = get_if<Screma>(stm);
     if (std::optional<std::vector<Stm>> chunked = reduction(stm)) {
       changed = true;
       std::ranges::move(*chunked, std::back_inserter(stms));
+    } else if (screma != nullptr && screma->reduces.empty() && !asks_for_sequential(stm)) {
+      changed = true;
+      map_nest(stm, stms);
     } else {
       stms.push_back(statement(stm, changed));
     }
@@ -79,13 +88,12 @@ class Extractor {
   std::optional<std::vector<Stm>> reduction(const Stm& stm) {
     const Screma* screma = get_if<Screma>(stm);
     if (screma == nullptr || screma->reduces.empty() || asks_for_sequential(stm)) return std::nullopt;
-    const std::string entry = function_.entry ? function_.entry->name : function_.name;
-    const std::string parameter = entry + (chunked_ == 0 ? ".chunks" : fmt::format(".chunks_{}", chunked_ + 1));
     const bool scans = screma->scans();
-    auto stms = scans ? make_chunked_scan(stm, parameter, function_.values)
-                      : make_chunked_reduction(stm, parameter, function_.values);
-    if (!stms) return std::nullopt;
-    ++chunked_;
+    if (scans ? !scans_scalars(*screma, function_.values) : !reduces_scalars(*screma, function_.values))
+      return std::nullopt;
+    const std::string parameter = chunks_parameter();
+    auto stms = scans ? make_chunked_scan(stm, {}, parameter, function_.values)
+                      : make_chunked_reduction(stm, {}, parameter, function_.values);
     if (context_.remarks)
       remark(RemarkKind::applied, scans ? "scan" : "reduction", stm,
              fmt::format("the {} that makes '{}' is {} in chunks", scans ? "scan" : "reduction", name_of(stm),
@@ -94,18 +102,25 @@ class Extractor {
     return stms;
   }
 
+  // The name of the next number of chunks.
+  std::string chunks_parameter() {
+    const std::string entry = function_.entry ? function_.entry->name : function_.name;
+    ++chunked_;
+    return entry + (chunked_ == 1 ? ".chunks" : fmt::format(".chunks_{}", chunked_));
+  }
+
   Stm statement(const Stm& stm, bool& changed) {
     if (const Screma* screma = get_if<Screma>(stm)) {
       changed = true;
-      return screma->reduces.empty() && !asks_for_sequential(stm) ? map_nest(stm) : serial(stm, *screma);
+      return serial(stm, *screma);
     }
     if (std::holds_alternative<Scatter>(stm.op)) {
       changed = true;
       return scatter(stm);
     }
-    if (std::optional<Stm> kernel = make_producer_kernel(stm, function_.values)) {
+    if (std::optional<Stm> map = make_producer_map(stm, function_.values)) {
       changed = true;
-      return std::move(*kernel);
+      return make_kernel(std::move(*map));
     }
     if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op)) {
       Stm result = stm;
@@ -123,10 +138,61 @@ class Extractor {
     return std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "sequential"; });
   }
 
-  Stm map_nest(const Stm& stm) {
+  void map_nest(const Stm& stm, std::vector<Stm>& stms) {
+    const Nest nest = find_nest(stm, function_.values);
+    Stm flat = flatten(stm, nest, function_.values);
+    if (context_.flag("distribute")) {
+      const auto parameter = [this] { return chunks_parameter(); };
+      if (const auto apart = distribute(flat, replicated_, parameter, function_.values)) {
+        if (context_.remarks) explain(stm, *apart);
+        bool changed = false;
+        for (std::size_t k = 0; k < apart->stms.size(); ++k) {
+          if (apart->work.contains(k)) {
+            make_nest(apart->stms[k], stms);
+          } else {
+            extract(apart->stms[k], stms, changed);
+          }
+        }
+        return;
+      }
+    }
+    if (context_.remarks) explain(stm, nest);
+    stms.push_back(make_kernel(std::move(flat)));
+  }
+
+  void make_nest(const Stm& stm, std::vector<Stm>& stms) {
     const Nest nest = find_nest(stm, function_.values);
     if (context_.remarks) explain(stm, nest);
-    return make_kernel(stm, nest, function_.values);
+    stms.push_back(make_kernel(flatten(stm, nest, function_.values)));
+  }
+
+  void explain(const Stm& stm, const Distributed& apart) const {
+    const std::string name = name_of(stm);
+    using Form = Distributed::Form;
+    switch (apart.form) {
+      case Form::split:
+        if (apart.parts == 1) return;  // a nest after all
+        remark(RemarkKind::applied, "distributed", stm,
+               fmt::format("the map that makes '{}' is split, so that what is inside runs in parallel", name),
+               {{"parts", std::to_string(apart.parts)}});
+        return;
+      case Form::loop:
+      case Form::branch:
+        remark(RemarkKind::applied, "interchanged", stm,
+               fmt::format("the {} inside the map that makes '{}' is outside now",
+                           apart.form == Form::loop ? "loop" : "branch", name));
+        return;
+      case Form::scatter:
+        remark(RemarkKind::applied, "interchanged", stm,
+               fmt::format("the scatters that make the rows of '{}' are one", name));
+        return;
+      case Form::reduction:
+      case Form::scan:
+        remark(RemarkKind::applied, "segmented", stm,
+               fmt::format("the {}s that make '{}' are done in chunks, all at once",
+                           apart.form == Form::scan ? "scan" : "reduction", name));
+        return;
+    }
   }
 
   void explain(const Stm& stm, const Nest& nest) const {
@@ -217,10 +283,17 @@ PassInfo extract_kernels_pass() {
           .summary = "turn map nests into kernels of one thread an index",
           .takes = stage_bit(Stage::soac),
           .gives = [](Stage) { return Stage::kernel; },
+          .options = {{.name = "distribute",
+                       .default_value = true,
+                       .help = "take imperfect nests apart, so that all parallelism is used; without it an outer map "
+                               "that does other work, too, has one thread an index"}},
           .remark_codes = {{"kernel", "a map nest became a kernel"},
                            {"reduction", "a reduction is folded in chunks, in parallel"},
                            {"scatter", "a scatter or histogram became a kernel"},
                            {"scan", "a scan runs in chunks, in parallel"},
+                           {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
+                           {"distributed", "an imperfect nest of maps became several kernels"},
+                           {"interchanged", "a loop, branch or scatter inside a map is outside now"},
                            {"sequentialised", "a map or reduction runs in one thread although it need not"},
                            {"imperfect-nest", "a nest of maps stops where there is other work beside the inner map"},
                            {"can-fail-between", "a nest stops at a statement that can fail"},

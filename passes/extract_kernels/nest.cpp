@@ -98,14 +98,6 @@ bool is_overwritten(Value row, const std::vector<Stm>& stms, const ValueTable& v
   return Consumption(function, nullptr).consumed(row);
 }
 
-void read_row(Value row, Index from, const std::vector<Stm>& uses, Location location, ValueTable& values,
-              std::vector<Stm>& stms) {
-  const bool copied = is_overwritten(row, uses, values);
-  const Value read = copied ? values.add(values.type(row), values.name(row)) : row;
-  stms.push_back({.pattern = {read}, .op = std::move(from), .location = location});
-  if (copied) stms.push_back({.pattern = {row}, .op = Copy{read}, .location = location});
-}
-
 KernelResult returned() { return {.kind = KernelResult::Kind::returns, .extents = {}}; }
 
 }  // namespace
@@ -137,7 +129,15 @@ Nest find_nest(const Stm& stm, const ValueTable& values) {
   return nest;
 }
 
-Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
+void add_row(Value row, Index from, const std::vector<Stm>& uses, Location location, ValueTable& values,
+             std::vector<Stm>& stms) {
+  const bool copied = is_overwritten(row, uses, values);
+  const Value read = copied ? values.add(values.type(row), values.name(row)) : row;
+  stms.push_back({.pattern = {read}, .op = std::move(from), .location = location});
+  if (copied) stms.push_back({.pattern = {row}, .op = Copy{read}, .location = location});
+}
+
+Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values) {
   // What is read besides being streamed by the next level.
   std::set<Value> read = free_values(*nest.body, values);
   for (const Nest::Level& level : nest.levels) read.merge(free_values(Body{.stms = level.before}, values));
@@ -145,7 +145,7 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
   std::vector<Stm> uses = nest.body->stms;
   for (const Nest::Level& level : nest.levels) uses.insert(uses.end(), level.before.begin(), level.before.end());
 
-  SegOp kernel{.level = SegLevel::thread};
+  Screma flat;
   std::vector<Stm> stms;
   struct Row {
     Value array;
@@ -156,14 +156,15 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
     for (std::size_t k = 0; k < level.widths.size(); ++k) {
       const Value index = level.indices[k];
       if (const auto size = level.widths[k].symbol()) values.set_name(index, "i_" + values.name(*size));
-      kernel.space.push_back({index, level.widths[k]});
+      flat.widths.push_back(level.widths[k]);
+      flat.indices.push_back(index);
     }
     for (std::size_t k = 0; k < level.inputs.size(); ++k) {
       const auto outer = rows.find(level.inputs[k]);
       Row row = outer == rows.end() ? Row{level.inputs[k], {}} : outer->second;
       for (const Value index : level.indices) row.dims.push_back(DimIndex::fix(index));
       if (read.contains(level.params[k])) {
-        read_row(level.params[k], Index{row.array, row.dims}, uses, stm.location, values, stms);
+        add_row(level.params[k], Index{row.array, row.dims}, uses, stm.location, values, stms);
       }
       rows.emplace(level.params[k], std::move(row));
     }
@@ -172,18 +173,28 @@ Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values) {
   stms.insert(stms.end(), nest.body->stms.begin(), nest.body->stms.end());
   std::vector<Operand> results;
   for (const std::size_t k : nest.results) results.push_back(nest.body->results[k]);
-  kernel.results.assign(results.size(), returned());
-  kernel.body = make_body(std::move(stms), std::move(results));
+  flat.map.body = make_body(std::move(stms), std::move(results));
 
   Stm result{
-      .pattern = stm.pattern, .op = std::move(kernel), .location = stm.location, .certificates = nest.certificates};
+      .pattern = stm.pattern, .op = std::move(flat), .location = stm.location, .certificates = nest.certificates};
   for (const Attribute& attribute : nest.attributes) {
     const bool there = std::ranges::any_of(result.attributes, [&](const Attribute& a) {
       return a.name == attribute.name && a.arguments == attribute.arguments;
     });
-    if (!there) result.attributes.push_back(attribute);
+    // What asks for an inner statement to be sequential does not ask for the nest to be.
+    const bool of_inner = attribute.name == "sequential";
+    if (!there && !of_inner) result.attributes.push_back(attribute);
   }
   return result;
+}
+
+Stm make_kernel(Stm flat) {
+  const Screma map = std::get<Screma>(std::move(flat.op));
+  SegOp kernel{.level = SegLevel::thread, .body = map.map.body};
+  for (std::size_t k = 0; k < map.widths.size(); ++k) kernel.space.push_back({map.indices[k], map.widths[k]});
+  kernel.results.assign(map.map.body->results.size(), returned());
+  flat.op = std::move(kernel);
+  return flat;
 }
 
 Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
@@ -227,7 +238,7 @@ std::optional<Stm> make_scatter_kernel(const Stm& stm, ValueTable& values) {
   std::vector<DimIndex> here;
   for (const Value index : scatter.indices) here.push_back(DimIndex::fix(index));
   for (std::size_t k = 0; k < scatter.inputs.size(); ++k)
-    read_row(scatter.map.params[k], Index{scatter.inputs[k], here}, scatter.map.body->stms, stm.location, values, stms);
+    add_row(scatter.map.params[k], Index{scatter.inputs[k], here}, scatter.map.body->stms, stm.location, values, stms);
   stms.insert(stms.end(), scatter.map.body->stms.begin(), scatter.map.body->stms.end());
   scatter.inputs.clear();
   scatter.map.params.clear();
@@ -237,19 +248,20 @@ std::optional<Stm> make_scatter_kernel(const Stm& stm, ValueTable& values) {
   return result;
 }
 
-std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
+std::optional<Stm> make_producer_map(const Stm& stm, ValueTable& values) {
   const bool makes = std::holds_alternative<Replicate>(stm.op) || std::holds_alternative<Iota>(stm.op) ||
                      std::holds_alternative<Copy>(stm.op) || std::holds_alternative<Manifest>(stm.op);
   if (!makes || !values.type(stm.pattern.front()).is_array()) return std::nullopt;
   const Value result = stm.pattern.front();
   const Type type = values.type(result);
-  SegOp kernel{.level = SegLevel::thread};
+  Screma map;
   std::vector<Poly> at;
   for (const Poly& size : type.shape) {
     const std::optional<Value> symbol = size.symbol();
     const Value index =
         values.add(Type::scalar(ScalarType::i64), "i_" + (symbol ? values.name(*symbol) : std::string("x")));
-    kernel.space.push_back({index, size});
+    map.widths.push_back(size);
+    map.indices.push_back(index);
     at.emplace_back(index);
   }
   std::vector<Stm> stms;
@@ -276,7 +288,7 @@ std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
     value = element(manifest->array, source);
   } else {
     const Iota& iota = std::get<Iota>(stm.op);
-    value = kernel.space.front().index;
+    value = map.indices.front();
     if (iota.element != ScalarType::i64) value = let(Convert{iota.element, value});
     const bool plain_step =
         iota.stride.is_constant() && convert(iota.stride.constant(), ScalarType::f64).as_float() == 1;
@@ -284,10 +296,9 @@ std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values) {
     const bool from_zero = iota.start == Operand(Scalar::zero(iota.element));
     if (!from_zero) value = let(Binary{BinaryOp::add, iota.start, value});
   }
-  kernel.body = make_body(std::move(stms), {value});
-  kernel.results = {returned()};
+  map.map.body = make_body(std::move(stms), {value});
   return Stm{.pattern = stm.pattern,
-             .op = std::move(kernel),
+             .op = std::move(map),
              .location = stm.location,
              .certificates = stm.certificates,
              .attributes = stm.attributes};

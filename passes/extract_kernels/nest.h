@@ -30,8 +30,15 @@ struct Nest {
 // The nest of a statement that is a map (a Screma without reductions).
 Nest find_nest(const Stm& stm, const ValueTable& values);
 
-// The nest as a kernel of one thread an index. The nest's values become those of the kernel.
-Stm make_kernel(const Stm& stm, const Nest& nest, ValueTable& values);
+// The nest as one map over all its widths, without inputs: the lambda reads by index. The nest's values become its.
+Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values);
+
+// Such a map as a kernel of one thread an index.
+Stm make_kernel(Stm flat);
+
+// `let row = from`, with a copy if `uses` overwrite the row: nobody overwrites a row of an array that is not its own.
+void add_row(Value row, Index from, const std::vector<Stm>& uses, Location location, ValueTable& values,
+             std::vector<Stm>& stms);
 
 // A kernel with one thread (a space without dims) that runs `stm`.
 Stm make_serial_kernel(const Stm& stm, ValueTable& values);
@@ -39,7 +46,7 @@ Stm make_serial_kernel(const Stm& stm, ValueTable& values);
 // The scatter or histogram as a kernel of one thread an index; nullopt if it must run in one thread.
 std::optional<Stm> make_scatter_kernel(const Stm& stm, ValueTable& values);
 
-// replicate, iota, copy or manifest as a kernel; nullopt for other operations.
-std::optional<Stm> make_producer_kernel(const Stm& stm, ValueTable& values);
+// replicate, iota, copy or manifest as a map without inputs; nullopt for other operations.
+std::optional<Stm> make_producer_map(const Stm& stm, ValueTable& values);
 
 }  // namespace apl

@@ -1,5 +1,5 @@
-// A reduction at the top in three kernels: threads fold a chunk each, fewer threads fold what those gave, and one
-// thread folds the rest.
+// A reduction in three kernels: threads fold a chunk each, fewer threads fold what those gave, and one thread folds the
+// rest.
 //
 //   let {r} = redomap(i < n, {xs}, f, op, ne)
 // =>
@@ -12,17 +12,25 @@
 // starting with what the chunks before them gave:
 //
 //   let {ends} = the scan of parts
-//   let {rows} = segmap(thread) (c < chunks) { scan(k < per, {}, \{} -> f(xs[c * per + k]), op, c == 0 ? ne :
-//   ends[c-1]) } let {r} = the first n of rows, flattened
+//   let {rows} = segmap(thread) (c < chunks) { scan(k < per, {}, \{} -> f(xs[c * per + k]), op,
+//                                                   c == 0 ? ne : ends[c-1]) }
+//   let {r} = the first n of rows, flattened
 //
 // A chunk is every chunks-th element if the operators commute, so that neighbouring threads read neighbouring
 // elements; else it is contiguous, since operators are only associative.
+//
+// Inside maps all of it happens in segments: each kernel has the maps' dims before its own, and there are fewer chunks
+// the more segments there are. With one chunk a segment nothing is left to be done after the first kernel:
+//
+//   let {parts} = segmap(thread) (i < m, c < chunks) { ... }
+//   let {r} = if chunks == 1 then reshape(parts, [m]) else { fewer and the rest, as above, in segments }
 #include "passes/extract_kernels/reductions.h"
 
 #include <algorithm>
 
 #include "ir/builder.h"
 #include "ir/walk.h"
+#include "passes/analysis/cheap.h"
 #include "passes/extract_kernels/nest.h"
 
 namespace apl {
@@ -34,10 +42,13 @@ using Operands = std::vector<Operand>;
 constexpr std::int64_t kChunks = 16384;  // enough threads to keep a GPU's memory busy
 constexpr std::int64_t kFewerChunks = 128;
 
-std::vector<ReduceOp> fresh_operators(const Screma& screma, ValueTable& values) {
+// The operators in a kernel, with what `here` says of values outside it.
+std::vector<ReduceOp> fresh_operators(const Screma& screma, const Substitution& here, ValueTable& values) {
   std::vector<ReduceOp> result;
-  for (const ReduceOp& reduce : screma.reduces)
-    result.push_back({copy_fresh(reduce.op, {}, values, values), reduce.neutral, reduce.commutative, reduce.scan});
+  for (const ReduceOp& reduce : screma.reduces) {
+    result.push_back({copy_fresh(reduce.op, here, values, values), reduce.neutral, reduce.commutative, reduce.scan});
+    for (Operand& neutral : result.back().neutral) neutral = substitute(neutral, here);
+  }
   return result;
 }
 
@@ -48,23 +59,52 @@ bool commutes(const ReduceOp& reduce) {
 }
 
 // The same, folding or scanning whatever they did before.
-std::vector<ReduceOp> fresh_operators(const Screma& screma, bool scan, ValueTable& values) {
-  std::vector<ReduceOp> result = fresh_operators(screma, values);
+std::vector<ReduceOp> fresh_operators(const Screma& screma, bool scan, const Substitution& here, ValueTable& values) {
+  std::vector<ReduceOp> result = fresh_operators(screma, here, values);
   for (ReduceOp& reduce : result) reduce.scan = scan;
   return result;
 }
 
-Operands neutral_elements(const Screma& screma) {
+Operands neutral_elements(const Screma& screma, const Substitution& here) {
   Operands result;
   for (const ReduceOp& reduce : screma.reduces)
-    result.insert(result.end(), reduce.neutral.begin(), reduce.neutral.end());
+    for (const Operand& neutral : reduce.neutral) result.push_back(substitute(neutral, here));
   return result;
 }
 
+// A kernel over the segments and, if given, one more dim. `fill` gets the values that stand in it for the segments'.
+using Fill = std::function<Operands(Builder& thread, const Substitution& here)>;
+std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> last,
+                               const std::vector<std::string>& names, Builder& host, const Fill& fill) {
+  ValueTable& values = host.values();
+  SegOp kernel{.level = SegLevel::thread};
+  Substitution here;
+  for (std::size_t k = 0; k < segments.widths.size(); ++k) {
+    const Value index = values.add(Type::scalar(ScalarType::i64), values.name(segments.indices[k]));
+    here.insert_or_assign(segments.indices[k], Operand(index));
+    kernel.space.push_back({index, segments.widths[k]});
+  }
+  if (last) kernel.space.push_back(*last);
+  const BodyPtr prefix = copy_fresh(make_body(segments.prefix, {}), here, values, values);
+  kernel.body = host.body([&](Builder& thread) {
+    thread.append_all(prefix->stms);
+    return fill(thread, here);
+  });
+  kernel.results.assign(kernel.body->results.size(), {.kind = KernelResult::Kind::returns, .extents = {}});
+  return host.let_many(names, std::move(kernel));
+}
+
+// The shape of one result a segment and, behind it, dims of its own.
+std::vector<Poly> shape_of(const Segments& segments, std::initializer_list<Poly> own = {}) {
+  std::vector<Poly> shape = segments.widths;
+  shape.insert(shape.end(), own.begin(), own.end());
+  return shape;
+}
+
 // What the map function of `screma` gives at position `flat`, row-major over its widths.
-Operands element_at(const Screma& screma, Value flat, Builder& out) {
+Operands element_at(const Screma& screma, Value flat, const Substitution& here, Builder& out) {
   ValueTable& values = out.values();
-  Substitution map;
+  Substitution map = here;
   std::vector<Poly> at;
   Poly below = product(screma.widths);
   for (std::size_t d = 0; d < screma.widths.size(); ++d) {
@@ -79,110 +119,139 @@ Operands element_at(const Screma& screma, Value flat, Builder& out) {
   }
   for (std::size_t n = 0; n < screma.inputs.size(); ++n)
     map.insert_or_assign(screma.map.params[n],
-                         Operand(out.index(screma.inputs[n], at, values.name(screma.map.params[n]))));
+                         Operand(out.index(substitute(screma.inputs[n], here), at, values.name(screma.map.params[n]))));
   const BodyPtr body = copy_fresh(screma.map.body, map, values, values);
   out.append_all(body->stms);
   return body->results;
 }
 
-// One array of partial results an operand of `screma`, `chunks` long.
-std::vector<Value> fold_chunks(const Screma& screma, const Poly& chunks, const std::vector<std::string>& names,
+// What is folded: an operation in each segment.
+struct Work {
+  Segments segments;
+  Screma screma;
+};
+
+// One array of partial results an operand, of `chunks` in each segment.
+std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::vector<std::string>& names,
                                Builder& host) {
   ValueTable& values = host.values();
+  const Screma& screma = work.screma;
   const Poly total = product(screma.widths);
   const Poly per = host.size(ceil_div(total, chunks), "per_chunk");
   const Value c = values.add(Type::scalar(ScalarType::i64), "c");
   const Value k = values.add(Type::scalar(ScalarType::i64), "k");
   const bool strided = !screma.scans() && std::ranges::all_of(screma.reduces, commutes);
-  const Operands neutral = neutral_elements(screma);
-
-  SegOp kernel{.level = SegLevel::thread, .space = {{c, chunks}}};
-  kernel.body = host.body([&](Builder& thread) {
+  const auto thread_body = [&](Builder& thread, const Substitution& here) {
+    const Operands neutral = neutral_elements(screma, here);
     Screma fold{.widths = {per}, .indices = {k}};
-    fold.reduces = fresh_operators(screma, false, values);
+    fold.reduces = fresh_operators(screma, false, here, values);
     fold.map.body = thread.body([&](Builder& step) {
       const Value flat = step.size(strided ? Poly(k) * chunks + Poly(c) : Poly(c) * per + Poly(k), "at");
       const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
       const BodyPtr element = step.body([&](Builder& then) {
-        Operands rows = element_at(screma, flat, then);
+        Operands rows = element_at(screma, flat, here, then);
         rows.resize(neutral.size());  // a scan's mapped rows are made later
         return rows;
       });
       const std::vector<Value> folded = step.let_many(names, If{inside, element, make_body({}, neutral)});
-      return std::vector<Operand>(folded.begin(), folded.end());
+      return Operands(folded.begin(), folded.end());
     });
     const std::vector<Value> parts = thread.let_many(names, std::move(fold));
-    return std::vector<Operand>(parts.begin(), parts.end());
-  });
-  kernel.results.assign(neutral.size(), {.kind = KernelResult::Kind::returns, .extents = {}});
-  return host.let_many(names, std::move(kernel));
+    return Operands(parts.begin(), parts.end());
+  };
+  return kernel_over(work.segments, SegDim{c, chunks}, names, host, thread_body);
 }
 
-// The same operators over arrays of partial results.
-Screma over_parts(const Screma& screma, const std::vector<Value>& parts, const Poly& count, ValueTable& values) {
-  Screma result{.widths = {count}, .indices = {values.add(Type::scalar(ScalarType::i64), "c")}, .inputs = parts};
-  std::vector<Operand> rows;
-  for (const Value part : parts) {
+// The same operators over the `count` partial results of each segment.
+Work over_parts(const Work& work, const std::vector<Value>& parts, const Poly& count, ValueTable& values) {
+  Work result{work.segments,
+              {.widths = {count}, .indices = {values.add(Type::scalar(ScalarType::i64), "c")}, .inputs = parts}};
+  std::vector<DimIndex> segment;
+  for (const Value index : work.segments.indices) segment.push_back(DimIndex::fix(index));
+  Operands rows;
+  for (Value& part : result.screma.inputs) {
+    if (!segment.empty()) {
+      const Value own = values.add(values.type(part).row(segment.size()), values.name(part));
+      result.segments.prefix.push_back({.pattern = {own}, .op = Index{part, segment}});
+      part = own;
+    }
     const Value row = values.add(values.type(part).row(), values.name(part));
-    result.map.params.push_back(row);
+    result.screma.map.params.push_back(row);
     rows.emplace_back(row);
   }
-  result.map.body = make_body({}, std::move(rows));
-  result.reduces = fresh_operators(screma, values);
+  result.screma.map.body = make_body({}, std::move(rows));
+  result.screma.reduces = fresh_operators(work.screma, {}, values);
   return result;
 }
 
-// Partial results of many chunks, and of few chunks of those.
-struct Folded {
-  Poly many, few;
-  Screma of_parts;  // the operators over the partial results of many
-  std::vector<Value> fewer;
+// The operation itself, in one thread a segment.
+std::vector<Value> in_one_thread(const Work& work, const std::vector<std::string>& names, Builder& host) {
+  return kernel_over(work.segments, std::nullopt, names, host, [&](Builder& thread, const Substitution& here) {
+    const Op own = substitute(Op(work.screma), here, host.values());
+    const std::vector<Value> results = thread.let_many(names, own);
+    return Operands(results.begin(), results.end());
+  });
+}
+
+// How many chunks a segment has: never more than elements, but one if there is none: its partial result is the neutral
+// element.
+Poly chunks_of(const Poly& most, const Poly& elements, Builder& host) {
+  return host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), "chunks");
+}
+
+// As many chunks as keep the machine busy, over all segments.
+Poly many_chunks(const Work& work, const std::string& parameter, Builder& host) {
+  Poly most = host.let("chunks", GetSize{parameter, SizeClass::grid_size, kChunks});
+  if (!work.segments.widths.empty())
+    most = floor_div(most, make_opaque(OpaqueKind::max, 1, product(work.segments.widths)));
+  return chunks_of(most, product(work.screma.widths), host);
+}
+
+// The partial results of a few chunks, of those of many.
+struct Fewer {
+  Work of_parts;
+  Poly count;
+  std::vector<Value> parts;
 };
-Folded fold_twice(const Screma& screma, const std::string& parameter, const std::vector<std::string>& names,
-                  Builder& host) {
-  // Never more chunks than elements, but one if there is none: its partial result is the neutral element.
-  const auto chunks_of = [&](const Poly& most, const Poly& elements) {
-    return Poly(host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), "chunks"));
-  };
-  Folded result;
-  const Value most = host.let("chunks", GetSize{parameter, SizeClass::grid_size, kChunks});
-  result.many = chunks_of(most, product(screma.widths));
-  const std::vector<Value> parts = fold_chunks(screma, result.many, names, host);
-  result.of_parts = over_parts(screma, parts, result.many, host.values());
-  result.few = chunks_of(kFewerChunks, result.many);
-  result.fewer = fold_chunks(result.of_parts, result.few, names, host);
+Fewer fold_parts(const Work& work, const Poly& many, const std::vector<Value>& parts,
+                 const std::vector<std::string>& names, Builder& host) {
+  Fewer result{over_parts(work, parts, many, host.values()), chunks_of(kFewerChunks, many, host), {}};
+  result.parts = fold_chunks(result.of_parts, result.count, names, host);
   return result;
 }
 
-// `screma`, a scan, in one kernel: chunk c starts with row c-1 of `ends`, what the chunks up to there gave. The results
-// are arrays of the widths' shape; rows that `screma` maps are made, too.
-std::vector<Value> scan_chunks(const Screma& screma, const Poly& chunks, const std::vector<Value>& ends,
+// `work`, a scan, in one kernel: chunk c starts with row c-1 of `ends`, what the chunks up to there gave. The results
+// are arrays of the segments' and the widths' shape; rows that the scan maps are made, too.
+std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::vector<Value>& ends,
                                const std::vector<std::string>& names, Builder& host) {
   ValueTable& values = host.values();
+  const Screma& screma = work.screma;
+  const Segments& segments = work.segments;
   const Poly total = product(screma.widths);
   const Poly per = host.size(ceil_div(total, chunks), "per_chunk");
   const Value c = values.add(Type::scalar(ScalarType::i64), "c");
   const Value k = values.add(Type::scalar(ScalarType::i64), "k");
-  const Operands neutral = neutral_elements(screma);
-
-  SegOp kernel{.level = SegLevel::thread, .space = {{c, chunks}}};
-  kernel.body = host.body([&](Builder& thread) {
+  const auto thread_body = [&](Builder& thread, const Substitution& here) {
+    const Operands neutral = neutral_elements(screma, here);
     const Value is_first = thread.compare(CompareOp::eq, Operand(c), i64_constant(0));
     const BodyPtr before = thread.body([&](Builder& other) {
+      std::vector<Poly> at;
+      for (const Value index : segments.indices) at.emplace_back(substitute(index, here));
+      at.push_back(Poly(c) - 1);
       Operands rows;
-      for (std::size_t n = 0; n < ends.size(); ++n) rows.emplace_back(other.index(ends[n], {Poly(c) - 1}, names[n]));
+      for (std::size_t n = 0; n < ends.size(); ++n) rows.emplace_back(other.index(ends[n], at, names[n]));
       return rows;
     });
     const std::vector<Value> starts = thread.let_many(names, If{is_first, make_body({}, neutral), before});
     Screma scan{.widths = {per}, .indices = {k}};
-    scan.reduces = fresh_operators(screma, true, values);
+    scan.reduces = fresh_operators(screma, true, here, values);
     std::size_t next = 0;
     for (ReduceOp& reduce : scan.reduces)
       for (Operand& operand : reduce.neutral) operand = starts[next++];
     scan.map.body = thread.body([&](Builder& step) {
       const Value flat = step.size(Poly(c) * per + Poly(k), "at");
       const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
-      const BodyPtr element = step.body([&](Builder& then) { return element_at(screma, flat, then); });
+      const BodyPtr element = step.body([&](Builder& then) { return element_at(screma, flat, here, then); });
       // What lies beyond the last element is dropped.
       Operands padding = neutral;
       for (std::size_t n = neutral.size(); n < element->results.size(); ++n)
@@ -192,67 +261,188 @@ std::vector<Value> scan_chunks(const Screma& screma, const Poly& chunks, const s
     });
     const std::vector<Value> rows = thread.let_many(names, std::move(scan));
     return Operands(rows.begin(), rows.end());
-  });
-  kernel.results.assign(names.size(), {.kind = KernelResult::Kind::returns, .extents = {}});
+  };
+  std::vector<DimIndex> wanted;
+  for (const Poly& width : segments.widths) wanted.push_back(DimIndex::slice(0, width));
+  wanted.push_back(DimIndex::slice(0, total));
+  std::vector<Poly> shape = segments.widths;
+  shape.insert(shape.end(), screma.widths.begin(), screma.widths.end());
   std::vector<Value> results;
-  for (const Value rows : host.let_many(names, std::move(kernel))) {
-    const Value flat = host.let(values.name(rows), Reshape{rows, {chunks * per}});
-    const Value all = host.let(values.name(rows), Index{flat, {DimIndex::slice(0, total)}});
-    results.push_back(screma.widths.size() == 1 ? all : host.let(values.name(rows), Reshape{all, screma.widths}));
+  for (const Value rows : kernel_over(segments, SegDim{c, chunks}, names, host, thread_body)) {
+    const Value flat = host.let(values.name(rows), Reshape{rows, shape_of(segments, {chunks * per})});
+    const Value all = host.let(values.name(rows), Index{flat, wanted});
+    results.push_back(screma.widths.size() == 1 ? all : host.let(values.name(rows), Reshape{all, shape}));
   }
   return results;
 }
 
+// Whether there is one chunk a segment: what the chunks gave is all there is.
+std::vector<Value> if_one_chunk(const Poly& chunks, const std::vector<std::string>& names, Builder& host,
+                                const std::function<Operands(Builder&)>& one,
+                                const std::function<Operands(Builder&)>& more) {
+  const Value is_one = host.compare(CompareOp::eq, *as_operand(chunks), i64_constant(1), "one_chunk");
+  const BodyPtr then = host.body(one);
+  const BodyPtr otherwise = host.body(more);
+  return host.let_many(names, If{is_one, then, otherwise});
+}
+
+std::vector<std::string> names_of(const std::vector<Value>& pattern, const ValueTable& values) {
+  std::vector<std::string> names;
+  for (const Value v : pattern) names.push_back(values.name(v));
+  return names;
+}
+
+Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
+
+// What was made gets the names of the statement's results.
+std::vector<Stm> bound_to(const Stm& stm, const std::vector<Value>& results, Builder& host) {
+  std::vector<Stm> stms = host.take();
+  for (std::size_t k = 0; k < results.size(); ++k)
+    stms.push_back({.pattern = {stm.pattern[k]}, .op = Use{Operand(results[k])}, .location = stm.location});
+  for (Stm& made : stms) made.certificates = stm.certificates;
+  return stms;
+}
+
 }  // namespace
 
-std::optional<std::vector<Stm>> make_chunked_scan(const Stm& stm, const std::string& parameter, ValueTable& values) {
-  const Screma& screma = std::get<Screma>(stm.op);
-  const auto scans = [](const ReduceOp& reduce) { return reduce.scan; };
-  if (!std::ranges::all_of(screma.reduces, scans)) return std::nullopt;
-  std::vector<std::string> names;
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-    if (!values.type(screma.map.body->results[k]).is_scalar()) return std::nullopt;
-    names.push_back(values.name(stm.pattern[k]));
-  }
-  const std::vector<std::string> parts_names(names.begin(),
-                                             names.begin() + static_cast<std::ptrdiff_t>(screma.reduced_count()));
-  Builder host(values);
-  host.set_location(stm.location);
-  const Folded folded = fold_twice(screma, parameter, parts_names, host);
+std::vector<Stm> split_operators(const Stm& stm, ValueTable& values) {
+  const Screma* screma = get_if<Screma>(stm);
+  if (screma == nullptr) return {stm};
+  const std::size_t operands = screma->reduced_count(), rows = screma->map.body->results.size();
+  const auto scans = static_cast<std::size_t>(std::ranges::count_if(screma->reduces, &ReduceOp::scan));
+  if (scans == screma->reduces.size() || (scans == 0 && operands == rows)) return {stm};
 
-  Screma last = over_parts(screma, folded.fewer, folded.few, values);
-  Stm ends{.op = std::move(last), .location = stm.location};
-  for (const Value part : folded.fewer) ends.pattern.push_back(values.add(values.type(part), values.name(part)));
-  const std::vector<Value> ends_of_few = ends.pattern;
-  host.append(make_serial_kernel(ends, values));
-  const std::vector<Value> ends_of_many = scan_chunks(folded.of_parts, folded.few, ends_of_few, parts_names, host);
-  const std::vector<Value> results = scan_chunks(screma, folded.many, ends_of_many, names, host);
-  std::vector<Stm> result = host.take();
-  for (std::size_t k = 0; k < results.size(); ++k)
-    result.push_back({.pattern = {stm.pattern[k]}, .op = Use{Operand(results[k])}, .location = stm.location});
-  for (Stm& made : result) made.certificates = stm.certificates;
+  std::vector<Stm> result;
+  Screma source = *screma;  // what the two read
+  const bool again = is_cheap(*screma->map.body, values);
+  std::vector<Value> mapped(stm.pattern.begin() + static_cast<std::ptrdiff_t>(operands), stm.pattern.end());
+  if (!again) {
+    Stm map = stm;
+    std::get<Screma>(map.op).reduces.clear();
+    map.pattern.clear();
+    source.inputs.clear();
+    source.map = {};
+    Operands elements;
+    for (std::size_t k = 0; k < rows; ++k) {
+      Type type = values.type(screma->map.body->results[k]);
+      const Value element = values.add(type, values.name(stm.pattern[k]));
+      type.shape.insert(type.shape.begin(), screma->widths.begin(), screma->widths.end());
+      const Value array = k < operands ? values.add(Type::array(type.element, type.shape), values.name(stm.pattern[k]))
+                                       : stm.pattern[k];
+      map.pattern.push_back(array);
+      if (k >= operands) continue;
+      source.inputs.push_back(array);
+      source.map.params.push_back(element);
+      elements.emplace_back(element);
+    }
+    source.map.body = make_body({}, std::move(elements));
+    result.push_back(std::move(map));
+    mapped.clear();
+  }
+  for (const bool scan : {false, true}) {
+    Stm part = stm;
+    Screma own = source;
+    own.map = copy_fresh(source.map, {}, values, values);
+    const Operands all = own.map.body->results;
+    Operands results;
+    own.indices.clear();
+    Substitution indices;
+    for (const Value index : source.indices) {
+      own.indices.push_back(values.add(values.type(index), values.name(index)));
+      indices.insert_or_assign(index, Operand(own.indices.back()));
+    }
+    own.reduces.clear();
+    part.pattern.clear();
+    std::size_t next = 0;
+    for (const ReduceOp& reduce : screma->reduces) {
+      for (std::size_t k = 0; k < reduce.neutral.size(); ++k, ++next) {
+        if (reduce.scan != scan) continue;
+        results.push_back(all[next]);
+        part.pattern.push_back(stm.pattern[next]);
+      }
+      if (reduce.scan == scan) own.reduces.push_back(reduce);
+    }
+    if (scan) {
+      results.insert(results.end(), all.begin() + static_cast<std::ptrdiff_t>(operands), all.end());
+      part.pattern.insert(part.pattern.end(), mapped.begin(), mapped.end());
+    }
+    if (results.empty()) continue;
+    own.map.body = substitute(make_body(own.map.body->stms, std::move(results)), indices, values);
+    part.op = std::move(own);
+    result.push_back(std::move(part));
+  }
   return result;
 }
 
-std::optional<std::vector<Stm>> make_chunked_reduction(const Stm& stm, const std::string& parameter,
-                                                       ValueTable& values) {
-  const Screma& screma = std::get<Screma>(stm.op);
-  if (screma.map.body->results.size() != screma.reduced_count()) return std::nullopt;
-  std::vector<std::string> names;
-  for (const Value v : stm.pattern) {
-    if (!values.type(v).is_scalar()) return std::nullopt;
-    names.push_back(values.name(v));
-  }
+bool reduces_scalars(const Screma& screma, const ValueTable& values) {
+  return !screma.reduces.empty() && screma.map.body->results.size() == screma.reduced_count() &&
+         std::ranges::none_of(screma.reduces, &ReduceOp::scan) &&
+         std::ranges::all_of(screma.map.body->results, [&](const Operand& x) { return values.type(x).is_scalar(); });
+}
+
+bool scans_scalars(const Screma& screma, const ValueTable& values) {
+  return !screma.reduces.empty() && std::ranges::all_of(screma.reduces, &ReduceOp::scan) &&
+         std::ranges::all_of(screma.map.body->results, [&](const Operand& x) { return values.type(x).is_scalar(); });
+}
+
+std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const std::string& parameter,
+                                   ValueTable& values) {
+  const Work work{segments, std::get<Screma>(stm.op)};
+  const std::vector<std::string> names = names_of(stm.pattern, values);
+  const std::vector<std::string> parts_names(names.begin(),
+                                             names.begin() + static_cast<std::ptrdiff_t>(work.screma.reduced_count()));
   Builder host(values);
   host.set_location(stm.location);
-  const Folded folded = fold_twice(screma, parameter, names, host);
+  const Poly many = many_chunks(work, parameter, host);
+  const auto scan_parts = [&](Builder& at) {
+    const std::vector<Value> parts = fold_chunks(work, many, parts_names, at);
+    const Fewer fewer = fold_parts(work, many, parts, parts_names, at);
+    const Work of_fewer = over_parts(fewer.of_parts, fewer.parts, fewer.count, values);
+    const std::vector<Value> ends = in_one_thread(of_fewer, parts_names, at);
+    return scan_chunks(fewer.of_parts, fewer.count, ends, parts_names, at);
+  };
+  std::vector<Value> ends;
+  if (segments.widths.empty()) {
+    ends = scan_parts(host);
+  } else {
+    // One chunk reads no ends.
+    const auto unread = [&](Builder& at) {
+      Operands none;
+      for (std::size_t k = 0; k < parts_names.size(); ++k)
+        none.emplace_back(at.let(
+            names[k], Scratch{values.type(work.screma.map.body->results[k]).element, shape_of(segments, {many})}));
+      return none;
+    };
+    ends = if_one_chunk(many, parts_names, host, unread, [&](Builder& at) { return to_operands(scan_parts(at)); });
+  }
+  const std::vector<Value> results = scan_chunks(work, many, ends, names, host);
+  return bound_to(stm, results, host);
+}
 
-  Stm last = stm;
-  last.op = over_parts(screma, folded.fewer, folded.few, values);
-  std::vector<Stm> result = host.take();
-  for (Stm& made : result) made.certificates = stm.certificates;
-  result.push_back(make_serial_kernel(last, values));
-  return result;
+std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const std::string& parameter,
+                                        ValueTable& values) {
+  const Work work{segments, std::get<Screma>(stm.op)};
+  const std::vector<std::string> names = names_of(stm.pattern, values);
+  Builder host(values);
+  host.set_location(stm.location);
+  const Poly many = many_chunks(work, parameter, host);
+  const std::vector<Value> parts = fold_chunks(work, many, names, host);
+  const auto fold_rest = [&](Builder& at) {
+    const Fewer fewer = fold_parts(work, many, parts, names, at);
+    return in_one_thread(over_parts(fewer.of_parts, fewer.parts, fewer.count, values), names, at);
+  };
+  std::vector<Value> results;
+  if (segments.widths.empty()) {
+    results = fold_rest(host);
+  } else {
+    const auto reshaped = [&](Builder& at) {
+      Operands all;
+      for (const Value part : parts) all.emplace_back(at.let(values.name(part), Reshape{part, segments.widths}));
+      return all;
+    };
+    results = if_one_chunk(many, names, host, reshaped, [&](Builder& at) { return to_operands(fold_rest(at)); });
+  }
+  return bound_to(stm, results, host);
 }
 
 }  // namespace apl

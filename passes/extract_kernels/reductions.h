@@ -1,7 +1,6 @@
-// Reductions and scans at the top of a function, in parallel.
+// Reductions and scans in parallel, at the top of a function or inside maps.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,12 +8,28 @@
 
 namespace apl {
 
-// The statements of a reduction in chunks, the last of which binds the pattern of `stm`; null if it must run in one
-// thread: it also maps, or reduces arrays. `parameter` names the number of chunks.
-std::optional<std::vector<Stm>> make_chunked_reduction(const Stm& stm, const std::string& parameter,
-                                                       ValueTable& values);
+// The maps around an operation: it is done for each index over `widths`. `prefix` makes what it reads of its own.
+struct Segments {
+  std::vector<Poly> widths;
+  std::vector<Value> indices;
+  std::vector<Stm> prefix;
+};
 
-// The same for a scan; null if it must run in one thread: it also reduces, or scans arrays.
-std::optional<std::vector<Stm>> make_chunked_scan(const Stm& stm, const std::string& parameter, ValueTable& values);
+// A reduction beside scans or mapped rows becomes one of its own; anything else stays one statement. What their lambda
+// computes is computed by each if it is cheap, else by a map before them.
+std::vector<Stm> split_operators(const Stm& stm, ValueTable& values);
+
+// Operators on scalars that all reduce, and no mapped rows; or operators on scalars that all scan.
+bool reduces_scalars(const Screma& screma, const ValueTable& values);
+bool scans_scalars(const Screma& screma, const ValueTable& values);
+
+// The statements of a reduction in chunks, the last of which bind the pattern of `stm`: a scalar a segment. `parameter`
+// names the number of chunks.
+std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const std::string& parameter,
+                                        ValueTable& values);
+
+// The same for a scan, and the rows that it maps.
+std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const std::string& parameter,
+                                   ValueTable& values);
 
 }  // namespace apl

@@ -199,7 +199,11 @@ void Simplifier::define(const Stm& stm) {
   for_each_body(stm.op, [&](const BodyPtr&) { has_bodies = true; });
   // What relies on a check must not be looked through: its user could then move before the check.
   if (!has_bodies && stm.certificates.empty()) definitions_.insert_or_assign(value, stm.op);
-  if (std::optional<Poly> size = as_size(stm)) sizes_.insert_or_assign(value, std::move(*size));
+  if (std::optional<Poly> size = as_size(stm)) {
+    sizes_.insert_or_assign(value, std::move(*size));
+  } else if (const SizeExpr* named = get_if<SizeExpr>(stm)) {
+    if (non_negative(named->value)) know_size(value, non_negative(named->value - 1) ? 1 : 0);
+  }
   if (std::holds_alternative<GetSize>(stm.op)) know_size(value, 1);
 }
 

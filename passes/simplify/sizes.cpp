@@ -17,9 +17,21 @@ namespace {
 constexpr std::size_t kMaxTerms = 12;
 constexpr std::size_t kMaxDegree = 8;
 
+// An opaque node of opaque nodes, such as a number of chunks, is easier to read by its name, too.
+bool flat(const Factor& factor) {
+  if (!factor.opaque) return true;
+  const auto plain = [](const Poly& p) {
+    return std::ranges::all_of(p.terms(), [](const Term& term) {
+      return std::ranges::none_of(term.factors, [](const Factor& inner) { return inner.opaque != nullptr; });
+    });
+  };
+  return plain(factor.opaque->a) && plain(factor.opaque->b);
+}
+
 bool small(const Poly& p) {
-  return p.terms().size() <= kMaxTerms &&
-         std::ranges::all_of(p.terms(), [](const Term& term) { return term.factors.size() <= kMaxDegree; });
+  return p.terms().size() <= kMaxTerms && std::ranges::all_of(p.terms(), [](const Term& term) {
+           return term.factors.size() <= kMaxDegree && std::ranges::all_of(term.factors, flat);
+         });
 }
 
 bool all_small(const Poly& a, const Poly& b) { return a.terms().size() * b.terms().size() <= kMaxTerms * 2; }

@@ -1,0 +1,27 @@
+// What a map does beside, or other than, a single map inside is taken apart, so that all of it runs in parallel.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/extract_kernels/interchange.h"
+
+namespace apl {
+
+struct Distributed {
+  std::vector<Stm> stms;       // in order; together they bind the pattern of the map
+  std::set<std::size_t> work;  // positions in `stms` of maps with nothing parallel in them
+  enum class Form : std::uint8_t { split, loop, branch, scatter, reduction, scan } form = Form::split;
+  std::size_t parts = 0;  // split: how many maps and other operations
+};
+
+// `flat`: a map without inputs (flatten). nullopt: its lambda holds nothing that could run in parallel, or the maps
+// are a perfect nest. `parameter` gives the next name for a number of chunks.
+std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated,
+                                      const std::function<std::string()>& parameter, ValueTable& values);
+
+}  // namespace apl
