@@ -14,7 +14,9 @@ struct EmitOptions : CompileOptions {
 
 void run(const EmitOptions& options, apl::Target target, int& exit) {
   Session session(options);
-  bool ok = session.read() && session.run(apl::standard_pipeline(apl::Stage::memory));
+  bool ok =
+      session.read() && session.run(apl::standard_pipeline(
+                            apl::Stage::memory, target == apl::Target::c ? apl::Machine::cpu : apl::Machine::gpu));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

@@ -32,6 +32,7 @@ void add_passes(CLI::App& app, int& exit) {
       for (const auto& [code, when] : pass.remark_codes) fmt::print("    remark {:<24}{}\n", code, when);
     }
     fmt::print("\nstandard pipeline: {}\n", apl::standard_pipeline(apl::Stage::memory));
+    fmt::print("for C:             {}\n", apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu));
     exit = kFine;
   });
 }

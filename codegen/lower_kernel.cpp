@@ -28,13 +28,15 @@ SegOp kernel_frame(const Stm& stm) {
 kernel::Function Kernel::run() {
   const SegOp op = kernel_frame(stm_);
   std::string entry = unit_.function.entry ? unit_.function.entry->name : unit_.function.name;
-  function_.name = unit_.fresh(fmt::format("{}_{}", entry, unit_.function.values.name(stm_.pattern.front())));
+  // A kernel without results only makes checks.
+  const std::string made = stm_.pattern.empty() ? "check" : unit_.function.values.name(stm_.pattern.front());
+  function_.name = unit_.fresh(fmt::format("{}_{}", entry, made));
   block_level_ = op.level == SegLevel::block;
   collect_params();
   std::vector<std::string> bounds;
   for (const SegDim& dim : op.space) bounds.push_back(print(values_.poly(dim.bound), unit_.dialect()));
-  std::string what = fmt::format("{} at {} level over [{}]", unit_.function.values.name(stm_.pattern.front()),
-                                 block_level_ ? "block" : "thread", fmt::join(bounds, "]["));
+  std::string what =
+      fmt::format("{} at {} level over [{}]", made, block_level_ ? "block" : "thread", fmt::join(bounds, "]["));
   if (stm_.location) what += fmt::format(", line {}", stm_.location.line);
   function_.comments.push_back(what);
   // Tile numbers that this kernel uses.

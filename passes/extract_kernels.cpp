@@ -17,7 +17,7 @@
 // Phases: each statement of a function's body, and of the loops and branches in it, that is a map is taken with all
 // maps nested perfectly in it (extract_kernels/nest): inputs become index statements, views and cheap scalar code
 // between the levels sink to the innermost. What is inside stays sequential in its thread: reductions by design, maps
-// with a remark. Nests that are not perfect are taken apart first, with `distribute` (extract_kernels/distribute). A
+// with a remark. Nests that are not perfect are taken apart first, unless `few-threads` (extract_kernels/distribute). A
 // reduction of scalars is folded in chunks (extract_kernels/reductions), others in one thread, with a remark;
 // replicate, iota, copy and manifest become kernels that write one element an index. Scalar code and views stay on the
 // host. Space indices are called after the sizes they run over (i_m < m): tile parameters get their names from there.
@@ -40,6 +40,10 @@
 namespace apl {
 
 namespace {
+
+// Enough to keep a GPU's memory busy; enough to share out evenly among the cores of a CPU.
+constexpr std::int64_t kChunksOfManyThreads = 16384;
+constexpr std::int64_t kChunksOfFewThreads = 64;
 
 class Extractor {
  public:
@@ -91,22 +95,24 @@ class Extractor {
     const bool scans = screma->scans();
     if (scans ? !scans_scalars(*screma, function_.values) : !reduces_scalars(*screma, function_.values))
       return std::nullopt;
-    const std::string parameter = chunks_parameter();
-    auto stms = scans ? make_chunked_scan(stm, {}, parameter, function_.values)
-                      : make_chunked_reduction(stm, {}, parameter, function_.values);
+    const Chunks chunks = next_chunks();
+    auto stms = scans ? make_chunked_scan(stm, {}, chunks, function_.values)
+                      : make_chunked_reduction(stm, {}, chunks, function_.values);
     if (context_.remarks)
       remark(RemarkKind::applied, scans ? "scan" : "reduction", stm,
              fmt::format("the {} that makes '{}' is {} in chunks", scans ? "scan" : "reduction", name_of(stm),
                          scans ? "done" : "folded"),
-             {{"width", print(product(screma->widths), function_)}, {"chunks", parameter}});
+             {{"width", print(product(screma->widths), function_)}, {"chunks", chunks.parameter}});
     return stms;
   }
 
-  // The name of the next number of chunks.
-  std::string chunks_parameter() {
+  Chunks next_chunks() {
     const std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++chunked_;
-    return entry + (chunked_ == 1 ? ".chunks" : fmt::format(".chunks_{}", chunked_));
+    const bool few = context_.flag("few-threads");
+    return {.parameter = entry + (chunked_ == 1 ? ".chunks" : fmt::format(".chunks_{}", chunked_)),
+            .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
+            .interleaved = !few};
   }
 
   Stm statement(const Stm& stm, bool& changed) {
@@ -141,9 +147,9 @@ class Extractor {
   void map_nest(const Stm& stm, std::vector<Stm>& stms) {
     const Nest nest = find_nest(stm, function_.values);
     Stm flat = flatten(stm, nest, function_.values);
-    if (context_.flag("distribute")) {
-      const auto parameter = [this] { return chunks_parameter(); };
-      if (const auto apart = distribute(flat, replicated_, parameter, function_.values)) {
+    if (!context_.flag("few-threads")) {
+      const auto chunks = [this] { return next_chunks(); };
+      if (const auto apart = distribute(flat, replicated_, chunks, function_.values)) {
         if (context_.remarks) explain(stm, *apart);
         bool changed = false;
         for (std::size_t k = 0; k < apart->stms.size(); ++k) {
@@ -283,10 +289,10 @@ PassInfo extract_kernels_pass() {
           .summary = "turn map nests into kernels of one thread an index",
           .takes = stage_bit(Stage::soac),
           .gives = [](Stage) { return Stage::kernel; },
-          .options = {{.name = "distribute",
-                       .default_value = true,
-                       .help = "take imperfect nests apart, so that all parallelism is used; without it an outer map "
-                               "that does other work, too, has one thread an index"}},
+          .options = {{.name = "few-threads",
+                       .default_value = false,
+                       .help = "for a CPU: an outer map that does other work, too, has one thread an index; a "
+                               "reduction has few chunks, of neighbouring elements"}},
           .remark_codes = {{"kernel", "a map nest became a kernel"},
                            {"reduction", "a reduction is folded in chunks, in parallel"},
                            {"scatter", "a scatter or histogram became a kernel"},

@@ -28,8 +28,11 @@ struct Pipeline {
 
 Result<Pipeline> parse_pipeline(std::string_view text, const PassRegistry& registry);
 
+// What the code will run on: a GPU wants all parallelism there is, a CPU enough for a few threads.
+enum class Machine : std::uint8_t { gpu, cpu };
+
 // The usual pipelines, as text: up to the end of a stage; "memory" is what code generation wants.
-std::string_view standard_pipeline(Stage until);
+std::string standard_pipeline(Stage until, Machine machine = Machine::gpu);
 
 struct PassReport {
   std::string pass;

@@ -253,16 +253,13 @@ std::string Pipeline::to_text() const {
   return fmt::format("{}", fmt::join(steps, ","));
 }
 
-std::string_view standard_pipeline(Stage until) {
-  switch (until) {
-    case Stage::soac: return "inline,simplify,cse,fuse,simplify,cse,elide-copies";
-    case Stage::kernel:
-      return "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels,simplify,cse,tile-contraction,"
-             "simplify";
-    case Stage::memory: break;
-  }
-  return "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels,simplify,cse,tile-contraction,simplify,"
-         "place-memory";
+std::string standard_pipeline(Stage until, Machine machine) {
+  std::string passes = "inline,simplify,cse,fuse,simplify,cse,elide-copies";
+  if (until == Stage::soac) return passes;
+  passes += machine == Machine::cpu ? ",extract-kernels{few-threads}" : ",extract-kernels";
+  passes += ",simplify,cse,tile-contraction,simplify";
+  if (until == Stage::kernel) return passes;
+  return passes + ",place-memory";
 }
 
 }  // namespace apl

@@ -46,7 +46,9 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   Executable executable;
   executable.module_ = front;
   if (options.backend == "interp") return executable;
-  auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+  const apl::Machine machine = options.backend == "c" ? apl::Machine::cpu : apl::Machine::gpu;
+  auto pipeline =
+      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
   if (!pipeline) return std::move(pipeline).error();
   apl::PipelineOptions pipeline_options;
   pipeline_options.disabled = options.disabled;

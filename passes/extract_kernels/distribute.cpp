@@ -35,7 +35,6 @@
 #include "passes/analysis/consumption.h"
 #include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/nest.h"
-#include "passes/extract_kernels/reductions.h"
 
 namespace apl {
 
@@ -116,9 +115,8 @@ bool is_contraction(const Stm& flat, const ValueTable& values) {
 
 class Splitter {
  public:
-  Splitter(const Stm& flat, const Replicated& replicated, const std::function<std::string()>& parameter,
-           ValueTable& values)
-      : flat_(flat), map_(std::get<Screma>(flat.op)), replicated_(replicated), parameter_(parameter), values_(values) {}
+  Splitter(const Stm& flat, const Replicated& replicated, const std::function<Chunks()>& chunks, ValueTable& values)
+      : flat_(flat), map_(std::get<Screma>(flat.op)), replicated_(replicated), chunks_(chunks), values_(values) {}
 
   std::optional<Distributed> run() {
     prepare();
@@ -561,8 +559,8 @@ class Splitter {
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) inner.pattern[k] = array_of(stm.pattern[k]);
     inner.certificates = flat_.certificates;
     const Segments segments{map_.widths, copy.indices, std::move(copy.stms)};
-    const std::vector<Stm> all = screma.scans() ? make_chunked_scan(inner, segments, parameter_(), values_)
-                                                : make_chunked_reduction(inner, segments, parameter_(), values_);
+    const std::vector<Stm> all = screma.scans() ? make_chunked_scan(inner, segments, chunks_(), values_)
+                                                : make_chunked_reduction(inner, segments, chunks_(), values_);
     made_.insert(made_.end(), all.begin(), all.end());
   }
 
@@ -730,7 +728,7 @@ class Splitter {
   const Stm& flat_;
   const Screma& map_;
   const Replicated& replicated_;
-  const std::function<std::string()>& parameter_;
+  const std::function<Chunks()>& chunks_;
   ValueTable& values_;
   Locals locals_;
   std::vector<Stm> stms_;
@@ -747,11 +745,11 @@ class Splitter {
 }  // namespace
 
 std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated,
-                                      const std::function<std::string()>& parameter, ValueTable& values) {
+                                      const std::function<Chunks()>& chunks, ValueTable& values) {
   const bool asked =
       std::ranges::any_of(flat.attributes, [](const Attribute& a) { return a.name == "sequential_inner"; });
   if (asked) return std::nullopt;
-  return Splitter(flat, replicated, parameter, values).run();
+  return Splitter(flat, replicated, chunks, values).run();
 }
 
 }  // namespace apl

@@ -4,11 +4,11 @@
 #include <functional>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "ir/module.h"
 #include "passes/extract_kernels/interchange.h"
+#include "passes/extract_kernels/reductions.h"
 
 namespace apl {
 
@@ -20,8 +20,8 @@ struct Distributed {
 };
 
 // `flat`: a map without inputs (flatten). nullopt: its lambda holds nothing that could run in parallel, or the maps
-// are a perfect nest. `parameter` gives the next name for a number of chunks.
+// are a perfect nest. `chunks` gives the numbers for the next reduction or scan.
 std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated,
-                                      const std::function<std::string()>& parameter, ValueTable& values);
+                                      const std::function<Chunks()>& chunks, ValueTable& values);
 
 }  // namespace apl

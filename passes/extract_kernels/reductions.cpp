@@ -16,8 +16,8 @@
 //                                                   c == 0 ? ne : ends[c-1]) }
 //   let {r} = the first n of rows, flattened
 //
-// A chunk is every chunks-th element if the operators commute, so that neighbouring threads read neighbouring
-// elements; else it is contiguous, since operators are only associative.
+// Interleaved, a chunk is every chunks-th element if the operators commute, so that neighbouring threads read
+// neighbouring elements; else it is contiguous, since operators are only associative.
 //
 // Inside maps all of it happens in segments: each kernel has the maps' dims before its own, and there are fewer chunks
 // the more segments there are. With one chunk a segment nothing is left to be done after the first kernel:
@@ -39,7 +39,6 @@ namespace {
 
 using Operands = std::vector<Operand>;
 
-constexpr std::int64_t kChunks = 16384;  // enough threads to keep a GPU's memory busy
 constexpr std::int64_t kFewerChunks = 128;
 
 // The operators in a kernel, with what `here` says of values outside it.
@@ -129,6 +128,7 @@ Operands element_at(const Screma& screma, Value flat, const Substitution& here, 
 struct Work {
   Segments segments;
   Screma screma;
+  bool interleaved;
 };
 
 // One array of partial results an operand, of `chunks` in each segment.
@@ -140,7 +140,7 @@ std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::
   const Poly per = host.size(ceil_div(total, chunks), "per_chunk");
   const Value c = values.add(Type::scalar(ScalarType::i64), "c");
   const Value k = values.add(Type::scalar(ScalarType::i64), "k");
-  const bool strided = !screma.scans() && std::ranges::all_of(screma.reduces, commutes);
+  const bool strided = work.interleaved && !screma.scans() && std::ranges::all_of(screma.reduces, commutes);
   const auto thread_body = [&](Builder& thread, const Substitution& here) {
     const Operands neutral = neutral_elements(screma, here);
     Screma fold{.widths = {per}, .indices = {k}};
@@ -165,7 +165,8 @@ std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::
 // The same operators over the `count` partial results of each segment.
 Work over_parts(const Work& work, const std::vector<Value>& parts, const Poly& count, ValueTable& values) {
   Work result{work.segments,
-              {.widths = {count}, .indices = {values.add(Type::scalar(ScalarType::i64), "c")}, .inputs = parts}};
+              {.widths = {count}, .indices = {values.add(Type::scalar(ScalarType::i64), "c")}, .inputs = parts},
+              work.interleaved};
   std::vector<DimIndex> segment;
   for (const Value index : work.segments.indices) segment.push_back(DimIndex::fix(index));
   Operands rows;
@@ -200,8 +201,8 @@ Poly chunks_of(const Poly& most, const Poly& elements, Builder& host) {
 }
 
 // As many chunks as keep the machine busy, over all segments.
-Poly many_chunks(const Work& work, const std::string& parameter, Builder& host) {
-  Poly most = host.let("chunks", GetSize{parameter, SizeClass::grid_size, kChunks});
+Poly many_chunks(const Work& work, const Chunks& chunks, Builder& host) {
+  Poly most = host.let("chunks", GetSize{chunks.parameter, SizeClass::grid_size, chunks.most});
   if (!work.segments.widths.empty())
     most = floor_div(most, make_opaque(OpaqueKind::max, 1, product(work.segments.widths)));
   return chunks_of(most, product(work.screma.widths), host);
@@ -385,15 +386,14 @@ bool scans_scalars(const Screma& screma, const ValueTable& values) {
          std::ranges::all_of(screma.map.body->results, [&](const Operand& x) { return values.type(x).is_scalar(); });
 }
 
-std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const std::string& parameter,
-                                   ValueTable& values) {
-  const Work work{segments, std::get<Screma>(stm.op)};
+std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const Chunks& chunks, ValueTable& values) {
+  const Work work{segments, std::get<Screma>(stm.op), chunks.interleaved};
   const std::vector<std::string> names = names_of(stm.pattern, values);
   const std::vector<std::string> parts_names(names.begin(),
                                              names.begin() + static_cast<std::ptrdiff_t>(work.screma.reduced_count()));
   Builder host(values);
   host.set_location(stm.location);
-  const Poly many = many_chunks(work, parameter, host);
+  const Poly many = many_chunks(work, chunks, host);
   const auto scan_parts = [&](Builder& at) {
     const std::vector<Value> parts = fold_chunks(work, many, parts_names, at);
     const Fewer fewer = fold_parts(work, many, parts, parts_names, at);
@@ -419,13 +419,13 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
   return bound_to(stm, results, host);
 }
 
-std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const std::string& parameter,
+std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const Chunks& chunks,
                                         ValueTable& values) {
-  const Work work{segments, std::get<Screma>(stm.op)};
+  const Work work{segments, std::get<Screma>(stm.op), chunks.interleaved};
   const std::vector<std::string> names = names_of(stm.pattern, values);
   Builder host(values);
   host.set_location(stm.location);
-  const Poly many = many_chunks(work, parameter, host);
+  const Poly many = many_chunks(work, chunks, host);
   const std::vector<Value> parts = fold_chunks(work, many, names, host);
   const auto fold_rest = [&](Builder& at) {
     const Fewer fewer = fold_parts(work, many, parts, names, at);

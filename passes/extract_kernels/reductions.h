@@ -15,6 +15,12 @@ struct Segments {
   std::vector<Stm> prefix;
 };
 
+struct Chunks {
+  std::string parameter;     // the name of their number
+  std::int64_t most = 0;     // the number unless it is given, over all segments
+  bool interleaved = false;  // element k is chunk k mod chunks', where the operators commute
+};
+
 // A reduction beside scans or mapped rows becomes one of its own; anything else stays one statement. What their lambda
 // computes is computed by each if it is cheap, else by a map before them.
 std::vector<Stm> split_operators(const Stm& stm, ValueTable& values);
@@ -23,13 +29,11 @@ std::vector<Stm> split_operators(const Stm& stm, ValueTable& values);
 bool reduces_scalars(const Screma& screma, const ValueTable& values);
 bool scans_scalars(const Screma& screma, const ValueTable& values);
 
-// The statements of a reduction in chunks, the last of which bind the pattern of `stm`: a scalar a segment. `parameter`
-// names the number of chunks.
-std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const std::string& parameter,
+// The statements of a reduction in chunks, the last of which bind the pattern of `stm`: a scalar a segment.
+std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const Chunks& chunks,
                                         ValueTable& values);
 
 // The same for a scan, and the rows that it maps.
-std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const std::string& parameter,
-                                   ValueTable& values);
+std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const Chunks& chunks, ValueTable& values);
 
 }  // namespace apl

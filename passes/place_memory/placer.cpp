@@ -524,12 +524,13 @@ Value Placer::copied(Value array, Level level, std::vector<Stm>& out) {
   const Type type = result_.type(array);
   const Value result = result_.values.add(Type::array(type.element, type.shape), result_.values.name(array));
   const Space space = level == Level::host ? Space::global : Space::thread;
+  const Location location = out.empty() ? Location{} : out.back().location;
   const Value block = allocate(space, bytes_of(type, product(type.shape)), result_.values.name(result), out);
   bind(result, block, Lmad::row_major(type.shape));
   if (level == Level::host) {
-    copy_into(result, array, {}, out);
+    copy_into(result, array, location, out);
   } else {
-    out.push_back({.pattern = {result}, .op = Copy{array}});
+    out.push_back({.pattern = {result}, .op = Copy{array}, .location = location});
   }
   return result;
 }
