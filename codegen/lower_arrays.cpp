@@ -217,15 +217,16 @@ std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const s
     }
     const ExprPtr count = values.poly(*dims[k].count);
     const ExprPtr last = values.poly(dims[k].start + (*dims[k].count - 1) * dims[k].stride);
-    // An empty slice may start anywhere in the array or where the next element would be.
-    const bool backwards = dims[k].stride.constant().value_or(1) < 0;
-    const ExprPtr bad_empty = backwards
-                                  ? infix("||", infix("<", start, literal(std::int64_t{-1})), infix("<=", size, start))
-                                  : infix("||", infix("<", start, zero), infix("<", size, start));
+    // An empty slice may start anywhere.
     const ExprPtr bad_full = infix("||", outside(start, size), outside(last, size));
-    checks.push_back({infix("||", infix("<", count, zero), select(infix("==", count, zero), bad_empty, bad_full)),
-                      "Index [%lld:%lld] out of bounds for array of shape [%lld].",
-                      {start, values.poly(dims[k].start + *dims[k].count * dims[k].stride), size}});
+    const ExprPtr bad = infix("||", infix("<", count, zero), infix("&&", infix("<", zero, count), bad_full));
+    const ExprPtr end = values.poly(dims[k].start + *dims[k].count * dims[k].stride);
+    if (dims[k].stride.constant() == 1)
+      checks.push_back({bad, "Index [%lld:%lld] out of bounds for array of shape [%lld].", {start, end, size}});
+    else
+      checks.push_back({bad,
+                        "Index [%lld:%lld:%lld] out of bounds for array of shape [%lld].",
+                        {start, end, values.poly(dims[k].stride), size}});
   }
   return checks;
 }

@@ -163,7 +163,12 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
     case Builtin::concat: return concat(x[0], x[1]);
     case Builtin::sized: {
       const Poly count = index(x[0]);
-      require_size(count, length(x[1]));
+      const std::vector<Poly> actual = shape(x[1]);
+      std::vector<Poly> wanted = actual;
+      if (wanted.empty()) unsupported(location_, "an array of units");
+      wanted.front() = count;
+      const std::string element(x[1].operand() ? to_text(type_of(*x[1].operand()).element) : "");
+      require_shape(wanted, actual, element);
       return map_leaves(x[1], [&](const StaticValue& leaf) { return with_sizes(leaf, {count}); });
     }
     case Builtin::copy:

@@ -17,11 +17,34 @@ Poly Lowerer::as_index(const Expr& expr) { return index(convert(ScalarType::i64,
 DimIndex Lowerer::slice_of(const IndexDim& dim, const Poly& size) {
   const Poly stride = dim.stride ? as_index(*dim.stride) : Poly(1);
   const auto step = stride.constant();
-  if (!step || *step == 0 || *step == INT64_MIN) unsupported(dim.location, "a slice whose stride is not a constant");
+  if (!step || *step == 0 || *step == INT64_MIN) return slice_by(dim, size, operand(StaticValue(stride)));
   const Poly start = dim.start ? as_index(*dim.start) : *step > 0 ? Poly(0) : size - 1;
   const Poly end = dim.end ? as_index(*dim.end) : *step > 0 ? size : Poly(-1);
   const Poly count = *step > 0 ? ceil_div(end - start, stride) : ceil_div(start - end, -stride);
   return DimIndex::slice(start, count, stride);
+}
+
+// A slice whose stride only the run tells: its sign says where the slice starts and ends that does not say so itself.
+DimIndex Lowerer::slice_by(const IndexDim& dim, const Poly& size, const Operand& stride) {
+  const Operand zero = i64_constant(0);
+  const Operand down = builder_->compare(CompareOp::lt, stride, zero);
+  const auto given = [&](const ExprPtr& part) { return part ? std::optional(as_index(*part)) : std::nullopt; };
+  const auto start = given(dim.start), end = given(dim.end);
+  const auto number = [&](const Poly& poly) { return operand(StaticValue(poly)); };
+  const Poly first_up = start.value_or(0), first_down = start.value_or(size - 1);
+  const std::vector<Operand> up = {number(first_up), number(end.value_or(size) - first_up), stride};
+  const std::vector<Operand> downwards = {number(first_down), number(first_down - end.value_or(-1)),
+                                          Operand(builder_->unary(UnaryOp::neg, stride))};
+  const std::vector<Value> chosen =
+      builder_->let_many({"start", "distance", "step"}, If{down, make_body({}, downwards), make_body({}, up)});
+  if (checked_indices_) {
+    const Value moves = builder_->compare(CompareOp::ne, stride, zero);
+    builder_->let("c", Assert{moves,
+                              {"Index [", Operand(chosen[0]), ":", number(end.value_or(size)), ":", stride,
+                               "] out of bounds for array of shape [", number(size), "]."}});
+  }
+  const Poly count = limited(ceil_div(Poly(chosen[1]), poly_max(Poly(chosen[2]), 1)));
+  return DimIndex::slice(Poly(chosen[0]), count, as_poly(stride));
 }
 
 std::vector<DimIndex> Lowerer::dims_of(const StaticValue& array, const std::vector<IndexDim>& dims) {
@@ -79,7 +102,7 @@ StaticValue Lowerer::update(const StaticValue& source, const std::vector<AccessS
     wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
     const StaticValue given(parts[results.size()]);
     const std::vector<Poly> actual = shape(given);
-    for (std::size_t k = 0; k < wanted.size() && k < actual.size(); ++k) require_size(wanted[k], actual[k]);
+    require_shape(wanted, actual, std::string(to_text(type.element)));
     const Operand element = operand(wanted.empty() ? given : with_sizes(given, wanted));
     results.emplace_back(builder_->let("a", Update{fresh, dims, element, checked_indices_}));
   }

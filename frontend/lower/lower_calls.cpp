@@ -82,6 +82,7 @@ Frame* Lowerer::definition_frame(const Closure::Definition& definition, const Va
   const auto& params = global.definition->params;
   for (std::size_t k = 0; k < arguments.size() && k < params.size(); ++k)
     bind_sizes(checked_.pattern_types[params[k]->id], arguments[k]);
+  compute_sizes(frame);
   frame_ = outer;
   return frame;
 }
@@ -152,6 +153,21 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
   for (const StaticValue& argument : arguments)
     map_leaves(argument, [&](const StaticValue& leaf) { return parts.push_back(leaf), leaf; });
   if (parts.size() != function.params.size()) return std::nullopt;
+  // Sizes that only the shapes of arguments tell.
+  for (std::size_t k = sizes.size(); k < function.sizes.size(); ++k) {
+    std::optional<Operand> size;
+    for (std::size_t p = 0; p < parts.size() && !size; ++p) {
+      const std::vector<Poly> wanted = function.type(function.params[p]).shape;
+      const std::vector<Poly> given = shape(parts[p]);
+      for (std::size_t d = 0; d < wanted.size() && d < given.size() && !size; ++d)
+        if (wanted[d] == Poly(function.sizes[k])) {
+          size = operand(StaticValue(given[d]));
+          actual.emplace(function.sizes[k], given[d]);
+        }
+    }
+    if (!size) return std::nullopt;
+    call.arguments.push_back(*size);
+  }
   for (std::size_t k = 0; k < parts.size(); ++k)
     if (const Poly* index = parts[k].index()) actual.emplace(function.params[k], *index);
   const auto replace = [&](Value symbol) -> std::optional<Poly> {

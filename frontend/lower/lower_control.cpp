@@ -248,7 +248,8 @@ Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const Lo
       by_value = true;
       return all.numbers[static_cast<std::size_t>(part - state.params.begin())];
     });
-    if (by_value && d < actual.size()) require_size(wanted[d], actual[d]);
+    if (by_value && d < actual.size())
+      require_shape({wanted[d]}, {actual[d]}, std::string(to_text(type_of(all.parts[leaf]).element)));
   }
   return operand(with_sizes(StaticValue(all.parts[leaf]), wanted));
 }

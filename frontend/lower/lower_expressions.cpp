@@ -6,7 +6,17 @@
 
 namespace apl::frontend {
 
+namespace {
+
+// What a failed check in a kernel has room for.
+constexpr std::ptrdiff_t kMaxMessageNumbers = 4;
+
+}  // namespace
+
 StaticValue Lowerer::lower(const Expr& expr) {
+  if (!size_parts_.empty())
+    if (const auto part = size_parts_.find(&expr); part != size_parts_.end())
+      return part_value(part->second.size, part->second.frame);
   if (++depth_ > kMaxDepth) unsupported(expr.location, "a program nested this deep");
   const Location outer = std::exchange(location_, expr.location);
   builder_->set_location(location_);
@@ -201,25 +211,68 @@ StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Po
       fields.emplace_back(label, coerce_to(field, project(value, label), outer));
     return StaticValue(std::move(fields));
   }
-  if (const auto* array = std::get_if<TyArray>(&node)) {
+  if (std::holds_alternative<TyArray>(node)) {
     const std::vector<Poly> dims = shape(value);
-    const Poly actual = outer.size() < dims.size() ? dims[outer.size()] : Poly(0);
-    Poly wanted = size_value(array->size, known.frame).value_or(actual);
-    require_size(wanted, actual);
-    outer.push_back(wanted);
-    StaticValue result = coerce_to(array->element, value, outer);
-    outer.pop_back();
+    std::vector<Poly> wanted, actual;
+    TypeArgument element = known;
+    while (const auto* array = store_.get_if<TyArray>(element.type)) {
+      const std::size_t dim = outer.size() + actual.size();
+      actual.push_back(dim < dims.size() ? dims[dim] : Poly(0));
+      wanted.push_back(size_value(array->size, element.frame).value_or(actual.back()));
+      element = resolve_type(array->element, element.frame);
+    }
+    require_shape(wanted, actual, store_.to_text(element.type));
+    outer.insert(outer.end(), wanted.begin(), wanted.end());
+    Frame* here = std::exchange(frame_, element.frame);
+    StaticValue result = coerce_to(element.type, value, outer);
+    frame_ = here;
+    outer.resize(outer.size() - wanted.size());
     return result;
   }
   return with_sizes(value, outer);
 }
 
-void Lowerer::require_size(const Poly& wanted, const Poly& actual) {
-  if (wanted == actual) return;
-  const Operand expected = operand(StaticValue(wanted));
-  const Operand found = operand(StaticValue(actual));
-  const Value same = builder_->compare(CompareOp::eq, expected, found);
-  builder_->let("c", Assert{Operand(same), {"cannot match shape of type: size ", found, " is not ", expected}});
+// Checks each size that is not the same for sure.
+void Lowerer::require_shape(const std::vector<Poly>& wanted, const std::vector<Poly>& actual,
+                            const std::string& element) {
+  const std::size_t rank = std::min(wanted.size(), actual.size());
+  for (std::size_t k = 0; k < rank; ++k) {
+    if (wanted[k] == actual[k]) continue;
+    const Value same =
+        builder_->compare(CompareOp::eq, operand(StaticValue(wanted[k])), operand(StaticValue(actual[k])));
+    // All of both shapes, if a message may have as many numbers.
+    Message whole = shape_message(wanted, actual, 0, rank, element);
+    const auto numbers = std::ranges::count_if(whole, [](const auto& part) { return part.index() == 1; });
+    builder_->let("c",
+                  Assert{Operand(same),
+                         numbers <= kMaxMessageNumbers ? whole : shape_message(wanted, actual, k, k + 1, element)});
+  }
+}
+
+Lowerer::Message Lowerer::shape_message(const std::vector<Poly>& wanted, const std::vector<Poly>& actual,
+                                        std::size_t first, std::size_t end, const std::string& element) {
+  Message message = {"Value of shape "};
+  const auto put = [&](const std::string& text) {
+    if (auto* last = std::get_if<std::string>(&message.back()))
+      *last += text;
+    else
+      message.emplace_back(text);
+  };
+  const auto put_shape = [&](const std::vector<Poly>& shape) {
+    for (std::size_t k = first; k < end; ++k) {
+      put("[");
+      if (const auto number = shape[k].constant())
+        put(std::to_string(*number));
+      else
+        message.emplace_back(operand(StaticValue(shape[k])));
+      put("]");
+    }
+  };
+  put_shape(actual);
+  put(" cannot match shape of type \"");
+  put_shape(wanted);
+  put(element + "\".");
+  return message;
 }
 
 // The array with these outermost sizes, which were required to be its own.

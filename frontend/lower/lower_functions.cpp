@@ -60,12 +60,14 @@ StaticValue Lowerer::map_types(
   const TypeArgument known = resolve_type(type, frame);
   const TyNode node = store_.node(known.type);
   if (const auto* array = std::get_if<TyArray>(&node)) {
-    std::optional<Poly> size = size_value(array->size, known.frame);
+    const bool later = computed_params_ != nullptr && !store_.is_polynomial(array->size);
+    std::optional<Poly> size = later ? std::nullopt : size_value(array->size, known.frame);
     if (!size) {
       // Nobody named it: a size of the function all the same.
       const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
       function_->sizes.push_back(fresh);
       size = Poly(fresh);
+      if (later) computed_params_->push_back({{array->size, known.frame}, *size, store_.to_text(array->element)});
     }
     outer.push_back(*size);
     StaticValue result = map_types(array->element, known.frame, outer, make, path);
@@ -161,8 +163,16 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   for (BinderId binder : global.sizes) add_size(binder);
   for (BinderId binder : key.sizes) add_size(binder);
   Instance result;
-  for (const PatternPtr& param : source.params) add_param(*param, result);
   location_ = function.location;
+  builder.set_location(location_);
+  std::vector<ComputedParam> computed;
+  auto* outer_computed = std::exchange(computed_params_, &computed);
+  for (const PatternPtr& param : source.params) add_param(*param, result);
+  computed_params_ = outer_computed;
+  // Only the callers of an entry may get them wrong.
+  for (const auto& [size, actual, element] : computed)
+    if (const auto wanted = global.entry ? size_value(size.size, size.frame) : std::nullopt)
+      require_shape({*wanted}, {actual}, element);
   result.value = lower(*source.body);
   eta_expand(global, result);
 

@@ -39,49 +39,6 @@ StaticValue Lowerer::lookup(BinderId binder) {
   unsupported(location_, "the size \"" + store_.binder(binder).name + "\", which no argument fixes,");
 }
 
-std::optional<Poly> Lowerer::binder_size(BinderId binder, Frame* frame) {
-  if (const StaticValue* value = find(binder, frame)) {
-    if (const Poly* poly = value->index()) return *poly;
-    return std::nullopt;
-  }
-  for (Frame* f = frame; f != nullptr; f = f->parent)
-    if (auto found = f->sizes.find(binder); found != f->sizes.end()) {
-      const auto size = size_value(found->second.size, found->second.frame);
-      if (size) f->values[binder] = StaticValue(*size);
-      return size;
-    }
-  if (auto global = checked_.global_sizes.find(binder); global != checked_.global_sizes.end()) {
-    return index(expand_definition({global->second, nullptr, nullptr}, {}));
-  }
-  return std::nullopt;
-}
-
-std::optional<Poly> Lowerer::size_value(Size size, Frame* frame) {
-  std::unordered_map<std::uint32_t, std::optional<Poly>> done;
-  return size_value(store_.find(size), frame, done);
-}
-
-std::optional<Poly> Lowerer::size_value(Size size, Frame* frame,
-                                        std::unordered_map<std::uint32_t, std::optional<Poly>>& done) {
-  if (auto found = done.find(size.id); found != done.end()) return found->second;
-  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
-  std::optional<Poly> result;
-  const SizeNode node = store_.node(size);
-  if (const auto* constant = std::get_if<SizeConst>(&node)) {
-    result = Poly(constant->value);
-  } else if (const auto* name = std::get_if<SizeName>(&node)) {
-    result = binder_size(name->binder, frame);
-  } else if (const auto* op = std::get_if<SizeOp>(&node)) {
-    const auto x = size_value(store_.find(op->x), frame, done);
-    const auto y = x ? size_value(store_.find(op->y), frame, done) : std::nullopt;
-    if (y) result = op->op == '+' ? *x + *y : op->op == '-' ? *x - *y : *x * *y;
-    if (result) limited(*result);
-  }
-  --depth_;
-  done.emplace(size.id, result);
-  return result;
-}
-
 TypeArgument Lowerer::resolve_type(Ty type, Frame* frame) const {
   for (;;) {
     type = store_.find(type);
@@ -221,6 +178,7 @@ StaticValue Lowerer::with_instance(const Closure& closure, const Resolution& res
   Frame* frame = make_frame(lambda->frame);
   for (const auto& [param, type] : resolution.instance.params) frame->types[param] = {type, frame_};
   for (const auto& [binder, size] : resolution.instance.sizes) frame->sizes[binder] = {size, frame_};
+  compute_sizes(frame);
   Closure result = closure;
   result.what = Closure::Lambda{lambda->params, lambda->body, frame};
   return make_closure(std::move(result));

@@ -62,9 +62,6 @@ class Lowerer {
   StaticValue lookup(BinderId binder);
   StaticValue use(const Resolution& resolution);
   StaticValue with_instance(const Closure& closure, const Resolution& resolution);
-  std::optional<Poly> size_value(Size size, Frame* frame);
-  std::optional<Poly> size_value(Size size, Frame* frame, std::unordered_map<std::uint32_t, std::optional<Poly>>& done);
-  std::optional<Poly> binder_size(BinderId binder, Frame* frame);
   TypeArgument resolve_type(Ty type, Frame* frame) const;
   ScalarType scalar_type(Ty type) const;
   void bind_pattern(const Pattern& pattern, const StaticValue& value);
@@ -75,6 +72,16 @@ class Lowerer {
   void bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value);
   void name_value(const StaticValue& value, const std::string& name);
   void keep_name(Value value);
+
+  // lower_sizes.cpp
+  std::optional<Poly> size_value(Size size, Frame* frame);
+  std::optional<Poly> size_value(Size size, Frame* frame, std::unordered_map<std::uint32_t, std::optional<Poly>>& done);
+  std::optional<Poly> binder_size(BinderId binder, Frame* frame);
+  bool is_computable(Size size, Frame* frame);
+  bool is_bound(BinderId binder, Frame* frame);
+  StaticValue part_value(Size part, Frame* frame);
+  StaticValue computed(const SizeExpr& size, Frame* frame);
+  void compute_sizes(Frame* frame);
 
   // lower_expressions.cpp
   StaticValue lower(const Expr& expr);
@@ -89,7 +96,10 @@ class Lowerer {
   StaticValue lower_ascribe(const Expr& expr, const Ascribe& ascribe);
   Poly range_count(const RangeExpr& range, const Operand& first, const Operand& end, const Operand& step);
   StaticValue coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer);
-  void require_size(const Poly& wanted, const Poly& actual);
+  using Message = std::vector<std::variant<std::string, Operand>>;
+  void require_shape(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, const std::string& element);
+  Message shape_message(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, std::size_t first,
+                        std::size_t end, const std::string& element);
   StaticValue with_sizes(const StaticValue& value, const std::vector<Poly>& outer);
   StaticValue lower_attributed(const Attributed& attributed);
 
@@ -119,6 +129,7 @@ class Lowerer {
   StaticValue lower_index(const StaticValue& array, const std::vector<IndexDim>& dims);
   std::vector<DimIndex> dims_of(const StaticValue& array, const std::vector<IndexDim>& dims);
   DimIndex slice_of(const IndexDim& dim, const Poly& size);
+  DimIndex slice_by(const IndexDim& dim, const Poly& size, const Operand& stride);
   Poly as_index(const Expr& expr);
   StaticValue take_dims(const StaticValue& array, const std::vector<DimIndex>& dims, bool checked);
   StaticValue access(const StaticValue& value, const std::vector<AccessStep>& steps);
@@ -212,7 +223,6 @@ class Lowerer {
                    const std::optional<Poly>& count, const StaticValue& array);
   StaticValue filter(const StaticValue& predicate, const StaticValue& array);
   StaticValue partition(const Values& predicates, const StaticValue& array);
-  using Message = std::vector<std::variant<std::string, Operand>>;
   void check_count(const Poly& count, const std::function<Message()>& message);
   StaticValue exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array);
   StaticValue scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
@@ -250,6 +260,15 @@ class Lowerer {
   std::set<Value> iotas_;             // arrays 0, 1, 2, ... of i64 of the function being built
   std::vector<char> named_;           // its values that are called after a name of the program
   std::vector<std::size_t> lambdas_;  // that surround what is lowered: how many values there were before each
+  std::unordered_map<const Expr*, SizeArgument> size_parts_;  // what the children of a size being computed stand for
+  std::deque<Resolution> size_names_;
+  // A size of a parameter that has to be computed, what it is called until then, and the type of its rows.
+  struct ComputedParam {
+    SizeArgument size;
+    Poly actual;
+    std::string element;
+  };
+  std::vector<ComputedParam>* computed_params_ = nullptr;
   std::size_t expansions_ = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;
   int depth_ = 0;

@@ -62,7 +62,7 @@ struct ExprPrinter {
   std::string operator()(const Call& e) const {
     std::string result = text(*e.function);
     for (const ExprPtr& x : e.arguments) result += " " + argument(*x);
-    return result.size() > kMaxText ? "..." : result;
+    return short_enough(std::move(result));
   }
   std::string operator()(const Negate& e) const { return "-" + argument(*e.x); }
   std::string operator()(const Not& e) const { return "!" + argument(*e.x); }
@@ -72,6 +72,16 @@ struct ExprPrinter {
     const char* end = e.kind == RangeExpr::End::below ? "..<" : e.kind == RangeExpr::End::above ? "..>" : "...";
     return text(*e.start) + (e.second ? ".." + text(*e.second) : "") + end + text(*e.end);
   }
+  std::string operator()(const TupleExpr& e) const {
+    return short_enough("(" + joined(e.elements, [&](const ExprPtr& x) { return text(*x); }) + ")");
+  }
+  std::string operator()(const ArrayExpr& e) const {
+    return short_enough("[" + joined(e.elements, [&](const ExprPtr& x) { return text(*x); }) + "]");
+  }
+  std::string operator()(const RecordExpr& e) const {
+    return short_enough("{" + joined(e.fields, [&](const auto& f) { return f.name + " = " + text(*f.value); }) + "}");
+  }
+  static std::string short_enough(std::string text) { return text.size() > kMaxText ? "..." : text; }
   template <class Other>
   std::string operator()(const Other&) const {
     return "...";

@@ -5,6 +5,23 @@
 
 namespace apl::frontend {
 
+namespace {
+
+// The number that a literal is, also with a minus.
+std::optional<std::int64_t> number(const Expr& expr) {
+  if (const auto* negate = std::get_if<Negate>(&expr.node)) {
+    const auto value = number(*negate->x);
+    return value ? std::optional(-*value) : std::nullopt;
+  }
+  const auto* literal = std::get_if<NumberLiteral>(&expr.node);
+  if (literal && !literal->is_float && literal->integer <= INT64_MAX)
+    return static_cast<std::int64_t>(literal->integer);
+  const auto* typed = std::get_if<Literal>(&expr.node);
+  return typed && typed->value.type() == ScalarType::i64 ? std::optional(typed->value.as_int()) : std::nullopt;
+}
+
+}  // namespace
+
 // The type of a field; where the record's type is not known yet, it is settled later.
 Ty Checker::field(Ty record, const std::string& name, Location location) {
   if (store_.get_if<TyError>(record)) return store_.error();
@@ -48,19 +65,18 @@ void Checker::solve_fields(bool last) {
 
 // The number of elements of a slice, where its bounds tell it.
 Size Checker::slice_size(const IndexDim& dim, Size whole, std::uint32_t unknown_at) {
-  int budget = 8;
-  std::optional<Size> start = dim.start ? as_size(*dim.start, budget) : store_.constant(0);
-  std::optional<Size> end = dim.end ? as_size(*dim.end, budget) : whole;
-  if (dim.stride == nullptr && start && end) {
-    const auto* from = store_.get_if<SizeConst>(*start);
-    if (from && from->value == 0) return *end;
-    return store_.size_op('-', *end, *start);
+  int budget = 16;
+  const auto start = dim.start ? as_size(*dim.start, budget) : std::nullopt;
+  const auto end = dim.end ? as_size(*dim.end, budget) : std::nullopt;
+  const bool known = start.has_value() == (dim.start != nullptr) && end.has_value() == (dim.end != nullptr);
+  const std::optional<std::int64_t> stride = dim.stride ? number(*dim.stride) : 1;
+  if (known && stride == 1) {
+    if (!start || (store_.get_if<SizeConst>(*start) && store_.get_if<SizeConst>(*start)->value == 0))
+      return end.value_or(whole);
+    return store_.size_op('-', end.value_or(whole), *start);
   }
-  if (dim.stride != nullptr && dim.start == nullptr && dim.end == nullptr) {
-    const auto* negate = std::get_if<Negate>(&dim.stride->node);
-    const auto* one = negate ? std::get_if<NumberLiteral>(&negate->x->node) : nullptr;
-    if (one && one->integer == 1 && !one->is_float) return whole;  // a[::-1]
-  }
+  if (stride == -1 && !dim.start && !dim.end) return whole;
+  if (stride == -1 && start && end) return store_.size_op('-', *start, *end);
   return unknown_size("this slice", dim.location, unknown_at);
 }
 

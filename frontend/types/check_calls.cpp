@@ -8,6 +8,9 @@ namespace apl::frontend {
 
 namespace {
 
+// Types whose parts are shared may be far larger written out; those of programs are not.
+constexpr std::size_t kMaxResultSize = 2000;
+
 std::string name_of(const Expr& function) {
   const auto* variable = std::get_if<Variable>(&function.node);
   return variable ? variable->name.to_string() : "";
@@ -46,7 +49,7 @@ Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const 
     const TyArrow arrow = *known;
     wanted.push_back(arrow.from);
     TypeMap here;
-    if (arrow.param != kNoId) here.sizes.emplace(arrow.param, size_of_argument(*argument));
+    if (arrow.param != kNoId) here.sizes.emplace(arrow.param, size_of_argument(*argument, arrow.from));
     for (BinderId unknown : arrow.unknown)
       here.sizes.emplace(unknown, unknown_size(store_.binder(unknown).name, expr.location, expr.id));
     function = store_.substitute(arrow.to, here);
@@ -104,7 +107,7 @@ Ty Checker::infer_section(const Expr& expr, const Section& section) {
   const TyArrow outer = *first;
   const TyArrow inner = *second;
   TypeMap here;
-  if (inner.param != kNoId) here.sizes.emplace(inner.param, size_of_argument(*section.right));
+  if (inner.param != kNoId) here.sizes.emplace(inner.param, size_of_argument(*section.right, inner.from));
   check(*section.right, inner.from,
         "Cannot apply \"" + section.op.to_string() + "\": the right operand does not have expected type");
   return store_.arrow(outer.from, store_.substitute(inner.to, here), outer.param, inner.unknown);
@@ -173,6 +176,36 @@ void Checker::report_unknown_params(Ty type, const std::vector<BinderId>& unknow
                    store_.to_text(param));
 }
 
+// A size that is computed from names which callers do not see, nor find as the size of another dim, is unknown to them.
+Ty Checker::with_witnesses(Ty type, const Visible& visible, std::uint32_t level) {
+  if (std::ranges::all_of(store_.free_sizes(type, level), visible) || store_.tree_size(type) > kMaxResultSize)
+    return type;
+  std::vector<BinderId> found;
+  with_sizes(type, [&](Size size) {
+    if (const auto* name = store_.get_if<SizeName>(size)) found.push_back(name->binder);
+    return size;
+  });
+  std::vector<std::pair<Size, Size>> known;
+  return with_sizes(type, [&](Size size) {
+    if (store_.get_if<SizeName>(size)) return size;
+    bool told = true;
+    store_.walk_size(size, [&](Size, const SizeNode& node) {
+      const auto* name = std::get_if<SizeName>(&node);
+      told = told && (!name || visible(name->binder) || std::ranges::find(found, name->binder) != found.end());
+    });
+    if (told) return size;
+    for (const auto& [before, unknown] : known)
+      if (unifier_.same(before, size)) return unknown;
+    const BinderId unknown = store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                                .name = "this result",
+                                                .location = {},
+                                                .level = level + 1,
+                                                .type = store_.scalar(ScalarType::i64)});
+    known.emplace_back(size, store_.name(unknown));
+    return known.back().second;
+  });
+}
+
 // The arrow over a result. A size that is a parameter's value becomes the arrow's own; other inner sizes exist only
 // once the function is applied.
 Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result,
@@ -183,8 +216,13 @@ Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<
     while (const auto* typed = std::get_if<PatternTyped>(&name->node)) name = typed->pattern.get();
     own.push_back(std::holds_alternative<PatternName>(name->node) ? out_.pattern_binders[name->id] : kNoId);
   }
+  const auto visible = [&](BinderId binder) {
+    return store_.binder(binder).level <= level || std::find(own.begin(), own.end(), binder) != own.end();
+  };
+  result = with_visible_sizes(result, visible);
+  result = with_witnesses(result, visible, level);
   std::vector<BinderId> unknown = store_.free_sizes(result, level);
-  std::erase_if(unknown, [&](BinderId binder) { return std::find(own.begin(), own.end(), binder) != own.end(); });
+  std::erase_if(unknown, visible);
   report_unknown_params(result, unknown, params.empty() ? Location{} : params.back()->location);
   Ty type = result;
   for (std::size_t k = params.size(); k-- > 0;) {

@@ -16,7 +16,8 @@ const Global* Checked::find(std::string_view name) const {
   return nullptr;
 }
 
-Checker::Checker(Program program, const DiagnosticSink& sink) : store_(out_.store), unifier_(out_.store), sink_(sink) {
+Checker::Checker(Program program, const DiagnosticSink& sink)
+    : store_(out_.store), unifier_(out_.store, let_sizes_), sink_(sink) {
   out_.program = std::move(program);
   out_.types.resize(out_.program.expr_count);
   out_.pattern_types.resize(out_.program.pattern_count);

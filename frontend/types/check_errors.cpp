@@ -47,6 +47,11 @@ std::vector<Note> Checker::size_notes(const Clash& clash) const {
     if (!size) continue;
     store_.walk_size(size, [&](Size, const SizeNode& node) {
       const auto* name = std::get_if<SizeName>(&node);
+      const auto* open = std::get_if<SizeVar>(&node);
+      if (open && open->param != kNoId && open->origin && told.insert(open->param).second)
+        notes.push_back(
+            {"nothing says yet what the size parameter \"" + store_.binder(open->param).name + "\" of this is",
+             open->origin});
       if (name == nullptr || !told.insert(name->binder).second) return;
       const Binder& binder = store_.binder(name->binder);
       if (!binder.location) return;
@@ -62,7 +67,11 @@ std::vector<Note> Checker::size_notes(const Clash& clash) const {
                                (binder.why.empty() ? "" : ": " + binder.why),
                            binder.location});
           break;
-        default: notes.push_back({"size \"" + binder.name + "\" is the value bound here", binder.location});
+        default: {
+          const bool size = store_.as_scalar(binder.type) == ScalarType::i64;
+          notes.push_back(size ? Note{"size \"" + binder.name + "\" is the value bound here", binder.location}
+                               : Note{"\"" + binder.name + "\" is bound here", binder.location});
+        }
       }
     });
   }

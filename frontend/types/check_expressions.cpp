@@ -182,8 +182,9 @@ Size Checker::differing(std::vector<Differing>& known, Size s, Size t, const Exp
 // Sizes that were bound since `first` are nobody's outside: each is one that is known once the expression is evaluated.
 Ty Checker::without_inner_sizes(Ty type, BinderId first, const Expr& expr, const std::string& name,
                                 const std::string& why) {
-  const std::vector<BinderId> free = store_.free_sizes(type, 0);
   const auto inner = [&](BinderId binder) { return binder >= first; };
+  type = with_visible_sizes(type, [&](BinderId binder) { return !inner(binder); });
+  const std::vector<BinderId> free = store_.free_sizes(type, 0);
   std::vector<BinderId> own = out_.unknown_sizes[expr.id];
   if (std::ranges::none_of(free, [&](BinderId b) { return inner(b) && std::ranges::find(own, b) == own.end(); }))
     return type;
@@ -267,26 +268,34 @@ Ty Checker::with_sizes(Ty type, const SizeChange& change) {
   return store_.record(std::move(fields));
 }
 
+// `0..<n`, `0..1..<n` and `1..2...n` have n elements, `a..<b` and `a...b` as many as b - a says; of other ranges the
+// size is known once they are evaluated.
+std::optional<Size> Checker::range_size(const RangeExpr& range, Ty element) {
+  int budget = 16;
+  const auto start = as_size(*range.start, budget);
+  const auto second = range.second ? as_size(*range.second, budget) : std::nullopt;
+  const auto end = as_size(*range.end, budget);
+  if (!start || !end || (range.second && !second) || range.kind == RangeExpr::End::above) return std::nullopt;
+  if (!store_.get_if<SizeConst>(*end) && store_.as_scalar(element) != ScalarType::i64) return std::nullopt;
+  const auto is = [&](Size size, std::int64_t value) {
+    const auto* constant = store_.get_if<SizeConst>(size);
+    return constant && constant->value == value;
+  };
+  const bool inclusive = range.kind == RangeExpr::End::inclusive;
+  const std::int64_t origin = inclusive ? 1 : 0;
+  if (is(*start, origin) && (!second || is(*second, origin + 1))) return end;
+  if (second) return std::nullopt;
+  const Size distance = store_.size_op('-', *end, *start);
+  return inclusive ? store_.size_op('+', distance, store_.constant(1)) : distance;
+}
+
 Ty Checker::infer_range(const Expr& expr, const RangeExpr& range) {
   const Ty element = fresh(expr.location, {.scalars = kIntegers});
   const std::string what = "The parts of a range do not have the same type";
   check(*range.start, element, what);
   if (range.second) check(*range.second, element, what);
   check(*range.end, element, what);
-  // `0..<n` and `1...n` have n elements; with other bounds the size is known once it is evaluated.
-  int budget = 8;
-  const auto number = [&](const ExprPtr& part) -> std::optional<std::int64_t> {
-    const auto size = part ? as_size(*part, budget) : std::nullopt;
-    const auto* constant = size ? store_.get_if<SizeConst>(*size) : nullptr;
-    return constant ? std::optional(constant->value) : std::nullopt;
-  };
-  const std::int64_t origin = range.kind == RangeExpr::End::below ? 0 : 1;
-  const bool by_one = !range.second || number(range.second) == origin + 1;
-  if (by_one && range.kind != RangeExpr::End::above && number(range.start) == origin) {
-    const auto end = as_size(*range.end, budget);
-    if (end && (store_.get_if<SizeConst>(*end) || store_.as_scalar(element) == ScalarType::i64))
-      return store_.array(*end, element);
-  }
+  if (const auto size = range_size(range, element)) return store_.array(*size, element);
   return store_.array(
       unknown_size("this range", expr.location, expr.id, "it is the unknown length of range " + to_text(expr)),
       element);

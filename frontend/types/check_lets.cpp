@@ -68,7 +68,7 @@ void Checker::let_pattern(const LetPattern& let) {
   if (store_.as_scalar(type) != ScalarType::i64 && !store_.get_if<TyVar>(type)) return;
   // The name itself is in scope now; what it stands for was said before it was.
   const BinderId binder = out_.pattern_binders[name->id];
-  if (auto size = as_size(*let.value, budget); size && !mentions(*size, binder)) let_sizes_[binder] = *size;
+  if (auto size = as_size(*let.value, budget); size && !store_.mentions(*size, binder)) let_sizes_[binder] = *size;
 }
 
 bool Checker::mentions(const Pattern& pattern, BinderId binder) const {
@@ -78,15 +78,6 @@ bool Checker::mentions(const Pattern& pattern, BinderId binder) const {
   if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) return std::ranges::any_of(tuple->elements, inside);
   const auto* record = std::get_if<PatternRecord>(&pattern.node);
   return record && std::ranges::any_of(record->fields, [&](const auto& field) { return inside(field.value); });
-}
-
-bool Checker::mentions(Size size, BinderId binder) const {
-  bool found = false;
-  store_.walk_size(size, [&](Size, const SizeNode& node) {
-    const auto* name = std::get_if<SizeName>(&node);
-    found = found || (name && name->binder == binder);
-  });
-  return found;
 }
 
 // Of a local function only sizes become parameters by themselves; its types are the same wherever it is used, but
@@ -127,14 +118,14 @@ void Checker::let_update(const LetUpdate& let, const LetBinding& binding) {
   out_.binding_binders[binding.id] = bind(let.name.text, binding.location, type);
 }
 
-// A size in terms of what is in scope at `level`, where lets tell.
-std::optional<Size> Checker::resolved(Size size, std::uint32_t level, int depth) {
+// A size in terms of names that are visible elsewhere, where lets tell.
+std::optional<Size> Checker::resolved(Size size, const Visible& visible, int depth) {
   if (depth > kMaxEscape) return std::nullopt;
   TypeMap map;
   bool all = true;
   store_.walk_size(size, [&](Size, const SizeNode& node) {
     const auto* name = std::get_if<SizeName>(&node);
-    if (name == nullptr || store_.binder(name->binder).level <= level) return;
+    if (name == nullptr || visible(name->binder)) return;
     const auto let = let_sizes_.find(name->binder);
     if (let == let_sizes_.end()) {
       all = false;
@@ -144,7 +135,18 @@ std::optional<Size> Checker::resolved(Size size, std::uint32_t level, int depth)
   });
   if (!all) return std::nullopt;
   if (map.sizes.empty()) return size;
-  return resolved(store_.substitute(size, map), level, depth + 1);
+  return resolved(store_.substitute(size, map), visible, depth + 1);
+}
+
+// The type with those names replaced that are not visible elsewhere, where lets tell what they are.
+Ty Checker::with_visible_sizes(Ty type, const Visible& visible) {
+  TypeMap map;
+  for (BinderId binder : store_.free_sizes(type, 0)) {
+    const auto let = visible(binder) ? let_sizes_.end() : let_sizes_.find(binder);
+    const auto size = let == let_sizes_.end() ? std::nullopt : resolved(let->second, visible, 0);
+    if (size && is_small(*size)) map.sizes.emplace(binder, *size);
+  }
+  return store_.substitute(type, map);
 }
 
 // Whether the size is one that a message can name.
@@ -154,14 +156,15 @@ bool Checker::is_small(Size size) const {
   return nodes <= kMaxSizeNodes;
 }
 
-// The type of a let outside of it: inner sizes are replaced by what they were bound to, where that is a size; the
+// The type of a let outside of it: inner sizes are replaced by what they were bound to, where that is a polynomial; the
 // others are from now on sizes of the outer scope, known once the let is evaluated.
 Ty Checker::escape(Ty type, std::uint32_t level) {
+  const Visible visible = [&](BinderId binder) { return store_.binder(binder).level <= level; };
   TypeMap map;
   for (BinderId binder : store_.free_sizes(type, level)) {
     const auto let = let_sizes_.find(binder);
-    const auto size = let == let_sizes_.end() ? std::nullopt : resolved(let->second, level, 0);
-    if (size && is_small(*size))
+    const auto size = let == let_sizes_.end() ? std::nullopt : resolved(let->second, visible, 0);
+    if (size && is_small(*size) && store_.is_polynomial(*size))
       map.sizes.emplace(binder, *size);
     else
       store_.binder(binder).level = level;

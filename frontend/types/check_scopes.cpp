@@ -72,35 +72,37 @@ std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<Resolution> Checker::resolve(const Name& name) {
-  const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
-  auto result = resolve_simple(first);
-  if (name.qualifiers.empty() && result && result->kind != Resolution::Kind::prelude && name.text.size() > 1 &&
-      name.text[0] == '_')
-    report(Code::type_unknown_name, name.location,
-           "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
-  if (name.qualifiers.empty()) {
-    if (result) return result;
-    if (is_for_later(name.text)) {
-      report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
-    } else {
-      report(Code::type_unknown_name, name.location, "Unknown variable \"" + name.text + "\"");
-    }
-    return std::nullopt;
-  }
-  if (result) {
+std::optional<Resolution> Checker::resolve_quietly(const Name& name) {
+  if (name.qualifiers.empty()) return resolve_simple(name.text);
+  const std::string& first = name.qualifiers.front();
+  if (auto result = resolve_simple(first)) {
     for (std::size_t k = 1; k < name.qualifiers.size(); ++k) result->fields.push_back(name.qualifiers[k]);
     result->fields.push_back(name.text);
     return result;
   }
   const auto module = find_module(first);
-  if (!module || name.qualifiers.size() > 1) {
-    report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"");
-    return std::nullopt;
-  }
+  if (!module || name.qualifiers.size() > 1) return std::nullopt;
   if (const PreludeEntry* member = find_member(*module, name.text))
     return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = module, .member = name.text};
-  report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + first + "\"");
+  return std::nullopt;
+}
+
+std::optional<Resolution> Checker::resolve(const Name& name) {
+  auto result = resolve_quietly(name);
+  if (name.qualifiers.empty() && result && result->kind != Resolution::Kind::prelude && name.text.size() > 1 &&
+      name.text[0] == '_')
+    report(Code::type_unknown_name, name.location,
+           "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
+  if (result) return result;
+  const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
+  if (!name.qualifiers.empty() && (!find_module(first) || name.qualifiers.size() > 1))
+    report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"");
+  else if (!name.qualifiers.empty())
+    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + first + "\"");
+  else if (is_for_later(name.text))
+    report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
+  else
+    report(Code::type_unknown_name, name.location, "Unknown variable \"" + name.text + "\"");
   return std::nullopt;
 }
 
@@ -137,7 +139,7 @@ void Checker::take_over(TypeMap& map, const std::vector<ParamId>& params, const 
     instances_.push_back({var, {}, location, "type parameter \"" + info.name + "\" of \"" + owner + "\""});
   }
   for (BinderId size : sizes) {
-    const Size var = store_.size_variable(level_, location);
+    const Size var = store_.size_variable(level_, location, size);
     map.sizes.emplace(size, var);
     instances_.push_back(
         {{}, var, location, "size parameter of \"" + owner + "\" (\"" + store_.binder(size).name + "\")"});

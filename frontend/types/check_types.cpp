@@ -7,9 +7,7 @@ namespace apl::frontend {
 
 namespace {
 
-constexpr Constraint kElement{.first_order = true, .reason = "an array element"};
-// Of names, numbers and operators in one size.
-constexpr int kMaxSizeTerms = 32;
+constexpr Constraint kArrayElement{.first_order = true, .reason = "an array element"};
 
 }  // namespace
 
@@ -56,7 +54,7 @@ Ty Checker::type_of(const TypeExpr& type) {
   if (const auto* array = std::get_if<TypeArray>(&type.node)) {
     const Size size = array->size ? size_of_type(*array->size) : store_.size_variable(level_, type.location);
     const Ty element = type_of(*array->element);
-    if (!require(element, kElement, type.location, "This array type is not possible")) return store_.error();
+    if (!require(element, kArrayElement, type.location, "This array type is not possible")) return store_.error();
     return store_.array(size, element);
   }
   if (const auto* arrow = std::get_if<TypeArrow>(&type.node)) {
@@ -81,68 +79,6 @@ Ty Checker::type_of(const TypeExpr& type) {
   const auto& unsupported = std::get<TypeUnsupported>(type.node);
   report(Code::unsupported_construct, type.location, unsupported.what + " cannot be compiled yet");
   return store_.error();
-}
-
-Size Checker::size_of_type(const Expr& expr) {
-  check(expr, store_.scalar(ScalarType::i64), "This size does not have expected type");
-  int budget = kMaxSizeTerms;
-  if (auto size = as_size(expr, budget)) return *size;
-  report(Code::unsupported_construct, expr.location,
-         "a size must be made of names, numbers, +, - and *; \"" + to_text(expr) + "\" cannot be compiled yet");
-  return store_.size_variable(level_, expr.location);
-}
-
-std::optional<Size> Checker::as_size(const Expr& expr, int& budget) {
-  if (--budget < 0) return std::nullopt;
-  if (const auto* number = std::get_if<NumberLiteral>(&expr.node)) {
-    if (number->is_float || number->integer > INT64_MAX) return std::nullopt;
-    return store_.constant(static_cast<std::int64_t>(number->integer));
-  }
-  if (const auto* literal = std::get_if<Literal>(&expr.node)) {
-    if (literal->value.type() != ScalarType::i64) return std::nullopt;
-    return store_.constant(literal->value.as_int());
-  }
-  if (const auto* ascribe = std::get_if<Ascribe>(&expr.node)) return as_size(*ascribe->x, budget);
-  if (const auto* attributed = std::get_if<Attributed>(&expr.node)) return as_size(*attributed->x, budget);
-  if (const auto* assertion = std::get_if<AssertExpr>(&expr.node)) return as_size(*assertion->value, budget);
-  if (const auto* variable = std::get_if<Variable>(&expr.node)) {
-    if (!variable->name.qualifiers.empty()) return std::nullopt;
-    const auto resolution = resolve_simple(variable->name.text);
-    if (!resolution) return std::nullopt;
-    BinderId binder = kNoId;
-    if (resolution->kind == Resolution::Kind::local) binder = resolution->binder;
-    if (resolution->kind == Resolution::Kind::global) binder = out_.globals[resolution->global].binder;
-    if (binder == kNoId) return std::nullopt;
-    const Ty type = store_.binder(binder).type;
-    if (!store_.get_if<TyVar>(type) && store_.as_scalar(type) != ScalarType::i64) return std::nullopt;
-    store_.binder(binder).used_as_size = true;
-    return store_.name(binder);
-  }
-  if (const auto* infix = std::get_if<Infix>(&expr.node)) {
-    const std::string& op = infix->op.text;
-    if (op != "+" && op != "-" && op != "*") return std::nullopt;
-    const auto resolution = resolve_simple(op);
-    if (!infix->op.qualifiers.empty() || !resolution || resolution->kind != Resolution::Kind::prelude)
-      return std::nullopt;
-    const auto x = as_size(*infix->x, budget);
-    if (!x) return std::nullopt;
-    const auto y = as_size(*infix->y, budget);
-    if (!y) return std::nullopt;
-    return store_.size_op(op[0], *x, *y);
-  }
-  return std::nullopt;
-}
-
-Size Checker::size_of_argument(const Expr& argument) {
-  int budget = kMaxSizeTerms;
-  if (auto size = as_size(argument, budget)) return *size;
-  const BinderId binder = store_.add_binder({.kind = Binder::Kind::unknown_size,
-                                             .name = to_text(argument),
-                                             .location = argument.location,
-                                             .level = level_,
-                                             .type = store_.scalar(ScalarType::i64)});
-  out_.argument_sizes[argument.id] = binder;
-  return store_.name(binder);
 }
 
 void Checker::enter_type_params(const std::vector<TypeParam>& params, Names& names, std::vector<ParamId>* type_params,

@@ -44,6 +44,7 @@ class Checker {
     std::uint32_t level_;
   };
   using Names = std::set<std::string>;
+  using Visible = std::function<bool(BinderId)>;
   // Two sizes that a type may have, and the unknown size that stands for either.
   struct Differing {
     Size s, t, unknown;
@@ -59,19 +60,25 @@ class Checker {
   void check_redefinition(const std::string& name, Location location);
   std::optional<Resolution> resolve(const Name& name);
   std::optional<Resolution> resolve_simple(const std::string& name);
+  std::optional<Resolution> resolve_quietly(const Name& name);  // reports nothing
   Ty instantiate(Resolution& resolution, Location location, std::uint32_t expr);
   Ty instantiate_prelude(Resolution& resolution, Location location);
 
   // check_types.cpp
   Ty type_of(const TypeExpr& type);
   Ty type_of_name(const Name& name);
-  Size size_of_type(const Expr& size);
   void enter_type_params(const std::vector<TypeParam>& params, Names& names, std::vector<ParamId>* type_params,
                          std::vector<BinderId>* sizes);
-  // An expression as a size, if it is made of names, numbers, +, - and *.
+
+  // check_sizes.cpp
+  Size size_of_type(const Expr& size);
+  // An expression as a size, if it binds no names and has no more parts than `budget`, which is used up.
   std::optional<Size> as_size(const Expr& expr, int& budget);
+  std::optional<Size> as_size_part(const Expr& expr, int& budget);
+  std::optional<Size> size_of_name(const Resolution& resolution, const Expr& expr);
+  Size size_field(Size record, const std::string& field);
   // The size that an argument is: the same, or a new one that only exists once the argument is evaluated.
-  Size size_of_argument(const Expr& argument);
+  Size size_of_argument(const Expr& argument, Ty type);
 
   // check_patterns.cpp
   void pattern(const Pattern& pattern, Ty type, Names& names);
@@ -92,6 +99,7 @@ class Checker {
   Ty infer_ascribe(const Expr& expr, const Ascribe& ascribe);
   Ty infer_update(const Expr& expr, const UpdateExpr& update);
   Ty with_field(Ty type, const std::vector<AccessStep>& steps, std::size_t step, Ty value);
+  std::optional<Size> range_size(const RangeExpr& range, Ty element);
   Ty infer_range(const Expr& expr, const RangeExpr& range);
   Ty infer_variable(const Expr& expr, const Name& name);
   void check_literals();
@@ -119,6 +127,7 @@ class Checker {
   Ty infer_function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body, Ty expected,
                     Names& names);
   void report_unknown_params(Ty type, const std::vector<BinderId>& unknown, Location location);
+  Ty with_witnesses(Ty type, const Visible& visible, std::uint32_t level);
   Ty close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result, std::uint32_t level);
 
   // check_lets.cpp
@@ -127,8 +136,8 @@ class Checker {
   void let_function(const LetFunction& let, const LetBinding& binding);
   void let_update(const LetUpdate& let, const LetBinding& binding);
   Ty escape(Ty type, std::uint32_t level);
-  std::optional<Size> resolved(Size size, std::uint32_t level, int depth);
-  bool mentions(Size size, BinderId binder) const;
+  std::optional<Size> resolved(Size size, const Visible& visible, int depth);
+  Ty with_visible_sizes(Ty type, const Visible& visible);
   bool mentions(const Pattern& pattern, BinderId binder) const;
   bool is_small(Size size) const;
   Ty infer_loop(const Expr& expr, const LoopExpr& loop);
@@ -166,6 +175,7 @@ class Checker {
 
   Checked out_;
   TypeStore& store_;
+  std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is
   Unifier unifier_;
   const DiagnosticSink& sink_;
   std::uint32_t level_ = 0;
@@ -220,7 +230,6 @@ class Checker {
     Ty type;
   };
   std::vector<Comparison> comparisons_;
-  std::unordered_map<BinderId, Size> let_sizes_;  // `let n = m + 1`: what n is, where it leaves its scope
   // While the pattern of a `let` is checked: names from `first` on are its own, and sizes of any value; `known` are
   // those in brackets.
   struct OwnNames {

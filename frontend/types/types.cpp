@@ -30,7 +30,7 @@ Ty TypeStore::add(TyNode node) {
 }
 
 Size TypeStore::add(SizeNode node) {
-  sizes_.push_back(node);
+  sizes_.push_back(std::move(node));
   return Size{static_cast<std::uint32_t>(sizes_.size() - 1)};
 }
 
@@ -38,18 +38,49 @@ Ty TypeStore::variable(std::uint32_t level, Location origin, Constraint constrai
   return add(TyVar{{}, level, constraint, origin});
 }
 
-Size TypeStore::size_variable(std::uint32_t level, Location origin) { return add(SizeVar{{}, level, origin}); }
+Size TypeStore::size_variable(std::uint32_t level, Location origin, BinderId param) {
+  return add(SizeVar{{}, level, origin, param});
+}
 Size TypeStore::constant(std::int64_t value) { return add(SizeConst{value}); }
 Size TypeStore::name(BinderId binder) { return add(SizeName{binder}); }
 
-Size TypeStore::size_op(char op, Size x, Size y) {
-  const auto* a = get_if<SizeConst>(x);
-  const auto* b = get_if<SizeConst>(y);
-  // A product keeps its form, so that `unflatten (xs :> [2 * 2]t)` finds its factors.
-  if (a == nullptr || b == nullptr || op == '*') return add(SizeOp{op, x, y});
-  const auto u = static_cast<std::uint64_t>(a->value);
-  const auto v = static_cast<std::uint64_t>(b->value);
-  return constant(static_cast<std::int64_t>(op == '+' ? u + v : u - v));
+// Operations keep their form, also on numbers, so that `[2 + 3]t` fits `[n + m]t`.
+Size TypeStore::size_op(char op, Size x, Size y) { return add(SizeOp{op, x, y}); }
+
+Size TypeStore::size_expr(SizeExpr expr) {
+  // A part of a tuple or record that is written is that part.
+  const auto* record = expr.kind == SizeExpr::Kind::field ? get_if<SizeExpr>(expr.parts.front()) : nullptr;
+  if (record && record->kind == SizeExpr::Kind::other && !record->fields.empty()) {
+    const auto field = std::find(record->fields.begin(), record->fields.end(), expr.text);
+    if (field != record->fields.end())
+      return find(record->parts[static_cast<std::size_t>(field - record->fields.begin())]);
+  }
+  return add(std::move(expr));
+}
+
+std::optional<SizeParts> TypeStore::parts_of(Size size) const {
+  if (const auto* expr = get_if<SizeExpr>(size)) {
+    SizeParts result{expr->kind, expr->text, expr->identity, expr->parts};
+    // A call of an operator that is a name is that operator's.
+    const auto* name = expr->kind == SizeExpr::Kind::call ? get_if<SizeExpr>(expr->parts.front()) : nullptr;
+    if (name && name->kind == SizeExpr::Kind::name) {
+      result.text = name->text;
+      result.identity = name->identity;
+      result.parts.erase(result.parts.begin());
+    }
+    return result;
+  }
+  if (const auto* constant = get_if<SizeConst>(size))
+    return SizeParts{SizeExpr::Kind::literal, std::to_string(constant->value), 0, {}};
+  const auto* op = get_if<SizeOp>(size);
+  if (op == nullptr) return std::nullopt;
+  return SizeParts{SizeExpr::Kind::call, std::string(1, op->op), 0, {op->x, op->y}};
+}
+
+bool TypeStore::is_polynomial(Size size) const {
+  bool result = true;
+  walk_size(size, [&](Size, const SizeNode& node) { result = result && !std::holds_alternative<SizeExpr>(node); });
+  return result;
 }
 
 Ty TypeStore::tuple(const std::vector<Ty>& elements) {
@@ -109,6 +140,15 @@ bool TypeStore::contains_function(Ty type) const {
   return found;
 }
 
+bool TypeStore::mentions(Size size, BinderId binder) const {
+  bool found = false;
+  walk_size(size, [&](Size, const SizeNode& node) {
+    const auto* name = std::get_if<SizeName>(&node);
+    found = found || (name && name->binder == binder);
+  });
+  return found;
+}
+
 bool TypeStore::mentions(Ty type, BinderId binder) const {
   bool found = false;
   walk(
@@ -156,9 +196,21 @@ Size TypeStore::substitute(Size size, const TypeMap& map, Done& done) {
     auto found = map.size_variables.find(size.id);
     return found == map.size_variables.end() ? size : found->second;
   }
+  if (auto found = done.sizes.find(size.id); found != done.sizes.end()) return found->second;
+  if (const auto* expr = std::get_if<SizeExpr>(&node)) {
+    SizeExpr copy = *expr;
+    bool changed = false;
+    for (Size& part : copy.parts) {
+      const Size replaced = substitute(part, map, done);
+      changed = changed || replaced != find(part);
+      part = replaced;
+    }
+    const Size result = changed ? size_expr(std::move(copy)) : size;
+    done.sizes.emplace(size.id, result);
+    return result;
+  }
   const auto* op = std::get_if<SizeOp>(&node);
   if (op == nullptr) return size;
-  if (auto found = done.sizes.find(size.id); found != done.sizes.end()) return found->second;
   const Size x = substitute(op->x, map, done);
   const Size y = substitute(op->y, map, done);
   const Size result = x == find(op->x) && y == find(op->y) ? size : size_op(op->op, x, y);

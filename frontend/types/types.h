@@ -16,6 +16,8 @@
 
 namespace apl::frontend {
 
+struct Expr;
+
 struct Ty {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   std::uint32_t id = kNone;
@@ -59,6 +61,7 @@ struct SizeVar {
   Size link;
   std::uint32_t level;
   Location origin;
+  BinderId param = kNoId;  // the size parameter that it stands for where that is used
 };
 struct SizeConst {
   std::int64_t value;
@@ -70,7 +73,35 @@ struct SizeOp {
   char op;
   Size x, y;
 };  // + - *
-using SizeNode = std::variant<SizeVar, SizeConst, SizeName, SizeOp>;
+// Any other operation: the same as another of the same kind on the same parts, and else nothing is known of it. Its
+// parts are terms too, but may stand for values of any type.
+struct SizeExpr {
+  enum class Kind : std::uint8_t {
+    name,     // of a definition or of the prelude: `text`, told apart by `identity`
+    literal,  // `text`
+    call,     // of the first part
+    field,    // `text` of the part
+    other,    // the operation of `expr` on its children, the alternative `identity` of expressions
+  };
+  Kind kind = Kind::other;
+  std::string text;
+  std::uint64_t identity = 0;
+  const Expr* expr = nullptr;  // of the program
+  std::vector<Size> parts;
+  std::vector<std::string> fields;  // of a tuple or record: the parts' names
+};
+using SizeNode = std::variant<SizeVar, SizeConst, SizeName, SizeOp, SizeExpr>;
+
+// The operation and the operands of a size that is computed; + - * are calls as others are.
+struct SizeParts {
+  SizeExpr::Kind kind;
+  std::string text;
+  std::uint64_t identity;
+  std::vector<Size> parts;
+  bool same_operation(const SizeParts& other) const {
+    return kind == other.kind && identity == other.identity && text == other.text && parts.size() == other.parts.size();
+  }
+};
 
 // ---- types ------------------------------------------------------------------------------------
 
@@ -112,7 +143,6 @@ struct Binder {
   Location location;
   std::uint32_t level = 0;  // of its scope: 0 is the whole program
   Ty type;
-  bool used_as_size = false;
   std::string why;  // of an unknown size, for messages: "the length of a range"
 };
 
@@ -147,10 +177,11 @@ class TypeStore {
   Ty arrow(Ty from, Ty to, BinderId param = kNoId, std::vector<BinderId> unknown = {}) {
     return add(TyArrow{from, to, param, std::move(unknown)});
   }
-  Size size_variable(std::uint32_t level, Location origin);
+  Size size_variable(std::uint32_t level, Location origin, BinderId param = kNoId);
   Size constant(std::int64_t value);
   Size name(BinderId binder);
   Size size_op(char op, Size x, Size y);
+  Size size_expr(SizeExpr expr);
   BinderId add_binder(Binder binder);
   ParamId add_param(TypeParamInfo info);
 
@@ -176,6 +207,9 @@ class TypeStore {
   std::optional<ScalarType> as_scalar(Ty type) const;
   bool contains_function(Ty type) const;
   bool mentions(Ty type, BinderId binder) const;
+  bool mentions(Size size, BinderId binder) const;
+  std::optional<SizeParts> parts_of(Size size) const;
+  bool is_polynomial(Size size) const;  // made of +, - and * alone
   // Names of sizes in the type whose scope is deeper than `level`, but those that an arrow inside binds itself.
   std::vector<BinderId> free_sizes(Ty type, std::uint32_t level) const;
 
@@ -204,6 +238,7 @@ class TypeStore {
  private:
   std::size_t tree_size(Ty type, std::unordered_map<std::uint32_t, std::size_t>& done) const;
   std::string to_text(Size size, int depth) const;
+  std::optional<std::int64_t> constant_value(Size size, int depth) const;
   Ty add(TyNode node);
   Size add(SizeNode node);
   struct Done {
@@ -228,11 +263,15 @@ void TypeStore::walk_size(Size size, VisitSize visit) const {
   while (!todo.empty()) {
     const Size s = todo.back();
     todo.pop_back();
-    if (std::holds_alternative<SizeOp>(sizes_[s.id]) && !seen.emplace(s.id, true).second) continue;
+    const auto* op = std::get_if<SizeOp>(&sizes_[s.id]);
+    const auto* expr = std::get_if<SizeExpr>(&sizes_[s.id]);
+    if ((op || expr) && !seen.emplace(s.id, true).second) continue;
     visit(s, sizes_[s.id]);
-    if (const auto* op = std::get_if<SizeOp>(&sizes_[s.id])) {
+    if (op) {
       todo.push_back(find(op->x));
       todo.push_back(find(op->y));
+    } else if (expr) {
+      for (Size part : expr->parts) todo.push_back(find(part));
     }
   }
 }

@@ -1,7 +1,9 @@
 #include "frontend/types/unify.h"
 
 #include <algorithm>
+#include <functional>
 
+#include "frontend/syntax/ast.h"
 #include "ir/poly.h"
 
 namespace apl::frontend {
@@ -14,6 +16,8 @@ constexpr int kMaxDepth = 300;
 constexpr std::uint32_t kEveryLevel = UINT32_MAX;  // a variable that may become any size in sight
 constexpr std::size_t kMaxTerms = 64;
 constexpr std::size_t kMaxDegree = 64;
+// Names that are bound to names that are bound ...
+constexpr int kMaxLets = 64;
 // Of sizes that are compared part by part.
 constexpr int kMaxUnifiedSizeDepth = 12;
 
@@ -23,15 +27,20 @@ std::size_t degree(const Poly& poly) {
   return result;
 }
 
-// A size as a polynomial over binders, if it has no variable and is no larger than people write.
+// A size as a polynomial over binders and operations of other kinds, if it has no variable and is no larger than people
+// write.
 class Polynomials {
  public:
-  explicit Polynomials(const TypeStore& store) : store_(store) {}
+  using Same = std::function<bool(Size, Size)>;
+  Polynomials(const TypeStore& store, const Unifier::Lets& lets, const Same& same)
+      : store_(store), lets_(lets), same_(same) {}
 
   std::optional<Poly> of(Size size) {
     size = store_.find(size);
     if (auto found = done_.find(size.id); found != done_.end()) return found->second;
+    ++depth_;
     std::optional<Poly> result = compute(size);
+    --depth_;
     if (result && result->terms().size() > kMaxTerms) result = std::nullopt;
     done_.emplace(size.id, result);
     return result;
@@ -41,7 +50,21 @@ class Polynomials {
   std::optional<Poly> compute(Size size) {
     const SizeNode& node = store_.node(size);
     if (const auto* constant = std::get_if<SizeConst>(&node)) return Poly(constant->value);
-    if (const auto* name = std::get_if<SizeName>(&node)) return Poly(Value{name->binder});
+    if (const auto* name = std::get_if<SizeName>(&node)) {
+      const auto let = lets_.find(name->binder);
+      if (let != lets_.end() && depth_ < kMaxLets)
+        if (auto bound = of(let->second)) return bound;
+      return Poly(Value{name->binder});
+    }
+    if (const auto* expr = std::get_if<SizeExpr>(&node)) {
+      const auto* number =
+          expr->kind == SizeExpr::Kind::literal ? std::get_if<NumberLiteral>(&expr->expr->node) : nullptr;
+      if (number && !number->is_float) return Poly(static_cast<std::int64_t>(number->integer));
+      const auto known = std::ranges::find_if(atoms_, [&](Size atom) { return same_(atom, size); });
+      const auto index = static_cast<std::uint32_t>(known - atoms_.begin());
+      if (known == atoms_.end()) atoms_.push_back(size);
+      return Poly(Value{kFirstAtom + index});
+    }
     const auto* op = std::get_if<SizeOp>(&node);
     if (op == nullptr) return std::nullopt;
     const auto x = of(op->x);
@@ -50,8 +73,13 @@ class Polynomials {
     return op->op == '+' ? *x + *y : op->op == '-' ? *x - *y : *x * *y;
   }
 
+  static constexpr std::uint32_t kFirstAtom = 1U << 31U;  // above every binder
   const TypeStore& store_;
+  const Unifier::Lets& lets_;
+  const Same& same_;
   std::unordered_map<std::uint32_t, std::optional<Poly>> done_;
+  std::vector<Size> atoms_;
+  int depth_ = 0;
 };
 
 Constraint both(const Constraint& a, const Constraint& b) {
@@ -68,23 +96,33 @@ Constraint both(const Constraint& a, const Constraint& b) {
 
 }  // namespace
 
+// What a name is bound to.
+std::optional<Size> Unifier::definition(Size size) const {
+  const auto* name = store_.get_if<SizeName>(size);
+  const auto let = name ? lets_.find(name->binder) : lets_.end();
+  return let == lets_.end() ? std::nullopt : std::optional(store_.find(let->second));
+}
+
 bool Unifier::identical(Size a, Size b, int depth) const {
   if (store_.find(a) == store_.find(b)) return true;
-  const auto* x = store_.get_if<SizeOp>(a);
-  const auto* y = store_.get_if<SizeOp>(b);
-  if (x == nullptr || y == nullptr) {
-    const auto* c = store_.get_if<SizeConst>(a);
-    const auto* d = store_.get_if<SizeConst>(b);
-    const auto* n = store_.get_if<SizeName>(a);
-    const auto* m = store_.get_if<SizeName>(b);
-    return (c && d && c->value == d->value) || (n && m && n->binder == m->binder);
-  }
-  return depth > 0 && x->op == y->op && identical(x->x, y->x, depth - 1) && identical(x->y, y->y, depth - 1);
+  const auto* n = store_.get_if<SizeName>(a);
+  const auto* m = store_.get_if<SizeName>(b);
+  if (n && m && n->binder == m->binder) return true;
+  if (depth <= 0) return false;
+  if (const auto bound = definition(a)) return identical(*bound, b, depth - 1);
+  if (const auto bound = definition(b)) return identical(a, *bound, depth - 1);
+  const auto x = store_.parts_of(a);
+  const auto y = store_.parts_of(b);
+  if (!x || !y || !x->same_operation(*y)) return false;
+  for (std::size_t k = 0; k < x->parts.size(); ++k)
+    if (!identical(x->parts[k], y->parts[k], depth - 1)) return false;
+  return true;
 }
 
 bool Unifier::same(Size a, Size b) const {
   if (identical(a, b, kMaxUnifiedSizeDepth)) return true;
-  Polynomials polynomials(store_);
+  const Polynomials::Same atoms = [&](Size x, Size y) { return identical(x, y, kMaxUnifiedSizeDepth); };
+  Polynomials polynomials(store_, lets_, atoms);
   const auto x = polynomials.of(a);
   const auto y = polynomials.of(b);
   return x && y && *x == *y;
@@ -118,15 +156,19 @@ std::optional<Clash> Unifier::unify(Size expected, Size actual) {
   if (store_.get_if<SizeVar>(actual)) return unify_size_variable(actual, expected);
   if (store_.get_if<SizeVar>(expected)) return unify_size_variable(expected, actual);
   if (same(expected, actual)) return std::nullopt;
-  const auto* a = store_.get_if<SizeOp>(expected);
-  const auto* b = store_.get_if<SizeOp>(actual);
-  if (a && b && a->op == b->op && size_depth_ < kMaxUnifiedSizeDepth) {
-    const SizeOp x = *a, y = *b;
-    ++size_depth_;
-    const bool equal = !unify(x.x, y.x) && !unify(x.y, y.y);
-    --size_depth_;
-    if (equal) return std::nullopt;
-  }
+  if (size_depth_ >= kMaxUnifiedSizeDepth) return Clash{.kind = Clash::Kind::sizes, .s = expected, .t = actual};
+  const auto a = store_.parts_of(expected);
+  const auto b = store_.parts_of(actual);
+  bool equal = a && b && a->same_operation(*b);
+  ++size_depth_;
+  for (std::size_t k = 0; equal && k < a->parts.size(); ++k) equal = !unify(a->parts[k], b->parts[k]);
+  // A name may be bound to an operation with variables.
+  if (const auto bound = a ? std::nullopt : definition(expected))
+    equal = !unify(*bound, actual);
+  else if (const auto given = b ? std::nullopt : definition(actual))
+    equal = !unify(expected, *given);
+  --size_depth_;
+  if (equal) return std::nullopt;
   return Clash{.kind = Clash::Kind::sizes, .s = expected, .t = actual};
 }
 

@@ -32,7 +32,9 @@ struct Clash {
 
 class Unifier {
  public:
-  explicit Unifier(TypeStore& store) : store_(store) {}
+  // `lets`: what names are bound to that stand for a size; they are equal to it.
+  using Lets = std::unordered_map<BinderId, Size>;
+  Unifier(TypeStore& store, const Lets& lets) : store_(store), lets_(lets) {}
 
   // `expected` and `actual` only matter for messages.
   std::optional<Clash> unify(Ty expected, Ty actual);
@@ -53,9 +55,11 @@ class Unifier {
   std::optional<Clash> unify_arrows(Ty expected, Ty actual);
   std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   bool identical(Size a, Size b, int depth) const;
+  std::optional<Size> definition(Size size) const;
   std::optional<Clash> check_scope(Size size, std::uint32_t level) const;
 
   TypeStore& store_;
+  const Lets& lets_;
   int depth_ = 0;
   int size_depth_ = 0;
   std::unordered_set<std::uint64_t> equal_;

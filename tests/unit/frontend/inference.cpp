@@ -181,7 +181,11 @@ TEST_CASE("sizes that do not match are refused, with notes where each comes from
            {"def f [n] [m] (xs: [n]i32) (ys: [m]i32) = zip xs ys", "type.size-mismatch@1:50",
             "Sizes \"n\" and \"m\" do not match", "size \"m\" is declared here"},
            {"def f [n] (xs: [n]i32) : [n]i64 = iota (length xs)", "type.size-mismatch@1:35",
-            "Sizes \"n\" and \"length xs\" do not match", "size \"length xs\" is known only once this is evaluated"},
+            "Sizes \"n\" and \"length xs\" do not match", "\"xs\" is bound here"},
+           {"def f [n] [m] (g: [n + m]i32 -> i64) (xs: [n]i32) (ys: [m]i32) = g (xs ++ ys)\n"
+            "def g (_: [7]i32) = 7i64\ndef main = f g",
+            "type.size-mismatch@3:14", "expected [?n + ?m]i32 -> i64, got [7]i32 -> i64",
+            "nothing says yet what the size parameter \"n\" of this is"},
            {"def f (xs: [4]f32) (ys: [5]f32) = map2 (*) xs ys", "type.size-mismatch@1:47",
             "Sizes \"4\" and \"5\" do not match", ""},
            {"def f [n] (A: [n][n]f32) (B: [n][3]f32) = map2 (map2 (+)) A B", "type.size-mismatch@1:61",

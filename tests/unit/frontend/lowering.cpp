@@ -195,7 +195,7 @@ TEST_CASE("what cannot be compiled yet is said, not guessed") {
     std::string text, message;
   };
   for (const Case& c : std::vector<Case>{
-           {"entry e (xs: []i32) = let s = xs[0] in xs[::i64.i32 s]", "stride is not a constant"},
+           {"entry e (n: i64) (xs: [let m = n in m]i32) = xs", "a size that binds names"},
            {"def f x = f x", "Unknown variable"},
        }) {
     CAPTURE(c.text);
