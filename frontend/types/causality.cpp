@@ -152,15 +152,16 @@ class Causality {
         self.visit(*e.y);
       }
       void operator()(const Section& e) {
-        if (e.left) self.visit(*e.left);
-        if (e.right) self.visit(*e.right);
+        // What its operands compute is not known before they are evaluated.
         self.learn_from(expr.id);
         self.need(type, expr.location, "operator section");
+        if (e.left) self.visit(*e.left);
+        if (e.right) self.visit(*e.right);
       }
       void operator()(const AccessSection& e) {
-        self.visit_steps(e.steps);
         self.learn_from(expr.id);
         self.need(type, expr.location, "projection section");
+        self.visit_steps(e.steps);
       }
       void operator()(const LambdaExpr& e) {
         for (const PatternPtr& param : e.params)

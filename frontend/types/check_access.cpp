@@ -28,7 +28,7 @@ Ty Checker::field(Ty record, const std::string& name, Location location) {
   const TyNode& node = store_.node(record);
   if (std::holds_alternative<TyVar>(node)) {
     const Ty result = fresh(location);
-    pending_.push_back({record, name, result, location});
+    pending_.push_back({record, name, result, location, in_section_});
     return result;
   }
   if (const auto* known = std::get_if<TyRecord>(&node))
@@ -53,7 +53,8 @@ void Checker::solve_fields(bool last) {
       }
       progress = true;
       unify(wanted.result, field(wanted.record, wanted.name, wanted.location), wanted.location,
-            "Field \"" + wanted.name + "\" does not have expected type");
+            (wanted.section ? "Cannot apply function: field \"" : "Field \"") + wanted.name +
+                "\" does not have expected type");
     }
   }
   if (!last) return;

@@ -121,6 +121,10 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
   for (BinderId binder : store_.free_sizes(global.type, 0))
     if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end())
       global.unknown.push_back(binder);
+  if (definition.params.empty() && !global.sizes.empty() && !global.unknown.empty())
+    report(Code::type_ambiguous, definition.name_location,
+           "A size-polymorphic value binding may not have unknown sizes in its type: \"" + definition.name + "\" is " +
+               store_.to_text(global.type));
   if (!failed_) check_ambiguous();
   if (!failed_ && global.entry) check_entry(global, definition);
   numbers_.clear();

@@ -93,7 +93,10 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
     Ty operator()(const Section& e) { return self.infer_section(expr, e); }
     Ty operator()(const AccessSection& e) {
       const Ty from = self.fresh(expr.location);
-      return self.store_.arrow(from, self.step_types(from, e.steps, expr.id));
+      const bool outer = std::exchange(self.in_section_, true);
+      const Ty to = self.step_types(from, e.steps, expr.id);
+      self.in_section_ = outer;
+      return self.store_.arrow(from, to);
     }
     Ty operator()(const LambdaExpr& e) { return self.infer_lambda(e, expected); }
     Ty operator()(const IfExpr& e) { return self.infer_if(expr, e, expected); }
@@ -155,6 +158,7 @@ Ty Checker::infer_if(const Expr& expr, const IfExpr& branch, Ty expected) {
   const auto inside = static_cast<BinderId>(store_.binder_count());
   const Ty then_type = infer(*branch.then_value, expected);
   const Ty else_type = infer(*branch.else_value, then_type);
+  unifier_.link(then_type, else_type, inside);
   std::string why;
   const auto explain = [&] {
     if (why.empty())

@@ -222,8 +222,10 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
       mismatch(*clash, loop.body->location, type, body, what);
     } else {
       settle_loop_sizes(sizes, type, body);
-      std::vector<BinderId> own = sizes.varying;
+      std::vector<BinderId> own;
       binders_of(*loop.pattern, own);
+      check_loop_scope(type, own, loop.pattern->location);
+      own.insert(own.end(), sizes.varying.begin(), sizes.varying.end());
       unify(any_sizes(type, own), initial, loop.pattern->location, "Initial loop values do not have expected type");
       unify(any_sizes(type, own), body, loop.body->location, what);
     }
@@ -232,6 +234,15 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
   type = without_inner_sizes(type, inside, expr, "this loop", "an iteration may change it");
   store_.lower_level(type, level_);
   return type;
+}
+
+// The size of a parameter may be another one that is a number, but not what is computed from others.
+void Checker::check_loop_scope(Ty params, const std::vector<BinderId>& own, Location location) {
+  for (BinderId binder : own)
+    if (store_.as_scalar(store_.binder(binder).type) != ScalarType::i64 && store_.mentions(params, binder))
+      report(Code::type_size_mismatch, location,
+             "The loop parameters are inferred to have type " + store_.to_text(params) + ", but \"" +
+                 store_.binder(binder).name + "\" is not in scope where the loop starts");
 }
 
 void Checker::loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names) {
@@ -268,7 +279,7 @@ void Checker::settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body) {
     for (const auto& [param, next] : pairs) {
       const auto stays = constant.size_variables.find(param.id);
       if (stays == constant.size_variables.end()) continue;
-      if (unifier_.same(store_.substitute(next, constant), stays->second)) continue;
+      if (unifier_.alike(store_.substitute(next, constant), stays->second)) continue;
       constant.size_variables.erase(stays);
       again = true;
     }

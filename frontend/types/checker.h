@@ -142,6 +142,7 @@ class Checker {
   bool is_small(Size size) const;
   Ty infer_loop(const Expr& expr, const LoopExpr& loop);
   struct LoopSizes;
+  void check_loop_scope(Ty params, const std::vector<BinderId>& own, Location location);
   void loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names);
   void settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body);
   Ty any_sizes(Ty type, const std::vector<BinderId>& sizes);
@@ -215,8 +216,10 @@ class Checker {
     std::string name;
     Ty result;
     Location location;
+    bool section;  // of `(.f)`: a function is applied
   };
   std::vector<PendingField> pending_;
+  bool in_section_ = false;
   struct OpenLiteral {
     const Expr* expr;
     Ty type;

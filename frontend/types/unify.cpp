@@ -18,8 +18,6 @@ constexpr std::size_t kMaxTerms = 64;
 constexpr std::size_t kMaxDegree = 64;
 // Names that are bound to names that are bound ...
 constexpr int kMaxLets = 64;
-// Of sizes that are compared part by part.
-constexpr int kMaxUnifiedSizeDepth = 12;
 
 std::size_t degree(const Poly& poly) {
   std::size_t result = 0;
@@ -293,6 +291,51 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   --depth_;
   if (!clash) equal_.insert(pair);
   return clash;
+}
+
+bool Unifier::link_variable(Size variable, Size size, BinderId inner) {
+  const auto* var = store_.get_if<SizeVar>(variable);
+  if (var == nullptr) return false;
+  const std::uint32_t level = var->level;
+  bool possible = true;
+  store_.walk_size(size, [&](Size s, const SizeNode& node) {
+    const auto* open = std::get_if<SizeVar>(&node);
+    const auto* name = std::get_if<SizeName>(&node);
+    possible = possible && s != store_.find(variable) && !(open && open->level > level) &&
+               !(name && (name->binder >= inner || store_.binder(name->binder).level > level));
+  });
+  if (possible) store_.bind(variable, size);
+  return possible;
+}
+
+void Unifier::link(Size expected, Size actual, BinderId inner, int depth) {
+  if (depth <= 0 || same(expected, actual) || link_variable(expected, actual, inner) ||
+      link_variable(actual, expected, inner))
+    return;
+  const auto a = store_.parts_of(expected);
+  const auto b = store_.parts_of(actual);
+  for (std::size_t k = 0; a && b && a->same_operation(*b) && k < a->parts.size(); ++k)
+    link(a->parts[k], b->parts[k], inner, depth - 1);
+}
+
+void Unifier::link(Ty expected, Ty actual, BinderId inner) {
+  std::unordered_set<std::uint64_t> done;
+  std::vector<std::pair<Ty, Ty>> todo = {{expected, actual}};
+  while (!todo.empty()) {
+    const auto [x, y] = std::pair(store_.find(todo.back().first), store_.find(todo.back().second));
+    todo.pop_back();
+    if (x == y || !done.insert(std::uint64_t{x.id} << 32U | y.id).second) continue;
+    const auto* a = store_.get_if<TyArray>(x);
+    const auto* b = store_.get_if<TyArray>(y);
+    const auto* r = store_.get_if<TyRecord>(x);
+    const auto* s = store_.get_if<TyRecord>(y);
+    if (a && b) {
+      link(a->size, b->size, inner, kMaxUnifiedSizeDepth);
+      todo.emplace_back(a->element, b->element);
+    } else if (r && s && r->fields.size() == s->fields.size()) {
+      for (std::size_t k = 0; k < r->fields.size(); ++k) todo.emplace_back(r->fields[k].second, s->fields[k].second);
+    }
+  }
 }
 
 std::optional<Clash> Unifier::join(Ty expected, Ty actual, const Differ& differ, Ty& joined) {

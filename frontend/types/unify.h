@@ -39,6 +39,9 @@ class Unifier {
   // `expected` and `actual` only matter for messages.
   std::optional<Clash> unify(Ty expected, Ty actual);
   std::optional<Clash> unify(Size expected, Size actual);
+  // Sizes that nothing says yet become those of the other type where they can; the types may differ in others. Names
+  // from `inner` on are not to be had.
+  void link(Ty expected, Ty actual, BinderId inner);
   // The type of what may be of either: `differ` gives a size for two that are not known to be equal. No size variable
   // is bound: that a value may have a size says nothing about the size.
   using Differ = std::function<Size(Size expected, Size actual)>;
@@ -47,13 +50,18 @@ class Unifier {
   std::optional<Clash> require(Ty type, const Constraint& constraint);
   // Whether two sizes are the same for sure, without binding anything.
   bool same(Size a, Size b) const;
+  // Whether they are even written the same.
+  bool alike(Size a, Size b) const { return identical(a, b, kMaxUnifiedSizeDepth); }
 
  private:
+  static constexpr int kMaxUnifiedSizeDepth = 12;  // of sizes that are compared part by part
   std::optional<Clash> unify_variable(Ty variable, Ty type, bool swapped);
   std::optional<Clash> unify_size_variable(Size variable, Size size);
   std::optional<Clash> unify_records(Ty expected, Ty actual);
   std::optional<Clash> unify_arrows(Ty expected, Ty actual);
   std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
+  void link(Size expected, Size actual, BinderId inner, int depth);
+  bool link_variable(Size variable, Size size, BinderId inner);
   bool identical(Size a, Size b, int depth) const;
   std::optional<Size> definition(Size size) const;
   std::optional<Clash> check_scope(Size size, std::uint32_t level) const;
