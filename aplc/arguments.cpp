@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/ranges.h>
@@ -29,7 +30,8 @@ std::vector<std::string> parameter_names(const apl::Function& entry) {
 
 apl::Diagnostic bad(std::string message) { return apl::make_error(apl::Code::run_argument, {}, std::move(message)); }
 
-apl::Result<Values> parse(const std::string& text, const std::string& what) {
+// `types`: of the parameters that the values are for, as far as they are known.
+apl::Result<Values> parse(const std::string& text, const std::string& what, const std::vector<apl::ScalarType>& types) {
   std::string values = text;
   if (text.starts_with('@')) {
     auto file = read_file(text.substr(1));
@@ -41,7 +43,7 @@ apl::Result<Values> parse(const std::string& text, const std::string& what) {
   auto plain = apl::suite::unpacked(std::move(values));
   if (!plain) return plain.error();
   values = std::move(*plain);
-  auto parsed = apl::parse_values(values);
+  auto parsed = apl::parse_values(values, apl::OutOfRange::refuse, types);
   if (!parsed) {
     apl::Diagnostic error = std::move(parsed).error();
     error.message = fmt::format("{}: {}", what, error.message);
@@ -62,23 +64,37 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
   std::vector<std::string> names = parameter_names(entry);
   std::vector<std::optional<apl::HostValue>> slots(entry.params.size());
   Values unnamed;
+  const auto slot_of = [&](const std::string& text) {
+    const std::size_t equals = text.find('=');
+    std::size_t slot = names.size();
+    for (std::size_t k = 0; k < names.size() && equals != std::string::npos; ++k)
+      if (text.compare(0, equals, names[k]) == 0 && names[k].size() == equals) slot = k;
+    return slot;
+  };
+  // Values without a name are for the parameters that no other argument names.
+  std::vector<apl::ScalarType> open;
+  for (std::size_t k = 0; k < names.size(); ++k)
+    if (std::ranges::none_of(texts, [&](const std::string& text) { return slot_of(text) == k; }))
+      open.push_back(entry.type(entry.params[k]).element);
+  const auto types_of = [&](std::size_t slot) {
+    if (slot < names.size()) return std::vector{entry.type(entry.params[slot]).element};
+    const auto given = static_cast<std::ptrdiff_t>(std::min(unnamed.size(), open.size()));
+    return std::vector(open.begin() + given, open.end());
+  };
   if (texts.empty() && !entry.params.empty()) {
     auto text = read_file("-");
-    auto parsed = parse(text.value_or(""), "standard input");
+    auto parsed = parse(text.value_or(""), "standard input", open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);
   }
   for (const std::string& text : texts) {
     std::size_t equals = text.find('=');
-    std::size_t slot = names.size();
-    if (equals != std::string::npos)
-      for (std::size_t k = 0; k < names.size(); ++k)
-        if (text.compare(0, equals, names[k]) == 0 && names[k].size() == equals) slot = k;
+    const std::size_t slot = slot_of(text);
     if (equals != std::string::npos && slot == names.size())
       return bad(fmt::format("no parameter `{}`; the entry has: {}", text.substr(0, equals), fmt::join(names, ", ")));
     std::string what = slot < names.size() ? fmt::format("argument `{}`", names[slot])
                                            : fmt::format("argument {}", text.substr(0, 40));
-    auto parsed = parse(slot < names.size() ? text.substr(equals + 1) : text, what);
+    auto parsed = parse(slot < names.size() ? text.substr(equals + 1) : text, what, types_of(slot));
     if (!parsed) return parsed;
     if (slot == names.size()) {
       unnamed.insert(unnamed.end(), parsed->begin(), parsed->end());

@@ -30,6 +30,9 @@ struct BenchOptions {
   double convergence_seconds = 300;
   double timeout = 600;
   std::string json;
+  std::string tuning = "tuning";
+  bool no_tuning = false;
+  bool no_cache = false;
   std::string temporary_folder;
 };
 
@@ -120,9 +123,14 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
   auto say = [&](const nlohmann::json& line) {
     send(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
-  FrontEnd front = run_front_end(program.file);
+  auto tuning = options.no_tuning ? Parameters{} : tuning_beside(program.file, options.tuning);
+  FrontEnd front = run_front_end(program.file, tuning ? *tuning : Parameters{});
   apl::Result<Executable> executable = apl::make_error(apl::Code::bug_internal, {}, front.errors);
-  if (front.module) executable = Executable::make(*front.module, {options.backend, options.temporary_folder});
+  auto cache = options.no_cache ? nullptr : std::make_shared<apl::ObjectCache>(cache_folder());
+  if (!tuning)
+    executable = tuning.error();
+  else if (front.module)
+    executable = Executable::make(*front.module, {options.backend, options.temporary_folder, {}, *tuning, cache});
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
     if (program.cases[k].measured) continue;
     if (!executable) {
@@ -271,6 +279,11 @@ void add_bench(CLI::App& app, int& exit) {
   command->add_option("--convergence-max-seconds", options->convergence_seconds, "end of that phase")
       ->capture_default_str();
   command->add_option("--timeout", options->timeout, "seconds for a program")->capture_default_str();
+  command->add_option("--tuning", options->tuning, "ending of the files with tuning parameters, FILE.ENDING")
+      ->type_name("ENDING")
+      ->capture_default_str();
+  command->add_flag("--no-tuning", options->no_tuning, "do not read them");
+  command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_option("--json", options->json, "write all times to this file")->type_name("FILE");
   command->callback([options, &exit] { exit = BenchRun(*options).run(); });
 }

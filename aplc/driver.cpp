@@ -4,10 +4,12 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "frontend/frontend.h"
 #include "ir/parse.h"
@@ -63,6 +65,8 @@ void CompileOptions::add_to(CLI::App& app) {
   app.add_option("--param", parameters, "tuning parameter NAME=VALUE, as mm1.T_a=16")
       ->allow_extra_args(false)
       ->type_name("NAME=VALUE");
+  app.add_option("--tuning", tuning, "file of tuning parameters, a line NAME=VALUE each; --param goes first")
+      ->type_name("FILE");
   app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")
       ->allow_extra_args(false)
       ->type_name("PASS");
@@ -78,23 +82,66 @@ void Session::report(const apl::Diagnostic& diagnostic) {
   if (diagnostic.severity == apl::Severity::error && exit_code_ == kFine) exit_code_ = aplc::exit_code(diagnostic);
 }
 
+namespace {
+
+// NAME=VALUE with a number of at least `least`.
+std::optional<std::pair<std::string, std::int64_t>> parse_parameter(const std::string& text, std::int64_t least) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  std::int64_t value = 0;
+  const char* first = text.data() + equals + 1;
+  const char* last = text.data() + text.size();
+  auto [end, error] = std::from_chars(first, last, value);
+  if (error != std::errc() || end != last || first == last || value < least) return std::nullopt;
+  return std::pair(text.substr(0, equals), value);
+}
+
+}  // namespace
+
+apl::Result<Parameters> parse_tuning(const std::string& text) {
+  Parameters parameters;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    const auto parameter = parse_parameter(line, 0);
+    if (!parameter)
+      return apl::make_error(apl::Code::command_bad_parameter, {},
+                             fmt::format("tuning file: expected NAME=VALUE with a whole number, found `{}`", line));
+    parameters.erase(parameter->first);
+    if (parameter->second > 0) parameters.insert(*parameter);
+  }
+  return parameters;
+}
+
+std::string cache_folder() {
+  const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+  if (const std::string folder = variable("XDG_CACHE_HOME"); folder.starts_with('/')) return folder + "/aplc";
+  const std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.cache/aplc";
+}
+
 bool Session::read_parameters() {
-  for (const std::string& text : options_.parameters) {
-    std::size_t equals = text.find('=');
-    std::int64_t value = 0;
-    bool ok = equals != std::string::npos && equals > 0;
-    if (ok) {
-      const char* first = text.data() + equals + 1;
-      const char* last = text.data() + text.size();
-      auto [end, error] = std::from_chars(first, last, value);
-      ok = error == std::errc() && end == last && first != last && value >= 1;
+  if (!options_.tuning.empty()) {
+    const auto text = read_file(options_.tuning);
+    if (!text) {
+      report(apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {}", options_.tuning)));
+      return false;
     }
-    if (!ok) {
+    auto tuning = parse_tuning(*text);
+    if (!tuning) {
+      report(tuning.error());
+      return false;
+    }
+    parameters_ = std::move(*tuning);
+  }
+  for (const std::string& text : options_.parameters) {
+    const auto parameter = parse_parameter(text, 1);
+    if (!parameter) {
       report(apl::make_error(apl::Code::command_bad_parameter, {},
                              fmt::format("--param {}: expected NAME=VALUE with a whole number of at least 1", text)));
       return false;
     }
-    parameters_[text.substr(0, equals)] = value;
+    parameters_[parameter->first] = parameter->second;
   }
   return true;
 }
@@ -116,7 +163,7 @@ bool Session::read() {
     module_ = std::move(*parsed);
     for (const apl::Diagnostic& broken : apl::verify(module_)) report(broken);
   } else {
-    auto compiled = apl::compile({options_.file, text_}, [this](const apl::Diagnostic& d) { report(d); });
+    auto compiled = apl::compile({options_.file, text_, parameters_}, [this](const apl::Diagnostic& d) { report(d); });
     if (compiled) module_ = std::move(*compiled);
   }
   return exit_code_ == kFine;

@@ -20,6 +20,7 @@ int exit_code(const apl::Diagnostic& diagnostic);
 struct CompileOptions {
   std::string file;
   std::vector<std::string> parameters;  // NAME=VALUE
+  std::string tuning;                   // a file of such lines
   std::vector<std::string> disabled;
   bool remarks = false;
   bool timing = false;
@@ -64,8 +65,16 @@ bool write_file(const std::string& name, std::string_view text);
 // To `name`, or to standard output if it is empty.
 int emit(const std::string& name, std::string_view text);
 
+using Parameters = std::map<std::string, std::int64_t>;
+// Lines NAME=VALUE, as of Futhark's tuning files: 0 is the default, and of two lines for one name the last counts. Code
+// command.bad-parameter.
+apl::Result<Parameters> parse_tuning(const std::string& text);
+// Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
+std::string cache_folder();
+
 // Each adds its subcommand; `exit` receives the exit code when it ran.
-void add_run(CLI::App& app, int& exit);
+// `values`: the arguments that stand after `--`.
+void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values);
 void add_check(CLI::App& app, int& exit);
 void add_opt(CLI::App& app, int& exit);
 void add_c(CLI::App& app, int& exit);

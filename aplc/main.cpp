@@ -1,6 +1,10 @@
 // aplc: the driver. One file a subcommand; see aplc/driver.h for exit codes.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "aplc/driver.h"
 
 int main(int argc, char** argv) {
@@ -11,7 +15,14 @@ int main(int argc, char** argv) {
       "Exit codes: 0 fine; 2 the program is wrong; 3 a limitation of aplc; 64 the command line is wrong; 70 a bug of "
       "aplc.");
   int exit = aplc::kFine;
-  aplc::add_run(app, exit);
+  std::vector<std::string> words(argv + 1, argv + argc), values;
+  // CLI11 has no place for values after `--` that are no option's.
+  const auto end = words.empty() || words[0] != "run" ? words.end() : std::find(words.begin(), words.end(), "--");
+  if (end != words.end()) {
+    values.assign(end + 1, words.end());
+    words.erase(end, words.end());
+  }
+  aplc::add_run(app, exit, values);
   aplc::add_check(app, exit);
   aplc::add_test(app, exit);
   aplc::add_bench(app, exit);
@@ -22,7 +33,8 @@ int main(int argc, char** argv) {
   aplc::add_opt(app, exit);
   aplc::add_passes(app, exit);
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(words);
   } catch (const CLI::ParseError& error) {
     int code = app.exit(error);
     return code == 0 ? aplc::kFine : aplc::kCommandLine;

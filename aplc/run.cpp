@@ -20,6 +20,7 @@ struct RunOptions : CompileOptions {
   std::uint64_t seed = 1;
   bool time = false;
   bool binary = false;
+  bool no_cache = false;
 };
 
 // The entry asked for; without one `main`, or the only one there is.
@@ -66,6 +67,7 @@ apl::Result<Values> compile_and_call(Session& session, const std::string& entry,
   apl::ProgramOptions program_options;
   program_options.backend = options.backend;
   program_options.seed = options.seed;
+  if (!options.no_cache) program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();
   auto results = program->call(entry, inputs);
@@ -107,7 +109,7 @@ void run(const RunOptions& options, int& exit) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit) {
+void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "run an entry of a program");
   options->add_to(*command);
@@ -115,19 +117,22 @@ void add_run(CLI::App& app, int& exit) {
   command->allow_extras();
   command->footer(
       "ARG: a value, @FILE, or name=VALUE, name=@FILE; with none all values come from standard input. Values are text "
-      "or binary, files may be packed by gzip.");
+      "or binary, files may be packed by gzip; numbers without suffix are of the parameter's type. Values after -- may "
+      "begin with a dash.");
   command->add_option("-e,--entry", options->entry, "entry to run (default: main, or the only one)");
   command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
       ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
   command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
+  command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_flag("--time", options->time, "print the time of the call");
-  command->callback([options, command, &exit] {
+  command->callback([options, command, &exit, &values] {
     for (const std::string& text : command->remaining()) {
       if (text.starts_with("--")) throw CLI::ExtrasError({text});
       options->arguments.push_back(text);
     }
+    options->arguments.insert(options->arguments.end(), values.begin(), values.end());
     run(*options, exit);
   });
 }

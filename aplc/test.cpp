@@ -232,6 +232,11 @@ void add_test(CLI::App& app, int& exit) {
       ->capture_default_str();
   command->add_option("--memory", options->memory, "GiB of address space for a program, 0 for no limit; not for cuda")
       ->capture_default_str();
+  command->add_option("--tuning", options->tuning, "ending of the files with tuning parameters, FILE.ENDING")
+      ->type_name("ENDING")
+      ->capture_default_str();
+  command->add_flag("--no-tuning", options->no_tuning, "do not read them");
+  command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_option("--json", options->json, "write a record for each test to this file")->type_name("FILE");
   command->callback([options, &exit] { exit = TestRun(*options).run(); });
 }

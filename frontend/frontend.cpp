@@ -41,7 +41,7 @@ bool check(const SourceFile& source, const DiagnosticSink& sink) { return front(
 std::optional<Module> compile(const SourceFile& source, const DiagnosticSink& sink) {
   std::optional<frontend::Checked> checked = front(source, sink);
   if (!checked) return std::nullopt;
-  std::optional<Module> module = frontend::lower_program(*checked, sink);
+  std::optional<Module> module = frontend::lower_program(*checked, source.parameters, sink);
   if (!module) return std::nullopt;
   module->file = source.name;
   module->source = source.text;

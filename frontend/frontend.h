@@ -1,6 +1,8 @@
 // Futhark source to IR. Nothing else of frontend/ is needed to use it.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -12,6 +14,8 @@ namespace apl {
 struct SourceFile {
   std::string name;  // for messages
   std::string text;
+  std::map<std::string, std::int64_t> parameters =
+      {};  // what expressions marked #[param(name)] are; else they are kept
 };
 
 // Parses, infers types and sizes, and lowers all entries to IR of the soac stage: first-order, monomorphic, with

@@ -47,6 +47,8 @@ struct HostValue {
 // is in the binary format; both may be mixed. Code run.argument, with a place in the text.
 enum class OutOfRange : std::uint8_t { refuse, wrap };
 // `wrap`: an integer that its type cannot hold is reduced to the type's width, as Futhark's own reader does.
-Result<std::vector<HostValue>> parse_values(std::string_view text, OutOfRange out_of_range = OutOfRange::refuse);
+// The k-th value's numbers without suffix are of type `types[k]`, if there is one.
+Result<std::vector<HostValue>> parse_values(std::string_view text, OutOfRange out_of_range = OutOfRange::refuse,
+                                            const std::vector<ScalarType>& types = {});
 
 }  // namespace apl

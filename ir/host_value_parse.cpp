@@ -19,11 +19,15 @@ constexpr std::size_t kMaxRank = 32;
 // The first error ends the reading: after it every method returns as soon as it can.
 class ValueParser {
  public:
-  ValueParser(std::string_view text, OutOfRange out_of_range) : text_(text), out_of_range_(out_of_range) {}
+  ValueParser(std::string_view text, OutOfRange out_of_range, const std::vector<ScalarType>& types)
+      : text_(text), out_of_range_(out_of_range), types_(types) {}
 
   Result<std::vector<HostValue>> run() {
     std::vector<HostValue> values;
-    for (skip_blanks(); at_ < text_.size() && error_.empty(); skip_blanks()) values.push_back(value());
+    for (skip_blanks(); at_ < text_.size() && error_.empty(); skip_blanks()) {
+      number_type_ = values.size() < types_.size() ? std::optional(types_[values.size()]) : std::nullopt;
+      values.push_back(value());
+    }
     if (error_.empty()) return values;
     std::uint32_t line = 1, column = 1;
     for (char c : text_.substr(0, error_at_)) {
@@ -131,7 +135,10 @@ class ValueParser {
       if (c != '_') text += c;
     std::optional<ScalarType> array_type;
     if (!elements_.empty()) array_type = elements_.front().type();
-    auto element = read(text, array_type);
+    // A number with a fraction is no integer, whatever is asked for.
+    const bool fits = number_type_ && (is_float(*number_type_) ||
+                                       (is_integer(*number_type_) && text.find_first_of(".eE") == std::string::npos));
+    auto element = read(text, array_type ? array_type : fits ? number_type_ : std::nullopt);
     if (!element && out_of_range_ == OutOfRange::wrap) element = wrapped(text);
     if (!element)
       return fail_at(start, text.empty()
@@ -279,6 +286,7 @@ class ValueParser {
 
   std::string_view text_;
   OutOfRange out_of_range_;
+  const std::vector<ScalarType>& types_;
   std::size_t at_ = 0;
   std::string error_;
   std::size_t error_at_ = 0;
@@ -286,12 +294,14 @@ class ValueParser {
   std::vector<std::int64_t> shape_;
   std::vector<Scalar> elements_;
   std::optional<std::size_t> rank_;
+  std::optional<ScalarType> number_type_;  // of numbers without suffix
 };
 
 }  // namespace
 
-Result<std::vector<HostValue>> parse_values(std::string_view text, OutOfRange out_of_range) {
-  return ValueParser(text, out_of_range).run();
+Result<std::vector<HostValue>> parse_values(std::string_view text, OutOfRange out_of_range,
+                                            const std::vector<ScalarType>& types) {
+  return ValueParser(text, out_of_range, types).run();
 }
 
 }  // namespace apl

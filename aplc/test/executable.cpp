@@ -14,7 +14,7 @@
 
 namespace aplc {
 
-FrontEnd run_front_end(const std::string& file) {
+FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
   FrontEnd result;
   auto text = read_file(file);
   if (!text) {
@@ -23,7 +23,7 @@ FrontEnd run_front_end(const std::string& file) {
     return result;
   }
   result.text = std::move(*text);
-  auto module = apl::compile({file, result.text}, [&](const apl::Diagnostic& diagnostic) {
+  auto module = apl::compile({file, result.text, parameters}, [&](const apl::Diagnostic& diagnostic) {
     const std::string rendered = apl::render(diagnostic, "", "");
     result.said += rendered;
     if (diagnostic.severity == apl::Severity::error) {
@@ -42,9 +42,15 @@ FrontEnd run_front_end(const std::string& file) {
   return result;
 }
 
+apl::Result<Parameters> tuning_beside(const std::string& file, const std::string& ending) {
+  const auto text = read_file(file + "." + ending);
+  return text ? parse_tuning(*text) : Parameters{};
+}
+
 apl::Result<Executable> Executable::make(const apl::Module& front, const ExecutableOptions& options) {
   Executable executable;
   executable.module_ = front;
+  executable.parameters_ = options.parameters;
   if (options.backend == "interp") return executable;
   const apl::Machine machine = options.backend == "c" ? apl::Machine::cpu : apl::Machine::gpu;
   auto pipeline =
@@ -52,13 +58,17 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   if (!pipeline) return std::move(pipeline).error();
   apl::PipelineOptions pipeline_options;
   pipeline_options.disabled = options.disabled;
+  pipeline_options.parameters = options.parameters;
   if (auto status = apl::run_pipeline(executable.module_, *pipeline, pipeline_options); !status)
     return std::move(status).error();
-  auto text = apl::generate(executable.module_, options.backend == "c" ? apl::Target::c : apl::Target::cuda);
+  apl::CodegenOptions codegen;
+  codegen.parameters = options.parameters;
+  auto text = apl::generate(executable.module_, options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
   if (!text) return std::move(text).error();
   apl::ProgramOptions program_options;
   program_options.backend = options.backend;
   program_options.temporary_folder = options.temporary_folder;
+  program_options.cache = options.cache;
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();
   executable.program_ = std::move(*program);
@@ -66,7 +76,13 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
 }
 
 apl::Result<Values> Executable::call(const std::string& entry, const Values& inputs) {
-  return program_ ? program_->call(entry, inputs) : apl::interpret(module_, entry, inputs);
+  return program_ ? program_->call(entry, inputs) : interpret(entry, inputs);
+}
+
+apl::Result<Values> Executable::interpret(const std::string& entry, const Values& inputs) const {
+  apl::InterpretOptions options;
+  options.parameters = parameters_;
+  return apl::interpret(module_, entry, inputs, options);
 }
 
 apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry, const Values& inputs, int runs) {
@@ -74,7 +90,7 @@ apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry,
   std::vector<double> times;
   for (int k = 0; k < runs; ++k) {
     const auto start = std::chrono::steady_clock::now();
-    auto results = apl::interpret(module_, entry, inputs);
+    auto results = interpret(entry, inputs);
     if (!results) return std::move(results).error();
     times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
@@ -83,8 +99,55 @@ apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry,
 
 namespace {
 
+// `$loaddata "file"` and `$loadbytes "file"` are values of their own: parameters of the entry that the script becomes.
+struct Loaded {
+  std::string script;
+  std::string params;
+  Values values;
+};
+
+apl::Result<Loaded> load_files(const std::string& file, const std::string& script) {
+  Loaded result;
+  std::size_t at = 0;
+  for (;;) {
+    const std::size_t dollar = script.find('$', at);
+    result.script += script.substr(at, dollar - at);
+    if (dollar == std::string::npos) return result;
+    const std::size_t open = script.find('"', dollar);
+    const std::size_t close = open == std::string::npos ? open : script.find('"', open + 1);
+    std::string name = script.substr(dollar + 1, open == std::string::npos ? open : open - dollar - 1);
+    name.erase(name.find_last_not_of(" \t\n") + 1);
+    if (close == std::string::npos || (name != "loaddata" && name != "loadbytes"))
+      return apl::make_error(apl::Code::unsupported_construct, {},
+                             fmt::format("the script cannot be run: there is no ${}", name));
+    const std::string path =
+        (std::filesystem::path(file).parent_path() / script.substr(open + 1, close - open - 1)).string();
+    if (name == "loadbytes") {
+      const auto bytes = read_file(path);
+      if (!bytes) return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", path));
+      result.values.push_back(apl::HostValue::array(apl::ScalarType::u8, {static_cast<std::int64_t>(bytes->size())},
+                                                    std::vector<std::uint8_t>(bytes->begin(), bytes->end())));
+    } else {
+      auto values = apl::suite::read_values(path);
+      if (!values) return std::move(values).error();
+      if (values->size() != 1)
+        return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("{} has not one value", path));
+      result.values.push_back(std::move(values->front()));
+    }
+    const apl::HostValue& value = result.values.back();
+    const std::string param = fmt::format("loaded_{}", result.values.size());
+    std::string dims;
+    for (std::size_t k = 0; k < value.rank(); ++k) dims += "[]";
+    result.params += fmt::format(" ({}: {}{})", param, dims, apl::to_text(value.type));
+    result.script += param;
+    at = close + 1;
+  }
+}
+
 // A script is an expression over the program's functions: it becomes one more entry, which the interpreter runs.
-apl::Result<Values> run_script(const std::string& file, const std::string& script) {
+apl::Result<Values> run_script(const std::string& file, const std::string& source) {
+  const auto loaded = load_files(file, source);
+  if (!loaded) return loaded.error();
   const std::optional<std::string> text = read_file(file);
   if (!text) return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", file));
   constexpr const char* kEntry = "input_script";
@@ -92,11 +155,12 @@ apl::Result<Values> run_script(const std::string& file, const std::string& scrip
   const auto sink = [&](const apl::Diagnostic& diagnostic) {
     if (!first && diagnostic.severity == apl::Severity::error) first = diagnostic;
   };
-  const auto module = apl::compile({file, fmt::format("{}\nentry {} =\n{}\n", *text, kEntry, script)}, sink);
+  const auto module =
+      apl::compile({file, fmt::format("{}\nentry {}{} =\n{}\n", *text, kEntry, loaded->params, loaded->script)}, sink);
   if (!module)
     return apl::make_error(apl::Code::unsupported_construct, {},
                            fmt::format("the script cannot be run: {}", first ? first->message : ""));
-  return apl::interpret(*module, kEntry, {});
+  return apl::interpret(*module, kEntry, loaded->values);
 }
 
 }  // namespace
@@ -138,6 +202,8 @@ apl::Status check_inputs(const apl::Function& entry, const Values& inputs) {
   return apl::Unit{};
 }
 
-std::string error_text(const apl::Diagnostic& diagnostic) { return "Error: " + apl::render(diagnostic, "", ""); }
+std::string error_text(const apl::Diagnostic& diagnostic, const std::string& file) {
+  return "Error: " + apl::render(diagnostic, file, "");
+}
 
 }  // namespace aplc

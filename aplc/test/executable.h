@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aplc/driver.h"
 #include "codegen/runtime/program.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
@@ -25,12 +26,17 @@ struct FrontEnd {
   std::string said;      // both, in order
   int exit_code = 0;     // that of `aplc check`
 };
-FrontEnd run_front_end(const std::string& file);
+FrontEnd run_front_end(const std::string& file, const Parameters& parameters = {});
+
+// The parameters of `FILE.ENDING`; none if there is no such file.
+apl::Result<Parameters> tuning_beside(const std::string& file, const std::string& ending);
 
 struct ExecutableOptions {
   std::string backend = "c";
   std::string temporary_folder = "/tmp";
   std::vector<std::string> disabled;  // passes to leave out
+  Parameters parameters;
+  std::shared_ptr<apl::ObjectCache> cache;  // may be null
 };
 
 // A program on a backend; interp runs the module as the front end gave it.
@@ -44,7 +50,10 @@ class Executable {
   std::int64_t peak_bytes() const { return program_ ? program_->peak_bytes() : 0; }
 
  private:
+  apl::Result<Values> interpret(const std::string& entry, const Values& inputs) const;
+
   apl::Module module_;
+  Parameters parameters_;
   std::optional<apl::Program> program_;  // not for interp
 };
 
@@ -54,7 +63,7 @@ apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input
 apl::Status check_inputs(const apl::Function& entry, const Values& inputs);
 
 // `Error: `, place and message: what regular expressions of run-time errors are looked for in. The name of the file is
-// left out, so that it cannot match.
-std::string error_text(const apl::Diagnostic& diagnostic);
+// left out unless it is given, so that it cannot match.
+std::string error_text(const apl::Diagnostic& diagnostic, const std::string& file = {});
 
 }  // namespace aplc

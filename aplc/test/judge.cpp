@@ -49,7 +49,13 @@ class Judge {
 
   void run(const std::vector<std::size_t>& tests) {
     const auto start = Clock::now();
-    front_ = run_front_end(plan_.file);
+    if (!options_.no_tuning) {
+      auto tuning = tuning_beside(plan_.file, options_.tuning);
+      if (!tuning) return all({TestKind::bad_test, tuning.error().message});
+      parameters_ = std::move(*tuning);
+    }
+    if (!options_.no_cache) cache_ = std::make_shared<apl::ObjectCache>(cache_folder());
+    front_ = run_front_end(plan_.file, parameters_);
     if (plan_.spec.compile_error) {
       for (std::size_t test : tests) result(test, error_test(), start);
       return;
@@ -57,7 +63,7 @@ class Judge {
     if (!front_.module) return all({refusal(front_.exit_code), front_.errors});
     apl::Result<Executable> executable = apl::make_error(apl::Code::bug_internal, {}, "not made");
     if (options_.mode != TestMode::typecheck) {
-      executable = Executable::make(*front_.module, {options_.backend, options_.temporary_folder});
+      executable = Executable::make(*front_.module, executable_options(options_.backend, {}));
       if (!executable) return all({refusal(exit_code(executable.error())), apl::render(executable.error(), "", "")});
     }
     for (std::size_t test : tests) {
@@ -83,6 +89,9 @@ class Judge {
   }
 
  private:
+  ExecutableOptions executable_options(const std::string& backend, std::vector<std::string> disabled) const {
+    return {backend, options_.temporary_folder, std::move(disabled), parameters_, cache_};
+  }
   void result(std::size_t test, const Verdict& verdict, Clock::time_point start) {
     send({{"test", test}, {"seconds", seconds_since(start)}}, verdict);
   }
@@ -91,6 +100,12 @@ class Judge {
     line["kind"] = std::string(to_text(verdict.kind));
     line["message"] = verdict.message;
     send_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+
+  // A pattern that asks for a place in the file is looked for with the file's name.
+  std::string named(const std::string& pattern) const {
+    const std::string name = std::filesystem::path(plan_.file).filename().string();
+    return pattern.find(name + ":") == std::string::npos ? "" : name;
   }
 
   Verdict error_test() const {
@@ -115,7 +130,7 @@ class Judge {
       const int code = exit_code(got.error());
       if (code != kProgram) return {refusal(code), apl::render(got.error(), "", "")};
       if (expected.kind != Expected::Kind::error) return {TestKind::run_time_error, error_text(got.error())};
-      return match(expected.text, error_text(got.error()), TestKind::wrong_message);
+      return match(expected.text, error_text(got.error(), named(expected.text)), TestKind::wrong_message);
     }
     if (expected.kind == Expected::Kind::error)
       return {TestKind::no_error, fmt::format("expected /{}/, it ran", expected.text)};
@@ -150,12 +165,12 @@ class Judge {
   // without tiling, which shares the other passes with what it judges.
   apl::Result<Values> reference(const std::string& entry, const Values& inputs) const {
     if (options_.reference == "c") {
-      const std::vector<std::string> disabled{"tile-contraction"};
-      auto plain = Executable::make(*front_.module, {"c", options_.temporary_folder, disabled});
+      auto plain = Executable::make(*front_.module, executable_options("c", {"tile-contraction"}));
       if (!plain) return std::move(plain).error();
       return plain->call(entry, inputs);
     }
     apl::InterpretOptions interpret;
+    interpret.parameters = parameters_;
     const auto start = Clock::now();
     interpret.stop = [&] { return seconds_since(start) > options_.reference_timeout; };
     return apl::interpret(*front_.module, entry, inputs, interpret);
@@ -165,6 +180,8 @@ class Judge {
   const TestOptions& options_;
   const std::function<void(std::string_view)>& send_;
   FrontEnd front_;
+  Parameters parameters_;
+  std::shared_ptr<apl::ObjectCache> cache_;
 };
 
 }  // namespace

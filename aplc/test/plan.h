@@ -23,6 +23,9 @@ struct TestOptions {
   double reference_timeout = 20;
   double memory = 8;  // gibibytes of address space; not for cuda
   std::string json;
+  std::string tuning = "tuning";  // the ending of the file beside a program that has its tuning parameters
+  bool no_tuning = false;
+  bool no_cache = false;
   std::string temporary_folder;  // set by the run
 };
 

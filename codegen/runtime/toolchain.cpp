@@ -8,8 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -43,7 +46,66 @@ void keep_openmp_loaded() {
     if (void* handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(handle);
 }
 
-std::string key_of(const Compilation& compilation) {
+// 128 bits of a text, two FNV-1a hashes with different starts.
+std::string name_of(std::string_view key) {
+  std::uint64_t a = 0xcbf29ce484222325U, b = 0x9e3779b97f4a7c15U;
+  for (const char c : key) {
+    a = (a ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    b = (b ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    b ^= b >> 29U;
+  }
+  return fmt::format("{:016x}{:016x}", a, b);
+}
+
+std::string header_of(std::string_view key) { return fmt::format("apl-object {}\n{}\n", key.size(), key); }
+
+// Old files go when there is too much.
+void trim(const std::string& folder) {
+  constexpr std::uintmax_t kMost = std::uintmax_t{512} << 20U;
+  struct Entry {
+    std::filesystem::file_time_type used;
+    std::uintmax_t bytes;
+    std::filesystem::path path;
+  };
+  std::vector<Entry> entries;
+  std::uintmax_t total = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    entries.push_back({it->last_write_time(ignored), it->file_size(ignored), it->path()});
+    if (!ignored) total += entries.back().bytes;
+  }
+  if (total <= kMost) return;
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& entry : entries) {
+    if (total <= kMost / 2) break;
+    if (std::filesystem::remove(entry.path, error)) total -= std::min(total, entry.bytes);
+  }
+}
+
+// Under another name first: readers see all of the file or none of it.
+void write_whole(const std::string& folder, const std::string& name, std::string_view text) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::string temporary = folder + "/new-XXXXXX";
+  const int file = mkstemp(temporary.data());
+  if (file < 0) return;
+  close(file);
+  if (!write_text(temporary, text) || std::rename(temporary.c_str(), (folder + "/" + name).c_str()) != 0)
+    std::filesystem::remove(temporary, error);
+}
+
+// What tells a compiler from another one of the same name, and what `-march=native` means to it.
+std::string machine_and_compiler(const std::string& compiler) {
+  std::string text;
+  if (auto version = run_tool({compiler, "--version"})) text = std::move(*version);
+  std::ifstream cpu("/proc/cpuinfo");
+  for (std::string line; std::getline(cpu, line) && !line.empty();)
+    if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features")) text += line;
+  return text;
+}
+
+std::string key_of(const Compilation& compilation, bool kept) {
   std::string key;
   auto add = [&](std::string_view part) { key += fmt::format("{}:{};", part.size(), part); };
   for (const auto* words : {&compilation.command, &compilation.libraries})
@@ -52,6 +114,7 @@ std::string key_of(const Compilation& compilation) {
     add(name);
     add(text);
   }
+  if (kept) add(machine_and_compiler(compilation.command.front()));
   return key;
 }
 
@@ -87,13 +150,28 @@ void* SharedObject::symbol(const std::string& name) const {
 }
 
 std::optional<std::string> ObjectCache::find(const std::string& key) const {
-  std::lock_guard lock(mutex_);
-  auto found = objects_.find(key);
-  return found == objects_.end() ? std::nullopt : std::optional(found->second);
+  {
+    std::lock_guard lock(mutex_);
+    auto found = objects_.find(key);
+    if (found != objects_.end()) return found->second;
+  }
+  if (folder_.empty()) return std::nullopt;
+  const std::string path = folder_ + "/" + name_of(key);
+  auto text = read_bytes(path);
+  const std::string header = header_of(key);
+  // Two keys may have one name; then the file is the other's.
+  if (!text || !text->starts_with(header)) return std::nullopt;
+  std::error_code ignored;
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), ignored);
+  return text->substr(header.size());
 }
 
 void ObjectCache::add(std::string key, std::string object) {
   std::lock_guard lock(mutex_);
+  if (!folder_.empty()) {
+    if (!std::exchange(trimmed_, true)) trim(folder_);
+    write_whole(folder_, name_of(key), header_of(key) + object);
+  }
   objects_.insert_or_assign(std::move(key), std::move(object));
 }
 
@@ -150,7 +228,7 @@ Result<SharedObject> compile_shared(const Compilation& compilation, const Workpl
     if (auto written = write_text(folder->path() + "/" + name, text); !written) return std::move(written).error();
     keep(name);
   }
-  const std::string key = key_of(compilation);
+  const std::string key = key_of(compilation, workplace.cache && workplace.cache->is_kept());
   if (auto known = workplace.cache ? workplace.cache->find(key) : std::nullopt) {
     if (auto written = write_text(object, *known); !written) return std::move(written).error();
     log(fmt::format("{}: compiled before", compilation.output));

@@ -44,16 +44,22 @@ class SharedObject {
   std::shared_ptr<void> handle_;
 };
 
-// Compiled objects by everything that went into them. Shared by whoever was given it, on any thread.
-// A cache on disk would stand behind these two functions.
+// Compiled objects by everything that went into them. Shared by whoever was given it, on any thread. With a folder they
+// are kept there too, and other processes may use it at the same time: a file holds its whole key, and appears whole or
+// not at all. What cannot be written is compiled again.
 class ObjectCache {
  public:
+  ObjectCache() = default;
+  explicit ObjectCache(std::string folder) : folder_(std::move(folder)) {}
   std::optional<std::string> find(const std::string& key) const;
   void add(std::string key, std::string object);
+  bool is_kept() const { return !folder_.empty(); }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> objects_;
+  std::string folder_;
+  bool trimmed_ = false;
 };
 
 // Where and how compilers run.

@@ -62,6 +62,8 @@ class Consumption {
   FlowPtr written(const TypeExpr& type, const FlowPtr& outline, int depth = 0);
   FlowPtr signature(const PreludeEntry& entry, bool member);
   FlowPtr parameter(const Pattern& pattern);
+  void check_sizes(const TypeExpr& type);
+  void check_sizes(const Pattern& pattern);
 
   // expressions.cpp
   FlowPtr check(const Expr& expr);

@@ -120,6 +120,7 @@ void Consumption::let_pattern(const LetPattern& let) {
     report(Code::consume_contains_consumption, let.value->location,
            "Let-bound expression of higher-order type " + store_.to_text(type) +
                " contains consumption, which is not allowed.");
+  check_sizes(*let.pattern);
   bind_pattern(*let.pattern, value);
 }
 

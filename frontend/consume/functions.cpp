@@ -72,8 +72,10 @@ FlowPtr Consumption::function(const std::vector<PatternPtr>& params, const TypeE
   std::vector<FlowPtr> types;
   for (const PatternPtr& param : params) {
     types.push_back(parameter(*param));
+    check_sizes(*param);
     bind_parameter(*param, types.back());
   }
+  if (result) check_sizes(*result);
   const std::size_t consumed = consumed_log_.size();
   const FlowPtr value = check(body);
   take_consumed(consumed);  // of parameters: nobody's matter

@@ -1,5 +1,6 @@
 // What the `*` of written types say.
 #include <string>
+#include <utility>
 
 #include "frontend/consume/checker.h"
 #include "frontend/syntax/parser.h"
@@ -100,6 +101,36 @@ FlowPtr Consumption::parameter(const Pattern& pattern) {
     return make_flow(std::move(copy));
   }
   return outline;
+}
+
+// Sizes are computed where nobody expects it: they consume nothing.
+void Consumption::check_sizes(const TypeExpr& type) {
+  if (const auto* unique = std::get_if<TypeUnique>(&type.node)) return check_sizes(*unique->type);
+  if (const auto* tuple = std::get_if<TypeTuple>(&type.node))
+    for (const TypeExprPtr& element : tuple->elements) check_sizes(*element);
+  if (const auto* record = std::get_if<TypeRecord>(&type.node))
+    for (const auto& field : record->fields) check_sizes(*field.value);
+  const auto* array = std::get_if<TypeArray>(&type.node);
+  if (array == nullptr) return;
+  if (array->size) {
+    const std::uint32_t outer = std::exchange(barrier_, order_);
+    const std::size_t consumed = consumed_log_.size();
+    check(*array->size);
+    take_consumed(consumed);
+    barrier_ = outer;
+  }
+  check_sizes(*array->element);
+}
+
+void Consumption::check_sizes(const Pattern& pattern) {
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    check_sizes(*typed->type);
+    check_sizes(*typed->pattern);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (const PatternPtr& element : tuple->elements) check_sizes(*element);
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) check_sizes(*field.value);
+  }
 }
 
 }  // namespace apl::frontend

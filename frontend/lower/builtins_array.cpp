@@ -146,6 +146,16 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
     }
     case Builtin::unflatten: {
       const std::vector<Poly> sizes = signature_sizes(builtin);
+      for (const Poly& size : sizes)
+        check_count(size, [&] {
+          Message message = {"Cannot unflatten array of shape [", operand(StaticValue(length(x[0]))),
+                             "] to array of shape ["};
+          for (const Poly& dim : sizes) {
+            message.emplace_back(operand(StaticValue(dim)));
+            message.emplace_back(&dim == &sizes.back() ? "]." : "][");
+          }
+          return message;
+        });
       return reshape(x[0], 1, [&](const std::vector<Poly>&) { return sizes; });
     }
     case Builtin::head: return take_dims(x[0], {DimIndex::fix(0)}, checked_indices_);

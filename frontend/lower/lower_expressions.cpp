@@ -366,6 +366,10 @@ Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Op
 }
 
 StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
+  if (attributed.attribute.name == "param" && attributed.attribute.arguments.size() == 1 &&
+      store_.as_scalar(checked_.types[attributed.x->id]) == ScalarType::i64)
+    if (const auto set = parameters_.find(attributed.attribute.arguments.front()); set != parameters_.end())
+      return StaticValue(Poly(set->second));
   const bool indices = std::exchange(checked_indices_, checked_indices_ && attributed.attribute.name != "unsafe");
   const std::size_t before = builder_->stms().size();
   const StaticValue value = lower(*attributed.x);

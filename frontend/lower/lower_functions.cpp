@@ -16,12 +16,13 @@ constexpr std::size_t kMaxKey = 400;
 
 }  // namespace
 
-std::optional<Module> lower_program(Checked& checked, const DiagnosticSink& sink) {
-  return Lowerer(checked, sink).run();
+std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
+                                    const DiagnosticSink& sink) {
+  return Lowerer(checked, parameters, sink).run();
 }
 
-Lowerer::Lowerer(Checked& checked, const DiagnosticSink& sink)
-    : checked_(checked), store_(checked.store), sink_(sink) {}
+Lowerer::Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink)
+    : checked_(checked), store_(checked.store), parameters_(parameters), sink_(sink) {}
 
 std::optional<Module> Lowerer::run() {
   bool failed = false;

@@ -33,7 +33,7 @@ struct LowerAbort {};
 
 class Lowerer {
  public:
-  Lowerer(Checked& checked, const DiagnosticSink& sink);
+  Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink);
   std::optional<Module> run();
 
  private:
@@ -246,6 +246,7 @@ class Lowerer {
 
   Checked& checked_;
   TypeStore& store_;
+  const std::map<std::string, std::int64_t>& parameters_;
   const DiagnosticSink& sink_;
   Module module_;
   std::deque<Frame> frames_;

@@ -120,7 +120,7 @@ TEST_CASE("programs mean what Futhark says") {
           {"def n : i64 = 3 def main (xs: [n]i32) = iota (n + 1)", "[1, 2, 3]", "[0i64, 1i64, 2i64, 3i64]"},
           {"def main (xs: []i32) : [2]i32 = xs :> [2]i32", "[1, 2, 3]",
            "error: Value of shape [3] cannot match shape of type \"[2]i32\"."},
-          {"def main (c: bool) (xs: []i32) = let ys = if c then xs else [1] in (ys, length ys)", "true [3, 4]",
+          {"def main [n] (c: bool) (xs: [n]i32) = let ys = if c then xs else [1] in (ys, length ys)", "true [3, 4]",
            "[3i32, 4i32] 2i64"},
           {"def main (xs: []i32) = loop (xs, n) = (xs, 0i32) while length xs < 5 do (xs ++ xs, n + 1)", "[3, 4]",
            "[3i32, 4i32, 3i32, 4i32, 3i32, 4i32, 3i32, 4i32] 2i32"},
