@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/block_use.h"
 #include "codegen/lower.h"
 #include "codegen/runtime/context.h"
 #include "codegen/writer.h"
@@ -33,7 +34,8 @@ std::string type_enum(ScalarType type) {
 
 class Host {
  public:
-  explicit Host(Unit& unit) : unit_(unit), values_(unit, Dialect::c), table_(unit.function.values) {}
+  explicit Host(Unit& unit)
+      : unit_(unit), values_(unit, Dialect::c), table_(unit.function.values), use_(unit.function) {}
 
   HostText run() {
     const apl::Function& f = unit_.function;
@@ -49,7 +51,13 @@ class Host {
     if (has_rooms_)
       for (Value b : blocks_) out_.line("int64_t {} = 0;", room(b));
     const std::string head = out_.take();
-    body(*f.body);
+    for (std::size_t k = 0; k < f.body->stms.size(); ++k) {
+      const std::size_t slots = scratch_.size();
+      statement(f.body->stms[k]);
+      for (Value b : use_.ends_after(k))
+        if (std::find(blocks_.begin(), blocks_.end(), b) != blocks_.end()) release(unit_.name(b));
+      for (std::size_t slot = slots; slot < scratch_.size(); ++slot) release(scratch_[slot]);
+    }
     out_.line("status = ctx->backend->synchronise(ctx);");
     out_.line("if (status != APL_SUCCESS) goto done;");
     give_results();
@@ -137,17 +145,16 @@ class Host {
     }
   }
 
+  // Nobody reads it any more. The next call gets it anew.
+  void release(const std::string& block) {
+    out_.line("if ({0}) ctx->backend->release(ctx, {0});", block);
+    out_.line("{} = NULL;", block);
+  }
+
   std::string room(Value block) { return unit_.name(block) + "_room"; }
 
   void body(const Body& body) {
     for (const Stm& stm : body.stms) statement(stm);
-  }
-
-  // Whether the body makes the block, or gets it from a branch or loop that does.
-  static bool owns(const Body& body, Value block) {
-    for (const Stm& stm : body.stms)
-      if (std::find(stm.pattern.begin(), stm.pattern.end(), block) != stm.pattern.end()) return true;
-    return false;
   }
 
   // The block that is handed on, for one that nobody reads any more.
@@ -156,16 +163,17 @@ class Host {
     out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to), room(to), unit_.name(from), room(from));
   }
 
-  // What a body hands on goes to where `target` lies: by exchanging blocks if the body made its own, else by copying
-  // (both are dense). Arrays whose size the body decides come with their blocks, which are among `targets` too.
-  void hand_on(const Body& body, const Operand& from, Value target, const std::vector<Value>& targets) {
+  // What a body hands on goes to where `target` lies: by exchanging blocks of one size if nobody needs the other's
+  // contents, else by copying (both are dense). Arrays whose size the body decides come with their blocks, which are
+  // among `targets` too.
+  void hand_on(const Stm& stm, const Body& body, const Operand& from, Value target, const std::vector<Value>& targets) {
     if (!from.is_value()) return;
     if (table_.type(target).is_memory()) return exchange(target, from.value());
     if (!table_.type(target).is_array()) return;
     const MemoryBinding& source = *table_.type(from.value()).memory;
     const MemoryBinding& to = *table_.type(target).memory;
     if (source == to || std::find(targets.begin(), targets.end(), to.block) != targets.end()) return;
-    if (has_rooms_ && owns(body, source.block)) return exchange(to.block, source.block);
+    if (has_rooms_ && use_.may_exchange(stm, body, source.block, to.block)) return exchange(to.block, source.block);
     const Type& type = table_.type(target);
     out_.line("status = ctx->backend->copy(ctx, {}, {}, ({}) * {});", unit_.name(to.block), block(source.block),
               text(product(type.shape)), byte_size(type.element));
@@ -190,7 +198,7 @@ class Host {
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
         if (is_variable(stm.pattern[k]))
           out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
-        hand_on(inner, inner.results[k], stm.pattern[k], stm.pattern);
+        hand_on(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
       }
     };
     out_.open("if ({}) {{", text(values_.operand(op.condition)));
@@ -223,7 +231,8 @@ class Host {
       out_.line("const {} {} = {};", c_type({table_.type(op.params[k]).element, false}), next.back().second,
                 text(values_.operand(op.body->results[k])));
     }
-    for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(*op.body, op.body->results[k], op.params[k], op.params);
+    for (std::size_t k = 0; k < op.params.size(); ++k)
+      hand_on(stm, *op.body, op.body->results[k], op.params[k], op.params);
     for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
     out_.close("}}");
     for (std::size_t k = 0; k < op.params.size(); ++k)
@@ -448,6 +457,7 @@ class Host {
   Unit& unit_;
   Values values_;
   const ValueTable& table_;
+  const BlockUse use_;
   Writer out_;
   HostText result_;
   std::vector<Value> blocks_;

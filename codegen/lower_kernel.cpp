@@ -69,10 +69,14 @@ void Kernel::collect_params() {
     for_each_use(table.type(result), want);
     written.insert(table.type(result).memory->block);
   }
+  // The element type of a block is that of an array bound to it; one of the host may serve for several in turn.
+  const auto note = [&](Value v) {
+    if (const Type& type = table.type(v); type.memory) elements_[type.memory->block] = type.element;
+  };
+  for (std::uint32_t id = 0; id < table.size(); ++id) note(Value{id});
+  for (Value v : free_values(stm_.op, table)) note(v);
+  for (Value result : stm_.pattern) note(result);
   outside_ = wanted;
-  // The element type of a block is that of an array bound to it.
-  for (std::uint32_t id = 0; id < table.size(); ++id)
-    if (const Type& type = table.type(Value{id}); type.memory) elements_[type.memory->block] = type.element;
   for (Value v : wanted) {
     const Type& type = table.type(v);
     if (type.is_memory()) {

@@ -13,23 +13,27 @@
 // unless both updated the same array: what is handed on is moved there (docs/ir.md, memory stage). What an iteration
 // hands on lies dense in a block that the iteration made, so that moving can be swapping two pointers. A result of the
 // function that is not row-major, or lies in the caller's memory, is copied by a SegMap.
+// Then blocks are saved (place_memory/reuse.cpp): dead ones serve again, results are written over inputs that end or
+// where they are handed on to, loops allocate before they start.
 // Refuses (unsupported.construct): loops and branches that change the size of an array, arrays that a thread of a
 // block makes beside its tiles.
-// Deliberately not here: reuse of blocks, hoisting of allocations.
+// Deliberately not here: reuse of what a thread allocates for itself, and of parts of blocks.
 #include <algorithm>
 
 #include "ir/walk.h"
 #include "passes/pass.h"
 #include "passes/place_memory/placer.h"
+#include "passes/place_memory/reuse.h"
 
 namespace apl {
 namespace {
 
-Result<Change> run(Module& module, PassContext&) {
+Result<Change> run(Module& module, PassContext& context) {
   std::vector<FunctionPtr> placed;
   for (const FunctionPtr& function : module.functions) {
     auto result = memory::Placer(*function, module.file).run();
     if (!result) return std::move(result).error();
+    if (context.flag("reuse")) memory::reuse_blocks(*result, context);
     placed.push_back(std::make_shared<const Function>(std::move(*result)));
   }
   module.functions = std::move(placed);
@@ -45,6 +49,15 @@ PassInfo place_memory_pass() {
   pass.summary = "binds every array to a memory block through an index function";
   pass.takes = stage_bit(Stage::kernel);
   pass.gives = [](Stage) { return Stage::memory; };
+  pass.options = {{"reuse", true, "let blocks serve for several arrays, and allocate before loops"}};
+  pass.remark_codes = {
+      {"at-target", "an array is made where its loop or branch hands it on to"},
+      {"in-place", "a kernel's result is written over an input that ends there"},
+      {"reused", "an array lies in a block that is dead"},
+      {"hoisted", "a block is allocated once, before the loop that uses it"},
+      {"read-elsewhere", "missed: the input that ends is read at other indices than the result's"},
+      {"allocated-in-loop", "missed: the block's size is known only in the loop"},
+  };
   pass.run = run;
   return pass;
 }

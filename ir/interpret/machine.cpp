@@ -1,5 +1,7 @@
 #include "ir/interpret/machine.h"
 
+#include <fmt/format.h>
+
 #include <new>
 
 #include "ir/verify.h"
@@ -49,6 +51,14 @@ std::vector<Datum> Machine::call(const Function& function, const std::vector<Dat
   return results;
 }
 
+void Machine::check_kept(Value written, Value kept) {
+  const Array& a = frame_->arrays[written.id];
+  const Array& b = frame_->arrays[kept.id];
+  if (!a.storage || a.storage != b.storage || !share_elements(a, b)) return;
+  fail(Code::bug_internal,
+       fmt::format("`{}` is written over `{}`, which is read again later.", name(written), name(kept)));
+}
+
 void Machine::tick() {
   if (++ticks_ % 65536 == 0 && options_.stop && options_.stop()) fail(Code::run_stopped, "the run was stopped.");
 }
@@ -67,6 +77,7 @@ void Machine::run(const Body& body, const BodyPlan& plan) {
       stm_plan_ = &stm_plan;
       tick();
       std::visit([&](const auto& op) { exec(stm, op); }, stm.op);
+      for (const auto& [written, kept] : stm_plan.kept) check_kept(written, kept);
       for (Value v : stm_plan.dead_after) assign(v, {});
     }
   } catch (RunError& error) {

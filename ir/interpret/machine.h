@@ -50,6 +50,7 @@ class Machine {
   std::vector<Datum> call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params);
   void run(const Body& body, const BodyPlan& plan);
   void tick();
+  void check_kept(Value written, Value kept);
   const BodyPlan& plan_of(const Body& body) const { return frame_->plan->bodies.at(&body); }
 
   // ---- entries (entry.cpp)

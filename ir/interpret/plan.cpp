@@ -124,6 +124,7 @@ FunctionPlan plan_function(const Function& function) {
   for (std::uint32_t id = 0; id < function.values.size(); ++id)
     plan.is_scalar[id] = function.values.type(Value{id}).is_scalar();
   Planner(function, plan).body(*function.body, function.params);
+  plan_overwrites(function, plan);
   return plan;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -14,6 +15,8 @@ namespace apl::interpreter {
 struct StmPlan {
   std::vector<Value> dead_after;  // arrays of this body that nothing after the statement reads
   std::vector<Value> movable;     // those of them that the statement reads once, itself
+  // Memory stage: an array that the host's statement writes, and one in the same block that is read again later.
+  std::vector<std::pair<Value, Value>> kept;
 };
 
 struct BodyPlan {
@@ -27,6 +30,7 @@ struct FunctionPlan {
   std::vector<bool> is_scalar;  // by value id
 };
 
+void plan_overwrites(const Function& function, FunctionPlan& plan);  // fills `kept`
 FunctionPlan plan_function(const Function& function);
 
 }  // namespace apl::interpreter

@@ -85,6 +85,31 @@ std::optional<Reach> reach_of(const Array& array) {
   return reach;
 }
 
+bool share_elements(const Array& a, const Array& b) {
+  const auto x = reach_of(a), y = reach_of(b);
+  const std::int64_t wide_a = byte_size(a.element), wide_b = byte_size(b.element);
+  if (a.empty() || b.empty() || wide_a == 0 || wide_b == 0 || !x || !y) return false;
+  const std::int64_t first = std::max(x->first * wide_a, y->first * wide_b);
+  const std::int64_t end = std::min((x->last + 1) * wide_a, (y->last + 1) * wide_b);
+  if (first >= end) return false;
+  std::vector<bool> mine(static_cast<std::size_t>(end - first));
+  const auto each_byte = [&](const Array& array, std::int64_t width, const auto& visit) {
+    const std::vector<std::int64_t> shape = shape_of(array);
+    std::vector<std::int64_t> at;
+    for (std::int64_t flat = 0; flat < array.count(); ++flat) {
+      unflatten(flat, shape, at);
+      std::int64_t position = array.offset;
+      for (std::size_t k = 0; k < at.size(); ++k) position += at[k] * array.dims[k].stride;
+      for (std::int64_t byte = position * width; byte < (position + 1) * width; ++byte)
+        if (byte >= first && byte < end) visit(static_cast<std::size_t>(byte - first));
+    }
+  };
+  each_byte(a, wide_a, [&](std::size_t byte) { mine[byte] = true; });
+  bool shared = false;
+  each_byte(b, wide_b, [&](std::size_t byte) { shared = shared || mine[byte]; });
+  return shared;
+}
+
 std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   constexpr std::int64_t kMost = std::int64_t{1} << 48;
   for (std::int64_t size : shape)

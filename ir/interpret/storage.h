@@ -86,6 +86,9 @@ struct Reach {
 };
 std::optional<Reach> reach_of(const Array& array);
 
+// Whether two arrays of one storage have a byte in common.
+bool share_elements(const Array& a, const Array& b);
+
 // The number of elements; sizes are not negative, and too many elements are run.out-of-memory.
 std::int64_t count_of(const std::vector<std::int64_t>& shape);
 std::vector<Dim> row_major_dims(const std::vector<std::int64_t>& shape);

@@ -1,0 +1,447 @@
+// Decides at each allocation of the host, in the order of the text, where its arrays lie instead. In this order:
+//
+//   at-target  the array is handed on by a loop or branch: it is made where it goes, if nobody reads there any more
+//   in-place   a kernel makes it, and an input that dies there has its shape and is read at the own index alone
+//   reused     a block is dead, of this body or one around it, and is surely not smaller
+//   hoisted    the size is known before the loop: allocated there, once
+//
+// A block is dead after the last statement of its body that mentions an array in it; what is handed on or returned
+// lives to the end. A block that another body lends is dead there while that body's statement runs.
+// What a loop or branch hands on may be exchanged with its target (docs/passes.md): blocks that are, have one size, so
+// that whichever lies behind a name is large enough. Blocks that are values themselves (parameters and results of loops
+// that change sizes) are left alone.
+#include "passes/place_memory/reuse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/walk.h"
+
+namespace apl::memory {
+namespace {
+
+const Alloc* host_allocation(const Stm& stm) {
+  const Alloc* alloc = get_if<Alloc>(stm);
+  return alloc && alloc->space == Space::global ? alloc : nullptr;
+}
+
+bool is_host_nest(const Stm& stm) { return get_if<Loop>(stm) || get_if<If>(stm); }
+
+class Reuser {
+ public:
+  Reuser(Function& function, const PassContext& context)
+      : function_(function), values_(function.values), context_(context) {}
+
+  void run() {
+    for (std::uint32_t id = 0; id < values_.size(); ++id)
+      if (const MemoryBinding* where = binding(Value{id})) arrays_on_[where->block].push_back(Value{id});
+    prepare(*function_.body);
+    for (const auto& [from, to] : handed_)
+      if (!bytes_.contains(from) || !bytes_.contains(to) || bytes_.at(from) != bytes_.at(to)) loose_.insert({from, to});
+    SizeFacts facts;
+    for (const Value size : function_.sizes) facts.at_least(size, 0);
+    for (const Value param : function_.params) learn(facts, param);
+    function_.body = body(*function_.body, Kind::function, nullptr, facts);
+  }
+
+ private:
+  enum class Kind : std::uint8_t { function, loop, branch };
+
+  // A body that is being walked.
+  struct Frame {
+    const Body* body;
+    Kind kind;
+    const Stm* stm;  // the loop or branch
+    SizeFacts facts;
+    std::map<Value, std::size_t> first, last;  // where the body mentions each array; its results count as the end
+    std::vector<Stm> out;
+    std::vector<Value> owned;  // blocks allocated here, or lent to this body
+    std::set<Value> dead;      // those of them that may serve again
+    std::set<Value> bound;     // by the body and its statements, nested ones included
+    std::size_t at = 0;
+  };
+
+  const MemoryBinding* binding(Value v) const { return values_.type(v).memory.get(); }
+  Value block_of(const Operand& x) const {
+    const MemoryBinding* where = x.is_value() ? binding(x.value()) : nullptr;
+    return where ? where->block : Value{};
+  }
+
+  void learn(SizeFacts& facts, Value array) const {
+    if (!values_.type(array).is_array()) return;
+    for (const Poly& size : values_.type(array).shape) {
+      if (const auto symbol = size.symbol()) {
+        facts.at_least(*symbol, 0);
+      } else if (!size.constant()) {
+        facts.non_negative(size);
+      }
+    }
+  }
+
+  // Sizes of allocations, and which blocks are exchanged or values themselves.
+  void prepare(const Body& body) {
+    for (const Stm& stm : body.stms) {
+      if (const Alloc* alloc = host_allocation(stm)) bytes_[stm.pattern.front()] = alloc->bytes;
+      if (!is_host_nest(stm)) continue;
+      const auto hand = [&](const Operand& from, Value to) {
+        if (values_.type(to).is_memory()) {
+          fixed_.insert(to);
+          if (from.is_value()) fixed_.insert(from.value());
+        }
+        const Value source = block_of(from), target = block_of(to);
+        if (source && target && source != target) handed_.insert({source, target});
+      };
+      if (const Loop* loop = get_if<Loop>(stm)) {
+        for (std::size_t k = 0; k < loop->params.size(); ++k) {
+          hand(loop->initial[k], loop->params[k]);
+          hand(loop->body->results[k], loop->params[k]);
+          hand(loop->params[k], stm.pattern[k]);
+        }
+      } else {
+        const If& branch = std::get<If>(stm.op);
+        for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+          hand(branch.then_body->results[k], stm.pattern[k]);
+          hand(branch.else_body->results[k], stm.pattern[k]);
+        }
+      }
+      for_each_body(stm.op, [&](const BodyPtr& inner) { prepare(*inner); });
+    }
+  }
+
+  // Exchanged with a block of the same size: it can only be exchanged for one of exactly that size.
+  bool is_exchanged(Value block) const {
+    return std::ranges::any_of(handed_, [&](const auto& pair) {
+      return (pair.first == block || pair.second == block) && !loose_.contains(pair);
+    });
+  }
+
+  // ---- the walk
+
+  void arrays_in(const Stm& stm, std::set<Value>& arrays, std::set<Value>* bound) const {
+    const auto note = [&](Value v) {
+      if (binding(v)) arrays.insert(v);
+    };
+    for_each_use(stm.op, note);
+    const auto bind = [&](Value v) {
+      note(v);
+      if (bound) bound->insert(v);
+    };
+    for (const Value v : stm.pattern) bind(v);
+    for_each_binder(stm.op, bind);
+    for_each_body(stm.op, [&](const BodyPtr& inner) {
+      for (const Stm& s : inner->stms) arrays_in(s, arrays, bound);
+      for (const Operand& x : inner->results)
+        if (x.is_value()) note(x.value());
+    });
+  }
+
+  BodyPtr body(const Body& source, Kind kind, const Stm* around, const SizeFacts& facts) {
+    Frame made{.body = &source, .kind = kind, .stm = around, .facts = facts};
+    for (std::size_t k = 0; k < source.stms.size(); ++k) {
+      std::set<Value> arrays;
+      arrays_in(source.stms[k], arrays, &made.bound);
+      for (const Value v : arrays) {
+        made.first.emplace(v, k);
+        made.last[v] = k;
+      }
+    }
+    for (const Operand& x : source.results)
+      if (x.is_value() && binding(x.value())) made.last[x.value()] = source.stms.size();
+    frames_.push_back(std::move(made));
+    for (std::size_t k = 0; k < source.stms.size(); ++k) statement(source.stms[k], k);
+    BodyPtr result = make_body(std::move(frames_.back().out), source.results);
+    frames_.pop_back();
+    return result;
+  }
+
+  void statement(const Stm& stm, std::size_t k) {
+    frames_.back().at = k;
+    if (const Alloc* alloc = host_allocation(stm)) {
+      const Value block = stm.pattern.front();
+      if (!fixed_.contains(block) && serve(block, alloc->bytes)) return;
+      if (!fixed_.contains(block) && hoist(stm)) return;
+      frames_.back().out.push_back(stm);
+      if (!fixed_.contains(block)) frames_.back().owned.push_back(block);
+      return;
+    }
+    Stm done = stm;
+    if (is_host_nest(stm)) {
+      const Kind kind = get_if<Loop>(stm) ? Kind::loop : Kind::branch;
+      const SizeFacts facts = frames_.back().facts;
+      done.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(*inner, kind, &stm, facts); });
+    }
+    if (copies_in_place(stm)) done.op = Use{*copied_from(stm)};
+    Frame& frame = frames_.back();
+    frame.out.push_back(std::move(done));
+    for (const Value v : stm.pattern) learn(frame.facts, v);
+    for (const Value block : frame.owned)
+      if (last_use(frame, block) == k) frame.dead.insert(block);
+  }
+
+  static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+
+  std::size_t last_use(const Frame& frame, Value block) const {
+    std::size_t last = kNever;
+    for (const Value v : arrays_on(block))
+      if (const auto found = frame.last.find(v); found != frame.last.end())
+        last = last == kNever ? found->second : std::max(last, found->second);
+    return last;
+  }
+  std::size_t first_use(const Frame& frame, Value block) const {
+    std::size_t first = kNever;
+    for (const Value v : arrays_on(block))
+      if (const auto found = frame.first.find(v); found != frame.first.end()) first = std::min(first, found->second);
+    return first;
+  }
+  const std::vector<Value>& arrays_on(Value block) const {
+    static const std::vector<Value> none;
+    const auto found = arrays_on_.find(block);
+    return found == arrays_on_.end() ? none : found->second;
+  }
+
+  // All that lies in `from` lies in `to`.
+  void merge(Value from, Value to) {
+    std::vector<Value> moved = std::move(arrays_on_[from]);
+    arrays_on_.erase(from);
+    for (const Value v : moved) {
+      Type type = values_.type(v);
+      type.memory = std::make_shared<const MemoryBinding>(MemoryBinding{to, binding(v)->layout});
+      values_.set_type(v, std::move(type));
+      arrays_on_[to].push_back(v);
+    }
+    // Who was exchanged with the one is exchanged with the other.
+    std::set<std::pair<Value, Value>> handed;
+    for (auto [a, b] : handed_) {
+      const bool loose = loose_.contains({a, b});
+      a = a == from ? to : a;
+      b = b == from ? to : b;
+      if (a == b) continue;
+      handed.insert({a, b});
+      if (loose) loose_.insert({a, b});
+    }
+    handed_ = std::move(handed);
+  }
+
+  // Whether the block's arrays lie in another block from now on.
+  bool serve(Value block, const Poly& bytes) {
+    Frame& frame = frames_.back();
+    const std::size_t first = first_use(frame, block);
+    if (first >= frame.body->stms.size()) return false;
+    const Stm& maker = frame.body->stms[first];
+    const std::string name = std::string(values_.name(block));
+    if (const Value target = target_of(frame, block, first)) {
+      remark(RemarkKind::applied, "at-target", maker, block,
+             fmt::format("'{}' is made in the block '{}', to where it is handed on", what(name),
+                         what(values_.name(target))),
+             bytes);
+      merge(block, target);
+      return true;
+    }
+    const bool exact = is_exchanged(block) || is_result(frame, block);
+    const auto fits = [&](Value other) {
+      const Poly& room = bytes_.at(other);
+      if (room == bytes) return true;
+      return !exact && prove_non_negative(room - bytes, frame.facts) == Proof::yes;
+    };
+    for (const Value input : inputs_in_place(frame, maker, block)) {
+      const Value other = block_of(input);
+      const bool owned = std::ranges::find(frame.owned, other) != frame.owned.end();
+      if (!owned || last_use(frame, other) != first || !fits(other)) continue;
+      if (!reads_own_index(maker, input)) {
+        remark(RemarkKind::missed, "read-elsewhere", maker, block,
+               fmt::format("'{}' is not written over '{}', which ends here: other indices read it", what(name),
+                           values_.name(input)),
+               bytes);
+        continue;
+      }
+      remark(RemarkKind::applied, "in-place", maker, block,
+             fmt::format("'{}' is written over '{}', which ends here", what(name), values_.name(input)), bytes);
+      merge(block, other);
+      return true;
+    }
+    for (std::size_t level = frames_.size(); level-- > 0;) {
+      Value best;
+      for (const Value other : frames_[level].dead) {
+        if (!fits(other)) continue;
+        if (!best || bytes_.at(other) == bytes) best = other;
+        if (bytes_.at(best) == bytes) break;
+      }
+      if (!best) continue;
+      remark(RemarkKind::applied, "reused", maker, block,
+             fmt::format("'{}' lies in the block '{}', which is dead", what(name), what(values_.name(best))), bytes);
+      frames_[level].dead.erase(best);
+      for (std::size_t inner = level + 1; inner < frames_.size(); ++inner) frames_[inner].owned.push_back(best);
+      merge(block, best);
+      return true;
+    }
+    return false;
+  }
+
+  // The allocation before the outermost loop where its size is known.
+  bool hoist(const Stm& stm) {
+    const Poly& bytes = std::get<Alloc>(stm.op).bytes;
+    const Value block = stm.pattern.front();
+    std::size_t level = frames_.size() - 1;
+    std::string why;
+    while (level > 0 && frames_[level].kind == Kind::loop) {
+      const Frame& frame = frames_[level];
+      const auto in_loop = [&](Value v) {
+        const Loop& loop = std::get<Loop>(frame.stm->op);
+        return frame.bound.contains(v) || v == loop.index || std::ranges::find(loop.params, v) != loop.params.end();
+      };
+      bytes.for_each_symbol([&](Value v) {
+        if (why.empty() && in_loop(v)) why = fmt::format("its size depends on '{}'", values_.name(v));
+      });
+      // An allocation of fewer than no bytes fails; in the loop it may never be reached.
+      if (why.empty() && prove_non_negative(bytes, frames_[level - 1].facts) != Proof::yes)
+        why = "its size is not known to be none below 0 before the loop";
+      if (!why.empty()) break;
+      --level;
+    }
+    const Frame& frame = frames_.back();
+    const std::size_t first = first_use(frame, block);
+    const Stm& maker = first < frame.body->stms.size() ? frame.body->stms[first] : stm;
+    if (level + 1 == frames_.size()) {
+      if (!why.empty())
+        remark(RemarkKind::missed, "allocated-in-loop", maker, block,
+               fmt::format("the block of '{}' is allocated in the loop: {}", what(values_.name(block)), why), bytes);
+      return false;
+    }
+    remark(RemarkKind::applied, "hoisted", maker, block,
+           fmt::format("the block of '{}' is allocated once, before the loop", what(values_.name(block))), bytes);
+    frames_[level].out.push_back(stm);
+    for (; level < frames_.size(); ++level) frames_[level].owned.push_back(block);
+    return true;
+  }
+
+  // The block that the only result of the body in `block` is handed on to, if it can be made there.
+  Value target_of(const Frame& frame, Value block, std::size_t first) const {
+    if (frame.kind == Kind::function) return {};
+    const Loop* loop = get_if<Loop>(*frame.stm);
+    const std::vector<Value>& targets = loop ? loop->params : frame.stm->pattern;
+    Value result, target;
+    for (std::size_t k = 0; k < targets.size(); ++k) {
+      if (block_of(frame.body->results[k]) != block) continue;
+      if (result) return {};
+      result = frame.body->results[k].value();
+      target = targets[k];
+    }
+    if (!result || !binding(target) || binding(target)->block == block) return {};
+    const Value there = binding(target)->block;
+    if (fixed_.contains(there) || binding(result)->layout != binding(target)->layout) return {};
+    // Nobody needs what lies there, from where the result begins.
+    const std::size_t last = last_use(frame, there);
+    if (last == kNever || last < first) return there;
+    if (last > first) return {};
+    const Stm& maker = frame.body->stms[first];
+    for (const Value input : inputs_in_place(frame, maker, block))
+      if (block_of(input) == there && reads_own_index(maker, input)) return there;
+    return {};
+  }
+
+  bool is_result(const Frame& frame, Value block) const {
+    return frame.kind == Kind::function && last_use(frame, block) == frame.body->stms.size();
+  }
+
+  // Arrays that lie in other blocks as the kernel's result does in `block`.
+  std::vector<Value> inputs_in_place(const Frame&, const Stm& maker, Value block) const {
+    const SegOp* kernel = get_if<SegOp>(maker);
+    if (!kernel || kernel->level != SegLevel::thread) return {};
+    Value result;
+    for (std::size_t k = 0; k < maker.pattern.size(); ++k) {
+      const Value v = maker.pattern[k];
+      if (block_of(v) != block) continue;
+      // A row is written while the thread may still read; a scalar is written last.
+      if (result || kernel->results[k].kind != KernelResult::Kind::returns ||
+          values_.type(v).rank() != kernel->space.size())
+        return {};
+      result = v;
+    }
+    if (!result) return {};
+    std::vector<Value> inputs;
+    for (const Value v : free_values(maker.op, values_)) {
+      const MemoryBinding* where = binding(v);
+      if (where && where->block != block && where->layout == binding(result)->layout &&
+          values_.type(v).element == values_.type(result).element)
+        inputs.push_back(v);
+    }
+    return inputs;
+  }
+
+  // Whether each thread reads of the array's block only the element that it writes.
+  bool reads_own_index(const Stm& maker, Value array) const {
+    const SegOp& kernel = std::get<SegOp>(maker.op);
+    std::set<Value> arrays;
+    arrays_in(maker, arrays, nullptr);
+    for (const Value v : arrays)
+      if (v != array && block_of(v) == block_of(array)) return false;
+    bool own = true;
+    const auto check = [&](const Body& body) {
+      for (const Operand& x : body.results) own = own && !(x.is_value() && x.value() == array);
+    };
+    check(*kernel.body);
+    for_each_stm(*kernel.body, [&](const Stm& stm) {
+      bool uses = false;
+      for_each_use(stm.op, [&](Value v) { uses = uses || v == array; });
+      for_each_body(stm.op, [&](const BodyPtr& inner) { check(*inner); });
+      if (!uses) return;
+      const Index* index = get_if<Index>(stm);
+      own = own && index && index->dims.size() == kernel.space.size();
+      for (std::size_t d = 0; own && d < kernel.space.size(); ++d)
+        own = !index->dims[d].is_slice() && index->dims[d].start == Poly(kernel.space[d].index);
+    });
+    return own;
+  }
+
+  // The array of which the kernel is nothing but a copy.
+  std::optional<Value> copied_from(const Stm& stm) const {
+    const SegOp* kernel = get_if<SegOp>(stm);
+    if (!kernel || stm.pattern.size() != 1 || kernel->body->stms.size() != 1) return std::nullopt;
+    const Index* index = get_if<Index>(kernel->body->stms.front());
+    const Operand& result = kernel->body->results.front();
+    if (!index || !result.is_value() || result.value() != kernel->body->stms.front().pattern.front())
+      return std::nullopt;
+    return index->array;
+  }
+  bool copies_in_place(const Stm& stm) const {
+    const auto source = copied_from(stm);
+    return source && binding(stm.pattern.front()) && binding(*source) &&
+           *binding(*source) == *binding(stm.pattern.front()) && reads_own_index(stm, *source);
+  }
+
+  static std::string what(std::string_view block) {
+    if (block.ends_with("_mem")) block.remove_suffix(4);
+    return std::string(block);
+  }
+
+  void remark(RemarkKind kind, const char* code, const Stm& at, Value block, std::string message, const Poly& bytes) {
+    if (!context_.remarks) return;
+    const auto name_of = [&](Value v) { return std::string(values_.name(v)); };
+    context_.remark({.kind = kind,
+                     .pass = "place-memory",
+                     .code = code,
+                     .location = at.location,
+                     .function = function_.name,
+                     .message = std::move(message),
+                     .facts = {{"array", what(values_.name(block))}, {"bytes", bytes.to_string(name_of)}}});
+  }
+
+  Function& function_;
+  ValueTable& values_;
+  const PassContext& context_;
+  std::vector<Frame> frames_;
+  std::map<Value, std::vector<Value>> arrays_on_;  // by block
+  std::map<Value, Poly> bytes_;                    // of what the host allocates
+  std::set<std::pair<Value, Value>> handed_;       // block to block, by loops and branches
+  std::set<std::pair<Value, Value>> loose_;        // of those, the ones of unlike sizes: copied, never exchanged
+  std::set<Value> fixed_;                          // blocks that are parameters or results
+};
+
+}  // namespace
+
+void reuse_blocks(Function& function, const PassContext& context) { Reuser(function, context).run(); }
+
+}  // namespace apl::memory
