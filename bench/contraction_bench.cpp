@@ -97,14 +97,16 @@ Check check(const Case& c, const std::vector<apl::HostValue>& inputs, const apl:
       rest /= static_cast<std::size_t>(shape[k]);
     }
     double sum = 0, sum_abs = 0;
-    for (std::int64_t q = 0; q < depth; ++q) {
+    auto element = [&](const std::string& dims, std::int64_t q) {
       at['q'] = q;
-      auto element = [&](const std::string& dims) {
-        std::int64_t index = 0;
-        for (char d : dims) index = index * c.sizes.at(d) + at[d];
-        return index;
-      };
-      double product = double(x[element(c.x)]) * double(y[element(c.y)]);
+      std::int64_t index = 0;
+      for (char d : dims) index = index * c.sizes.at(d) + at[d];
+      return index;
+    };
+    const float *xs = x + element(c.x, 0), *ys = y + element(c.y, 0);
+    const std::int64_t x_step = element(c.x, 1) - element(c.x, 0), y_step = element(c.y, 1) - element(c.y, 0);
+    for (std::int64_t q = 0; q < depth; ++q) {
+      double product = double(xs[q * x_step]) * double(ys[q * y_step]);
       sum += product;
       sum_abs += std::fabs(product);
     }

@@ -54,6 +54,7 @@ struct Stmt {
     array,     // type name[count];
     shared,    // a shared array at byte `offset`
     assign,    // target = value;
+    call,      // value;
     for_loop,  // for (type name = from; name < bound; name += step)
     while_loop,
     branch,

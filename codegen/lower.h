@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -24,6 +25,9 @@ struct Place {
   Location location;
   std::string message;
 };
+
+struct Core;
+struct CoreTile;
 
 // What all kernels and the host code of one entry share.
 class Unit {
@@ -157,10 +161,26 @@ class Kernel {
 
   // block level
   void declare_shared(const Stm& stm, const Alloc& alloc, Block& out);
+  std::vector<ExprPtr> split(const ExprPtr& flat, const std::vector<Poly>& bounds, Block& out);
   void inblock(const SegOp& op, const Stm& stm, Block& out);
   void copy_tile(const CopyTile& op, const Stm& stm, Block& out);
   void tile_contract(const TileContract& op, const Stm& stm, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
+
+  // block level, fast form (codegen/lower_core.cpp)
+  std::shared_ptr<Core> find_core(const SegOp& op);
+  bool add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
+  void core_head(const SegOp& op, Block& out);
+  void fill_core_tables(const SegOp& op, std::size_t s, Block& out);
+  ExprPtr core_stage(Value block, const ExprPtr& stage);
+  void core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  ExprPtr core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width);
+  ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
+  void finish_copies(Block& out);
+  void core_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
+  bool core_loop(const Loop& op, Block& out);
+  void core_write(const SegOp& op, Block& out);
+
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
   template <class Fill>
   void for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out,
@@ -202,6 +222,9 @@ class Kernel {
   std::string leave_label_;  // C: where a failed check goes on
   std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
   std::set<const Stm*> barriers_;
+  std::shared_ptr<Core> core_;  // if the kernel has the fast form
+  Block core_declarations_;     // of what is known at its start
+  bool copies_pending_ = false;
 };
 
 // Before which statements of a block's body a barrier is needed (codegen/barriers.cpp).

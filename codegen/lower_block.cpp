@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/core.h"
 #include "codegen/lower.h"
 #include "codegen/register_loops.h"
 #include "ir/builder.h"
@@ -46,6 +47,7 @@ void Kernel::run_block(const SegOp& op) {
     threads_ = std::max(threads_, product_of(space));
   });
   barriers_ = plan_barriers(op, unit_.function.values);
+  core_ = find_core(op);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
   for (const SegDim& dim : op.space) {
@@ -58,6 +60,15 @@ void Kernel::run_block(const SegOp& op) {
     head.push_back(declare(kIndex, flat, call("apl_block", {})));
     std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, head);
     for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
+    if (core_) {
+      const auto first = static_cast<std::ptrdiff_t>(out.size());
+      out.insert(out.end(), head.begin(), head.end());
+      core_head(op, out);
+      body(*op.body, out);
+      core_write(op, out);
+      out.insert(out.begin() + first, core_declarations_.begin(), core_declarations_.end());
+      return;
+    }
     out.insert(out.end(), head.begin(), head.end());
     body(*op.body, out);
     write_regtiles(op, stm_, out);
@@ -87,6 +98,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
   buffer.name = unit_.fresh(name);
   buffer.count = unit_.constant(alloc.bytes, "the size of an array in a kernel") / byte_size(buffer.element);
+  if (core_ && core_->tiles.contains(block)) buffer.count *= core_->stages;
   CType type{buffer.element, false};
   if (alloc.space == Space::shared) {
     buffer.kind = BufferKind::shared;
@@ -182,6 +194,20 @@ void Kernel::inblock(const SegOp& op, const Stm& stm, KernelBlock& out) {
   });
 }
 
+// The indices that row-major position `flat` stands for.
+std::vector<ExprPtr> Kernel::split(const ExprPtr& flat, const std::vector<Poly>& bounds, KernelBlock& out) {
+  if (bounds.size() == 1) return {flat};
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  for (const Poly& bound : bounds) {
+    sizes.push_back(values_.poly(bound));
+    names.push_back(unit_.fresh("i"));
+  }
+  const std::string whole = unit_.fresh("flat");
+  out.push_back(declare(kIndex, whole, flat));
+  return unflatten(whole, sizes, names, kIndex, out);
+}
+
 void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   const std::string name = unit_.function.values.name(op.source);
   std::vector<std::int64_t> extents;
@@ -202,8 +228,16 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
     }
     // The source in row-major order is the source's block: bases are dense.
     ExprPtr position = values_.poly(op.window.offset());
-    for (std::size_t k = 0; k < at.size(); ++k)
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      const TileGuard& guard = op.guards[k];
       position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
+      if (guard.split.empty()) continue;
+      std::vector<Poly> bounds;
+      for (const TileGuard::Part& part : guard.split) bounds.push_back(part.bound);
+      const std::vector<ExprPtr> digits = split(plus(values_.poly(guard.start), at[k]), bounds, inner);
+      for (std::size_t p = 0; p < digits.size(); ++p)
+        position = plus(position, mul(digits[p], values_.poly(guard.split[p].stride)));
+    }
     const Type& source = unit_.function.type(op.source);
     position = plus(values_.poly(source.memory->layout.offset()), position);
     ExprPtr value = element_flat(source.memory->block, position, stm.location);
@@ -362,8 +396,18 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
     KernelBlock body;
     std::vector<ExprPtr> at = thread;
     at.insert(at.end(), reg.begin(), reg.end());
+    std::vector<ExprPtr> place = global;
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      if (extents[d].split.empty()) continue;
+      if (d == 0) place.assign(op.results[0].regtile_shape().size(), nullptr);
+      std::vector<Poly> bounds;
+      for (const TileExtent::Part& part : extents[d].split) bounds.push_back(part.bound);
+      const std::vector<ExprPtr> digits = split(global[d], bounds, body);
+      for (std::size_t p = 0; p < digits.size(); ++p)
+        place[static_cast<std::size_t>(extents[d].split[p].axis)] = digits[p];
+    }
     for (std::size_t k = 0; k < op.results.size(); ++k)
-      body.push_back(assign(element_of(stm.pattern[k], global, stm.location),
+      body.push_back(assign(element_of(stm.pattern[k], place, stm.location),
                             element_of(op.body->results[k].value(), at, stm.location)));
     for (std::size_t d = extents.size(); d-- > 0;) {
       ExprPtr start = mul(values_.value(op.space[d].index), literal(tiles[d] * regs[d]));

@@ -47,6 +47,7 @@ void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
 void Kernel::statement(const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (barriers_.count(&stm)) {
+    finish_copies(out);
     Stmt barrier;
     barrier.kind = Stmt::Kind::barrier;
     out.push_back(std::move(barrier));
@@ -74,7 +75,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
              (array && array_operation(stm, out))) {
     // Views are layouts, and scratch is memory that is there already; the others have said what they do.
   } else if (const Loop* l = get_if<Loop>(stm)) {
-    loop(*l, stm, out);
+    if (!core_ || !core_loop(*l, out)) loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
@@ -98,11 +99,11 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
     block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
-    copy_tile(*copy, stm, out);
+    core_ ? core_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {
-    tile_contract(*contract, stm, out);
+    core_ ? core_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
-    inblock(*seg, stm, out);
+    core_ ? body(*seg->body, out) : inblock(*seg, stm, out);
   } else {
     unsupported(stm.location, fmt::format("`{}` inside a kernel", op_name(stm.op)));
   }

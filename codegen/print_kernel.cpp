@@ -114,6 +114,7 @@ class Printer {
         }
         break;
       case Stmt::Kind::assign: out.line("{} = {};", text(s.target), text(s.value)); break;
+      case Stmt::Kind::call: out.line("{};", text(s.value)); break;
       case Stmt::Kind::for_loop: loop(s, out); break;
       case Stmt::Kind::while_loop:
         out.open("while ({}) {{", text(s.value));

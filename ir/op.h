@@ -206,9 +206,16 @@ struct SegDim {
   Poly bound;
 };
 
+// A dim of a register-tiled result: size, T, R. With `split` it is several dims of the result, flattened in row-major
+// order, and the size is their product.
 struct TileExtent {
+  struct Part {
+    int axis = 0;  // of the result
+    Poly bound;
+  };
   Poly bound, tile, reg;
-};  // a dim of a register-tiled result: size, T, R
+  std::vector<Part> split{};  // of all extents of a result or of none
+};
 
 // What a result of a SegMap body becomes.
 struct KernelResult {
@@ -216,9 +223,11 @@ struct KernelResult {
     returns,   // the row at this index
     private_,  // the same, but only inblock SegMaps over the same space read it, at their own index: registers
     regtile,   // block level: value of shape T_1..T_n R_1..R_n, element (t, r) lands at block offset + t*R + r
-  };           // in each dim, what is out of range is dropped; the result has shape bounds
+  };           // in each extent, what is out of range is dropped; the result has their bounds as its shape
   Kind kind = Kind::returns;
   std::vector<TileExtent> extents;  // regtile, one a space dim
+
+  std::vector<Poly> regtile_shape() const;  // of the whole result
 };
 
 struct SegOp {
@@ -238,9 +247,15 @@ struct SharedArray {
 //   target[i] = all guards hold ? source.flat[window(i)] : pad
 // where source.flat is the source in row-major order. Guard k: guards[k].start + i_k < guards[k].bound;
 // a dim without bound is proved. Consumes `target` (a shared array or a previous copy into it).
+// An axis with `split` runs over several dims of the source, flattened in row-major order: start + i_k is split into
+// one index for each, and their strides count in place of i_k * stride of the window, which is 0 there.
 struct TileGuard {
+  struct Part {
+    Poly bound, stride;
+  };
   Poly start;
-  std::optional<Poly> bound;
+  std::optional<Poly> bound{};
+  std::vector<Part> split{};
 };
 struct CopyTile {
   Value target;

@@ -60,6 +60,19 @@ const Function* Module::find_entry(std::string_view name) const {
   return nullptr;
 }
 
+std::vector<Poly> KernelResult::regtile_shape() const {
+  std::vector<Poly> shape;
+  for (const TileExtent& extent : extents)
+    if (extent.split.empty()) shape.push_back(extent.bound);
+  for (const TileExtent& extent : extents)
+    for (const TileExtent::Part& part : extent.split) {
+      const auto axis = static_cast<std::size_t>(std::max(part.axis, 0));
+      if (shape.size() <= axis) shape.resize(axis + 1);
+      shape[axis] = part.bound;
+    }
+  return shape;
+}
+
 std::size_t Screma::reduced_count() const {
   std::size_t count = 0;
   for (const ReduceOp& reduce : reduces) count += reduce.neutral.size();
@@ -220,9 +233,7 @@ struct ResultTypes {
     Types types = body_types(*op.body, values);
     for (std::size_t k = 0; k < types.size(); ++k) {
       if (k < op.results.size() && op.results[k].kind == KernelResult::Kind::regtile) {
-        std::vector<Poly> shape;
-        for (const TileExtent& extent : op.results[k].extents) shape.push_back(extent.bound);
-        types[k] = Type::array(types[k].element, shape);
+        types[k] = Type::array(types[k].element, op.results[k].regtile_shape());
       } else {
         types[k] = types[k].array_of(bounds);
       }

@@ -63,9 +63,13 @@ struct Replace {
   DimIndex at(const DimIndex& d) const {
     return {at(d.start), d.count ? std::optional(at(*d.count)) : std::nullopt, at(d.stride)};
   }
-  TileExtent at(const TileExtent& e) const { return {at(e.bound), at(e.tile), at(e.reg)}; }
+  TileExtent::Part at(const TileExtent::Part& p) const { return {p.axis, at(p.bound)}; }
+  TileExtent at(const TileExtent& e) const { return {at(e.bound), at(e.tile), at(e.reg), at(e.split)}; }
   KernelResult at(const KernelResult& r) const { return {r.kind, at(r.extents)}; }
-  TileGuard at(const TileGuard& g) const { return {at(g.start), g.bound ? std::optional(at(*g.bound)) : std::nullopt}; }
+  TileGuard::Part at(const TileGuard::Part& p) const { return {at(p.bound), at(p.stride)}; }
+  TileGuard at(const TileGuard& g) const {
+    return {at(g.start), g.bound ? std::optional(at(*g.bound)) : std::nullopt, at(g.split)};
+  }
   TileDim at(const TileDim& d) const { return {at(d.tile), at(d.reg)}; }
   TileOperand at(const TileOperand& o) const { return {at(o.tile), o.axes}; }
   template <class T>

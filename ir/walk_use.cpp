@@ -29,12 +29,15 @@ struct Uses {
     for (const T& item : items) at(item);
   }
   void at(const ReduceOp& reduce) const { at(reduce.neutral); }
-  void at(const TileExtent& e) const { at(e.bound), at(e.tile), at(e.reg); }
+  void at(const TileExtent::Part& part) const { at(part.bound); }
+  void at(const TileExtent& e) const { at(e.bound), at(e.tile), at(e.reg), at(e.split); }
   void at(const KernelResult& result) const { at(result.extents); }
   void at(const SegDim& dim) const { at(dim.bound); }
+  void at(const TileGuard::Part& part) const { at(part.bound), at(part.stride); }
   void at(const TileGuard& guard) const {
     at(guard.start);
     if (guard.bound) at(*guard.bound);
+    at(guard.split);
   }
   void at(const TileDim& dim) const { at(dim.tile), at(dim.reg); }
   void at(const TileOperand& operand) const { at(operand.tile); }

@@ -157,18 +157,28 @@ void apl_update(const apl_out<T>& array, int64_t index, const Operator& op, int 
 // Threads run one at a time.
 inline bool apl_lock(int64_t) { return apl_holds_lock = true; }
 inline void apl_unlock(int64_t) { apl_holds_lock = false; }
-#define APL_ATOMIC(name, expression)                                                                      \
-  template <class T>                                                                                      \
-  void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y, int line = __builtin_LINE()) {      \
-    apl_update(array, index, [=](T x) { return T(expression); }, line);                                   \
+#define APL_ATOMIC(name, expression)                                                                 \
+  template <class T>                                                                                 \
+  void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y, int line = __builtin_LINE()) { \
+    apl_update(                                                                                      \
+        array, index, [=](T x) { return T(expression); }, line);                                     \
   }
 APL_ATOMIC(add, x + y)
 APL_ATOMIC(min, y < x ? y : x)
 APL_ATOMIC(max, x < y ? y : x)
-APL_ATOMIC(and, x & y)
+APL_ATOMIC(and, x& y)
 APL_ATOMIC(or, x | y)
 APL_ATOMIC(xor, x ^ y)
 #undef APL_ATOMIC
+
+template <int count, class T, class I>
+void apl_load(const apl_shared<T>& from, I index, T* to, int line = __builtin_LINE()) {
+  for (int i = 0; i < count; ++i) to[i] = from(index + i, line);
+}
+template <int count, class T, class Array, class I>
+void apl_store(const Array& to, I index, const T* from, int line = __builtin_LINE()) {
+  for (int i = 0; i < count; ++i) to(index + i, line) = from[i];
+}
 
 template <int bytes, class T, class I, class From, class J>
 void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_index, int line = __builtin_LINE()) {
@@ -342,11 +352,11 @@ struct apl_native<uint64_t> {
 APL_DEVICE void apl_atomic_add(const apl_out<int64_t>& array, int64_t index, int64_t y) {
   atomicAdd(reinterpret_cast<unsigned long long*>(array.data + index), static_cast<unsigned long long>(y));
 }
-#define APL_ATOMIC(name, function)                                                                        \
-  template <class T>                                                                                      \
-  APL_DEVICE void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y) {                        \
-    typedef typename apl_native<T>::type native;                                                          \
-    function(reinterpret_cast<native*>(array.data + index), static_cast<native>(y));                      \
+#define APL_ATOMIC(name, function)                                                   \
+  template <class T>                                                                 \
+  APL_DEVICE void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y) {   \
+    typedef typename apl_native<T>::type native;                                     \
+    function(reinterpret_cast<native*>(array.data + index), static_cast<native>(y)); \
   }
 APL_ATOMIC(add, atomicAdd)
 APL_ATOMIC(min, atomicMin)
@@ -366,6 +376,27 @@ APL_DEVICE bool apl_lock(int64_t index) {
 APL_DEVICE void apl_unlock(int64_t index) {
   __threadfence();
   atomicExch(&apl_locks[index & ((1 << 14) - 1)], 0u);
+}
+
+// `count` neighbouring elements at once, `count` times their size a power of two up to 16 and both sides so aligned.
+template <unsigned bytes, class T>
+struct alignas(bytes) apl_vector {
+  T elements[bytes / sizeof(T)];
+};
+template <int count, class T, class I>
+APL_DEVICE void apl_load(const apl_shared<T>& from, I index, T* to) {
+  typedef apl_vector<count * sizeof(T), T> vector;
+  const vector loaded = *reinterpret_cast<const vector*>(from.data + index);
+#pragma unroll
+  for (int i = 0; i < count; ++i) to[i] = loaded.elements[i];
+}
+template <int count, class T, class Array, class I>
+APL_DEVICE void apl_store(const Array& to, I index, const T* from) {
+  typedef apl_vector<count * sizeof(T), T> vector;
+  vector stored;
+#pragma unroll
+  for (int i = 0; i < count; ++i) stored.elements[i] = from[i];
+  *reinterpret_cast<vector*>(to.data + index) = stored;
 }
 
 // Starts a copy of `bytes` (4, 8 or 16, both sides so aligned) into shared memory; the thread that started it has it
@@ -408,6 +439,16 @@ struct apl_number {
 
 // ---- both -------------------------------------------------------------------------------------------------------
 // The meaning of the IR's operations on numbers (ir/scalar.h). Integer division by zero gives 0: kernels check before.
+
+// Whether an array starts at a multiple of so many bytes.
+template <unsigned bytes, class Array>
+APL_DEVICE bool apl_aligned(const Array& array) {
+  return reinterpret_cast<unsigned long long>(array.data) % bytes == 0;
+}
+
+// What row numbers of a tile are xor-ed with at depth q: a transposing copy of eight steps by four rows, and reads of
+// four neighbouring rows, then each touch every bank of shared memory once.
+APL_DEVICE constexpr int apl_swizzle(int q) { return (q & 3) * 8 ^ (q & 4); }
 
 // The unsigned integer of so many bytes.
 template <unsigned bytes>

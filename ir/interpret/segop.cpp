@@ -85,10 +85,14 @@ void Machine::write_regtile(const KernelResult& result, const Array& tile, const
   std::vector<std::int64_t> threads;
   std::vector<std::int64_t> registers;
   std::vector<std::int64_t> block_offset;
+  std::vector<std::vector<std::size_t>> axes;  // of the result, by extent
   for (std::size_t d = 0; d < n; ++d) {
     threads.push_back(integer(result.extents[d].tile));
     registers.push_back(integer(result.extents[d].reg));
     block_offset.push_back(at[d] * threads[d] * registers[d]);
+    axes.emplace_back();
+    for (const TileExtent::Part& part : result.extents[d].split) axes[d].push_back(static_cast<std::size_t>(part.axis));
+    if (axes[d].empty()) axes[d].push_back(d);
     if (tile.rank() != 2 * n || tile.dims[d].size != threads[d] || tile.dims[n + d].size != registers[d])
       fail(Code::run_shape_mismatch, fmt::format("a register tile of shape {} does not have the extents of its result.",
                                                  shape_text(shape_of(tile))));
@@ -107,10 +111,15 @@ void Machine::write_regtile(const KernelResult& result, const Array& tile, const
       Array target{to.storage, to.element, to.offset, {}};
       bool is_inside = true;
       for (std::size_t d = 0; d < n; ++d) {
-        const std::int64_t i = block_offset[d] + t[d] * registers[d] + r[d];
-        is_inside = is_inside && i < to.dims[d].size;
+        std::int64_t i = block_offset[d] + t[d] * registers[d] + r[d];
         from.offset += t[d] * tile.dims[d].stride + r[d] * tile.dims[n + d].stride;
-        target.offset += i * to.dims[d].stride;
+        for (std::size_t p = axes[d].size(); p-- > 0 && is_inside;) {
+          const Dim& dim = to.dims[axes[d][p]];
+          is_inside = p > 0 ? dim.size > 0 : i < dim.size;
+          if (!is_inside) break;
+          target.offset += (p > 0 ? i % dim.size : i) * dim.stride;
+          i /= p > 0 ? dim.size : 1;
+        }
       }
       if (is_inside) memory_.copy(from, target);
     }

@@ -41,14 +41,16 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
     Dim window;
     std::int64_t start = 0;
     std::optional<std::int64_t> bound;
+    std::vector<Dim> split;  // outermost first
   };
   std::vector<Axis> axes;
   std::vector<std::int64_t> shape;
   for (std::size_t k = 0; k < op.window.rank(); ++k) {
     const LmadDim& dim = op.window.dims()[k];
     const TileGuard& guard = op.guards[k];
-    Axis axis{{integer(dim.size), integer(dim.stride)}, integer(guard.start), {}};
+    Axis axis{{integer(dim.size), integer(dim.stride)}, integer(guard.start), {}, {}};
     if (guard.bound) axis.bound = integer(*guard.bound);
+    for (const TileGuard::Part& part : guard.split) axis.split.push_back({integer(part.bound), integer(part.stride)});
     if (axis.window.size != target.dims[k].size)
       fail(Code::run_shape_mismatch, fmt::format("dim {} of the window has {} elements, but dim {} of `{}` has {}.",
                                                  k + 1, axis.window.size, k + 1, name(op.target), target.dims[k].size));
@@ -75,6 +77,13 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
     for (std::size_t d = 0; d < axes.size(); ++d) {
       guarded_in = guarded_in && (!axes[d].bound || axes[d].start + at[d] < *axes[d].bound);
       point += at[d] * axes[d].window.stride;
+      std::int64_t rest = axes[d].start + at[d];
+      for (std::size_t p = axes[d].split.size(); guarded_in && p-- > 0;) {
+        const Dim& part = axes[d].split[p];
+        const bool outermost = p == 0;
+        point += (outermost ? rest : rest % part.size) * part.stride;
+        rest = outermost ? 0 : rest / part.size;
+      }
       position += at[d] * target.dims[d].stride;
     }
     if (!guarded_in) {

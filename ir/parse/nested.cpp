@@ -197,6 +197,14 @@ KernelResult Parser::kernel_result() {
   list("(", ")", [&] {
     TileExtent extent;
     extent.bound = poly();
+    if (accept("over"))
+      list("[", "]", [&] {
+        TileExtent::Part part;
+        part.axis = static_cast<int>(integer());
+        expect(":");
+        part.bound = poly();
+        extent.split.push_back(std::move(part));
+      });
     expect("/");
     extent.tile = poly();
     expect("/");

@@ -189,8 +189,15 @@ Op Parser::copy_tile() {
   expect("]");
   expect("guard");
   list("(", ")", [&] {
-    TileGuard guard{poly(), {}};
+    TileGuard guard{poly(), {}, {}};
     if (accept("<")) guard.bound = poly();
+    if (accept("over"))
+      list("[", "]", [&] {
+        TileGuard::Part part{poly(), {}};
+        expect(":");
+        part.stride = poly();
+        guard.split.push_back(std::move(part));
+      });
     result.guards.push_back(std::move(guard));
   });
   expect("pad");

@@ -151,9 +151,16 @@ void Printer::put(const CopyTile& op) {
   put(op.window);
   list("] guard (", op.guards, ") pad ", [&](const TileGuard& guard) {
     put(guard.start);
-    if (!guard.bound) return;
-    put(" < ");
-    put(*guard.bound);
+    if (guard.bound) {
+      put(" < ");
+      put(*guard.bound);
+    }
+    if (guard.split.empty()) return;
+    list(" over [", guard.split, "]", [&](const TileGuard::Part& part) {
+      put(part.bound);
+      put(" : ");
+      put(part.stride);
+    });
   });
   put(op.pad);
 }

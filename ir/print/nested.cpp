@@ -203,6 +203,11 @@ void Printer::put(const KernelResult& result, const Operand& value) {
     case KernelResult::Kind::regtile:
       list("regtile(", result.extents, ") ", [&](const TileExtent& extent) {
         put(extent.bound);
+        if (!extent.split.empty())
+          list(" over [", extent.split, "]", [&](const TileExtent::Part& part) {
+            fmt::format_to(std::back_inserter(out_), "{} : ", part.axis);
+            put(part.bound);
+          });
         out_ += " / ";
         put(extent.tile);
         out_ += " / ";

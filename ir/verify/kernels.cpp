@@ -18,6 +18,25 @@ void check_regtile(Check& check, const Stm& stm, const SegOp& op, std::size_t k)
   std::vector<Poly> shape;
   for (const TileExtent& extent : extents) shape.push_back(extent.tile);
   for (const TileExtent& extent : extents) shape.push_back(extent.reg);
+  // Split extents name each dim of the result once.
+  std::size_t parts = 0;
+  for (const TileExtent& extent : extents) parts += extent.split.size();
+  std::vector<bool> named(parts);
+  for (const TileExtent& extent : extents) {
+    if (parts > 0 && extent.split.empty()) check.broken(stm, fmt::format("result {} is split in part", k + 1));
+    for (const TileExtent::Part& part : extent.split) {
+      check_size(check, stm, part.bound);
+      const auto axis = static_cast<std::size_t>(part.axis);
+      if (part.axis < 0 || axis >= parts || named[axis])
+        return check.broken(stm, fmt::format("result {} has no dim {} to split, or has it twice", k + 1, part.axis));
+      named[axis] = true;
+    }
+    Poly product = 1;
+    for (const TileExtent::Part& part : extent.split) product *= part.bound;
+    if (!extent.split.empty() && !check.may_be_equal(extent.bound, product))
+      check.broken(stm, fmt::format("result {} is split into {} elements, not {}", k + 1, check.text(product),
+                                    check.text(extent.bound)));
+  }
   for (const TileExtent& extent : extents)
     for (const Poly* size : {&extent.bound, &extent.tile, &extent.reg}) check_size(check, stm, *size);
   const Type wanted = Type::array(value.element, shape);

@@ -31,10 +31,16 @@ void check_op(Check& check, const Stm& stm, const CopyTile& op) {
   for (const TileGuard& guard : op.guards) {
     check_size(check, stm, guard.start);
     if (guard.bound) check_size(check, stm, *guard.bound);
+    for (const TileGuard::Part& part : guard.split)
+      check_size(check, stm, part.bound), check_size(check, stm, part.stride);
   }
   if (op.window.rank() != target.rank() || op.guards.size() != target.rank())
     return check.broken(stm, fmt::format("a window of rank {} with {} guards for {} of rank {}", op.window.rank(),
                                          op.guards.size(), check.name(op.target), target.rank()));
+  for (std::size_t k = 0; k < target.rank(); ++k)
+    if (!op.guards[k].split.empty() && !op.window.dims()[k].stride.is_zero())
+      check.broken(stm, fmt::format("dim {} of the window is split, but has stride {}", k + 1,
+                                    check.text(op.window.dims()[k].stride)));
   for (std::size_t k = 0; k < target.rank(); ++k)
     if (!check.may_be_equal(op.window.dims()[k].size, target.shape[k]))
       check.broken(

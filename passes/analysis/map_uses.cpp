@@ -22,13 +22,16 @@ struct Mapper {
     if (dim.count) at(*dim.count);
     at(dim.stride);
   }
+  void at(TileGuard::Part& part) const { at(part.bound), at(part.stride); }
+  void at(TileExtent::Part& part) const { at(part.bound); }
   void at(TileGuard& guard) const {
     at(guard.start);
     if (guard.bound) at(*guard.bound);
+    at(guard.split);
   }
   void at(TileDim& dim) const { at(dim.tile), at(dim.reg); }
   void at(TileOperand& operand) const { at(operand.tile); }
-  void at(TileExtent& extent) const { at(extent.bound), at(extent.tile), at(extent.reg); }
+  void at(TileExtent& extent) const { at(extent.bound), at(extent.tile), at(extent.reg), at(extent.split); }
   void at(KernelResult& result) const { at(result.extents); }
   void at(SegDim& dim) const { at(dim.bound); }
   void at(ReduceOp& reduce) const { at(reduce.neutral); }

@@ -59,12 +59,15 @@ class Writer {
     put('k', (reduce.commutative ? 1 : 0) + (reduce.scan ? 2 : 0));
   }
   void at(const SegDim& dim) { at(dim.bound); }
-  void at(const TileExtent& e) { at(e.bound), at(e.tile), at(e.reg); }
+  void at(const TileExtent::Part& part) { at(part.axis), at(part.bound); }
+  void at(const TileExtent& e) { at(e.bound), at(e.tile), at(e.reg), at(e.split); }
   void at(const KernelResult& result) { put('r', static_cast<std::uint64_t>(result.kind)), at(result.extents); }
+  void at(const TileGuard::Part& part) { at(part.bound), at(part.stride); }
   void at(const TileGuard& guard) {
     at(guard.start);
     if (guard.bound) at(*guard.bound);
     key_ += ';';
+    at(guard.split);
   }
   void at(const TileDim& dim) { at(dim.tile), at(dim.reg); }
   void at(const TileOperand& operand) { at(operand.tile), at(operand.axes); }

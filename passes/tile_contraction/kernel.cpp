@@ -31,17 +31,28 @@ struct Step {
 class KernelBuilder {
  public:
   KernelBuilder(const Contraction& contraction, const Plan& plan, ValueTable& values)
-      : contraction_(contraction), plan_(plan), values_(values) {
+      : contraction_(contraction), plan_(plan), values_(values), axes_(tile_axes(contraction)) {
+    for (const std::vector<std::size_t>& dims : axes_.dims) {
+      DimTiles tiles;
+      Poly size = 1;
+      for (std::size_t d : dims) {
+        tiles.tile *= plan.dims[d].tile;
+        tiles.reg *= plan.dims[d].reg;
+        size *= contraction.dims[d].size;
+      }
+      space_.push_back(std::move(tiles));
+      sizes_.push_back(std::move(size));
+    }
     for (const DimTiles& tiles : plan.dims) extents_.push_back(tiles.extent());
   }
 
   SegOp run(Builder& host) {
     SegOp kernel;
     kernel.level = SegLevel::block;
-    for (std::size_t d = 0; d < contraction_.space_rank; ++d) {
-      Value block = values_.add(Type::scalar(ScalarType::i64), "b_" + contraction_.dims[d].name);
-      kernel.space.push_back({block, ceil_div(contraction_.dims[d].size, extents_[d])});
-      starts_.push_back(Poly(block) * extents_[d]);
+    for (std::size_t x = 0; x < space_.size(); ++x) {
+      Value block = values_.add(Type::scalar(ScalarType::i64), "b_" + name(x));
+      kernel.space.push_back({block, ceil_div(sizes_[x], space_[x].extent())});
+      starts_.push_back(Poly(block) * space_[x].extent());
     }
     kernel.body = host.body([&](Builder& block) {
       State state = declare(block);
@@ -51,8 +62,13 @@ class KernelBuilder {
       return results;
     });
     std::vector<TileExtent> extents;
-    for (std::size_t d = 0; d < contraction_.space_rank; ++d)
-      extents.push_back({contraction_.dims[d].size, plan_.dims[d].tile, plan_.dims[d].reg});
+    bool in_order = true;
+    for (std::size_t x = 0; x < space_.size(); ++x) {
+      extents.push_back({sizes_[x], space_[x].tile, space_[x].reg});
+      in_order = in_order && axes_.dims[x] == std::vector{x};
+    }
+    for (std::size_t x = 0; x < space_.size() && !in_order; ++x)
+      for (std::size_t d : axes_.dims[x]) extents[x].split.push_back({static_cast<int>(d), contraction_.dims[d].size});
     for (std::size_t k = 0; k < contraction_.results.size(); ++k)
       kernel.results.push_back({KernelResult::Kind::regtile, extents});
     return kernel;
@@ -64,20 +80,49 @@ class KernelBuilder {
     std::vector<Value> tiles;
   };
 
+  std::string name(std::size_t x) const {
+    std::string name;
+    for (std::size_t d : axes_.dims[x]) name += (name.empty() ? "" : "_") + contraction_.dims[d].name;
+    return name;
+  }
+
+  // The axes of an operand's tile, as TileContract numbers them. With two sides the rows of one step of the depth lie
+  // together; else the order is that of memory.
+  std::vector<int> tile_axes_of(const ContractionOperand& operand) const {
+    if (!axes_.two_sided) return operand.axes;
+    std::vector<int> axes;
+    for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d)
+      if (operand.varies(d)) axes.push_back(static_cast<int>(d - contraction_.space_rank + space_.size()));
+    for (std::size_t x = 0; x < space_.size(); ++x)
+      if (operand.varies(axes_.dims[x][0])) axes.push_back(static_cast<int>(x));
+    return axes;
+  }
+
+  Poly extent_of(int axis) const {
+    auto x = static_cast<std::size_t>(axis);
+    return x < space_.size() ? space_[x].extent() : extents_[x - space_.size() + contraction_.space_rank];
+  }
+
+  Lmad layout_of(const ContractionOperand& operand) const {
+    if (!axes_.two_sided) return shared_layout(contraction_, operand, extents_);
+    std::vector<Poly> shape;
+    for (int axis : tile_axes_of(operand)) shape.push_back(extent_of(axis));
+    return Lmad::row_major(shape);
+  }
+
   State declare(Builder& block) {
     State state;
     for (const ContractionOperand& operand : contraction_.operands)
-      state.tiles.push_back(
-          block.let(values_.name(operand.base) + "_s",
-                    SharedArray{values_.type(operand.base).element, shared_layout(contraction_, operand, extents_)}));
+      state.tiles.push_back(block.let(values_.name(operand.base) + "_s",
+                                      SharedArray{values_.type(operand.base).element, layout_of(operand)}));
     // Register tiles start as the neutral elements.
     SegOp init;
     init.level = SegLevel::inblock;
     std::vector<Poly> registers;
-    for (std::size_t d = 0; d < contraction_.space_rank; ++d) {
-      Value thread = values_.add(Type::scalar(ScalarType::i64), "t_" + contraction_.dims[d].name);
-      init.space.push_back({thread, plan_.dims[d].tile});
-      registers.push_back(plan_.dims[d].reg);
+    for (std::size_t x = 0; x < space_.size(); ++x) {
+      Value thread = values_.add(Type::scalar(ScalarType::i64), "t_" + name(x));
+      init.space.push_back({thread, space_[x].tile});
+      registers.push_back(space_[x].reg);
     }
     init.body = block.body([&](Builder& thread) {
       std::vector<Operand> results;
@@ -146,10 +191,9 @@ class KernelBuilder {
     TileContract contract;
     for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
       next.tiles.push_back(copy(body, contraction_.operands[k], step, state.tiles[k]));
-      contract.operands.push_back({next.tiles[k], contraction_.operands[k].axes});
+      contract.operands.push_back({next.tiles[k], tile_axes_of(contraction_.operands[k])});
     }
-    for (std::size_t d = 0; d < contraction_.space_rank; ++d)
-      contract.space.push_back({plan_.dims[d].tile, plan_.dims[d].reg});
+    for (const DimTiles& tiles : space_) contract.space.push_back({tiles.tile, tiles.reg});
     contract.depth = step.depth;
     contract.accumulators = state.accumulators;
     contract.map = copy_fresh(contraction_.map, {}, values_, values_);
@@ -163,17 +207,27 @@ class KernelBuilder {
     Poly offset = operand.offset;
     std::vector<LmadDim> window;
     CopyTile copy;
-    auto start = [&](std::size_t d) {
-      return d < contraction_.space_rank ? starts_[d] : step.start[d - contraction_.space_rank];
-    };
-    for (std::size_t d = 0; d < contraction_.dims.size(); ++d) offset += start(d) * operand.strides[d];
-    for (int axis : operand.axes) {
-      auto d = static_cast<std::size_t>(axis);
-      window.push_back({extents_[d], operand.strides[d]});
-      TileGuard guard{start(d), contraction_.dims[d].size};
+    const std::size_t rank = space_.size();
+    for (std::size_t x = 0; x < rank; ++x)
+      if (axes_.dims[x].size() == 1) offset += starts_[x] * operand.strides[axes_.dims[x][0]];
+    for (std::size_t e = 0; e < step.start.size(); ++e)
+      offset += step.start[e] * operand.strides[contraction_.space_rank + e];
+    for (int axis : tile_axes_of(operand)) {
+      const auto x = static_cast<std::size_t>(axis);
+      if (x >= rank) {
+        const std::size_t d = x - rank + contraction_.space_rank;
+        window.push_back({extents_[d], operand.strides[d]});
+        copy.guards.push_back({step.start[x - rank], contraction_.dims[d].size});
+        if (step.full[x - rank]) copy.guards.back().bound.reset();
+        continue;
+      }
+      TileGuard guard{starts_[x], sizes_[x]};
       // One thread, one register: the block index is the index, and it is in range.
-      bool in_range = d < contraction_.space_rank ? extents_[d].is_one() : step.full[d - contraction_.space_rank];
-      if (in_range) guard.bound.reset();
+      if (space_[x].extent().is_one()) guard.bound.reset();
+      const std::vector<std::size_t>& dims = axes_.dims[x];
+      window.push_back({space_[x].extent(), dims.size() == 1 ? operand.strides[dims[0]] : Poly(0)});
+      for (std::size_t d : dims)
+        if (dims.size() > 1) guard.split.push_back({contraction_.dims[d].size, operand.strides[d]});
       copy.guards.push_back(std::move(guard));
     }
     copy.target = target;
@@ -206,8 +260,11 @@ class KernelBuilder {
   const Contraction& contraction_;
   const Plan& plan_;
   ValueTable& values_;
-  std::vector<Poly> extents_;  // T*R of a space dim, depth of a reduction dim
-  std::vector<Poly> starts_;   // of the block in each space dim
+  Axes axes_;
+  std::vector<DimTiles> space_;  // T and R of an axis
+  std::vector<Poly> sizes_;      // of an axis
+  std::vector<Poly> extents_;    // T*R of a dim, depth of a reduction dim
+  std::vector<Poly> starts_;     // of the block in each axis
 };
 
 }  // namespace

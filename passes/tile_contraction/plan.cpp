@@ -33,6 +33,38 @@ std::vector<Side> sides(const Contraction& contraction) {
   return result;
 }
 
+// Two sides, and every operand varies along one of them.
+bool two_sided(const Contraction& contraction, const std::vector<Side>& all) {
+  if (all.size() != 2) return false;
+  return std::all_of(contraction.operands.begin(), contraction.operands.end(), [&](const ContractionOperand& operand) {
+    return operand.varies(all[0][0]) != operand.varies(all[1][0]);
+  });
+}
+
+// Each side is cut into rectangles of registers, as square as can be, for 16 and 8 threads.
+DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values, const std::vector<Side>& all) {
+  constexpr std::int64_t kRegisterBytes = 512, kStageBytes = 16 * 1024;
+  DefaultTiles numbers;
+  numbers.tile.assign(contraction.dims.size(), 1);
+  numbers.reg.assign(contraction.dims.size(), 1);
+  std::int64_t bytes = 0;
+  for (const Operand& neutral : contraction.reduce.neutral)
+    bytes += std::max<std::int64_t>(4, byte_size(values.type(neutral).element));
+  std::int64_t slow = 8, fast = 16;
+  while (slow * fast > 1 && slow * fast * bytes > kRegisterBytes) (fast > slow ? fast : slow) /= 2;
+  numbers.tile[all[0][0]] = 8;
+  numbers.reg[all[0][0]] = fast;
+  numbers.tile[all[1][0]] = 16;
+  numbers.reg[all[1][0]] = slow;
+  std::int64_t step_bytes = 0;  // of the tiles, for one step of the depth
+  for (const ContractionOperand& operand : contraction.operands)
+    step_bytes += (operand.varies(all[0][0]) ? 8 * fast : 16 * slow) * byte_size(values.type(operand.base).element);
+  std::int64_t depth = kDepth;
+  while (depth > 4 && depth * step_bytes > kStageBytes) depth /= 2;
+  numbers.tile.back() = depth;
+  return numbers;
+}
+
 std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& values, const DefaultTiles& numbers) {
   std::int64_t bytes = 0;
   for (const ContractionOperand& operand : contraction.operands) {
@@ -52,11 +84,23 @@ std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& valu
 
 }  // namespace
 
+Axes tile_axes(const Contraction& contraction) {
+  Axes axes;
+  const std::vector<Side> all = sides(contraction);
+  axes.two_sided = two_sided(contraction, all);
+  for (std::size_t d = 0; d < contraction.space_rank; ++d)
+    if (!axes.two_sided || contraction.dims[d].dim_class != DimClass::free) axes.dims.push_back({d});
+  if (axes.two_sided)
+    for (const Side* side : {&all[1], &all[0]}) axes.dims.emplace_back(side->rbegin(), side->rend());
+  return axes;
+}
+
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values) {
+  std::vector<Side> all = sides(contraction);
+  if (two_sided(contraction, all)) return two_sided_tiles(contraction, values, all);
   DefaultTiles numbers;
   numbers.tile.assign(contraction.dims.size(), 1);
   numbers.reg.assign(contraction.dims.size(), 1);
-  std::vector<Side> all = sides(contraction);
   // The side with the fastest result dim comes first: its threads write neighbouring elements. From the third
   // side on (more than two operands) dims stay on the grid.
   for (std::size_t s = 0; s < all.size() && s < 2; ++s) {

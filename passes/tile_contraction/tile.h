@@ -10,6 +10,15 @@
 
 namespace apl::tile {
 
+// How the block space and the tiles' axes come from the dims: the dims of each axis, outermost first. With two `sides`
+// (every free dim varies in some operands, and every operand along one side) batch and invariant dims are axes of
+// their own, then come the two sides, flattened, the one with the innermost result dim last. Otherwise every dim is.
+struct Axes {
+  bool two_sided = false;
+  std::vector<std::vector<std::size_t>> dims;
+};
+Axes tile_axes(const Contraction& contraction);
+
 // The tuning parameters of one dim as polynomials (symbols of get_size statements, or 1), and their defaults.
 struct DimTiles {
   Poly tile = 1;  // T, threads; for a reduction dim Q, its depth
@@ -29,8 +38,9 @@ struct Plan {
   std::vector<Parameter> parameters;
 };
 
-// Default numbers for a dim order and operand sides, so that the kernel always launches: at most 256 threads,
-// 64 accumulators a thread and 48 KiB of shared memory before padding, for any rank (T 6.3's criteria).
+// Default numbers for a dim order and operand sides, so that the kernel always launches, for any rank (T 6.3's
+// criteria). Two sides: 128 threads, accumulators of at most 512 bytes a thread, and 16 KiB of tiles a stage.
+// Otherwise at most 256 threads, 64 accumulators a thread and 48 KiB of shared memory before padding.
 struct DefaultTiles {
   std::vector<std::int64_t> tile, reg;  // one a dim; reduction dims have reg 1
 };
@@ -43,8 +53,8 @@ Plan make_plan(const Contraction& contraction, const std::string& prefix,
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host);
 
-// The LMAD of an operand's tile in shared memory: axes as in memory, padded behind the axis that the fastest
-// thread index walks unless that is innermost (T eqs 19-23, listing 6).
+// The LMAD of an operand's tile in shared memory where there are no two sides: axes as in memory, padded behind the
+// axis that the fastest thread index walks unless that is innermost (T eqs 19-23, listing 6).
 Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand, const std::vector<Poly>& extents);
 
 }  // namespace apl::tile

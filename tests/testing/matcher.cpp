@@ -75,12 +75,18 @@ bool Matcher::same(const KernelResult& x, const KernelResult& y) const {
     const TileExtent& a = x.extents[k];
     const TileExtent& b = y.extents[k];
     if (!same(a.bound, b.bound) || !same(a.tile, b.tile) || !same(a.reg, b.reg)) return false;
+    if (a.split.size() != b.split.size()) return false;
+    for (std::size_t p = 0; p < a.split.size(); ++p)
+      if (a.split[p].axis != b.split[p].axis || !same(a.split[p].bound, b.split[p].bound)) return false;
   }
   return true;
 }
 
 bool Matcher::same(const TileGuard& x, const TileGuard& y) const {
-  return same(x.start, y.start) && same(x.bound, y.bound);
+  if (!same(x.start, y.start) || !same(x.bound, y.bound) || x.split.size() != y.split.size()) return false;
+  for (std::size_t p = 0; p < x.split.size(); ++p)
+    if (!same(x.split[p].bound, y.split[p].bound) || !same(x.split[p].stride, y.split[p].stride)) return false;
+  return true;
 }
 
 bool Matcher::same(const TileOperand& x, const TileOperand& y) const {
