@@ -38,9 +38,9 @@ struct Core {
   std::array<CoreSide, 2> sides;  // slow, fast
   std::int64_t threads = 0, registers = 0, stages = 1;
   std::size_t space_rank = 0;
-  std::size_t inner_depth = 0;      // the innermost dim of the depth
-  std::map<Value, CoreTile> tiles;  // by block
-  std::map<Value, Value> copied;    // the block that a copy fills, by what it gives
+  std::size_t inner_depth = 0;                    // the innermost dim of the depth
+  std::map<Value, CoreTile> tiles;                // by block
+  std::map<Value, Value> copied;                  // the block that a copy fills, by what it gives
   std::map<std::string, std::string> alignments;  // variables for conditions
   std::string thread, lane;
   std::int64_t staging = 0;  // bytes before the tiles

@@ -594,9 +594,9 @@ void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr
     // Columns outside, rows back and forth: neighbouring products share an operand.
     const std::int64_t rows = core.sides[0].each, columns = core.sides[1].each;
     const std::string n = unit_.fresh("n"), i = unit_.fresh("i"), m = unit_.fresh("m");
-    KernelBlock inner{declare(kInt, m,
-                              select(infix("==", infix("%", variable(n), number_of(2)), number_of(0)), variable(i),
-                                     infix("-", number_of(rows - 1), variable(i))))};
+    KernelBlock inner{declare(
+        kInt, m,
+        select(infix("&", variable(n), number_of(1)), infix("-", number_of(rows - 1), variable(i)), variable(i)))};
     std::vector<ExprPtr> elements;
     for (std::size_t o = 0; o < op.operands.size(); ++o)
       elements.push_back(kernel::element(

@@ -23,7 +23,7 @@ const std::vector<std::string> kExamples{"mm0",   "mm1",   "mm1_iota", "mm2",   
                                          "sd1_7", "sd2_3", "listing2", "listing3"};
 
 constexpr std::int64_t kThreads = 1024;           // what every GPU has for a block
-constexpr std::int64_t kSharedBytes = 48 * 1024;  // without asking for more
+constexpr std::int64_t kSharedBytes = 64 * 1024;  // that every GPU since Turing lends to one that asks
 
 std::string between(const std::string& text, const std::string& from, const std::string& to) {
   const std::size_t first = text.find(from);
@@ -132,8 +132,10 @@ TEST_CASE("generate: shared arrays lie apart, aligned, within the block's bytes"
     for (const apl::KernelInfo& info : text.kernel_infos) {
       CAPTURE(info.name);
       const std::string kernel = kernel_of(text.kernels, info.name);
+      // Results that go through shared memory lie where the tiles were.
+      const std::string before = kernel.substr(0, kernel.find("// write-back"));
       std::int64_t end = 0;
-      for (std::sregex_iterator found(kernel.begin(), kernel.end(), shared), last; found != last; ++found, ++tiles) {
+      for (std::sregex_iterator found(before.begin(), before.end(), shared), last; found != last; ++found, ++tiles) {
         const std::int64_t size = bytes.at(found->str(1)), offset = std::stoll(found->str(2));
         CHECK(offset >= end);
         CHECK(offset % size == 0);
@@ -145,7 +147,7 @@ TEST_CASE("generate: shared arrays lie apart, aligned, within the block's bytes"
   }
 }
 
-TEST_CASE("generate: a tiled kernel has two barriers a tile, around the loads, and no others") {
+TEST_CASE("generate: a tiled kernel has a barrier behind its tables, and one a tile; the epilogue has two") {
   for (const std::string name : {"mm0", "mm1", "mm2", "mm3", "sd2_3"}) {
     const apl::ProgramText text = text_of(example(name), Target::cuda);
     for (const apl::KernelInfo& info : text.kernel_infos) {
@@ -153,9 +155,9 @@ TEST_CASE("generate: a tiled kernel has two barriers a tile, around the loads, a
       const auto lines = emitted::lines_of(kernel_of(text.kernels, info.name));
       std::vector<std::string> after;  // what follows each barrier
       for (std::size_t k = 0; k < lines.size(); ++k)
-        if (stripped(lines, k) == "apl_barrier();") after.push_back(stripped(lines, k + 1).substr(0, 7));
-      // In the main loop, and in the epilogue.
-      CHECK(after == std::vector<std::string>{"// tile", "for (in", "// tile", "for (in"});
+        if (stripped(lines, k) == "apl_barrier();") after.push_back(stripped(lines, k + 1).substr(0, 5));
+      // The last two are of the write-back by way of shared memory.
+      CHECK(after == std::vector<std::string>{"const", "const", "// ti", "int q", "APL_U", "APL_U"});
     }
   }
 }
@@ -177,9 +179,10 @@ TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") 
       CAPTURE(info.name);
       const std::string kernel = kernel_of(text.kernels, info.name);
       if (!contains(kernel, "for (int64_t tile_q = 0;")) continue;
-      // From the second barrier, where tiles are there, to the epilogue.
+      // From where copies are under way to the epilogue.
       const std::string main = between(kernel, "for (int64_t tile_q = 0;", "if (has_rest) {");
-      const std::string inner = main.substr(main.rfind("apl_barrier();"));
+      const std::size_t under_way = main.rfind("apl_cp_async_commit();");
+      const std::string inner = main.substr(under_way != std::string::npos ? under_way : main.rfind("apl_barrier();"));
       CHECK(contains(inner, "acc["));
       for (const std::string part : {" / ", " % ", "_div(", "int64_t"}) {
         CAPTURE(part);
@@ -220,7 +223,7 @@ TEST_CASE("generate: accumulators and operands of the inner loop stay in registe
           ++loops;
           CHECK(stripped(lines, k - 1) == "APL_UNROLL");
         }
-        CHECK(loops >= 6);
+        CHECK(loops >= (contains(kernel, "apl_load<") ? 5 : 6));  // vectors of operands are loaded whole
       }
     }
 }
