@@ -14,6 +14,8 @@
 
 namespace apl::lower {
 
+inline kernel::ExprPtr plus(kernel::ExprPtr a, kernel::ExprPtr b) { return kernel::add(std::move(a), std::move(b)); }
+
 // What code generation cannot do; caught in generate().
 struct Unsupported {
   Diagnostic diagnostic;

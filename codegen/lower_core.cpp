@@ -34,7 +34,6 @@ constexpr std::int64_t kUnrolled = 8;   // of the depth; the period of apl_swizz
 constexpr int kDefaultStages = 3;
 
 ExprPtr number_of(std::int64_t n) { return literal(n); }
-ExprPtr plus(ExprPtr a, ExprPtr b) { return kernel::add(std::move(a), std::move(b)); }
 
 Stmt do_call(std::string function, std::vector<ExprPtr> arguments) {
   Stmt s;

@@ -9,127 +9,42 @@
 //   let {ss} = map(i < m) { let {xs} = xss[i]  let {s} = reduce(j < n, {xs}, add, {0.0f32})  in {s} }
 //   let {yss} = map(i < m, j < n) { let {xs} = xss[i]  let {s} = ss[i]  let {x} = xs[j]  in {div(x, s)} }
 //
-// Statements are of four kinds. *Free* ones (views, a few scalar operations) are done again wherever their values are
-// needed, and so are *checks*, wherever something relies on them. *Parallel* ones are operations with parallelism of
-// their own that the map's index does not shape: maps, reductions, scans, scatters, loops and branches with such in
-// them. The rest is sequential *work*. Each parallel statement becomes an operation over the outer widths and its own;
-// neighbouring work stays together in one map; what crosses from one part to another becomes an array.
+// Each parallel part of the lambda (parts.h) becomes an operation over the outer widths and its own, work becomes a
+// map; what crosses from one part to another becomes an array.
 //
 //   map { loop { map } }      =>  loop { map { map } }                       the loop runs on the host
 //   map { if c { map } .. }   =>  if c { map { map } } ..                    c is the same for all indices
 //   map { reduce }, { scan }  =>  a reduction, scan over segments (reductions.cpp)
 //   map { scatter }           =>  scatter into the array of the targets, over both widths
-//
-// Stays in one thread: what has a shape that depends on the map's index; operations over at most kSmall elements; a
-// contraction's reduction, which tile-contraction wants so; a loop that updates in place, since on the host it would
-// copy all its arrays every time round.
 #include "passes/extract_kernels/distribute.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "ir/builder.h"
 #include "ir/walk.h"
-#include "passes/analysis/cheap.h"
-#include "passes/analysis/consumption.h"
-#include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/parts.h"
 
 namespace apl {
 
 namespace {
 
-constexpr std::int64_t kSmall = 32;      // elements that one thread goes through
-constexpr std::size_t kMaxFreeCost = 8;  // operations done again rather than kept
-
-using Locals = std::set<Value>;
-
-bool regular(const Poly& size, const Locals& locals) {
-  bool result = true;
-  size.for_each_symbol([&](Value v) { result = result && !locals.contains(v); });
-  return result;
-}
-bool regular(const std::vector<Poly>& sizes, const Locals& locals) {
-  return std::ranges::all_of(sizes, [&](const Poly& size) { return regular(size, locals); });
-}
-bool regular(const std::vector<Value>& pattern, const Locals& locals, const ValueTable& values) {
-  return std::ranges::all_of(pattern, [&](Value v) { return regular(values.type(v).shape, locals); });
-}
-
-bool small(const std::vector<Poly>& widths) {
-  const std::optional<std::int64_t> size = product(widths).constant();
-  return size && *size <= kSmall;
-}
-
-bool is_sequential(const Stm& stm) {
-  return std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "sequential"; });
-}
-
-// A map or scan somewhere in the body, or in loops and branches of it, of a width that is the same for all indices.
-bool has_parallel_part(const Body& body, Locals locals, const ValueTable& values) {
-  for (const Stm& stm : body.stms) {
-    locals.insert(stm.pattern.begin(), stm.pattern.end());
-    for_each_binder(stm.op, [&](Value v) { locals.insert(v); });
-  }
-  return std::ranges::any_of(body.stms, [&](const Stm& stm) {
-    if (is_sequential(stm)) return false;
-    if (const Screma* screma = get_if<Screma>(stm)) {
-      const bool makes_arrays = screma->map.body->results.size() > screma->reduced_count() || screma->scans();
-      return makes_arrays && regular(screma->widths, locals) && !small(screma->widths);
-    }
-    if (!std::holds_alternative<Loop>(stm.op) && !std::holds_alternative<If>(stm.op)) return false;
-    bool found = false;
-    for_each_body(stm.op, [&](const BodyPtr& inner) { found = found || has_parallel_part(*inner, locals, values); });
-    return found;
-  });
-}
-
-// Whether the loop overwrites what it carries.
-bool updates_in_place(const Stm& stm, const ValueTable& values) {
-  const Loop& loop = std::get<Loop>(stm.op);
-  bool any = false;
-  for_each_stm(*loop.body, [&](const Stm& inner) {
-    any = any || std::holds_alternative<Update>(inner.op) || std::holds_alternative<Scatter>(inner.op);
-  });
-  if (!any) return false;
-  Function function;
-  function.body = make_body({stm}, {});
-  function.values = values;
-  const Consumption consumption(function, nullptr);
-  return std::ranges::any_of(loop.params, [&](Value v) { return consumption.consumed(v); });
-}
-
-bool is_contraction(const Stm& flat, const ValueTable& values) {
-  const Screma& map = std::get<Screma>(flat.op);
-  if (map.widths.size() < 2) return false;
-  Function function;
-  function.values = values;
-  for (const Value v : free_values(flat.op, values)) function.params.push_back({v});
-  function.body = make_body({make_kernel(flat)}, {});
-  ValueTable scratch = values;
-  const Layouts layouts(function);
-  const std::optional<Match> match = match_contraction(function, layouts, 0, scratch);
-  return match && std::holds_alternative<Contraction>(*match);
-}
-
 class Splitter {
  public:
-  Splitter(const Stm& flat, const Replicated& replicated, const std::function<Chunks()>& chunks, ValueTable& values)
-      : flat_(flat), map_(std::get<Screma>(flat.op)), replicated_(replicated), chunks_(chunks), values_(values) {}
+  Splitter(const Stm& flat, const Parts& parts, const std::function<Chunks()>& chunks, ValueTable& values)
+      : flat_(flat),
+        map_(std::get<Screma>(flat.op)),
+        parts_(parts),
+        stms_(parts.stms()),
+        chunks_(chunks),
+        values_(values) {}
 
-  std::optional<Distributed> run() {
-    prepare();
-    classify();
-    if (std::ranges::find(kinds_, Kind::parallel) == kinds_.end()) return std::nullopt;
-    group();
-    merge_irregular();
-    place_results();
-    if (groups_.size() == 1 && !groups_.front().parallel) return std::nullopt;
+  Distributed run() {
     Distributed result;
-    result.parts = groups_.size();
-    if (groups_.size() == 1) result.form = form_of(stms_[groups_.front().members.front()]);
-    for (std::size_t g = 0; g < groups_.size(); ++g) emit(g);
+    result.parts = parts_.list().size();
+    if (result.parts == 1) result.form = form_of(stms_[parts_.list().front().members.front()]);
+    for (const Part& part : parts_.list()) emit(part);
     bind_results();
     result.stms = std::move(made_);
     result.work = std::move(work_);
@@ -137,265 +52,9 @@ class Splitter {
   }
 
  private:
-  enum class Kind : std::uint8_t { free, check, work, parallel };
-  struct Group {
-    std::vector<std::size_t> members;  // statements, in order
-    bool parallel = false;             // one statement, which is
-    std::vector<Value> exports;        // values that others need, or that are results
-  };
-
-  // ---- what there is ----------------------------------------------------------------------------
-
-  // The lambda's statements; operators on rows are taken apart, arrays that are made to be written into become maps.
-  void prepare() {
-    for (const Stm& stm : map_.map.body->stms) {
-      for (const Stm& single : split_operators(stm, values_)) {
-        const std::optional<std::vector<Stm>> apart = take_rows_apart(single, replicated_, values_);
-        if (apart) {
-          stms_.insert(stms_.end(), apart->begin(), apart->end());
-        } else {
-          stms_.push_back(single);
-        }
-      }
-    }
-    locals_.insert(map_.indices.begin(), map_.indices.end());
-    for (const Stm& stm : stms_) locals_.insert(stm.pattern.begin(), stm.pattern.end());
-    Locals wanted;  // as arrays, whatever else happens
-    for (const Operand& result : map_.map.body->results)
-      if (result.is_value()) wanted.insert(result.value());
-    for (const Stm& stm : stms_) {
-      const Scatter* scatter = get_if<Scatter>(stm);
-      if (scatter != nullptr && spreads(stm, *scatter)) wanted.insert(scatter->targets.begin(), scatter->targets.end());
-    }
-    for (Stm& stm : stms_) {
-      if (stm.pattern.size() != 1 || !wanted.contains(stm.pattern.front())) continue;
-      const Type& type = values_.type(stm.pattern.front());
-      if (!regular(type.shape, locals_) || small(type.shape)) continue;
-      if (std::optional<Stm> map = make_producer_map(stm, values_)) stm = std::move(*map);
-    }
-    for (std::size_t k = 0; k < stms_.size(); ++k)
-      for (const Value v : stms_[k].pattern) definer_.emplace(v, k);
-  }
-
-  void classify() {
-    std::vector<std::size_t> cost(stms_.size(), 0);
-    for (std::size_t k = 0; k < stms_.size(); ++k) {
-      const Stm& stm = stms_[k];
-      kinds_.push_back(kind_of(stm));
-      if (kinds_[k] != Kind::free) continue;
-      const bool view = values_.type(stm.pattern.front()).is_array() || std::holds_alternative<Index>(stm.op);
-      cost[k] = view ? 0 : 1;
-      for_each_use(stm.op, [&](Value v) {
-        const auto from = definer_.find(v);
-        if (from != definer_.end()) cost[k] += cost[from->second];
-      });
-      if (cost[k] <= kMaxFreeCost) continue;
-      kinds_[k] = Kind::work;
-      cost[k] = 0;
-    }
-  }
-
-  Kind kind_of(const Stm& stm) const {
-    if (std::holds_alternative<Assert>(stm.op)) return Kind::check;
-    if (is_parallel(stm)) return Kind::parallel;
-    Stm alone = stm;
-    alone.certificates.clear();  // the checks are done again, too
-    return is_cheap(Body{.stms = {alone}}, values_) ? Kind::free : Kind::work;
-  }
-
-  bool is_parallel(const Stm& stm) const {
-    if (is_sequential(stm) || !regular(stm.pattern, locals_, values_)) return false;
-    if (const Screma* screma = get_if<Screma>(stm)) {
-      if (!regular(screma->widths, locals_) || small(screma->widths)) return false;
-      if (screma->reduces.empty() || scans_scalars(*screma, values_)) return true;
-      return reduces_scalars(*screma, values_) && !contracts(stm);
-    }
-    if (const Scatter* scatter = get_if<Scatter>(stm)) {
-      return spreads(stm, *scatter) && std::ranges::all_of(scatter->targets, [&](Value v) { return is_kept(v); });
-    }
-    if (const Loop* loop = get_if<Loop>(stm)) {
-      return loop->index && regular(loop->bound, locals_) && regular(loop->params, locals_, values_) &&
-             has_parallel_part(*loop->body, locals_, values_) && !updates_in_place(stm, values_);
-    }
-    if (const If* branch = get_if<If>(stm)) {
-      const bool same = branch->condition.is_constant() || !locals_.contains(branch->condition.value());
-      return same && (has_parallel_part(*branch->then_body, locals_, values_) ||
-                      has_parallel_part(*branch->else_body, locals_, values_));
-    }
-    return false;
-  }
-
-  // Whether the scatter could be one with those of other indices.
-  bool spreads(const Stm& stm, const Scatter& scatter) const {
-    return !is_sequential(stm) && regular(stm.pattern, locals_, values_) && regular(scatter.widths, locals_) &&
-           !small(scatter.widths) && same_operator(scatter);
-  }
-
-  // An operator on scalars that is the same for all indices and cannot fail.
-  bool same_operator(const Scatter& scatter) const {
-    if (!scatter.op) return true;
-    const auto same = [&](Value v) { return !locals_.contains(v); };
-    return !can_fail(*scatter.op->op.body, values_) &&
-           std::ranges::all_of(free_values(scatter.op->op, values_), same) &&
-           std::ranges::all_of(scatter.op->neutral, [&](const Operand& x) {
-             return values_.type(x).is_scalar() && (x.is_constant() || same(x.value()));
-           });
-  }
-
-  // Whether the reduction, were it alone in the map, is a contraction.
-  bool contracts(const Stm& reduction) const {
-    Stm alone = flat_;
-    Screma map = map_;
-    std::vector<Stm> stms;
-    for (const Stm& stm : stms_) {
-      stms.push_back(stm);
-      if (stm.pattern == reduction.pattern) break;
-    }
-    map.map.body = make_body(std::move(stms), {reduction.pattern.begin(), reduction.pattern.end()});
-    alone.pattern = reduction.pattern;
-    alone.op = std::move(map);
-    return is_contraction(alone, values_);
-  }
-
-  // ---- what goes together -----------------------------------------------------------------------
-
-  void group() {
-    for (std::size_t k = 0; k < stms_.size(); ++k) {
-      if (kinds_[k] == Kind::free) continue;
-      if (kinds_[k] == Kind::parallel) {
-        groups_.push_back({.members = {k}, .parallel = true, .exports = {}});
-        continue;
-      }
-      // A scalar is made as early as its operands are there, so that less is split.
-      const bool scalars = std::ranges::all_of(stms_[k].pattern, [&](Value v) { return values_.type(v).is_scalar(); });
-      std::size_t g = scalars ? first_place(needs(stms_[k])) : last_work();
-      if (g == groups_.size()) groups_.emplace_back();
-      groups_[g].members.push_back(k);
-    }
-  }
-
-  std::size_t last_work() const {
-    return !groups_.empty() && !groups_.back().parallel ? groups_.size() - 1 : groups_.size();
-  }
-
-  // The first group of work that comes after what is needed; a new one if there is none.
-  std::size_t first_place(const std::set<Value>& needed) const {
-    std::size_t first = 0;
-    for (const Value v : needed) {
-      if (const std::optional<std::size_t> from = group_of(v)) first = std::max(first, *from);
-    }
-    for (std::size_t g = first; g < groups_.size(); ++g)
-      if (!groups_[g].parallel) return g;
-    return groups_.size();
-  }
-
-  std::optional<std::size_t> group_of(Value v) const {
-    const auto from = definer_.find(v);
-    if (from == definer_.end()) return std::nullopt;
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      if (std::ranges::find(groups_[g].members, from->second) != groups_[g].members.end()) return g;
-    return std::nullopt;
-  }
-
-  static bool repeated(Kind kind) { return kind == Kind::free || kind == Kind::check; }
-
-  // What a statement needs of others, looking through those that are done again.
-  std::set<Value> needs(const Stm& stm) const {
-    std::set<Value> result = free_values(stm.op, values_);
-    result.insert(stm.certificates.begin(), stm.certificates.end());
-    return through_repeated(std::move(result));
-  }
-  std::set<Value> through_repeated(std::set<Value> values) const {
-    std::vector<Value> work(values.begin(), values.end());
-    while (!work.empty()) {
-      const Value v = work.back();
-      work.pop_back();
-      const auto from = definer_.find(v);
-      if (from == definer_.end() || !repeated(kinds_[from->second])) continue;
-      std::set<Value> next = free_values(stms_[from->second].op, values_);
-      next.insert(stms_[from->second].certificates.begin(), stms_[from->second].certificates.end());
-      for (const Value n : next)
-        if (values.insert(n).second) work.push_back(n);
-    }
-    return values;
-  }
-  std::set<Value> needs(const Group& group) const {
-    std::set<Value> result;
-    for (const std::size_t k : group.members) result.merge(needs(stms_[k]));
-    return result;
-  }
-  // Made by a statement of the lambda that is not done again.
-  bool is_kept(Value v) const {
-    const auto from = definer_.find(v);
-    return from != definer_.end() && !repeated(kinds_[from->second]);
-  }
-
-  // An array whose shape depends on the map's index cannot be kept for all of them: from where it is made to where it
-  // is used everything runs in one thread.
-  void merge_irregular() {
-    for (bool again = true; again;) {
-      again = false;
-      for (std::size_t g = 0; g < groups_.size() && !again; ++g) {
-        for (const Value v : needs(groups_[g])) {
-          const std::optional<std::size_t> from = is_kept(v) ? group_of(v) : std::nullopt;
-          if (!from || *from == g || regular(values_.type(v).shape, locals_)) continue;
-          join(*from, g);
-          again = true;
-          break;
-        }
-      }
-    }
-  }
-
-  void join(std::size_t first, std::size_t last) {
-    Group all;
-    for (std::size_t g = first; g <= last; ++g)
-      all.members.insert(all.members.end(), groups_[g].members.begin(), groups_[g].members.end());
-    std::ranges::sort(all.members);
-    const auto begin = groups_.begin() + static_cast<std::ptrdiff_t>(first);
-    groups_.erase(begin, groups_.begin() + static_cast<std::ptrdiff_t>(last) + 1);
-    groups_.insert(groups_.begin() + static_cast<std::ptrdiff_t>(first), std::move(all));
-  }
-
-  // Results that no group makes (constants, indices, free values) are made by work.
-  void place_results() {
-    for (const Operand& result : map_.map.body->results) {
-      if (result.is_value() && is_kept(result.value())) continue;
-      const bool placed = std::ranges::any_of(extra_results_, [&](const auto& extra) {
-        return std::ranges::find(extra.second, result) != extra.second.end();
-      });
-      if (placed) continue;
-      std::set<Value> needed;
-      if (result.is_value()) needed = through_repeated({result.value()});
-      const std::size_t g = first_place(needed);
-      if (g == groups_.size()) groups_.emplace_back();
-      extra_results_[g].push_back(result);
-    }
-    for (Group& group : groups_) {
-      for (const std::size_t k : group.members)
-        for (const Value v : stms_[k].pattern)
-          if (is_exported(v, group)) group.exports.push_back(v);
-    }
-  }
-
-  bool is_exported(Value v, const Group& from) const {
-    if (!is_kept(v)) return false;
-    if (std::ranges::find(map_.map.body->results, Operand(v)) != map_.map.body->results.end()) return true;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      if (&groups_[g] != &from && needs(groups_[g]).contains(v)) return true;
-      const auto extra = extra_results_.find(g);
-      if (&groups_[g] == &from || extra == extra_results_.end()) continue;
-      for (const Operand& result : extra->second)
-        if (result.is_value() && through_repeated({result.value()}).contains(v)) return true;
-    }
-    return false;
-  }
-
-  // ---- what becomes of it -----------------------------------------------------------------------
-
   // Everything a part of the lambda reads: rows of what other parts made, then what is done again.
-  std::vector<Stm> prefix(const std::set<Value>& direct, const std::vector<Stm>& uses, const Group* own) {
-    const std::set<Value> needed = through_repeated(direct);
+  std::vector<Stm> prefix(const std::set<Value>& direct, const std::vector<Stm>& uses, const Part* own) {
+    const std::set<Value> needed = parts_.through_repeated(direct);
     std::vector<Stm> result;
     std::vector<DimIndex> here;
     for (const Value index : map_.indices) here.push_back(DimIndex::fix(index));
@@ -405,7 +64,7 @@ class Splitter {
       const Stm& stm = stms_[k];
       const auto read = [&](Value v) { return needed.contains(v); };
       if (std::ranges::none_of(stm.pattern, read)) continue;
-      if (repeated(kinds_[k])) {
+      if (parts_.is_repeated(k)) {
         result.push_back(stm);
         continue;
       }
@@ -456,9 +115,8 @@ class Splitter {
             .attributes = flat_.attributes};
   }
 
-  void emit(std::size_t g) {
-    const Group& group = groups_[g];
-    if (!group.parallel) return emit_work(g);
+  void emit(const Part& group) {
+    if (!group.parallel) return emit_work(group);
     const Stm& stm = stms_[group.members.front()];
     if (const Screma* screma = get_if<Screma>(stm)) {
       if (screma->reduces.empty()) return emit_nest(group, stm, *screma);
@@ -469,27 +127,23 @@ class Splitter {
     emit_branch(group, stm, std::get<If>(stm.op));
   }
 
-  void emit_work(std::size_t g) {
-    const Group& group = groups_[g];
+  void emit_work(const Part& group) {
     std::vector<Stm> own;
     std::set<Value> needed;
     for (const std::size_t k : group.members) {
       own.push_back(stms_[k]);
-      needed.merge(needs(stms_[k]));
+      needed.merge(parts_.needs(stms_[k]));
     }
     std::vector<Operand> results(group.exports.begin(), group.exports.end());
     std::vector<Value> pattern;
     for (const Value v : group.exports) pattern.push_back(array_of(v));
-    const auto extra = extra_results_.find(g);
-    if (extra != extra_results_.end()) {
-      for (const Operand& result : extra->second) {
-        if (result.is_value()) needed.insert(result.value());
-        results.push_back(result);
-        Type type = values_.type(result);
-        type.shape.insert(type.shape.begin(), map_.widths.begin(), map_.widths.end());
-        pattern.push_back(values_.add(Type::array(type.element, type.shape), "extra"));
-        extra_arrays_.emplace_back(result, pattern.back());
-      }
+    for (const Operand& result : group.extra) {
+      if (result.is_value()) needed.insert(result.value());
+      results.push_back(result);
+      Type type = values_.type(result);
+      type.shape.insert(type.shape.begin(), map_.widths.begin(), map_.widths.end());
+      pattern.push_back(values_.add(Type::array(type.element, type.shape), "extra"));
+      extra_arrays_.emplace_back(result, pattern.back());
     }
     // In the lambda's order: what is done again stands between the group's own.
     std::vector<Stm> before = prefix(needed, own, &group);
@@ -502,26 +156,26 @@ class Splitter {
   std::vector<Stm> in_order(std::vector<Stm> before, std::vector<Stm> own) const {
     std::vector<Stm> rows, rest;
     for (Stm& stm : before) {
-      const auto from = stm.pattern.empty() ? definer_.end() : definer_.find(stm.pattern.front());
-      const bool again = from != definer_.end() && repeated(kinds_[from->second]);
+      const std::optional<std::size_t> from = stm.pattern.empty() ? std::nullopt : parts_.definer(stm.pattern.front());
+      const bool again = from && parts_.is_repeated(*from);
       (again ? rest : rows).push_back(std::move(stm));
     }
     for (Stm& stm : own) rest.push_back(std::move(stm));
     std::ranges::stable_sort(rest, {}, [&](const Stm& stm) {
-      return stm.pattern.empty() ? stms_.size() : definer_.at(stm.pattern.front());
+      return stm.pattern.empty() ? stms_.size() : *parts_.definer(stm.pattern.front());
     });
     rows.insert(rows.end(), rest.begin(), rest.end());
     return rows;
   }
 
-  Location location(const Group& group) const {
+  Location location(const Part& group) const {
     return group.members.empty() ? flat_.location : stms_[group.members.front()].location;
   }
 
   // map { map } over all widths.
-  void emit_nest(const Group& group, const Stm& stm, const Screma& screma) {
+  void emit_nest(const Part& group, const Stm& stm, const Screma& screma) {
     const Lambda& lambda = screma.map;
-    std::vector<Stm> stms = prefix(needs(stm), {stm}, &group);
+    std::vector<Stm> stms = prefix(parts_.needs(stm), {stm}, &group);
     std::vector<DimIndex> own;
     for (const Value index : screma.indices) own.push_back(DimIndex::fix(index));
     // Inner indices are bound by the new map, so that they are copied by hand.
@@ -552,8 +206,8 @@ class Splitter {
     made_.push_back(std::move(made));
   }
 
-  void emit_segments(const Group& group, const Stm& stm, const Screma& screma) {
-    Copied copy = copied(in_order(prefix(needs(stm), {stm}, &group), {stm}), {});
+  void emit_segments(const Part& group, const Stm& stm, const Screma& screma) {
+    Copied copy = copied(in_order(prefix(parts_.needs(stm), {stm}, &group), {stm}), {});
     Stm inner = std::move(copy.stms.back());
     copy.stms.pop_back();
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) inner.pattern[k] = array_of(stm.pattern[k]);
@@ -565,7 +219,7 @@ class Splitter {
   }
 
   // One scatter over both widths, into the arrays of the targets.
-  void emit_scatter(const Group& group, const Stm& stm, const Scatter& scatter) {
+  void emit_scatter(const Part& group, const Stm& stm, const Scatter& scatter) {
     std::set<Value> needed = free_values(scatter.map, values_);
     if (scatter.op) needed.merge(free_values(scatter.op->op, values_));
     needed.insert(scatter.inputs.begin(), scatter.inputs.end());
@@ -607,9 +261,9 @@ class Splitter {
 
   // The array outside whose rows, one an index, the value is.
   std::optional<Value> rows_of(Value v) const {
-    const auto from = definer_.find(v);
-    const Index* index = from == definer_.end() ? nullptr : get_if<Index>(stms_[from->second]);
-    if (index == nullptr || locals_.contains(index->array) || index->dims.size() != map_.indices.size())
+    const std::optional<std::size_t> from = parts_.definer(v);
+    const Index* index = from ? get_if<Index>(stms_[*from]) : nullptr;
+    if (index == nullptr || parts_.is_local(index->array) || index->dims.size() != map_.indices.size())
       return std::nullopt;
     const Type& type = values_.type(index->array);
     for (std::size_t k = 0; k < index->dims.size(); ++k) {
@@ -620,14 +274,14 @@ class Splitter {
   }
 
   // The arrays that hold `wanted` for every index: those of other parts, or made here.
-  std::vector<Value> arrays_for(const std::vector<Operand>& wanted, const Group& group, Location at) {
+  std::vector<Value> arrays_for(const std::vector<Operand>& wanted, const Part& group, Location at) {
     std::vector<Value> result(wanted.size(), Value());
     std::vector<Operand> results;
     std::vector<Value> pattern;
     std::set<Value> needed;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       const Operand& x = wanted[k];
-      if (x.is_value() && is_kept(x.value())) {
+      if (x.is_value() && parts_.is_kept(x.value())) {
         result[k] = arrays_.at(x.value());
         continue;
       }
@@ -651,7 +305,7 @@ class Splitter {
   }
 
   // A body of the lambda's, as a map over the widths whose results are arrays.
-  BodyPtr mapped(const Body& body, const std::vector<std::pair<Value, Value>>& rows, const Group& group,
+  BodyPtr mapped(const Body& body, const std::vector<std::pair<Value, Value>>& rows, const Part& group,
                  const std::vector<Value>& like, Location at) {
     std::set<Value> needed = free_values(body, values_);
     for (const auto& [row, array] : rows) needed.erase(row);
@@ -669,7 +323,7 @@ class Splitter {
     return make_body({std::move(map)}, {pattern.begin(), pattern.end()});
   }
 
-  void emit_loop(const Group& group, const Stm& stm, const Loop& loop) {
+  void emit_loop(const Part& group, const Stm& stm, const Loop& loop) {
     Loop outer{.index = loop.index, .bound = loop.bound};
     const std::vector<Value> initial = arrays_for(loop.initial, group, stm.location);
     outer.initial.assign(initial.begin(), initial.end());
@@ -682,7 +336,7 @@ class Splitter {
     push_host(stm, std::move(outer));
   }
 
-  void emit_branch(const Group& group, const Stm& stm, const If& branch) {
+  void emit_branch(const Part& group, const Stm& stm, const If& branch) {
     If outer{.condition = branch.condition};
     outer.then_body = mapped(*branch.then_body, {}, group, stm.pattern, stm.location);
     outer.else_body = mapped(*branch.else_body, {}, group, stm.pattern, stm.location);
@@ -705,7 +359,7 @@ class Splitter {
     std::set<Value> bound;
     for (std::size_t k = 0; k < results.size(); ++k) {
       Value array;
-      if (results[k].is_value() && is_kept(results[k].value())) {
+      if (results[k].is_value() && parts_.is_kept(results[k].value())) {
         array = arrays_.at(results[k].value());
       } else {
         const auto made = std::ranges::find(extra_arrays_, results[k], &std::pair<Operand, Value>::first);
@@ -727,15 +381,10 @@ class Splitter {
 
   const Stm& flat_;
   const Screma& map_;
-  const Replicated& replicated_;
+  const Parts& parts_;
+  const std::vector<Stm>& stms_;
   const std::function<Chunks()>& chunks_;
   ValueTable& values_;
-  Locals locals_;
-  std::vector<Stm> stms_;
-  std::vector<Kind> kinds_;
-  std::unordered_map<Value, std::size_t> definer_;
-  std::vector<Group> groups_;
-  std::map<std::size_t, std::vector<Operand>> extra_results_;  // by group
   std::vector<std::pair<Operand, Value>> extra_arrays_;
   std::unordered_map<Value, Value> arrays_;  // values of the lambda for every index
   std::vector<Stm> made_;
@@ -749,7 +398,9 @@ std::optional<Distributed> distribute(const Stm& flat, const Replicated& replica
   const bool asked =
       std::ranges::any_of(flat.attributes, [](const Attribute& a) { return a.name == "sequential_inner"; });
   if (asked) return std::nullopt;
-  return Splitter(flat, replicated, chunks, values).run();
+  const Parts parts(flat, replicated, values);
+  if (!parts.any_parallel()) return std::nullopt;
+  return Splitter(flat, parts, chunks, values).run();
 }
 
 }  // namespace apl
