@@ -168,7 +168,8 @@ class TestRun {
     static const std::map<Test::What, std::string_view> kNames{{Test::What::run, "  cases"},
                                                                {Test::What::compile, "  compile only"},
                                                                {Test::What::error, "  must not"},
-                                                               {Test::What::warning, "  warnings"}};
+                                                               {Test::What::warning, "  warnings"},
+                                                               {Test::What::structure, "  structures"}};
     for (const auto& [what, counts] : tests) row(kNames.at(what), counts);
     if (!failures_.empty()) fmt::print("\nfailed tests by kind\n");
     for (const auto& [kind, count] : failures_) fmt::print("  {:<14}{:>8}\n", to_text(kind), count);
@@ -177,7 +178,7 @@ class TestRun {
   std::string json() const {
     auto records = nlohmann::json::array();
     for (const ProgramPlan& plan : plans_)
-      for (const Test& test : plan.tests)
+      for (const Test& test : plan.tests) {
         records.push_back({{"program", plan.file},
                            {"test", std::string(to_text(test.what))},
                            {"entry", test.entry},
@@ -187,6 +188,12 @@ class TestRun {
                            {"kind", std::string(to_text(test.kind))},
                            {"message", test.message},
                            {"seconds", test.seconds}});
+        if (test.what != Test::What::structure) continue;
+        const apl::suite::Structure& structure = plan.spec.structures[test.structure];
+        records.back()["pipelines"] = structure.pipelines;
+        records.back()["wanted"] = structure.counts;
+        records.back()["counts"] = test.counts;
+      }
     const nlohmann::json all{{"backend", options_.backend}, {"tests", std::move(records)}};
     return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
@@ -215,6 +222,7 @@ void add_test(CLI::App& app, int& exit) {
       "-C,--compile", [options] { options->mode = TestMode::compile; }, "only compile");
   command->add_flag_callback(
       "-t,--typecheck", [options] { options->mode = TestMode::typecheck; }, "only parse and type-check");
+  command->add_flag("-s,--structure", options->structure, "judge structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
   command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
       ->type_name("TAG")

@@ -8,6 +8,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/test/executable.h"
+#include "aplc/test/structure.h"
 #include "ir/interpret.h"
 #include "suite/pattern.h"
 #include "suite/values.h"
@@ -82,6 +83,7 @@ class Judge {
           result(test, verdict, start);
           break;
         }
+        case Test::What::structure: structure(test, plan_.spec.structures[plan_.tests[test].structure], start); break;
         case Test::What::compile:
         case Test::What::error: result(test, {}, start); break;
       }
@@ -100,6 +102,23 @@ class Judge {
     line["kind"] = std::string(to_text(verdict.kind));
     line["message"] = verdict.message;
     send_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+
+  void structure(std::size_t test, const apl::suite::Structure& wanted, Clock::time_point start) {
+    const auto counts = count_structure(*front_.module, wanted, parameters_);
+    if (!counts) return result(test, {TestKind::bug, apl::render(counts.error(), "", "")}, start);
+    nlohmann::json line{{"test", test}, {"seconds", seconds_since(start)}, {"counts", *counts}};
+    if (!is_portable(wanted)) {
+      line["skipped"] = "not the same operations here";
+      return send(std::move(line), {});
+    }
+    std::string differs;
+    for (const auto& [path, count] : wanted.counts) {
+      const auto ours = counts->find(path);
+      if (ours != counts->end() && ours->second != count)
+        differs += fmt::format("{}{} {} times, not {}", differs.empty() ? "" : ", ", path, ours->second, count);
+    }
+    send(std::move(line), {differs.empty() ? TestKind::none : TestKind::wrong_structure, differs});
   }
 
   // A pattern that asks for a place in the file is looked for with the file's name.
@@ -201,6 +220,10 @@ std::size_t apply_line(ProgramPlan& plan, std::string_view text) {
     test.kind = kind;
     test.message = line.value("message", std::string());
     test.seconds = line.value("seconds", 0.0);
+    test.counts = line.value("counts", std::map<std::string, int>());
+    if (!line.contains("skipped")) return;
+    test.status = TestStatus::skipped;
+    test.message = line.value("skipped", std::string());
   };
   if (line.contains("all")) {
     for (Test& test : plan.tests)

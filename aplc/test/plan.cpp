@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kKinds = std::to_array<std::string_view>(
     {"", "compile error", "unsupported", "compiler bug", "wrong result", "run-time error", "no error", "wrong message",
-     "no reference", "wrong warning", "bad test", "crash", "time-out"});
+     "no reference", "wrong warning", "wrong structure", "bad test", "crash", "time-out"});
 
 // The reason to skip what has these tags; empty if there is none.
 template <class Tagged>
@@ -58,6 +58,7 @@ std::string_view to_text(Test::What what) {
     case Test::What::compile: return "compile";
     case Test::What::error: return "error";
     case Test::What::warning: return "warning";
+    case Test::What::structure: return "structure";
   }
   return "";
 }
@@ -92,9 +93,14 @@ ProgramPlan plan_program(const std::string& file, const TestOptions& options) {
         }
   }
   if (!plan.spec.warnings.empty()) plan.tests.emplace_back().what = Test::What::warning;
+  for (std::size_t k = 0; options.structure && k < plan.spec.structures.size(); ++k) {
+    Test& test = plan.tests.emplace_back();
+    test.what = Test::What::structure;
+    test.structure = k;
+  }
   // A program of which nothing is run must compile at least.
   const bool runs = std::any_of(plan.tests.begin(), plan.tests.end(), [](const Test& test) {
-    return test.status == TestStatus::waiting && test.what != Test::What::warning;
+    return test.status == TestStatus::waiting && test.what != Test::What::warning && test.what != Test::What::structure;
   });
   if (!runs && (options.entry.empty() || !plan.tests.empty() || plan.spec.groups.empty()))
     plan.tests.emplace_back().what = Test::What::compile;

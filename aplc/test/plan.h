@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TestOptions {
   std::string tuning = "tuning";  // the ending of the file beside a program that has its tuning parameters
   bool no_tuning = false;
   bool no_cache = false;
+  bool structure = false;
   std::string temporary_folder;  // set by the run
 };
 
@@ -43,6 +45,7 @@ enum class TestKind : std::uint8_t {
   wrong_message,   // an error, but not that one
   no_reference,    // there is no result to compare with
   wrong_warning,
+  wrong_structure,
   bad_test,  // the block, its patterns or its files
   crash,
   time_out,
@@ -53,10 +56,12 @@ std::string_view to_text(TestStatus status);
 
 // A case for an entry; or with `what` other than run the program itself.
 struct Test {
-  enum class What : std::uint8_t { run, compile, error, warning };
+  enum class What : std::uint8_t { run, compile, error, warning, structure };
   What what = What::run;
   std::string entry;
-  apl::suite::Case test_case;  // of run
+  apl::suite::Case test_case;         // of run
+  std::size_t structure = 0;          // of structure: which stanza
+  std::map<std::string, int> counts;  // of structure: ours
   TestStatus status = TestStatus::waiting;
   TestKind kind = TestKind::none;
   std::string message;

@@ -19,6 +19,8 @@ TEST_CASE("what is consumed wrongly is refused, with the place and the variable"
            {"def f (xs: *[]i32) = let ys = xs let xs[0] = 1 in ys", "consume.use-after-consume@1:51", "\"xs\""},
            {"def f (xs: []i32) = xs with [0] = 1", "consume.not-consumable@1:21",
             "Consuming variable \"xs\", which is not consumable."},
+           {"def eat (xs: *[]i64) : i64 = xs[0] def f (ns: *[]i64) (xs: [eat ns]f32) = xs[0]",
+            "consume.not-consumable@1:65", "Consuming variable \"ns\", which is not consumable."},
            {"def f (xs: *[][]i32) = xs with [0] = xs[1]", "consume.update-aliases@1:38",
             "Source array for in-place update \"xs\" might alias update value"},
            {"def f (r: {a: []i32}) = r with a[0] = 1", "consume.not-consumable@1:25", "\"r\""},

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/host_value.h"
+#include "ir/interpret.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "tests/testing.h"
@@ -188,6 +190,20 @@ TEST_CASE("a size that a branch or loop decides is a result before the arrays th
   // A size that the program carries around itself is no second parameter.
   const Module own = lowered("entry e (k: i64) = loop (n, xs: [n]i64) = (1, [0]) for i < k do (n, iota n)");
   CHECK(contains(own, "loop {n : i64 = 1i64, xs : [n]i64 = a}"));
+}
+
+TEST_CASE("an expression marked #[param] is what the parameter says") {
+  const std::string text = "entry f (x: i64) = #[param(foo)] (x + 2) entry g (x: i32) = #[param(foo)] (x + 2)";
+  const auto value = [&](const std::string& entry, const SourceFile& source, const std::string& argument) {
+    const auto module = compile(source, {});
+    REQUIRE(module);
+    const auto results = interpret(*module, entry, *parse_values(argument), {});
+    REQUIRE(results);
+    return results->front().to_text();
+  };
+  CHECK(value("f", {"test.fut", text, {{"foo", 7}}}, "1i64") == "7i64");
+  CHECK(value("f", {"test.fut", text, {}}, "1i64") == "3i64");
+  CHECK(value("g", {"test.fut", text, {{"foo", 7}}}, "1i32") == "3i32");
 }
 
 TEST_CASE("what cannot be compiled yet is said, not guessed") {

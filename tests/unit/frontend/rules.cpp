@@ -73,7 +73,8 @@ TEST_CASE("a size is needed only after it is computed") {
   CHECK(empty.messages().find("Causality check") != std::string::npos);
   const test::Outcome operand = test::check_text("def f xs (mat: [][]i32) = map (filter (> 0) xs ++) mat");
   CHECK(operand.places() == std::vector<std::string>{"type.causality-check@1:31"});
-  const test::Outcome loop = test::check_text("def f : []i32 = ([1] ++) <| loop (xs: []i32) = [] for i < 9 do xs ++ xs");
+  const test::Outcome loop =
+      test::check_text("def f : []i32 = ([1] ++) <| loop (xs: []i32) = [] for i < 9 do xs ++ xs");
   CHECK(loop.places() == std::vector<std::string>{"type.causality-check@1:17"});
   CHECK(test::check_text("def f (n: i64) = let xs = 2..4...n in map2 (+) xs xs").accepted);
   CHECK(test::check_text("def f (n: i64) = map (+ 1) (2..4...n)").accepted);

@@ -179,3 +179,15 @@ TEST_CASE("host value: a comma may follow the last element") {
   CHECK((*apl::parse_values("[[1, 2,], [3, 4], ]"))[0].to_text() == "[[1i32, 2i32], [3i32, 4i32]]");
   CHECK(!apl::parse_values("[,]"));
 }
+
+TEST_CASE("host value: numbers without suffix are of the type that is asked for") {
+  const std::vector<ScalarType> types = {ScalarType::i64, ScalarType::f32, ScalarType::u8, ScalarType::boolean,
+                                         ScalarType::i64};
+  auto read = apl::parse_values("-3 2 [1, 2] true 1.5 7", apl::OutOfRange::refuse, types);
+  REQUIRE(read);
+  std::string text;
+  for (const HostValue& value : *read) text += value.to_text() + " ";
+  CHECK(text == "-3i64 2.0f32 [1u8, 2u8] true 1.5f64 7i32 ");
+  CHECK_FALSE(apl::parse_values("300", apl::OutOfRange::refuse, {ScalarType::u8}));
+  CHECK(apl::parse_values("300i32", apl::OutOfRange::refuse, {ScalarType::u8})->front().to_text() == "300i32");
+}
