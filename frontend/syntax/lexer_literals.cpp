@@ -38,11 +38,9 @@ void set_integer(NumberToken& number, const std::string& digits, unsigned base) 
   for (char c : digits) {
     std::uint64_t next = 0;
     if (__builtin_mul_overflow(number.integer, std::uint64_t{base}, &next) ||
-        __builtin_add_overflow(next, std::uint64_t{digit_value(c)}, &next)) {
+        __builtin_add_overflow(next, std::uint64_t{digit_value(c)}, &next))
       number.overflow = true;
-      return;
-    }
-    number.integer = next;
+    number.integer = number.integer * base + digit_value(c);  // the low bits
   }
 }
 

@@ -91,27 +91,19 @@ ExprPtr Parser::simple_atom() {
 
 ExprPtr Parser::number(const Token& token) {
   const NumberToken& number = token.number;
-  auto out_of_bounds = [&](std::string_view type) {
-    report(Code::type_mismatch, token.location,
-           "literal " + token.text + " out of bounds for type " + std::string(type));
-  };
   if (!number.suffix) {
-    if (number.overflow) out_of_bounds("i64");
+    if (number.overflow)
+      report(Code::type_mismatch, token.location, "literal " + token.text + " out of bounds for type i64");
     return make(token.location,
                 NumberLiteral{.is_float = number.is_float, .integer = number.integer, .real = number.real});
   }
   const ScalarType type = *number.suffix;
   if (number.is_float || is_float(type)) {
     const double value = number.is_float ? number.real : static_cast<double>(number.integer);
-    const Scalar scalar = Scalar::floating(type, value);
-    if (scalar.as_float() - scalar.as_float() != 0) out_of_bounds(to_text(type));
-    return make(token.location, Literal{scalar});
+    return make(token.location, Literal{Scalar::floating(type, value)});
   }
-  // `-128i8` is the negation of 128i8, so the type's upper bound is exceeded by one at most.
-  const int bits = bit_width(type) - (is_signed(type) ? 1 : 0);
-  const bool fits = bits >= 64 || number.integer >> bits == 0 || number.integer == std::uint64_t{1} << bits;
-  if (number.overflow || !fits) out_of_bounds(to_text(type));
-  return make(token.location, Literal{Scalar::integer(type, static_cast<std::int64_t>(number.integer))});
+  // With a suffix what does not fit wraps, as in Futhark: `0xFFi8` is -1.
+  return make(token.location, Literal{Scalar::from_bits(type, number.integer)});
 }
 
 ExprPtr Parser::parenthesised() {

@@ -78,6 +78,8 @@ Size Checker::slice_size(const IndexDim& dim, Size whole, std::uint32_t unknown_
   }
   if (stride == -1 && !dim.start && !dim.end) return whole;
   if (stride == -1 && start && end) return store_.size_op('-', *start, *end);
+  for (const ExprPtr* part : {&dim.start, &dim.end})
+    if (*part && (stride == 1 || stride == -1)) warn_of_binding(**part);
   return unknown_size("this slice", dim.location, unknown_at);
 }
 

@@ -300,6 +300,8 @@ Ty Checker::infer_range(const Expr& expr, const RangeExpr& range) {
   if (range.second) check(*range.second, element, what);
   check(*range.end, element, what);
   if (const auto size = range_size(range, element)) return store_.array(*size, element);
+  if (!range.second && range.kind != RangeExpr::End::above && store_.as_scalar(element) == ScalarType::i64)
+    for (const ExprPtr* part : {&range.start, &range.end}) warn_of_binding(**part);
   return store_.array(
       unknown_size("this range", expr.location, expr.id, "it is the unknown length of range " + to_text(expr)),
       element);

@@ -20,6 +20,12 @@ bool binds_names(const Expr& expr) {
          std::holds_alternative<LoopExpr>(expr.node);
 }
 
+bool has_binding(const Expr& expr) {
+  bool found = binds_names(expr);
+  for_each_child(expr, [&](const Expr& child) { found = found || has_binding(child); });
+  return found;
+}
+
 // What tells two operations on the same number of children apart, besides their alternative of Expr: names of fields,
 // which parts are there.
 struct OperationText {
@@ -63,9 +69,12 @@ Size Checker::size_of_type(const Expr& expr) {
   check(expr, store_.scalar(ScalarType::i64), "This size does not have expected type");
   int budget = kMaxSizeTerms;
   if (auto size = as_size(expr, budget)) return *size;
-  report(Code::unsupported_construct, expr.location,
-         "a size that binds names or has more than " + std::to_string(kMaxSizeTerms) +
-             " parts cannot be compiled yet; give it a name with 'let' before");
+  if (has_binding(expr))
+    report(Code::type_size_mismatch, expr.location, "Size expression with binding is forbidden.");
+  else
+    report(Code::unsupported_construct, expr.location,
+           "a size that has more than " + std::to_string(kMaxSizeTerms) +
+               " parts or uses a polymorphic local function cannot be compiled yet; give it a name with 'let' before");
   return store_.size_variable(level_, expr.location);
 }
 
@@ -219,10 +228,16 @@ std::optional<Size> Checker::as_size_part(const Expr& expr, int& budget) {
   return all ? std::optional(store_.size_expr(std::move(result))) : std::nullopt;
 }
 
+void Checker::warn_of_binding(const Expr& size) {
+  if (has_binding(size))
+    warn(Code::warning_no_effect, size.location, "Size expression with binding is replaced by unknown size.");
+}
+
 Size Checker::size_of_argument(const Expr& argument, Ty type) {
   int budget = kMaxSizeTerms;
   const bool number = store_.as_scalar(type) == ScalarType::i64;
   if (auto size = number ? as_size(argument, budget) : as_size_part(argument, budget)) return *size;
+  warn_of_binding(argument);
   const BinderId binder = store_.add_binder({.kind = Binder::Kind::unknown_size,
                                              .name = to_text(argument),
                                              .location = argument.location,

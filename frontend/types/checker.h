@@ -78,6 +78,7 @@ class Checker {
   std::optional<Size> size_of_name(const Resolution& resolution, const Expr& expr);
   Size size_field(Size record, const std::string& field);
   // The size that an argument is: the same, or a new one that only exists once the argument is evaluated.
+  void warn_of_binding(const Expr& size);
   Size size_of_argument(const Expr& argument, Ty type);
 
   // check_patterns.cpp

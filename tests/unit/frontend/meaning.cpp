@@ -137,6 +137,7 @@ TEST_CASE("programs mean what Futhark says") {
            "error: Value of shape [1] cannot match shape of type \"[2]i32\"."},
           {"def main (xs: []i32) = let [n] (ys: [n]i32) = xs[1:] in (n, zip ys (iota n))", "[5, 6, 7]",
            "2i64 [6i32, 7i32] [0i64, 1i64]"},
+          {"def main = (300u8, 0xFFi8, -128i8, 1e40f32, 36893488147419103235i32)", "", "44u8 -1i8 -128i8 f32.inf 3i32"},
           // Sizes of operations other than + - * are known by the way they are written.
           {"def main (n: i64) = map2 (+) (iota (n / 2)) (iota (n / 2))", "7i64", "[0i64, 2i64, 4i64]"},
           {"def main (k: i64) (xs: [2 ** k]i32) = zip xs (iota (2 ** k))", "1i64 [5, 6]", "[5i32, 6i32] [0i64, 1i64]"},
