@@ -87,7 +87,7 @@ TEST_CASE("warnings have a place and a code, and refuse nothing") {
   };
   for (const Case& c : std::vector<Case>{
            {"def f (x: *i32) = x", {"warning.no-effect@1:11"}},
-           {"def f (n: i64) = iota (let m = n in m)", {"warning.no-effect@1:24"}},
+           {"def f (n: i64) = iota (let m = n in m)", {"warning.no-effect@1:23"}},
            {"def f (n: i64) (xs: []i32) = xs[:let m = n in m]", {"warning.no-effect@1:34"}},
            {"def f (n: i64) = iota (n / 2)", {}},
            {"def f (x: *{a: i32, b: []i32}) = x", {}},
