@@ -53,8 +53,11 @@ class Splitter {
 
  private:
   // Everything a part of the lambda reads: rows of what other parts made, then what is done again.
-  std::vector<Stm> prefix(const std::set<Value>& direct, const std::vector<Stm>& uses, const Part* own) {
+  std::vector<Stm> prefix(const std::set<Value>& direct, std::vector<Stm> uses, const Part* own) {
     const std::set<Value> needed = parts_.through_repeated(direct);
+    // A view between a row and what overwrites it does not hide it.
+    for (std::size_t k = 0; k < stms_.size(); ++k)
+      if (parts_.is_repeated(k)) uses.push_back(stms_[k]);
     std::vector<Stm> result;
     std::vector<DimIndex> here;
     for (const Value index : map_.indices) here.push_back(DimIndex::fix(index));

@@ -108,12 +108,21 @@ class Tester {
     };
     auto status = apl::run_pipeline(memory, *pipeline, options);
     if (!status) return fail(fmt::format("{}: pipeline: {}", tiles.name, status.error().message));
+    // C has a pipeline of its own.
+    apl::Module few_threads = source_;
+    options.after_pass = {};
+    pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu),
+                                   apl::PassRegistry::builtin());
+    status = apl::run_pipeline(few_threads, *pipeline, options);
+    if (!status) return fail(fmt::format("{}: pipeline for C: {}", tiles.name, status.error().message));
+    stages.emplace_back("the passes for C", few_threads);
     std::map<std::string, apl::Program> programs;
     for (const std::string& backend : options_.backends) {
       if (backend == "interp") continue;
       apl::CodegenOptions codegen;
       codegen.parameters = tiles.numbers;
-      auto text = apl::generate(memory, backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
+      auto text = backend == "c" ? apl::generate(few_threads, apl::Target::c, codegen)
+                                 : apl::generate(memory, apl::Target::cuda, codegen);
       if (!text) return fail(fmt::format("{}, {}: {}", tiles.name, backend, text.error().message));
       apl::ProgramOptions load;
       load.backend = backend;
