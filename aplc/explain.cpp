@@ -64,7 +64,7 @@ void add_explain(CLI::App& app, int& exit) {
       }
     }
     Session session(*options);
-    if (session.read()) session.run(apl::standard_pipeline(apl::Stage::memory));
+    if (session.read()) session.run(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu));
     exit = session.exit_code();
     if (exit != kFine) return;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();

@@ -129,7 +129,8 @@ apl::Result<apl::Program> compile(const std::string& file, const std::string& ba
   std::optional<apl::Diagnostic> error;
   auto module = apl::compile({file, text}, [&](const apl::Diagnostic& d) { error = d; });
   if (!module) return *error;
-  auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+  auto pipeline =
+      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu), apl::PassRegistry::builtin());
   apl::PipelineOptions options;
   options.parameters = parameters;
   options.verify_each = false;

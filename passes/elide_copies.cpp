@@ -141,9 +141,9 @@ class LoopStarts {
 
 // ---- copies that may go ---------------------------------------------------------------------------------------------
 
-class Eliminator {
+class CopyEliminator {
  public:
-  Eliminator(Function& function, const PassContext& context, const std::set<Value>& starts)
+  CopyEliminator(Function& function, const PassContext& context, const std::set<Value>& starts)
       : function_(function), context_(context), starts_(starts) {}
 
   // How many copies went that the program had.
@@ -391,7 +391,7 @@ Result<Change> elide_copies(Module& module, PassContext& context) {
     LoopStarts starts(function.values);
     function.body = starts.body(function.body);
     // Copies made for loops count only if they let one of the program's go.
-    if (Eliminator(function, context, starts.made()).run() == 0) continue;
+    if (CopyEliminator(function, context, starts.made()).run() == 0) continue;
     pointer = std::make_shared<const Function>(std::move(function));
     change = Change::yes;
   }

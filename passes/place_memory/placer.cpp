@@ -176,7 +176,7 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
       bind(array, block, Lmad(0, std::move(dims)));
     } else if (level == Level::host) {
       Value block = allocate(Space::global, bytes_of(type, product(type.shape)), result_.values.name(array), out);
-      bind(array, block, Lmad::row_major(type.shape));
+      bind(array, block, kernel_layout(type, op.space.size(), stm));
     } else {
       fail(stm, "a kernel inside a kernel returns an array that is not private");
       return;
@@ -208,6 +208,18 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   placed.body = make_body(std::move(stms), op.body->results);
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
+}
+
+// Row-major; or, if coalesce says so, with the dims of the space innermost.
+Lmad Placer::kernel_layout(const Type& type, std::size_t space, const Stm& stm) {
+  const bool apart = std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "rows_apart"; });
+  if (!apart || type.rank() <= space) return Lmad::row_major(type.shape);
+  std::vector<Poly> shape = type.row(space).shape;
+  shape.insert(shape.end(), type.shape.begin(), type.shape.begin() + static_cast<std::ptrdiff_t>(space));
+  std::vector<int> permutation;
+  for (std::size_t d = 0; d < type.rank(); ++d)
+    permutation.push_back(static_cast<int>(d < space ? type.rank() - space + d : d - space));
+  return Lmad::row_major(shape).permute(permutation);
 }
 
 // The row that a thread makes in memory of its own and returns is made in the result instead, if its size is known only

@@ -21,6 +21,7 @@ class Placer {
   BodyPtr body(const Body& source, Level level);
   void statement(const Stm& stm, Level level, std::vector<Stm>& out);
   void kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out);
+  static Lmad kernel_layout(const Type& type, std::size_t space, const Stm& stm);
   void build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& stms);
   void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
   void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);

@@ -100,7 +100,8 @@ class Tester {
   void with_tiles(const Tiles& tiles) {
     apl::Module memory = source_;
     std::vector<std::pair<std::string, apl::Module>> stages{{"front end", source_}};
-    auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+    auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu),
+                                        apl::PassRegistry::builtin());
     apl::PipelineOptions options;
     options.parameters = tiles.numbers;
     options.after_pass = [&](const apl::PassReport& report, const apl::Module& module) {

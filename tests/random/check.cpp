@@ -138,7 +138,7 @@ class Checker {
     options.after_pass = [&](const PassReport& report, const Module& after) {
       if (report.change == Change::yes) stages.emplace_back(report.pass, after);
     };
-    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory), PassRegistry::builtin());
+    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, Machine::gpu), PassRegistry::builtin());
     Module memory = c.module;
     if (const Status status = run_pipeline(memory, *pipeline, options); !status) {
       // What was wrong before counts, too.
@@ -189,7 +189,8 @@ class Checker {
     PipelineOptions options;
     options.parameters = codegen.parameters;
     options.verify_each = false;
-    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory), PassRegistry::builtin());
+    const Machine machine = backend == "c" ? Machine::cpu : Machine::gpu;
+    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
     if (const Status status = run_pipeline(*module, *pipeline, options); !status) {
       error = status.error();
       return std::nullopt;

@@ -113,12 +113,14 @@ TEST_CASE("errors name the place, the reason, and the near name") {
 
 TEST_CASE("the usual pipelines parse, and each is the beginning of the next") {
   const PassRegistry builtin = PassRegistry::builtin();
-  std::string before;
-  for (const Stage stage : {Stage::soac, Stage::kernel, Stage::memory}) {
-    const std::string text(standard_pipeline(stage));
-    REQUIRE(parse_pipeline(text, builtin));
-    CHECK(text.starts_with(before));
-    before = text;
+  for (const Machine machine : {Machine::cpu, Machine::gpu}) {
+    std::string before;
+    for (const Stage stage : {Stage::soac, Stage::kernel, Stage::memory}) {
+      const std::string text(standard_pipeline(stage, machine));
+      REQUIRE(parse_pipeline(text, builtin));
+      CHECK(text.starts_with(before));
+      before = text;
+    }
   }
 }
 

@@ -1,0 +1,58 @@
+#include "passes/coalesce/transpose.h"
+
+namespace apl::coalesce {
+
+Value moved_to_end(Value array, std::size_t fast, std::size_t partner, Builder& host) {
+  ValueTable& values = host.values();
+  const Type type = values.type(array);
+  const std::size_t rank = type.rank();
+  // Dims of the array in the order of the result.
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (d != fast) order.push_back(d);
+  order.push_back(fast);
+  const auto tile = [&](std::size_t d) { return Poly(d == fast || d == partner ? kTile : 1); };
+
+  SegOp kernel{.level = SegLevel::block, .space = {}, .body = {}, .results = {}};
+  std::vector<Poly> start(rank);
+  std::vector<TileExtent> extents;
+  for (const std::size_t d : order) {
+    const Value block = values.add(Type::scalar(ScalarType::i64), "b");
+    kernel.space.push_back({block, ceil_div(type.shape[d], tile(d))});
+    start[d] = Poly(block) * tile(d);
+    extents.push_back({type.shape[d], tile(d), Poly(1)});
+  }
+  kernel.body = host.body([&](Builder& block) {
+    // One element more in each row, so that a column lies in different banks.
+    const Lmad padded(Poly(0), {{Poly(kTile), Poly(kTile + 1)}, {Poly(kTile), Poly(1)}});
+    const Value shared = block.let(values.name(array) + "_s", SharedArray{type.element, padded});
+    CopyTile copy;
+    const std::vector<Poly> strides = Lmad::row_major(type.shape).strides();
+    Poly offset;
+    for (std::size_t d = 0; d < rank; ++d) offset += start[d] * strides[d];
+    copy.window = Lmad(offset, {{Poly(kTile), strides[fast]}, {Poly(kTile), strides[partner]}});
+    copy.guards = {{start[fast], type.shape[fast]}, {start[partner], type.shape[partner]}};
+    copy.target = shared;
+    copy.source = array;
+    copy.pad = Scalar::zero(type.element);
+    const Value filled = block.let(values.name(array) + "_s", std::move(copy));
+    SegOp threads{.level = SegLevel::inblock, .space = {}, .body = {}, .results = {}};
+    std::vector<Poly> at(2);
+    for (const std::size_t d : order) {
+      const Value thread = values.add(Type::scalar(ScalarType::i64), "t");
+      threads.space.push_back({thread, tile(d)});
+      if (d == fast) at[0] = Poly(thread);
+      if (d == partner) at[1] = Poly(thread);
+    }
+    threads.body = block.body([&](Builder& thread) {
+      const Value x = thread.index(filled, at, "x");
+      return std::vector<Operand>{thread.let("r", Replicate{std::vector<Poly>(rank, Poly(1)), x})};
+    });
+    threads.results = {{KernelResult::Kind::private_, {}}};
+    return std::vector<Operand>{block.let("r", std::move(threads))};
+  });
+  kernel.results = {{KernelResult::Kind::regtile, extents}};
+  return host.let(values.name(array) + "_t", std::move(kernel));
+}
+
+}  // namespace apl::coalesce
