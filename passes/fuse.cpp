@@ -91,7 +91,12 @@ class Fuser {
       if (!fused) break;
       changed_ = true;
     }
-    const bool changed_here = changed_;
+    bool changed_here = changed_;
+    for (const ScatterFusion& fusion : fuse_into_scatters(stms, old->results, function_.values, consumption_)) {
+      if (fusion.why) continue;
+      changed_here = true;
+      applied(fusion.at, "scatter", fmt::format("the map that makes '{}' is fused into its use", fusion.name));
+    }
     changed_ = changed_before || changed_here;
     return changed_here ? make_body(std::move(stms), old->results) : old;
   }
@@ -212,6 +217,9 @@ class Fuser {
 
   // Remarks about what was not done, once everything that could be done is.
   void explain(const Body& body, FusePolicy policy) {
+    std::vector<Stm> tried = body.stms;
+    for (const ScatterFusion& fusion : fuse_into_scatters(tried, body.results, function_.values, consumption_))
+      if (fusion.why) missed(fusion.at, *fusion.why);
     FuseScope scope(body.stms, body.results, function_.values, consumption_, policy);
     for (std::size_t k = 0; k < body.stms.size(); ++k) {
       const Stm& stm = body.stms[k];
@@ -297,6 +305,7 @@ PassInfo fuse_pass() {
       .options = {{"keep-contractions", true, "leave map nests around a reduction alone, so that they can be tiled"}},
       .remark_codes = {{"vertical", "a producer was fused into its consumer"},
                        {"horizontal", "two statements that share an input were fused"},
+                       {"scatter", "a map was fused into the scatter or histogram that uses it"},
                        {"nested", "a reduction of reductions became one reduction"},
                        {"loop", "a loop that only accumulates became a reduction"},
                        {"producer-used-elsewhere", "others need the array, too"},

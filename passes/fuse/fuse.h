@@ -73,6 +73,16 @@ bool lift_transposes(std::vector<Stm>& stms, const std::vector<Operand>& results
 // A loop that only accumulates, by an operator that starts from its neutral element, as a reduction.
 std::optional<Stm> loop_as_reduction(const Stm& stm, ValueTable& values);
 
+// A map that makes what a scatter or histogram `at` streams; `why` it was not fused, if it was not.
+struct ScatterFusion {
+  std::string name;
+  Stm at;
+  std::optional<NotFused> why;
+};
+// Fuses such maps of one body, and tells of each.
+std::vector<ScatterFusion> fuse_into_scatters(std::vector<Stm>& stms, const std::vector<Operand>& results,
+                                              ValueTable& values, const Consumption& consumption);
+
 // The parallel dims of a perfect nest of maps.
 std::size_t parallel_depth(const Screma& screma);
 bool holds_screma(const Body& body);

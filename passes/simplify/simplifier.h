@@ -86,6 +86,7 @@ class Simplifier {
   Fired rearrange(Stm& stm, const Rearrange& op);
   Fired reshape(Stm& stm, const Reshape& op);
   Fired copy(Stm& stm, const Copy& op);
+  bool may_be_one(Value copy, Value array) const;
   Fired manifest(Stm& stm, const Manifest& op);
   Fired replicate(Stm& stm, const Replicate& op);
   Fired branch(Stm& stm, const If& op);

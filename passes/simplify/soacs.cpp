@@ -92,7 +92,7 @@ Fired Simplifier::screma_results(Stm& stm, const Screma& op) {
     const auto param = std::ranges::find(op.map.params, row.value());
     if (param == op.map.params.end()) continue;
     const Value input = op.inputs[static_cast<std::size_t>(param - op.map.params.begin())];
-    if (consumption_.consumed(input) || consumption_.consumed(result) || consumption_.escapes(result)) continue;
+    if (!may_be_one(result, input)) continue;
     bind(result, input);
   }
   return Fired::none;

@@ -61,10 +61,14 @@ Fired Simplifier::reshape(Stm& stm, const Reshape& op) {
 
 Fired Simplifier::copy(Stm& stm, const Copy& op) {
   const Value result = stm.pattern.front();
-  if (consumption_.consumed(result) || consumption_.consumed(op.array) || consumption_.escapes(result)) {
-    return Fired::none;
-  }
-  return use(stm, op.array);
+  return may_be_one(result, op.array) ? use(stm, op.array) : Fired::none;
+}
+
+// Whether an array and its copy may be one array. What the function returns is its own: no parameter, and no other
+// result.
+bool Simplifier::may_be_one(Value copy, Value array) const {
+  if (consumption_.consumed(copy) || consumption_.consumed(array)) return false;
+  return !consumption_.escapes(copy) || !consumption_.escapes(array);
 }
 
 Fired Simplifier::manifest(Stm& stm, const Manifest& op) {
