@@ -4,7 +4,7 @@
 -- entry: chosen
 -- input { true [1, 2, 3] [4, 5] } output { [1, 2, 3] 3i64 }
 -- input { false [1, 2, 3] [4, 5] } output { [4, 5] 2i64 }
-entry chosen (c: bool) (xs: []i32) (ys: []i32) =
+entry chosen [n] [m] (c: bool) (xs: [n]i32) (ys: [m]i32) =
   let zs = if c then xs else ys
   in (map (+ 0) zs, length zs)
 
@@ -38,7 +38,10 @@ entry of_threads (ks: []i32) : []i64 =
   map (\k ->
          let rounds = i64.i32 (k % 6)
          let xs = if k > 3 then [1] else replicate (rounds + 1) 1
-         let xs = loop xs for _i < rounds do (if length xs > 2 then xs ++ xs else xs ++ [1])
+         let xs =
+           loop xs for _i < rounds do
+             let more = if length xs > 2 then length xs else 1
+             in xs ++ replicate more 1
          in i64.sum xs + (if k > 3 then 8 else 0))
       ks
 

@@ -232,7 +232,7 @@ class Reuser {
     if (first >= frame.body->stms.size()) return false;
     const Stm& maker = frame.body->stms[first];
     const std::string name = std::string(values_.name(block));
-    if (const Value target = target_of(frame, block, first)) {
+    if (const Value target = target_of(frame, block, bytes, first)) {
       remark(RemarkKind::applied, "at-target", maker, block,
              fmt::format("'{}' is made in the block '{}', to where it is handed on", what(name),
                          what(values_.name(target))),
@@ -318,7 +318,7 @@ class Reuser {
   }
 
   // The block that the only result of the body in `block` is handed on to, if it can be made there.
-  Value target_of(const Frame& frame, Value block, std::size_t first) const {
+  Value target_of(const Frame& frame, Value block, const Poly& bytes, std::size_t first) const {
     if (frame.kind == Kind::function) return {};
     const Loop* loop = get_if<Loop>(*frame.stm);
     const std::vector<Value>& targets = loop ? loop->params : frame.stm->pattern;
@@ -332,6 +332,9 @@ class Reuser {
     if (!result || !binding(target) || binding(target)->block == block) return {};
     const Value there = binding(target)->block;
     if (fixed_.contains(there) || binding(result)->layout != binding(target)->layout) return {};
+    // The result may be a slice of what the block holds.
+    const auto room = bytes_.find(there);
+    if (room == bytes_.end() || room->second != bytes) return {};
     // Nobody needs what lies there, from where the result begins.
     const std::size_t last = last_use(frame, there);
     if (last == kNever || last < first) return there;
