@@ -390,12 +390,27 @@ APL_DEVICE void apl_load(const apl_shared<T>& from, I index, T* to) {
 #pragma unroll
   for (int i = 0; i < count; ++i) to[i] = loaded.elements[i];
 }
+// The number itself, in a way that the compiler cannot see through: the register that is stored, whose place in a
+// vector is given, then need not be that of an accumulator, which can lie where no operand of its bank does.
+template <class T>
+APL_DEVICE T apl_apart(T number) {
+  unsigned threads;
+  asm("mov.u32 %0, %%ntid.x;" : "=r"(threads));
+  const unsigned nothing = threads >> 16;
+  if constexpr (sizeof(T) == 4) {
+    unsigned bits;
+    memcpy(&bits, &number, 4);
+    bits ^= nothing;
+    memcpy(&number, &bits, 4);
+  }
+  return number;
+}
 template <int count, class T, class Array, class I>
 APL_DEVICE void apl_store(const Array& to, I index, const T* from) {
   typedef apl_vector<count * sizeof(T), T> vector;
   vector stored;
 #pragma unroll
-  for (int i = 0; i < count; ++i) stored.elements[i] = from[i];
+  for (int i = 0; i < count; ++i) stored.elements[i] = apl_apart(from[i]);
   *reinterpret_cast<vector*>(to.data + index) = stored;
 }
 

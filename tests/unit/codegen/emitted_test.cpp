@@ -188,11 +188,11 @@ Subject mm1() {
 
 // The fast form. With one element a dim, an index too many is out of bounds whichever dim it is in. The epilogue's
 // stage is that of the last tile of the main loop if there is one tile, and of no tile under way if there are two.
-// Rows of two are stored as vectors.
+// Rows of four are stored as vectors.
 Subject sd2_3() {
   return Subject("sd2_3", "sd2_3",
                  {{{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 1}, {"q", 4}},
-                  {{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 2}, {"q", 4}},
+                  {{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 4}, {"q", 4}},
                   {{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 1}, {"q", 7}},
                   {{"a", 3}, {"b", 1}, {"c", 3}, {"i", 1}, {"j", 3}, {"k", 3}, {"q", 7}}});
 }
