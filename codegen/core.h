@@ -1,4 +1,4 @@
-// What lower_core.cpp knows of a block-level contraction that it has a fast form for.
+// The fast form of a block-level contraction on a GPU: what the codegen/core_*.cpp files know of it.
 #pragma once
 
 #include <array>
@@ -7,9 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernel_language.h"
 #include "ir/op.h"
 
 namespace apl::lower {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
+constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
 
 // One side of the contraction: a dim of the space, shared out among the threads of a block.
 struct CoreSide {
@@ -22,11 +27,13 @@ struct CoreSide {
   std::string results;                          // table: where rows lie in the result, -1 for nowhere
 };
 
-// A tile in shared memory: rows of one side, one behind the other for every step of the depth.
+// A tile in shared memory. The rows of one step of the depth lie together, xor-ed with apl_swizzle if it was transposed
+// on the way.
 struct CoreTile {
   ScalarType element{};
   std::vector<int> axes;                  // as the operand's
   std::size_t side = 0, row_axis = 0;     // the axis of the rows
+  std::int64_t depth = 1;                 // of the innermost dim
   Poly stride;                            // of rows in the source, or
   std::vector<TileGuard::Part> split;     // of the dims that are flattened into them
   bool by_depth = false, by_row = false;  // what is contiguous in the source
@@ -34,16 +41,58 @@ struct CoreTile {
   std::string rows;  // table: where rows lie in the source
 };
 
+// Copies of tiles, and their contraction: the body of the loop over the depth, or of the branch behind it.
+struct CorePhase {
+  std::vector<std::pair<const CopyTile*, Value>> copies;
+  const TileContract* contract = nullptr;
+};
+
 struct Core {
   std::array<CoreSide, 2> sides;  // slow, fast
-  std::int64_t threads = 0, registers = 0, stages = 1;
+  std::int64_t threads = 0, registers = 0;
   std::size_t space_rank = 0;
   std::size_t inner_depth = 0;                    // the innermost dim of the depth
   std::map<Value, CoreTile> tiles;                // by block
   std::map<Value, Value> copied;                  // the block that a copy fills, by what it gives
   std::map<std::string, std::string> alignments;  // variables for conditions
   std::string thread, lane;
-  std::int64_t staging = 0;  // bytes before the tiles
+
+  // The loop whose copies run ahead, and the branch behind it that is one more step. A block walks through several
+  // indices of the space if there are so many, and copies for the next one while it writes back.
+  const Loop* loop = nullptr;
+  const If* rest = nullptr;
+  CorePhase main, last;
+  std::int64_t stages = 3;
+  std::int64_t walk = 8, walk_from = 4096;  // steps of a walk, if there are as many blocks
+  std::vector<std::string> indices;         // of the space: variables
+  std::string tiles_name, steps;            // how many steps of the main loop, and with the rest
+  std::string half;                         // which half of the tables of results
 };
+
+inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
+inline kernel::ExprPtr plus(kernel::ExprPtr a, kernel::ExprPtr b) { return kernel::add(std::move(a), std::move(b)); }
+
+inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
+  kernel::Stmt s;
+  s.kind = kernel::Stmt::Kind::call;
+  s.value = kernel::call(std::move(function), std::move(arguments));
+  return s;
+}
+
+inline kernel::Stmt barrier() {
+  kernel::Stmt s;
+  s.kind = kernel::Stmt::Kind::barrier;
+  return s;
+}
+
+inline kernel::Stmt unrolled(std::string name, std::int64_t count, kernel::Block body) {
+  kernel::Stmt loop = kernel::for_loop(kernel::kInt, std::move(name), number_of(count), std::move(body));
+  loop.unroll = true;
+  return loop;
+}
+
+inline void append(kernel::Block& out, kernel::Block more) {
+  out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 }  // namespace apl::lower

@@ -409,6 +409,7 @@ class Host {
       out_.open("{{");
       std::string blocks =
           op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(function.threads)));
+      if (const ExprPtr walking = lowering.walking_blocks(op, values_)) blocks = text(walking);
       std::vector<std::string> pointers;
       for (std::size_t k = 0; k < arguments.size(); ++k) {
         bool array = k < lowering.blocks().size();

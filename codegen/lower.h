@@ -29,6 +29,7 @@ struct Place {
 };
 
 struct Core;
+struct CoreSide;
 struct CoreTile;
 
 // What all kernels and the host code of one entry share.
@@ -93,6 +94,9 @@ SegOp kernel_frame(const Stm& stm);
 
 // One kernel: a SegMap or a Scatter at host level.
 class Kernel {
+  using Block = kernel::Block;
+  using ExprPtr = kernel::ExprPtr;
+
  public:
   Kernel(Unit& unit, const Stm& stm);
   kernel::Function run();
@@ -107,12 +111,11 @@ class Kernel {
     ScalarType element{};
     Poly elements;
   };
+  // How many blocks the host starts, if not one for each index of the space.
+  ExprPtr walking_blocks(const SegOp& op, Values& host);
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
 
  private:
-  using Block = kernel::Block;
-  using ExprPtr = kernel::ExprPtr;
-
   struct Buffer {
     std::string name;
     ScalarType element{};
@@ -169,19 +172,27 @@ class Kernel {
   void tile_contract(const TileContract& op, const Stm& stm, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
-  // block level, fast form (codegen/lower_core.cpp)
+  // block level, fast form (codegen/core_*.cpp)
   std::shared_ptr<Core> find_core(const SegOp& op);
   bool add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
-  void core_head(const SegOp& op, Block& out);
+  void core_head(Block& out);
   void fill_core_tables(const SegOp& op, std::size_t s, Block& out);
   ExprPtr core_stage(Value block, const ExprPtr& stage);
+  void find_core_loop(Core& core, const SegOp& op);
+  void core_turns(const SegOp& op, Block& out);
+  ExprPtr core_blocks(const SegOp& op);
+  ExprPtr core_walk(const ExprPtr& blocks);
+  void core_start(const SegOp& op, const ExprPtr& turn, Block& out);
+  Block core_ahead(const std::string& step, const ExprPtr& stage);
+  ExprPtr core_result(const CoreSide& side, const ExprPtr& half, const ExprPtr& m);
+  ExprPtr core_lookup(const CoreSide& side, const ExprPtr& half, const ExprPtr& m);
   void core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
   ExprPtr core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width);
   ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
   void finish_copies(Block& out);
   void core_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
-  bool core_loop(const Loop& op, Block& out);
-  void core_write(const SegOp& op, Block& out);
+  void core_loop(const Stm& stm, Block& out);
+  void core_write(const SegOp& op, const ExprPtr& half, Block& out);
 
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
   template <class Fill>

@@ -53,21 +53,18 @@ void Kernel::run_block(const SegOp& op) {
     names.push_back(unit_.name(dim.index));
     sizes.push_back(values_.poly(dim.bound));
   }
+  if (core_) {
+    const auto first = static_cast<std::ptrdiff_t>(out.size());
+    core_turns(op, out);
+    out.insert(out.begin() + first, core_declarations_.begin(), core_declarations_.end());
+    return;
+  }
   if (unit_.target == Target::cuda) {
     KernelBlock head;
     std::string flat = unit_.fresh("block");
     head.push_back(declare(kIndex, flat, call("apl_block", {})));
     std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, head);
     for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
-    if (core_) {
-      const auto first = static_cast<std::ptrdiff_t>(out.size());
-      out.insert(out.end(), head.begin(), head.end());
-      core_head(op, out);
-      body(*op.body, out);
-      core_write(op, out);
-      out.insert(out.begin() + first, core_declarations_.begin(), core_declarations_.end());
-      return;
-    }
     out.insert(out.end(), head.begin(), head.end());
     body(*op.body, out);
     write_regtiles(op, stm_, out);

@@ -1,6 +1,7 @@
 // Statements inside kernels: scalars, reads, loops, branches, sequential redomaps, checks.
 #include <fmt/format.h>
 
+#include "codegen/core.h"
 #include "codegen/lower.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
@@ -75,7 +76,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
              (array && array_operation(stm, out))) {
     // Views are layouts, and scratch is memory that is there already; the others have said what they do.
   } else if (const Loop* l = get_if<Loop>(stm)) {
-    if (!core_ || !core_loop(*l, out)) loop(*l, stm, out);
+    core_ && core_->loop == l ? core_loop(stm, out) : loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {

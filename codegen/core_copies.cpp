@@ -1,0 +1,285 @@
+// The fast form of a contraction: tables of where rows lie, and copies of tiles (codegen/core_turn.cpp).
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "codegen/core.h"
+#include "codegen/lower.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
+  Core& core = *core_;
+  const CoreSide& side = core.sides[s];
+  const TileExtent& extent = op.results[0].extents[side.dim];
+  const Lmad& layout = unit_.function.type(stm_.pattern[0]).memory->layout;
+  const std::string m = unit_.fresh("m"), at = unit_.fresh("at");
+  KernelBlock inner;
+  const ExprPtr start = values_.poly(Poly(op.space[side.dim].index) * extent.tile * extent.reg);
+  inner.push_back(declare(kIndex, at, plus(start, variable(m))));
+  const std::string inside = unit_.fresh("inside");
+  inner.push_back(declare({ScalarType::boolean, false}, inside, infix("<", variable(at), values_.poly(extent.bound))));
+  // One index for each dim that is flattened into the side.
+  std::vector<ExprPtr> digits{variable(at)};
+  std::vector<std::size_t> axes{side.dim};
+  if (!extent.split.empty()) {
+    std::vector<ExprPtr> sizes;
+    std::vector<std::string> names;
+    axes.clear();
+    for (const TileExtent::Part& part : extent.split) {
+      sizes.push_back(values_.poly(part.bound));
+      names.push_back(unit_.fresh("i"));
+      axes.push_back(static_cast<std::size_t>(part.axis));
+    }
+    digits = unflatten(at, sizes, names, kIndex, inner);
+  }
+  for (auto& [block, tile] : core.tiles) {
+    if (tile.side != s) continue;
+    ExprPtr position = mul(variable(m), values_.poly(tile.stride));
+    if (!tile.split.empty()) {
+      position = number_of(0);
+      for (std::size_t p = 0; p < tile.split.size(); ++p)
+        position = plus(position, mul(digits[p], values_.poly(tile.split[p].stride)));
+    }
+    inner.push_back(assign(kernel::element(tile.rows, variable(m)), select(variable(inside), position, number_of(0))));
+  }
+  // The slow side's table has what is the same for the whole block, too.
+  ExprPtr position = number_of(0);
+  for (std::size_t p = 0; p < axes.size(); ++p)
+    position = plus(position, mul(digits[p], values_.poly(layout.dims()[axes[p]].stride)));
+  if (s == 0) {
+    Poly fixed = layout.offset();
+    for (std::size_t d = 0; d < op.space.size(); ++d) {
+      if (d == core.sides[0].dim || d == core.sides[1].dim) continue;
+      const auto& split = op.results[0].extents[d].split;
+      fixed +=
+          Poly(op.space[d].index) * layout.dims()[split.empty() ? d : static_cast<std::size_t>(split[0].axis)].stride;
+    }
+    position = plus(values_.poly(fixed), position);
+  }
+  inner.push_back(assign(kernel::element(side.results, core_result(side, variable(core.half), variable(m))),
+                         select(variable(inside), position, number_of(-1))));
+  Stmt loop = for_loop(kInt, m, number_of(side.extent), std::move(inner));
+  loop.from = variable(core.thread);
+  loop.step = number_of(core.threads);
+  out.push_back(std::move(loop));
+}
+
+// Whether positions made of these are multiples of `width` elements, as a condition on the sizes. What changes inside
+// the kernel is left out of a product: the rest must divide.
+ExprPtr Kernel::aligned(const std::vector<Poly>& positions, std::int64_t width) {
+  std::vector<Poly> wanted;
+  for (const Poly& position : positions) {
+    const Poly known = position.substitute([&](Value v) -> std::optional<Poly> {
+      if (auto number = unit_.tile(v)) return Poly(*number);
+      return std::nullopt;
+    });
+    for (const Term& term : known.terms()) {
+      if (term.coefficient % width == 0) continue;
+      Poly rest = term.coefficient;
+      for (const Factor& factor : term.factors) {
+        bool known_outside = true;
+        Poly(factor).for_each_symbol(
+            [&](Value v) { known_outside = known_outside && (outside_.contains(v) || unit_.tile(v)); });
+        if (known_outside) rest *= Poly(factor);
+      }
+      const bool implied =
+          std::any_of(wanted.begin(), wanted.end(), [&](const Poly& p) { return rest.divide_exact(p).has_value(); });
+      if (!implied) wanted.push_back(rest);
+    }
+  }
+  ExprPtr all;
+  for (const Poly& p : wanted) {
+    const ExprPtr test = infix("==", infix("%", values_.poly(p), number_of(width)), number_of(0));
+    all = all ? infix("&&", all, test) : test;
+  }
+  return all;
+}
+
+ExprPtr Kernel::core_stage(Value block, const ExprPtr& stage) {
+  return mul(stage, number_of(buffer(block, stm_.location).count / core_->stages));
+}
+
+void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
+  Core& core = *core_;
+  const ValueTable& values = unit_.function.values;
+  const Value block = core.copied.at(copied);
+  const CoreTile& tile = core.tiles.at(block);
+  const CoreSide& side = core.sides[tile.side];
+  const Lmad& layout = values.type(copied).memory->layout;
+  const MemoryBinding& source = *values.type(op.source).memory;
+  const std::string target = buffer(block, stm_.location).name, from = buffer(source.block, stm_.location).name;
+  const auto bytes = static_cast<std::int64_t>(byte_size(tile.element));
+  out.push_back(comment(fmt::format("tile of {}", values.name(op.source))));
+
+  // Loops over the outer dims of the depth; the innermost is shared out among threads.
+  struct Axis {
+    std::string name;
+    std::int64_t size;
+  };
+  std::vector<Axis> outer;
+  ExprPtr start = values_.poly(source.layout.offset() + op.window.offset()), stage_start = core_stage(block, stage);
+  ExprPtr outer_inside, step_stride = number_of(0), inner_start, inner_bound;
+  std::int64_t step_size = 0;
+  for (std::size_t k = 0; k < tile.axes.size(); ++k) {
+    const auto d = static_cast<std::size_t>(tile.axes[k]);
+    if (d < core.space_rank) continue;
+    const TileGuard& guard = op.guards[k];
+    const std::int64_t size = *unit_.fold(op.window.dims()[k].size), apart = *unit_.fold(layout.dims()[k].stride);
+    const ExprPtr stride = values_.poly(op.window.dims()[k].stride);
+    if (d - core.space_rank == core.inner_depth) {
+      step_stride = stride, step_size = apart;
+      if (guard.bound) inner_start = values_.poly(guard.start), inner_bound = values_.poly(*guard.bound);
+      continue;
+    }
+    outer.push_back({size == 1 ? "" : unit_.fresh("q"), size});
+    const ExprPtr i = size == 1 ? number_of(0) : variable(outer.back().name);
+    start = plus(start, mul(i, stride));
+    stage_start = plus(stage_start, mul(i, number_of(apart)));
+    if (!guard.bound) continue;
+    const ExprPtr test = infix("<", plus(values_.poly(guard.start), i), values_.poly(*guard.bound));
+    outer_inside = outer_inside ? infix("&&", outer_inside, test) : test;
+  }
+  const std::string begin = unit_.fresh("from");
+  KernelBlock all{declare(kIndex, begin, start)};
+  // `width` elements, at depth q.
+  const auto element = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, std::int64_t width) {
+    ExprPtr inside = outer_inside;
+    if (inner_bound) {
+      const ExprPtr test = infix("<", plus(inner_start, q), inner_bound);
+      inside = inside ? infix("&&", inside, test) : test;
+    }
+    KernelBlock copy;
+    if (width * bytes >= 4) {
+      copy.push_back(do_call(fmt::format("apl_cp_async{}", width * bytes), {variable(target), to, variable(from), at}));
+    } else {
+      copy.push_back(assign(kernel::element(target, to), kernel::element(from, at)));
+    }
+    if (!inside) return copy;
+    KernelBlock pads;
+    for (std::int64_t e = 0; e < width; ++e)
+      pads.push_back(assign(kernel::element(target, plus(to, number_of(e))), values_.operand(op.pad)));
+    return KernelBlock{kernel::branch(inside, std::move(copy), std::move(pads))};
+  };
+  const ExprPtr thread = variable(core.thread);
+  const auto guarded = [](KernelBlock body, const ExprPtr& i, std::int64_t bound, bool always) {
+    if (always) return body;
+    return KernelBlock{kernel::branch(infix("<", i, number_of(bound)), std::move(body))};
+  };
+  using Place = std::function<ExprPtr(const ExprPtr& m, const ExprPtr& piece)>;
+  // `columns` threads side by side along the depth, where memory is contiguous, with `width` elements each; the next
+  // elements of a thread are `further` on in the tile.
+  const auto along_depth = [&](std::int64_t columns, std::int64_t width, const Place& place, std::int64_t further) {
+    const std::int64_t rows = core.threads / columns, pieces = (tile.depth + columns * width - 1) / (columns * width);
+    const std::string m = unit_.fresh("m"), to = unit_.fresh("to"), at = unit_.fresh("at"), i = unit_.fresh("i");
+    const std::string c = pieces == 1 ? "" : unit_.fresh("c");
+    const ExprPtr piece = infix("%", thread, number_of(columns)), first = mul(piece, number_of(width));
+    const ExprPtr ahead = pieces == 1 ? number_of(0) : variable(c);
+    const ExprPtr q = plus(first, mul(ahead, number_of(columns * width)));
+    KernelBlock copy = element(plus(variable(to), mul(ahead, number_of(further))),
+                               plus(variable(at), mul(ahead, number_of(columns * width))), q, width);
+    copy = guarded(std::move(copy), q, tile.depth, tile.depth % (columns * width) == 0);
+    KernelBlock row{declare(kInt, to, plus(stage_start, place(variable(m), piece))),
+                    declare(kIndex, at, plus(plus(variable(begin), kernel::element(tile.rows, variable(m))), first))};
+    if (pieces == 1) {
+      append(row, std::move(copy));
+    } else {
+      row.push_back(unrolled(c, pieces, std::move(copy)));
+    }
+    KernelBlock body{declare(kInt, m, plus(infix("/", thread, number_of(columns)), mul(variable(i), number_of(rows))))};
+    append(body, guarded(std::move(row), variable(m), side.extent, side.extent % rows == 0));
+    return unrolled(i, (side.extent + rows - 1) / rows, std::move(body));
+  };
+  // Neighbouring threads take neighbouring rows, `width` each.
+  const auto along_rows = [&](std::int64_t width) {
+    const std::int64_t groups = side.extent / width, total = groups * tile.depth, steps = core.threads / groups;
+    const std::string e = unit_.fresh("e");
+    if (steps * groups == core.threads) {
+      // The same rows all along.
+      const std::string to = unit_.fresh("to"), at = unit_.fresh("at"), m = unit_.fresh("m"), q = unit_.fresh("q"),
+                        apart = unit_.fresh("apart");
+      KernelBlock made{
+          declare(kInt, m, mul(infix("%", thread, number_of(groups)), number_of(width))),
+          declare(kInt, q, infix("/", thread, number_of(groups))),
+          declare(kInt, to, plus(stage_start, plus(mul(variable(q), number_of(step_size)), variable(m)))),
+          declare(kIndex, at,
+                  plus(plus(variable(begin), kernel::element(tile.rows, variable(m))), mul(variable(q), step_stride))),
+          declare(kIndex, apart, mul(number_of(steps), step_stride))};
+      const ExprPtr here = plus(variable(q), mul(variable(e), number_of(steps)));
+      KernelBlock copy = element(plus(variable(to), mul(variable(e), number_of(steps * step_size))),
+                                 plus(variable(at), mul(variable(e), variable(apart))), here, width);
+      made.push_back(unrolled(e, (tile.depth + steps - 1) / steps,
+                              guarded(std::move(copy), here, tile.depth, tile.depth % steps == 0)));
+      return made;
+    }
+    const std::string x = unit_.fresh("x");
+    const ExprPtr m = mul(infix("%", variable(x), number_of(groups)), number_of(width));
+    const ExprPtr q = infix("/", variable(x), number_of(groups));
+    KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(core.threads))))};
+    KernelBlock copy =
+        element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
+                plus(plus(variable(begin), kernel::element(tile.rows, m)), mul(q, step_stride)), q, width);
+    append(body, guarded(std::move(copy), variable(x), total, total % core.threads == 0));
+    return KernelBlock{unrolled(e, (total + core.threads - 1) / core.threads, std::move(body))};
+  };
+  const std::int64_t width = 16 / bytes;
+  if (tile.by_depth) {
+    // Eight threads along the depth: a swizzled transposition.
+    const Place across = [&](const ExprPtr& m, const ExprPtr& q) {
+      return plus(mul(q, number_of(step_size)), tile.swizzled ? infix("^", m, call("apl_swizzle", {q})) : m);
+    };
+    all.push_back(along_depth(kUnrolled, 1, across, kUnrolled * step_size));
+  } else if (tile.by_row && width > 1 && side.extent % width == 0) {
+    KernelBlock vectors = along_rows(width), singles = along_rows(1);
+    all.push_back(kernel::branch(core_alignment(op, tile, width), std::move(vectors), std::move(singles)));
+  } else {
+    append(all, along_rows(1));
+  }
+  for (std::size_t k = outer.size(); k-- > 0;)
+    if (outer[k].size > 1) {
+      Stmt loop = for_loop(kInt, outer[k].name, number_of(outer[k].size), std::move(all));
+      all.clear();
+      all.push_back(std::move(loop));
+    }
+  append(out, std::move(all));
+  copies_pending_ = true;
+}
+
+// Whether vectors of rows can be copied: a variable of the block, worked out once a tile.
+ExprPtr Kernel::core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width) {
+  const MemoryBinding& source = *unit_.function.type(op.source).memory;
+  // A vector lies inside the innermost dim, or beyond all.
+  const TileGuard& rows = op.guards[tile.row_axis];
+  std::vector<Poly> positions;
+  if (!rows.split.empty()) {
+    positions.push_back(rows.split.back().bound);
+  } else if (rows.bound) {
+    positions.push_back(*rows.bound);
+  }
+  positions.push_back(source.layout.offset());
+  positions.push_back(op.window.offset());
+  for (std::size_t k = 0; k < tile.axes.size(); ++k)
+    if (k != tile.row_axis) positions.push_back(op.window.dims()[k].stride);
+  for (std::size_t p = 0; p + 1 < tile.split.size(); ++p) positions.push_back(tile.split[p].stride);
+  ExprPtr test = call("apl_aligned<16>", {variable(buffer(source.block, stm_.location).name)});
+  if (const ExprPtr sizes = aligned(positions, width)) test = infix("&&", test, sizes);
+  std::string& name = core_->alignments[kernel::print(test, unit_.dialect())];
+  if (!name.empty()) return variable(name);
+  name = unit_.fresh(unit_.function.values.name(op.source) + "_aligned");
+  core_declarations_.push_back(declare({ScalarType::boolean, false}, name, test));
+  return variable(name);
+}
+
+void Kernel::finish_copies(KernelBlock& out) {
+  if (!copies_pending_) return;
+  copies_pending_ = false;
+  out.push_back(do_call("apl_cp_async_commit", {}));
+  out.push_back(do_call("apl_cp_async_wait<0>", {}));
+}
+
+}  // namespace apl::lower

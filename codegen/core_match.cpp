@@ -1,0 +1,238 @@
+// Whether a block-level kernel has the fast form (codegen/core_turn.cpp).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "codegen/core.h"
+#include "codegen/lower.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+// Threads of a warp and rows of a thread along both sides: fewest rows loaded for a step of the depth.
+bool share(CoreSide& slow, CoreSide& fast, std::int64_t registers, std::int64_t vector) {
+  constexpr std::int64_t kLanes[][2] = {{4, 8}, {8, 4}, {2, 16}, {16, 2}, {1, 32}, {32, 1}};
+  std::int64_t best = 0;
+  for (const auto& [slow_lanes, fast_lanes] : kLanes)
+    for (std::int64_t each = 1; each <= registers; each *= 2) {
+      const std::int64_t other = registers / each;
+      if ((other & (other - 1)) != 0 || each * other != registers) continue;
+      if (slow.extent % (slow_lanes * each) != 0 || fast.extent % (fast_lanes * other) != 0) continue;
+      const std::int64_t cost =
+          each + other + (each < vector ? 4 * (vector - each) : 0) + (other < vector ? 4 * (vector - other) : 0);
+      if (best != 0 && best <= cost) continue;
+      best = cost;
+      slow.lanes = slow_lanes, slow.each = each, slow.vector = std::min(vector, each);
+      fast.lanes = fast_lanes, fast.each = other, fast.vector = std::min(vector, other);
+    }
+  if (best == 0) return false;
+  slow.warps = slow.extent / (slow.lanes * slow.each);
+  fast.warps = fast.extent / (fast.lanes * fast.each);
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
+  if (unit_.target != Target::cuda || op.results.empty()) return nullptr;
+  const ValueTable& table = unit_.function.values;
+  auto core = std::make_shared<Core>();
+  std::vector<const TileContract*> contracts;
+  std::map<Value, const CopyTile*> copies;
+  std::map<Value, Poly> bytes;
+  bool fits = true;
+  for_each_stm(*op.body, [&](const Stm& stm) {
+    if (const TileContract* contract = get_if<TileContract>(stm)) contracts.push_back(contract);
+    if (const CopyTile* copy = get_if<CopyTile>(stm)) copies[stm.pattern.front()] = copy;
+    if (const Alloc* alloc = get_if<Alloc>(stm)) bytes[stm.pattern.front()] = alloc->bytes;
+    if (const SegOp* inner = get_if<SegOp>(stm)) {
+      // All threads do the same: it does not matter which of them has which element.
+      const std::set<Value> free = free_values(*inner->body, table);
+      for (const SegDim& dim : inner->space) fits = fits && !free.contains(dim.index);
+      for (Value v : stm.pattern) fits = fits && table.type(v).memory && !free.contains(v);
+    }
+  });
+  if (!fits || contracts.empty()) return nullptr;
+
+  // The two sides.
+  const std::vector<TileDim>& space = contracts[0]->space;
+  const std::vector<TileExtent>& extents = op.results[0].extents;
+  if (extents.size() != space.size()) return nullptr;
+  std::int64_t threads = 1, registers = 1;
+  std::vector<CoreSide> sides;
+  for (std::size_t d = 0; d < space.size(); ++d) {
+    const auto tile = unit_.fold(space[d].tile), reg = unit_.fold(space[d].reg);
+    if (!tile || !reg || *tile < 1 || *reg < 1) return nullptr;
+    threads *= *tile, registers *= *reg;
+    if (*tile * *reg == 1) continue;
+    CoreSide side;
+    side.dim = d;
+    side.extent = *tile * *reg;
+    side.last_axis = static_cast<int>(d);
+    if (!extents[d].split.empty()) side.last_axis = 0;
+    for (const TileExtent::Part& part : extents[d].split) side.last_axis = std::max(side.last_axis, part.axis);
+    sides.push_back(side);
+  }
+  if (sides.size() != 2 || threads % kWarp != 0) return nullptr;
+  if (sides[1].last_axis < sides[0].last_axis) std::swap(sides[0], sides[1]);
+  std::copy(sides.begin(), sides.end(), core->sides.begin());
+  core->threads = threads;
+  core->registers = registers;
+  core->space_rank = space.size();
+  core->inner_depth = contracts[0]->depth.size() - 1;
+
+  // Results: alike in extents and layout, accumulators in registers.
+  int widest = 1;
+  for (std::size_t k = 0; k < op.results.size(); ++k) {
+    const KernelResult& result = op.results[k];
+    const MemoryBinding& where = *table.type(stm_.pattern[k]).memory;
+    if (result.kind != KernelResult::Kind::regtile || result.extents.size() != space.size()) return nullptr;
+    if (where.layout != table.type(stm_.pattern[0]).memory->layout) return nullptr;
+    for (std::size_t d = 0; d < space.size(); ++d) {
+      const TileExtent& extent = result.extents[d];
+      if (extent.tile != space[d].tile || extent.reg != space[d].reg || extent.bound != extents[d].bound)
+        return nullptr;
+      if (extent.split.size() != extents[d].split.size()) return nullptr;
+      for (std::size_t p = 0; p < extent.split.size(); ++p)
+        if (extent.split[p].axis != extents[d].split[p].axis) return nullptr;
+    }
+    const ScalarType element = table.type(stm_.pattern[k]).element;
+    widest = std::max(widest, byte_size(element));
+    const Value acc = op.body->results[k].is_value() ? op.body->results[k].value() : Value{};
+    if (!acc || !table.type(acc).memory || element == ScalarType::unit) return nullptr;
+    const Value block = table.type(acc).memory->block;
+    if (table.type(block).space != Space::thread || !bytes.contains(block)) return nullptr;
+    if (unit_.fold(bytes[block]) != registers * static_cast<std::int64_t>(byte_size(element))) return nullptr;
+  }
+
+  for (const TileContract* contract : contracts) {
+    if (contract->space.size() != space.size() || contract->depth.size() != core->inner_depth + 1) return nullptr;
+    for (std::size_t d = 0; d < space.size(); ++d)
+      if (contract->space[d].tile != space[d].tile || contract->space[d].reg != space[d].reg) return nullptr;
+    for (const TileOperand& operand : contract->operands) {
+      const auto copy = copies.find(operand.tile);
+      if (copy == copies.end() || !add_core_tile(*core, op, *copy->second, operand)) return nullptr;
+      widest = std::max(widest, byte_size(table.type(operand.tile).element));
+      copies.erase(copy);
+    }
+  }
+  if (!copies.empty()) return nullptr;  // a copy for something else
+  const auto vector = std::clamp<std::int64_t>(16 / widest, 1, 4);
+  if (!share(core->sides[0], core->sides[1], registers, vector)) return nullptr;
+  find_core_loop(*core, op);
+  return core;
+}
+
+// A copy into a tile of one side; copies into one block agree on where the rows lie.
+bool Kernel::add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, const TileOperand& operand) {
+  const ValueTable& table = unit_.function.values;
+  const Type& type = table.type(operand.tile);
+  if (!type.memory || table.type(type.memory->block).space != Space::shared || !type.memory->layout.offset().is_zero())
+    return false;
+  if (type.element == ScalarType::unit || !table.type(copy.source).memory) return false;
+  const std::size_t rank = op.space.size();
+  CoreTile tile;
+  tile.element = type.element;
+  tile.axes = operand.axes;
+  tile.side = 2;
+  for (std::size_t k = 0; k < operand.axes.size(); ++k) {
+    const auto d = static_cast<std::size_t>(operand.axes[k]);
+    const TileGuard& guard = copy.guards[k];
+    const auto size = unit_.fold(copy.window.dims()[k].size);
+    const auto stride = unit_.fold(type.memory->layout.dims()[k].stride);
+    if (!size || !stride) return false;
+    if (d >= rank) {
+      if (!guard.split.empty()) return false;
+      if (d - rank == core.inner_depth) tile.depth = *size;
+      if (d - rank == core.inner_depth) tile.by_depth = unit_.fold(copy.window.dims()[k].stride) == 1;
+      continue;
+    }
+    // What is out of range in the space is dropped with the result.
+    const TileExtent& extent = op.results[0].extents[d];
+    if (guard.bound &&
+        (*guard.bound != extent.bound || guard.start != Poly(op.space[d].index) * extent.tile * extent.reg))
+      return false;
+    for (std::size_t s = 0; s < 2; ++s) {
+      if (core.sides[s].dim != d) continue;
+      if (tile.side != 2 || *stride != 1 || *size != core.sides[s].extent) return false;
+      tile.side = s;
+      tile.row_axis = k;
+    }
+    if (d != core.sides[0].dim && d != core.sides[1].dim && (*size != 1 || !guard.split.empty())) return false;
+    if (guard.split.empty()) continue;
+    if (guard.split.size() != extent.split.size()) return false;
+    for (std::size_t p = 0; p < guard.split.size(); ++p)
+      if (guard.split[p].bound != extent.split[p].bound) return false;
+  }
+  if (tile.side == 2) return false;
+  const TileGuard& rows = copy.guards[tile.row_axis];
+  tile.stride = copy.window.dims()[tile.row_axis].stride;
+  tile.split = rows.split;
+  tile.swizzled = tile.by_depth && core.sides[tile.side].extent % kSwizzled == 0;
+  const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
+  tile.by_row = unit_.fold(neighbour) == 1;
+  auto [known, added] = core.tiles.emplace(type.memory->block, tile);
+  core.copied.emplace(operand.tile, type.memory->block);
+  if (added) return true;
+  const CoreTile& first = known->second;
+  if (first.axes != tile.axes || first.stride != tile.stride || first.split.size() != tile.split.size()) return false;
+  for (std::size_t p = 0; p < tile.split.size(); ++p)
+    if (first.split[p].stride != tile.split[p].stride) return false;
+  return first.by_depth == tile.by_depth && first.depth == tile.depth;
+}
+
+// Copies of all tiles, then the contraction, which leaves everything where it was.
+static std::optional<CorePhase> phase_of(const Body& body) {
+  CorePhase phase;
+  for (const Stm& stm : body.stms) {
+    if (phase.contract != nullptr) return std::nullopt;
+    if (const CopyTile* copy = get_if<CopyTile>(stm)) {
+      phase.copies.emplace_back(copy, stm.pattern.front());
+    } else if ((phase.contract = get_if<TileContract>(stm)) == nullptr) {
+      return std::nullopt;
+    }
+  }
+  if (phase.contract == nullptr) return std::nullopt;
+  return phase;
+}
+
+void Kernel::find_core_loop(Core& core, const SegOp& op) {
+  const ValueTable& table = unit_.function.values;
+  for (const Attribute& attribute : stm_.attributes) {
+    const int number = attribute.arguments.size() == 1 ? std::atoi(attribute.arguments[0].c_str()) : 0;
+    if (attribute.name == "stages" && number > 0) core.stages = number;
+    if (attribute.name == "walk" && number > 0) core.walk = number, core.walk_from = 0;
+  }
+  const auto stays = [&](const Operand& from, Value to) {
+    return from.is_value() && table.type(from.value()).memory && table.type(to).memory &&
+           *table.type(from.value()).memory == *table.type(to).memory;
+  };
+  for (const Stm& stm : op.body->stms) {
+    if (const Loop* loop = get_if<Loop>(stm); loop && core.stages > 1) {
+      auto phase = phase_of(*loop->body);
+      if (core.loop != nullptr || !phase || !loop->index) return core.loop = nullptr, void();
+      for (std::size_t k = 0; k < loop->params.size(); ++k)
+        if (!stays(loop->initial[k], loop->params[k]) || !stays(loop->body->results[k], loop->params[k])) return;
+      core.loop = loop;
+      core.main = std::move(*phase);
+    } else if (const If* rest = get_if<If>(stm); rest && core.loop != nullptr && core.rest == nullptr) {
+      auto phase = phase_of(*rest->then_body);
+      const bool known = rest->condition.is_value() && outside_.contains(rest->condition.value());
+      if (!phase || !known || !rest->else_body->stms.empty()) continue;
+      bool all = true;
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+        all = all && stays(rest->then_body->results[k], stm.pattern[k]) &&
+              stays(rest->else_body->results[k], stm.pattern[k]);
+      if (!all) continue;
+      core.rest = rest;
+      core.last = std::move(*phase);
+    }
+  }
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,233 @@
+// The fast form of a block-level contraction on a GPU (`core`), for any rank, map function, operator and element type.
+//
+// A kernel has it if its tiles have two sides: one dim of the space is `slow`, one `fast` (it holds the result's
+// innermost dim), all others have one element in a block, and every operand's tile runs along one side and the depth.
+// Then
+//   - threads share the block's elements as 32-lane warps of register tiles, whatever T and R say of single threads;
+//     neighbouring rows of a side are read from shared memory as vectors, by a pairing of lanes that takes two passes
+//     for a warp's 128-bit load instead of four;
+//   - where rows lie in memory is worked out once a block, in tables: a side may be many dims flattened;
+//   - tiles are copied asynchronously, several stages ahead in a loop; where there are very many indices a block
+//     walks through some of them, a turn each, and starts the copies of the next before it writes back;
+//   - results are written as vectors from registers where they are aligned, else by way of shared memory, so that
+//     neighbouring threads write neighbouring elements.
+// Rows beyond the result hold copies of others, whose results are dropped; that is why their guards need no pad.
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "codegen/core.h"
+#include "codegen/lower.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+void Kernel::core_head(KernelBlock& out) {
+  Core& core = *core_;
+  const ValueTable& values = unit_.function.values;
+  CoreSide &slow = core.sides[0], &fast = core.sides[1];
+  core.thread = unit_.fresh("thread");
+  out.push_back(declare(kInt, core.thread, call("apl_thread", {})));
+  const ExprPtr thread = variable(core.thread);
+  core.lane = unit_.fresh("lane");
+  const std::string warp = unit_.fresh("warp");
+  out.push_back(declare(kInt, core.lane, infix("%", thread, number_of(kWarp))));
+  out.push_back(declare(kInt, warp, infix("/", thread, number_of(kWarp))));
+  // Lanes i and i^1 share a row of one side, i and i^2 one of the other: a load is served two quarters at a time.
+  const ExprPtr lane = variable(core.lane);
+  const auto of_four = [&] {
+    return plus(infix("%", lane, number_of(2)), mul(infix("/", lane, number_of(16)), number_of(2)));
+  };
+  const auto of_eight = [&] { return infix("%", infix("/", lane, number_of(2)), number_of(8)); };
+  ExprPtr slow_lane = infix("/", lane, number_of(fast.lanes)), fast_lane = infix("%", lane, number_of(fast.lanes));
+  if (slow.lanes == 4) slow_lane = of_four(), fast_lane = of_eight();
+  if (slow.lanes == 8) slow_lane = of_eight(), fast_lane = of_four();
+  const auto first_of = [&](CoreSide& side, const char* name, const ExprPtr& warp_at, const ExprPtr& lane_at) {
+    side.warp_first = unit_.fresh(fmt::format("warp_{}", name));
+    side.first = unit_.fresh(name);
+    ExprPtr start = side.warps == 1 ? number_of(0) : mul(warp_at, number_of(side.lanes * side.each));
+    out.push_back(declare(kInt, side.warp_first, start));
+    ExprPtr within = side.lanes == 1 ? number_of(0) : mul(lane_at, number_of(side.vector));
+    out.push_back(declare(kInt, side.first, plus(variable(side.warp_first), within)));
+  };
+  const ExprPtr slow_warp = fast.warps == 1 ? variable(warp) : infix("/", variable(warp), number_of(fast.warps));
+  const ExprPtr fast_warp = slow.warps == 1 ? variable(warp) : infix("%", variable(warp), number_of(fast.warps));
+  first_of(slow, "row", slow_warp, slow_lane);
+  first_of(fast, "column", fast_warp, fast_lane);
+
+  // Tables of positions, filled for each side together.
+  const auto declare_table = [&](const std::string& hint, std::int64_t count) {
+    Stmt shared;
+    shared.kind = Stmt::Kind::shared;
+    shared.name = unit_.fresh(hint);
+    shared.type = kIndex;
+    shared.count = count;
+    shared.offset = shared_bytes_;
+    shared_bytes_ += (count * 8 + 15) / 16 * 16;
+    out.push_back(shared);
+    return shared.name;
+  };
+  for (std::size_t s = 0; s < 2; ++s) {
+    CoreSide& side = core.sides[s];
+    for (auto& [block, tile] : core.tiles)
+      if (tile.side == s) {
+        std::string name = values.name(block);
+        if (name.ends_with("_mem")) name.resize(name.size() - 4);
+        tile.rows = declare_table(name + "_rows", side.extent);
+      }
+    side.results = declare_table(s == 0 ? "result_rows" : "result_columns", 2 * side.extent);
+  }
+}
+
+// All of the kernel's body: turns, each for one index of the space.
+void Kernel::core_turns(const SegOp& op, KernelBlock& out) {
+  Core& core = *core_;
+  for (const Stm& stm : op.body->stms)
+    if (const Alloc* alloc = get_if<Alloc>(stm)) declare_shared(stm, *alloc, out);
+  core_head(out);
+  if (core.loop != nullptr) {
+    core.tiles_name = unit_.fresh("tiles");
+    out.push_back(declare(kIndex, core.tiles_name, values_.poly(core.loop->bound)));
+    core.steps = core.tiles_name;
+    if (core.rest != nullptr) {
+      core.steps = unit_.fresh("steps");
+      out.push_back(declare(
+          kIndex, core.steps,
+          plus(variable(core.tiles_name), select(values_.operand(core.rest->condition), number_of(1), number_of(0)))));
+    }
+  }
+  for (const SegDim& dim : op.space) {
+    core.indices.push_back(unit_.name(dim.index));
+    out.push_back(declare(kIndex, core.indices.back(), number_of(0), false));
+    values_.scalars[dim.index] = variable(core.indices.back());
+  }
+  core.half = unit_.fresh("half");
+  out.push_back(declare(kInt, core.half, number_of(0), false));
+  const std::string turn = unit_.fresh("turn");
+  const auto all = [&](KernelBlock& inner) {
+    for (const Stm& stm : op.body->stms)
+      if (!get_if<Alloc>(stm) && (core.rest == nullptr || get_if<If>(stm) != core.rest)) statement(stm, inner);
+  };
+  if (core.loop == nullptr || core.walk == 1) {
+    out.push_back(declare(kIndex, turn, call("apl_block", {})));
+    core_start(op, variable(turn), out);
+    all(out);
+    core_write(op, variable(core.half), out);
+    return;
+  }
+  const std::string walk = unit_.fresh("walk"), first = unit_.fresh("first"), last = unit_.fresh("last");
+  const ExprPtr blocks = core_blocks(op);
+  out.push_back(declare(kIndex, walk, core_walk(blocks)));
+  out.push_back(declare(kIndex, first, mul(call("apl_block", {}), variable(walk))));
+  out.push_back(declare(kIndex, last, call("apl_index_min", {plus(variable(first), variable(walk)), blocks})));
+  core_start(op, variable(first), out);
+  KernelBlock body;
+  all(body);
+  const std::string written = unit_.fresh("written");
+  body.push_back(declare(kInt, written, variable(core.half)));
+  KernelBlock next{barrier(), assign(variable(core.half), infix("-", number_of(1), variable(core.half)))};
+  core_start(op, plus(variable(turn), number_of(1)), next);
+  body.push_back(kernel::branch(infix("<", plus(variable(turn), number_of(1)), variable(last)), std::move(next)));
+  core_write(op, variable(written), body);
+  Stmt loop = for_loop(kIndex, turn, variable(last), std::move(body));
+  loop.from = variable(first);
+  out.push_back(std::move(loop));
+}
+
+ExprPtr Kernel::core_blocks(const SegOp& op) {
+  ExprPtr blocks = number_of(1);
+  for (const SegDim& dim : op.space) blocks = mul(blocks, values_.poly(dim.bound));
+  return blocks;
+}
+
+// How many turns a block makes if there are so many indices; the host asks, too.
+ExprPtr Kernel::core_walk(const ExprPtr& blocks) {
+  if (core_->walk_from == 0) return number_of(core_->walk);
+  return select(infix(">=", blocks, number_of(core_->walk_from)), number_of(core_->walk), number_of(1));
+}
+
+// How many blocks the host starts, if that is not one for each index.
+ExprPtr Kernel::walking_blocks(const SegOp& op, Values& host) {
+  if (!core_ || core_->loop == nullptr || core_->walk == 1) return nullptr;
+  ExprPtr blocks = number_of(1);
+  for (const SegDim& dim : op.space) blocks = mul(blocks, host.poly(dim.bound));
+  const ExprPtr walk = core_walk(blocks);
+  return infix("/", plus(blocks, infix("-", walk, number_of(1))), walk);
+}
+
+// A turn begins: its indices, where its rows lie, the copies for its first steps.
+void Kernel::core_start(const SegOp& op, const ExprPtr& turn, KernelBlock& out) {
+  Core& core = *core_;
+  // The slow side changes fastest, so that one turn finds in the cache what the last one read of the other.
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < op.space.size(); ++d)
+    if (d != core.sides[0].dim) order.push_back(d);
+  order.push_back(core.sides[0].dim);
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  for (std::size_t d : order) {
+    sizes.push_back(values_.poly(op.space[d].bound));
+    names.push_back(unit_.fresh("at"));
+  }
+  const std::string here = unit_.fresh("here");
+  out.push_back(declare(kIndex, here, turn));
+  const std::vector<ExprPtr> digits = unflatten(here, sizes, names, kIndex, out);
+  for (std::size_t k = 0; k < order.size(); ++k) out.push_back(assign(variable(core.indices[order[k]]), digits[k]));
+  for (std::size_t s = 0; s < 2; ++s) fill_core_tables(op, s, out);
+  out.push_back(barrier());
+  if (core.loop == nullptr) return;
+  const std::string ahead = unit_.fresh("ahead");
+  KernelBlock first = core_ahead(ahead, variable(ahead));
+  first.push_back(do_call("apl_cp_async_commit", {}));
+  out.push_back(unrolled(ahead, core.stages - 1, std::move(first)));
+}
+
+// The copies of one step of the loop, or of the rest behind it.
+kernel::Block Kernel::core_ahead(const std::string& step, const ExprPtr& stage) {
+  Core& core = *core_;
+  const auto copies = [&](const CorePhase& phase) {
+    KernelBlock made;
+    for (const auto& [copy, copied] : phase.copies) core_copy(*copy, copied, stage, made);
+    return made;
+  };
+  values_.scalars[core.loop->index] = variable(step);
+  KernelBlock main = copies(core.main), rest;
+  values_.scalars.erase(core.loop->index);
+  if (core.rest != nullptr)
+    rest.push_back(kernel::branch(infix("<", variable(step), variable(core.steps)), copies(core.last)));
+  copies_pending_ = false;
+  return {kernel::branch(infix("<", variable(step), variable(core.tiles_name)), std::move(main), std::move(rest))};
+}
+
+// The loop over the depth, with the rest as its last step.
+void Kernel::core_loop(const Stm& stm, KernelBlock& out) {
+  Core& core = *core_;
+  const std::string stage = unit_.fresh("stage"), index = unit_.name(core.loop->index);
+  out.push_back(declare(kInt, stage, number_of(0), false));
+  KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", core.stages - 2), {}), barrier()};
+  const std::string ahead = unit_.fresh("ahead"), free = unit_.fresh("free_stage");
+  body.push_back(declare(kIndex, ahead, plus(variable(index), number_of(core.stages - 1))));
+  body.push_back(declare(kInt, free,
+                         select(infix("==", variable(stage), number_of(0)), number_of(core.stages - 1),
+                                infix("-", variable(stage), number_of(1)))));
+  append(body, core_ahead(ahead, variable(free)));
+  body.push_back(do_call("apl_cp_async_commit", {}));
+  KernelBlock main, rest;
+  core_contract(*core.main.contract, stm, variable(stage), main);
+  if (core.rest == nullptr) {
+    append(body, std::move(main));
+  } else {
+    core_contract(*core.last.contract, stm, variable(stage), rest);
+    body.push_back(
+        kernel::branch(infix("<", variable(index), variable(core.tiles_name)), std::move(main), std::move(rest)));
+  }
+  body.push_back(assign(variable(stage), select(infix("==", variable(stage), number_of(core.stages - 1)), number_of(0),
+                                                plus(variable(stage), number_of(1)))));
+  out.push_back(for_loop(kIndex, index, variable(core.steps), std::move(body)));
+}
+
+}  // namespace apl::lower
