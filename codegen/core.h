@@ -64,9 +64,8 @@ struct Core {
   CorePhase main, last;
   std::int64_t stages = 3;
   std::int64_t walk = 8, walk_from = 4096;  // steps of a walk, if there are as many blocks
-  std::vector<std::string> indices;         // of the space: variables
   std::string tiles_name, steps;            // how many steps of the main loop, and with the rest
-  std::string half;                         // which half of the tables of results
+  kernel::ExprPtr half;                     // which half of the table of rows in the result: it is for two turns
 };
 
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }

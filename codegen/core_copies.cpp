@@ -62,8 +62,9 @@ void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) 
     }
     position = plus(values_.poly(fixed), position);
   }
-  inner.push_back(assign(kernel::element(side.results, core_result(side, variable(core.half), variable(m))),
-                         select(variable(inside), position, number_of(-1))));
+  inner.push_back(assign(
+      kernel::element(side.results, s == 0 ? plus(mul(core.half, number_of(side.extent)), variable(m)) : variable(m)),
+      select(variable(inside), position, number_of(-1))));
   Stmt loop = for_loop(kInt, m, number_of(side.extent), std::move(inner));
   loop.from = variable(core.thread);
   loop.step = number_of(core.threads);

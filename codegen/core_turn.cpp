@@ -79,7 +79,7 @@ void Kernel::core_head(KernelBlock& out) {
         if (name.ends_with("_mem")) name.resize(name.size() - 4);
         tile.rows = declare_table(name + "_rows", side.extent);
       }
-    side.results = declare_table(s == 0 ? "result_rows" : "result_columns", 2 * side.extent);
+    side.results = declare_table(s == 0 ? "result_rows" : "result_columns", s == 0 ? 2 * side.extent : side.extent);
   }
 }
 
@@ -100,53 +100,75 @@ void Kernel::core_turns(const SegOp& op, KernelBlock& out) {
           plus(variable(core.tiles_name), select(values_.operand(core.rest->condition), number_of(1), number_of(0)))));
     }
   }
-  for (const SegDim& dim : op.space) {
-    core.indices.push_back(unit_.name(dim.index));
-    out.push_back(declare(kIndex, core.indices.back(), number_of(0), false));
-    values_.scalars[dim.index] = variable(core.indices.back());
+  // What stays the same in all turns: the batch and the fast side, which differs between neighbouring blocks.
+  const std::size_t slow = core.sides[0].dim;
+  const bool walks = core.loop != nullptr && core.walk > 1;
+  ExprPtr many = values_.poly(op.space[slow].bound), step = number_of(1);
+  if (walks) {
+    const std::string walk = unit_.fresh("walk");
+    out.push_back(declare(kIndex, walk, core_walk(values_, op)));
+    step = variable(walk);
+    many = infix("/", plus(many, infix("-", step, number_of(1))), step);
   }
-  core.half = unit_.fresh("half");
-  out.push_back(declare(kInt, core.half, number_of(0), false));
-  const std::string turn = unit_.fresh("turn");
-  const auto all = [&](KernelBlock& inner) {
+  const std::string block = unit_.fresh("block"), first = unit_.fresh("first"), turn = unit_.name(op.space[slow].index);
+  out.push_back(declare(kIndex, block, call("apl_block", {})));
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < op.space.size(); ++d)
+    if (d != slow && d != core.sides[1].dim) order.push_back(d);
+  order.push_back(slow);
+  order.push_back(core.sides[1].dim);
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  for (std::size_t d : order) {
+    sizes.push_back(d == slow ? many : values_.poly(op.space[d].bound));
+    names.push_back(d == slow ? first : unit_.name(op.space[d].index));
+  }
+  const std::vector<ExprPtr> at = unflatten(block, sizes, names, kIndex, out);
+  for (std::size_t k = 0; k < order.size(); ++k) values_.scalars[op.space[order[k]].index] = at[k];
+  fill_core_tables(op, 1, out);
+  const ExprPtr start = at[order.size() - 2];
+  const auto body = [&](KernelBlock& inner) {
     for (const Stm& stm : op.body->stms)
       if (!get_if<Alloc>(stm) && (core.rest == nullptr || get_if<If>(stm) != core.rest)) statement(stm, inner);
   };
-  if (core.loop == nullptr || core.walk == 1) {
-    out.push_back(declare(kIndex, turn, call("apl_block", {})));
-    core_start(op, variable(turn), out);
-    all(out);
-    core_write(op, variable(core.half), out);
+  core.half = number_of(0);
+  if (!walks) {
+    core_start(op, start, out);
+    body(out);
+    core_write(op, out);
     return;
   }
-  const std::string walk = unit_.fresh("walk"), first = unit_.fresh("first"), last = unit_.fresh("last");
-  const ExprPtr blocks = core_blocks(op);
-  out.push_back(declare(kIndex, walk, core_walk(blocks)));
-  out.push_back(declare(kIndex, first, mul(call("apl_block", {}), variable(walk))));
-  out.push_back(declare(kIndex, last, call("apl_index_min", {plus(variable(first), variable(walk)), blocks})));
-  core_start(op, variable(first), out);
-  KernelBlock body;
-  all(body);
-  const std::string written = unit_.fresh("written");
-  body.push_back(declare(kInt, written, variable(core.half)));
-  KernelBlock next{barrier(), assign(variable(core.half), infix("-", number_of(1), variable(core.half)))};
-  core_start(op, plus(variable(turn), number_of(1)), next);
-  body.push_back(kernel::branch(infix("<", plus(variable(turn), number_of(1)), variable(last)), std::move(next)));
-  core_write(op, variable(written), body);
-  Stmt loop = for_loop(kIndex, turn, variable(last), std::move(body));
-  loop.from = variable(first);
+  const std::string last = unit_.fresh("last"), half = unit_.fresh("half");
+  core.half = variable(half);
+  const std::string begin = unit_.fresh("begin");
+  out.push_back(declare(kIndex, begin, mul(start, step)));
+  out.push_back(
+      declare(kIndex, last, call("apl_index_min", {plus(variable(begin), step), values_.poly(op.space[slow].bound)})));
+  out.push_back(declare(kInt, half, number_of(0), false));
+  core_start(op, variable(begin), out);
+  KernelBlock inner;
+  values_.scalars[op.space[slow].index] = variable(turn);
+  body(inner);
+  const std::string next = unit_.fresh("next");
+  inner.push_back(declare(kIndex, next, plus(variable(turn), number_of(1))));
+  // The other half of the table of rows, while this one is needed for the write-back.
+  KernelBlock ahead{barrier()};
+  core.half = infix("-", number_of(1), variable(half));
+  core_start(op, variable(next), ahead);
+  core.half = variable(half);
+  inner.push_back(kernel::branch(infix("<", variable(next), variable(last)), std::move(ahead)));
+  core_write(op, inner);
+  inner.push_back(assign(variable(half), infix("-", number_of(1), variable(half))));
+  Stmt loop = for_loop(kIndex, turn, variable(last), std::move(inner));
+  loop.from = variable(begin);
   out.push_back(std::move(loop));
 }
 
-ExprPtr Kernel::core_blocks(const SegOp& op) {
-  ExprPtr blocks = number_of(1);
-  for (const SegDim& dim : op.space) blocks = mul(blocks, values_.poly(dim.bound));
-  return blocks;
-}
-
 // How many turns a block makes if there are so many indices; the host asks, too.
-ExprPtr Kernel::core_walk(const ExprPtr& blocks) {
+ExprPtr Kernel::core_walk(Values& values, const SegOp& op) {
   if (core_->walk_from == 0) return number_of(core_->walk);
+  ExprPtr blocks = number_of(1);
+  for (const SegDim& dim : op.space) blocks = mul(blocks, values.poly(dim.bound));
   return select(infix(">=", blocks, number_of(core_->walk_from)), number_of(core_->walk), number_of(1));
 }
 
@@ -154,30 +176,20 @@ ExprPtr Kernel::core_walk(const ExprPtr& blocks) {
 ExprPtr Kernel::walking_blocks(const SegOp& op, Values& host) {
   if (!core_ || core_->loop == nullptr || core_->walk == 1) return nullptr;
   ExprPtr blocks = number_of(1);
-  for (const SegDim& dim : op.space) blocks = mul(blocks, host.poly(dim.bound));
-  const ExprPtr walk = core_walk(blocks);
-  return infix("/", plus(blocks, infix("-", walk, number_of(1))), walk);
+  const ExprPtr walk = core_walk(host, op);
+  for (std::size_t d = 0; d < op.space.size(); ++d) {
+    ExprPtr count = host.poly(op.space[d].bound);
+    if (d == core_->sides[0].dim) count = infix("/", plus(count, infix("-", walk, number_of(1))), walk);
+    blocks = mul(blocks, count);
+  }
+  return blocks;
 }
 
-// A turn begins: its indices, where its rows lie, the copies for its first steps.
+// A turn begins: where its rows lie, and the copies for its first steps.
 void Kernel::core_start(const SegOp& op, const ExprPtr& turn, KernelBlock& out) {
   Core& core = *core_;
-  // The slow side changes fastest, so that one turn finds in the cache what the last one read of the other.
-  std::vector<std::size_t> order;
-  for (std::size_t d = 0; d < op.space.size(); ++d)
-    if (d != core.sides[0].dim) order.push_back(d);
-  order.push_back(core.sides[0].dim);
-  std::vector<ExprPtr> sizes;
-  std::vector<std::string> names;
-  for (std::size_t d : order) {
-    sizes.push_back(values_.poly(op.space[d].bound));
-    names.push_back(unit_.fresh("at"));
-  }
-  const std::string here = unit_.fresh("here");
-  out.push_back(declare(kIndex, here, turn));
-  const std::vector<ExprPtr> digits = unflatten(here, sizes, names, kIndex, out);
-  for (std::size_t k = 0; k < order.size(); ++k) out.push_back(assign(variable(core.indices[order[k]]), digits[k]));
-  for (std::size_t s = 0; s < 2; ++s) fill_core_tables(op, s, out);
+  values_.scalars[op.space[core.sides[0].dim].index] = turn;
+  fill_core_tables(op, 0, out);
   out.push_back(barrier());
   if (core.loop == nullptr) return;
   const std::string ahead = unit_.fresh("ahead");

@@ -13,16 +13,7 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-// A position in the table of a side's rows in the result; it has two halves, for this turn and the next.
-ExprPtr Kernel::core_result(const CoreSide& side, const ExprPtr& half, const ExprPtr& m) {
-  return plus(mul(half, number_of(side.extent)), m);
-}
-
-ExprPtr Kernel::core_lookup(const CoreSide& side, const ExprPtr& half, const ExprPtr& m) {
-  return kernel::element(side.results, core_result(side, half, m));
-}
-
-void Kernel::core_write(const SegOp& op, const ExprPtr& half, KernelBlock& out) {
+void Kernel::core_write(const SegOp& op, KernelBlock& out) {
   Core& core = *core_;
   const ValueTable& values = unit_.function.values;
   const CoreSide &slow = core.sides[0], &fast = core.sides[1];
@@ -31,6 +22,7 @@ void Kernel::core_write(const SegOp& op, const ExprPtr& half, KernelBlock& out) 
   const auto axis =
       static_cast<std::size_t>(extent.split.empty() ? static_cast<int>(fast.dim) : extent.split.back().axis);
   const bool contiguous = unit_.fold(layout.dims()[axis].stride) == 1;
+  const ExprPtr here = mul(core.half, number_of(slow.extent));
   const auto row_of = [&](const ExprPtr& i) {
     const ExprPtr group = mul(infix("/", i, number_of(slow.vector)), number_of(slow.lanes * slow.vector));
     return plus(plus(variable(slow.first), group), infix("%", i, number_of(slow.vector)));
@@ -56,8 +48,8 @@ void Kernel::core_write(const SegOp& op, const ExprPtr& half, KernelBlock& out) 
   direct.push_back(unrolled(
       g, groups,
       {assign(kernel::element(columns, variable(g)),
-              core_lookup(fast, half,
-                          plus(variable(fast.first), mul(variable(g), number_of(fast.lanes * fast.vector)))))}));
+              kernel::element(fast.results,
+                              plus(variable(fast.first), mul(variable(g), number_of(fast.lanes * fast.vector)))))}));
   KernelBlock stores;
   for (const Result& result : results)
     stores.push_back(do_call(fmt::format("apl_store<{}>", fast.vector),
@@ -67,7 +59,7 @@ void Kernel::core_write(const SegOp& op, const ExprPtr& half, KernelBlock& out) 
   const auto inside = [](const ExprPtr& a, const ExprPtr& b) {
     return infix("&&", infix(">=", a, number_of(0)), infix(">=", b, number_of(0)));
   };
-  KernelBlock row{declare(kIndex, z, core_lookup(slow, half, row_of(variable(i))))};
+  KernelBlock row{declare(kIndex, z, kernel::element(slow.results, plus(here, row_of(variable(i)))))};
   row.push_back(unrolled(
       g, groups, {kernel::branch(inside(variable(z), kernel::element(columns, variable(g))), std::move(stores))}));
   direct.push_back(unrolled(i, slow.each, std::move(row)));
@@ -88,7 +80,7 @@ void Kernel::core_write(const SegOp& op, const ExprPtr& half, KernelBlock& out) 
   };
   staged.push_back(unrolled(part, parts,
                             {assign(kernel::element(columns, variable(part)),
-                                    beyond(core_lookup(fast, half, plus(variable(fast.warp_first), column))))}));
+                                    beyond(kernel::element(fast.results, plus(variable(fast.warp_first), column))))}));
   const ExprPtr warp_at = mul(infix("/", variable(core.thread), number_of(kWarp)), number_of(per_warp));
   for (const Result& result : results) {
     Stmt shared;
@@ -117,15 +109,14 @@ void Kernel::core_write(const SegOp& op, const ExprPtr& half, KernelBlock& out) 
                   plus(mul(infix("/", variable(j), number_of(slow.vector)), number_of(slow.lanes * slow.vector)),
                        infix("%", variable(j), number_of(slow.vector)))),
              mul(variable(line), number_of(slow.vector)));
-    KernelBlock lines{declare(kIndex, y, core_lookup(slow, half, their))};
+    KernelBlock lines{declare(kIndex, y, kernel::element(slow.results, plus(here, their)))};
     const ExprPtr got =
         kernel::element(shared.name, plus(plus(warp_at, mul(variable(line), number_of(width))), column));
-    lines.push_back(unrolled(
-        part, parts,
-        {kernel::branch(
-            inside(variable(y), kernel::element(columns, variable(part))),
-            {assign(kernel::element(result.target, plus(variable(y), kernel::element(columns, variable(part)))),
-                    got)})}));
+    KernelBlock put_down{
+        assign(kernel::element(result.target, plus(variable(y), kernel::element(columns, variable(part)))), got)};
+    const ExprPtr beside = infix(">=", kernel::element(columns, variable(part)), number_of(0));
+    lines.push_back(kernel::branch(infix(">=", variable(y), number_of(0)),
+                                   {unrolled(part, parts, {kernel::branch(beside, std::move(put_down))})}));
     pass.push_back(unrolled(line, slow.lanes, std::move(lines)));
     staged.push_back(unrolled(j, slow.each, std::move(pass)));
   }

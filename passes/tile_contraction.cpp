@@ -117,6 +117,10 @@ class Tiler {
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     Stm replaced = stm;
     replaced.op = std::move(kernel);
+    // Numbers of the code's form alone: what the kernel computes does not depend on them.
+    for (const char* name : {"stages", "walk"})
+      if (const auto given = context_.parameters.find(prefix + name); given != context_.parameters.end())
+        replaced.attributes.push_back({name, {std::to_string(given->second)}});
     out.push_back(std::move(replaced));
     applied(contraction, plan);
     return true;

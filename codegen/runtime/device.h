@@ -396,11 +396,15 @@ APL_DEVICE void apl_load(const apl_shared<T>& from, I index, T* to) {
 // The number itself, in a way that the compiler cannot see through: the register that is stored, whose place in a
 // vector is given, then need not be that of an accumulator, which can lie where no operand of its bank does.
 template <class T>
+struct apl_traits;
+template <class T>
 APL_DEVICE T apl_apart(T number) {
   unsigned threads;
   asm("mov.u32 %0, %%ntid.x;" : "=r"(threads));
   const unsigned nothing = threads >> 16;
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (apl_traits<T>::is_float && sizeof(T) == 4) {
+    number *= __uint_as_float(0x3f800000u | nothing);  // by one
+  } else if constexpr (sizeof(T) == 4) {
     unsigned bits;
     memcpy(&bits, &number, 4);
     bits ^= nothing;

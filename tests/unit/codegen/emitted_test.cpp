@@ -70,7 +70,7 @@ std::vector<Mutant> without_load_guards(const std::string& text) {
 std::vector<Mutant> without_core_guards(const std::string& text) {
   std::vector<Mutant> mutants;
   const std::regex guard(
-      R"(bool inside\w* = ([^;]*);|if \((ahead\w* < \w+)\) \{|if \((T_q [^;{]* < q)\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
+      R"(bool inside\w* = ([^;]*);|if \((ahead\w* < tiles)\) \{|if \((T_q [^;{]* < q)\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
   for (std::sregex_iterator found(text.begin(), text.end(), guard), end; found != end; ++found)
     for (std::size_t k = 1; k < found->size(); ++k)
       if ((*found)[k].matched)
@@ -90,9 +90,12 @@ std::vector<Mutant> without_store_guards(const std::string& text) {
 // An entry of an example with inputs of several sizes and what the interpreter makes of them.
 class Subject {
  public:
-  Subject(const std::string& name, const std::string& entry, const std::vector<Sizes>& sizes) : entry_(entry) {
+  Subject(const std::string& name, const std::string& entry, const std::vector<Sizes>& sizes,
+          const emitted::Numbers& more = {})
+      : entry_(entry) {
     const apl::Module source = emitted::example(name, entry);
     numbers_ = emitted::small_tiles(source);
+    numbers_.insert(more.begin(), more.end());
     text_ = emitted::text_of(source, apl::Target::cuda, numbers_);
     REQUIRE(text_.kernel_infos.size() == 1);
     for (const Sizes& each : sizes) {
@@ -188,13 +191,17 @@ Subject mm1() {
 
 // The fast form. With one element a dim, an index too many is out of bounds whichever dim it is in. The epilogue's
 // stage is that of the last tile of the main loop if there is one tile, and of no tile under way if there are two.
-// Rows of four are stored as vectors.
+// Rows of four are stored as vectors. A block makes three turns, if there are so many; without any step of the
+// depth nothing but a barrier between them keeps one from the tables of another.
 Subject sd2_3() {
   return Subject("sd2_3", "sd2_3",
                  {{{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 1}, {"q", 4}},
                   {{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 4}, {"q", 4}},
                   {{"a", 1}, {"b", 1}, {"c", 1}, {"i", 1}, {"j", 1}, {"k", 1}, {"q", 7}},
-                  {{"a", 3}, {"b", 1}, {"c", 3}, {"i", 1}, {"j", 3}, {"k", 3}, {"q", 7}}});
+                  {{"a", 3}, {"b", 1}, {"c", 3}, {"i", 1}, {"j", 3}, {"k", 3}, {"q", 7}},
+                  {{"a", 3}, {"b", 3}, {"c", 3}, {"i", 3}, {"j", 3}, {"k", 3}, {"q", 1}},
+                  {{"a", 1}, {"b", 4}, {"c", 5}, {"i", 1}, {"j", 5}, {"k", 3}, {"q", 0}}},
+                 {{"sd2_3.walk", 3}});
 }
 
 }  // namespace
