@@ -61,11 +61,12 @@ struct Core {
   // indices of the space if there are so many, and copies for the next one while it writes back.
   const Loop* loop = nullptr;
   const If* rest = nullptr;
-  CorePhase main, last;
+  CorePhase main, rest_phase;
   std::int64_t stages = 3;
   std::int64_t walk = 8, walk_from = 4096;  // steps of a walk, if there are as many blocks
   std::string tiles_name, steps;            // how many steps of the main loop, and with the rest
-  kernel::ExprPtr half;                     // which half of the table of rows in the result: it is for two turns
+  std::string turn, next, last, stage;      // variables: turns are values of the slow side's index
+  kernel::ExprPtr half;                     // which half of the slow side's tables
 };
 
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }

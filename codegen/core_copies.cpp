@@ -13,6 +13,11 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+// Row m in a table. Those of the slow side have two halves, for a turn and the next.
+ExprPtr Kernel::core_slot(std::size_t side, const ExprPtr& m) {
+  return side == 0 ? plus(mul(core_->half, number_of(core_->sides[0].extent)), m) : m;
+}
+
 void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
   Core& core = *core_;
   const CoreSide& side = core.sides[s];
@@ -46,7 +51,8 @@ void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) 
       for (std::size_t p = 0; p < tile.split.size(); ++p)
         position = plus(position, mul(digits[p], values_.poly(tile.split[p].stride)));
     }
-    inner.push_back(assign(kernel::element(tile.rows, variable(m)), select(variable(inside), position, number_of(0))));
+    inner.push_back(assign(kernel::element(tile.rows, core_slot(s, variable(m))),
+                           select(variable(inside), position, number_of(0))));
   }
   // The slow side's table has what is the same for the whole block, too.
   ExprPtr position = number_of(0);
@@ -62,9 +68,8 @@ void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) 
     }
     position = plus(values_.poly(fixed), position);
   }
-  inner.push_back(assign(
-      kernel::element(side.results, s == 0 ? plus(mul(core.half, number_of(side.extent)), variable(m)) : variable(m)),
-      select(variable(inside), position, number_of(-1))));
+  inner.push_back(assign(kernel::element(side.results, core_slot(s, variable(m))),
+                         select(variable(inside), position, number_of(-1))));
   Stmt loop = for_loop(kInt, m, number_of(side.extent), std::move(inner));
   loop.from = variable(core.thread);
   loop.step = number_of(core.threads);
@@ -185,8 +190,10 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     KernelBlock copy = element(plus(variable(to), mul(ahead, number_of(further))),
                                plus(variable(at), mul(ahead, number_of(columns * width))), q, width);
     copy = guarded(std::move(copy), q, tile.depth, tile.depth % (columns * width) == 0);
-    KernelBlock row{declare(kInt, to, plus(stage_start, place(variable(m), piece))),
-                    declare(kIndex, at, plus(plus(variable(begin), kernel::element(tile.rows, variable(m))), first))};
+    KernelBlock row{
+        declare(kInt, to, plus(stage_start, place(variable(m), piece))),
+        declare(kIndex, at,
+                plus(plus(variable(begin), kernel::element(tile.rows, core_slot(tile.side, variable(m)))), first))};
     if (pieces == 1) {
       append(row, std::move(copy));
     } else {
@@ -209,7 +216,8 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
           declare(kInt, q, infix("/", thread, number_of(groups))),
           declare(kInt, to, plus(stage_start, plus(mul(variable(q), number_of(step_size)), variable(m)))),
           declare(kIndex, at,
-                  plus(plus(variable(begin), kernel::element(tile.rows, variable(m))), mul(variable(q), step_stride))),
+                  plus(plus(variable(begin), kernel::element(tile.rows, core_slot(tile.side, variable(m)))),
+                       mul(variable(q), step_stride))),
           declare(kIndex, apart, mul(number_of(steps), step_stride))};
       const ExprPtr here = plus(variable(q), mul(variable(e), number_of(steps)));
       KernelBlock copy = element(plus(variable(to), mul(variable(e), number_of(steps * step_size))),
@@ -224,7 +232,8 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(core.threads))))};
     KernelBlock copy =
         element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
-                plus(plus(variable(begin), kernel::element(tile.rows, m)), mul(q, step_stride)), q, width);
+                plus(plus(variable(begin), kernel::element(tile.rows, core_slot(tile.side, m))), mul(q, step_stride)),
+                q, width);
     append(body, guarded(std::move(copy), variable(x), total, total % core.threads == 0));
     return KernelBlock{unrolled(e, (total + core.threads - 1) / core.threads, std::move(body))};
   };

@@ -230,7 +230,7 @@ void Kernel::find_core_loop(Core& core, const SegOp& op) {
               stays(rest->else_body->results[k], stm.pattern[k]);
       if (!all) continue;
       core.rest = rest;
-      core.last = std::move(*phase);
+      core.rest_phase = std::move(*phase);
     }
   }
 }

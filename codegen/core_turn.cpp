@@ -77,7 +77,7 @@ void Kernel::core_head(KernelBlock& out) {
       if (tile.side == s) {
         std::string name = values.name(block);
         if (name.ends_with("_mem")) name.resize(name.size() - 4);
-        tile.rows = declare_table(name + "_rows", side.extent);
+        tile.rows = declare_table(name + "_rows", s == 0 ? 2 * side.extent : side.extent);
       }
     side.results = declare_table(s == 0 ? "result_rows" : "result_columns", s == 0 ? 2 * side.extent : side.extent);
   }
@@ -102,79 +102,85 @@ void Kernel::core_turns(const SegOp& op, KernelBlock& out) {
   }
   // What stays the same in all turns: the batch and the fast side, which differs between neighbouring blocks.
   const std::size_t slow = core.sides[0].dim;
-  const bool walks = core.loop != nullptr && core.walk > 1;
-  ExprPtr many = values_.poly(op.space[slow].bound), step = number_of(1);
-  if (walks) {
-    const std::string walk = unit_.fresh("walk");
-    out.push_back(declare(kIndex, walk, core_walk(values_, op)));
-    step = variable(walk);
-    many = infix("/", plus(many, infix("-", step, number_of(1))), step);
+  const Value index = op.space[slow].index;
+  ExprPtr many = values_.poly(op.space[slow].bound), walk = number_of(1);
+  if (core.loop != nullptr) {
+    walk = variable(unit_.fresh("walk"));
+    out.push_back(declare(kIndex, walk->text, core_walk(values_, op)));
+    many = infix("/", plus(many, infix("-", walk, number_of(1))), walk);
   }
-  const std::string block = unit_.fresh("block"), first = unit_.fresh("first"), turn = unit_.name(op.space[slow].index);
-  out.push_back(declare(kIndex, block, call("apl_block", {})));
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < op.space.size(); ++d)
     if (d != slow && d != core.sides[1].dim) order.push_back(d);
   order.push_back(slow);
   order.push_back(core.sides[1].dim);
+  const std::string block = unit_.fresh("block"), first = unit_.fresh("first");
   std::vector<ExprPtr> sizes;
   std::vector<std::string> names;
   for (std::size_t d : order) {
     sizes.push_back(d == slow ? many : values_.poly(op.space[d].bound));
     names.push_back(d == slow ? first : unit_.name(op.space[d].index));
   }
+  out.push_back(declare(kIndex, block, call("apl_block", {})));
   const std::vector<ExprPtr> at = unflatten(block, sizes, names, kIndex, out);
   for (std::size_t k = 0; k < order.size(); ++k) values_.scalars[op.space[order[k]].index] = at[k];
-  fill_core_tables(op, 1, out);
   const ExprPtr start = at[order.size() - 2];
   const auto body = [&](KernelBlock& inner) {
     for (const Stm& stm : op.body->stms)
       if (!get_if<Alloc>(stm) && (core.rest == nullptr || get_if<If>(stm) != core.rest)) statement(stm, inner);
   };
   core.half = number_of(0);
-  if (!walks) {
-    core_start(op, start, out);
+  if (core.loop == nullptr) {
+    for (std::size_t s = 0; s < 2; ++s) fill_core_tables(op, s, out);
+    out.push_back(barrier());
     body(out);
     core_write(op, out);
     return;
   }
-  const std::string last = unit_.fresh("last"), half = unit_.fresh("half");
-  core.half = variable(half);
-  const std::string begin = unit_.fresh("begin");
-  out.push_back(declare(kIndex, begin, mul(start, step)));
-  out.push_back(
-      declare(kIndex, last, call("apl_index_min", {plus(variable(begin), step), values_.poly(op.space[slow].bound)})));
+  core.turn = unit_.name(index), core.next = unit_.fresh("next"), core.last = unit_.fresh("last");
+  core.stage = unit_.fresh("stage");
+  const std::string half = unit_.fresh("half"), begin = unit_.fresh("begin"), ahead = unit_.fresh("ahead");
+  out.push_back(declare(kIndex, begin, mul(start, walk)));
+  out.push_back(declare(kIndex, core.last,
+                        call("apl_index_min", {plus(variable(begin), walk), values_.poly(op.space[slow].bound)})));
+  values_.scalars[index] = variable(begin);
+  for (std::size_t s = 0; s < 2; ++s) fill_core_tables(op, s, out);
+  out.push_back(barrier());
+  KernelBlock early{
+      kernel::branch(infix("<", variable(ahead), variable(core.steps)), core_ahead(ahead, variable(ahead))),
+      do_call("apl_cp_async_commit", {})};
+  out.push_back(unrolled(ahead, core.stages - 1, std::move(early)));
+  out.push_back(declare(kInt, core.stage, number_of(0), false));
   out.push_back(declare(kInt, half, number_of(0), false));
-  core_start(op, variable(begin), out);
-  KernelBlock inner;
-  values_.scalars[op.space[slow].index] = variable(turn);
-  body(inner);
-  const std::string next = unit_.fresh("next");
-  inner.push_back(declare(kIndex, next, plus(variable(turn), number_of(1))));
-  // The other half of the table of rows, while this one is needed for the write-back.
-  KernelBlock ahead{barrier()};
-  core.half = infix("-", number_of(1), variable(half));
-  core_start(op, variable(next), ahead);
   core.half = variable(half);
-  inner.push_back(kernel::branch(infix("<", variable(next), variable(last)), std::move(ahead)));
+  values_.scalars[index] = variable(core.turn);
+  KernelBlock inner{declare(kIndex, core.next, plus(variable(core.turn), number_of(1)))};
+  body(inner);
   core_write(op, inner);
   inner.push_back(assign(variable(half), infix("-", number_of(1), variable(half))));
-  Stmt loop = for_loop(kIndex, turn, variable(last), std::move(inner));
+  Stmt loop = for_loop(kIndex, core.turn, variable(core.last), std::move(inner));
   loop.from = variable(begin);
   out.push_back(std::move(loop));
 }
 
 // How many turns a block makes if there are so many indices; the host asks, too.
 ExprPtr Kernel::core_walk(Values& values, const SegOp& op) {
-  if (core_->walk_from == 0) return number_of(core_->walk);
-  ExprPtr blocks = number_of(1);
-  for (const SegDim& dim : op.space) blocks = mul(blocks, values.poly(dim.bound));
-  return select(infix(">=", blocks, number_of(core_->walk_from)), number_of(core_->walk), number_of(1));
+  // Copies run into the next turn, but not beyond it.
+  ExprPtr steps = values.poly(core_->loop->bound);
+  if (core_->rest != nullptr)
+    steps = plus(steps, select(values.operand(core_->rest->condition), number_of(1), number_of(0)));
+  ExprPtr test = infix(">=", steps, number_of(core_->stages - 1));
+  if (core_->walk_from > 0) {
+    ExprPtr blocks = number_of(1);
+    for (const SegDim& dim : op.space) blocks = mul(blocks, values.poly(dim.bound));
+    test = infix("&&", test, infix(">=", blocks, number_of(core_->walk_from)));
+  }
+  return select(test, number_of(core_->walk), number_of(1));
 }
 
 // How many blocks the host starts, if that is not one for each index.
 ExprPtr Kernel::walking_blocks(const SegOp& op, Values& host) {
-  if (!core_ || core_->loop == nullptr || core_->walk == 1) return nullptr;
+  if (!core_ || core_->loop == nullptr) return nullptr;
   ExprPtr blocks = number_of(1);
   const ExprPtr walk = core_walk(host, op);
   for (std::size_t d = 0; d < op.space.size(); ++d) {
@@ -183,19 +189,6 @@ ExprPtr Kernel::walking_blocks(const SegOp& op, Values& host) {
     blocks = mul(blocks, count);
   }
   return blocks;
-}
-
-// A turn begins: where its rows lie, and the copies for its first steps.
-void Kernel::core_start(const SegOp& op, const ExprPtr& turn, KernelBlock& out) {
-  Core& core = *core_;
-  values_.scalars[op.space[core.sides[0].dim].index] = turn;
-  fill_core_tables(op, 0, out);
-  out.push_back(barrier());
-  if (core.loop == nullptr) return;
-  const std::string ahead = unit_.fresh("ahead");
-  KernelBlock first = core_ahead(ahead, variable(ahead));
-  first.push_back(do_call("apl_cp_async_commit", {}));
-  out.push_back(unrolled(ahead, core.stages - 1, std::move(first)));
 }
 
 // The copies of one step of the loop, or of the rest behind it.
@@ -207,39 +200,59 @@ kernel::Block Kernel::core_ahead(const std::string& step, const ExprPtr& stage) 
     return made;
   };
   values_.scalars[core.loop->index] = variable(step);
-  KernelBlock main = copies(core.main), rest;
+  KernelBlock main = copies(core.main);
   values_.scalars.erase(core.loop->index);
-  if (core.rest != nullptr)
-    rest.push_back(kernel::branch(infix("<", variable(step), variable(core.steps)), copies(core.last)));
+  KernelBlock rest = copies(core.rest_phase);
   copies_pending_ = false;
+  if (core.rest == nullptr) return main;
   return {kernel::branch(infix("<", variable(step), variable(core.tiles_name)), std::move(main), std::move(rest))};
 }
 
-// The loop over the depth, with the rest as its last step.
-void Kernel::core_loop(const Stm& stm, KernelBlock& out) {
+// The loop over the depth, with the rest as its last step. Copies run ahead into the next turn.
+void Kernel::core_loop(const SegOp& op, const Stm& stm, KernelBlock& out) {
   Core& core = *core_;
-  const std::string stage = unit_.fresh("stage"), index = unit_.name(core.loop->index);
-  out.push_back(declare(kInt, stage, number_of(0), false));
+  const Value index = op.space[core.sides[0].dim].index;
+  const std::string step = unit_.name(core.loop->index);
   KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", core.stages - 2), {}), barrier()};
-  const std::string ahead = unit_.fresh("ahead"), free = unit_.fresh("free_stage");
-  body.push_back(declare(kIndex, ahead, plus(variable(index), number_of(core.stages - 1))));
+  // The next turn's tables, as soon as all threads have written back what the last one's were for.
+  const ExprPtr here = core.half, there = infix("-", number_of(1), core.half);
+  KernelBlock tables;
+  core.half = there;
+  values_.scalars[index] = variable(core.next);
+  fill_core_tables(op, 0, tables);
+  tables.push_back(barrier());
+  body.push_back(kernel::branch(
+      infix("&&", infix("==", variable(step), number_of(0)), infix("<", variable(core.next), variable(core.last))),
+      std::move(tables)));
+  const std::string later = unit_.fresh("later"), over = unit_.fresh("over"), ahead = unit_.fresh("ahead"),
+                    whose = unit_.fresh("whose"), half = unit_.fresh("half"), free = unit_.fresh("free_stage");
+  const auto if_over = [&](const ExprPtr& yes, const ExprPtr& no) { return select(variable(over), yes, no); };
+  body.push_back(declare(kIndex, later, plus(variable(step), number_of(core.stages - 1))));
+  body.push_back(declare({ScalarType::boolean, false}, over, infix(">=", variable(later), variable(core.steps))));
+  body.push_back(declare(kIndex, ahead, if_over(infix("-", variable(later), variable(core.steps)), variable(later))));
+  body.push_back(declare(kIndex, whose, if_over(variable(core.next), variable(core.turn))));
+  body.push_back(declare(kInt, half, if_over(there, here)));
   body.push_back(declare(kInt, free,
-                         select(infix("==", variable(stage), number_of(0)), number_of(core.stages - 1),
-                                infix("-", variable(stage), number_of(1)))));
-  append(body, core_ahead(ahead, variable(free)));
+                         select(infix("==", variable(core.stage), number_of(0)), number_of(core.stages - 1),
+                                infix("-", variable(core.stage), number_of(1)))));
+  core.half = variable(half);
+  values_.scalars[index] = variable(whose);
+  body.push_back(kernel::branch(infix("<", variable(whose), variable(core.last)), core_ahead(ahead, variable(free))));
+  core.half = here;
+  values_.scalars[index] = variable(core.turn);
   body.push_back(do_call("apl_cp_async_commit", {}));
   KernelBlock main, rest;
-  core_contract(*core.main.contract, stm, variable(stage), main);
+  core_contract(*core.main.contract, stm, variable(core.stage), main);
   if (core.rest == nullptr) {
     append(body, std::move(main));
   } else {
-    core_contract(*core.last.contract, stm, variable(stage), rest);
+    core_contract(*core.rest_phase.contract, stm, variable(core.stage), rest);
     body.push_back(
-        kernel::branch(infix("<", variable(index), variable(core.tiles_name)), std::move(main), std::move(rest)));
+        kernel::branch(infix("<", variable(step), variable(core.tiles_name)), std::move(main), std::move(rest)));
   }
-  body.push_back(assign(variable(stage), select(infix("==", variable(stage), number_of(core.stages - 1)), number_of(0),
-                                                plus(variable(stage), number_of(1)))));
-  out.push_back(for_loop(kIndex, index, variable(core.steps), std::move(body)));
+  body.push_back(assign(variable(core.stage), select(infix("==", variable(core.stage), number_of(core.stages - 1)),
+                                                     number_of(0), plus(variable(core.stage), number_of(1)))));
+  out.push_back(for_loop(kIndex, step, variable(core.steps), std::move(body)));
 }
 
 }  // namespace apl::lower

@@ -181,14 +181,14 @@ class Kernel {
   void find_core_loop(Core& core, const SegOp& op);
   void core_turns(const SegOp& op, Block& out);
   ExprPtr core_walk(Values& values, const SegOp& op);
-  void core_start(const SegOp& op, const ExprPtr& turn, Block& out);
+  ExprPtr core_slot(std::size_t side, const ExprPtr& m);
   Block core_ahead(const std::string& step, const ExprPtr& stage);
   void core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
   ExprPtr core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width);
   ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
   void finish_copies(Block& out);
   void core_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
-  void core_loop(const Stm& stm, Block& out);
+  void core_loop(const SegOp& op, const Stm& stm, Block& out);
   void core_write(const SegOp& op, Block& out);
 
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.

@@ -76,7 +76,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
              (array && array_operation(stm, out))) {
     // Views are layouts, and scratch is memory that is there already; the others have said what they do.
   } else if (const Loop* l = get_if<Loop>(stm)) {
-    core_ && core_->loop == l ? core_loop(stm, out) : loop(*l, stm, out);
+    core_ && core_->loop == l ? core_loop(std::get<SegOp>(stm_.op), stm, out) : loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
