@@ -23,8 +23,10 @@
 //
 // Phases: match (passes/analysis/contractions), plan (names and default numbers), kernel.
 // Batch dims (all operands vary) and invariant dims stay on the grid with one thread and one register.
-// Tiles in shared memory keep the order of the array in memory, so that copies coalesce, and are padded behind the
-// axis of the fastest thread index (eqs 19-23).
+// Two sides (every operand varies along one of two sets of free dims): the dims of a side are one flattened axis of the
+// space, and tiles are [depth][side], so that the code is the same for every rank. Otherwise every dim is an axis, and
+// tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the axis of the
+// fastest thread index (eqs 19-23).
 // Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
 // Deliberately not here: which numbers are best for given sizes, and other forms of the core.
 #include "passes/tile_contraction/tile.h"

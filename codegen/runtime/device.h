@@ -393,10 +393,10 @@ APL_DEVICE void apl_load(const apl_shared<T>& from, I index, T* to) {
 #pragma unroll
   for (int i = 0; i < count; ++i) to[i] = loaded.elements[i];
 }
-// The number itself, in a way that the compiler cannot see through: the register that is stored, whose place in a
-// vector is given, then need not be that of an accumulator, which can lie where no operand of its bank does.
 template <class T>
 struct apl_traits;
+// The number itself, in a way that the compiler cannot see through: the register that is stored, whose place in a
+// vector is given, then need not be that of an accumulator, which can lie where no operand of its bank does.
 template <class T>
 APL_DEVICE T apl_apart(T number) {
   unsigned threads;
