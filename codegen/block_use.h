@@ -11,7 +11,7 @@ namespace apl::lower {
 
 class BlockUse {
  public:
-  explicit BlockUse(const Function& function);
+  explicit BlockUse(const apl::Function& function);
 
   // Whether `stm`, a loop or branch, may hand on what one of its bodies leaves in `from` by exchanging that block for
   // `to`: both are allocated with one size, and nobody reads again what lay in `from` before.
@@ -29,7 +29,7 @@ class BlockUse {
   void statement(const Stm& stm);
   void use(Value v);
 
-  const Function& function_;
+  const apl::Function& function_;
   std::size_t clock_ = 0;
   std::size_t top_ = 0;  // the statement of the function's body
   std::map<const Stm*, Span> spans_;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_language.h"
+#include "codegen/lower.h"
 #include "ir/op.h"
 
 namespace apl::lower {
@@ -70,7 +70,6 @@ struct Core {
 };
 
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
-inline kernel::ExprPtr plus(kernel::ExprPtr a, kernel::ExprPtr b) { return kernel::add(std::move(a), std::move(b)); }
 
 inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
   kernel::Stmt s;

@@ -22,7 +22,6 @@ std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
   return product;
 }
 
-
 // "T_a" and "R_a" give "a".
 std::string dim_of(const Poly& tile, const ValueTable& values) {
   auto symbol = tile.symbol();
