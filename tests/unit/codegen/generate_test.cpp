@@ -178,10 +178,11 @@ TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") 
       CAPTURE(info.name);
       const std::string kernel = kernel_of(text.kernels, info.name);
       if (!contains(kernel, "for (int64_t tile_q = 0;")) continue;
-      // From where copies are under way to the epilogue.
-      const std::string main = between(kernel, "for (int64_t tile_q = 0;", "if (has_rest) {");
-      const std::size_t under_way = main.rfind("apl_cp_async_commit();");
-      const std::string inner = main.substr(under_way != std::string::npos ? under_way : main.rfind("apl_barrier();"));
+      // From where copies are under way, or the tiles there, to what is done for the rest of the depth.
+      const bool fast = contains(kernel, "apl_cp_async_commit();");
+      const std::string main = between(kernel, "for (int64_t tile_q = 0;", fast ? "// write-back" : "if (has_rest) {");
+      std::string inner = main.substr(main.rfind(fast ? "apl_cp_async_commit();" : "apl_barrier();"));
+      if (fast) inner.resize(inner.find("} else {"));
       CHECK(contains(inner, "acc["));
       for (const std::string part : {" / ", " % ", "_div(", "int64_t"}) {
         CAPTURE(part);
