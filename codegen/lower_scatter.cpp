@@ -32,8 +32,20 @@ void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, Kernel
   }
   KernelBlock write;
   if (!op.op) {
-    for (std::size_t k = 0; k < op.targets.size(); ++k)
-      store(stm.pattern[k], at, results[op.rank + k], stm.location, write);
+    for (std::size_t k = 0; k < op.targets.size(); ++k) {
+      const Type row = unit_.function.type(op.targets[k]).row(op.rank);
+      if (!parallel || unit_.target != Target::cuda || !row.is_scalar() || row.element == ScalarType::unit) {
+        store(stm.pattern[k], at, results[op.rank + k], stm.location, write);
+        continue;
+      }
+      Stmt step;
+      step.kind = Stmt::Kind::atomic;
+      step.name = "store";
+      step.type = {row.element, false};
+      step.target = element_of(stm.pattern[k], at, stm.location);
+      step.value = values_.operand(results[op.rank + k]);
+      write.push_back(std::move(step));
+    }
   } else if (parallel && unit_.target == Target::cuda) {
     fold_atomically(op, stm, at, write);
   } else {

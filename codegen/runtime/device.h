@@ -58,7 +58,7 @@ struct apl_emulator {
   const int32_t* threads;
   unsigned char* shared_memory;  // the running block's dynamic shared memory
   void (*barrier)(void* self, int line);
-  // `write`: 0 reads, 1 writes, 2 does both in one atomic step
+  // `write`: 0 reads, 1 writes, 2 does both in one atomic step; a scatter writes another value (3), the same (4)
   void (*global)(void* self, const void* base, int64_t index, int bytes, int write, int line);
   void (*shared)(void* self, int64_t offset, int64_t count, int64_t index, int bytes, int write, int line);
   void (*copy)(void* self, int64_t offset, int64_t count, int64_t index, const void* base, int64_t from, int elements,
@@ -154,6 +154,12 @@ template <class T, class Operator>
 void apl_update(const apl_out<T>& array, int64_t index, const Operator& op, int line = __builtin_LINE()) {
   array.touch(index, 2, line);
   array.data[index] = T(op(array.data[index]));
+}
+// A scatter's write: other threads may write the same into the element, and nothing else.
+template <class T>
+void apl_atomic_store(const apl_out<T>& array, int64_t index, T y, int line = __builtin_LINE()) {
+  array.touch(index, __builtin_memcmp(array.data + index, &y, sizeof y) == 0 ? 4 : 3, line);
+  array.data[index] = y;
 }
 // Threads run one at a time.
 inline bool apl_lock(int64_t) { return apl_holds_lock = true; }
@@ -368,6 +374,11 @@ APL_ATOMIC(and, atomicAnd)
 APL_ATOMIC(or, atomicOr)
 APL_ATOMIC(xor, atomicXor)
 #undef APL_ATOMIC
+
+template <class T>
+APL_DEVICE void apl_atomic_store(const apl_out<T>& array, int64_t index, T y) {
+  array.data[index] = y;
+}
 
 // A lock for an element; elements may share one. A thread holds one at a time.
 __device__ unsigned apl_locks[1 << 14];

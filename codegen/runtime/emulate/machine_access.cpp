@@ -91,7 +91,7 @@ Table Machine::table_of(Machine& machine) {
   table.shared_memory = reinterpret_cast<unsigned char*>(machine.shared_memory_.data());
   table.barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line); };
   table.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
-    constexpr Use kUses[] = {Use::read, Use::write, Use::fold};
+    constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat};
     static_cast<Machine*>(self)->global(base, index, bytes, kUses[write], line);
   };
   table.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write,

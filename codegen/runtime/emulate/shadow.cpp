@@ -38,16 +38,16 @@ void Shadow::refine(int shift) {
 }
 
 std::optional<Conflict> Shadow::touch(Granule& granule, const Moment& moment, Use use) {
-  const bool folds = use == Use::fold && granule.writer.is_fold;
-  if (!folds && moment.races_with(granule.writer)) return Conflict{FaultKind::race, granule.writer, true};
+  const bool ordered = (use == Use::fold || use == Use::repeat) && granule.writer.is_fold;
+  if (!ordered && moment.races_with(granule.writer)) return Conflict{FaultKind::race, granule.writer, true};
   if (use != Use::read) {
     for (Stamp reader : {granule.first_reader, granule.reader, granule.other_reader})
       if (moment.races_with(reader)) return Conflict{FaultKind::race, reader, false};
-    if (use != Use::fold) {
+    if (use == Use::write || use == Use::begin_copy) {
       granule.writer = moment.stamp(use == Use::write);
       return std::nullopt;
     }
-    if (!granule.writer.is_defined) return Conflict{FaultKind::undefined, granule.writer, true};
+    if (use == Use::fold && !granule.writer.is_defined) return Conflict{FaultKind::undefined, granule.writer, true};
     // A plain write of this interval stays on record: other threads' steps race with it.
     if (granule.writer.interval != moment.now || granule.writer.is_fold) granule.writer = moment.stamp(true, true);
     return std::nullopt;

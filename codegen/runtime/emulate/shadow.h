@@ -43,7 +43,8 @@ struct Moment {
 };
 
 // begin_copy: an asynchronous write, whose value is not there yet; fold: an atomic step that reads and writes.
-enum class Use { read, write, begin_copy, fold };
+// replace, repeat: writes of a scatter, of another value than is there and of the same. Threads may write the same.
+enum class Use { read, write, begin_copy, fold, replace, repeat };
 
 enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, misaligned, divergence };
 
