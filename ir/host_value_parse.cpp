@@ -244,7 +244,8 @@ class ValueParser {
       return {};
     }
     std::vector<std::int64_t> shape(rank);
-    std::memcpy(shape.data(), text_.data() + at_, rank * 8);  // little endian, as every machine we run on
+    if (rank != 0)
+      std::memcpy(shape.data(), text_.data() + at_, rank * 8);  // little endian, as every machine we run on
     at_ += rank * 8;
     const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
     auto bytes = is_empty ? std::int64_t{0} : static_cast<std::int64_t>(byte_size(*type));

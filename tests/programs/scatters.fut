@@ -31,3 +31,6 @@ entry of_rows [m][n] (is: [m]i64) (xss: [m][n]i32): [3][n]i32 =
   hist (map2 (+)) (replicate n 0) 3 is xss
 
 entry in_each [m][n] (iss: [m][n]i64): [m][4]i32 = map (\is -> hist (+) 0 4 is (map i32.i64 is)) iss
+
+-- Several threads write the same into one element.
+entry same_value [n] (is: [n]i64): [5]i32 = scatter (replicate 5 0) (map (% 5) is) (replicate n 7)
