@@ -175,10 +175,17 @@ class Splitter {
     return group.members.empty() ? flat_.location : stms_[group.members.front()].location;
   }
 
+  // The operation that relied on checks is gone: each of its statements does.
+  static void rely(std::vector<Stm>& stms, std::size_t first, const std::vector<Value>& checks) {
+    for (std::size_t k = first; k < stms.size(); ++k)
+      stms[k].certificates.insert(stms[k].certificates.end(), checks.begin(), checks.end());
+  }
+
   // map { map } over all widths.
   void emit_nest(const Part& group, const Stm& stm, const Screma& screma) {
     const Lambda& lambda = screma.map;
     std::vector<Stm> stms = prefix(parts_.needs(stm), {stm}, &group);
+    const std::size_t first = stms.size();
     std::vector<DimIndex> own;
     for (const Value index : screma.indices) own.push_back(DimIndex::fix(index));
     // Inner indices are bound by the new map, so that they are copied by hand.
@@ -193,6 +200,7 @@ class Splitter {
       if (read.contains(lambda.params[k]))
         add_row(lambda.params[k], Index{screma.inputs[k], own}, lambda.body->stms, stm.location, values_, stms);
     stms.insert(stms.end(), lambda.body->stms.begin(), lambda.body->stms.end());
+    rely(stms, first, stm.certificates);
     std::vector<Operand> results;
     std::vector<Value> pattern;
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
@@ -213,6 +221,10 @@ class Splitter {
     Copied copy = copied(in_order(prefix(parts_.needs(stm), {stm}, &group), {stm}), {});
     Stm inner = std::move(copy.stms.back());
     copy.stms.pop_back();
+    BodyPtr& body = std::get<Screma>(inner.op).map.body;
+    std::vector<Stm> stms = body->stms;
+    rely(stms, 0, inner.certificates);
+    body = make_body(std::move(stms), body->results);
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) inner.pattern[k] = array_of(stm.pattern[k]);
     inner.certificates = flat_.certificates;
     const Segments segments{map_.widths, copy.indices, std::move(copy.stms)};
@@ -235,7 +247,9 @@ class Splitter {
     stms.push_back(alone);
     Copied copy = copied(std::move(stms), {});
     Scatter inner = std::get<Scatter>(copy.stms.back().op);
+    const std::vector<Value> checks = copy.stms.back().certificates;
     copy.stms.pop_back();
+    const std::size_t first = copy.stms.size();
     Scatter wide = inner;
     wide.widths = map_.widths;
     wide.widths.insert(wide.widths.end(), inner.widths.begin(), inner.widths.end());
@@ -247,6 +261,7 @@ class Splitter {
     for (std::size_t k = 0; k < inner.inputs.size(); ++k)
       add_row(inner.map.params[k], Index{inner.inputs[k], own}, inner.map.body->stms, stm.location, values_, copy.stms);
     copy.stms.insert(copy.stms.end(), inner.map.body->stms.begin(), inner.map.body->stms.end());
+    rely(copy.stms, first, checks);
     std::vector<Operand> results(copy.indices.begin(), copy.indices.end());
     results.insert(results.end(), inner.map.body->results.begin(), inner.map.body->results.end());
     wide.inputs.clear();
@@ -307,22 +322,25 @@ class Splitter {
     return result;
   }
 
-  // A body of the lambda's, as a map over the widths whose results are arrays.
+  // A body of `stm`, a loop or branch, as a map over the widths whose results are arrays.
   BodyPtr mapped(const Body& body, const std::vector<std::pair<Value, Value>>& rows, const Part& group,
-                 const std::vector<Value>& like, Location at) {
+                 const Stm& stm) {
     std::set<Value> needed = free_values(body, values_);
+    needed.insert(stm.certificates.begin(), stm.certificates.end());
     for (const auto& [row, array] : rows) needed.erase(row);
     std::vector<Stm> stms = prefix(needed, body.stms, &group);
+    const std::size_t first = stms.size();
     std::vector<DimIndex> here;
     for (const Value index : map_.indices) here.push_back(DimIndex::fix(index));
-    for (const auto& [row, array] : rows) add_row(row, Index{array, here}, body.stms, at, values_, stms);
+    for (const auto& [row, array] : rows) add_row(row, Index{array, here}, body.stms, stm.location, values_, stms);
     stms.insert(stms.end(), body.stms.begin(), body.stms.end());
+    rely(stms, first, stm.certificates);
     std::vector<Value> pattern;
-    for (const Value v : like) {
+    for (const Value v : stm.pattern) {
       const Type type = values_.type(array_of(v));
       pattern.push_back(values_.add(type, values_.name(v)));
     }
-    Stm map = map_stm(copied(std::move(stms), body.results), pattern, at);
+    Stm map = map_stm(copied(std::move(stms), body.results), pattern, stm.location);
     return make_body({std::move(map)}, {pattern.begin(), pattern.end()});
   }
 
@@ -335,14 +353,14 @@ class Splitter {
       outer.params.push_back(values_.add(values_.type(initial[k]), values_.name(loop.params[k])));
       rows.emplace_back(loop.params[k], outer.params[k]);
     }
-    outer.body = mapped(*loop.body, rows, group, stm.pattern, stm.location);
+    outer.body = mapped(*loop.body, rows, group, stm);
     push_host(stm, std::move(outer));
   }
 
   void emit_branch(const Part& group, const Stm& stm, const If& branch) {
     If outer{.condition = branch.condition};
-    outer.then_body = mapped(*branch.then_body, {}, group, stm.pattern, stm.location);
-    outer.else_body = mapped(*branch.else_body, {}, group, stm.pattern, stm.location);
+    outer.then_body = mapped(*branch.then_body, {}, group, stm);
+    outer.else_body = mapped(*branch.else_body, {}, group, stm);
     push_host(stm, std::move(outer));
   }
 
