@@ -76,20 +76,29 @@ class Tiler {
       : module_(module), function_(function), context_(context), result_(function) {}
 
   std::optional<Function> run() {
-    Layouts layouts(function_);
-    std::vector<Stm> stms;
-    for (std::size_t k = 0; k < function_.body->stms.size(); ++k) {
-      const Stm& stm = function_.body->stms[k];
-      if (!tile(stm, k, layouts, stms)) stms.push_back(stm);
-    }
+    const Layouts layouts(function_);
+    BodyPtr tiled = body(function_.body, layouts);
     if (tiled_ == 0) return std::nullopt;
-    result_.body = make_body(std::move(stms), function_.body->results);
+    result_.body = std::move(tiled);
     return std::move(result_);
   }
 
  private:
-  bool tile(const Stm& stm, std::size_t position, const Layouts& layouts, std::vector<Stm>& out) {
-    auto match = match_contraction(function_, layouts, position, result_.values);
+  // A body of the host, with the loops and branches in it.
+  BodyPtr body(const BodyPtr& old, const Layouts& layouts) {
+    std::vector<Stm> stms;
+    const int before = tiled_;
+    for (const Stm& stm : old->stms) {
+      if (tile(stm, layouts, stms)) continue;
+      stms.push_back(stm);
+      if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op))
+        stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(inner, layouts); });
+    }
+    return tiled_ == before ? old : make_body(std::move(stms), old->results);
+  }
+
+  bool tile(const Stm& stm, const Layouts& layouts, std::vector<Stm>& out) {
+    auto match = match_contraction(stm, layouts, result_.values);
     if (!match) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
       missed(refusal->code, refusal->location, refusal->message, refusal->suggestion);

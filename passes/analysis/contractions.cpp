@@ -42,9 +42,8 @@ struct Stream {
 // Builds a Contraction from a kernel, or says why it cannot.
 class Matcher {
  public:
-  Matcher(const Function& function, const Layouts& layouts, ValueTable& values, std::size_t position)
-      : layouts_(layouts), values_(values), stm_(function.body->stms[position]), kernel_(*get_if<SegOp>(stm_)) {
-    contraction_.position = position;
+  Matcher(const Stm& candidate, const Layouts& layouts, ValueTable& values)
+      : layouts_(layouts), values_(values), stm_(candidate), kernel_(*get_if<SegOp>(stm_)) {
     const auto bind = [&](const Stm& stm) {
       local_.insert(stm.pattern.begin(), stm.pattern.end());
       for_each_binder(stm.op, [&](Value v) { local_.insert(v); });
@@ -330,9 +329,7 @@ std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const 
   return std::nullopt;
 }
 
-std::optional<Match> match_contraction(const Function& function, const Layouts& layouts, std::size_t position,
-                                       ValueTable& values) {
-  const Stm& stm = function.body->stms[position];
+std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, ValueTable& values) {
   const SegOp* kernel = get_if<SegOp>(stm);
   if (!kernel || kernel->level != SegLevel::thread) return std::nullopt;
   Stream stream;
@@ -344,14 +341,15 @@ std::optional<Match> match_contraction(const Function& function, const Layouts& 
     }
   if (redomaps == 0) return std::nullopt;
   if (redomaps > 1) return refusal("several-redomaps", stm.location, "the kernel streams several redomaps");
-  return Matcher(function, layouts, values, position).run(stream);
+  return Matcher(stm, layouts, values).run(stream);
 }
 
 std::vector<Match> find_contractions(const Function& function, ValueTable& values) {
   std::vector<Match> matches;
   Layouts layouts(function);
-  for (std::size_t k = 0; k < function.body->stms.size(); ++k)
-    if (auto match = match_contraction(function, layouts, k, values)) matches.push_back(std::move(*match));
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    if (auto match = match_contraction(stm, layouts, values)) matches.push_back(std::move(*match));
+  });
   return matches;
 }
 

@@ -38,7 +38,6 @@ struct ContractionOperand {
 
 struct Contraction {
   Location location;
-  std::size_t position = 0;          // of the kernel's statement in the function's body
   std::vector<ContractionDim> dims;  // space dims in order, then reduction dims
   std::size_t space_rank = 0;
   std::vector<ContractionOperand> operands;
@@ -59,12 +58,11 @@ struct Refusal {
 
 using Match = std::variant<Contraction, Refusal>;
 
-// For the SegMap at `position` of the function's body: nothing if there is no redomap in it (no candidate at all).
+// For a SegMap of the function: nothing if it is none, or there is no redomap in it (no candidate at all).
 // `values` is the function's table; the lambda of a match has fresh values in it.
-std::optional<Match> match_contraction(const Function& function, const Layouts& layouts, std::size_t position,
-                                       ValueTable& values);
+std::optional<Match> match_contraction(const Stm& kernel, const Layouts& layouts, ValueTable& values);
 
-// Every candidate of the function, in order.
+// Every candidate of the function, loops and branches included, in order.
 std::vector<Match> find_contractions(const Function& function, ValueTable& values);
 
 // The firing conditions, on an otherwise complete match; nullopt: it holds.

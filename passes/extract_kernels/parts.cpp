@@ -90,7 +90,7 @@ bool is_contraction(const Stm& flat, const ValueTable& values) {
   function.body = make_body({make_kernel(flat)}, {});
   ValueTable scratch = values;
   const Layouts layouts(function);
-  const std::optional<Match> match = match_contraction(function, layouts, 0, scratch);
+  const std::optional<Match> match = match_contraction(function.body->stms.front(), layouts, scratch);
   return match && std::holds_alternative<Contraction>(*match);
 }
 

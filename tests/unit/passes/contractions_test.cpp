@@ -119,7 +119,6 @@ TEST_CASE("contractions: the matrix product in all four layouts") {
     const Contraction& c = only(matched);
     CHECK(c.einsum(matched.function()) == layout.einsum);
     CHECK(dims_of(c) == "m:free n:free q:contracted");
-    CHECK(c.position == 0);
     CHECK(c.space_rank == 2);
     CHECK(c.results == std::vector<std::size_t>{0});
     CHECK(c.reduce.commutative);
