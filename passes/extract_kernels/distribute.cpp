@@ -268,13 +268,7 @@ class Splitter {
     wide.map.params.clear();
     wide.map.body = make_body(std::move(copy.stms), std::move(results));
     for (std::size_t k = 0; k < targets.size(); ++k) wide.targets[k] = arrays_.at(targets[k]);
-    std::vector<Value> pattern;
-    for (const Value v : stm.pattern) pattern.push_back(array_of(v));
-    made_.push_back({.pattern = std::move(pattern),
-                     .op = std::move(wide),
-                     .location = stm.location,
-                     .certificates = flat_.certificates,
-                     .attributes = stm.attributes});
+    push_host(stm, std::move(wide));
   }
 
   // The array outside whose rows, one an index, the value is.
