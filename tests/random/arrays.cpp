@@ -189,9 +189,7 @@ Generator::Maybe Generator::updates_in_loop(const Type& type, double limit, int 
   const Maybe at = chance(70) ? make(Type{ScalarType::i64, {}, {}}, 0, {i}) : index_into(size, 1);
   // A row of the array itself must be copied before it can go into it.
   const Expr row = value(type.row(), carried, depth);
-  const bool has_arrays = type.row().is_array() || std::any_of(type.fields.begin(), type.fields.end(),
-                                                               [](const Type& field) { return field.is_array(); });
-  const std::string copy = has_arrays ? "copy " : "";
+  const std::string copy = type.row().has_array() ? "copy " : "";
   return make(type, carried,
               {"(loop (" + state + ": *" + type.text() + ") = copy ", array,
                fmt::format(" for {} < {} do {} with [", i, size.in_expression(), state), *at, "] = " + copy, row, ")"});

@@ -63,6 +63,10 @@ bool Type::has_float() const {
   return std::any_of(fields.begin(), fields.end(), [](const Type& field) { return field.has_float(); });
 }
 
+bool Type::has_array() const {
+  return is_array() || std::any_of(fields.begin(), fields.end(), [](const Type& field) { return field.has_array(); });
+}
+
 Type Type::row() const {
   Type result = *this;
   result.dims.erase(result.dims.begin());

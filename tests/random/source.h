@@ -35,6 +35,7 @@ struct Type {
   bool is_tuple() const { return dims.empty() && !fields.empty(); }
   bool is_scalar() const { return dims.empty() && fields.empty(); }
   bool is_scalar(ScalarType type) const { return is_scalar() && scalar == type; }
+  bool has_array() const;  // is one, or has one in a field
   bool has_float() const;
   Type row() const;                       // without the first dim
   Type array_of(const Size& size) const;  // with another dim first
