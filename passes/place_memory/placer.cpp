@@ -118,7 +118,11 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   }
   if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     bind_like(stm.pattern.front(), copy->target);
-    out.push_back(stm);
+    CopyTile placed = *copy;
+    if (const auto dense = tiled_.find(copy->source); dense != tiled_.end()) placed.source = dense->second;
+    Stm made = stm;
+    made.op = std::move(placed);
+    out.push_back(std::move(made));
     return;
   }
   if (const TileContract* contract = get_if<TileContract>(stm)) {
@@ -162,6 +166,7 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
                 : op.level == SegLevel::block ? Level::block
                                               : Level::inblock;
   if (op.space.empty() && level == Level::host) return scalar_kernel(op, stm, out);
+  if (level == Level::host && inner == Level::block) tile_sources(*op.body, out);
   SegOp placed = op;
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     Value array = stm.pattern[k];
@@ -184,6 +189,7 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   }
   std::vector<Stm> stms;
   for (const Stm& s : op.body->stms) statement(s, inner, stms);
+  if (level == Level::host) tiled_.clear();
   if (error_) return;
   // A private result made by the body itself is built in the result's block, not copied into it.
   for (std::size_t k = 0; k < op.body->results.size(); ++k) {
@@ -208,6 +214,18 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   placed.body = make_body(std::move(stms), op.body->results);
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
+}
+
+// Tiles are windows of row-major arrays: a source that lies otherwise (a result built within a view) is copied before.
+void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
+  for_each_stm(body, [&](const Stm& stm) {
+    const CopyTile* copy = get_if<CopyTile>(stm);
+    if (copy == nullptr || tiled_.contains(copy->source)) return;
+    const MemoryBinding* lies = binding(copy->source);
+    if (lies == nullptr) return;
+    if (lies->layout.strides() != Lmad::row_major(result_.type(copy->source).shape).strides())
+      tiled_.emplace(copy->source, copied(copy->source, Level::host, out));
+  });
 }
 
 // Row-major; or, if coalesce says so, with the dims of the space innermost.

@@ -50,6 +50,7 @@ class Placer {
   }
   static Value value_of(Value v) { return v; }
   static Value value_of(const Operand& x) { return x.value(); }
+  void tile_sources(const Body& body, std::vector<Stm>& out);
   bool takes_over(const Operand& initial, const std::vector<Stm>& out) const;
   void view(const Stm& stm, Value source, const Lmad::Outcome& outcome, std::vector<Stm>& out);
   void fresh(const Stm& stm, Level level, std::vector<Stm>& out);
@@ -71,6 +72,7 @@ class Placer {
   std::string file_;
   Function result_;
   std::optional<Diagnostic> error_;
+  std::unordered_map<Value, Value> tiled_;  // row-major copies of arrays that this kernel takes tiles of
   std::unordered_map<Value, int> uses_;  // how often the source names a value
 };
 
