@@ -56,6 +56,6 @@ entry deep [l] [m] [n] (xsss: [l][m][n]i32): [l][m][n]i32 =
          in map (\xs -> let s = t + reduce (+) 0 xs in map (\x -> x * s + t) xs) xss) xsss
 
 -- A histogram into reversed rows that nobody else needs lies reversed; its columns are then read in tiles.
-entry reversed_columns [k] [m] [n] (xss: *[m][n]i32) (is: [k]i64) (yss: [k][n]i32): [n]i32 =
-  reduce_by_index (reverse xss) (map2 i32.min) (replicate n i32.highest) is yss
+entry reversed_columns [k] [m] [n] (xs: [n]i32) (is: [k]i64) (yss: [k][n]i32) (_: [m]i32): [n]i32 =
+  reduce_by_index (copy (reverse (replicate m xs))) (map2 i32.min) (replicate n i32.highest) is yss
   |> reduce (map2 i32.max) (replicate n i32.lowest)
