@@ -15,8 +15,10 @@ std::string float_text(const Scalar& value) {
   double x = value.as_float();
   if (value.type() == ScalarType::f16) return "(apl_half)" + float_text(Scalar::floating(ScalarType::f32, x));
   const char* suffix = value.type() == ScalarType::f64 ? "" : "f";
-  if (std::isnan(x)) return "NAN";
-  if (std::isinf(x)) return x < 0 ? "-INFINITY" : "INFINITY";
+  // NAN and INFINITY are floats; C++ would not choose between the functions for floats and for doubles.
+  const std::string wide = value.type() == ScalarType::f64 ? "(double)" : "";
+  if (std::isnan(x)) return wide + "NAN";
+  if (std::isinf(x)) return wide + (x < 0 ? "-INFINITY" : "INFINITY");
   // The shortest text that reads back, which Scalar already knows; its suffix is not C's.
   std::string text = value.to_text();
   text.resize(text.size() - apl::to_text(value.type()).size());
@@ -26,13 +28,16 @@ std::string float_text(const Scalar& value) {
 
 }  // namespace
 
-ExprPtr literal(std::int64_t value) { return make(Expr::Kind::literal, std::to_string(value)); }
+// NVRTC has no stdint.h, and the least number has no literal of its own.
+ExprPtr literal(std::int64_t value) {
+  if (value == INT64_MIN) return make(Expr::Kind::literal, "(-9223372036854775807 - 1)");
+  return make(Expr::Kind::literal, std::to_string(value));
+}
 
 ExprPtr literal(const Scalar& value) {
   if (is_float(value.type())) return make(Expr::Kind::literal, float_text(value));
   if (value.type() == ScalarType::boolean) return make(Expr::Kind::literal, value.as_bool() ? "true" : "false");
   if (value.type() == ScalarType::u64) return make(Expr::Kind::literal, std::to_string(value.bits()) + "u");
-  if (value.as_int() == INT64_MIN) return make(Expr::Kind::literal, "INT64_MIN");
   return literal(value.as_int());
 }
 

@@ -2,6 +2,23 @@
 #include "codegen/runtime/cuda.h"
 #include "tests/unit/codegen/emitted.h"
 
+TEST_CASE("compile only: the ends of every type are numbers that NVRTC knows") {
+  std::string source;
+  for (const std::string type : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"})
+    source += "entry ends_" + type + " (xs: []" + type + ") = map (\\x -> (" + type + ".max x " + type + ".lowest, " +
+              type + ".min x " + type + ".highest)) xs\n";
+  for (const std::string type : {"f16", "f32", "f64"})
+    source += "entry no_number_" + type + " (xs: []" + type + ") = map (\\x -> if x == 0 then " + type + ".nan else " +
+              type + ".inf) xs\n";
+  const apl::ProgramText text = emitted::text_of(emitted::compiled("ends.fut", source), apl::Target::cuda);
+  const auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
+  if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
+    MESSAGE("skipped: " << cubin.error().message);
+    return;
+  }
+  CHECK_MESSAGE(cubin, cubin.error().message);
+}
+
 TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device") {
   // Full tiles of two ranks, whose unrolled loops take the compiler seconds; small ones of all that the examples have:
   // layouts, ranks, element types, operators of two results, elements read by index.

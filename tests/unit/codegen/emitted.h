@@ -21,6 +21,12 @@ namespace emitted {
 using kernels::contains;
 using kernels::take;
 
+inline apl::Module compiled(const std::string& file, const std::string& text) {
+  auto module = apl::compile({file, text}, [](const apl::Diagnostic& d) { FAIL(d.message); });
+  REQUIRE(module);
+  return *module;
+}
+
 // The front end's module of examples/NAME.fut, without other entries than `entry`; all of them if that is empty.
 inline apl::Module example(const std::string& name, const std::string& entry = "") {
   const std::string file = std::string(APL_SOURCE_DIR) + "/examples/" + name + ".fut";
@@ -28,12 +34,11 @@ inline apl::Module example(const std::string& name, const std::string& entry = "
   REQUIRE_MESSAGE(in, file);
   const std::string text(std::istreambuf_iterator<char>(in), {});
   // The place of the tree is not in the text.
-  auto module = apl::compile({name + ".fut", text}, [](const apl::Diagnostic& d) { FAIL(d.message); });
-  REQUIRE(module);
+  apl::Module module = compiled(name + ".fut", text);
   if (!entry.empty())
-    std::erase_if(module->functions, [&](const apl::FunctionPtr& f) { return f->entry && f->entry->name != entry; });
-  REQUIRE_FALSE(module->functions.empty());
-  return *module;
+    std::erase_if(module.functions, [&](const apl::FunctionPtr& f) { return f->entry && f->entry->name != entry; });
+  REQUIRE_FALSE(module.functions.empty());
+  return module;
 }
 
 using Numbers = std::map<std::string, std::int64_t>;
