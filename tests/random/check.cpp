@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "codegen/codegen.h"
+#include "codegen/runtime/cuda.h"
 #include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
@@ -171,9 +172,9 @@ class Checker {
                 fmt::format("{}expected:\n{}got:\n{}", describe(one), describe(one.expected), describe(*got)));
   }
 
-  // All programs in one text, so that the machine's compiler runs once.
-  std::optional<apl::Program> load(const std::string& backend, const std::vector<Candidate>& all, std::string& where,
-                                   std::optional<Diagnostic>& error) {
+  // All programs in one text, so that the machine's compiler runs once. No program if nothing is to run: "nvrtc".
+  bool load(const std::string& backend, const std::vector<Candidate>& all, std::optional<apl::Program>& program,
+            std::string& where, std::optional<Diagnostic>& error) {
     std::string text;
     CodegenOptions codegen;
     for (const Candidate& c : all) {
@@ -184,7 +185,7 @@ class Checker {
     auto module = compile({"random.fut", text}, [&](const Diagnostic& d) {
       if (!error) error = d;
     });
-    if (!module) return std::nullopt;
+    if (!module) return false;
     where = "pipeline";
     PipelineOptions options;
     options.parameters = codegen.parameters;
@@ -193,23 +194,30 @@ class Checker {
     const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
     if (const Status status = run_pipeline(*module, *pipeline, options); !status) {
       error = status.error();
-      return std::nullopt;
+      return false;
     }
     where = backend;
     const auto generated = generate(*module, backend == "c" ? Target::c : Target::cuda, codegen);
     if (!generated) {
       error = generated.error();
-      return std::nullopt;
+      return false;
+    }
+    if (backend == "nvrtc") {
+      if (generated->kernels.empty()) return true;
+      const auto cubin = compile_with_nvrtc(generated->kernels, "sm_90");
+      if (!cubin) error = cubin.error();
+      return static_cast<bool>(cubin);
     }
     ProgramOptions load_options;
     load_options.backend = backend;
     load_options.c_flags = options_.c_flags;
-    auto program = apl::Program::load(generated->host, load_options);
-    if (!program) {
-      error = program.error();
-      return std::nullopt;
+    auto loaded = apl::Program::load(generated->host, load_options);
+    if (!loaded) {
+      error = loaded.error();
+      return false;
     }
-    return *std::move(program);
+    program.emplace(*std::move(loaded));
+    return true;
   }
 
   // Those that agree remain.
@@ -219,8 +227,9 @@ class Checker {
     std::string where;
     std::optional<Diagnostic> error;
     begin_(all.front().number, backend + ": compiling");
-    auto program = load(backend, all, where, error);
-    if (!program && all.size() > 1) {
+    std::optional<apl::Program> program;
+    const bool compiled = load(backend, all, program, where, error);
+    if (!compiled && all.size() > 1) {
       // Halves, so that few compilations find the culprit.
       const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
       std::vector<Candidate> first(all.begin(), middle), second(middle, all.end());
@@ -230,11 +239,11 @@ class Checker {
       all = std::move(first);
       return;
     }
-    if (!program) {
+    if (!compiled) {
       refused(all.front(), where, *error);
       all.clear();
-      return;
     }
+    if (!program) return;
     for (const Candidate& c : all) {
       begin_(c.number, backend);
       bool agrees = true;

@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "of the first program");
   app.add_option("--count", count, "programs");
   app.add_option("--batch", batch, "programs a compilation");
-  app.add_option("--backends", options.backends, "c, emulate, cuda; or none")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--backends", options.backends, "c, emulate, cuda, nvrtc (which compiles and runs nothing); or none")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
   app.add_option("--shrink-seconds", shrink_seconds, "for making a failing program small");
   app.add_option("--shrink-most", most_shrunk, "failures that are made small");
