@@ -32,6 +32,14 @@ class Planner {
     for (const Stm& stm : body.stms) state = statement(stm, std::move(state));
     return state;
   }
+  // The rows that the block returns are read by all its threads.
+  void results(const SegOp& op, const State& state) {
+    for (std::size_t k = 0; k < op.results.size(); ++k) {
+      const Operand& result = op.body->results[k];
+      if (op.results[k].kind == KernelResult::Kind::regtile || !result.is_value()) continue;
+      if (auto block = shared_block(result.value()); block && state.written.contains(*block)) before_.insert(nullptr);
+    }
+  }
   std::set<const Stm*> take() { return std::move(before_); }
 
  private:
@@ -67,6 +75,11 @@ class Planner {
         if (auto block = shared_block(v)) reads.insert(*block);
       for (Value v : stm.pattern)
         if (auto block = shared_block(v)) writes.insert(*block);
+    } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
+      for (Value v : free_values(stm.op, values_))
+        if (auto block = shared_block(v)) reads.insert(*block);
+      for (Value v : scatter->targets)
+        if (auto block = shared_block(v)) writes.insert(*block);
     } else if (const Index* index = get_if<Index>(stm)) {
       if (values_.type(stm.pattern.front()).is_scalar())
         if (auto block = shared_block(index->array)) reads.insert(*block);
@@ -94,7 +107,7 @@ class Planner {
 
 std::set<const Stm*> plan_barriers(const SegOp& op, const ValueTable& values) {
   Planner planner(values);
-  planner.body(*op.body, {});
+  planner.results(op, planner.body(*op.body, {}));
   return planner.take();
 }
 

@@ -68,7 +68,8 @@ struct Stmt {
     release,  // C: frees it
     update,   // CUDA: target = what `body` ends with, `value`, from variable `name` = target, in one atomic step
     atomic,   // CUDA: target = target `name` value, in one atomic step
-    lock,     // CUDA: `body`, alone among the threads that lock the same number `value`
+    lock,     // CUDA: `body`, alone among the threads that lock the same number `value`; with a name, among those of
+              // the block, by `count` locks in that shared array
   };
   Kind kind = Kind::comment;
   std::string name;  // variable, buffer, label or comment text

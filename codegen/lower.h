@@ -160,16 +160,23 @@ class Kernel {
 
   // scatter and histogram (codegen/lower_scatter.cpp)
   void scatter(const Scatter& op, const Stm& stm, Block& out);
+  void scatter_in_block(const Scatter& op, const Stm& stm, Block& out);
+  bool is_shared(Value array) const;
+  kernel::Stmt for_indices_of_block(const std::string& name, const ExprPtr& bound, Block inner);
+  void declare_locks(Block& out);
+  void write_block_rows(const SegOp& op, const Stm& stm, Block& out);
   void write_rows(const Scatter& op, const Stm& stm, bool parallel, Block& out);
   void fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
   void fold_atomically(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
 
   // block level
   void declare_shared(const Stm& stm, const Alloc& alloc, Block& out);
+  kernel::Stmt shared_array(const std::string& name, kernel::CType type, std::int64_t count);
   std::vector<ExprPtr> split(const ExprPtr& flat, const std::vector<Poly>& bounds, Block& out);
   void inblock(const SegOp& op, const Stm& stm, Block& out);
   void copy_tile(const CopyTile& op, const Stm& stm, Block& out);
   void tile_contract(const TileContract& op, const Stm& stm, Block& out);
+  void write_results(const SegOp& op, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
   // block level, fast form (codegen/core_*.cpp)
@@ -232,12 +239,13 @@ class Kernel {
   std::string leave_label_;  // C: where a failed check goes on
   std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
   std::set<const Stm*> barriers_;
+  std::string locks_;           // CUDA: the block's, if an operator folds several values in shared memory
   std::shared_ptr<Core> core_;  // if the kernel has the fast form
   Block core_declarations_;     // of what is known at its start
   bool copies_pending_ = false;
 };
 
-// Before which statements of a block's body a barrier is needed (codegen/barriers.cpp).
+// Before which statements of a block's body a barrier is needed (codegen/barriers.cpp); nullptr: before its results.
 std::set<const Stm*> plan_barriers(const SegOp& op, const ValueTable& values);
 
 // The whole entry: host function text; kernels are appended.

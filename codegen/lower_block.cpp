@@ -22,6 +22,9 @@ std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
   return product;
 }
 
+// Of a block that scatters into shared memory: few enough that a multiprocessor holds several blocks.
+constexpr std::int64_t kScatterThreads = 512;
+
 // "T_a" and "R_a" give "a".
 std::string dim_of(const Poly& tile, const ValueTable& values) {
   auto symbol = tile.symbol();
@@ -38,6 +41,8 @@ void Kernel::run_block(const SegOp& op) {
   threads_ = 1;
   for_each_stm(*op.body, [&](const Stm& stm) {
     std::vector<std::int64_t> space;
+    if (const Scatter* scatter = get_if<Scatter>(stm); scatter && is_shared(scatter->targets.front()))
+      space.push_back(kScatterThreads);
     if (const SegOp* inner = get_if<SegOp>(stm))
       for (const SegDim& dim : inner->space) space.push_back(unit_.constant(dim.bound, "a space inside a block"));
     if (const TileContract* contract = get_if<TileContract>(stm))
@@ -66,12 +71,12 @@ void Kernel::run_block(const SegOp& op) {
     for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
     out.insert(out.end(), head.begin(), head.end());
     body(*op.body, out);
-    write_regtiles(op, stm_, out);
+    write_results(op, out);
     return;
   }
   KernelBlock inner;
   body(*op.body, inner);
-  write_regtiles(op, stm_, inner);
+  write_results(op, inner);
   for (std::size_t k = op.space.size(); k-- > 0;) {
     Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
     loop.parallel = k == 0;
@@ -80,6 +85,16 @@ void Kernel::run_block(const SegOp& op) {
     inner.push_back(std::move(loop));
   }
   out.insert(out.end(), inner.begin(), inner.end());
+}
+
+void Kernel::write_results(const SegOp& op, KernelBlock& out) {
+  if (barriers_.contains(nullptr)) {
+    Stmt barrier;
+    barrier.kind = Stmt::Kind::barrier;
+    out.push_back(std::move(barrier));
+  }
+  const auto is_tile = [](const KernelResult& result) { return result.kind == KernelResult::Kind::regtile; };
+  std::ranges::any_of(op.results, is_tile) ? write_regtiles(op, stm_, out) : write_block_rows(op, stm_, out);
 }
 
 void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out) {
@@ -97,15 +112,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   CType type{buffer.element, false};
   if (alloc.space == Space::shared) {
     buffer.kind = BufferKind::shared;
-    Stmt shared;
-    shared.kind = Stmt::Kind::shared;
-    shared.name = buffer.name;
-    shared.type = type;
-    shared.count = buffer.count;
-    shared.offset = shared_bytes_;
-    // 16-byte aligned, for vector access.
-    shared_bytes_ += (buffer.count * byte_size(buffer.element) + 15) / 16 * 16;
-    out.push_back(std::move(shared));
+    out.push_back(shared_array(buffer.name, type, buffer.count));
   } else if (alloc.space == Space::thread) {
     buffer.kind = BufferKind::thread;
     // Where threads are loops, a block's private data are arrays with one copy a thread.
@@ -115,6 +122,18 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
     unsupported(stm.location, "an allocation of global memory inside a kernel");
   }
   buffers_[block] = std::move(buffer);
+}
+
+Stmt Kernel::shared_array(const std::string& name, CType type, std::int64_t count) {
+  Stmt shared;
+  shared.kind = Stmt::Kind::shared;
+  shared.name = name;
+  shared.type = type;
+  shared.count = count;
+  shared.offset = shared_bytes_;
+  // 16-byte aligned, for vector access.
+  shared_bytes_ += (count * byte_size(type.scalar) + 15) / 16 * 16;
+  return shared;
 }
 
 std::vector<ExprPtr> Kernel::thread_indices(const std::vector<std::int64_t>& space,

@@ -1,4 +1,5 @@
-// Scatter and histogram: as a kernel of one thread an index, and inside a thread.
+// Scatter and histogram: as a kernel of one thread an index, inside a thread, and by the threads of a block into its
+// shared memory.
 #include <algorithm>
 
 #include "codegen/lower.h"
@@ -9,13 +10,104 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-// Inside a thread: loops over the widths.
+namespace {
+
+constexpr std::int64_t kLocksOfBlock = 512;
+
+}  // namespace
+
+// Inside a thread: loops over the widths. So in C for a block, whose threads are one.
 void Kernel::scatter(const Scatter& op, const Stm& stm, KernelBlock& out) {
+  if (unit_.target == Target::cuda && is_shared(op.targets.front())) return scatter_in_block(op, stm, out);
   KernelBlock inner;
   stream(op.inputs, op.map.params, op.indices, stm.location, inner);
   body(*op.map.body, inner);
   write_rows(op, stm, false, inner);
   around_loops(op.indices, op.widths, std::move(inner), out);
+}
+
+bool Kernel::is_shared(Value array) const {
+  const Type& type = unit_.function.type(array);
+  return type.memory && unit_.function.type(type.memory->block).space == Space::shared;
+}
+
+// A block's threads share the indices out among themselves: neighbours get neighbouring ones.
+void Kernel::scatter_in_block(const Scatter& op, const Stm& stm, KernelBlock& out) {
+  if (op.op && op.targets.size() > 1 && locks_.empty()) declare_locks(out);
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  ExprPtr total = literal(std::int64_t{1});
+  for (std::size_t k = 0; k < op.widths.size(); ++k) {
+    sizes.push_back(values_.poly(op.widths[k]));
+    names.push_back(unit_.name(op.indices[k]));
+    total = mul(total, sizes.back());
+  }
+  KernelBlock inner;
+  const std::string flat = sizes.size() == 1 ? names.front() : unit_.fresh("flat");
+  if (sizes.size() == 1) {
+    values_.scalars[op.indices.front()] = variable(flat);
+  } else {
+    const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, inner);
+    for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.indices[k]] = indices[k];
+  }
+  stream(op.inputs, op.map.params, op.indices, stm.location, inner);
+  body(*op.map.body, inner);
+  write_rows(op, stm, true, inner);
+  out.push_back(for_indices_of_block(flat, total, std::move(inner)));
+}
+
+Stmt Kernel::for_indices_of_block(const std::string& name, const ExprPtr& bound, KernelBlock inner) {
+  Stmt loop = for_loop(kIndex, name, bound, std::move(inner));
+  loop.from = call("apl_thread", {});
+  loop.step = literal(threads_);
+  return loop;
+}
+
+// For operators on several values in shared memory. The barrier before the first use is that before what is folded
+// into, which was written, too.
+void Kernel::declare_locks(KernelBlock& out) {
+  locks_ = unit_.fresh("locks");
+  const std::string at = unit_.fresh("lock");
+  KernelBlock head;
+  head.push_back(shared_array(locks_, {ScalarType::u32, false}, kLocksOfBlock));
+  head.push_back(for_indices_of_block(at, literal(kLocksOfBlock),
+                                      {assign(element(locks_, variable(at)), literal(Scalar::zero(ScalarType::u32)))}));
+  Stmt barrier;
+  barrier.kind = Stmt::Kind::barrier;
+  head.push_back(std::move(barrier));
+  out.insert(out.end(), head.begin(), head.end());
+}
+
+// The rows in shared memory that a block returns.
+void Kernel::write_block_rows(const SegOp& op, const Stm& stm, KernelBlock& out) {
+  std::vector<ExprPtr> here;
+  for (const SegDim& dim : op.space) here.push_back(values_.value(dim.index));
+  for (std::size_t k = 0; k < op.results.size(); ++k) {
+    if (op.results[k].kind == KernelResult::Kind::regtile) continue;
+    const Operand& row = op.body->results[k];
+    if (!row.is_value() || !is_shared(row.value()))
+      unsupported(stm.location, "a block-level result that is neither a register tile nor a row in shared memory");
+    if (unit_.target == Target::c) {
+      store(stm.pattern[k], here, row, stm.location, out);
+      continue;
+    }
+    const Type& type = unit_.function.type(row.value());
+    std::vector<ExprPtr> sizes;
+    std::vector<std::string> names;
+    ExprPtr total = literal(std::int64_t{1});
+    for (const Poly& size : type.shape) {
+      sizes.push_back(values_.poly(size));
+      names.push_back(unit_.fresh("i"));
+      total = mul(total, sizes.back());
+    }
+    const std::string flat = unit_.fresh("flat");
+    KernelBlock inner;
+    const std::vector<ExprPtr> at = unflatten(flat, sizes, names, kIndex, inner);
+    std::vector<ExprPtr> place = here;
+    place.insert(place.end(), at.begin(), at.end());
+    inner.push_back(assign(element_of(stm.pattern[k], place, stm.location), element_of(row.value(), at, stm.location)));
+    out.push_back(for_indices_of_block(flat, total, std::move(inner)));
+  }
 }
 
 // What the lambda gave goes to where it says. Parallel: other threads do the same now.
@@ -130,6 +222,10 @@ void Kernel::fold_atomically(const Scatter& op, const Stm& stm, const std::vecto
   }
   if (op.targets.size() > 1) {
     step.kind = Stmt::Kind::lock;
+    if (is_shared(op.targets.front())) {
+      step.name = locks_;
+      step.count = kLocksOfBlock;
+    }
     step.value = element_of(op.targets.front(), at, stm.location)->args[0];
     fold_rows(op, stm, at, step.body);
     out.push_back(std::move(step));

@@ -169,9 +169,9 @@ class Printer {
         break;
       case Stmt::Kind::lock:
         out.open("for (bool waits = true; waits;) {{");
-        out.line("if (!apl_lock({})) continue;", text(s.value));
+        out.line("if (!apl_lock{}) continue;", lock_of(s));
         block(s.body, out);
-        out.line("apl_unlock({});", text(s.value));
+        out.line("apl_unlock{};", lock_of(s));
         out.line("waits = false;");
         out.close("}}");
         break;
@@ -186,6 +186,11 @@ class Printer {
         if (dialect_ == Dialect::c) out.line("{}:;", s.name);
         break;
     }
+  }
+
+  std::string lock_of(const Stmt& s) const {
+    return s.name.empty() ? fmt::format("({})", text(s.value))
+                          : fmt::format("_in<{}>({}, {})", s.count, s.name, text(s.value));
   }
 
   // The failure cell has room for four.

@@ -19,8 +19,9 @@
 // between the levels sink to the innermost. What is inside stays sequential in its thread: reductions by design, maps
 // with a remark. Nests that are not perfect are taken apart first, unless `few-threads` (extract_kernels/distribute). A
 // reduction of scalars is folded in chunks (extract_kernels/reductions), others in one thread, with a remark;
-// replicate, iota, copy and manifest become kernels that write one element an index. Scalar code and views stay on the
-// host. Space indices are called after the sizes they run over (i_m < m): tile parameters get their names from there.
+// histograms are folded block by block (extract_kernels/histograms); replicate, iota, copy and manifest become kernels
+// that write one element an index. Scalar code and views stay on the host. Space indices are called after the sizes
+// they run over (i_m < m): tile parameters get their names from there.
 //
 // Refuses nothing, since everything can run in one thread; why a nest stops early is a remark. Deliberately not here:
 // reductions of arrays in parallel, unless their operator is a map over the rows.
@@ -32,9 +33,11 @@
 #include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/extract_kernels/distribute.h"
+#include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/segment_order.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -76,6 +79,7 @@ class Extractor {
   }
 
   void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed) {
+    note_view(stm, views_);
     const Screma* screma = get_if<Screma>(stm);
     if (std::optional<std::vector<Stm>> chunked = reduction(stm)) {
       changed = true;
@@ -83,6 +87,9 @@ class Extractor {
     } else if (screma != nullptr && screma->reduces.empty() && !asks_for_sequential(stm)) {
       changed = true;
       map_nest(stm, stms);
+    } else if (std::holds_alternative<Scatter>(stm.op)) {
+      changed = true;
+      scatter(stm, stms);
     } else {
       stms.push_back(statement(stm, changed));
     }
@@ -106,23 +113,37 @@ class Extractor {
     return stms;
   }
 
-  Chunks next_chunks() {
+  // "mm.chunks", then "mm.chunks_2".
+  std::string numbered(int count, std::string_view name) const {
     const std::string entry = function_.entry ? function_.entry->name : function_.name;
-    ++chunked_;
+    return count == 1 ? fmt::format("{}.{}", entry, name) : fmt::format("{}.{}_{}", entry, name, count);
+  }
+
+  Chunks next_chunks() {
     const bool few = context_.flag("few-threads");
-    return {.parameter = entry + (chunked_ == 1 ? ".chunks" : fmt::format(".chunks_{}", chunked_)),
+    return {.parameter = numbered(++chunked_, "chunks"),
             .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
             .interleaved = !few};
+  }
+
+  // The same for segments: a reduction goes by columns if that reads neighbouring elements.
+  Chunks chunks_for(const Stm& stm, const Segments& segments) {
+    Chunks chunks = next_chunks();
+    if (std::get<Screma>(stm.op).scans()) return chunks;
+    chunks.by_columns = segments_lie_side_by_side(stm, segments, views_, function_.values);
+    if (chunks.by_columns && context_.remarks)
+      remark(RemarkKind::applied, "by-columns", stm,
+             fmt::format("neighbouring threads fold neighbouring elements of '{}': those lie side by side in what is "
+                         "read",
+                         name_of(stm)),
+             {{"chunks", chunks.parameter}});
+    return chunks;
   }
 
   Stm statement(const Stm& stm, bool& changed) {
     if (const Screma* screma = get_if<Screma>(stm)) {
       changed = true;
       return serial(stm, *screma);
-    }
-    if (std::holds_alternative<Scatter>(stm.op)) {
-      changed = true;
-      return scatter(stm);
     }
     if (std::optional<Stm> map = make_producer_map(stm, function_.values)) {
       changed = true;
@@ -148,7 +169,7 @@ class Extractor {
     const Nest nest = find_nest(stm, function_.values);
     Stm flat = flatten(stm, nest, function_.values);
     if (!context_.flag("few-threads")) {
-      const auto chunks = [this] { return next_chunks(); };
+      const auto chunks = [this](const Stm& inner, const Segments& segments) { return chunks_for(inner, segments); };
       if (const auto apart = distribute(flat, replicated_, chunks, function_.values)) {
         if (context_.remarks) explain(stm, *apart);
         bool changed = false;
@@ -221,23 +242,56 @@ class Extractor {
     });
   }
 
-  Stm scatter(const Stm& stm) {
+  void scatter(const Stm& stm, std::vector<Stm>& stms) {
     const Scatter& op = std::get<Scatter>(stm.op);
-    std::optional<Stm> kernel = asks_for_sequential(stm) ? std::nullopt : make_scatter_kernel(stm, function_.values);
-    if (context_.remarks) {
-      const std::pair<std::string, std::string> width{"width", print(product(op.widths), function_)};
-      if (kernel) {
+    const std::optional<Stm> kernel =
+        asks_for_sequential(stm) ? std::nullopt : make_scatter_kernel(stm, function_.values);
+    if (!kernel) {
+      explain_serial(stm, op);
+      stms.push_back(make_serial_kernel(stm, function_.values));
+    } else if (op.op && !why_one_level(*kernel, function_.values)) {
+      histogram(stm, *kernel, stms);
+    } else {
+      if (context_.remarks)
         remark(RemarkKind::applied, "scatter", stm,
-               fmt::format("{} into '{}' is a kernel", op.op ? "the histogram" : "the scatter", name_of(stm)), {width});
-      } else {
-        const char* why = asks_for_sequential(stm)                      ? "its attribute asks for it"
-                          : can_fail(*op.op->op.body, function_.values) ? "its operator can fail"
-                                                                        : "its operator works on arrays";
-        remark(asks_for_sequential(stm) ? RemarkKind::analysis : RemarkKind::missed, "sequentialised", stm,
-               fmt::format("what is written into '{}' is written by one thread: {}", name_of(stm), why), {width});
-      }
+               fmt::format("{} into '{}' is a kernel", op.op ? "the histogram" : "the scatter", name_of(stm)),
+               {{"width", print(product(op.widths), function_)}});
+      stms.push_back(*kernel);
     }
-    return kernel ? std::move(*kernel) : make_serial_kernel(stm, function_.values);
+  }
+
+  void explain_serial(const Stm& stm, const Scatter& op) const {
+    if (!context_.remarks) return;
+    const char* why = asks_for_sequential(stm)                      ? "its attribute asks for it"
+                      : can_fail(*op.op->op.body, function_.values) ? "its operator can fail"
+                                                                    : "its operator works on arrays";
+    remark(asks_for_sequential(stm) ? RemarkKind::analysis : RemarkKind::missed, "sequentialised", stm,
+           fmt::format("what is written into '{}' is written by one thread: {}", name_of(stm), why),
+           {{"width", print(product(op.widths), function_)}});
+  }
+
+  // In two levels, by blocks or by a few threads.
+  void histogram(const Stm& stm, const Stm& kernel, std::vector<Stm>& stms) {
+    const bool few = context_.flag("few-threads");
+    const auto chunks = [this] { return next_chunks(); };
+    const std::string prefix = numbered(++histograms_, "hist");
+    if (context_.remarks)
+      remark(RemarkKind::applied, "histogram", stm,
+             fmt::format("the histogram into '{}' is folded {}, where that pays, else {}", name_of(stm),
+                         few ? "by each thread for itself" : "by each block for itself, in shared memory",
+                         few ? "by one thread" : "by all threads in atomic steps"),
+             {{"width", print(product(std::get<Scatter>(stm.op).widths), function_)}, {"numbers", prefix + ".*"}});
+    if (few) {
+      std::ranges::move(make_chunked_histogram(kernel, prefix, chunks, function_.values), std::back_inserter(stms));
+      return;
+    }
+    if (std::optional<std::pair<Stm, Stm>> apart = map_before_scatter(stm, function_.values)) {
+      map_nest(apart->first, stms);
+      const Stm rows = *make_scatter_kernel(apart->second, function_.values);
+      std::ranges::move(make_block_histogram(rows, prefix, chunks, function_.values), std::back_inserter(stms));
+      return;
+    }
+    std::ranges::move(make_block_histogram(kernel, prefix, chunks, function_.values), std::back_inserter(stms));
   }
 
   Stm serial(const Stm& stm, const Screma& screma) {
@@ -269,7 +323,8 @@ class Extractor {
   Function& function_;
   const PassContext& context_;
   Replicated replicated_;
-  int chunked_ = 0;  // reductions so far
+  HostViews views_;
+  int chunked_ = 0, histograms_ = 0;  // reductions and histograms so far
 };
 
 Result<Change> extract(Module& module, PassContext& context) {
@@ -296,8 +351,10 @@ PassInfo extract_kernels_pass() {
           .remark_codes = {{"kernel", "a map nest became a kernel"},
                            {"reduction", "a reduction is folded in chunks, in parallel"},
                            {"scatter", "a scatter or histogram became a kernel"},
+                           {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                            {"scan", "a scan runs in chunks, in parallel"},
                            {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
+                           {"by-columns", "a reduction of columns has them side by side in its threads"},
                            {"distributed", "an imperfect nest of maps became several kernels"},
                            {"interchanged", "a loop, branch or scatter inside a map is outside now"},
                            {"sequentialised", "a map or reduction runs in one thread although it need not"},

@@ -129,7 +129,7 @@ struct apl_shared {
     return {*this, static_cast<int64_t>(index), line};
   }
   void touch(int64_t index, int write, int line) const {
-    apl_emu->shared(apl_emu->self, offset, count, index, sizeof(T), write, line);
+    apl_emu->shared(apl_emu->self, offset, count, index, sizeof(T), apl_holds_lock ? 2 : write, line);
   }
 };
 
@@ -150,25 +150,33 @@ inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t 
 }
 
 // The element becomes what `op` makes of it, in one atomic step.
-template <class T, class Operator>
-void apl_update(const apl_out<T>& array, int64_t index, const Operator& op, int line = __builtin_LINE()) {
+template <template <class> class Array, class T, class Operator>
+void apl_update(const Array<T>& array, int64_t index, const Operator& op, int line = __builtin_LINE()) {
   array.touch(index, 2, line);
   array.data[index] = T(op(array.data[index]));
 }
 // A scatter's write: other threads may write the same into the element, and nothing else.
-template <class T>
-void apl_atomic_store(const apl_out<T>& array, int64_t index, T y, int line = __builtin_LINE()) {
+template <template <class> class Array, class T>
+void apl_atomic_store(const Array<T>& array, int64_t index, T y, int line = __builtin_LINE()) {
   array.touch(index, __builtin_memcmp(array.data + index, &y, sizeof y) == 0 ? 4 : 3, line);
   array.data[index] = y;
 }
 // Threads run one at a time.
 inline bool apl_lock(int64_t) { return apl_holds_lock = true; }
 inline void apl_unlock(int64_t) { apl_holds_lock = false; }
-#define APL_ATOMIC(name, expression)                                                                 \
-  template <class T>                                                                                 \
-  void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y, int line = __builtin_LINE()) { \
-    apl_update(                                                                                      \
-        array, index, [=](T x) { return T(expression); }, line);                                     \
+template <int, class Locks>
+bool apl_lock_in(const Locks&, int64_t) {
+  return apl_holds_lock = true;
+}
+template <int, class Locks>
+void apl_unlock_in(const Locks&, int64_t) {
+  apl_holds_lock = false;
+}
+#define APL_ATOMIC(name, expression)                                                               \
+  template <template <class> class Array, class T>                                                 \
+  void apl_atomic_##name(const Array<T>& array, int64_t index, T y, int line = __builtin_LINE()) { \
+    apl_update(                                                                                    \
+        array, index, [=](T x) { return T(expression); }, line);                                   \
   }
 APL_ATOMIC(add, x + y)
 APL_ATOMIC(min, y < x ? y : x)
@@ -309,8 +317,8 @@ APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int6
 }
 
 // The element becomes what `op` makes of it, in one atomic step: `op` runs again if another thread was faster.
-template <class T, class Operator>
-APL_DEVICE void apl_update(const apl_out<T>& array, int64_t index, const Operator& op) {
+template <template <class> class Array, class T, class Operator>
+APL_DEVICE void apl_update(const Array<T>& array, int64_t index, const Operator& op) {
   if constexpr (sizeof(T) == 8) {
     auto* word = reinterpret_cast<unsigned long long*>(array.data + index);
     unsigned long long seen = *const_cast<volatile unsigned long long*>(word);
@@ -358,12 +366,13 @@ struct apl_native<uint64_t> {
   typedef unsigned long long type;
 };
 // What the hardware does in one instruction; add wraps whatever the sign.
-APL_DEVICE void apl_atomic_add(const apl_out<int64_t>& array, int64_t index, int64_t y) {
+template <template <class> class Array>
+APL_DEVICE void apl_atomic_add(const Array<int64_t>& array, int64_t index, int64_t y) {
   atomicAdd(reinterpret_cast<unsigned long long*>(array.data + index), static_cast<unsigned long long>(y));
 }
 #define APL_ATOMIC(name, function)                                                   \
-  template <class T>                                                                 \
-  APL_DEVICE void apl_atomic_##name(const apl_out<T>& array, int64_t index, T y) {   \
+  template <template <class> class Array, class T>                                   \
+  APL_DEVICE void apl_atomic_##name(const Array<T>& array, int64_t index, T y) {     \
     typedef typename apl_native<T>::type native;                                     \
     function(reinterpret_cast<native*>(array.data + index), static_cast<native>(y)); \
   }
@@ -375,8 +384,8 @@ APL_ATOMIC(or, atomicOr)
 APL_ATOMIC(xor, atomicXor)
 #undef APL_ATOMIC
 
-template <class T>
-APL_DEVICE void apl_atomic_store(const apl_out<T>& array, int64_t index, T y) {
+template <template <class> class Array, class T>
+APL_DEVICE void apl_atomic_store(const Array<T>& array, int64_t index, T y) {
   array.data[index] = y;
 }
 
@@ -390,6 +399,18 @@ APL_DEVICE bool apl_lock(int64_t index) {
 APL_DEVICE void apl_unlock(int64_t index) {
   __threadfence();
   atomicExch(&apl_locks[index & ((1 << 14) - 1)], 0u);
+}
+// The same for elements in shared memory: a block's own locks, a power of two in number, all 0 before.
+template <int count>
+APL_DEVICE bool apl_lock_in(const apl_shared<uint32_t>& locks, int64_t index) {
+  if (atomicCAS(&locks.data[index & (count - 1)], 0u, 1u) != 0) return false;
+  __threadfence_block();
+  return true;
+}
+template <int count>
+APL_DEVICE void apl_unlock_in(const apl_shared<uint32_t>& locks, int64_t index) {
+  __threadfence_block();
+  atomicExch(&locks.data[index & (count - 1)], 0u);
 }
 
 // `count` neighbouring elements at once, `count` times their size a power of two up to 16 and both sides so aligned.

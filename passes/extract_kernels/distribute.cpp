@@ -32,7 +32,7 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Stm& flat, const Parts& parts, const std::function<Chunks()>& chunks, ValueTable& values)
+  Splitter(const Stm& flat, const Parts& parts, const ChunksFor& chunks, ValueTable& values)
       : flat_(flat),
         map_(std::get<Screma>(flat.op)),
         parts_(parts),
@@ -228,8 +228,9 @@ class Splitter {
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) inner.pattern[k] = array_of(stm.pattern[k]);
     inner.certificates = flat_.certificates;
     const Segments segments{map_.widths, copy.indices, std::move(copy.stms)};
-    const std::vector<Stm> all = screma.scans() ? make_chunked_scan(inner, segments, chunks_(), values_)
-                                                : make_chunked_reduction(inner, segments, chunks_(), values_);
+    const std::vector<Stm> all = screma.scans()
+                                     ? make_chunked_scan(inner, segments, chunks_(inner, segments), values_)
+                                     : make_chunked_reduction(inner, segments, chunks_(inner, segments), values_);
     made_.insert(made_.end(), all.begin(), all.end());
   }
 
@@ -398,7 +399,7 @@ class Splitter {
   const Screma& map_;
   const Parts& parts_;
   const std::vector<Stm>& stms_;
-  const std::function<Chunks()>& chunks_;
+  const ChunksFor& chunks_;
   ValueTable& values_;
   std::vector<std::pair<Operand, Value>> extra_arrays_;
   std::unordered_map<Value, Value> arrays_;  // values of the lambda for every index
@@ -408,8 +409,8 @@ class Splitter {
 
 }  // namespace
 
-std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated,
-                                      const std::function<Chunks()>& chunks, ValueTable& values) {
+std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated, const ChunksFor& chunks,
+                                      ValueTable& values) {
   const bool asked =
       std::ranges::any_of(flat.attributes, [](const Attribute& a) { return a.name == "sequential_inner"; });
   if (asked) return std::nullopt;

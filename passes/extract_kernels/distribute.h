@@ -21,7 +21,8 @@ struct Distributed {
 
 // `flat`: a map without inputs (flatten). nullopt: its lambda holds nothing that could run in parallel, or the maps
 // are a perfect nest. `chunks` gives the numbers for the next reduction or scan.
-std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated,
-                                      const std::function<Chunks()>& chunks, ValueTable& values);
+using ChunksFor = std::function<Chunks(const Stm& stm, const Segments& segments)>;
+std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated, const ChunksFor& chunks,
+                                      ValueTable& values);
 
 }  // namespace apl

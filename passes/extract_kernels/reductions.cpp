@@ -24,9 +24,13 @@
 //
 //   let {parts} = segmap(thread) (i < m, c < chunks) { ... }
 //   let {r} = if chunks == 1 then reshape(parts, [m]) else { fewer and the rest, as above, in segments }
+//
+// By columns, where the elements of neighbouring segments lie side by side, the maps' dims come last, and partial
+// results lie likewise: segmap(thread) (c < chunks, i < m).
 #include "passes/extract_kernels/reductions.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/builder.h"
 #include "ir/walk.h"
@@ -71,9 +75,10 @@ Operands neutral_elements(const Screma& screma, const Substitution& here) {
   return result;
 }
 
-// A kernel over the segments and, if given, one more dim. `fill` gets the values that stand in it for the segments'.
+// A kernel over the segments and, if given, one more dim, which the results have last. `fill` gets the values that
+// stand in it for the segments'.
 using Fill = std::function<Operands(Builder& thread, const Substitution& here)>;
-std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> last,
+std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> own, bool by_columns,
                                const std::vector<std::string>& names, Builder& host, const Fill& fill) {
   ValueTable& values = host.values();
   SegOp kernel{.level = SegLevel::thread};
@@ -83,14 +88,24 @@ std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> l
     here.insert_or_assign(segments.indices[k], Operand(index));
     kernel.space.push_back({index, segments.widths[k]});
   }
-  if (last) kernel.space.push_back(*last);
+  by_columns = by_columns && own && !kernel.space.empty();
+  if (own) kernel.space.insert(by_columns ? kernel.space.begin() : kernel.space.end(), *own);
   const BodyPtr prefix = copy_fresh(make_body(segments.prefix, {}), here, values, values);
   kernel.body = host.body([&](Builder& thread) {
     thread.append_all(prefix->stms);
     return fill(thread, here);
   });
   kernel.results.assign(kernel.body->results.size(), {.kind = KernelResult::Kind::returns, .extents = {}});
-  return host.let_many(names, std::move(kernel));
+  std::vector<Value> results = host.let_many(names, std::move(kernel));
+  if (!by_columns) return results;
+  for (Value& v : results) {
+    std::vector<int> behind(values.type(v).rank());
+    std::iota(behind.begin(), behind.end(), 0);
+    const auto segment_dims = static_cast<std::ptrdiff_t>(segments.widths.size());
+    std::rotate(behind.begin(), behind.begin() + 1, behind.begin() + segment_dims + 1);
+    v = host.rearrange(v, behind, values.name(v));
+  }
+  return results;
 }
 
 // The shape of one result a segment and, behind it, dims of its own.
@@ -105,16 +120,9 @@ Operands element_at(const Screma& screma, Value flat, const Substitution& here, 
   ValueTable& values = out.values();
   Substitution map = here;
   std::vector<Poly> at;
-  Poly below = product(screma.widths);
-  for (std::size_t d = 0; d < screma.widths.size(); ++d) {
-    // The index of dim d is what the dims behind it leave over.
-    Poly behind = 1;
-    for (std::size_t e = d + 1; e < screma.widths.size(); ++e) behind *= screma.widths[e];
-    const Poly rest = d == 0 ? Poly(flat) : remainder(Poly(flat), below);
-    const Value index = out.size(d + 1 == screma.widths.size() ? rest : floor_div(rest, behind), "i");
+  for (const Value index : split_index(screma.widths, flat, out)) {
+    map.insert_or_assign(screma.indices[at.size()], Operand(index));
     at.emplace_back(index);
-    map.insert_or_assign(screma.indices[d], Operand(index));
-    below = behind;
   }
   for (std::size_t n = 0; n < screma.inputs.size(); ++n)
     map.insert_or_assign(screma.map.params[n],
@@ -128,7 +136,7 @@ Operands element_at(const Screma& screma, Value flat, const Substitution& here, 
 struct Work {
   Segments segments;
   Screma screma;
-  bool interleaved;
+  bool interleaved, by_columns;
 };
 
 // One array of partial results an operand, of `chunks` in each segment.
@@ -159,14 +167,15 @@ std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::
     const std::vector<Value> parts = thread.let_many(names, std::move(fold));
     return Operands(parts.begin(), parts.end());
   };
-  return kernel_over(work.segments, SegDim{c, chunks}, names, host, thread_body);
+  return kernel_over(work.segments, SegDim{c, chunks}, work.by_columns, names, host, thread_body);
 }
 
 // The same operators over the `count` partial results of each segment.
 Work over_parts(const Work& work, const std::vector<Value>& parts, const Poly& count, ValueTable& values) {
   Work result{work.segments,
               {.widths = {count}, .indices = {values.add(Type::scalar(ScalarType::i64), "c")}, .inputs = parts},
-              work.interleaved};
+              work.interleaved,
+              work.by_columns};
   std::vector<DimIndex> segment;
   for (const Value index : work.segments.indices) segment.push_back(DimIndex::fix(index));
   Operands rows;
@@ -187,7 +196,7 @@ Work over_parts(const Work& work, const std::vector<Value>& parts, const Poly& c
 
 // The operation itself, in one thread a segment.
 std::vector<Value> in_one_thread(const Work& work, const std::vector<std::string>& names, Builder& host) {
-  return kernel_over(work.segments, std::nullopt, names, host, [&](Builder& thread, const Substitution& here) {
+  return kernel_over(work.segments, std::nullopt, false, names, host, [&](Builder& thread, const Substitution& here) {
     const Op own = substitute(Op(work.screma), here, host.values());
     const std::vector<Value> results = thread.let_many(names, own);
     return Operands(results.begin(), results.end());
@@ -269,7 +278,7 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
   std::vector<Poly> shape = segments.widths;
   shape.insert(shape.end(), screma.widths.begin(), screma.widths.end());
   std::vector<Value> results;
-  for (const Value rows : kernel_over(segments, SegDim{c, chunks}, names, host, thread_body)) {
+  for (const Value rows : kernel_over(segments, SegDim{c, chunks}, false, names, host, thread_body)) {
     const Value flat = host.let(values.name(rows), Reshape{rows, shape_of(segments, {chunks * per})});
     const Value all = host.let(values.name(rows), Index{flat, wanted});
     results.push_back(screma.widths.size() == 1 ? all : host.let(values.name(rows), Reshape{all, shape}));
@@ -295,7 +304,22 @@ std::vector<std::string> names_of(const std::vector<Value>& pattern, const Value
 
 Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
 
-// What was made gets the names of the statement's results.
+}  // namespace
+
+std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Builder& out) {
+  std::vector<Value> result;
+  Poly below = product(widths);
+  for (std::size_t d = 0; d < widths.size(); ++d) {
+    // The index of dim d is what the dims behind it leave over.
+    Poly behind = 1;
+    for (std::size_t e = d + 1; e < widths.size(); ++e) behind *= widths[e];
+    const Poly rest = d == 0 ? Poly(flat) : remainder(Poly(flat), below);
+    result.push_back(out.size(d + 1 == widths.size() ? rest : floor_div(rest, behind), "i"));
+    below = behind;
+  }
+  return result;
+}
+
 std::vector<Stm> bound_to(const Stm& stm, const std::vector<Value>& results, Builder& host) {
   std::vector<Stm> stms = host.take();
   for (std::size_t k = 0; k < results.size(); ++k)
@@ -303,8 +327,6 @@ std::vector<Stm> bound_to(const Stm& stm, const std::vector<Value>& results, Bui
   for (Stm& made : stms) made.certificates = stm.certificates;
   return stms;
 }
-
-}  // namespace
 
 std::vector<Stm> split_operators(const Stm& stm, ValueTable& values) {
   const Screma* screma = get_if<Screma>(stm);
@@ -387,7 +409,7 @@ bool scans_scalars(const Screma& screma, const ValueTable& values) {
 }
 
 std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const Chunks& chunks, ValueTable& values) {
-  const Work work{segments, std::get<Screma>(stm.op), chunks.interleaved};
+  const Work work{segments, std::get<Screma>(stm.op), chunks.interleaved, false};
   const std::vector<std::string> names = names_of(stm.pattern, values);
   const std::vector<std::string> parts_names(names.begin(),
                                              names.begin() + static_cast<std::ptrdiff_t>(work.screma.reduced_count()));
@@ -421,7 +443,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
 
 std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const Chunks& chunks,
                                         ValueTable& values) {
-  const Work work{segments, std::get<Screma>(stm.op), chunks.interleaved};
+  const Work work{segments, std::get<Screma>(stm.op), chunks.interleaved, chunks.by_columns};
   const std::vector<std::string> names = names_of(stm.pattern, values);
   Builder host(values);
   host.set_location(stm.location);
@@ -435,12 +457,17 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
   if (segments.widths.empty()) {
     results = fold_rest(host);
   } else {
-    const auto reshaped = [&](Builder& at) {
+    std::vector<DimIndex> only;
+    for (const Poly& width : segments.widths) only.push_back(DimIndex::slice(0, width));
+    only.push_back(DimIndex::fix(0));
+    const auto one_each = [&](Builder& at) {
       Operands all;
-      for (const Value part : parts) all.emplace_back(at.let(values.name(part), Reshape{part, segments.widths}));
+      for (const Value part : parts)
+        all.emplace_back(work.by_columns ? at.let(values.name(part), Index{part, only})
+                                         : at.let(values.name(part), Reshape{part, segments.widths}));
       return all;
     };
-    results = if_one_chunk(many, names, host, reshaped, [&](Builder& at) { return to_operands(fold_rest(at)); });
+    results = if_one_chunk(many, names, host, one_each, [&](Builder& at) { return to_operands(fold_rest(at)); });
   }
   return bound_to(stm, results, host);
 }

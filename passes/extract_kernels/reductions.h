@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/builder.h"
 #include "ir/module.h"
 
 namespace apl {
@@ -19,6 +20,7 @@ struct Chunks {
   std::string parameter;     // the name of their number
   std::int64_t most = 0;     // the number unless it is given, over all segments
   bool interleaved = false;  // element k is chunk k mod chunks', where the operators commute
+  bool by_columns = false;   // of segments: neighbouring threads fold neighbouring segments, not chunks of one
 };
 
 // A reduction beside scans or mapped rows becomes one of its own; anything else stays one statement. What their lambda
@@ -35,5 +37,11 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
 
 // The same for a scan, and the rows that it maps.
 std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const Chunks& chunks, ValueTable& values);
+
+// The indices over `widths` that row-major position `flat` stands for.
+std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Builder& out);
+
+// What `host` made, as the statements that stand for `stm`: its results get the names that `stm` binds.
+std::vector<Stm> bound_to(const Stm& stm, const std::vector<Value>& results, Builder& host);
 
 }  // namespace apl

@@ -484,14 +484,16 @@ void Placer::screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& ou
 
 // In place: the results lie where the targets do.
 void Placer::scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out) {
-  if (level == Level::block || level == Level::inblock) return fail(stm, "a scatter inside a block");
+  const auto is_shared = [&](Value v) { return result_.type(binding(v)->block).space == Space::shared; };
+  if (level == Level::inblock || (level == Level::block && !std::ranges::all_of(op.targets, is_shared)))
+    return fail(stm, "a scatter inside a block into an array that is not shared");
   Scatter placed = op;
   bind_rows(op.indices, op.inputs, op.map.params);
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind_like(stm.pattern[k], op.targets[k]);
   placed.map.body = handing_body(*op.map.body, Level::thread, {});
   if (op.op && !error_) {
     for (const Value param : op.op->op.params)
-      if (level == Level::host && result_.type(param).is_array())
+      if (level != Level::thread && result_.type(param).is_array())
         return fail(stm, "a histogram of rows outside a thread");
     bind_operands(*op.op, 0, out);
     placed.op->op.body = handing_body(*op.op->op.body, Level::thread, {});

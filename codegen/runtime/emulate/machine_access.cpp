@@ -90,14 +90,12 @@ Table Machine::table_of(Machine& machine) {
   table.threads = &machine.threads_;
   table.shared_memory = reinterpret_cast<unsigned char*>(machine.shared_memory_.data());
   table.barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line); };
+  static constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat};
   table.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
-    constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat};
     static_cast<Machine*>(self)->global(base, index, bytes, kUses[write], line);
   };
   table.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write,
-                    int line) {
-    static_cast<Machine*>(self)->shared(offset, count, index, bytes, write != 0 ? Use::write : Use::read, line);
-  };
+                    int line) { static_cast<Machine*>(self)->shared(offset, count, index, bytes, kUses[write], line); };
   table.copy = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, const void* base,
                   std::int64_t from, int elements, int bytes, int line) {
     static_cast<Machine*>(self)->copy({offset, count, index, nullptr, elements, bytes, 0}, base, from, line);
