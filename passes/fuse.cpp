@@ -7,9 +7,11 @@
 //
 // Rewrites on the dependence graph of each body (passes/fuse/graph), repeated until none applies:
 //   vertical    a producer's lambda goes before its consumer's, also where a nest must be cut at the consumer's widths,
-//               and through transposes: behind the widths they move into the lambda, else they are lifted over
-//               element-wise nests (fuse/transposes). Then the lambdas' own bodies are fused in turn.
-//   horizontal  independent reductions, or independent maps of scalar code, over the same widths and a shared input.
+//               and through views: transposes behind the widths move into the lambda, others and slices are lifted
+//               over element-wise nests (fuse/views). An element read at the consumer's own index counts as streamed
+//               (fuse/elements). Then the lambdas' own bodies are fused in turn.
+//   horizontal  independent maps, reductions and scans of scalar code over the same widths and a shared input;
+//               extract-kernels takes apart again what one kernel cannot do.
 //   nested      a reduction of reductions with the same operator and neutral element becomes one over both lists of
 //               widths: row-major order is the same order, and associativity all it takes.
 //   loop        a loop that only accumulates, from the neutral element, is a reduction (fuse/loops).
@@ -18,7 +20,9 @@
 // Refuses, with a remark each: a producer that others need, too; other widths; a third statement in between; arrays
 // overwritten in place; work done again for inner indices; loss of parallelism (a reduction of rows that are reduced in
 // parallel runs in one thread); and code after a contraction (option keep-contractions), which tile-contraction
-// wants to stand alone. Deliberately never duplicates a producer into several consumers.
+// wants to stand alone. Deliberately never duplicates a producer into several consumers: one that others need, too, is
+// fused where its array can still be made beside the consumer's results. What follows a scan stays after it: no index
+// has the scan's result before its operator ran, and a Screma has no lambda behind its operators.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,16 +37,6 @@ namespace {
 
 // Fusing a body again after everything in it was fused changes nothing; the bound guards against mistakes.
 constexpr int kMaxRounds = 8;
-
-// Work that is worth a thread of its own: more than the elements of an element-wise map.
-bool holds_heavy_work(const Body& body) {
-  bool found = false;
-  for_each_stm(body, [&](const Stm& stm) {
-    const Screma* screma = get_if<Screma>(stm);
-    found = found || std::holds_alternative<Loop>(stm.op) || (screma != nullptr && !screma->reduces.empty());
-  });
-  return found;
-}
 
 std::size_t count_scremas(const Body& body) {
   std::size_t count = 0;
@@ -82,23 +76,41 @@ class Fuser {
     std::vector<Stm> stms;
     for (const Stm& stm : old->stms) stms.push_back(fuse_inside(stm, policy));
     for (int round = 0; round < kMaxRounds; ++round) {
-      changed_ = lift_transposes(stms, old->results, function_.values, consumption_) || changed_;
-      FuseScope scope(std::move(stms), old->results, function_.values, consumption_, policy);
-      bool fused = false;
-      for (std::size_t k = 0; k < scope.stms().size(); ++k) fused = fuse_vertically_into(scope, k) || fused;
-      for (std::size_t k = 0; k < scope.stms().size(); ++k) fused = fuse_horizontally_from(scope, k) || fused;
-      stms = scope.take();
+      changed_ = lift_views(stms, old->results, function_.values, consumption_) || changed_;
+      changed_ = stream_elements(stms, function_.values, consumption_) || changed_;
+      // Into uses first: what is beside another has more users.
+      bool fused = fuse_pairs(stms, old->results, policy, &Fuser::fuse_vertically_into);
+      fused = fuse_scatters(stms, old->results) || fused;
+      fused = fuse_pairs(stms, old->results, policy, &Fuser::fuse_horizontally_from) || fused;
       if (!fused) break;
       changed_ = true;
     }
-    bool changed_here = changed_;
-    for (const ScatterFusion& fusion : fuse_into_scatters(stms, old->results, function_.values, consumption_)) {
-      if (fusion.why) continue;
-      changed_here = true;
-      applied(fusion.at, "scatter", fmt::format("the map that makes '{}' is fused into its use", fusion.name));
-    }
+    const bool changed_here = changed_;
     changed_ = changed_before || changed_here;
     return changed_here ? make_body(std::move(stms), old->results) : old;
+  }
+
+  bool fuse_pairs(std::vector<Stm>& stms, const std::vector<Operand>& results, FusePolicy policy,
+                  bool (Fuser::*with)(FuseScope&, std::size_t)) {
+    FuseScope scope(std::move(stms), results, function_.values, consumption_, policy);
+    bool fused = false;
+    for (std::size_t k = 0; k < scope.stms().size(); ++k) fused = (this->*with)(scope, k) || fused;
+    stms = scope.take();
+    return fused;
+  }
+
+  bool fuse_scatters(std::vector<Stm>& stms, const std::vector<Operand>& results) {
+    bool fused = false;
+    for (const ScatterFusion& fusion : fuse_into_scatters(stms, results, function_.values, consumption_)) {
+      if (fusion.why) continue;
+      fused = true;
+      applied(fusion.at, "scatter", fmt::format("the map that makes '{}' is fused into its use", fusion.name));
+    }
+    for (const ScatterFusion& fusion : fuse_scatter_pairs(stms, function_.values, consumption_)) {
+      fused = true;
+      applied(fusion.at, "horizontal", fmt::format("'{}' is written together with another array", fusion.name));
+    }
+    return fused;
   }
 
   // A statement with its lambdas fused, and merged with the reduction it reduces.
@@ -185,7 +197,7 @@ class Fuser {
     // Inside a lambda a reduction is one thread's work already. Else nothing that ran in parallel may become serial:
     // element-wise maps may disappear into the consumer's own loops, reductions only into the reduction they feed.
     const bool serial_anyway = !scope.policy().host && !c.reduces.empty();
-    const bool absorbed = count_scremas(*result.map.body) <= count_scremas(*c.map.body);
+    const bool absorbed = count_scremas(*result.map.body) <= count_scremas(*c.map.body) || !parallel_inside(p);
     const std::size_t depth = heavy ? std::max(parallel_depth(p), parallel_depth(c)) : parallel_depth(c);
     const bool keeps_depth = parallel_depth(result) >= depth && (absorbed || (heavy && c.reduces.empty()));
     if (serial_anyway || keeps_depth) return fused;
@@ -220,6 +232,11 @@ class Fuser {
     std::vector<Stm> tried = body.stms;
     for (const ScatterFusion& fusion : fuse_into_scatters(tried, body.results, function_.values, consumption_))
       if (fusion.why) missed(fusion.at, *fusion.why);
+    std::vector<ViewInTheWay> views;
+    lift_views(tried, body.results, function_.values, consumption_, &views);
+    for (const ViewInTheWay& at : views)
+      missed(at.view,
+             {"view", fmt::format("the view of '{}' is not lifted over what makes it: {}", at.name, at.why), {}});
     FuseScope scope(body.stms, body.results, function_.values, consumption_, policy);
     for (std::size_t k = 0; k < body.stms.size(); ++k) {
       const Stm& stm = body.stms[k];
@@ -308,6 +325,8 @@ PassInfo fuse_pass() {
                        {"scatter", "a map was fused into the scatter or histogram that uses it"},
                        {"nested", "a reduction of reductions became one reduction"},
                        {"loop", "a loop that only accumulates became a reduction"},
+                       {"view", "a transpose or slice between producer and use"},
+                       {"unlike", "a scan or mapped rows beside an operator on arrays or a nest"},
                        {"producer-used-elsewhere", "others need the array, too"},
                        {"width-mismatch", "producer and consumer run over different widths"},
                        {"needed-between", "a third statement needs the producer and is needed by the consumer"},

@@ -50,7 +50,7 @@ bool matches(const Nest& nest, const Path& path) {
 }
 
 // Each operation that has a name there, with what surrounds it: a loop counts as ForLoop or WhileLoop inside of Loop, a
-// branch surrounds with If/True or If/False.
+// branch surrounds with If/True or If/False, a scatter as the Screma that Futhark makes of it.
 void for_each_nest(const apl::BodyPtr& body, Nest& nest, const std::function<void(const Nest&)>& visit) {
   if (!body) return;
   const auto seen = [&](const char* name) {
@@ -81,7 +81,7 @@ void for_each_nest(const apl::BodyPtr& body, Nest& nest, const std::function<voi
     } else {
       const auto* scatter = std::get_if<apl::Scatter>(&stm.op);
       const char* name = std::holds_alternative<apl::Screma>(stm.op) ? "Screma"
-                         : scatter                                   ? (scatter->op ? "Hist" : "Scatter")
+                         : scatter                                   ? (scatter->op ? "Hist" : "Screma")
                                                                      : nullptr;
       if (name) seen(name);
       apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) {
@@ -141,7 +141,7 @@ apl::Result<StructureCounts> count_structure(const apl::Module& front, const apl
     return counts;
   }
   if (auto status = run(module, kSoacs, options); !status) return std::move(status).error();
-  counts = {{"Screma", 0}, {"Hist", 0}, {"Scatter", 0}};
+  counts = {{"Screma", 0}, {"Hist", 0}};
   for (const auto& [path, wanted] : structure.counts) counts.emplace(path, 0);
   std::vector<std::pair<Path, int*>> paths;
   for (auto& [path, count] : counts) paths.emplace_back(parse_path(path), &count);

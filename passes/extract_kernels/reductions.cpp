@@ -34,7 +34,6 @@
 
 #include "ir/builder.h"
 #include "ir/walk.h"
-#include "passes/analysis/cheap.h"
 #include "passes/extract_kernels/nest.h"
 
 namespace apl {
@@ -326,75 +325,6 @@ std::vector<Stm> bound_to(const Stm& stm, const std::vector<Value>& results, Bui
     stms.push_back({.pattern = {stm.pattern[k]}, .op = Use{Operand(results[k])}, .location = stm.location});
   for (Stm& made : stms) made.certificates = stm.certificates;
   return stms;
-}
-
-std::vector<Stm> split_operators(const Stm& stm, ValueTable& values) {
-  const Screma* screma = get_if<Screma>(stm);
-  if (screma == nullptr) return {stm};
-  const std::size_t operands = screma->reduced_count(), rows = screma->map.body->results.size();
-  const auto scans = static_cast<std::size_t>(std::ranges::count_if(screma->reduces, &ReduceOp::scan));
-  if (scans == screma->reduces.size() || (scans == 0 && operands == rows)) return {stm};
-
-  std::vector<Stm> result;
-  Screma source = *screma;  // what the two read
-  const bool again = is_cheap(*screma->map.body, values);
-  std::vector<Value> mapped(stm.pattern.begin() + static_cast<std::ptrdiff_t>(operands), stm.pattern.end());
-  if (!again) {
-    Stm map = stm;
-    std::get<Screma>(map.op).reduces.clear();
-    map.pattern.clear();
-    source.inputs.clear();
-    source.map = {};
-    Operands elements;
-    for (std::size_t k = 0; k < rows; ++k) {
-      Type type = values.type(screma->map.body->results[k]);
-      const Value element = values.add(type, values.name(stm.pattern[k]));
-      type.shape.insert(type.shape.begin(), screma->widths.begin(), screma->widths.end());
-      const Value array = k < operands ? values.add(Type::array(type.element, type.shape), values.name(stm.pattern[k]))
-                                       : stm.pattern[k];
-      map.pattern.push_back(array);
-      if (k >= operands) continue;
-      source.inputs.push_back(array);
-      source.map.params.push_back(element);
-      elements.emplace_back(element);
-    }
-    source.map.body = make_body({}, std::move(elements));
-    result.push_back(std::move(map));
-    mapped.clear();
-  }
-  for (const bool scan : {false, true}) {
-    Stm part = stm;
-    Screma own = source;
-    own.map = copy_fresh(source.map, {}, values, values);
-    const Operands all = own.map.body->results;
-    Operands results;
-    own.indices.clear();
-    Substitution indices;
-    for (const Value index : source.indices) {
-      own.indices.push_back(values.add(values.type(index), values.name(index)));
-      indices.insert_or_assign(index, Operand(own.indices.back()));
-    }
-    own.reduces.clear();
-    part.pattern.clear();
-    std::size_t next = 0;
-    for (const ReduceOp& reduce : screma->reduces) {
-      for (std::size_t k = 0; k < reduce.neutral.size(); ++k, ++next) {
-        if (reduce.scan != scan) continue;
-        results.push_back(all[next]);
-        part.pattern.push_back(stm.pattern[next]);
-      }
-      if (reduce.scan == scan) own.reduces.push_back(reduce);
-    }
-    if (scan) {
-      results.insert(results.end(), all.begin() + static_cast<std::ptrdiff_t>(operands), all.end());
-      part.pattern.insert(part.pattern.end(), mapped.begin(), mapped.end());
-    }
-    if (results.empty()) continue;
-    own.map.body = substitute(make_body(own.map.body->stms, std::move(results)), indices, values);
-    part.op = std::move(own);
-    result.push_back(std::move(part));
-  }
-  return result;
 }
 
 bool reduces_scalars(const Screma& screma, const ValueTable& values) {

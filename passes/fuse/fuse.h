@@ -65,10 +65,18 @@ std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& valu
 std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, const ValueTable& values);
 // A map over several widths as one over the first `count` with one over the others inside.
 Stm split_nest(const Stm& stm, std::size_t count, ValueTable& values);
-// Transposes of element-wise nests become transposes of their inputs, where a Screma streams the transposed array and
-// nobody else needs the other: then the two can be fused. True if something changed.
-bool lift_transposes(std::vector<Stm>& stms, const std::vector<Operand>& results, ValueTable& values,
-                     const Consumption& consumption);
+// Transposes and slices of element-wise nests become transposes and slices of their inputs, where a Screma or Scatter
+// streams the view and nobody else needs the array: then the two can be fused. True if something changed.
+struct ViewInTheWay {
+  Stm view;
+  std::string name;  // of the array
+  std::string why;
+};
+bool lift_views(std::vector<Stm>& stms, const std::vector<Operand>& results, ValueTable& values,
+                const Consumption& consumption, std::vector<ViewInTheWay>* refused = nullptr);
+// Elements that Scremas read at their own index become rows that they stream, if a Screma of the same body makes the
+// array. True if something changed.
+bool stream_elements(std::vector<Stm>& stms, ValueTable& values, const Consumption& consumption);
 
 // A loop that only accumulates, by an operator that starts from its neutral element, as a reduction.
 std::optional<Stm> loop_as_reduction(const Stm& stm, ValueTable& values);
@@ -83,8 +91,16 @@ struct ScatterFusion {
 std::vector<ScatterFusion> fuse_into_scatters(std::vector<Stm>& stms, const std::vector<Operand>& results,
                                               ValueTable& values, const Consumption& consumption);
 
+// Makes one of scatters that write to the same places, and tells of each that was merged into another.
+std::vector<ScatterFusion> fuse_scatter_pairs(std::vector<Stm>& stms, ValueTable& values,
+                                              const Consumption& consumption);
+
 // The parallel dims of a perfect nest of maps.
 std::size_t parallel_depth(const Screma& screma);
 bool holds_screma(const Body& body);
+// Work that is worth a thread of its own: more than the elements of an element-wise map.
+bool holds_heavy_work(const Body& body);
+// Whether Scremas in the lambda run in parallel: not those in a branch that differs between indices.
+bool parallel_inside(const Screma& screma);
 
 }  // namespace apl

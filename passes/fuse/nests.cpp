@@ -178,6 +178,30 @@ std::size_t parallel_depth(const Screma& screma) {
   return depth;
 }
 
+bool holds_heavy_work(const Body& body) {
+  bool found = false;
+  for_each_stm(body, [&](const Stm& stm) {
+    const Screma* screma = get_if<Screma>(stm);
+    found = found || std::holds_alternative<Loop>(stm.op) || (screma != nullptr && !screma->reduces.empty());
+  });
+  return found;
+}
+
+bool parallel_inside(const Screma& screma) {
+  const Lambda& lambda = screma.map;
+  std::set<Value> local(lambda.params.begin(), lambda.params.end());
+  local.insert(screma.indices.begin(), screma.indices.end());
+  for (const Stm& stm : lambda.body->stms) local.insert(stm.pattern.begin(), stm.pattern.end());
+  return std::ranges::any_of(lambda.body->stms, [&](const Stm& stm) {
+    if (std::holds_alternative<Screma>(stm.op)) return true;
+    const If* branch = get_if<If>(stm);
+    if (branch != nullptr && branch->condition.is_value() && local.contains(branch->condition.value())) return false;
+    bool found = false;
+    for_each_body(stm.op, [&](const BodyPtr& body) { found = found || holds_screma(*body); });
+    return found;
+  });
+}
+
 bool holds_screma(const Body& body) {
   bool found = false;
   for_each_stm(body, [&](const Stm& stm) { found = found || std::holds_alternative<Screma>(stm.op); });

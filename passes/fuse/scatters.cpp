@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/walk.h"
+#include "passes/analysis/cheap.h"
 #include "passes/fuse/fuse.h"
 
 namespace apl {
@@ -26,10 +27,11 @@ class IntoScatters {
           all.push_back(std::move(fusion));
           continue;
         }
+        const std::size_t before = stms_.size();
         fuse(p, k);
-        fusion.at = stms_[k - 1];
+        k -= before - stms_.size();
+        fusion.at = stms_[k];
         all.push_back(std::move(fusion));
-        --k;
       }
     }
     return all;
@@ -53,15 +55,16 @@ class IntoScatters {
                       {}};
     if (map.widths != into.widths)
       return NotFused{"width-mismatch", name + " is made over other widths than it is used over", {}};
+    bool others = false;
     for (const Value made : stms_[producer].pattern) {
-      bool elsewhere = std::ranges::find(results_, Operand(made)) != results_.end();
-      for (std::size_t k = 0; k < stms_.size(); ++k)
-        elsewhere = elsewhere || (k != scatter && free_values(stms_[k].op, values_).contains(made));
-      elsewhere = elsewhere || std::ranges::find(into.targets, made) != into.targets.end() ||
-                  free_values(into.map, values_).contains(made) ||
-                  (into.op && free_values(into.op->op, values_).contains(made));
-      if (elsewhere) return NotFused{"producer-used-elsewhere", name + " is also read elsewhere", {}};
+      const bool streamed = std::ranges::find(into.inputs, made) != into.inputs.end();
+      if (!read_elsewhere(made, scatter)) continue;
+      if (streamed)
+        return NotFused{"producer-used-elsewhere", "'" + values_.name(made) + "' is also read elsewhere", {}};
+      others = true;
     }
+    if (others && !is_cheap(*map.map.body, values_))
+      return NotFused{"would-duplicate-work", "what is made beside " + name + " would be computed again", {}};
     // Each index of a scatter is one thread's.
     if (holds_screma(*map.map.body))
       return NotFused{
@@ -78,6 +81,42 @@ class IntoScatters {
         return NotFused{"consumed-between", "what " + name + " is made of is overwritten in place", {}};
     }
     return std::nullopt;
+  }
+
+  bool read_elsewhere(Value made, std::size_t scatter) const {
+    const Scatter& into = std::get<Scatter>(stms_[scatter].op);
+    bool elsewhere = std::ranges::find(results_, Operand(made)) != results_.end();
+    for (std::size_t k = 0; k < stms_.size(); ++k)
+      elsewhere = elsewhere || (k != scatter && free_values(stms_[k].op, values_).contains(made));
+    return elsewhere || std::ranges::find(into.targets, made) != into.targets.end() ||
+           free_values(into.map, values_).contains(made) ||
+           (into.op && free_values(into.op->op, values_).contains(made));
+  }
+
+  // Whether others need results of the producer; if so, it keeps those.
+  bool keep_others(std::size_t producer, std::size_t scatter) {
+    Stm rest = stms_[producer];
+    Screma& map = std::get<Screma>(rest.op);
+    std::vector<Operand> results;
+    rest.pattern.clear();
+    for (std::size_t k = 0; k < stms_[producer].pattern.size(); ++k) {
+      const Value made = stms_[producer].pattern[k];
+      if (!read_elsewhere(made, scatter)) continue;
+      rest.pattern.push_back(made);
+      results.push_back(map.map.body->results[k]);
+    }
+    if (results.empty()) return false;
+    Substitution indices;
+    map.map =
+        copy_fresh(Lambda{map.map.params, make_body(map.map.body->stms, std::move(results))}, {}, values_, values_);
+    for (Value& index : map.indices) {
+      const Value fresh = values_.add(values_.type(index), values_.name(index));
+      indices.insert_or_assign(index, Operand(fresh));
+      index = fresh;
+    }
+    map.map.body = substitute(map.map.body, indices, values_);
+    stms_[producer] = std::move(rest);
+    return true;
   }
 
   void fuse(std::size_t producer, std::size_t scatter) {
@@ -116,7 +155,7 @@ class IntoScatters {
     next.map.body = make_body(std::move(stms), std::move(results));
     stm.op = std::move(next);
     stm.certificates.insert(stm.certificates.end(), from.certificates.begin(), from.certificates.end());
-    stms_.erase(stms_.begin() + static_cast<std::ptrdiff_t>(producer));
+    if (!keep_others(producer, scatter)) stms_.erase(stms_.begin() + static_cast<std::ptrdiff_t>(producer));
   }
 
   std::vector<Stm>& stms_;

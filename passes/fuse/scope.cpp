@@ -8,6 +8,24 @@
 
 namespace apl {
 
+namespace {
+
+bool same_attributes(const Stm& a, const Stm& b) {
+  return std::ranges::equal(a.attributes, b.attributes, [](const Attribute& x, const Attribute& y) {
+    return x.name == y.name && x.arguments == y.arguments;
+  });
+}
+
+// Whether the results are new arrays.
+bool makes_fresh(const Op& op) {
+  return std::holds_alternative<Screma>(op) || std::holds_alternative<Copy>(op) || std::holds_alternative<Iota>(op) ||
+         std::holds_alternative<Replicate>(op) || std::holds_alternative<Manifest>(op) ||
+         std::holds_alternative<Scratch>(op) || std::holds_alternative<ArrayLit>(op) ||
+         std::holds_alternative<Update>(op) || std::holds_alternative<Scatter>(op);
+}
+
+}  // namespace
+
 FuseScope::FuseScope(std::vector<Stm> stms, std::vector<Operand> results, ValueTable& values,
                      const Consumption& consumption, FusePolicy policy)
     : stms_(std::move(stms)),
@@ -127,6 +145,13 @@ std::optional<Stm> FuseScope::over_widths(const Stm& producer, const std::vector
   return split_nest(producer, widths.size(), values_);
 }
 
+NotFused FuseScope::late(const Screma& producer, Value result) const {
+  return {"needed-between",
+          "'" + values_.name(result) + "' is known only after " +
+              (producer.scans() ? "all indices before" : "the whole reduction"),
+          {}};
+}
+
 std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t producer, std::size_t consumer) {
   const Stm& from = stms_[producer];
   const Screma& p = std::get<Screma>(from.op);
@@ -149,12 +174,7 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
     const auto at = std::ranges::find(from.pattern, source);
     if (at == from.pattern.end()) continue;
     link.result = static_cast<std::size_t>(at - from.pattern.begin());
-    if (link.result < p.reduced_count()) {
-      return NotFused{"needed-between",
-                      "'" + values_.name(source) + "' is known only after " +
-                          (p.scans() ? "all indices before" : "the whole reduction"),
-                      {}};
-    }
+    if (link.result < p.reduced_count()) return late(p, source);
     result.links.push_back(std::move(link));
   }
   const std::string name = values_.name(from.pattern[result.links.front().result]);
@@ -166,6 +186,7 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
   for (std::size_t k = 0; k < from.pattern.size(); ++k) {
     const Value value = from.pattern[k];
     if (read_by_lambdas(c, value)) {
+      if (k < p.reduced_count()) return late(p, value);
       return NotFused{
           "producer-used-elsewhere", "'" + name + "' is also read as a whole where its elements are used", {}};
     }
@@ -190,21 +211,54 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
   if (graph_.separated(producer, consumer, views)) {
     return NotFused{"needed-between", "a statement between them needs '" + name + "' and is needed by its user", {}};
   }
+  if (const std::optional<Value> lost = overwritten_between(producer, consumer)) {
+    return NotFused{"consumed-between",
+                    "'" + values_.name(*lost) + "', of which '" + name + "' is made, is overwritten before its use",
+                    {}};
+  }
   result.producer = std::move(*adjusted);
   if (std::optional<NotFused> loss = loses(std::get<Screma>(result.producer.op), c, keeps_linked))
     return std::move(*loss);
   return result;
 }
 
+// An array that the producer reads and that is copied to be overwritten before the consumer runs: with the producer
+// moved there, the copy could not go any more. One that others read later, or that is not ours, is copied in any case.
+std::optional<Value> FuseScope::overwritten_between(std::size_t producer, std::size_t consumer) const {
+  for (const Value read : free_values(stms_[producer].op, values_)) {
+    const Type& type = values_.type(read);
+    const std::optional<std::size_t> made = definition(read);
+    const bool ours = made ? makes_fresh(stms_[*made].op) : type.unique;
+    const auto users = users_.find(read);
+    if (!type.is_array() || !ours || users == users_.end()) continue;
+    if (std::ranges::find(results_, Operand(read)) != results_.end()) continue;
+    for (const std::size_t copy : users->second) {
+      if (!alive_[copy] || !std::holds_alternative<Copy>(stms_[copy].op)) continue;
+      if (!consumption_.consumed(stms_[copy].pattern.front()) || !graph_.reaches(copy, consumer)) continue;
+      const bool last = std::ranges::all_of(
+          users->second, [&](std::size_t other) { return !alive_[other] || other <= copy || other == producer; });
+      if (last) return read;
+    }
+  }
+  return std::nullopt;
+}
+
 // What fusion would cost, where it could be done.
 std::optional<NotFused> FuseScope::loses(const Screma& producer, const Screma& consumer, bool keeps_linked) const {
   const bool p_nests = holds_screma(*producer.map.body);
   const bool c_nests = holds_screma(*consumer.map.body);
-  if (!producer.reduces.empty() && !consumer.reduces.empty() && (producer.scans() || consumer.scans()))
-    return NotFused{"unlike", "a scan is not mixed with other operators", {}};
-  const bool flat_maps = producer.reduces.empty() && consumer.reduces.empty() && !p_nests && !c_nests;
-  if (keeps_linked && !flat_maps) {
+  const bool flat = !p_nests && !c_nests;
+  const bool scans = producer.scans() || consumer.scans();
+  // Operators on scalars and mapped rows stand beside each other: extract-kernels takes them apart again.
+  const bool mixes = flat && on_scalars(producer) && on_scalars(consumer);
+  if (!producer.reduces.empty() && !consumer.reduces.empty() && scans && !mixes)
+    return NotFused{"unlike", "a scan of rows or nests is not mixed with other operators", {}};
+  const bool flat_maps = producer.reduces.empty() && consumer.reduces.empty() && flat;
+  if (keeps_linked && !flat_maps && !mixes) {
     return NotFused{"producer-used-elsewhere", "the array between them is needed by others, too", {}};
+  }
+  if (keeps_linked && consumer.scans() && holds_heavy_work(*producer.map.body)) {
+    return NotFused{"would-duplicate-work", "the chunks of a scan are computed twice, and others need the array", {}};
   }
   if (c_nests && !p_nests && !is_cheap(*producer.map.body, values_)) {
     return NotFused{
@@ -213,17 +267,22 @@ std::optional<NotFused> FuseScope::loses(const Screma& producer, const Screma& c
   return std::nullopt;
 }
 
+bool FuseScope::on_scalars(const Screma& screma) const {
+  return std::ranges::all_of(screma.reduces, [&](const ReduceOp& reduce) {
+    return std::ranges::all_of(reduce.op.params, [&](Value v) { return values_.type(v).is_scalar(); });
+  });
+}
+
 std::optional<NotFused> FuseScope::horizontal(std::size_t first, std::size_t second) const {
   const Screma& a = std::get<Screma>(stms_[first].op);
   const Screma& b = std::get<Screma>(stms_[second].op);
   if (a.widths != b.widths) return NotFused{"width-mismatch", "they run over other widths", {}};
   const auto maps = [](const Screma& s) { return s.reduces.empty(); };
-  const auto reduces = [](const Screma& s) { return s.map.body->results.size() == s.reduced_count(); };
+  const auto reduces = [](const Screma& s) { return s.map.body->results.size() == s.reduced_count() && !s.scans(); };
   const bool flat = !holds_screma(*a.map.body) && !holds_screma(*b.map.body);
-  if (a.scans() || b.scans()) return NotFused{"unlike", "a scan is not mixed with other operators", {}};
-  if (!(maps(a) && maps(b) && flat) && !(reduces(a) && reduces(b) && flat)) {
-    return NotFused{"unlike", "one maps where the other reduces, or one is a nest", {}};
-  }
+  const bool alike = (maps(a) && maps(b)) || (reduces(a) && reduces(b)) || (on_scalars(a) && on_scalars(b));
+  if (!flat || !alike) return NotFused{"unlike", "one works on rows where the other does not, or one is a nest", {}};
+  if (!same_attributes(stms_[first], stms_[second])) return NotFused{"unlike", "their attributes differ", {}};
   if (graph_.reaches(first, second) || graph_.reaches(second, first))
     return NotFused{"dependent", "one needs the other", {}};
   return std::nullopt;

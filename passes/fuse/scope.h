@@ -53,6 +53,9 @@ class FuseScope {
   bool needed_elsewhere(Value value, std::size_t consumer) const;
   std::optional<Stm> over_widths(const Stm& producer, const std::vector<Poly>& widths);
   std::optional<NotFused> loses(const Screma& producer, const Screma& consumer, bool keeps_linked) const;
+  NotFused late(const Screma& producer, Value result) const;  // the result of an operator
+  std::optional<Value> overwritten_between(std::size_t producer, std::size_t consumer) const;
+  bool on_scalars(const Screma& screma) const;  // every operator
   void index_users(std::size_t k);
 
   std::vector<Stm> stms_;

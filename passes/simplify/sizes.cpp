@@ -132,9 +132,14 @@ bool Simplifier::in_bounds(const Type& array, const std::vector<DimIndex>& dims)
       if (!non_negative(dim.start) || !less(dim.start, size)) return false;
       continue;
     }
-    // The usual slices: forward by a constant step, and whole dims.
+    // The usual slices: by a constant step, and whole dims.
     const std::optional<std::int64_t> step = dim.stride.constant();
-    if (!step || *step < 1 || !non_negative(dim.start) || !non_negative(*dim.count)) return false;
+    if (!step || *step == 0 || !non_negative(*dim.count)) return false;
+    if (*step < 0) {
+      if (!less(dim.start, size) || !non_negative(dim.start + *step * (*dim.count - 1))) return false;
+      continue;
+    }
+    if (!non_negative(dim.start)) return false;
     if (!non_negative(size - dim.start - *step * *dim.count + (*step - 1))) return false;
   }
   return true;
