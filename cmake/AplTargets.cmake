@@ -88,6 +88,10 @@ function(apl_add_library name)
     return()
   endif()
   add_library(${target} STATIC ${sources})
+  # The precompiled headers are those of C++.
+  set(c_sources ${sources})
+  list(FILTER c_sources INCLUDE REGEX "[.]c$")
+  set_source_files_properties(${c_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   add_library(apl::${name} ALIAS ${target})
   # Headers are included as "ir/module.h" in the tree; installed they lie under apl/, and include each
   # other by the same text, so both folders are on the path of whoever uses the library.

@@ -5,6 +5,7 @@
 
 #include "codegen/core.h"
 #include "codegen/lower.h"
+#include "codegen/runtime/plan_select.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -12,31 +13,17 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-namespace {
-
-// Threads of a warp and rows of a thread along both sides: fewest rows loaded for a step of the depth.
-bool share(CoreSide& slow, CoreSide& fast, std::int64_t registers, std::int64_t vector) {
-  constexpr std::int64_t kLanes[][2] = {{4, 8}, {8, 4}, {2, 16}, {16, 2}, {1, 32}, {32, 1}};
-  std::int64_t best = 0;
-  for (const auto& [slow_lanes, fast_lanes] : kLanes)
-    for (std::int64_t each = 1; each <= registers; each *= 2) {
-      const std::int64_t other = registers / each;
-      if ((other & (other - 1)) != 0 || each * other != registers) continue;
-      if (slow.extent % (slow_lanes * each) != 0 || fast.extent % (fast_lanes * other) != 0) continue;
-      const std::int64_t cost =
-          each + other + (each < vector ? 4 * (vector - each) : 0) + (other < vector ? 4 * (vector - other) : 0);
-      if (best != 0 && best <= cost) continue;
-      best = cost;
-      slow.lanes = slow_lanes, slow.each = each, slow.vector = std::min(vector, each);
-      fast.lanes = fast_lanes, fast.each = other, fast.vector = std::min(vector, other);
-    }
-  if (best == 0) return false;
-  slow.warps = slow.extent / (slow.lanes * slow.each);
-  fast.warps = fast.extent / (fast.lanes * fast.each);
+// Threads of a warp and rows of a thread along both sides, as the choice of plans counts on them.
+static bool share(CoreSide& slow, CoreSide& fast, std::int64_t threads, std::int64_t registers, std::int64_t vector) {
+  apl_core_side sides[2] = {{.extent = slow.extent}, {.extent = fast.extent}};
+  if (apl_core_share(threads, registers, vector, &sides[0], &sides[1]) == 0) return false;
+  const auto take = [](CoreSide& side, const apl_core_side& shared) {
+    side.warps = shared.warps, side.lanes = shared.lanes, side.each = shared.each, side.vector = shared.vector;
+  };
+  take(slow, sides[0]);
+  take(fast, sides[1]);
   return true;
 }
-
-}  // namespace
 
 std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
   if (unit_.target != Target::cuda || op.results.empty()) return nullptr;
@@ -123,7 +110,7 @@ std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
   }
   if (!copies.empty()) return nullptr;  // a copy for something else
   const auto vector = std::clamp<std::int64_t>(16 / widest, 1, 4);
-  if (!share(core->sides[0], core->sides[1], registers, vector)) return nullptr;
+  if (!share(core->sides[0], core->sides[1], threads, registers, vector)) return nullptr;
   find_core_loop(*core, op);
   return core;
 }

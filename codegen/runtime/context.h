@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plan_select.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

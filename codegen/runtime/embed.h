@@ -8,5 +8,13 @@ namespace apl {
 std::string_view context_header_text();  // context.h
 std::string_view scalar_header_text();   // scalar.h, for host files
 std::string_view device_header_text();   // device.h, for kernels
+std::string_view plan_header_text();     // plan_select.h, which context.h includes
+
+// Device records (devices.h).
+std::string_view device_a100_text();
+std::string_view device_h100_text();
+std::string_view device_h200_text();
+std::string_view device_gpu_text();
+std::string_view device_cpu_text();
 
 }  // namespace apl

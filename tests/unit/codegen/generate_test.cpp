@@ -262,6 +262,7 @@ TEST_CASE("generate: a C compiler has nothing to say about the text") {
     return folder.path() + "/" + name;
   };
   write("context.h", apl::context_header_text());
+  write("plan_select.h", apl::plan_header_text());
   write("scalar.h", apl::scalar_header_text());
   std::vector<std::string> command{"cc", "-std=c11", "-fopenmp", "-Wall", "-Werror", "-fsyntax-only"};
   for (const std::string& name : kExamples) {
