@@ -27,16 +27,18 @@ struct CoreSide {
   std::string results;                          // table: where rows lie in the result, -1 for nowhere
 };
 
+constexpr std::size_t kNoSide = 2;  // of a tile that runs along the depth alone
+
 // A tile in shared memory. The rows of one step of the depth lie together, xor-ed with apl_swizzle if it was transposed
 // on the way.
 struct CoreTile {
   ScalarType element{};
-  std::vector<int> axes;                  // as the operand's
-  std::size_t side = 0, row_axis = 0;     // the axis of the rows
-  std::int64_t depth = 1;                 // of the innermost dim
-  Poly stride;                            // of rows in the source, or
-  std::vector<TileGuard::Part> split;     // of the dims that are flattened into them
-  bool by_depth = false, by_row = false;  // what is contiguous in the source
+  std::vector<int> axes;                     // as the operand's
+  std::size_t side = kNoSide, row_axis = 0;  // the axis of the rows, if it has any
+  std::int64_t depth = 1;                    // of the innermost dim
+  Poly stride;                               // of rows in the source, or
+  std::vector<TileGuard::Part> split;        // of the dims that are flattened into them
+  bool by_depth = false, by_row = false;     // what is contiguous in the source
   bool swizzled = false;
   std::string rows;  // table: where rows lie in the source
 };
@@ -49,6 +51,8 @@ struct CorePhase {
 
 struct Core {
   std::array<CoreSide, 2> sides;  // slow, fast
+  CoreSide one_row{.extent = 1};
+  const CoreSide& side_of(const CoreTile& tile) const { return tile.side == kNoSide ? one_row : sides[tile.side]; }
   std::int64_t threads = 0, registers = 0;
   std::size_t space_rank = 0;
   std::size_t inner_depth = 0;                    // the innermost dim of the depth
@@ -68,6 +72,10 @@ struct Core {
   std::string turn, next, last, stage;      // variables: turns are values of the slow side's index
   kernel::ExprPtr half;                     // which half of the slow side's tables
 };
+
+// The map over a thread's register tile that an inblock SegMap consists of, if it is code after a contraction
+// (passes/tile_contraction/after.cpp).
+const Screma* code_after(const SegOp& op, const ValueTable& values);
 
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
 

@@ -42,7 +42,7 @@ void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr
       const TileOperand& operand = op.operands[o];
       const Value block = core.copied.at(operand.tile);
       const CoreTile& tile = core.tiles.at(block);
-      const CoreSide& side = core.sides[tile.side];
+      const CoreSide& side = core.side_of(tile);
       const Lmad& layout = values.type(operand.tile).memory->layout;
       ExprPtr position = core_stage(block, stage);
       for (std::size_t k = 0; k < operand.axes.size(); ++k) {
@@ -57,7 +57,7 @@ void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr
       const std::int64_t group = side.lanes * side.vector;  // rows that a warp reads at once
       const auto load = [&](const ExprPtr& g) {
         const ExprPtr further = mul(g, number_of(group));
-        ExprPtr row = plus(variable(side.first), further);
+        ExprPtr row = tile.side == kNoSide ? number_of(0) : plus(variable(side.first), further);
         if (tile.swizzled) {
           // Groups are powers of two, so that their bits can be swizzled apart from the thread's.
           const std::int64_t mask = (side.lanes * side.each - 1) & ~(group - 1) & (kSwizzled - 1);
@@ -88,7 +88,8 @@ void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr
     std::vector<ExprPtr> elements;
     for (std::size_t o = 0; o < op.operands.size(); ++o) {
       const CoreTile& tile = core.tiles.at(core.copied.at(op.operands[o].tile));
-      elements.push_back(kernel::element(registers[o], variable(tile.side == 0 ? m : n)));
+      const ExprPtr mine = tile.side == kNoSide ? number_of(0) : variable(tile.side == 0 ? m : n);
+      elements.push_back(kernel::element(registers[o], mine));
     }
     std::vector<ExprPtr> mapped = inline_lambda(op.map, elements, inner);
     std::vector<ExprPtr> accumulators;

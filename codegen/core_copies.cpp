@@ -116,7 +116,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
   const ValueTable& values = unit_.function.values;
   const Value block = core.copied.at(copied);
   const CoreTile& tile = core.tiles.at(block);
-  const CoreSide& side = core.sides[tile.side];
+  const CoreSide& side = core.side_of(tile);
   const Lmad& layout = values.type(copied).memory->layout;
   const MemoryBinding& source = *values.type(op.source).memory;
   const std::string target = buffer(block, stm_.location).name, from = buffer(source.block, stm_.location).name;
@@ -173,6 +173,9 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     return KernelBlock{kernel::branch(inside, std::move(copy), std::move(pads))};
   };
   const ExprPtr thread = variable(core.thread);
+  const auto row_at = [&](const ExprPtr& m) {
+    return tile.side == kNoSide ? number_of(0) : kernel::element(tile.rows, core_slot(tile.side, m));
+  };
   const auto guarded = [](KernelBlock body, const ExprPtr& i, std::int64_t bound, bool always) {
     if (always) return body;
     return KernelBlock{kernel::branch(infix("<", i, number_of(bound)), std::move(body))};
@@ -190,10 +193,8 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     KernelBlock copy = element(plus(variable(to), mul(ahead, number_of(further))),
                                plus(variable(at), mul(ahead, number_of(columns * width))), q, width);
     copy = guarded(std::move(copy), q, tile.depth, tile.depth % (columns * width) == 0);
-    KernelBlock row{
-        declare(kInt, to, plus(stage_start, place(variable(m), piece))),
-        declare(kIndex, at,
-                plus(plus(variable(begin), kernel::element(tile.rows, core_slot(tile.side, variable(m)))), first))};
+    KernelBlock row{declare(kInt, to, plus(stage_start, place(variable(m), piece))),
+                    declare(kIndex, at, plus(plus(variable(begin), row_at(variable(m))), first))};
     if (pieces == 1) {
       append(row, std::move(copy));
     } else {
@@ -215,9 +216,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
           declare(kInt, m, mul(infix("%", thread, number_of(groups)), number_of(width))),
           declare(kInt, q, infix("/", thread, number_of(groups))),
           declare(kInt, to, plus(stage_start, plus(mul(variable(q), number_of(step_size)), variable(m)))),
-          declare(kIndex, at,
-                  plus(plus(variable(begin), kernel::element(tile.rows, core_slot(tile.side, variable(m)))),
-                       mul(variable(q), step_stride))),
+          declare(kIndex, at, plus(plus(variable(begin), row_at(variable(m))), mul(variable(q), step_stride))),
           declare(kIndex, apart, mul(number_of(steps), step_stride))};
       const ExprPtr here = plus(variable(q), mul(variable(e), number_of(steps)));
       KernelBlock copy = element(plus(variable(to), mul(variable(e), number_of(steps * step_size))),
@@ -230,10 +229,8 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     const ExprPtr m = mul(infix("%", variable(x), number_of(groups)), number_of(width));
     const ExprPtr q = infix("/", variable(x), number_of(groups));
     KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(core.threads))))};
-    KernelBlock copy =
-        element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
-                plus(plus(variable(begin), kernel::element(tile.rows, core_slot(tile.side, m))), mul(q, step_stride)),
-                q, width);
+    KernelBlock copy = element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
+                               plus(plus(variable(begin), row_at(m)), mul(q, step_stride)), q, width);
     append(body, guarded(std::move(copy), variable(x), total, total % core.threads == 0));
     return KernelBlock{unrolled(e, (total + core.threads - 1) / core.threads, std::move(body))};
   };

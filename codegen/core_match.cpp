@@ -25,6 +25,28 @@ static bool share(CoreSide& slow, CoreSide& fast, std::int64_t threads, std::int
   return true;
 }
 
+const Screma* code_after(const SegOp& op, const ValueTable& values) {
+  const std::vector<Stm>& stms = op.body->stms;
+  const Screma* each = nullptr;
+  for (const Stm& stm : stms) {
+    if (each != nullptr) return nullptr;
+    if (const Index* row = get_if<Index>(stm)) {
+      // What the thread has of an accumulator.
+      bool whole = row->dims.size() == op.space.size() && values.type(stm.pattern.front()).is_array();
+      for (std::size_t d = 0; whole && d < op.space.size(); ++d)
+        whole = !row->dims[d].is_slice() && row->dims[d].start == Poly(op.space[d].index);
+      if (!whole) return nullptr;
+    } else if (!get_if<Alloc>(stm)) {
+      each = get_if<Screma>(stm);
+      if (each == nullptr || !each->reduces.empty() || each->widths.size() != op.space.size()) return nullptr;
+      if (op.body->results.size() != stm.pattern.size()) return nullptr;
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+        if (op.body->results[k] != Operand(stm.pattern[k])) return nullptr;
+    }
+  }
+  return each;
+}
+
 std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
   if (unit_.target != Target::cuda || op.results.empty()) return nullptr;
   const ValueTable& table = unit_.function.values;
@@ -37,7 +59,7 @@ std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
     if (const TileContract* contract = get_if<TileContract>(stm)) contracts.push_back(contract);
     if (const CopyTile* copy = get_if<CopyTile>(stm)) copies[stm.pattern.front()] = copy;
     if (const Alloc* alloc = get_if<Alloc>(stm)) bytes[stm.pattern.front()] = alloc->bytes;
-    if (const SegOp* inner = get_if<SegOp>(stm)) {
+    if (const SegOp* inner = get_if<SegOp>(stm); inner != nullptr && code_after(*inner, table) == nullptr) {
       // All threads do the same: it does not matter which of them has which element.
       const std::set<Value> free = free_values(*inner->body, table);
       for (const SegDim& dim : inner->space) fits = fits && !free.contains(dim.index);
@@ -126,7 +148,6 @@ bool Kernel::add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, co
   CoreTile tile;
   tile.element = type.element;
   tile.axes = operand.axes;
-  tile.side = 2;
   for (std::size_t k = 0; k < operand.axes.size(); ++k) {
     const auto d = static_cast<std::size_t>(operand.axes[k]);
     const TileGuard& guard = copy.guards[k];
@@ -146,7 +167,7 @@ bool Kernel::add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, co
       return false;
     for (std::size_t s = 0; s < 2; ++s) {
       if (core.sides[s].dim != d) continue;
-      if (tile.side != 2 || *stride != 1 || *size != core.sides[s].extent) return false;
+      if (tile.side != kNoSide || *stride != 1 || *size != core.sides[s].extent) return false;
       tile.side = s;
       tile.row_axis = k;
     }
@@ -156,13 +177,17 @@ bool Kernel::add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, co
     for (std::size_t p = 0; p < guard.split.size(); ++p)
       if (guard.split[p].bound != extent.split[p].bound) return false;
   }
-  if (tile.side == 2) return false;
-  const TileGuard& rows = copy.guards[tile.row_axis];
-  tile.stride = copy.window.dims()[tile.row_axis].stride;
-  tile.split = rows.split;
-  tile.swizzled = tile.by_depth && core.sides[tile.side].extent % kSwizzled == 0;
-  const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
-  tile.by_row = unit_.fold(neighbour) == 1;
+  if (tile.side == kNoSide) {
+    // Neighbouring threads take neighbouring steps.
+    tile.by_depth = false;
+  } else {
+    const TileGuard& rows = copy.guards[tile.row_axis];
+    tile.stride = copy.window.dims()[tile.row_axis].stride;
+    tile.split = rows.split;
+    tile.swizzled = tile.by_depth && core.sides[tile.side].extent % kSwizzled == 0;
+    const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
+    tile.by_row = unit_.fold(neighbour) == 1;
+  }
   auto [known, added] = core.tiles.emplace(type.memory->block, tile);
   core.copied.emplace(operand.tile, type.memory->block);
   if (added) return true;

@@ -196,6 +196,7 @@ class Kernel {
   void finish_copies(Block& out);
   void core_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
   void core_loop(const SegOp& op, const Stm& stm, Block& out);
+  void core_after(const SegOp& op, const Screma& each, const Stm& stm, Block& out);
   void core_write(const SegOp& op, Block& out);
 
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.

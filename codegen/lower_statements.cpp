@@ -104,7 +104,12 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {
     core_ ? core_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
-    core_ ? body(*seg->body, out) : inblock(*seg, stm, out);
+    const Screma* after = core_ ? code_after(*seg, table) : nullptr;
+    if (after != nullptr) {
+      core_after(*seg, *after, stm, out);
+    } else {
+      core_ ? body(*seg->body, out) : inblock(*seg, stm, out);
+    }
   } else {
     unsupported(stm.location, fmt::format("`{}` inside a kernel", op_name(stm.op)));
   }
@@ -254,6 +259,9 @@ void Kernel::around_loops(const std::vector<Value>& indices, const std::vector<P
   for (std::size_t k = widths.size(); k-- > 0;) {
     KernelBlock around;
     around.push_back(for_loop(kIndex, unit_.name(indices[k]), values_.poly(widths[k]), std::move(inner)));
+    // A thread's register tile in a block: the loops disappear.
+    const auto count = block_level_ ? unit_.fold(widths[k]) : std::nullopt;
+    around.back().unroll = count && *count <= 64;
     inner = std::move(around);
   }
   out.insert(out.end(), inner.begin(), inner.end());

@@ -31,11 +31,13 @@
 // Deliberately not here: which numbers are best for given sizes, and other forms of the core.
 #include "passes/tile_contraction/tile.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/print.h"
 #include "ir/walk.h"
+#include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -47,26 +49,6 @@ bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
     if (attribute.name == name) return true;
   return false;
-}
-
-std::vector<std::pair<std::string, std::string>> facts(const Contraction& contraction, const Function& function) {
-  std::vector<std::pair<std::string, std::string>> result;
-  result.emplace_back("einsum", contraction.einsum(function));
-  std::vector<std::string> classes;
-  for (const ContractionDim& dim : contraction.dims)
-    classes.push_back(fmt::format("{}:{}", dim.name, to_text(dim.dim_class)));
-  result.emplace_back("dims", fmt::format("{}", fmt::join(classes, " ")));
-  for (const ContractionOperand& operand : contraction.operands) {
-    std::vector<std::string> axes;
-    for (int d : operand.axes) {
-      auto k = static_cast<std::size_t>(d);
-      axes.push_back(fmt::format("{}:{}", contraction.dims[k].name, print(operand.strides[k], function)));
-    }
-    result.emplace_back(function.values.name(operand.base),
-                        fmt::format("<{}>{}", fmt::join(axes, ", "), operand.exact ? "" : " partial order"));
-  }
-  result.emplace_back("operator", contraction.reduce.commutative ? "commutative" : "order kept");
-  return result;
 }
 
 // One function's rewrite; appends new statements in place of the matched ones.
@@ -101,7 +83,7 @@ class Tiler {
     auto match = match_contraction(stm, layouts, result_.values);
     if (!match) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
-      missed(refusal->code, refusal->location, refusal->message, refusal->suggestion);
+      missed(refusal->code, refusal->location, refusal->message, refusal->suggestion, refusal_facts(*refusal, result_));
       return false;
     }
     const auto& contraction = std::get<Contraction>(*match);
@@ -123,11 +105,15 @@ class Tiler {
     std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++tiled_;
     std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
+    make_indices(contraction, host);
     tile::Plan plan = tile::make_plan(contraction, prefix, context_.parameters, host);
     SegOp kernel = tile::tile_kernel(contraction, plan, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     Stm replaced = stm;
     replaced.op = std::move(kernel);
+    for (Value check : contraction.certificates)
+      if (std::find(replaced.certificates.begin(), replaced.certificates.end(), check) == replaced.certificates.end())
+        replaced.certificates.push_back(check);
     // Numbers of the code's form alone: what the kernel computes does not depend on them.
     for (const char* name : {"stages", "walk"})
       if (const auto given = context_.parameters.find(prefix + name); given != context_.parameters.end())
@@ -137,12 +123,28 @@ class Tiler {
     return true;
   }
 
-  void missed(const std::string& code, Location location, const std::string& message, const std::string& suggestion) {
-    context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, {}, suggestion});
+  // Indices that the map function uses are elements of arrays, too.
+  void make_indices(const Contraction& contraction, Builder& host) {
+    for (const ContractionOperand& operand : contraction.operands) {
+      if (!operand.index) continue;
+      const ContractionDim& dim = contraction.dims[static_cast<std::size_t>(operand.axes.front())];
+      const Value i = result_.values.add(Type::scalar(ScalarType::i64), "i");
+      SegOp iota{.level = SegLevel::thread,
+                 .space = {{i, dim.size}},
+                 .body = make_body({}, {Operand(i)}),
+                 .results = {{KernelResult::Kind::returns, {}}}};
+      host.append({.pattern = {operand.base}, .op = std::move(iota), .location = contraction.location});
+    }
+  }
+
+  void missed(const std::string& code, Location location, const std::string& message, const std::string& suggestion,
+              RemarkFacts facts = {}) {
+    context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
   void applied(const Contraction& contraction, const tile::Plan& plan) {
-    auto all = facts(contraction, result_);
+    RemarkFacts all = contraction_facts(contraction, result_);
+    for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
     context_.remark({RemarkKind::applied,
@@ -187,21 +189,20 @@ PassInfo tile_contraction_pass() {
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
       {"several-redomaps", "the kernel streams several redomaps"},
-      {"scans", "the inner reduction is a scan"},
-      {"several-reductions", "one redomap reduces with several operators"},
+      {"reduction-in-branch", "the reduction is in a branch of the kernel"},
+      {"reduction-in-loop", "the reduction is in a loop of the kernel"},
       {"maps-out", "the redomap also gives mapped values"},
       {"array-accumulator", "the reduction operator works on arrays"},
       {"irregular-reduction", "the reduction's width differs from index to index"},
-      {"code-after", "a result is computed from the reduction by further code"},
-      {"code-before", "the kernel computes something beside the reduction"},
+      {"code-after", "the code after the reduction can fail, or works on arrays"},
+      {"code-before", "the code before the reduction makes an array"},
       {"checked-read", "an index in the kernel needs a check"},
       {"operand-row", "the redomap streams rows"},
       {"layout-unknown", "the layout of an operand is not known"},
       {"operand-not-affine", "an operand's index is not affine in a dim"},
       {"operand-indirect", "an operand's index depends on a value read in the kernel"},
-      {"operand-invariant", "an operand's index is the same everywhere"},
       {"operator-uses-index", "the reduction operator, or its neutral element, differs from index to index"},
-      {"map-uses-index", "the map function uses an index itself"},
+      {"map-reads-array", "the map function reads an array in a branch or loop of its own"},
       {"no-free-dim", "T 4.6 condition 1: no parallel dim is missed by an operand"},
       {"operand-variant-to-all", "T 4.6 condition 2: an operand varies along every free dim"},
       {"reduction-dim-unused", "T 4.6 condition 3: no operand varies along a reduction dim"},

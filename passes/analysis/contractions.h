@@ -1,8 +1,10 @@
 // Finds contraction-like kernels: the only matcher (ARCHITECTURE 4.1). A SegMap at thread level whose body
 // streams one redomap; each operand is an affine element of a base array over the space and reduction dims.
-// The firing conditions of T 4.6 and of T's appendix are separate predicates, each with its refusal code.
+// The firing conditions of T 4.6 and of T's appendix are separate predicates, each with its refusal code;
+// docs/firing.md derives them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,11 +30,12 @@ struct ContractionDim {
 // affine in the dims: offset + sum of strides[d] * dims[d].index.
 struct ContractionOperand {
   Value base;
-  Value element;  // the parameter of Contraction::map that stands for the element
+  Value element;  // what stands for the element in Contraction::map
   Poly offset;
   std::vector<Poly> strides;  // one a dim; zero: the operand does not vary along it
   std::vector<int> axes;      // the dims along which it varies, outermost in memory first
   bool exact = false;         // the axes are the dims of a dense array in this order
+  bool index = false;         // the elements are the indices of its one dim; `base` is a name for an iota not yet made
   bool varies(std::size_t dim) const { return !strides[dim].is_zero(); }
 };
 
@@ -41,19 +44,28 @@ struct Contraction {
   std::vector<ContractionDim> dims;  // space dims in order, then reduction dims
   std::size_t space_rank = 0;
   std::vector<ContractionOperand> operands;
-  Lambda map;  // one parameter an operand, reads nothing else that varies
+  // Elements that vary along batch and invariant dims at most: the same for all products of a block.
+  std::vector<ContractionOperand> uniform;
+  // One parameter an operand; reads nothing else that varies, but elements of `uniform` and indices of batch and
+  // invariant dims.
+  Lambda map;
   ReduceOp reduce;
-  std::vector<std::size_t> results;  // kernel result k is reduced value results[k]
+  std::vector<std::size_t> results;  // kernel result k is reduced value results[k], if there is no code after
+  // Code after the reduction: from the reduced values to the kernel's results. Reads arrays, and indices of the space.
+  std::optional<Lambda> after;
+  std::vector<Value> certificates;  // checks outside of the kernel that it relies on
 
-  std::string einsum(const Function& function) const;  // "aq,qb->ab"
+  // "aq,qb->ab"; arrays with the same dims are one operand (the two of a complex number).
+  std::string einsum(const Function& function) const;
 };
 
 // Why a kernel with a redomap is no contraction that can be tiled.
 struct Refusal {
   std::string code;  // "operand-variant-to-all"
   Location location;
-  std::string message;  // names the operand and dim
-  std::string suggestion;
+  std::string message;                         // names the operand and dim
+  std::string suggestion;                      // what change of the program would alter it
+  std::shared_ptr<const Contraction> match{};  // all but a firing condition holds for it
 };
 
 using Match = std::variant<Contraction, Refusal>;
@@ -66,7 +78,8 @@ std::optional<Match> match_contraction(const Stm& kernel, const Layouts& layouts
 std::vector<Match> find_contractions(const Function& function, ValueTable& values);
 
 // The firing conditions, on an otherwise complete match; nullopt: it holds.
-std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction);  // T 4.6, condition 1
+std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction,
+                                                const ValueTable& values);  // T 4.6, condition 1
 std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contraction,
                                                     const ValueTable& values);  // condition 2
 std::optional<Refusal> refuse_uncovered_dim(const Contraction& contraction);    // condition 3

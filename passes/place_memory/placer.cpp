@@ -452,7 +452,7 @@ void Placer::screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& ou
   for (const Value v : stm.pattern) {
     const Type type = result_.type(v);
     if (!type.is_array()) continue;
-    if (level != Level::thread) return fail(stm, "an array made inside a block's thread");
+    if (level == Level::block) return fail(stm, "an array that a block makes and no thread has");
     bind(v, allocate(Space::thread, bytes_of(type, product(type.shape)), result_.values.name(v), out),
          Lmad::row_major(type.shape));
   }

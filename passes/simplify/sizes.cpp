@@ -135,12 +135,16 @@ bool Simplifier::in_bounds(const Type& array, const std::vector<DimIndex>& dims)
     // The usual slices: by a constant step, and whole dims.
     const std::optional<std::int64_t> step = dim.stride.constant();
     if (!step || *step == 0 || !non_negative(*dim.count)) return false;
-    if (*step < 0) {
-      if (!less(dim.start, size) || !non_negative(dim.start + *step * (*dim.count - 1))) return false;
+    if (*step >= 1) {
+      if (!non_negative(dim.start)) return false;
+      if (!non_negative(size - dim.start - *step * *dim.count + (*step - 1))) return false;
       continue;
     }
-    if (!non_negative(dim.start)) return false;
-    if (!non_negative(size - dim.start - *step * *dim.count + (*step - 1))) return false;
+    // Backwards, the start of an empty slice may be -1, which is in bounds as all empty slices are.
+    const Poly last = dim.start + *step * (*dim.count - 1);
+    SizeFacts facts = facts_for({&dim.start, &*dim.count, &size});
+    if (const auto symbol = dim.count->symbol()) facts.at_least(*symbol, 1);
+    if (prove_non_negative(last, facts) != Proof::yes || prove_less(dim.start, size, facts) != Proof::yes) return false;
   }
   return true;
 }

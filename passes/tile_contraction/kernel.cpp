@@ -31,7 +31,8 @@ struct Step {
 class KernelBuilder {
  public:
   KernelBuilder(const Contraction& contraction, const Plan& plan, ValueTable& values)
-      : contraction_(contraction), plan_(plan), values_(values), axes_(tile_axes(contraction)) {
+      : contraction_(contraction), plan_(plan), values_(values), block_{.contraction = contraction} {
+    axes_ = tile_axes(contraction);
     for (const std::vector<std::size_t>& dims : axes_.dims) {
       DimTiles tiles;
       Poly size = 1;
@@ -53,10 +54,19 @@ class KernelBuilder {
       Value block = values_.add(Type::scalar(ScalarType::i64), "b_" + name(x));
       kernel.space.push_back({block, ceil_div(sizes_[x], space_[x].extent())});
       starts_.push_back(Poly(block) * space_[x].extent());
+      const ContractionDim& first = contraction_.dims[axes_.dims[x][0]];
+      if (first.dim_class == DimClass::batch || first.dim_class == DimClass::invariant)
+        block_.uniform.insert_or_assign(first.index, Operand(block));
     }
+    const std::vector<Value> flat = flat_arrays(host);
     kernel.body = host.body([&](Builder& block) {
+      read_uniform(block, flat);
       State state = declare(block);
       state = reduce_dim(block, contraction_.space_rank, {}, state);
+      if (contraction_.after) {
+        const std::vector<Value> results = code_after(block, block_, state.accumulators);
+        return std::vector<Operand>(results.begin(), results.end());
+      }
       std::vector<Operand> results;
       for (std::size_t r : contraction_.results) results.emplace_back(state.accumulators[r]);
       return results;
@@ -69,7 +79,7 @@ class KernelBuilder {
     }
     for (std::size_t x = 0; x < space_.size() && !in_order; ++x)
       for (std::size_t d : axes_.dims[x]) extents[x].split.push_back({static_cast<int>(d), contraction_.dims[d].size});
-    for (std::size_t k = 0; k < contraction_.results.size(); ++k)
+    for (std::size_t k = 0; k < kernel.body->results.size(); ++k)
       kernel.results.push_back({KernelResult::Kind::regtile, extents});
     return kernel;
   }
@@ -108,6 +118,45 @@ class KernelBuilder {
     std::vector<Poly> shape;
     for (int axis : tile_axes_of(operand)) shape.push_back(extent_of(axis));
     return Lmad::row_major(shape);
+  }
+
+  // The arrays of uniform elements as the positions that the elements are known by.
+  std::vector<Value> flat_arrays(Builder& host) const {
+    std::vector<Value> flat;
+    for (const ContractionOperand& operand : contraction_.uniform) {
+      const Type type = values_.type(operand.base);
+      flat.push_back(type.rank() == 1
+                         ? operand.base
+                         : host.let(values_.name(operand.base), Reshape{operand.base, {product(type.shape)}}));
+    }
+    return flat;
+  }
+
+  // Uniform elements are read once a block; not where nothing is reduced, when they need not be there.
+  void read_uniform(Builder& block, const std::vector<Value>& flat) {
+    for (std::size_t k = 0; k < flat.size(); ++k) {
+      const ContractionOperand& operand = contraction_.uniform[k];
+      Poly position = operand.offset;
+      for (std::size_t d = 0; d < contraction_.space_rank; ++d)
+        if (operand.varies(d)) position += operand.strides[d] * Poly(contraction_.dims[d].index);
+      position = substitute(position, block_.uniform);
+      const std::string name = values_.name(operand.element);
+      Poly steps = 1;
+      for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d)
+        steps *= contraction_.dims[d].size;
+      Value element;
+      if (const auto known = steps.constant(); known && *known > 0) {
+        element = block.index(flat[k], {position}, name);
+      } else {
+        const Value some = block.compare(CompareOp::lt, i64_constant(0), block.size(steps, "steps"), "reduces");
+        If read{some, {}, {}};
+        read.then_body =
+            block.body([&](Builder& body) { return std::vector<Operand>{body.index(flat[k], {position}, name)}; });
+        read.else_body = make_body({}, {Scalar::zero(values_.type(operand.element).element)});
+        element = block.let_typed({name}, {values_.type(operand.element)}, std::move(read)).front();
+      }
+      block_.uniform.insert_or_assign(operand.element, Operand(element));
+    }
   }
 
   State declare(Builder& block) {
@@ -196,7 +245,7 @@ class KernelBuilder {
     for (const DimTiles& tiles : space_) contract.space.push_back({tiles.tile, tiles.reg});
     contract.depth = step.depth;
     contract.accumulators = state.accumulators;
-    contract.map = copy_fresh(contraction_.map, {}, values_, values_);
+    contract.map = copy_fresh(contraction_.map, block_.uniform, values_, values_);
     contract.reduce = contraction_.reduce;
     contract.reduce.op = copy_fresh(contraction_.reduce.op, {}, values_, values_);
     next.accumulators = body.let_many({"acc"}, std::move(contract));
@@ -260,11 +309,12 @@ class KernelBuilder {
   const Contraction& contraction_;
   const Plan& plan_;
   ValueTable& values_;
-  Axes axes_;
-  std::vector<DimTiles> space_;  // T and R of an axis
-  std::vector<Poly> sizes_;      // of an axis
-  std::vector<Poly> extents_;    // T*R of a dim, depth of a reduction dim
-  std::vector<Poly> starts_;     // of the block in each axis
+  Block block_;
+  Axes& axes_ = block_.axes;
+  std::vector<DimTiles>& space_ = block_.space;
+  std::vector<Poly>& sizes_ = block_.sizes;
+  std::vector<Poly>& starts_ = block_.starts;
+  std::vector<Poly> extents_;  // T*R of a dim, depth of a reduction dim
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Default tile numbers and their parameters.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "passes/tile_contraction/tile.h"
 
@@ -33,16 +35,22 @@ std::vector<Side> sides(const Contraction& contraction) {
   return result;
 }
 
-// Two sides, and every operand varies along one of them.
-bool two_sided(const Contraction& contraction, const std::vector<Side>& all) {
-  if (all.size() != 2) return false;
-  return std::all_of(contraction.operands.begin(), contraction.operands.end(), [&](const ContractionOperand& operand) {
-    return operand.varies(all[0][0]) != operand.varies(all[1][0]);
-  });
+// The two sides of a contraction that has them, the one with the innermost result dim first: no operand varies along
+// both. Other free dims stay on the grid.
+std::optional<std::array<Side, 2>> two_sides(const Contraction& contraction) {
+  const std::vector<Side> all = sides(contraction);
+  for (std::size_t s = 0; s < all.size(); ++s)
+    for (std::size_t t = s + 1; t < all.size(); ++t) {
+      const bool apart = std::none_of(
+          contraction.operands.begin(), contraction.operands.end(),
+          [&](const ContractionOperand& operand) { return operand.varies(all[s][0]) && operand.varies(all[t][0]); });
+      if (apart) return std::array{all[s], all[t]};
+    }
+  return std::nullopt;
 }
 
 // Each side is cut into rectangles of registers, as square as can be, for 16 and 8 threads.
-DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values, const std::vector<Side>& all) {
+DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values, const std::array<Side, 2>& all) {
   constexpr std::int64_t kRegisterBytes = 512, kStageBytes = 16 * 1024;
   DefaultTiles numbers;
   numbers.tile.assign(contraction.dims.size(), 1);
@@ -58,7 +66,10 @@ DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& v
   numbers.reg[all[1][0]] = slow;
   std::int64_t step_bytes = 0;  // of the tiles, for one step of the depth
   for (const ContractionOperand& operand : contraction.operands)
-    step_bytes += (operand.varies(all[0][0]) ? 8 * fast : 16 * slow) * byte_size(values.type(operand.base).element);
+    step_bytes += (operand.varies(all[0][0])   ? 8 * fast
+                   : operand.varies(all[1][0]) ? 16 * slow
+                                               : 1) *
+                  static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
   std::int64_t depth = kDepth;
   while (depth > 4 && depth * step_bytes > kStageBytes) depth /= 2;
   numbers.tile.back() = depth;
@@ -86,18 +97,22 @@ std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& valu
 
 Axes tile_axes(const Contraction& contraction) {
   Axes axes;
-  const std::vector<Side> all = sides(contraction);
-  axes.two_sided = two_sided(contraction, all);
+  const auto both = two_sides(contraction);
+  axes.two_sided = both.has_value();
+  const auto in_side = [&](std::size_t d) {
+    return both && std::any_of(both->begin(), both->end(),
+                               [&](const Side& side) { return std::find(side.begin(), side.end(), d) != side.end(); });
+  };
   for (std::size_t d = 0; d < contraction.space_rank; ++d)
-    if (!axes.two_sided || contraction.dims[d].dim_class != DimClass::free) axes.dims.push_back({d});
-  if (axes.two_sided)
-    for (const Side* side : {&all[1], &all[0]}) axes.dims.emplace_back(side->rbegin(), side->rend());
+    if (!in_side(d)) axes.dims.push_back({d});
+  if (both)
+    for (const Side* side : {&(*both)[1], &(*both)[0]}) axes.dims.emplace_back(side->rbegin(), side->rend());
   return axes;
 }
 
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values) {
-  std::vector<Side> all = sides(contraction);
-  if (two_sided(contraction, all)) return two_sided_tiles(contraction, values, all);
+  if (const auto both = two_sides(contraction)) return two_sided_tiles(contraction, values, *both);
+  const std::vector<Side> all = sides(contraction);
   DefaultTiles numbers;
   numbers.tile.assign(contraction.dims.size(), 1);
   numbers.reg.assign(contraction.dims.size(), 1);

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/walk.h"
 #include "passes/analysis/contractions.h"
 
 namespace apl::tile {
 
 // How the block space and the tiles' axes come from the dims: the dims of each axis, outermost first. With two `sides`
-// (every free dim varies in some operands, and every operand along one side) batch and invariant dims are axes of
-// their own, then come the two sides, flattened, the one with the innermost result dim last. Otherwise every dim is.
+// (free dims that the same operands vary along, and no operand along both) all other dims are axes of their own, then
+// come the two sides, flattened, the one with the innermost result dim last. Otherwise every dim is an axis.
 struct Axes {
   bool two_sided = false;
   std::vector<std::vector<std::size_t>> dims;
@@ -52,6 +53,20 @@ Plan make_plan(const Contraction& contraction, const std::string& prefix,
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host);
+
+// What the parts of a block's code know of it.
+struct Block {
+  const Contraction& contraction;
+  Axes axes;
+  std::vector<DimTiles> space;  // T and R of an axis
+  std::vector<Poly> sizes;      // of an axis
+  std::vector<Poly> starts;     // of the block in each axis
+  // Indices of batch and invariant dims, and elements that are the same for all of the block.
+  Substitution uniform;
+};
+
+// Code after the reduction, on the accumulators of each thread: the values that become the kernel's results.
+std::vector<Value> code_after(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
 
 // The LMAD of an operand's tile in shared memory where there are no two sides: axes as in memory, padded behind the
 // axis that the fastest thread index walks unless that is innermost (T eqs 19-23, listing 6).

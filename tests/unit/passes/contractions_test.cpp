@@ -318,6 +318,54 @@ fun main [n] (A : [n]f32) : {[n]f32} = {
             .matches.empty());
 }
 
+TEST_CASE("contractions: code before the reduction is part of the map function") {
+  const Matched matched = match(changed(changed(matrix_product(), "      let {c : f32} =\n",
+                                                "      let {w : f32} = Y[0, j]\n      let {ww : f32} = mul(w, w)\n"
+                                                "      let {c : f32} =\n"),
+                                        "mul(x, y)", "mul(x, ww)"));
+  const Contraction& c = only(matched);
+  // The column is read and not used.
+  CHECK(c.einsum(matched.function()) == "mq,n->mn");
+  CHECK(c.map.body->stms.size() == 2);
+}
+
+TEST_CASE("contractions: code after the reduction is a function of the reduced values and the indices") {
+  const Matched matched =
+      match(changed(matrix_product(), "      return {returns c}",
+                    "      let {w : f32} = X[i, 0]\n      let {d : f32} = mul(c, w)\n      return {returns d}"));
+  const Contraction& c = only(matched);
+  CHECK(c.einsum(matched.function()) == "mq,qn->mn");
+  CHECK(c.results.empty());
+  REQUIRE(c.after);
+  CHECK(c.after->params.size() == 1);
+  CHECK(c.after->body->stms.size() == 2);
+}
+
+TEST_CASE("contractions: an index of a tiled dim is an operand, one of a dim of the grid is not") {
+  const Matched matched =
+      match(changed(matrix_product(), "let {xy : f32} = mul(x, y)",
+                    "let {t : i64} = size(k + j) let {w : f32} = convert(t, f32) let {xw : f32} = mul(x, w) "
+                    "let {xy : f32} = mul(xw, y)"));
+  const Contraction& c = only(matched);
+  CHECK(c.einsum(matched.function()) == "mq,qn->mn");
+  REQUIRE(c.operands.size() == 4);
+  CHECK(c.operands[2].index);
+  CHECK(c.operands[2].axes == std::vector<int>{1});
+  CHECK(c.operands[3].index);
+  CHECK(c.operands[3].axes == std::vector<int>{2});
+}
+
+TEST_CASE("contractions: two operators side by side are one on pairs") {
+  const Matched matched = match(changed(
+      changed(changed(matrix_product(), "let {c : f32}", "let {c : f32, d : f32}"), "in {xy} },", "in {xy, x} },"),
+      "{0.0f32}})", "{0.0f32}}, {\\{u : f32, v : f32} -> { let {uv : f32} = max(u, v) in {uv} }, {0.0f32}})"));
+  const Contraction& c = only(matched);
+  CHECK(c.reduce.neutral.size() == 2);
+  CHECK(c.reduce.op.params.size() == 4);
+  CHECK(c.reduce.commutative);
+  CHECK(c.results == std::vector<std::size_t>{0});
+}
+
 TEST_CASE("contractions: what is refused, for which reason and where") {
   const std::string redomap = "      let {c : f32} =\n        redomap(k < q, {row, col},";
   struct Refused {
@@ -328,20 +376,21 @@ TEST_CASE("contractions: what is refused, for which reason and where") {
   const std::string mm = matrix_product();
   const Refused all[] = {
       {"code-after",
-       changed(mm, "      return {returns c}", "      let {d : f32} = mul(c, 2.0f32)\n      return {returns d}"), 3,
-       "result 1"},
-      {"code-before",
-       changed(
-           changed(mm, redomap, "      let {w : f32} = Y[0, j]\n      let {ww : f32} = mul(w, w) @5:1-5:9\n" + redomap),
-           "mul(x, y)", "mul(x, ww)"),
-       5, "`ww`"},
+       changed(mm, "      return {returns c}",
+               "      let {d : i32} = convert(c, i32)\n      let {e : i32} = div(7i32, d) @5:1-5:9\n"
+               "      let {f : f32} = convert(e, f32)\n      return {returns f}"),
+       5, "can fail at `e`"},
+      {"code-before", changed(mm, redomap, "      let {zeros : [2]f32} = [0.0f32, 0.0f32] of f32 @5:1-5:9\n" + redomap),
+       5, "`zeros`"},
       {"checked-read", changed(mm, "= X[i]", "= checked X[i + 1]"), 1, "`row`"},
-      {"map-uses-index",
-       changed(mm, "let {xy : f32} = mul(x, y)", "let {w : f32} = convert(k, f32) let {xy : f32} = mul(x, w)"), 3,
-       "`k`"},
+      {"map-reads-array",
+       changed(
+           mm, "let {xy : f32} = mul(x, y)",
+           "let {big : bool} = lt(x, y) let {xy : f32} = if big { let {z : f32} = X[0, k] in {z} } else { in {x} }"),
+       3, "`X`"},
       {"no-free-dim",
        product("[m][n][q]", "[m][n][q]", "      let {row : [q]f32} = X[i, j]\n      let {col : [q]f32} = Y[i, j]"), 3,
-       "every operand"},
+       "all operands (`X`, `Y`)"},
       {"operand-variant-to-all",
        product("[m][q]", "[m][n][q]", "      let {row : [q]f32} = X[i]\n      let {col : [q]f32} = Y[i, j]"), 3, "`Y`"},
       {"several-redomaps",
@@ -365,15 +414,15 @@ TEST_CASE("contractions: what is refused, for which reason and where") {
 TEST_CASE("contractions: each firing condition by itself, on a match that is spoilt by hand") {
   const Matched matched = match(matrix_product());
   const Contraction good = only(matched);
-  CHECK_FALSE(refuse_without_free_dims(good));
+  CHECK_FALSE(refuse_without_free_dims(good, matched.values));
   CHECK_FALSE(refuse_operand_without_reuse(good, matched.values));
   CHECK_FALSE(refuse_uncovered_dim(good));
   CHECK_FALSE(refuse_failing_map(good, matched.values));
 
   Contraction batched = good;
   for (std::size_t d = 0; d < 2; ++d) batched.dims[d].dim_class = DimClass::batch;
-  REQUIRE(refuse_without_free_dims(batched));
-  CHECK(refuse_without_free_dims(batched)->code == "no-free-dim");
+  REQUIRE(refuse_without_free_dims(batched, matched.values));
+  CHECK(refuse_without_free_dims(batched, matched.values)->code == "no-free-dim");
 
   Contraction unshared = good;
   unshared.operands[1].strides[0] = 1;
