@@ -22,6 +22,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
+#include "passes/sparse/read.h"
 #include "suite/test_block.h"
 #include "tests/fuzz/mutate.h"
 
@@ -100,6 +101,16 @@ bool read(const Input& input) {
         const auto same = apl::parse_values(value.to_binary());
         require(same && same->size() == 1 && same->front() == value);
       }
+      return true;
+    }
+    case Reader::matrix: {
+      const auto matrix = apl::sparse::read_matrix(input.text);
+      if (!matrix) {
+        require(!matrix.error().message.empty() && matrix.error().location);
+        return false;
+      }
+      const auto again = apl::sparse::read_matrix(apl::sparse::to_matrix_market(*matrix));
+      require(again && apl::sparse::pattern_hash(*again) == apl::sparse::pattern_hash(*matrix));
       return true;
     }
   }

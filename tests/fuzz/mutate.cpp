@@ -145,11 +145,19 @@ Pool read_pool(const std::string& source_folder) {
   pool.values.push_back(HostValue::array(ScalarType::f64, {3}, floats).to_binary() + " 7i32 " + binary);
   pool.values.push_back(HostValue::scalar(Scalar::boolean(true)).to_binary() +
                         HostValue::zeros(ScalarType::u8, {0, 7}).to_binary());
+  pool.matrices = {
+      "%%MatrixMarket matrix coordinate real general\n% c\n3 4 4\n1 1 1.5\n3 2 -2e3\n\n3 2 7\n2 4 0\n",
+      "%%MatrixMarket matrix coordinate integer symmetric\r\n5 5 3\r\n1 1 4\r\n5 2 -1\r\n5 4 2\r\n",
+      "%%MatrixMarket matrix coordinate pattern skew-symmetric\n3 3 2\n2 1\n3 1\n",
+      "%%MatrixMarket matrix array real general\n2 3\n1\n0\n2.5\n-1\n0\n4\n",
+      "4, 6, 5\n0 2 2 3 5\n0 5 3 1 2\n",
+  };
   return pool;
 }
 
 Input mutated(const Pool& pool, std::uint64_t seed) {
-  switch (seed % 8) {
+  switch (seed % 9) {
+    case 8: return {Reader::matrix, Mutator(pool.matrices, seed).run()};
     case 0: return {Reader::values, Mutator(pool.values, seed).run()};
     case 1:
     case 3:

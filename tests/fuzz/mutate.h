@@ -8,16 +8,16 @@
 namespace apl::fuzz {
 
 // What reads the text.
-enum class Reader : char { source = 's', ir = 'i', values = 'v' };
+enum class Reader : char { source = 's', ir = 'i', values = 'v', matrix = 'm' };
 
 struct Input {
   Reader reader = Reader::source;
   std::string text;
 };
 
-// Every text of the tree that has readers: programs, textual IR, values in text and binary.
+// Every text of the tree that has readers: programs, textual IR, values in text and binary, matrices.
 struct Pool {
-  std::vector<std::string> sources, modules, values;
+  std::vector<std::string> sources, modules, values, matrices;
 };
 Pool read_pool(const std::string& source_folder);
 

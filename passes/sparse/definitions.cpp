@@ -1,0 +1,135 @@
+#include "passes/sparse/definitions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <set>
+
+namespace apl::sparse {
+namespace {
+
+Diagnostic broken(std::string message) { return make_error(Code::bug_internal, {}, std::move(message)); }
+
+bool has_point(const Csr& matrix, Point point) {
+  if (point.row < 0 || point.row >= matrix.rows) return false;
+  const auto row = matrix.row(point.row);
+  return std::binary_search(row.begin(), row.end(), point.column);
+}
+
+std::vector<Point> points_of(const std::vector<Tile>& tiles) {
+  std::vector<Point> points;
+  for (const Tile& tile : tiles) points.insert(points.end(), tile.points.begin(), tile.points.end());
+  std::sort(points.begin(), points.end());
+  return points;
+}
+
+template <class T>
+bool holds(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace
+
+TileLimits tensor_core_limits() { return {{{8, 16}, {16, 16}, {32, 16}, {16, 8}, {8, 8}}, 1024}; }
+
+Status check_tile(const Csr& matrix, const Tile& tile, const TileLimits* limits) {
+  if (tile.points.empty()) return broken("a tile without a non-zero");
+  std::set<Point> seen;
+  for (const Point& point : tile.points) {
+    if (!has_point(matrix, point)) return broken(fmt::format("({}, {}) is no non-zero", point.row, point.column));
+    if (!seen.insert(point).second) return broken(fmt::format("({}, {}) is there twice", point.row, point.column));
+    if (tile.format != Format::one_d && !holds(tile.rows, point.row))
+      return broken(fmt::format("row {} is not in the tile", point.row));
+    if (tile.format == Format::block && !holds(tile.columns, point.column))
+      return broken(fmt::format("column {} is not in the tile", point.column));
+  }
+  const auto rows = static_cast<std::int64_t>(tile.rows.size()),
+             columns = static_cast<std::int64_t>(tile.columns.size());
+  if (static_cast<std::int64_t>(tile.points.size()) > tile.stored()) return broken("more non-zeros than elements");
+  if (tile.format == Format::block && (rows > tile.height || columns > tile.width))
+    return broken(fmt::format("{} by {} in a block of {} by {}", rows, columns, tile.height, tile.width));
+  if (!limits) return Unit{};
+  if (tile.format == Format::block && !holds(limits->blocks, {tile.height, tile.width}))
+    return broken(fmt::format("blocks of {} by {} are no shape of the hardware", tile.height, tile.width));
+  if (tile.format == Format::ell && tile.stored() > limits->ell_elements)
+    return broken(fmt::format("{} elements in a list tile, {} are allowed", tile.stored(), limits->ell_elements));
+  return Unit{};
+}
+
+Status check_selection(const Csr& matrix, const std::vector<Tile>& tiles) {
+  std::set<int> levels;
+  for (const Tile& tile : tiles) {
+    if (Status status = check_tile(matrix, tile); !status) return status;
+    levels.insert(tile.level);
+  }
+  if (!levels.empty() && (*levels.begin() != 1 || *levels.rbegin() != static_cast<int>(levels.size())))
+    return broken("a level without a tile");
+  const std::vector<Point> points = points_of(tiles);
+  for (std::size_t k = 1; k < points.size(); ++k)
+    if (points[k - 1] == points[k])
+      return broken(fmt::format("({}, {}) is in two tiles", points[k].row, points[k].column));
+  if (static_cast<std::int64_t>(points.size()) != matrix.nonzeros())
+    return broken(fmt::format("{} of {} non-zeros are covered", points.size(), matrix.nonzeros()));
+  return Unit{};
+}
+
+Csr remaining(const Csr& matrix, const std::vector<Tile>& tiles) {
+  const std::vector<Point> points = points_of(tiles);
+  Csr rest{matrix.rows, matrix.columns, {0}, {}, {}};
+  for (std::int32_t row = 0; row < matrix.rows; ++row) {
+    const auto columns = matrix.row(row);
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      if (std::binary_search(points.begin(), points.end(), Point{row, columns[k]})) continue;
+      rest.column.push_back(columns[k]);
+      if (!matrix.value.empty())
+        rest.value.push_back(
+            matrix.value[static_cast<std::size_t>(matrix.row_start[static_cast<std::size_t>(row)]) + k]);
+    }
+    rest.row_start.push_back(rest.nonzeros());
+  }
+  return rest;
+}
+
+std::vector<SubTask> partition_tasks(const std::vector<Tile>& tiles, std::int64_t dense, std::int64_t part) {
+  std::vector<SubTask> tasks;
+  for (std::size_t tile = 0; tile < tiles.size(); ++tile)
+    for (std::int64_t begin = 0; begin < dense; begin += part)
+      tasks.push_back({tile, begin, std::min(begin + part, dense)});
+  return tasks;
+}
+
+Status check_partition(const Csr& matrix, const std::vector<Tile>& tiles, std::int64_t dense,
+                       const std::vector<SubTask>& tasks) {
+  std::set<std::pair<Point, std::int64_t>> covered;
+  for (const SubTask& task : tasks) {
+    if (task.begin < 0 || task.begin >= task.end || task.end > dense)
+      return broken(fmt::format("a sub-task of {} to {} in a loop of {}", task.begin, task.end, dense));
+    for (const Point& point : tiles[task.tile].points) {
+      if (!has_point(matrix, point)) return broken(fmt::format("({}, {}) is no non-zero", point.row, point.column));
+      for (std::int64_t j = task.begin; j < task.end; ++j)
+        if (!covered.insert({point, j}).second)
+          return broken(fmt::format("({}, {}, {}) is in two sub-tasks", point.row, j, point.column));
+    }
+  }
+  if (static_cast<std::int64_t>(covered.size()) != matrix.nonzeros() * dense)
+    return broken(fmt::format("{} of {} points are covered", covered.size(), matrix.nonzeros() * dense));
+  return Unit{};
+}
+
+double partition_cost(std::vector<double> costs, int workers) {
+  std::sort(costs.begin(), costs.end(), std::greater<>());
+  std::vector<double> busy(static_cast<std::size_t>(std::max(workers, 1)));
+  std::priority_queue<double, std::vector<double>, std::greater<>> free(std::greater<>(), std::move(busy));
+  double last = 0;
+  for (const double cost : costs) {
+    const double end = free.top() + cost;
+    free.pop();
+    free.push(end);
+    last = std::max(last, end);
+  }
+  return last;
+}
+
+}  // namespace apl::sparse
