@@ -88,10 +88,10 @@ function(apl_add_library name)
     return()
   endif()
   add_library(${target} STATIC ${sources})
-  # The precompiled headers are those of C++.
+  # The precompiled headers are those of C++, and batches would want them.
   set(c_sources ${sources})
   list(FILTER c_sources INCLUDE REGEX "[.]c$")
-  set_source_files_properties(${c_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${c_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(apl::${name} ALIAS ${target})
   # Headers are included as "ir/module.h" in the tree; installed they lie under apl/, and include each
   # other by the same text, so both folders are on the path of whoever uses the library.
