@@ -283,7 +283,9 @@ Poly::Division Poly::divide(const Poly& divisor) const {
   for (const Term& term : terms_) {
     auto factors = without(term.factors, lead.factors);
     if (!factors) continue;
-    const std::int64_t number = floor_quotient(term.coefficient, lead.coefficient);
+    // Towards zero: what is left is no larger than what is there, so that it does not overflow where that does not.
+    const std::int64_t number = term.coefficient / lead.coefficient;
+    if (number == 0) continue;
     const Poly step(Term{number, std::move(*factors)});
     Poly rest = result.remainder - step * divisor;
     // n*m by n+1 is m*(n+1) - m, true and of no use: only steps that leave less are taken.

@@ -120,8 +120,15 @@ Value Simplifier::rewrite(Value value) const {
 }
 
 Poly Simplifier::rewrite(const Poly& poly) const {
+  std::unordered_set<Value> divided;
+  for (const Term& term : poly.terms())
+    for (const Factor& factor : term.factors)
+      if (factor.opaque) Poly(factor).for_each_symbol([&](Value v) { divided.insert(v); });
   return poly.substitute([&](Value v) -> std::optional<Poly> {
-    if (const auto size = sizes_.find(v); size != sizes_.end()) return size->second;
+    if (const auto size = sizes_.find(v); size != sizes_.end()) {
+      const bool may_wrap = divided.contains(v) && !size->second.symbol() && !size_like(size->second);
+      return may_wrap ? std::nullopt : std::optional(size->second);
+    }
     if (const auto other = replaced_.find(v); other != replaced_.end()) {
       // What it stands for may itself be a polynomial by now.
       return other->second.is_value() ? rewrite(Poly(other->second.value())) : as_poly(other->second);

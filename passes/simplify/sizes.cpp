@@ -50,15 +50,22 @@ std::optional<Poly> Simplifier::as_size(const Stm& stm) const {
   } else if (const Binary* op = get_if<Binary>(stm)) {
     const Poly x = poly(op->x);
     const Poly y = poly(op->y);
-    const bool divides = y.constant() && *y.constant() > 0;  // else the quotient may be undefined
+    // Else the quotient may be undefined; or it is not that of the polynomial, since a sum or product may wrap.
+    const bool divides = y.constant() && *y.constant() > 0 && (x.symbol() || x.constant() || size_like(x));
+    // x and x + 3 compare as their difference says unless the sum wraps.
+    const bool compares = (x.constant() && y.constant()) || !(x - y).constant() || (size_like(x) && size_like(y));
     switch (op->op) {
       case BinaryOp::add: result = x + y; break;
       case BinaryOp::sub: result = x - y; break;
       case BinaryOp::mul:
         if (all_small(x, y)) result = x * y;
         break;
-      case BinaryOp::min: result = poly_min(x, y); break;
-      case BinaryOp::max: result = poly_max(x, y); break;
+      case BinaryOp::min:
+        if (compares) result = poly_min(x, y);
+        break;
+      case BinaryOp::max:
+        if (compares) result = poly_max(x, y);
+        break;
       case BinaryOp::div:
         if (divides) result = floor_div(x, y);
         break;
