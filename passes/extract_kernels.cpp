@@ -246,15 +246,17 @@ class Extractor {
     const Scatter& op = std::get<Scatter>(stm.op);
     const std::optional<Stm> kernel =
         asks_for_sequential(stm) ? std::nullopt : make_scatter_kernel(stm, function_.values);
+    const std::optional<std::string> why = op.op && kernel ? why_one_level(*kernel, function_.values) : std::nullopt;
     if (!kernel) {
       explain_serial(stm, op);
       stms.push_back(make_serial_kernel(stm, function_.values));
-    } else if (op.op && !why_one_level(*kernel, function_.values)) {
+    } else if (op.op && !why) {
       histogram(stm, *kernel, stms);
     } else {
       if (context_.remarks)
         remark(RemarkKind::applied, "scatter", stm,
-               fmt::format("{} into '{}' is a kernel", op.op ? "the histogram" : "the scatter", name_of(stm)),
+               op.op ? fmt::format("the histogram into '{}' is a kernel: {}", name_of(stm), *why)
+                     : fmt::format("the scatter into '{}' is a kernel", name_of(stm)),
                {{"width", print(product(op.widths), function_)}});
       stms.push_back(*kernel);
     }

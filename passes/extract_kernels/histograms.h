@@ -12,11 +12,8 @@
 
 namespace apl {
 
-// Why a histogram stays one kernel of one thread an index: a remark's code and words.
-struct OneLevel {
-  std::string code, why;
-};
-std::optional<OneLevel> why_one_level(const Stm& kernel, const ValueTable& values);
+// Why a histogram stays one kernel of one thread an index, if it must.
+std::optional<std::string> why_one_level(const Stm& kernel, const ValueTable& values);
 
 // The statements that stand for `kernel`, a histogram of make_scatter_kernel; the last of them bind its pattern.
 // `prefix`: what the names of its numbers begin with. `chunks` gives the numbers of the next reduction.

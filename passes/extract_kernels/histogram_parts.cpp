@@ -1,0 +1,137 @@
+#include "passes/extract_kernels/histogram_parts.h"
+
+#include "ir/walk.h"
+
+namespace apl {
+
+HistogramParts::HistogramParts(const Stm& kernel, ValueTable& values)
+    : op(std::get<Scatter>(kernel.op)), values_(values), kernel_(kernel) {
+  while (is_segment(leading)) ++leading;
+  const std::vector<Poly>& shape = values.type(op.targets.front()).shape;
+  const auto rank = static_cast<std::ptrdiff_t>(op.rank), first = static_cast<std::ptrdiff_t>(leading);
+  segments.assign(op.widths.begin(), op.widths.begin() + first);
+  widths.assign(op.widths.begin() + first, op.widths.end());
+  bins.assign(shape.begin() + first, shape.begin() + rank);
+  for (const Value target : op.targets) names.push_back(values.name(target));
+}
+
+// Its index is that of the space: threads of different ones fold into different elements.
+bool HistogramParts::is_segment(std::size_t d) const {
+  if (d + 1 >= op.widths.size() || d + 1 >= op.rank) return false;
+  return op.map.body->results[d] == Operand(op.indices[d]) && values_.type(op.targets.front()).shape[d] == op.widths[d];
+}
+
+ReduceOp HistogramParts::fresh_operator() const {
+  return {copy_fresh(op.op->op, {}, values_, values_), op.op->neutral, true, false};
+}
+
+std::vector<SegDim> HistogramParts::space(Substitution& here) const {
+  std::vector<SegDim> result;
+  for (std::size_t d = 0; d < leading; ++d) {
+    const Value index = fresh_index(values_.name(op.indices[d]));
+    here.insert_or_assign(op.indices[d], Operand(index));
+    result.push_back({index, segments[d]});
+  }
+  return result;
+}
+
+HistogramParts::Operands HistogramParts::row(Value flat, const Substitution& segment, Builder& out,
+                                             const Place& place) const {
+  const Operand total = *as_operand(out.size(product(widths), "total"));
+  std::vector<std::string> results{"bin"};
+  results.insert(results.end(), names.begin(), names.end());
+  Operands nothing{i64_constant(-1)};
+  nothing.insert(nothing.end(), op.op->neutral.begin(), op.op->neutral.end());
+  const BodyPtr found = out.body([&](Builder& then) {
+    Substitution here = segment;
+    std::size_t d = leading;
+    for (const Value index : split_index(widths, flat, then)) here.insert_or_assign(op.indices[d++], Operand(index));
+    const BodyPtr body = copy_fresh(op.map.body, here, values_, values_);
+    then.append_all(body->stms);
+    Operands row{bin_of(body->results, then, place)};
+    row.insert(row.end(), body->results.begin() + static_cast<std::ptrdiff_t>(op.rank), body->results.end());
+    return row;
+  });
+  const Value inside = out.compare(CompareOp::lt, flat, total);
+  const std::vector<Value> rows = out.let_many(results, If{inside, found, make_body({}, nothing)});
+  return {rows.begin(), rows.end()};
+}
+
+// Where `place` says that the row-major position of the bin lies; -1 if there is no such bin.
+Operand HistogramParts::bin_of(const Operands& results, Builder& out, const Place& place) const {
+  std::optional<Value> inside;
+  Poly flat;
+  const auto both = [&](Value test) { inside = inside ? out.binary(BinaryOp::conj, *inside, test, "inside") : test; };
+  for (std::size_t d = leading; d < op.rank; ++d) {
+    const Operand& i = results[d];
+    both(out.compare(CompareOp::le, i64_constant(0), i));
+    both(out.compare(CompareOp::lt, i, *as_operand(out.size(bins[d - leading], "bound"))));
+    flat = flat * bins[d - leading] + as_poly(i);
+  }
+  const BodyPtr found = out.body([&](Builder& then) { return Operands{then.size(place(flat), "bin")}; });
+  return out.let("bin", If{*inside, found, make_body({}, {i64_constant(-1)})});
+}
+
+HistogramParts::Operands HistogramParts::merged(const std::vector<Value>& copies, const std::vector<Poly>& parts,
+                                                const std::function<Chunks()>& chunks, Builder& host) const {
+  Segments each{segments, {}, {}};
+  for (std::size_t d = 0; d < leading; ++d) each.indices.push_back(fresh_index(values_.name(op.indices[d])));
+  std::vector<DimIndex> at;
+  for (const Value index : each.indices) at.push_back(DimIndex::fix(index));
+  for (const Poly& part : parts) at.push_back(DimIndex::slice(0, part));
+  each.widths.push_back(product(bins));
+  each.indices.push_back(fresh_index("b"));
+  at.push_back(DimIndex::fix(each.indices.back()));
+  Screma fold{.widths = parts};
+  for (std::size_t k = 0; k < parts.size(); ++k) fold.indices.push_back(fresh_index("c"));
+  Stm sums;
+  Operands rows;
+  for (std::size_t k = 0; k < count(); ++k) {
+    const Value own = values_.add(Type::array(element(k), parts), names[k]);
+    each.prefix.push_back({.pattern = {own}, .op = Index{copies[k], at}});
+    fold.inputs.push_back(own);
+    fold.map.params.push_back(values_.add(Type::scalar(element(k)), names[k]));
+    rows.emplace_back(fold.map.params.back());
+    sums.pattern.push_back(values_.add(Type::array(element(k), each.widths), names[k]));
+  }
+  fold.map.body = make_body({}, rows);
+  fold.reduces.push_back(fresh_operator());
+  sums.op = std::move(fold);
+  Chunks of_sums = chunks();
+  of_sums.by_columns = true;  // neighbouring bins lie side by side
+  host.append_all(make_chunked_reduction(sums, each, of_sums, values_));
+  return into_targets(sums.pattern, host);
+}
+
+HistogramParts::Operands HistogramParts::into_targets(const std::vector<Value>& sums, Builder& host) const {
+  Scatter last{.widths = segments, .indices = {}, .inputs = {}, .map = {}, .rank = op.rank, .targets = op.targets};
+  last.widths.insert(last.widths.end(), bins.begin(), bins.end());
+  Operands results;
+  std::vector<Poly> at;
+  Poly flat;
+  for (std::size_t d = 0; d < op.rank; ++d) {
+    last.indices.push_back(fresh_index(d < leading ? values_.name(op.indices[d]) : "b"));
+    results.emplace_back(last.indices.back());
+    if (d < leading) at.emplace_back(last.indices.back());
+    if (d >= leading) flat = flat * bins[d - leading] + Poly(last.indices.back());
+  }
+  last.map.body = host.body([&](Builder& thread) {
+    std::vector<Poly> place = at;
+    place.emplace_back(thread.size(flat, "bin"));
+    for (std::size_t k = 0; k < count(); ++k) results.emplace_back(thread.index(sums[k], place, names[k]));
+    return results;
+  });
+  last.op = fresh_operator();
+  const std::vector<Value> made = host.let_many(names, std::move(last));
+  return {made.begin(), made.end()};
+}
+
+std::vector<Stm> HistogramParts::either(Value pays, const BodyPtr& then, Builder& host) const {
+  Substitution none;
+  const BodyPtr as_it_is =
+      copy_fresh(make_body({kernel_}, {kernel_.pattern.begin(), kernel_.pattern.end()}), none, values_, values_);
+  const std::vector<Value> results = host.let_many(names, If{pays, then, as_it_is});
+  return bound_to(kernel_, results, host);
+}
+
+}  // namespace apl
