@@ -67,6 +67,10 @@ void CompileOptions::add_to(CLI::App& app) {
       ->type_name("NAME=VALUE");
   app.add_option("--tuning", tuning, "file of tuning parameters, a line NAME=VALUE each; --param goes first")
       ->type_name("FILE");
+  app.add_option("--device", device,
+                 "machine for which tile numbers are chosen: a100, h100, h200, gpu, cpu, or a file like those of "
+                 "codegen/runtime/devices (default: h200, or cpu; when the program runs, the one that is there)")
+      ->type_name("NAME|FILE");
   app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")
       ->allow_extra_args(false)
       ->type_name("PASS");
@@ -111,6 +115,11 @@ apl::Result<Parameters> parse_tuning(const std::string& text) {
     if (parameter->second > 0) parameters.insert(*parameter);
   }
   return parameters;
+}
+
+int plans_for(const std::string& backend) {
+  constexpr int kCompiled = 4, kChosen = 12;
+  return backend == "c" ? kCompiled : kChosen;
 }
 
 std::string cache_folder() {

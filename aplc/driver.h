@@ -21,6 +21,7 @@ struct CompileOptions {
   std::string file;
   std::vector<std::string> parameters;  // NAME=VALUE
   std::string tuning;                   // a file of such lines
+  std::string device;                   // for which plans are chosen
   std::vector<std::string> disabled;
   bool remarks = false;
   bool timing = false;
@@ -41,6 +42,7 @@ class Session {
   void report(const apl::Diagnostic& diagnostic);
 
   apl::Module& module() { return module_; }
+  const std::string& text() const { return text_; }  // as it was read
   const std::vector<apl::Remark>& remarks() const { return remarks_; }
   const std::vector<apl::PassReport>& passes() const { return passes_; }
   const std::map<std::string, std::int64_t>& parameters() const { return parameters_; }
@@ -69,6 +71,8 @@ using Parameters = std::map<std::string, std::int64_t>;
 // Lines NAME=VALUE, as of Futhark's tuning files: 0 is the default, and of two lines for one name the last counts. Code
 // command.bad-parameter.
 apl::Result<Parameters> parse_tuning(const std::string& text);
+// How many kernels a contraction may have on a backend: those of C are all compiled, the others when they are chosen.
+int plans_for(const std::string& backend);
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
 std::string cache_folder();
 
@@ -84,5 +88,6 @@ void add_test(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);
 void add_dataset(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
+void add_tune(CLI::App& app, int& exit);
 
 }  // namespace aplc

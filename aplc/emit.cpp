@@ -21,6 +21,8 @@ void run(const EmitOptions& options, apl::Target target, int& exit) {
   if (!ok) return;
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
+  codegen.plans = plans_for(target == apl::Target::c ? "c" : "cuda");
+  codegen.device = options.device;
   auto program = apl::generate(session.module(), target, codegen);
   if (!program) {
     session.report(program.error());

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "aplc/driver.h"
+#include "aplc/explain_plan.h"
 
 namespace aplc {
 namespace {
@@ -40,11 +41,42 @@ nlohmann::ordered_json to_json(const apl::Remark& remark) {
           {"suggestion", remark.suggestion}};
 }
 
+// A record of a CPU has the C backend's pipeline.
+apl::Machine machine_of(const CompileOptions& options) {
+  const auto device = options.device.empty() ? apl::Result<apl_device>(apl_device{}) : apl::find_device(options.device);
+  return device && !options.device.empty() && device->kind == APL_DEVICE_CPU ? apl::Machine::cpu : apl::Machine::gpu;
+}
+
+// What tile numbers the contractions run with.
+bool add_plans(Session& session, const CompileOptions& options, const std::vector<std::string>& texts,
+               std::vector<apl::Remark>& remarks) {
+  Sizes sizes;
+  for (const std::string& text : texts) {
+    const auto parsed = parse_tuning(text);
+    if (!parsed || parsed->size() != 1) {
+      session.report(apl::make_error(apl::Code::command_bad_argument, {},
+                                     fmt::format("--size {}: expected NAME=NUMBER, of at least 1", text)));
+      return false;
+    }
+    sizes.insert(*parsed->begin());
+  }
+  auto device = apl::find_device(options.device.empty() ? "h200" : options.device);
+  if (!device) {
+    session.report(device.error());
+    return false;
+  }
+  for (apl::Remark& remark :
+       explain_plans(session.module(), sizes, options.file, session.text(), *device, session.parameters()))
+    remarks.push_back(std::move(remark));
+  return true;
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit) {
   struct Options : CompileOptions {
     bool json = false;
+    std::vector<std::string> sizes;
     std::uint32_t line = 0;
   };
   auto options = std::make_shared<Options>();
@@ -52,6 +84,12 @@ void add_explain(CLI::App& app, int& exit) {
   options->add_to(*command);
   command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
   command->add_flag("--json", options->json, "the same as JSON");
+  command
+      ->add_option("--size", options->sizes,
+                   "a size of the program for which plans are explained, as n=1024; default: those of the first "
+                   "dataset")
+      ->type_name("NAME=NUMBER")
+      ->allow_extra_args(false);
   command->callback([options, &exit] {
     std::size_t colon = options->file.rfind(':');
     if (colon != std::string::npos) {
@@ -64,11 +102,16 @@ void add_explain(CLI::App& app, int& exit) {
       }
     }
     Session session(*options);
-    if (session.read()) session.run(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu));
+    if (session.read()) session.run(apl::standard_pipeline(apl::Stage::memory, machine_of(*options)));
     exit = session.exit_code();
     if (exit != kFine) return;
+    std::vector<apl::Remark> remarks = session.remarks();
+    if (!add_plans(session, *options, options->sizes, remarks)) {
+      exit = session.exit_code();
+      return;
+    }
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const apl::Remark& remark : session.remarks()) {
+    for (const apl::Remark& remark : remarks) {
       bool here = options->line == 0 || (remark.location.line <= options->line &&
                                          options->line <= std::max(remark.location.line, remark.location.end_line));
       if (!here) continue;

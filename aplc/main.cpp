@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   aplc::add_check(app, exit);
   aplc::add_test(app, exit);
   aplc::add_bench(app, exit);
+  aplc::add_tune(app, exit);
   aplc::add_dataset(app, exit);
   aplc::add_explain(app, exit);
   aplc::add_c(app, exit);

@@ -62,11 +62,14 @@ apl::Result<Values> compile_and_call(Session& session, const std::string& entry,
                                      const RunOptions& options) {
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
+  codegen.plans = plans_for(options.backend);
+  codegen.device = options.device;
   auto text = apl::generate(session.module(), options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
   if (!text) return std::move(text).error();
   apl::ProgramOptions program_options;
   program_options.backend = options.backend;
   program_options.seed = options.seed;
+  program_options.device_record = options.device;
   if (!options.no_cache) program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();

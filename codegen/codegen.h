@@ -17,6 +17,11 @@ enum class Target : std::uint8_t {
 
 struct CodegenOptions {
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
+  // With more than one, a contraction has up to as many kernels, for different tile numbers (12 at most; those that are
+  // given stay), and chooses among them when sizes are known. The defaults in the nodes are then not looked at.
+  int plans = 1;
+  std::string
+      device;  // for which plans are chosen: a name or file of codegen/runtime/devices.h; "": h200, or cpu for c
 };
 
 struct KernelInfo {
@@ -28,7 +33,7 @@ struct KernelInfo {
 
 struct ProgramText {
   std::string host;     // one C11 file; for cuda with the kernels' text in `apl_kernel_text`
-  std::string kernels;  // CUDA C++; empty for c
+  std::string kernels;  // CUDA C++, all of them; empty for c
   std::vector<KernelInfo> kernel_infos;
 };
 

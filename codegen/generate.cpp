@@ -30,21 +30,25 @@ Result<ProgramText> generate(const Module& module, Target target, const CodegenO
   ProgramText program;
   std::vector<lower::Place> places;
   std::string kernels, entries;
+  std::vector<std::pair<std::string, std::string>> forms;  // kernels that are compiled when they are chosen
   kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
   try {
     for (const FunctionPtr& function : module.functions) {
       if (!function->entry) continue;
       lower::Unit unit(*function, target, options.parameters, places);
-      lower::HostText text = lower::lower_entry(unit);
+      lower::HostText text = lower::lower_entry(unit, options);
       for (const kernel::Function& made : text.kernels) kernels += kernel::print(made, dialect) + "\n";
-      entries += text.text + "\n";
+      for (const kernel::Function& made : text.forms)
+        forms.emplace_back(made.name, kernel::print(made, dialect) + "\n");
+      entries += text.declarations + text.text + "\n";
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
     }
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;
   }
   std::string head = fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : module.file);
-  if (target == Target::cuda) program.kernels = head + "#include \"device.h\"\n\n" + kernels;
+  const std::string kernel_head = head + "#include \"device.h\"\n\n";
+  if (target == Target::cuda) program.kernels = kernel_head + kernels;
   Writer out;
   out.raw(head);
   out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
@@ -58,6 +62,14 @@ Result<ProgramText> generate(const Module& module, Target target, const CodegenO
     out.raw(kernels);
   } else {
     out.raw(fmt::format("const char apl_kernel_text[] =\n  {};\n\n", c_string(program.kernels)));
+    if (!forms.empty()) {
+      out.open("const struct apl_kernel_form apl_kernel_forms[] = {{");
+      for (const auto& [name, text] : forms) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));
+      out.line("{{NULL, NULL}},");
+      out.close("}};");
+      out.line("");
+      for (const auto& [name, text] : forms) program.kernels += text;
+    }
   }
   out.raw(entries);
   program.host = out.take();

@@ -6,6 +6,7 @@
 
 #include "codegen/block_use.h"
 #include "codegen/lower.h"
+#include "codegen/plan_forms.h"
 #include "codegen/runtime/context.h"
 #include "codegen/writer.h"
 #include "ir/builder.h"
@@ -34,12 +35,23 @@ std::string type_enum(ScalarType type) {
 
 class Host {
  public:
-  explicit Host(Unit& unit)
-      : unit_(unit), values_(unit, Dialect::c), table_(unit.function.values), use_(unit.function) {}
+  Host(Unit& unit, const CodegenOptions& options)
+      : unit_(unit),
+        values_(unit, Dialect::c),
+        table_(unit.function.values),
+        use_(unit.function),
+        forms_(find_plan_forms(unit, options)) {
+    for (const auto& [kernel, forms] : forms_)
+      for (const PlanDim& dim : forms->data.dims)
+        for (Value v : {dim.tile, dim.reg})
+          if (v) forms_of_[v] = forms;
+  }
 
   HostText run() {
     const apl::Function& f = unit_.function;
     for (Value param : f.params) unit_.name(param);
+    known_.insert(f.params.begin(), f.params.end());
+    known_.insert(f.sizes.begin(), f.sizes.end());
     out_.open("int apl_entry_{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs) {{",
               f.entry->name);
     out_.line("int status = APL_SUCCESS;");
@@ -67,6 +79,7 @@ class Host {
     out_.line("return status;");
     out_.close("}}");
     const std::string rest = out_.take();
+    result_.declarations = declarations_.take();
     // Declared before anything can jump to the end.
     Writer slots;
     slots.indent();
@@ -211,6 +224,7 @@ class Host {
 
   void loop(const Loop& op, const Stm& stm) {
     for (std::size_t k = 0; k < op.params.size(); ++k) {
+      known_.insert(op.params[k]);
       if (table_.type(op.params[k]).is_memory()) exchange(op.params[k], op.initial[k].value());
       if (!is_variable(op.params[k])) continue;
       declare_variable(op.params[k], text(values_.operand(op.initial[k])));
@@ -218,6 +232,7 @@ class Host {
     }
     if (op.index) {
       const std::string i = unit_.name(op.index);
+      known_.insert(op.index);
       out_.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", i, text(op.bound));
     } else {
       out_.open("while ({}) {{", unit_.name(op.params[0]));
@@ -292,7 +307,10 @@ class Host {
       out_.line("const {} {} = {};", c_type({table_.type(first).element, false}), unit_.name(first), text(value));
     };
     auto type_of = [&](const Operand& x) { return table_.type(x).element; };
-    if (const GetSize* size = get_if<GetSize>(stm)) {
+    for (Value v : stm.pattern) known_.insert(v);
+    if (const auto forms = forms_of_.find(first); forms != forms_of_.end() && choose_form(*forms->second)) {
+      chosen_number(*forms->second, first);
+    } else if (const GetSize* size = get_if<GetSize>(stm)) {
       out_.line("const int64_t {} = {};  // {}", unit_.name(first), *unit_.tile(first), size->name);
       out_.line("(void){};", unit_.name(first));
     } else if (const SizeExpr* expr = get_if<SizeExpr>(stm)) {
@@ -384,14 +402,134 @@ class Host {
     return unit_.name(b);
   }
 
+  // The host code of a choice among forms, before the first of its numbers. Where a size comes later there is none, and
+  // numbers are the defaults.
+  bool choose_form(PlanForms& forms) {
+    if (forms.open) return true;
+    for (Value v : forms.data.symbols())
+      if (!known_.contains(v)) return false;
+    forms.open = true;
+    forms.name = unit_.fresh(forms.name + "_plan");
+    out_.line("");
+    out_.line("const struct apl_contraction {}_data = {};", forms.name, contraction_text(forms.data, values_));
+    out_.line("int32_t {} = 0;", forms.name);
+    out_.line("status = ctx->backend->choose(ctx, &{0}_data, &{0}_set, &{0});", forms.name);
+    out_.line("if (status != APL_SUCCESS) goto done;");
+    return true;
+  }
+
+  void chosen_number(const PlanForms& forms, Value v) {
+    for (std::size_t d = 0; d < forms.data.dims.size(); ++d) {
+      const PlanDim& dim = forms.data.dims[d];
+      if (v != dim.tile && v != dim.reg) continue;
+      out_.line("const int64_t {} = {}_plans[{}].{}[{}];", unit_.name(v), forms.name, forms.name,
+                v == dim.tile ? "tile" : "reg", d);
+      out_.line("(void){};", unit_.name(v));
+    }
+  }
+
+  struct Launched {
+    kernel::Function function;
+    std::string blocks;
+  };
+
+  Launched lower_kernel(Kernel& lowering, const SegOp& op) {
+    Launched made{lowering.run(), {}};
+    if (unit_.target == Target::c) return made;
+    Poly indices = 1;
+    for (const SegDim& dim : op.space) indices *= dim.bound;
+    made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(made.function.threads)));
+    if (const ExprPtr walking = lowering.walking_blocks(op, values_)) made.blocks = text(walking);
+    return made;
+  }
+
   void launch(const Stm& stm) {
     const SegOp op = kernel_frame(stm);
+    const auto forms = stm.pattern.empty() ? forms_.end() : forms_.find(stm.pattern.front());
+    if (forms != forms_.end() && forms->second->open) return launch_form(stm, op, *forms->second);
     Kernel lowering(unit_, stm);
-    kernel::Function function = lowering.run();
+    Launched made = lower_kernel(lowering, op);
+    std::vector<std::string> arguments = arguments_of(lowering);
+    out_.line("");
+    add_scratch(lowering, op, arguments);
+    if (lowering.can_fail()) arguments.emplace_back("ctx->failure");
+    if (unit_.target == Target::c) {
+      out_.line("{}({});", made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
+    } else {
+      out_.open("{{");
+      pack_arguments(lowering, arguments);
+      out_.line(
+          "const struct apl_launch launch = {{.kernel = \"{}\", .blocks = {}, .threads = {}, .shared_bytes = {}, "
+          ".arg_count = {}, .args = args}};",
+          made.function.name, made.blocks, made.function.threads, made.function.shared_bytes, arguments.size());
+      out_.line("status = ctx->backend->launch(ctx, &launch);");
+      out_.line("if (status != APL_SUCCESS) goto done;");
+      out_.close("}}");
+    }
+    add_info(made.function, stm);
+    result_.kernels.push_back(std::move(made.function));
+  }
+
+  // A kernel for each plan; the one that was chosen is launched.
+  void launch_form(const Stm& stm, const SegOp& op, const PlanForms& forms) {
+    std::vector<std::string> names, plans, cases;
+    std::vector<std::string> arguments;
+    out_.line("");
+    if (unit_.target == Target::cuda) out_.open("{{");
+    for (std::size_t k = 0; k < forms.plans.size(); ++k) {
+      const Stm planned = with_plan(stm, forms.data, forms.plans[k], unit_);
+      Kernel lowering(unit_, planned);
+      Launched made = lower_kernel(lowering, op);
+      if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
+      if (k == 0) {
+        arguments = arguments_of(lowering);
+        if (lowering.can_fail()) arguments.emplace_back("ctx->failure");
+        if (unit_.target == Target::cuda) {
+          pack_arguments(lowering, arguments);
+          out_.line("struct apl_launch launch = {{.arg_count = {}, .args = args}};", arguments.size());
+        }
+        out_.open("switch ({}) {{", forms.name);
+      }
+      const std::string label = k + 1 == forms.plans.size() ? "default" : fmt::format("case {}", k);
+      if (unit_.target == Target::c) {
+        out_.line("{}: {}({}); break;", label, made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
+      } else {
+        out_.line("{}:", label);
+        out_.line("  launch.kernel = \"{}\";", made.function.name);
+        out_.line("  launch.blocks = {};", made.blocks);
+        out_.line("  launch.threads = {};", made.function.threads);
+        out_.line("  launch.shared_bytes = {};", made.function.shared_bytes);
+        out_.line("  break;");
+      }
+      names.push_back(fmt::format("\"{}\"", made.function.name));
+      plans.push_back(plan_text(forms.data, forms.plans[k]));
+      add_info(made.function, stm);
+      (unit_.target == Target::c ? result_.kernels : result_.forms).push_back(std::move(made.function));
+    }
+    out_.close("}}");
+    if (unit_.target == Target::cuda) {
+      out_.line("status = ctx->backend->launch(ctx, &launch);");
+      out_.line("if (status != APL_SUCCESS) goto done;");
+      out_.close("}}");
+      declarations_.line("static const char *const {}_kernels[] = {{{}}};", forms.name, fmt::join(names, ", "));
+    }
+    declarations_.open("static const struct apl_plan {}_plans[] = {{  // threads, registers, stages, walk", forms.name);
+    for (const std::string& plan : plans) declarations_.line("{},", plan);
+    declarations_.close("}};");
+    declarations_.line("static const struct apl_plan_set {0}_set = {{\"{1}\", {2}, {3}, {0}_plans}};", forms.name,
+                       table_.name(stm.pattern.front()), plans.size(),
+                       unit_.target == Target::c ? "NULL" : forms.name + "_kernels");
+  }
+
+  std::vector<std::string> arguments_of(const Kernel& lowering) {
     std::vector<std::string> arguments;
     for (Value b : lowering.blocks()) arguments.push_back(block(b));
     for (Value s : lowering.scalars()) arguments.push_back(text(values_.value(s)));
-    out_.line("");
+    return arguments;
+  }
+
+  // Memory of threads, kept for the next launch.
+  void add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments) {
     Poly indices = 1;
     for (const SegDim& dim : op.space) indices *= dim.bound;
     for (const Kernel::ThreadMemory& scratch : lowering.scratch()) {
@@ -402,37 +540,27 @@ class Host {
       out_.line("if (status != APL_SUCCESS) goto done;");
       arguments.push_back(name);
     }
-    if (lowering.can_fail()) arguments.emplace_back("ctx->failure");
-    if (unit_.target == Target::c) {
-      out_.line("{}({});", function.name, fmt::format("{}", fmt::join(arguments, ", ")));
-    } else {
-      out_.open("{{");
-      std::string blocks =
-          op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(function.threads)));
-      if (const ExprPtr walking = lowering.walking_blocks(op, values_)) blocks = text(walking);
-      std::vector<std::string> pointers;
-      for (std::size_t k = 0; k < arguments.size(); ++k) {
-        bool array = k < lowering.blocks().size();
-        bool scalar = !array && k < lowering.blocks().size() + lowering.scalars().size();
-        std::string type =
-            scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
-                   : "void *";
-        bool failure = lowering.can_fail() && k + 1 == arguments.size();
-        if (failure) type = "struct apl_failure *";
-        out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
-        pointers.push_back(fmt::format("&arg_{}", k));
-      }
-      out_.line("void *args[] = {{{}}};", pointers.empty() ? "NULL" : fmt::format("{}", fmt::join(pointers, ", ")));
-      out_.line(
-          "const struct apl_launch launch = {{.kernel = \"{}\", .blocks = {}, .threads = {}, .shared_bytes = {}, "
-          ".arg_count = {}, .args = args}};",
-          function.name, blocks, function.threads, function.shared_bytes, arguments.size());
-      out_.line("status = ctx->backend->launch(ctx, &launch);");
-      out_.line("if (status != APL_SUCCESS) goto done;");
-      out_.close("}}");
+  }
+
+  // Variables for the arguments, and an array of pointers to them.
+  void pack_arguments(const Kernel& lowering, const std::vector<std::string>& arguments) {
+    std::vector<std::string> pointers;
+    for (std::size_t k = 0; k < arguments.size(); ++k) {
+      bool array = k < lowering.blocks().size();
+      bool scalar = !array && k < lowering.blocks().size() + lowering.scalars().size();
+      std::string type =
+          scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
+                 : "void *";
+      bool failure = lowering.can_fail() && k + 1 == arguments.size();
+      if (failure) type = "struct apl_failure *";
+      out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
+      pointers.push_back(fmt::format("&arg_{}", k));
     }
+    out_.line("void *args[] = {{{}}};", pointers.empty() ? "NULL" : fmt::format("{}", fmt::join(pointers, ", ")));
+  }
+
+  void add_info(const kernel::Function& function, const Stm& stm) {
     result_.infos.push_back({function.name, function.threads, function.shared_bytes, stm.location});
-    result_.kernels.push_back(std::move(function));
   }
 
   void give_results() {
@@ -463,11 +591,15 @@ class Host {
   HostText result_;
   std::vector<Value> blocks_;
   bool has_rooms_ = false;
-  std::vector<std::string> scratch_;  // slots of threads' arrays
+  std::vector<std::string> scratch_;                      // slots of threads' arrays
+  std::map<Value, std::shared_ptr<PlanForms>> forms_;     // by kernel
+  std::map<Value, std::shared_ptr<PlanForms>> forms_of_;  // by a number of theirs
+  std::set<Value> known_;                                 // what is bound at this place of the host code
+  Writer declarations_;
 };
 
 }  // namespace
 
-HostText lower_entry(Unit& unit) { return Host(unit).run(); }
+HostText lower_entry(Unit& unit, const CodegenOptions& options) { return Host(unit, options).run(); }
 
 }  // namespace apl::lower

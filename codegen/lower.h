@@ -45,6 +45,7 @@ class Unit {
   std::string fresh(const std::string& hint);           // a C identifier of its own
   std::optional<std::int64_t> tile(Value value) const;  // the number of a get_size, if it is one
   const std::map<Value, std::int64_t>& tiles() const { return tiles_; }
+  void set_tile(Value value, std::int64_t number) { tiles_[value] = number; }
   std::optional<std::int64_t> fold(const Poly& p) const;  // the number, if it is made of tile numbers alone
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
   int place(Location location, std::string message);
@@ -249,12 +250,13 @@ class Kernel {
 // Before which statements of a block's body a barrier is needed (codegen/barriers.cpp); nullptr: before its results.
 std::set<const Stm*> plan_barriers(const SegOp& op, const ValueTable& values);
 
-// The whole entry: host function text; kernels are appended.
+// The whole entry: host function text, and what stands before it; kernels are appended.
 struct HostText {
-  std::string text;
+  std::string declarations, text;
   std::vector<kernel::Function> kernels;
+  std::vector<kernel::Function> forms;  // CUDA: kernels that are compiled when they are chosen
   std::vector<KernelInfo> infos;
 };
-HostText lower_entry(Unit& unit);
+HostText lower_entry(Unit& unit, const CodegenOptions& options);
 
 }  // namespace apl::lower

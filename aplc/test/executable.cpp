@@ -63,6 +63,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
     return std::move(status).error();
   apl::CodegenOptions codegen;
   codegen.parameters = options.parameters;
+  codegen.plans = plans_for(options.backend);
   auto text = apl::generate(executable.module_, options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
   if (!text) return std::move(text).error();
   apl::ProgramOptions program_options;

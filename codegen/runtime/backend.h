@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/runtime/context.h"
+#include "codegen/runtime/devices.h"
 #include "ir/diagnostic.h"
 
 namespace apl {
@@ -28,7 +29,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
 
-  // Compiles kernel text (CUDA C++ that includes device.h); called once, before the first launch.
+  // Compiles kernel text (CUDA C++ that includes device.h): once before the first launch, then for each form of a
+  // kernel before its first launch.
   virtual Status load(std::string_view kernel_text) = 0;
 
   // Device memory. `what` is for messages. run.out-of-memory says how much was asked for.
@@ -51,6 +53,14 @@ class Backend {
   virtual Result<double> stop_timer() = 0;
 
   virtual std::vector<KernelStats> kernels() const { return {}; }
+
+  // For whom plans are chosen.
+  virtual apl_device device() const { return host_device(); }
+  // Bytes of memory a thread that a loaded kernel spills its registers to; 0 where there is no such thing.
+  virtual Result<int> spilled_bytes(const std::string& kernel) {
+    (void)kernel;
+    return 0;
+  }
 };
 
 // Host memory; kernels are functions of the program itself.

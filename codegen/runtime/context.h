@@ -83,6 +83,20 @@ struct apl_launch {
   void** args;  // pointers to the argument values, in the kernel's order
 };
 
+// The forms of a contraction's kernel, one for each plan.
+struct apl_plan_set {
+  const char* name;  // of the result, for messages
+  int32_t count;
+  const char* const* kernels;  // their names, or NULL where they are functions of the file
+  const struct apl_plan* plans;
+};
+
+// A kernel whose text is compiled when it is chosen: of apl_kernel_forms[], which ends with a NULL name.
+struct apl_kernel_form {
+  const char* name;
+  const char* text;
+};
+
 struct apl_context;
 
 struct apl_backend {
@@ -94,6 +108,9 @@ struct apl_backend {
   int (*download)(struct apl_context* ctx, void* host, const void* data, int64_t bytes);
   int (*copy)(struct apl_context* ctx, void* to, const void* from, int64_t bytes);
   int (*launch)(struct apl_context* ctx, const struct apl_launch* launch);
+  // The form of a kernel for these sizes, by plan_select.h.
+  int (*choose)(struct apl_context* ctx, const struct apl_contraction* contraction, const struct apl_plan_set* set,
+                int32_t* form);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
   int (*synchronise)(struct apl_context* ctx);
 };
@@ -112,6 +129,7 @@ struct apl_context {
 //   int apl_entry_NAME(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);
 //   const struct apl_place apl_places[];
 //   const char apl_kernel_text[];   (cuda, emulate)
+//   const struct apl_kernel_form apl_kernel_forms[];   (cuda, emulate; where there are any)
 // Inputs stay the caller's. Outputs' data are allocated through `backend` and become the caller's.
 typedef int (*apl_entry)(struct apl_context* ctx, const struct apl_value* inputs, struct apl_value* outputs);
 

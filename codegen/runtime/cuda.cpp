@@ -31,7 +31,7 @@ class CudaBackend : public Backend {
       if (failure_) driver_.free(failure_);
       for (cuda::CUevent event : {start_, stop_})
         if (event) driver_.event_destroy(event);
-      if (module_) driver_.module_unload(module_);
+      for (cuda::CUmodule module : modules_) driver_.module_unload(module);
       if (stream_ && !options_.stream) driver_.stream_destroy(stream_);
     }
     driver_.primary_release(device_);
@@ -70,7 +70,10 @@ class CudaBackend : public Backend {
       return ok;
     auto cubin = compile_with_nvrtc(text, fmt::format("sm_{}{}", major, minor), options_);
     if (!cubin) return std::move(cubin).error();
-    return driver_.check(driver_.module_load(&module_, cubin->data()), "loading the kernels");
+    cuda::CUmodule module = nullptr;
+    if (auto ok = driver_.check(driver_.module_load(&module, cubin->data()), "loading the kernels"); !ok) return ok;
+    modules_.push_back(module);
+    return Unit{};
   }
 
   // Blocks are kept for the next allocation of their size: all work is on one stream, so reuse needs no waiting, and a
@@ -199,6 +202,40 @@ class CudaBackend : public Backend {
     return all;
   }
 
+  apl_device device() const override {
+    CurrentContext current(driver_, context_);
+    const auto fact = [&](int attribute) {
+      int value = 0;
+      return driver_.device_attribute(&value, attribute, device_) == 0 ? value : 0;
+    };
+    char name[256] = "";
+    driver_.device_name(name, sizeof name, device_);
+    constexpr double kKiloHertz = 1e-6, kBitsAByte = 8, kTransfersAClock = 2;
+    DeviceFacts facts;
+    facts.name = name;
+    facts.processors = fact(cuda::kProcessors);
+    facts.block_shared = fact(cuda::kBlockShared);
+    facts.processor_shared = fact(cuda::kProcessorShared);
+    facts.processor_threads = fact(cuda::kProcessorThreads);
+    facts.registers = fact(cuda::kProcessorRegisters);
+    facts.clock_ghz = fact(cuda::kClockRate) * kKiloHertz;
+    facts.memory_gbs =
+        fact(cuda::kMemoryClockRate) * kKiloHertz * fact(cuda::kMemoryBusWidth) / kBitsAByte * kTransfersAClock;
+    return device_from(facts);
+  }
+
+  Result<int> spilled_bytes(const std::string& name) override {
+    CurrentContext current(driver_, context_);
+    auto kernel = find(name);
+    if (!kernel) return std::move(kernel).error();
+    int bytes = 0;
+    if (auto ok = driver_.check(driver_.function_attribute(&bytes, cuda::kLocalBytes, (*kernel)->function),
+                                "asking what kernel " + name + " spills");
+        !ok)
+      return std::move(ok).error();
+    return bytes;
+  }
+
  private:
   struct Kernel {
     cuda::CUfunction function = nullptr;
@@ -225,21 +262,20 @@ class CudaBackend : public Backend {
 
   Result<Kernel*> find(const std::string& name) {
     Kernel& kernel = kernels_[name];
-    if (!kernel.function)
-      if (auto ok =
-              driver_.check(driver_.get_function(&kernel.function, module_, name.c_str()), "finding kernel " + name);
-          !ok) {
-        kernels_.erase(name);
-        return std::move(ok).error();
-      }
-    return &kernel;
+    int result = 0;
+    for (std::size_t m = modules_.size(); m-- > 0 && !kernel.function;)
+      result = driver_.get_function(&kernel.function, modules_[m], name.c_str());
+    if (kernel.function) return &kernel;
+    kernels_.erase(name);
+    if (modules_.empty()) return make_error(Code::bug_internal, {}, "no kernels are loaded");
+    return driver_.error(result, "finding kernel " + name);
   }
 
   cuda::Driver driver_;
   CudaOptions options_;
   cuda::CUdevice device_ = 0;
   cuda::CUcontext context_ = nullptr;
-  cuda::CUmodule module_ = nullptr;
+  std::vector<cuda::CUmodule> modules_;
   cuda::CUstream stream_ = nullptr;
   cuda::CUevent start_ = nullptr, stop_ = nullptr;
   CUdeviceptr failure_ = 0;

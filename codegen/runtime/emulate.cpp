@@ -23,8 +23,9 @@ class EmulateBackend : public Backend {
   const char* name() const override { return "emulate"; }
 
   Status load(std::string_view text) override {
-    text_ = text;
     if (text.empty()) return Unit{};
+    Loaded loaded;
+    loaded.text = text;
     Compilation kernels;
     // Arithmetic as the IR means it: integers wrap, no operation is fused with another. Shared memory is used for one
     // type after the other. -O1 compiles fastest for what is, after all, checked access by access.
@@ -42,11 +43,12 @@ class EmulateBackend : public Backend {
                        "-w",
                        "-Wl,--as-needed"};
     kernels.libraries = {"-lm"};
-    kernels.files = {{"kernels.cpp", text_}, {"device.h", device_header_text()}};
+    kernels.files = {{"kernels.cpp", loaded.text}, {"device.h", device_header_text()}};
     kernels.output = "kernels.so";
     auto object = compile_shared(kernels, options_.workplace);
     if (!object) return std::move(object).error();
-    object_ = std::move(*object);
+    loaded.object = std::move(*object);
+    loaded_.push_back(std::move(loaded));
     return Unit{};
   }
 
@@ -93,16 +95,23 @@ class EmulateBackend : public Backend {
   }
 
   Status launch(const apl_launch& launch) override {
-    auto kernel = object_.function<Machine::Kernel>(std::string(launch.kernel) + "_call");
-    auto attach = object_.function<Machine::Attach>("apl_emulator_attach");
-    if (!kernel || !attach)
-      return make_error(Code::bug_internal, {}, fmt::format("the kernel text exports no kernel {}", launch.kernel));
-    auto fault = machine_.run(launch, kernel, attach);
-    if (!fault) return std::move(fault).error();
-    if (*fault) return emulate::describe(**fault, launch.kernel, text_);
-    return Unit{};
+    for (const Loaded& loaded : loaded_) {
+      auto kernel = loaded.object.function<Machine::Kernel>(std::string(launch.kernel) + "_call");
+      auto attach = loaded.object.function<Machine::Attach>("apl_emulator_attach");
+      if (!kernel || !attach) continue;
+      auto fault = machine_.run(launch, kernel, attach);
+      if (!fault) return std::move(fault).error();
+      if (*fault) return emulate::describe(**fault, launch.kernel, loaded.text);
+      return Unit{};
+    }
+    return make_error(Code::bug_internal, {}, fmt::format("the kernel text exports no kernel {}", launch.kernel));
   }
   Status synchronise() override { return Unit{}; }
+
+  apl_device device() const override {
+    auto found = find_device(options_.device);
+    return found ? *found : host_device();
+  }
 
   apl_failure* failure() override { return &machine_.failure; }
   Result<apl_failure> take_failure() override { return std::exchange(machine_.failure, {}); }
@@ -133,8 +142,11 @@ class EmulateBackend : public Backend {
 
   EmulateOptions options_;
   Machine machine_;
-  std::string text_;
-  SharedObject object_;
+  struct Loaded {
+    std::string text;
+    SharedObject object;
+  };
+  std::vector<Loaded> loaded_;
   Clock::time_point start_;
 };
 

@@ -25,7 +25,7 @@ Workplace workplace_of(const ProgramOptions& options) {
 Result<std::unique_ptr<Backend>> make_backend(const ProgramOptions& options) {
   if (options.backend == "c") return make_host_backend();
   if (options.backend == "emulate")
-    return make_emulate_backend({options.cpp_compiler, options.seed, workplace_of(options)});
+    return make_emulate_backend({options.cpp_compiler, options.seed, "h200", workplace_of(options)});
   if (options.backend == "cuda")
     return make_cuda_backend({options.device, options.stream, options.cuda_folders, {}, workplace_of(options)});
   return make_error(Code::command_bad_argument, {},
@@ -151,6 +151,12 @@ Result<Program> Program::load(std::string_view host_text, const ProgramOptions& 
 Result<Program> Program::load(std::string_view host_text, std::string_view kernel_text, const ProgramOptions& options) {
   auto backend = make_backend(options);
   if (!backend) return std::move(backend).error();
+  apl_device device = (*backend)->device();
+  if (!options.device_record.empty()) {
+    auto record = find_device(options.device_record);
+    if (!record) return std::move(record).error();
+    device = *record;
+  }
   auto object = compile_host(host_text, options);
   if (!object) return std::move(object).error();
   auto state = std::make_shared<State>();
@@ -159,6 +165,8 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
     if (const auto* text = static_cast<const char*>(state->object.symbol("apl_kernel_text"))) kernel_text = text;
   if (auto loaded = (*backend)->load(kernel_text); !loaded) return std::move(loaded).error();
   state->bridge.emplace(std::move(*backend), static_cast<const apl_place*>(state->object.symbol("apl_places")));
+  state->bridge->plans(
+      {device, options.log, static_cast<const apl_kernel_form*>(state->object.symbol("apl_kernel_forms"))});
   return Program(std::move(state));
 }
 

@@ -21,6 +21,7 @@ struct ProgramOptions {
   std::vector<std::string> c_flags;       // more flags for the host file
   std::uint64_t seed = 1;                 // of emulation's order of blocks and threads
   int device = 0;                         // cuda
+  std::string device_record;              // for whom plans are chosen (devices.h); "": the device that is there
   void* stream = nullptr;                 // cuda: the caller's CUstream; null: one of our own
   std::vector<std::string> cuda_folders;  // where to look for CUDA's libraries first
   std::string temporary_folder = "/tmp";

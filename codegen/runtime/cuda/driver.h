@@ -19,6 +19,14 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 
 inline constexpr int kOutOfMemory = 2;            // CUDA_ERROR_OUT_OF_MEMORY
+inline constexpr int kClockRate = 13;             // CU_DEVICE_ATTRIBUTE_CLOCK_RATE, kHz
+inline constexpr int kProcessors = 16;            // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kMemoryClockRate = 36;       // CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, kHz
+inline constexpr int kMemoryBusWidth = 37;        // CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits
+inline constexpr int kProcessorThreads = 39;      // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+inline constexpr int kProcessorShared = 81;       // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+inline constexpr int kProcessorRegisters = 82;    // CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
+inline constexpr int kBlockShared = 97;           // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 inline constexpr int kCapabilityMajor = 75;       // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 inline constexpr int kCapabilityMinor = 76;       // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 inline constexpr int kMaxThreadsPerBlock = 0;     // CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
@@ -34,6 +42,7 @@ inline constexpr unsigned kNonBlocking = 1;       // CU_STREAM_NON_BLOCKING
   X(device_count, "cuDeviceGetCount", (int*))                                                                     \
   X(device_get, "cuDeviceGet", (CUdevice*, int))                                                                  \
   X(device_attribute, "cuDeviceGetAttribute", (int*, int, CUdevice))                                              \
+  X(device_name, "cuDeviceGetName", (char*, int, CUdevice))                                                       \
   X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext*, CUdevice))                                           \
   X(primary_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                                  \
   X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                                             \

@@ -142,20 +142,22 @@ static int tile_is_free(const struct walk* w, const struct group* g) {
 static int far_too_large(int64_t rows, int64_t size) { return rows > 32 && rows >= 2 * power_above(size); }
 
 static int two_sides(struct walk* w) {
-  static const int kFast[] = {8, 16, 4, 32, 2, 1}, kSlow[] = {16, 8, 4, 32, 2, 1};
+  static const int kGpuFast[] = {8, 16, 4, 32, 2, 1}, kGpuSlow[] = {16, 8, 4, 32, 2, 1};
+  static const int kCpuFast[] = {64, 128, 32, 16, 8, 4}, kCpuSlow[] = {16, 64, 32, 8, 4, 1};
   const struct group *fast = &w->groups[0], *slow = &w->groups[1];
   const int gpu = w->device->kind == APL_DEVICE_GPU;
+  const int *fast_tiles = gpu ? kGpuFast : kCpuFast, *slow_tiles = gpu ? kGpuSlow : kCpuSlow;
   const int fast_free = tile_is_free(w, fast), slow_free = tile_is_free(w, slow);
   const int regs_free = fast->lead >= 0 && fast->lead_reg_free && slow->lead >= 0 && slow->lead_reg_free;
   const int any_forced = !fast_free || !slow_free || !regs_free;
   for (int f = 0; f < (fast_free ? 6 : 1); ++f)
     for (int s = 0; s < (slow_free ? 6 : 1); ++s) {
-      const int64_t fast_tile = fast->tile * (fast_free ? kFast[f] : 1),
-                    slow_tile = slow->tile * (slow_free ? kSlow[s] : 1);
+      const int64_t fast_tile = fast->tile * (fast_free ? fast_tiles[f] : 1),
+                    slow_tile = slow->tile * (slow_free ? slow_tiles[s] : 1);
       const int64_t threads = apl_times(fast_tile, slow_tile);
       if (gpu && (fast_free || slow_free) && (threads < 32 || threads > 256)) continue;
       // Registers of both sides: as square as can be, unless something is forced.
-      for (int bits = 7; bits >= 0; --bits)
+      for (int bits = gpu ? 7 : 0; bits >= 0; --bits)
         for (int more = 0; more <= bits; ++more) {
           const int fast_bits = (bits + 1) / 2 + (more % 2 ? -(more + 1) / 2 : more / 2);
           const int slow_bits = bits - fast_bits;
@@ -167,8 +169,8 @@ static int two_sides(struct walk* w) {
           if (!any_forced &&
               (far_too_large(fast_tile * fast_reg, fast->size) || far_too_large(slow_tile * slow_reg, slow->size)))
             continue;
-          set_group(w, fast, fast_free ? kFast[f] : 1, fast_reg, 1);
-          set_group(w, slow, slow_free ? kSlow[s] : 1, slow_reg, 1);
+          set_group(w, fast, fast_free ? fast_tiles[f] : 1, fast_reg, 1);
+          set_group(w, slow, slow_free ? slow_tiles[s] : 1, slow_reg, 1);
           const int stop = with_depth(w);
           if (stop) return stop;
         }
@@ -178,22 +180,23 @@ static int two_sides(struct walk* w) {
 
 // Any other number of sides: the two fastest get threads and registers, the rest stays on the grid.
 static int many_sides(struct walk* w) {
-  static const int kTiles[] = {16, 8, 32, 4, 2, 1};
+  static const int kGpuTiles[] = {16, 8, 32, 4, 2, 1}, kCpuTiles[] = {64, 16, 32, 8, 4, 1};
   static const int kRegs[][2] = {{2, 4}, {8, 1}, {4, 1}, {2, 2}, {2, 1}, {1, 1}};  // of lead and second dim
   const int gpu = w->device->kind == APL_DEVICE_GPU;
+  const int* tiles = gpu ? kGpuTiles : kCpuTiles;
   struct group none = {.lead = -1, .second = -1, .tile = 1, .reg = 1};
   const struct group* a = w->group_count > 0 ? &w->groups[0] : &none;
   const struct group* b = w->group_count > 1 ? &w->groups[1] : &none;
   const int a_free = tile_is_free(w, a), b_free = tile_is_free(w, b);
   for (int i = 0; i < (a_free ? 6 : 1); ++i)
     for (int j = 0; j < (b_free ? 6 : 1); ++j) {
-      const int64_t threads = apl_times(a->tile * (a_free ? kTiles[i] : 1), b->tile * (b_free ? kTiles[j] : 1));
+      const int64_t threads = apl_times(a->tile * (a_free ? tiles[i] : 1), b->tile * (b_free ? tiles[j] : 1));
       if (gpu && threads > 512 && (a_free || b_free)) continue;
       if (gpu && threads < 32 && a_free && b_free) continue;
-      for (int r = 0; r < 6; ++r) {
+      for (int r = gpu ? 0 : 5; r < 6; ++r) {
         const int64_t product = kRegs[r][0] * kRegs[r][1];
-        set_group(w, a, a_free ? kTiles[i] : 1, a->second >= 0 ? kRegs[r][0] : product, kRegs[r][1]);
-        set_group(w, b, b_free ? kTiles[j] : 1, b->second >= 0 ? kRegs[r][0] : product, kRegs[r][1]);
+        set_group(w, a, a_free ? tiles[i] : 1, a->second >= 0 ? kRegs[r][0] : product, kRegs[r][1]);
+        set_group(w, b, b_free ? tiles[j] : 1, b->second >= 0 ? kRegs[r][0] : product, kRegs[r][1]);
         const int stop = with_depth(w);
         if (stop) return stop;
       }

@@ -75,6 +75,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
   table.launch = [](apl_context* ctx, const apl_launch* launch) {
     return launch->blocks <= 0 ? static_cast<int>(APL_SUCCESS) : finish(ctx, of(ctx).backend_->launch(*launch));
   };
+  table.choose = &Bridge::choose;
   table.synchronise = &Bridge::synchronise;
   return table;
 }

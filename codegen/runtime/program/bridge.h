@@ -1,5 +1,8 @@
 // context.h's function table over a Backend: what generated host code calls.
 #pragma once
+#include <functional>
+#include <string>
+#include <vector>
 
 #include <cstdint>
 #include <map>
@@ -23,6 +26,14 @@ class Bridge {
   const Backend& backend() const { return *backend_; }
   apl_context* context() { return &context_; }
 
+  // For whom forms of kernels are chosen, and where their texts are (may be null).
+  struct Plans {
+    apl_device device{};
+    std::function<void(std::string)> log;
+    const apl_kernel_form* forms = nullptr;
+  };
+  void plans(Plans plans);
+
   // Forgets the last error.
   void clear_error();
   // The diagnostic of a call that ended with this status, not APL_SUCCESS.
@@ -42,6 +53,16 @@ class Bridge {
   static apl_backend table_for(const Backend& backend);
   int fail(Diagnostic error, int status);
 
+  // What was chosen for a kernel with the sizes of its last calls, and which of its forms spilled.
+  struct Choices {
+    std::vector<std::pair<apl_contraction, std::int32_t>> known;
+    std::size_t next = 0;
+    std::vector<unsigned char> spilled;
+  };
+  static int choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* form);
+  Result<std::int32_t> choose(const apl_contraction& contraction, const apl_plan_set& set);
+  Status load_form(const std::string& kernel);
+
   struct Block {
     std::int64_t bytes;
     std::uint64_t number;
@@ -52,6 +73,9 @@ class Bridge {
   apl_context context_{};
   std::optional<Diagnostic> error_;
   std::map<void*, Block> blocks_;
+  Plans plans_;
+  std::map<std::string, const char*> forms_;  // texts that are not compiled yet
+  std::map<const apl_plan_set*, Choices> choices_;
   std::uint64_t next_ = 0;
   std::int64_t bytes_ = 0, peak_bytes_ = 0;
 };

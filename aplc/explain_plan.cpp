@@ -1,0 +1,217 @@
+#include "aplc/explain_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "aplc/test/executable.h"
+#include "ir/print.h"
+#include "ir/walk.h"
+#include "suite/test_block.h"
+
+namespace aplc {
+namespace {
+
+using apl::Value;
+
+void visit_kernels(const apl::Body& body, const std::function<void(const apl::Stm&)>& visit) {
+  for (const apl::Stm& stm : body.stms) {
+    if (apl::get_if<apl::SegOp>(stm)) visit(stm);
+    if (apl::get_if<apl::Loop>(stm) || apl::get_if<apl::If>(stm))
+      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit_kernels(*inner, visit); });
+  }
+}
+
+// Sizes by value: those of the names, and what the host computes of them.
+std::map<Value, std::int64_t> known_values(const apl::Function& function, const Sizes& sizes) {
+  std::map<Value, std::int64_t> known;
+  const auto note = [&](Value v) {
+    if (const auto found = sizes.find(function.values.name(v)); found != sizes.end()) known[v] = found->second;
+  };
+  for (Value v : function.sizes) note(v);
+  for (Value v : function.params)
+    if (function.type(v).is_scalar()) note(v);
+  for (const apl::Stm& stm : function.body->stms) {
+    const apl::SizeExpr* size = apl::get_if<apl::SizeExpr>(stm);
+    if (!size) continue;
+    bool all = true;
+    size->value.for_each_symbol([&](Value v) { all = all && known.contains(v); });
+    if (!all) continue;
+    if (const auto number = size->value.evaluate([&](Value v) { return known.at(v); }))
+      known[stm.pattern.front()] = *number;
+  }
+  return known;
+}
+
+std::string bytes_text(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) bytes /= 1024, ++unit;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
+std::string time_text(double seconds) { return fmt::format("{:.1f} us", seconds * 1e6); }
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// Rows, columns and depth of a block.
+std::string block_text(const apl_contraction& c, const apl_plan& plan) {
+  std::vector<std::string> extents;
+  for (int d = 0; d < c.dim_count; ++d) {
+    const int extent = plan.tile[d] * (d < c.space_rank ? plan.reg[d] : 1);
+    if (extent > 1) extents.push_back(std::to_string(extent));
+  }
+  return extents.empty() ? "1" : fmt::format("{}", fmt::join(extents, " x "));
+}
+
+void add_cost(const apl_plan_cost& cost, const apl_device& device, double operations, Facts& facts) {
+  const bool gpu = device.kind == APL_DEVICE_GPU;
+  facts.emplace_back("form", !gpu ? "loops" : cost.fast ? "fast (codegen/core_turn.cpp)" : "general");
+  if (gpu) {
+    facts.emplace_back("threads", fmt::format("{} a block", cost.threads));
+    facts.emplace_back("registers", fmt::format("about {} a thread", cost.registers));
+    facts.emplace_back("occupancy", fmt::format("{} blocks a processor, {:.0f}% of its threads",
+                                                cost.blocks_per_processor, 100 * cost.occupancy));
+  }
+  facts.emplace_back("shared-memory", bytes_text(static_cast<double>(cost.block_shared)) + " a block");
+  facts.emplace_back("blocks", fmt::format("{} in {:.2f} waves", cost.blocks, cost.waves));
+  facts.emplace_back("memory-bytes", fmt::format("{}, {} with what is read again from the cache",
+                                                 bytes_text(cost.memory_bytes), bytes_text(cost.cache_bytes)));
+  if (gpu) {
+    facts.emplace_back("shared-bytes", bytes_text(cost.shared_bytes));
+    facts.emplace_back("bank-conflicts", fmt::format("reads take {:.1f} passes, copies {:.1f} (1: none)",
+                                                     cost.read_conflicts, cost.write_conflicts));
+  }
+  facts.emplace_back("cost", fmt::format("{}: arithmetic {}, shared memory {}, memory {}, latency {}",
+                                         time_text(cost.seconds), time_text(cost.arithmetic), time_text(cost.shared),
+                                         time_text(cost.memory), time_text(cost.latency)));
+  if (cost.seconds > 0)
+    facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / cost.seconds));
+}
+
+Facts facts_of(const PlannedContraction& planned, const apl::Function& function, const Sizes& sizes,
+               const apl_device& device, std::string& message, std::string& suggestion) {
+  Facts facts{{"device", device.name}};
+  if (!planned.contraction) {
+    message = "sizes are not known: these are the plans that a program chooses among when it runs";
+    std::vector<std::string> names;
+    for (Value v : planned.data.symbols()) names.push_back(fmt::format("--size {}=...", function.values.name(v)));
+    suggestion = fmt::format("{}", fmt::join(names, " "));
+    int k = 0;
+    for (const apl_plan& plan : apl::covering_plans(planned.data, planned.forced, device,
+                                                    plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c")))
+      facts.emplace_back(fmt::format("plan-{}", ++k), numbers_text(planned, function, plan));
+    return facts;
+  }
+  std::vector<std::string> given;
+  for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
+  if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
+  const apl_contraction& c = *planned.contraction;
+  apl_plan_choice choice;
+  if (apl_plan_select(&c, &planned.forced, &device, &choice) == 0) {
+    message = "no plan works: " + apl::refusal_text(planned.data, function, c, planned.forced, device);
+    return facts;
+  }
+  double operations = 2;
+  for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
+  facts.emplace_back("plan", numbers_text(planned, function, choice.best));
+  facts.emplace_back("block", block_text(c, choice.best));
+  add_cost(choice.cost, device, operations, facts);
+  if (choice.fault == APL_PLAN_REGISTERS)
+    facts.emplace_back("spills",
+                       fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));
+  facts.emplace_back("considered", fmt::format("{} plans", choice.considered));
+  if (choice.has_runner_up) {
+    const apl_plan_cost& other = choice.runner_up_cost;
+    facts.emplace_back("runner-up", numbers_text(planned, function, choice.runner_up));
+    facts.emplace_back("runner-up-cost",
+                       fmt::format("{}: arithmetic {}, shared memory {}, memory {}, latency {}",
+                                   time_text(other.seconds), time_text(other.arithmetic), time_text(other.shared),
+                                   time_text(other.memory), time_text(other.latency)));
+  }
+  message = fmt::format("tiles of {}, {}", block_text(c, choice.best), time_text(choice.cost.seconds));
+  return facts;
+}
+
+}  // namespace
+
+std::vector<PlannedContraction> find_planned(const apl::Module& module, const std::string& entry, const Sizes& sizes,
+                                             const Parameters& given) {
+  std::vector<PlannedContraction> all;
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry || (!entry.empty() && function->entry->name != entry)) continue;
+    const auto known = known_values(*function, sizes);
+    visit_kernels(*function->body, [&](const apl::Stm& stm) {
+      auto data = apl::plan_data(stm, *function);
+      if (!data) return;
+      PlannedContraction planned{function->entry->name, std::move(*data), std::nullopt, {}};
+      apl::forced_numbers(planned.data, *function, given, planned.forced);
+      const auto symbols = planned.data.symbols();
+      if (std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known.contains(v); }))
+        apl::fill_in(
+            planned.data, [&](Value v) { return known.at(v); }, planned.contraction.emplace());
+      all.push_back(std::move(planned));
+    });
+  }
+  return all;
+}
+
+Sizes sizes_of(const apl::Function& entry, const std::vector<apl::HostValue>& inputs) {
+  Sizes sizes;
+  for (std::size_t k = 0; k < inputs.size() && k < entry.params.size(); ++k) {
+    const apl::Type& type = entry.type(entry.params[k]);
+    if (type.is_scalar() && type.element == apl::ScalarType::i64 && inputs[k].data.size() == sizeof(std::int64_t)) {
+      std::int64_t number = 0;
+      std::copy_n(reinterpret_cast<const char*>(inputs[k].data.data()), sizeof number,
+                  reinterpret_cast<char*>(&number));
+      sizes[entry.values.name(entry.params[k])] = number;
+    }
+    for (std::size_t d = 0; d < type.rank() && d < inputs[k].shape.size(); ++d)
+      if (const auto symbol = type.shape[d].symbol()) sizes[entry.values.name(*symbol)] = inputs[k].shape[d];
+  }
+  return sizes;
+}
+
+Sizes first_dataset(const std::string& file, const std::string& text, const apl::Function& entry) {
+  const auto spec = apl::suite::parse_test_blocks(text);
+  if (!spec || !entry.entry) return {};
+  for (const apl::suite::CaseGroup& group : spec->groups) {
+    const std::vector<std::string>& names = group.entries;
+    const std::string& name = entry.entry->name;
+    if (names.empty() ? name != "main" : std::find(names.begin(), names.end(), name) == names.end()) continue;
+    for (const apl::suite::Case& one : group.cases)
+      if (auto inputs = case_inputs(file, one.input)) return sizes_of(entry, *inputs);
+  }
+  return {};
+}
+
+std::string numbers_text(const PlannedContraction& planned, const apl::Function& function, const apl_plan& plan) {
+  std::vector<std::string> numbers;
+  const auto add = [&](Value v, int number) {
+    if (v) numbers.push_back(fmt::format("{}={}", apl::parameter_name(function, v), number));
+  };
+  for (std::size_t d = 0; d < planned.data.dims.size(); ++d) {
+    add(planned.data.dims[d].tile, plan.tile[d]);
+    add(planned.data.dims[d].reg, plan.reg[d]);
+  }
+  numbers.push_back(fmt::format("{}stages={}", planned.data.parameters, plan.stages));
+  return fmt::format("{}", fmt::join(numbers, " "));
+}
+
+std::vector<apl::Remark> explain_plans(const apl::Module& module, const Sizes& sizes, const std::string& file,
+                                       const std::string& text, const apl_device& device, const Parameters& given) {
+  std::vector<apl::Remark> remarks;
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry) continue;
+    Sizes all = sizes.empty() ? first_dataset(file, text, *function) : sizes;
+    for (const PlannedContraction& planned : find_planned(module, function->entry->name, all, given)) {
+      apl::Remark remark{apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}};
+      remark.facts = facts_of(planned, *function, all, device, remark.message, remark.suggestion);
+      remarks.push_back(std::move(remark));
+    }
+  }
+  return remarks;
+}
+
+}  // namespace aplc

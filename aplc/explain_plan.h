@@ -1,0 +1,42 @@
+// The plans of a program's contractions, for `aplc explain` and `aplc tune`: what runs for given sizes, and why.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aplc/driver.h"
+#include "codegen/plan_data.h"
+#include "codegen/runtime/devices.h"
+#include "passes/pass.h"
+
+namespace aplc {
+
+// A contraction of a compiled program, with sizes if they are known.
+struct PlannedContraction {
+  std::string entry;
+  apl::PlanData data;
+  std::optional<apl_contraction> contraction;
+  apl_forced forced{};
+};
+
+// Numbers for a function's sizes, by name: those given (`--size n=1024`, also of scalar parameters).
+using Sizes = std::map<std::string, std::int64_t>;
+
+// Of all entries, or of one. `module` is at the memory stage; sizes that are not given are unknown.
+std::vector<PlannedContraction> find_planned(const apl::Module& module, const std::string& entry, const Sizes& sizes,
+                                             const Parameters& given);
+
+// The sizes of an entry's first dataset in the program's test blocks; empty if there is none that can be read.
+Sizes first_dataset(const std::string& file, const std::string& text, const apl::Function& entry);
+// What arguments of these shapes make of an entry's sizes.
+Sizes sizes_of(const apl::Function& entry, const std::vector<apl::HostValue>& inputs);
+
+// "T_a=16 R_a=8 T_q=16 stages=3", with all names or those other than 1.
+std::string numbers_text(const PlannedContraction& planned, const apl::Function& function, const apl_plan& plan);
+
+// A remark of "kind analysis" for each contraction.
+std::vector<apl::Remark> explain_plans(const apl::Module& module, const Sizes& sizes, const std::string& file,
+                                       const std::string& text, const apl_device& device, const Parameters& given);
+
+}  // namespace aplc

@@ -1,0 +1,397 @@
+// aplc tune FILE: measures tile numbers of the program's contractions on its datasets, and writes the best to
+// FILE.tuning. Every measurement is kept in FILE.tuning-log at once: a run that was interrupted goes on where it was.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "aplc/driver.h"
+#include "aplc/explain_plan.h"
+#include "aplc/test/children.h"
+#include "aplc/test/executable.h"
+#include "aplc/test/plan.h"
+#include "aplc/tune_space.h"
+#include "ir/interpret.h"
+#include "suite/timing.h"
+#include "suite/values.h"
+
+namespace aplc {
+namespace {
+
+constexpr int kTuneFailed = 1;
+
+struct TuneOptions {
+  std::string file;
+  std::string backend = "c";
+  std::string device;
+  std::string entry;
+  std::string tuning = "tuning";
+  int most = 40;
+  int runs = 5;
+  double seconds = 0;
+  double timeout = 120;
+  bool per_dataset = false;
+  bool again = false;
+  bool no_cache = false;
+  std::string temporary_folder;
+};
+
+// Where a case's reference results lie, for the children.
+struct Dataset {
+  std::string entry;
+  apl::suite::Case test_case;
+  Sizes sizes;
+};
+
+std::string parameters_text(const Parameters& parameters) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : parameters) texts.push_back(fmt::format("{}={}", name, value));
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+// Times of all datasets with some parameters: microseconds by case, or what went wrong.
+struct Trial {
+  std::map<std::string, double> times;
+  std::string error;
+};
+
+double geometric_mean(const std::map<std::string, double>& times) {
+  double sum = 0;
+  for (const auto& [name, time] : times) sum += std::log(std::max(time, 1e-3));
+  return std::exp(sum / static_cast<double>(std::max<std::size_t>(times.size(), 1)));
+}
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times.empty() ? 0 : times[times.size() / 2];
+}
+
+// What was measured before, one JSON line each; a line is for this program, backend and device.
+class TuneLog {
+ public:
+  TuneLog(std::string file, std::string key) : file_(std::move(file)), key_(std::move(key)) {}
+
+  void read() {
+    std::ifstream in(file_);
+    for (std::string text; std::getline(in, text);) {
+      // The last line of a run that was killed may be cut off.
+      const auto line = nlohmann::json::parse(text, nullptr, false);
+      if (!line.is_object() || line.value("key", "") != key_) continue;
+      Trial trial;
+      trial.error = line.value("error", "");
+      if (line.contains("times")) trial.times = line["times"].get<std::map<std::string, double>>();
+      known_[line.value("parameters", "")] = std::move(trial);
+    }
+  }
+  const Trial* find(const Parameters& parameters) const {
+    const auto found = known_.find(parameters_text(parameters));
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  void add(const Parameters& parameters, const Trial& trial) {
+    known_[parameters_text(parameters)] = trial;
+    nlohmann::ordered_json line{{"key", key_}, {"parameters", parameters_text(parameters)}, {"times", trial.times}};
+    if (!trial.error.empty()) line["error"] = trial.error;
+    std::ofstream(file_, std::ios::app) << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  }
+  std::size_t size() const { return known_.size(); }
+
+ private:
+  std::string file_, key_;
+  std::map<std::string, Trial> known_;
+};
+
+class TuneRun {
+ public:
+  explicit TuneRun(TuneOptions options) : options_(std::move(options)) {}
+
+  int run() {
+    auto folder = apl::TemporaryFolder::make("/tmp");
+    if (!folder) return fail(folder.error().message, kBug);
+    options_.temporary_folder = folder->path();
+    front_ = run_front_end(options_.file);
+    if (!front_.module) {
+      fmt::print(stderr, "{}", front_.said);
+      return front_.exit_code;
+    }
+    const std::string record = !options_.device.empty() ? options_.device : options_.backend == "c" ? "cpu" : "h200";
+    auto device = apl::find_device(record);
+    if (!device) return fail(device.error().message, kCommandLine);
+    device_ = *device;
+    if (options_.backend == "c" && options_.device.empty()) device_ = apl::host_device();
+    if (!find_datasets()) return kCommandLine;
+    if (!lower()) return kLimitation;
+    log_ = std::make_unique<TuneLog>(
+        tuning_file() + "-log",
+        fmt::format("{:016x} {} {}", std::hash<std::string>()(front_.text), options_.backend, device_.name));
+    if (!options_.again) log_->read();
+    if (log_->size() > 0) fmt::print("{} measurements are known from {}-log\n", log_->size(), tuning_file());
+    auto before = tuning_beside(options_.file, options_.tuning);
+    if (!before) return fail(before.error().message, kCommandLine);
+    return tune(*before);
+  }
+
+ private:
+  static int fail(const std::string& message, int code) {
+    fmt::print(stderr, "aplc: error: {}\n", message);
+    return code;
+  }
+
+  std::string tuning_file() const { return options_.file + "." + options_.tuning; }
+
+  // Cases that the backend can run, with the sizes of their inputs.
+  bool find_datasets() {
+    TestOptions tests;
+    tests.backend = options_.backend;
+    tests.entry = options_.entry;
+    for (const Test& test : plan_program(options_.file, tests).tests) {
+      if (test.what != Test::What::run || test.status != TestStatus::waiting ||
+          test.test_case.expected.kind == apl::suite::Expected::Kind::error)
+        continue;
+      const apl::Function* entry = front_.module->find_entry(test.entry);
+      if (!entry) continue;
+      auto inputs = case_inputs(options_.file, test.test_case.input);
+      if (!inputs || !check_inputs(*entry, *inputs)) {
+        fmt::print(stderr, "aplc: {}: dataset {} cannot be read, and is left out\n", test.entry, test.test_case.name);
+        continue;
+      }
+      datasets_.push_back({test.entry, test.test_case, sizes_of(*entry, *inputs)});
+    }
+    if (datasets_.empty()) fmt::print(stderr, "aplc: error: {} has no datasets to measure\n", options_.file);
+    return !datasets_.empty();
+  }
+
+  // The contractions, which the memory stage shows.
+  bool lower() {
+    lowered_ = *front_.module;
+    const apl::Machine machine = options_.backend == "c" ? apl::Machine::cpu : apl::Machine::gpu;
+    auto pipeline =
+        apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
+    if (!pipeline) return false;
+    auto status = apl::run_pipeline(lowered_, *pipeline, {});
+    if (!status) fmt::print(stderr, "aplc: error: {}\n", status.error().message);
+    return bool(status);
+  }
+
+  int tune(const Parameters& before) {
+    Trial baseline = trial(before, true);
+    if (stopped_) return interrupted();
+    if (!baseline.error.empty()) return fail(baseline.error, kTuneFailed);
+    best_ = {before, baseline};
+    for (const auto& [name, time] : baseline.times) best_of_[name] = best_;
+    fmt::print("{}: {:.0f} us{}\n", before.empty() ? "without tuning" : parameters_text(before),
+               geometric_mean(baseline.times), baseline.times.size() > 1 ? ", the mean of the datasets" : "");
+    std::vector<std::vector<TuneCandidate>> spaces = find_spaces();
+    if (spaces.empty()) return fail("no contraction of these datasets is tiled", kTuneFailed);
+    const auto start = std::chrono::steady_clock::now();
+    std::size_t total = 0, done = 0, measured = 0;
+    for (const auto& space : spaces) total += space.size();
+    for (const auto& space : spaces) {
+      for (const TuneCandidate& candidate : space) {
+        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (options_.seconds > 0 && spent > options_.seconds) {
+          fmt::print("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
+          return finish();
+        }
+        ++done;
+        Parameters parameters = best_.parameters;
+        for (const auto& [name, value] : candidate.parameters) parameters[name] = value;
+        const bool known = log_->find(parameters) != nullptr;
+        const Trial result = trial(parameters, false);
+        if (stopped_) return interrupted();
+        measured += known ? 0 : 1;
+        const double left =
+            measured > 0 ? spent / static_cast<double>(measured) * static_cast<double>(total - done) : 0;
+        report(done, total, left, candidate.parameters, result);
+        consider(parameters, result);
+      }
+    }
+    return finish();
+  }
+
+  // Of each contraction, as many as are wanted.
+  std::vector<std::vector<TuneCandidate>> find_spaces() const {
+    std::vector<std::vector<TuneCandidate>> spaces;
+    std::set<std::string> entries;
+    for (const Dataset& dataset : datasets_) entries.insert(dataset.entry);
+    for (const std::string& entry : entries) {
+      std::vector<std::vector<PlannedContraction>> contractions;  // of each, the datasets
+      for (const Dataset& dataset : datasets_) {
+        if (dataset.entry != entry) continue;
+        auto found = find_planned(lowered_, entry, dataset.sizes, {});
+        contractions.resize(found.size());
+        for (std::size_t k = 0; k < found.size(); ++k) contractions[k].push_back(std::move(found[k]));
+      }
+      for (const auto& contraction : contractions) {
+        auto space = tune_space(*lowered_.find_entry(entry), contraction, device_);
+        if (space.size() > static_cast<std::size_t>(options_.most))
+          space.resize(static_cast<std::size_t>(options_.most));
+        if (!space.empty()) spaces.push_back(std::move(space));
+      }
+    }
+    return spaces;
+  }
+
+  void report(std::size_t done, std::size_t total, double left, const Parameters& changed, const Trial& result) {
+    const std::string said = result.error.empty() ? fmt::format("{:.0f} us", geometric_mean(result.times))
+                                                  : result.error.substr(0, result.error.find('\n'));
+    fmt::print("[{}/{}, {:.0f} s left] {}: {} (best {:.0f} us)\n", done, total, left, parameters_text(changed), said,
+               geometric_mean(best_.trial.times));
+    std::fflush(stdout);
+  }
+
+  void consider(const Parameters& parameters, const Trial& result) {
+    if (!result.error.empty()) return;
+    bool better = false;
+    for (const auto& [name, time] : result.times)
+      if (time < best_of_[name].trial.times[name]) best_of_[name] = {parameters, result};
+    if (geometric_mean(result.times) < geometric_mean(best_.trial.times)) best_ = {parameters, result}, better = true;
+    if (better) write();
+  }
+
+  // Whole or not at all, after every improvement.
+  bool write() const {
+    bool ok = write_tuning(tuning_file(), best_.parameters);
+    if (!options_.per_dataset) return ok;
+    for (const auto& [name, best] : best_of_) {
+      std::string safe = name;
+      for (char& c : safe)
+        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+      ok = write_tuning(fmt::format("{}.{}.{}", options_.file, safe, options_.tuning), best.parameters) && ok;
+    }
+    return ok;
+  }
+
+  static bool write_tuning(const std::string& file, const Parameters& parameters) {
+    std::string text;
+    for (const auto& [name, value] : parameters) text += fmt::format("{}={}\n", name, value);
+    return write_file(file, text);
+  }
+
+  int finish() {
+    if (!write()) return fail("cannot write " + tuning_file(), kCommandLine);
+    fmt::print("best: {:.0f} us with {}\n{} is written\n", geometric_mean(best_.trial.times),
+               parameters_text(best_.parameters), tuning_file());
+    return kFine;
+  }
+
+  int interrupted() const {
+    fmt::print("interrupted; what was measured is in {}-log\n", tuning_file());
+    return kTuneFailed;
+  }
+
+  // Compiles and measures in a process of its own, unless it is known. The first one makes the results that the others
+  // are compared with.
+  Trial trial(const Parameters& parameters, bool first) {
+    if (!first)
+      if (const Trial* known = log_->find(parameters)) return *known;
+    Trial result;
+    std::deque<Child> children;
+    Child child;
+    child.body = [&](const auto& send) { measure(parameters, first, send); };
+    child.line = [&](std::string_view text) {
+      const auto line = nlohmann::json::parse(text, nullptr, false);
+      if (!line.is_object()) return;
+      if (line.contains("error")) result.error = line["error"].get<std::string>();
+      if (line.contains("case")) result.times[line["case"].get<std::string>()] = line["time"].get<double>();
+    };
+    child.end = [&](const Outcome& outcome) {
+      if (outcome.kind == Outcome::Kind::timed_out) result.error = "time-out";
+      if (outcome.kind == Outcome::Kind::crashed) result.error = "crash: " + outcome.message;
+    };
+    children.push_back(std::move(child));
+    ChildLimits limits;
+    limits.seconds = options_.timeout;
+    limits.folder = options_.temporary_folder;
+    stopped_ = !run_children(children, limits);
+    if (result.error.empty() && result.times.size() != datasets_.size())
+      result.error = "not all datasets were measured";
+    if (!stopped_ && !first) log_->add(parameters, result);
+    return result;
+  }
+
+  std::string dataset_name(std::size_t k) const { return datasets_[k].entry + ":" + datasets_[k].test_case.name; }
+
+  void measure(const Parameters& parameters, bool first, const std::function<void(std::string_view)>& send) {
+    const auto say = [&](const nlohmann::json& line) {
+      send(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    };
+    const auto fail = [&](const apl::Diagnostic& error) { say({{"error", error.message}}); };
+    auto cache = options_.no_cache ? nullptr : std::make_shared<apl::ObjectCache>(cache_folder());
+    auto executable =
+        Executable::make(*front_.module, {options_.backend, options_.temporary_folder, {}, parameters, cache});
+    if (!executable) return fail(executable.error());
+    for (std::size_t k = 0; k < datasets_.size(); ++k) {
+      const Dataset& dataset = datasets_[k];
+      auto inputs = case_inputs(options_.file, dataset.test_case.input);
+      if (!inputs) return fail(inputs.error());
+      auto got = executable->call(dataset.entry, *inputs);
+      if (!got) return fail(got.error());
+      const std::string reference = fmt::format("{}/{}.results", options_.temporary_folder, k);
+      if (first) {
+        std::string text;
+        for (const apl::HostValue& value : *got) text += value.to_binary();
+        if (!write_file(reference, text)) return say({{"error", "cannot write " + reference}});
+      } else {
+        auto wanted = apl::suite::read_values(reference);
+        if (!wanted) return fail(wanted.error());
+        if (auto differs = apl::suite::difference(*got, *wanted)) return say({{"error", "wrong result: " + *differs}});
+      }
+      auto times = executable->benchmark(dataset.entry, *inputs, options_.runs);
+      if (!times) return fail(times.error());
+      say({{"case", dataset_name(k)}, {"time", median(*times)}});
+    }
+  }
+
+  struct Best {
+    Parameters parameters;
+    Trial trial;
+  };
+
+  TuneOptions options_;
+  FrontEnd front_;
+  apl::Module lowered_;
+  apl_device device_{};
+  std::vector<Dataset> datasets_;
+  std::unique_ptr<TuneLog> log_;
+  Best best_;
+  std::map<std::string, Best> best_of_;  // by dataset
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+void add_tune(CLI::App& app, int& exit) {
+  auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = app.add_subcommand("tune", "measure tile numbers on a program's datasets, and keep the best");
+  command->footer(
+      "Writes FILE.tuning, which test and bench read, after every improvement, and FILE.tuning-log with all that was "
+      "measured: a run that was interrupted goes on where it was. Results are compared with those without tuning.");
+  command->add_option("FILE", options->file, "program (.fut) with test blocks")->required()->check(CLI::ExistingFile);
+  command->add_option("--backend", options->backend, "c, emulate or cuda")
+      ->check(CLI::IsMember({"c", "emulate", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--device", options->device, "machine whose model orders the candidates: a name or file")
+      ->type_name("NAME|FILE");
+  command->add_option("--entry-point", options->entry, "tune only this entry");
+  command->add_option("--most", options->most, "candidates of each contraction, the most promising ones")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("-r,--runs", options->runs, "runs of each dataset; their median counts")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "stop after so long (0: when all are measured)");
+  command->add_option("--timeout", options->timeout, "seconds for a candidate")->capture_default_str();
+  command->add_option("--tuning", options->tuning, "ending of the file")->type_name("ENDING")->capture_default_str();
+  command->add_flag("--per-dataset", options->per_dataset, "also write FILE.DATASET.tuning with the best for each");
+  command->add_flag("--again", options->again, "measure again what is in the log");
+  command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
+  command->callback([options, &exit] { exit = TuneRun(*options).run(); });
+}
+
+}  // namespace aplc

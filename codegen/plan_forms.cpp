@@ -1,0 +1,100 @@
+#include "codegen/plan_forms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/runtime/devices.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+namespace {
+
+// Kernels of the host, in loops and branches, too.
+void for_each_kernel(const Body& body, const std::function<void(const Stm&)>& visit) {
+  for (const Stm& stm : body.stms) {
+    if (get_if<SegOp>(stm)) visit(stm);
+    if (get_if<Loop>(stm) || get_if<If>(stm))
+      for_each_body(stm.op, [&](const BodyPtr& inner) { for_each_kernel(*inner, visit); });
+  }
+}
+
+// Numbers that were given are checked against sizes of some kind: the block that they make does not depend on them.
+void check_given(const PlanData& data, const Unit& unit, const apl_forced& forced, const apl_device& device) {
+  constexpr std::int64_t kSomeSize = 100;
+  apl_contraction contraction;
+  fill_in(
+      data, [](Value) { return kSomeSize; }, contraction);
+  const std::string refusal = refusal_text(data, unit.function, contraction, forced, device);
+  if (refusal.empty()) return;
+  throw Unsupported{make_error(Code::command_bad_parameter, data.location,
+                               fmt::format("the tile numbers that are given cannot work: {}", refusal))};
+}
+
+}  // namespace
+
+std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const CodegenOptions& options) {
+  std::map<Value, std::shared_ptr<PlanForms>> all;
+  auto device = find_device(!options.device.empty() ? options.device : unit.target == Target::c ? "cpu" : "h200");
+  if (!device) throw Unsupported{std::move(device).error()};
+  for_each_kernel(*unit.function.body, [&](const Stm& stm) {
+    auto data = plan_data(stm, unit.function);
+    if (!data) return;
+    apl_forced forced;
+    forced_numbers(*data, unit.function, options.parameters, forced);
+    if (std::any_of(std::begin(forced.tile), std::end(forced.tile), [](int n) { return n > 0; }) ||
+        std::any_of(std::begin(forced.reg), std::end(forced.reg), [](int n) { return n > 0; }) || forced.stages > 0)
+      check_given(*data, unit, forced, *device);
+    if (options.plans <= 1) return;
+    auto forms = std::make_shared<PlanForms>();
+    forms->plans = covering_plans(*data, forced, *device, options.plans);
+    if (forms->plans.empty()) return;
+    forms->data = std::move(*data);
+    forms->name = unit.function.values.name(stm.pattern.front());
+    all.emplace(stm.pattern.front(), std::move(forms));
+  });
+  return all;
+}
+
+std::string contraction_text(const PlanData& data, Values& host) {
+  const auto number = [&](const Poly& p) { return kernel::print(host.poly(p), kernel::Dialect::c); };
+  // What a dim is does not depend on sizes.
+  apl_contraction known;
+  fill_in(
+      data, [](Value) { return 2; }, known);
+  static constexpr const char* kKinds[] = {"APL_DIM_BATCH", "APL_DIM_FREE", "APL_DIM_INVARIANT", "APL_DIM_CONTRACTED"};
+  std::vector<std::string> dims, operands;
+  for (std::size_t d = 0; d < data.dims.size(); ++d)
+    dims.push_back(
+        fmt::format("{{{}, {}, {}}}", number(data.dims[d].size), kKinds[known.dims[d].kind], known.dims[d].fixed));
+  for (const PlanData::Operand& operand : data.operands) {
+    std::vector<std::string> strides;
+    for (const Poly& stride : operand.strides) strides.push_back(number(stride));
+    operands.push_back(fmt::format("{{{}, {{{}}}}}", operand.bytes, fmt::join(strides, ", ")));
+  }
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims.size(), data.space_rank,
+                     data.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
+                     fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "), fmt::join(operands, ", "));
+}
+
+std::string plan_text(const PlanData& data, const apl_plan& plan) {
+  const std::size_t rank = data.dims.size();
+  return fmt::format("{{{{{}}}, {{{}}}, {}, {}}}", fmt::join(plan.tile, plan.tile + rank, ", "),
+                     fmt::join(plan.reg, plan.reg + rank, ", "), plan.stages, plan.walk);
+}
+
+Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit) {
+  for (std::size_t d = 0; d < data.dims.size(); ++d) {
+    if (data.dims[d].tile) unit.set_tile(data.dims[d].tile, plan.tile[d]);
+    if (data.dims[d].reg) unit.set_tile(data.dims[d].reg, plan.reg[d]);
+  }
+  Stm changed = stm;
+  std::erase_if(changed.attributes,
+                [](const Attribute& attribute) { return attribute.name == "stages" || attribute.name == "walk"; });
+  if (plan.stages > 0) changed.attributes.push_back({"stages", {std::to_string(plan.stages)}});
+  if (plan.walk > 0) changed.attributes.push_back({"walk", {std::to_string(plan.walk)}});
+  return changed;
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,82 @@
+// The choice among forms of a kernel: by the model, then by what the compiler made of them.
+#include <fmt/format.h>
+
+#include "codegen/runtime/program/bridge.h"
+
+namespace apl::program {
+
+namespace {
+
+// Of one kernel: all else is the same.
+bool same_sizes(const apl_contraction& a, const apl_contraction& b) {
+  for (int d = 0; d < a.dim_count; ++d) {
+    if (a.dims[d].size != b.dims[d].size) return false;
+    for (int o = 0; o < a.operand_count; ++o)
+      if (a.operands[o].strides[d] != b.operands[o].strides[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Bridge::plans(Plans plans) {
+  plans_ = std::move(plans);
+  for (const apl_kernel_form* form = plans_.forms; form != nullptr && form->name != nullptr; ++form)
+    forms_.emplace(form->name, form->text);
+}
+
+int Bridge::choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* form) {
+  auto chosen = of(ctx).choose(*contraction, *set);
+  if (!chosen) return finish(ctx, std::move(chosen).error());
+  *form = *chosen;
+  return APL_SUCCESS;
+}
+
+Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const apl_plan_set& set) {
+  constexpr std::size_t kKnown = 16;
+  constexpr int kHardlyAny = 32;
+  auto [at, is_new] = choices_.try_emplace(&set);
+  Choices& choices = at->second;
+  if (is_new) choices.spilled.assign(static_cast<std::size_t>(set.count), 0);
+  for (const auto& [sizes, form] : choices.known)
+    if (same_sizes(sizes, contraction)) return form;
+  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands.
+  std::int32_t chosen = -1;
+  for (int first = -1; chosen < 0;) {
+    const int form = apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, choices.spilled.data());
+    if (form < 0 && first < 0)
+      return make_error(Code::unsupported_backend, {},
+                        fmt::format("none of the {} forms of kernel `{}` fits device {}: compile for it with --device",
+                                    set.count, set.name, plans_.device.name));
+    if (form < 0 || set.kernels == nullptr) {
+      chosen = form < 0 ? first : form;
+      break;
+    }
+    const std::string kernel = set.kernels[form];
+    if (auto loaded = load_form(kernel); !loaded) return std::move(loaded).error();
+    auto spilled = backend_->spilled_bytes(kernel);
+    if (!spilled) return std::move(spilled).error();
+    if (*spilled <= kHardlyAny) chosen = form;
+    if (chosen >= 0) break;
+    if (first < 0) first = form;
+    choices.spilled[static_cast<std::size_t>(form)] = 1;
+    if (plans_.log)
+      plans_.log(fmt::format("kernel {} spills {} bytes a thread; the next plan takes its place", kernel, *spilled));
+  }
+  if (choices.known.size() < kKnown) {
+    choices.known.emplace_back(contraction, chosen);
+  } else {
+    choices.known[choices.next++ % kKnown] = {contraction, chosen};
+  }
+  return chosen;
+}
+
+Status Bridge::load_form(const std::string& kernel) {
+  const auto form = forms_.find(kernel);
+  if (form == forms_.end()) return Unit{};
+  const std::string_view text = form->second;
+  forms_.erase(form);
+  return backend_->load(text);
+}
+
+}  // namespace apl::program
