@@ -58,6 +58,7 @@ struct Core {
   std::size_t inner_depth = 0;                    // the innermost dim of the depth
   std::map<Value, CoreTile> tiles;                // by block
   std::map<Value, Value> copied;                  // the block that a copy fills, by what it gives
+  std::map<Value, const TileContract*> readers;   // by the same
   std::map<std::string, std::string> alignments;  // variables for conditions
   std::string thread, lane;
 

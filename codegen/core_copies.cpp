@@ -111,6 +111,21 @@ ExprPtr Kernel::core_stage(Value block, const ExprPtr& stage) {
   return mul(stage, number_of(buffer(block, stm_.location).count / core_->stages));
 }
 
+// Whether the contraction stops, in every dim of the depth, where the source does.
+bool Kernel::core_reads_no_pad(const CopyTile& op, Value copied) {
+  const CoreTile& tile = core_->tiles.at(core_->copied.at(copied));
+  const TileContract& reader = *core_->readers.at(copied);
+  for (std::size_t k = 0; k < tile.axes.size(); ++k) {
+    const auto d = static_cast<std::size_t>(tile.axes[k]);
+    const TileGuard& guard = op.guards[k];
+    if (d < core_->space_rank || !guard.bound) continue;
+    const Poly left = *guard.bound - guard.start;
+    const Poly& depth = reader.depth[d - core_->space_rank];
+    if (depth != left && depth != poly_min(op.window.dims()[k].size, left)) return false;
+  }
+  return true;
+}
+
 void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
   Core& core = *core_;
   const ValueTable& values = unit_.function.values;
@@ -151,6 +166,9 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     const ExprPtr test = infix("<", plus(values_.poly(guard.start), i), values_.poly(*guard.bound));
     outer_inside = outer_inside ? infix("&&", outer_inside, test) : test;
   }
+  // What the contraction does not read needs no pad.
+  const bool padded = !core_reads_no_pad(op, copied);
+  const bool inside_tile = inner_bound && !padded;  // what is inside the source is inside the tile, too
   const std::string begin = unit_.fresh("from");
   KernelBlock all{declare(kIndex, begin, start)};
   // `width` elements, at depth q.
@@ -167,6 +185,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       copy.push_back(assign(kernel::element(target, to), kernel::element(from, at)));
     }
     if (!inside) return copy;
+    if (!padded) return KernelBlock{kernel::branch(inside, std::move(copy))};
     KernelBlock pads;
     for (std::int64_t e = 0; e < width; ++e)
       pads.push_back(assign(kernel::element(target, plus(to, number_of(e))), values_.operand(op.pad)));
@@ -192,7 +211,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     const ExprPtr q = plus(first, mul(ahead, number_of(columns * width)));
     KernelBlock copy = element(plus(variable(to), mul(ahead, number_of(further))),
                                plus(variable(at), mul(ahead, number_of(columns * width))), q, width);
-    copy = guarded(std::move(copy), q, tile.depth, tile.depth % (columns * width) == 0);
+    copy = guarded(std::move(copy), q, tile.depth, inside_tile || tile.depth % (columns * width) == 0);
     KernelBlock row{declare(kInt, to, plus(stage_start, place(variable(m), piece))),
                     declare(kIndex, at, plus(plus(variable(begin), row_at(variable(m))), first))};
     if (pieces == 1) {
@@ -222,7 +241,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       KernelBlock copy = element(plus(variable(to), mul(variable(e), number_of(steps * step_size))),
                                  plus(variable(at), mul(variable(e), variable(apart))), here, width);
       made.push_back(unrolled(e, (tile.depth + steps - 1) / steps,
-                              guarded(std::move(copy), here, tile.depth, tile.depth % steps == 0)));
+                              guarded(std::move(copy), here, tile.depth, inside_tile || tile.depth % steps == 0)));
       return made;
     }
     const std::string x = unit_.fresh("x");
@@ -231,7 +250,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(core.threads))))};
     KernelBlock copy = element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
                                plus(plus(variable(begin), row_at(m)), mul(q, step_stride)), q, width);
-    append(body, guarded(std::move(copy), variable(x), total, total % core.threads == 0));
+    append(body, guarded(std::move(copy), variable(x), total, inside_tile || total % core.threads == 0));
     return KernelBlock{unrolled(e, (total + core.threads - 1) / core.threads, std::move(body))};
   };
   const std::int64_t width = 16 / bytes;

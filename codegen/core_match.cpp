@@ -127,6 +127,7 @@ std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
       const auto copy = copies.find(operand.tile);
       if (copy == copies.end() || !add_core_tile(*core, op, *copy->second, operand)) return nullptr;
       widest = std::max(widest, byte_size(table.type(operand.tile).element));
+      core->readers[operand.tile] = contract;
       copies.erase(copy);
     }
   }

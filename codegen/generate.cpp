@@ -25,6 +25,11 @@ std::string c_string(std::string_view text) {
 }  // namespace
 
 Result<ProgramText> generate(const Module& module, Target target, const CodegenOptions& options) {
+  return lower::generate_edited(module, target, options, {});
+}
+
+Result<ProgramText> lower::generate_edited(const Module& module, Target target, const CodegenOptions& options,
+                                           const KernelEdit& edit) {
   if (module.stage != Stage::memory)
     return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
   ProgramText program;
@@ -37,10 +42,18 @@ Result<ProgramText> generate(const Module& module, Target target, const CodegenO
       if (!function->entry) continue;
       lower::Unit unit(*function, target, options.parameters, places);
       lower::HostText text = lower::lower_entry(unit, options);
-      for (const kernel::Function& made : text.kernels) kernels += kernel::print(made, dialect) + "\n";
-      for (const kernel::Function& made : text.forms)
-        forms.emplace_back(made.name, kernel::print(made, dialect) + "\n");
-      entries += text.declarations + text.text + "\n";
+      for (kernel::Function& made : text.kernels) {
+        if (edit) edit(made);
+        kernels += kernel::print(made, dialect) + "
+";
+      }
+      for (kernel::Function& made : text.forms) {
+        if (edit) edit(made);
+        forms.emplace_back(made.name, kernel::print(made, dialect) + "
+");
+      }
+      entries += text.declarations + text.text + "
+";
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
     }
   } catch (const lower::Unsupported& stop) {

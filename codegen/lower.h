@@ -191,6 +191,7 @@ class Kernel {
   ExprPtr core_walk(Values& values, const SegOp& op);
   ExprPtr core_slot(std::size_t side, const ExprPtr& m);
   Block core_ahead(const std::string& step, const ExprPtr& stage);
+  bool core_reads_no_pad(const CopyTile& op, Value copied);
   void core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
   ExprPtr core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width);
   ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
@@ -258,5 +259,10 @@ struct HostText {
   std::vector<KernelInfo> infos;
 };
 HostText lower_entry(Unit& unit, const CodegenOptions& options);
+
+// generate(), with `edit` called for each kernel before it is printed: for tests that break kernels on purpose.
+using KernelEdit = std::function<void(kernel::Function&)>;
+Result<ProgramText> generate_edited(const Module& module, Target target, const CodegenOptions& options,
+                                    const KernelEdit& edit);
 
 }  // namespace apl::lower

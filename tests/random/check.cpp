@@ -1,15 +1,9 @@
 #include "tests/random/check.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -20,6 +14,7 @@
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "tests/random/child.h"
 
 namespace apl::random_tests {
 
@@ -260,90 +255,22 @@ class Checker {
   std::map<std::size_t, std::int64_t> agreed_;
 };
 
-// Messages from the child: a kind, then fields that end with zeros.
-void write_all(int file, const std::string& text) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = ::write(file, text.data() + done, text.size() - done);
-    if (n <= 0) std::_Exit(3);
-    done += static_cast<std::size_t>(n);
-  }
-}
-
-[[noreturn]] void work(int file, const std::vector<std::pair<std::size_t, const Program*>>& programs,
-                       const CheckOptions& options) {
-  ::setpgid(0, 0);  // the compilers it starts end with it
-  const auto message = [file](char kind, std::size_t program, const std::string& where, const std::string& text) {
-    std::string all = fmt::format("{}{}", kind, program);
-    all += '\0' + where + '\0' + text + '\0';
-    write_all(file, all);
+std::vector<Report> reports_of(const std::vector<std::pair<std::size_t, const Program*>>& programs,
+                               const CheckOptions& options, const std::function<bool()>& stop) {
+  const auto work = [&](const Send& send) {
+    Checker(
+        options,
+        [&](std::size_t program, const std::string& where) {
+          send({'b', program, where, ""});
+        },
+        [&](const Report& r) {
+          send({static_cast<char>(r.outcome), r.program, r.where, r.message});
+        })
+        .run(programs);
   };
-  Checker(
-      options, [&](std::size_t program, const std::string& where) { message('b', program, where, ""); },
-      [&](const Report& r) { message(static_cast<char>(r.outcome), r.program, r.where, r.message); })
-      .run(programs);
-  std::_Exit(0);
-}
-
-// The reports that came, and a last one if the child crashed or hung.
-std::vector<Report> in_child(const std::vector<std::pair<std::size_t, const Program*>>& programs,
-                             const CheckOptions& options, const std::function<bool()>& stop) {
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) return {};
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[0]);
-    work(ends[1], programs, options);
-  }
-  ::close(ends[1]);
   std::vector<Report> reports;
-  std::string text;
-  Report begun;
-  bool hangs = false;
-  auto last = Clock::now();
-  for (;;) {
-    pollfd waits{ends[0], POLLIN, 0};
-    const int ready = ::poll(&waits, 1, 200);
-    if (stop()) break;
-    // A compilation is of many programs.
-    const bool compiling = begun.where.ends_with("compiling");
-    const std::chrono::seconds patience(options.patience_s * (compiling ? 10 : 1));
-    if (ready <= 0) {
-      if (Clock::now() - last < patience) continue;
-      hangs = true;
-      break;
-    }
-    std::array<char, 4096> buffer{};
-    const ssize_t n = ::read(ends[0], buffer.data(), buffer.size());
-    if (n <= 0) break;
-    last = Clock::now();
-    text.append(buffer.data(), static_cast<std::size_t>(n));
-    for (;;) {
-      const std::size_t a = text.find('\0'), b = a == std::string::npos ? a : text.find('\0', a + 1);
-      const std::size_t c = b == std::string::npos ? b : text.find('\0', b + 1);
-      if (c == std::string::npos) break;
-      Report report{std::strtoull(text.c_str() + 1, nullptr, 10), static_cast<Outcome>(text[0]),
-                    text.substr(a + 1, b - a - 1), text.substr(b + 1, c - b - 1)};
-      if (text[0] == 'b') {
-        begun = report;
-      } else {
-        reports.push_back(std::move(report));
-      }
-      text.erase(0, c + 1);
-    }
-  }
-  ::close(ends[0]);
-  if (hangs || stop()) ::kill(-child, SIGKILL);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (stop()) return reports;
-  if (hangs) {
-    reports.push_back({begun.program, Outcome::fails, "hangs in " + begun.where, ""});
-  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    reports.push_back({begun.program, Outcome::fails, "crashes in " + begun.where,
-                       WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
-                                           : fmt::format("exit code {}", WEXITSTATUS(status))});
-  }
+  for (const Message& m : in_child(work, options.patience_s, stop))
+    reports.push_back({m.number, static_cast<Outcome>(m.kind), m.where, m.text});
   return reports;
 }
 
@@ -355,7 +282,7 @@ std::vector<Report> check(const std::vector<Program>& programs, const CheckOptio
   std::vector<std::pair<std::size_t, const Program*>> left;
   for (std::size_t k = 0; k < programs.size(); ++k) left.emplace_back(k, &programs[k]);
   while (!left.empty() && !stop()) {
-    const std::vector<Report> reports = in_child(left, options, stop);
+    const std::vector<Report> reports = reports_of(left, options, stop);
     if (reports.empty()) break;
     all.insert(all.end(), reports.begin(), reports.end());
     // After a crash those without a report are tried again.

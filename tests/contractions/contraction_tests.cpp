@@ -1,0 +1,110 @@
+// Random contractions and random plans for them, on every backend against the interpreter.
+//   apl_contraction_tests [--count=100] [--seed=1] [--batch=50] [--backends=c,emulate,cuda|none] [--c-flags=-O1]
+//   [--print]
+// Contraction k is made from the seed plus k alone: `--seed=S --count=1` repeats one of a longer run.
+//   apl_contraction_tests --thesis [--count=300] [--backends=cuda] [--small]
+// The contractions, sizes and tile configurations of T chapter 5 instead, checked by sums (thesis.h).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <map>
+#include <sstream>
+
+#include "tests/contractions/check.h"
+#include "tests/contractions/thesis.h"
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace apl::contraction_tests;
+  CLI::App app{"runs random contractions with random plans on every backend against the interpreter"};
+  std::uint64_t seed = 1, count = 100, batch = 50;
+  int shrink_seconds = 60, most_shrunk = 3;
+  bool print = false, thesis = false, huge = false;
+  CheckOptions options;
+  ThesisOptions thesis_options;
+  app.add_option("--seed", seed, "of the first contraction");
+  app.add_option("--count", count, "contractions; with --thesis, runs");
+  app.add_option("--batch", batch, "contractions a compilation");
+  app.add_option("--backends", options.backends, "c, emulate, cuda; or none")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
+  app.add_option("--shrink-seconds", shrink_seconds, "for making a failing contraction small");
+  app.add_option("--shrink-most", most_shrunk, "failures that are made small");
+  app.add_flag("--print", print, "print the contractions and run nothing");
+  app.add_flag("--thesis", thesis, "the validation sizes and tile configurations of the thesis");
+  app.add_flag("--huge", huge, "results of more than 2^31 elements");
+  app.add_flag("--small", thesis_options.small, "--thesis, --huge: sizes for emulation");
+  CLI11_PARSE(app, argc, argv);
+  std::erase(options.backends, "none");
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  const auto stop = [] { return interrupted != 0; };
+  if (thesis || huge) {
+    thesis_options.seed = seed, thesis_options.count = count, thesis_options.batch = batch;
+    thesis_options.backends = options.backends;
+    return (huge ? run_huge : run_thesis)(thesis_options, stop) ? 0 : 1;
+  }
+
+  std::uint64_t agree = 0, failed = 0, comparisons = 0, tiled = 0, fast = 0;
+  std::map<std::string, std::uint64_t> unsupported, refusals, operators;
+  for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
+    std::vector<Spec> specs;
+    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) specs.push_back(random_spec(seed + k));
+    if (print) {
+      for (const Spec& spec : specs) fmt::print("-- {}\n", describe(spec));
+      continue;
+    }
+    for (const Report& report : check(specs, options, stop)) {
+      const Spec& spec = specs[report.number];
+      if (report.outcome == Outcome::agrees) {
+        ++agree;
+        comparisons += static_cast<std::uint64_t>(report.comparisons);
+        if (report.tiled > 0) {
+          ++tiled;
+          ++operators[std::string(to_text(spec.op))];
+          if (report.fast > 0) ++fast;
+        } else {
+          std::istringstream codes(report.refusals.empty() ? "no-candidate" : report.refusals);
+          std::string code;
+          codes >> code;
+          ++refusals[code];
+        }
+      }
+      if (report.outcome == Outcome::unsupported) ++unsupported[report.where];
+      if (report.outcome != Outcome::fails) continue;
+      fmt::print("FAILED --seed={} --count=1: {}\n{}{}\n", spec.seed, report.where, describe(spec), report.message);
+      if (++failed <= static_cast<std::uint64_t>(most_shrunk) && shrink_seconds > 0) {
+        std::vector<Spec> small{shrink(spec, report, options, shrink_seconds, stop)};
+        const std::vector<Report> again = check(small, options, stop);
+        fmt::print("smaller:\n{}{}\n", describe(small[0]), again.empty() ? "" : again[0].message);
+      }
+      std::fflush(stdout);
+    }
+    if (count > batch)
+      fmt::print(stderr, "{} of {}: {} agree, {} failed\n", std::min(first + batch, count), count, agree, failed);
+  }
+  if (print) return 0;
+  const auto list = [](const char* what, const std::map<std::string, std::uint64_t>& all) {
+    if (all.empty()) return;
+    fmt::print("{}:", what);
+    for (const auto& [name, times] : all) fmt::print(" {} {},", name, times);
+    fmt::print("\n");
+  };
+  list("tiled", operators);
+  list("not tiled", refusals);
+  std::uint64_t refused = 0;
+  for (const auto& [what, times] : unsupported) {
+    fmt::print("unsupported {}: {}\n", times, what);
+    refused += times;
+  }
+  fmt::print("{} agree in {} comparisons, {} failed, {} unsupported; {} were tiled, {} in the fast form\n", agree,
+             comparisons, failed, refused, tiled, fast);
+  // A run that checked little checked nothing.
+  const bool enough = agree > refused && (count < 20 || (tiled * 2 > agree && fast * 5 > agree));
+  if (!enough) fmt::print("too few were tiled\n");
+  return failed == 0 && !stop() && enough ? 0 : 1;
+}

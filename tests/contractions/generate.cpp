@@ -1,0 +1,217 @@
+// Contractions, plans and sizes from a seed.
+#include <algorithm>
+#include <random>
+
+#include "tests/contractions/spec.h"
+
+namespace apl::contraction_tests {
+
+namespace {
+
+// The generator alone is the same everywhere; the distributions of the standard library are not.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15U + 1) {}
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+  bool chance(std::size_t percent) { return below(100) < percent; }
+  template <class T>
+  T one_of(std::initializer_list<T> all) {
+    return *(all.begin() + below(all.size()));
+  }
+  template <class T>
+  void shuffle(std::vector<T>& all) {
+    for (std::size_t k = all.size(); k > 1; --k) std::swap(all[k - 1], all[below(k)]);
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Two dims of an array as one.
+void join(std::vector<Axis>& axes, Dice& dice) {
+  if (axes.size() < 2) return;
+  const std::size_t k = dice.below(axes.size() - 1);
+  axes[k] = {axes[k].dim, View::plain, true};
+  axes[k + 1] = {axes[k + 1].dim, View::plain, false};
+}
+
+bool has_views(const Spec& spec) {
+  const auto any = [](const std::vector<Axis>& axes) {
+    return std::any_of(axes.begin(), axes.end(), [](const Axis& a) { return a.joined || a.view != View::plain; });
+  };
+  return any(spec.residual) || std::any_of(spec.operands.begin(), spec.operands.end(), any);
+}
+
+}  // namespace
+
+Spec random_spec(std::uint64_t seed) {
+  Dice dice(seed);
+  Spec spec;
+  spec.seed = seed;
+  spec.entry = "c" + std::to_string(seed);
+  do {
+    using enum Operator;
+    using enum ScalarType;
+    spec.op = dice.one_of(
+        {sum, sum, sum, widened_sum, scaled_sum, min_plus, max_times, first, argmin, complex, affine, matrix});
+    spec.type = dice.one_of({f16, f32, f32, f32, f64, i8, i16, i32, i64});
+  } while (!fits(spec.op, spec.type));
+
+  // Which operands have a dim: bit o stands for operand o.
+  const std::size_t operands = spec.op != Operator::complex && dice.chance(6) ? 3 : 2;
+  const std::size_t everyone = (std::size_t{1} << operands) - 1;
+  std::vector<std::size_t> space, contracted;
+  if (operands == 2) {
+    for (std::size_t side : {1, 2}) {
+      const bool none = dice.chance(2);  // a product with a vector
+      for (std::size_t n = none ? 0 : dice.one_of({1, 1, 1, 2, 2, 3, 4}); n > 0; --n) space.push_back(side);
+    }
+  } else {
+    for (std::size_t n = 2 + dice.below(3); n > 0; --n) space.push_back(1 + dice.below(everyone - 1));
+  }
+  for (std::size_t n = dice.one_of({0, 0, 0, 0, 1, 1, 2}); n > 0; --n) space.push_back(everyone);
+  const bool invariant = dice.chance(3);
+  if (invariant || space.empty()) space.push_back(0);
+  dice.shuffle(space);
+  bool everywhere = true;
+  for (std::size_t n = dice.one_of({1, 1, 1, 1, 2, 2, 3}); n > 0; --n) {
+    contracted.push_back(!contracted.empty() && dice.chance(8) ? 1 + dice.below(everyone) : everyone);
+    everywhere = everywhere && contracted.back() == everyone;
+  }
+  spec.space_rank = space.size();
+  std::vector<std::size_t> who = space;
+  who.insert(who.end(), contracted.begin(), contracted.end());
+  for (std::size_t d = 0; d < who.size(); ++d) {
+    const auto letter = static_cast<char>(d < spec.space_rank ? 'a' + d : 'q' + d - spec.space_rank);
+    Dim dim{std::string(1, letter), std::string(1, letter)};
+    if (d > 0 && dice.chance(8)) dim.size = spec.dims[dice.below(d)].size;
+    spec.dims.push_back(dim);
+  }
+  for (std::size_t o = 0; o < operands; ++o) {
+    std::vector<Axis> axes;
+    for (std::size_t d = 0; d < who.size(); ++d)
+      if ((who[d] >> o & 1) != 0) axes.push_back({d});
+    if (dice.chance(70)) dice.shuffle(axes);
+    for (Axis& axis : axes)
+      if (dice.chance(8)) axis.view = dice.one_of({View::padded, View::strided, View::reversed});
+    if (dice.chance(15)) join(axes, dice);
+    spec.operands.push_back(std::move(axes));
+  }
+  spec.fold = dice.one_of({Fold::nested, Fold::nested, Fold::flattened, Fold::loop});
+  if (spec.op == Operator::argmin && contracted.size() > 1) spec.fold = Fold::flattened;
+  spec.rows = everywhere && dice.chance(45);
+  if (spec.op == Operator::scaled_sum && !spec.rows && dice.chance(70)) {
+    for (std::size_t d = 0; d < spec.space_rank; ++d)
+      if (dice.chance(70)) spec.residual.push_back({d});
+    dice.shuffle(spec.residual);
+  }
+  spec.sizes_given = has_views(spec) || dice.chance(30);
+  // A size that no array has.
+  for (std::size_t d = 0; d < who.size(); ++d) spec.sizes_given = spec.sizes_given || who[d] == 0;
+  spec.says_commutative = is_commutative(spec.op) && spec.fold != Fold::loop && dice.chance(50);
+  spec.default_plan = dice.chance(8);
+  return spec;
+}
+
+namespace {
+
+// Numbers for a GPU's fast form: threads of whole warps, registers and depths that are powers of two.
+void draw_even(Spec& spec, const std::vector<Parameter>& parameters, Dice& dice) {
+  std::vector<std::string> threads;
+  for (const Parameter& p : parameters)
+    if (p.threads && spec.plan.count("R" + p.name.substr(1)) != 0) threads.push_back(p.name);
+  for (auto& [name, number] : spec.plan) number = name[0] == 'R' ? dice.one_of({1, 1, 2, 4, 8}) : 1;
+  if (!threads.empty())
+    for (int n = dice.one_of({5, 5, 6, 7}); n > 0; --n) spec.plan[threads[dice.below(threads.size())]] *= 2;
+  std::int64_t registers = 1;
+  for (auto& [name, number] : spec.plan) {
+    if (name[0] == 'R' && registers * number > 32) number = 1;
+    if (name[0] == 'R') registers *= number;
+  }
+}
+
+void draw_odd(Spec& spec, Dice& dice) {
+  std::int64_t threads = 1, registers = 1;
+  for (auto& [name, number] : spec.plan) {
+    const bool registers_of_dim = name[0] == 'R';
+    std::int64_t& all = registers_of_dim ? registers : threads;
+    const std::int64_t most = registers_of_dim ? 48 : 192;
+    number = registers_of_dim ? dice.one_of({1, 1, 2, 3, 5, 8}) : dice.one_of({1, 2, 3, 4, 5, 7, 8, 16});
+    if (all * number > most) number = 1;
+    all *= number;
+  }
+}
+
+}  // namespace
+
+void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
+  Dice dice(spec.seed ^ 0x504c414e);
+  if (spec.default_plan || parameters.empty()) return;
+  for (const Parameter& p : parameters) spec.plan[p.name] = 1;
+  if (dice.chance(60)) {
+    draw_even(spec, parameters, dice);
+  } else {
+    draw_odd(spec, dice);
+  }
+  // Depths.
+  for (auto& [name, number] : spec.plan)
+    if (name[0] == 'T' && spec.plan.count("R" + name.substr(1)) == 0)
+      number = dice.one_of({1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 32});
+  if (dice.chance(50)) spec.plan["stages"] = static_cast<std::int64_t>(1 + dice.below(4));
+  if (dice.chance(50)) spec.plan["walk"] = static_cast<std::int64_t>(1 + dice.below(3));
+}
+
+void shrink_plan(Spec& spec, const std::vector<Parameter>& parameters) {
+  for (const Parameter& p : parameters) {
+    const auto given = spec.plan.find(p.name);
+    const std::int64_t number = given == spec.plan.end() ? p.default_value : given->second;
+    if (p.name[0] == 'R' || spec.plan.count("R" + p.name.substr(1)) == 0)
+      spec.plan[p.name] = std::max<std::int64_t>(1, number / 2);
+  }
+}
+
+void draw_sizes(Spec& spec, const std::vector<Parameter>& parameters) {
+  Dice dice(spec.seed ^ 0x53495a45);
+  const double most = 12000, deepest = 200;  // products; so many keep f16 exact
+  const auto number = [&](const std::string& name) -> std::int64_t {
+    const auto given = spec.plan.find(name);
+    if (given != spec.plan.end()) return given->second;
+    for (const Parameter& p : parameters)
+      if (p.name == name) return p.default_value;
+    return 1;
+  };
+  for (int round = 0; round < 3; ++round) {
+    testing::Sizes sizes;
+    for (const Dim& dim : spec.dims) {
+      const std::int64_t extent = number("T_" + dim.size) * number("R_" + dim.size);
+      std::int64_t n = 0;
+      switch (round) {
+        case 0: n = extent * dice.one_of({1, 1, 2, 3}); break;  // whole tiles
+        case 1: n = dice.one_of({2, 3, 5, 7, 11, 13, 17, 19, 23, 31, 37}); break;
+        default: n = dice.one_of({0, 1, 1, 2, 6, 9, 15, 33}); break;
+      }
+      sizes[dim.size] = n;
+    }
+    // As much as can be run.
+    const auto product = [&](std::size_t from) {
+      double all = 1;
+      for (std::size_t d = from; d < spec.dims.size(); ++d)
+        all *= static_cast<double>(std::max<std::int64_t>(1, sizes[spec.dims[d].size]));
+      return all;
+    };
+    while (product(0) > most || product(spec.space_rank) > deepest) {
+      const bool deep = product(spec.space_rank) > deepest;
+      auto largest = sizes.end();
+      for (std::size_t d = deep ? spec.space_rank : 0; d < spec.dims.size(); ++d) {
+        const auto size = sizes.find(spec.dims[d].size);
+        if (largest == sizes.end() || size->second > largest->second) largest = size;
+      }
+      largest->second =
+          largest->second > 40 ? largest->second / 2 : dice.one_of({1, 2, 3, 4, 5, 7, 8, 16}) % largest->second;
+      largest->second = std::max<std::int64_t>(1, largest->second);
+    }
+    spec.sizes.push_back(std::move(sizes));
+  }
+}
+
+}  // namespace apl::contraction_tests

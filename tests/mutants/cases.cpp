@@ -1,0 +1,114 @@
+#include "tests/mutants/cases.h"
+
+namespace apl::mutants {
+
+std::vector<Case> cases() {
+  const std::string product =
+      "tabulate m (\\i -> tabulate n (\\j -> f32.sum (tabulate q (\\k -> A[i, k] * B[k, j]))))\n";
+  const auto matrices = [&](const std::string& entry) {
+    return "entry " + entry + " [m][n][q] (A: [m][q]f32) (B: [q][n]f32) : [m][n]f32 =\n  " + product;
+  };
+  std::vector<Case> all;
+  // Little but the rest of the reduction.
+  all.push_back({"short",
+                 matrices("short"),
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 8}, {"stages", 2}, {"walk", 2}},
+                 {{{"m", 25}, {"n", 36}, {"q", 5}},
+                  {{"m", 17}, {"n", 35}, {"q", 7}},
+                  {{"m", 1}, {"n", 33}, {"q", 1}},
+                  {{"m", 9}, {"n", 35}, {"q", 8}},
+                  {{"m", 9}, {"n", 35}, {"q", 9}},
+                  {{"m", 25}, {"n", 4}, {"q", 0}}}});
+  all.push_back({"long",
+                 matrices("long"),
+                 {{"T_m", 8}, {"R_m", 4}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"walk", 2}},
+                 {{{"m", 100}, {"n", 36}, {"q", 38}},
+                  {{"m", 7}, {"n", 35}, {"q", 41}},
+                  {{"m", 31}, {"n", 4}, {"q", 4}},
+                  {{"m", 33}, {"n", 35}, {"q", 3}},
+                  {{"m", 33}, {"n", 36}, {"q", 3}},
+                  {{"m", 33}, {"n", 5}, {"q", 0}}}});
+  // Copies run three steps ahead, and into the next turn.
+  all.push_back({"staged",
+                 matrices("staged"),
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 4}, {"walk", 3}},
+                 {{{"m", 39}, {"n", 36}, {"q", 17}},
+                  {{"m", 25}, {"n", 31}, {"q", 16}},
+                  {{"m", 24}, {"n", 9}, {"q", 3}},
+                  {{"m", 33}, {"n", 8}, {"q", 9}},
+                  {{"m", 5}, {"n", 9}, {"q", 11}},
+                  {{"m", 25}, {"n", 31}, {"q", 18}}}});
+  all.push_back({"unstaged",
+                 matrices("unstaged"),
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 1}},
+                 {{{"m", 17}, {"n", 36}, {"q", 11}},
+                  {{"m", 17}, {"n", 31}, {"q", 8}},
+                  {{"m", 1}, {"n", 5}, {"q", 3}},
+                  {{"m", 3}, {"n", 4}, {"q", 0}}}});
+  // Sides of two dims each, and a batch.
+  all.push_back({"flat",
+                 "entry flat [a][b][c][d][e][q] (A: [e][c][q][a]f32) (B: [e][b][q][d]f32) : [e][a][b][c][d]f32 =\n"
+                 "  tabulate e (\\h -> tabulate a (\\i -> tabulate_3d b c d (\\j k l -> "
+                 "f32.sum (tabulate q (\\x -> A[h, k, x, i] * B[h, j, x, l])))))\n",
+                 {{"T_a", 2},
+                  {"R_a", 2},
+                  {"T_c", 2},
+                  {"R_c", 2},
+                  {"T_b", 2},
+                  {"R_b", 1},
+                  {"T_d", 4},
+                  {"R_d", 4},
+                  {"T_q", 4},
+                  {"stages", 2},
+                  {"walk", 2}},
+                 {{{"a", 3}, {"b", 3}, {"c", 7}, {"d", 12}, {"e", 2}, {"q", 9}},
+                  {{"a", 4}, {"b", 5}, {"c", 5}, {"d", 7}, {"e", 1}, {"q", 4}},
+                  {{"a", 3}, {"b", 3}, {"c", 3}, {"d", 3}, {"e", 1}, {"q", 4}},
+                  {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 7}, {"e", 1}, {"q", 3}},
+                  {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 8}, {"e", 1}, {"q", 0}},
+                  {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 8}, {"e", 1}, {"q", 3}}}});
+  // Two dims of the reduction, neither a multiple of its tiles.
+  all.push_back({"deep",
+                 "entry deep [m][n][p][q] (A: [p][m][q]f64) (B: [p][q][n]f64) : [m][n]f64 =\n"
+                 "  tabulate m (\\i -> tabulate n (\\j -> f64.sum (flatten (tabulate_2d p q (\\h k -> A[h, i, k] * "
+                 "B[h, k, j])))))\n",
+                 {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 2}, {"walk", 1}},
+                 {{{"m", 17}, {"n", 18}, {"p", 3}, {"q", 7}},
+                  {{"m", 5}, {"n", 15}, {"p", 5}, {"q", 4}},
+                  {{"m", 5}, {"n", 4}, {"p", 0}, {"q", 4}}}});
+  // Elements too small for asynchronous copies, and rows of one register.
+  all.push_back({"bytes",
+                 "entry bytes [m][n][q] (A: [q][m]i8) (B: [n][q]i8) : [m][n]i8 =\n"
+                 "  tabulate m (\\i -> tabulate n (\\j -> i8.sum (tabulate q (\\k -> A[k, i] * B[j, k]))))\n",
+                 {{"T_m", 8}, {"R_m", 1}, {"T_n", 8}, {"R_n", 1}, {"T_q", 4}, {"stages", 2}, {"walk", 2}},
+                 {{{"m", 13}, {"n", 17}, {"q", 10}},
+                  {{"m", 32}, {"n", 16}, {"q", 9}},
+                  {{"m", 5}, {"n", 3}, {"q", 4}},
+                  {{"m", 5}, {"n", 3}, {"q", 3}},
+                  {{"m", 21}, {"n", 3}, {"q", 0}},
+                  {{"m", 21}, {"n", 3}, {"q", 4}}}});
+  // Not the fast form: three operands, tiles in the order of memory.
+  all.push_back({"plain",
+                 "entry plain [m][n][p][q] (A: [m][q]i32) (B: [q][n]i32) (C: [p][q]i32) : [m][n][p]i32 =\n"
+                 "  tabulate_3d m n p (\\i j l -> i32.sum (tabulate q (\\k -> A[i, k] * B[k, j] * C[l, k])))\n",
+                 {{"T_m", 2}, {"R_m", 2}, {"T_n", 3}, {"R_n", 1}, {"T_p", 4}, {"R_p", 2}, {"T_q", 3}},
+                 {{{"m", 5}, {"n", 4}, {"p", 9}, {"q", 7}}, {{"m", 3}, {"n", 7}, {"p", 7}, {"q", 3}}},
+                 false});
+  return all;
+}
+
+const std::vector<Equivalent>& equivalents() {
+  static const std::vector<Equivalent> kAll{
+      {"", "guard `has_rest`", "a rest of no depth is one step more, which copies and adds nothing"},
+      {"", "guard `ahead < steps`",
+       "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
+      {"", "guard `next < last` 1", "rows beyond the last tile are as rows outside of it, and no turn uses them"},
+      {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
+      {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
+      {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
+      {"bytes", "cp_async_wait", "likewise"},
+  };
+  return kAll;
+}
+
+}  // namespace apl::mutants

@@ -1,0 +1,28 @@
+// The kernels that are broken, and the mutants that compute the same all the same.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/testing.h"
+
+namespace apl::mutants {
+
+struct Case {
+  std::string entry;
+  std::string source;
+  std::map<std::string, std::int64_t> plan;  // what is behind the entry's name
+  std::vector<testing::Sizes> sizes;
+  bool fast = true;  // has the fast form
+};
+std::vector<Case> cases();
+
+// A mutant that no input tells from its kernel, and why. An empty entry stands for all cases that have such a mutant;
+// without a number at its end, `what` stands for all of that text.
+struct Equivalent {
+  std::string entry, what, why;
+};
+const std::vector<Equivalent>& equivalents();
+
+}  // namespace apl::mutants

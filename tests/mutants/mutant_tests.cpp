@@ -1,0 +1,165 @@
+// Breaks generated kernels, one barrier or guard at a time, and sees that emulation notices: a race, an undefined read,
+// an access out of bounds or a wrong result, for some sizes and some order of threads. Mutants that compute the same
+// are listed with the reason (cases.cpp); one that is listed and noticed all the same is an error, too.
+//   apl_mutant_tests [--case=NAME] [--orders=3] [--print]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "codegen/lower.h"
+#include "codegen/runtime/program.h"
+#include "frontend/frontend.h"
+#include "ir/interpret.h"
+#include "passes/pipeline.h"
+#include "tests/mutants/cases.h"
+#include "tests/mutants/mutate.h"
+
+namespace {
+
+using namespace apl;
+using mutants::Case;
+using mutants::Mutant;
+
+struct Call {
+  std::string sizes;
+  std::vector<HostValue> inputs, expected;
+};
+
+struct Built {
+  Module module;
+  Program program;
+  std::map<std::string, std::vector<Mutant>> mutants;  // by entry
+  std::set<std::string> fast;
+};
+
+Result<Built> build(const std::vector<Case>& cases) {
+  std::string text;
+  PipelineOptions options;
+  for (const Case& c : cases) {
+    text += c.source;
+    for (const auto& [name, number] : c.plan) options.parameters[c.entry + "." + name] = number;
+  }
+  std::optional<Diagnostic> error;
+  auto module = compile({"mutants.fut", text}, [&](const Diagnostic& d) { error = error ? error : d; });
+  if (!module) return *error;
+  Module memory = *module;
+  const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, Machine::gpu), PassRegistry::builtin());
+  if (Status status = run_pipeline(memory, *pipeline, options); !status) return std::move(status).error();
+  CodegenOptions codegen;
+  codegen.parameters = options.parameters;
+  mutants::Mutator mutator;
+  std::map<std::string, std::vector<Mutant>> found;
+  std::set<std::string> fast;
+  auto generated = lower::generate_edited(memory, Target::cuda, codegen, [&](kernel::Function& function) {
+    for (const Case& c : cases) {
+      if (!function.name.starts_with(c.entry + "_")) continue;
+      mutator.mutate(function, found[c.entry]);
+      if (kernel::print(function, kernel::Dialect::cuda).find(" result_rows") != std::string::npos)
+        fast.insert(c.entry);
+    }
+  });
+  if (!generated) return std::move(generated).error();
+  const std::string include = "#include \"device.h\"\n";
+  std::string kernels = generated->kernels;
+  kernels.insert(kernels.find(include) + include.size(), mutants::Mutator::prologue());
+  mutants::Mutator::choose(0);
+  ProgramOptions load;
+  load.backend = "emulate";
+  load.c_flags = {"-O0"};
+  auto program = Program::load(generated->host, kernels, load);
+  if (!program) return std::move(program).error();
+  return Built{*std::move(module), *std::move(program), std::move(found), std::move(fast)};
+}
+
+// Why the results differ from what they should be, or nothing.
+std::optional<std::string> noticed(Built& built, const Case& c, const std::vector<Call>& calls, int orders) {
+  for (int order = 0; order < orders; ++order)
+    for (const Call& call : calls) {
+      const auto got = built.program.call(c.entry, call.inputs);
+      if (!got) return fmt::format("{} ({})", code_text(got.error().code), call.sizes);
+      if (!testing::same_results(*got, call.expected)) return fmt::format("wrong result ({})", call.sizes);
+    }
+  return std::nullopt;
+}
+
+std::vector<bool> used(mutants::equivalents().size());
+
+const mutants::Equivalent* listed(const Case& c, const Mutant& mutant) {
+  const std::string text = mutant.what.substr(0, mutant.what.rfind(' '));
+  for (std::size_t k = 0; k < used.size(); ++k) {
+    const mutants::Equivalent& e = mutants::equivalents()[k];
+    if ((!e.entry.empty() && e.entry != c.entry) || (e.what != mutant.what && e.what != text)) continue;
+    used[k] = true;
+    return &e;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"breaks generated kernels one barrier or guard at a time"};
+  std::string only;
+  int orders = 3;
+  bool print = false;
+  app.add_option("--case", only, "this kernel alone");
+  app.add_option("--orders", orders, "of threads, for each size");
+  app.add_flag("--print", print, "print what becomes of each mutant");
+  CLI11_PARSE(app, argc, argv);
+  std::vector<Case> cases = mutants::cases();
+  if (!only.empty()) std::erase_if(cases, [&](const Case& c) { return c.entry != only; });
+  auto built = build(cases);
+  if (!built) {
+    fmt::print("{}\n", built.error().message);
+    return 1;
+  }
+  int failed = 0;
+  std::size_t all = 0, equivalent = 0;
+  for (const Case& c : cases) {
+    std::vector<Call> calls;
+    for (const testing::Sizes& sizes : c.sizes) {
+      auto inputs = testing::random_arguments(*built->module.find_entry(c.entry), sizes, 5);
+      auto expected = inputs ? interpret(built->module, c.entry, *inputs) : inputs.error();
+      if (!expected) {
+        fmt::print("{}: {}\n", c.entry, expected.error().message);
+        return 1;
+      }
+      std::string text;
+      for (const auto& [name, size] : sizes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, size);
+      calls.push_back({text, *std::move(inputs), *std::move(expected)});
+    }
+    mutants::Mutator::choose(0);
+    if (const auto wrong = noticed(*built, c, calls, orders)) {
+      fmt::print("FAILED {}: without a change: {}\n", c.entry, *wrong);
+      ++failed;
+      continue;
+    }
+    if (built->fast.count(c.entry) != (c.fast ? 1U : 0U)) {
+      fmt::print("FAILED {}: is {} the fast form\n", c.entry, c.fast ? "not in" : "in");
+      ++failed;
+    }
+    for (const Mutant& mutant : built->mutants[c.entry]) {
+      mutants::Mutator::choose(mutant.number);
+      const auto wrong = noticed(*built, c, calls, orders);
+      const mutants::Equivalent* known = listed(c, mutant);
+      ++all;
+      equivalent += wrong ? 0 : 1;
+      if (print) fmt::print("{}: {}: {}\n", c.entry, mutant.what, wrong ? *wrong : known ? known->why : "NOT NOTICED");
+      if (wrong && known) fmt::print("FAILED {}: {}: listed as equivalent, but: {}\n", c.entry, mutant.what, *wrong);
+      if (!wrong && !known) fmt::print("FAILED {}: {}: not noticed\n", c.entry, mutant.what);
+      failed += wrong.has_value() == (known != nullptr) ? 1 : 0;
+    }
+  }
+  for (std::size_t k = 0; k < used.size() && only.empty(); ++k)
+    if (!used[k]) {
+      fmt::print("FAILED: no mutant is `{}` any more\n", mutants::equivalents()[k].what);
+      ++failed;
+    }
+  fmt::print("{} mutants of {} kernels, {} noticed, {} equivalent, {} failed\n", all, cases.size(), all - equivalent,
+             equivalent, failed);
+  return failed == 0 && all > 0 ? 0 : 1;
+}
