@@ -97,7 +97,7 @@ Spec random_spec(std::uint64_t seed) {
     if (dice.chance(15)) join(axes, dice);
     spec.operands.push_back(std::move(axes));
   }
-  spec.fold = dice.one_of({Fold::nested, Fold::nested, Fold::flattened, Fold::loop});
+  spec.fold = dice.one_of({Fold::nested, Fold::nested, Fold::nested, Fold::flattened, Fold::flattened, Fold::loop});
   if (spec.op == Operator::argmin && contracted.size() > 1) spec.fold = Fold::flattened;
   spec.rows = everywhere && dice.chance(45);
   if (spec.op == Operator::scaled_sum && !spec.rows && dice.chance(70)) {
