@@ -44,16 +44,14 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
       lower::HostText text = lower::lower_entry(unit, options);
       for (kernel::Function& made : text.kernels) {
         if (edit) edit(made);
-        kernels += kernel::print(made, dialect) + "
-";
+        kernels += kernel::print(made, dialect) + "\n";
       }
       for (kernel::Function& made : text.forms) {
         if (edit) edit(made);
         forms.emplace_back(made.name, kernel::print(made, dialect) + "
 ");
       }
-      entries += text.declarations + text.text + "
-";
+      entries += text.declarations + text.text + "\n";
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
     }
   } catch (const lower::Unsupported& stop) {
