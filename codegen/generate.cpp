@@ -48,8 +48,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
       }
       for (kernel::Function& made : text.forms) {
         if (edit) edit(made);
-        forms.emplace_back(made.name, kernel::print(made, dialect) + "
-");
+        forms.emplace_back(made.name, kernel::print(made, dialect) + "\n");
       }
       entries += text.declarations + text.text + "\n";
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
