@@ -8,6 +8,7 @@
 #include "aplc/driver.h"
 #include "codegen/plan_data.h"
 #include "codegen/runtime/devices.h"
+#include "ir/host_value.h"
 #include "passes/pass.h"
 
 namespace aplc {
