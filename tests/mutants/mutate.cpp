@@ -100,7 +100,7 @@ class Walk {
 
 }  // namespace
 
-void Mutator::mutate(Function& function, std::vector<Mutant>& mutants) {
+void Mutator::mutate(kernel::Function& function, std::vector<Mutant>& mutants) {
   Walk(count_, mutants).block(function.body);
   Stmt number = declare(kInt, "apl_mutant", call("apl_chosen_mutant", {}));
   function.body.insert(function.body.begin(), std::move(number));
