@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernel_language.h"
+#include "codegen/runtime/context.h"
 
 namespace apl::lower {
 
@@ -82,12 +83,16 @@ class Values {
   kernel::ExprPtr typed_call(const std::string& name, ScalarType type, std::vector<kernel::ExprPtr> args);
 };
 
+// What the failure cell has room for, and the 0 behind them in C.
+constexpr std::size_t kMaxFailureNumbers = APL_FAILURE_VALUES - 1;
+
 // A condition under which an index or slice is wrong, and what to say then: `%lld` stands for the next number.
 struct BoundsCheck {
   kernel::ExprPtr outside;
   std::string message;
   std::vector<kernel::ExprPtr> numbers;
 };
+// Empty for no dims.
 std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const std::vector<DimIndex>& dims);
 
 // The space of a kernel: a SegMap, or a Scatter at host level.

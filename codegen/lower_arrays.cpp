@@ -195,40 +195,47 @@ void Kernel::check_dims(Value array, const std::vector<DimIndex>& dims, const St
   }
 }
 
-// One condition a dim, so that the numbers of a message fit the failure cell.
+// One check of all dims, which says what the interpreter says: the whole index, and the whole shape.
 std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const std::vector<DimIndex>& dims) {
-  std::vector<BoundsCheck> checks;
+  if (dims.empty()) return {};
   const ExprPtr zero = literal(std::int64_t{0});
+  const auto outside = [&](const ExprPtr& i, const ExprPtr& end) {
+    return infix("||", infix("<", i, zero), infix("<=", end, i));
+  };
+  BoundsCheck check;
+  std::string index, shape;
+  std::vector<ExprPtr> sizes;
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const ExprPtr size = values.poly(type.shape[k]), start = values.poly(dims[k].start);
-    const auto outside = [&](const ExprPtr& i, const ExprPtr& end) {
-      return infix("||", infix("<", i, zero), infix("<=", end, i));
-    };
-    if (!dims[k].is_slice()) {
-      if (dims.size() == 2 && !dims[1 - k].is_slice()) {
-        // Both indices and sizes, as programs of matrices want to know.
-        const ExprPtr other = values.poly(dims[1 - k].start), rows = values.poly(type.shape[1 - k]);
-        checks.push_back({outside(start, size), "Index [%lld, %lld] out of bounds for array of shape [%lld][%lld].",
-                          k == 0 ? std::vector{start, other, size, rows} : std::vector{other, start, rows, size}});
-        continue;
+    ExprPtr bad = outside(start, size);
+    index += k == 0 ? "%lld" : ", %lld";
+    check.numbers.push_back(start);
+    if (dims[k].is_slice()) {
+      const ExprPtr count = values.poly(*dims[k].count);
+      const ExprPtr last = values.poly(dims[k].start + (*dims[k].count - 1) * dims[k].stride);
+      // An empty slice may start anywhere.
+      bad = infix("||", infix("<", count, zero),
+                  infix("&&", infix("<", zero, count), infix("||", bad, outside(last, size))));
+      index += ":%lld";
+      check.numbers.push_back(values.poly(dims[k].start + *dims[k].count * dims[k].stride));
+      if (dims[k].stride.constant() != 1) {
+        index += ":%lld";
+        check.numbers.push_back(values.poly(dims[k].stride));
       }
-      checks.push_back({outside(start, size), "Index [%lld] out of bounds for array of shape [%lld].", {start, size}});
-      continue;
     }
-    const ExprPtr count = values.poly(*dims[k].count);
-    const ExprPtr last = values.poly(dims[k].start + (*dims[k].count - 1) * dims[k].stride);
-    // An empty slice may start anywhere.
-    const ExprPtr bad_full = infix("||", outside(start, size), outside(last, size));
-    const ExprPtr bad = infix("||", infix("<", count, zero), infix("&&", infix("<", zero, count), bad_full));
-    const ExprPtr end = values.poly(dims[k].start + *dims[k].count * dims[k].stride);
-    if (dims[k].stride.constant() == 1)
-      checks.push_back({bad, "Index [%lld:%lld] out of bounds for array of shape [%lld].", {start, end, size}});
-    else
-      checks.push_back({bad,
-                        "Index [%lld:%lld:%lld] out of bounds for array of shape [%lld].",
-                        {start, end, values.poly(dims[k].stride), size}});
+    check.outside = k == 0 ? bad : infix("||", check.outside, bad);
   }
-  return checks;
+  for (const Poly& size : type.shape) {
+    shape += "[%lld]";
+    check.numbers.push_back(values.poly(size));
+  }
+  if (check.numbers.size() > kMaxFailureNumbers) {
+    check.numbers.clear();
+    index = "...";
+    shape = fmt::format("{} dims", type.rank());
+  }
+  check.message = fmt::format("Index [{}] out of bounds for array of shape {}.", index, shape);
+  return {check};
 }
 
 }  // namespace apl::lower

@@ -90,7 +90,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     for (const auto& piece : assertion->message) {
       if (const std::string* text = std::get_if<std::string>(&piece)) {
         message += *text;
-      } else if (numbers.size() < 4) {
+      } else if (numbers.size() < kMaxFailureNumbers) {
         message += "%lld";
         numbers.push_back(values_.operand(std::get<Operand>(piece)));
       }

@@ -193,10 +193,9 @@ class Printer {
                           : fmt::format("_in<{}>({}, {})", s.count, s.name, text(s.value));
   }
 
-  // The failure cell has room for four.
   std::string numbers(const Stmt& s) const {
     std::string list;
-    for (std::size_t k = 0; k < 4; ++k) list += ", " + (k < s.numbers.size() ? text(s.numbers[k]) : std::string("0"));
+    for (const ExprPtr& number : s.numbers) list += ", " + text(number);
     return list;
   }
 

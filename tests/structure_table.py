@@ -22,14 +22,14 @@ OURS = {"soacs": {"Screma", "Hist"}, "gpu": {"SegMap", "SegRed", "SegScan", "Seg
 
 # Where we have more operations than Futhark, the first of these that the program uses is why, as a rule.
 MORE = [
-    (r"\bscan\b", "scan: what surrounds a scan is fused only before it"),
-    (r"\btranspose\b|\bflatten|\bunflatten|\brotate\b|\breverse\b", "view: a producer is not fused through it"),
-    (r"\[[^\]]*:[^\]]*\]|\btake\b|\bdrop\b|\bconcat\b|\+\+", "slice: a producer is not fused through it"),
-    (r"\biota\b|\btabulate|\bindices\b", "index: a producer that is read by index stays"),
+    (r"\bscan\b", "scan: what follows it stays behind it, an operation has no lambda after its operators"),
+    (r"\bconcat\b|\+\+", "concat: its parts are read by index in a branch, so that their producers stay"),
+    (r"\bscatter\b", "scatter: one writes to one set of places, and makes no array of its own beside it"),
+    (r"\btranspose\b", "contraction: what tile-contraction or a reduction in parallel can do better stays alone"),
     (r"", "siblings: operations beside each other stay apart"),
 ]
 FEWER = [
-    (r"\bscatter|\breduce_by_index|\bhist\b|\bspread\b", "scatter: it computes its rows itself"),
+    (r"\bwith\b|\blet \w+\[", "copy: an entry copies what it overwrites, so that the old array can still be read"),
     (r"", "fused or simplified further"),
 ]
 KERNELS = [

@@ -37,7 +37,7 @@ typedef unsigned long long uint64_t;
 struct apl_failure {
   int32_t code;
   int32_t place;
-  int64_t values[4];
+  int64_t values[12];
 };
 
 struct apl_half;  // f16
@@ -138,15 +138,13 @@ apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
   return {reinterpret_cast<T*>(apl_emu->shared_memory + offset), offset, count};
 }
 
-inline void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0, int64_t c = 0,
-                     int64_t d = 0) {
+template <class... Numbers>
+void apl_fail(apl_failure* failure, int32_t code, int32_t place, Numbers... numbers) {
   if (failure->code != 0) return;
   failure->code = code;
   failure->place = place;
-  failure->values[0] = a;
-  failure->values[1] = b;
-  failure->values[2] = c;
-  failure->values[3] = d;
+  int64_t* next = failure->values;
+  ((*next++ = int64_t(numbers)), ...);
 }
 
 // The element becomes what `op` makes of it, in one atomic step.
@@ -306,14 +304,12 @@ APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
   return {reinterpret_cast<T*>(apl_shared_memory + offset)};
 }
 
-APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, int64_t a = 0, int64_t b = 0, int64_t c = 0,
-                         int64_t d = 0) {
+template <class... Numbers>
+APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, Numbers... numbers) {
   if (atomicCAS(&failure->code, 0, code) != 0) return;
   failure->place = place;
-  failure->values[0] = a;
-  failure->values[1] = b;
-  failure->values[2] = c;
-  failure->values[3] = d;
+  int64_t* next = failure->values;
+  ((*next++ = int64_t(numbers)), ...);
 }
 
 // The element becomes what `op` makes of it, in one atomic step: `op` runs again if another thread was faster.

@@ -130,17 +130,17 @@ static inline int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-
 static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 
-// The first failed check stays; the others are dropped.
-static inline void apl_fail(struct apl_failure* failure, int32_t code, int32_t place, int64_t a, int64_t b, int64_t c,
-                            int64_t d) {
+// The first failed check stays; the others are dropped. The numbers of its message follow.
+static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int32_t place, const int64_t* numbers,
+                                 size_t count) {
   int32_t none = 0;
   if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
   failure->place = place;
-  failure->values[0] = a;
-  failure->values[1] = b;
-  failure->values[2] = c;
-  failure->values[3] = d;
+  for (size_t k = 0; k < count; ++k) failure->values[k] = numbers[k];
 }
+#define APL_NUMBERS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+#define apl_fail(failure, code, ...) apl_fail_at(failure, code, __VA_ARGS__, 0)
+#define apl_fail_at(failure, code, place, ...) apl_fail_with(failure, code, place, APL_NUMBERS(__VA_ARGS__))
 
 // Room for `bytes`, what was there lost; false if there is no memory.
 static inline bool apl_grow(void** data, int64_t* room, int64_t bytes) {

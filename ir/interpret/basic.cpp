@@ -24,8 +24,7 @@ void Machine::exec(const Stm& stm, const Binary& op) {
   const Scalar& x = scalar(op.x);
   const Scalar& y = scalar(op.y);
   if (auto result = evaluate(op.op, x, y)) return set(stm.pattern.front(), *result);
-  if (divides(op.op) && is_integer(y.type()) && y.bits() == 0)
-    fail(Code::run_division_by_zero, fmt::format("{} is divided by zero.", plain_text(x)));
+  if (divides(op.op) && is_integer(y.type()) && y.bits() == 0) fail(Code::run_division_by_zero, "division by zero");
   fail(Code::bug_internal, fmt::format("{} has no meaning for {} and {}.", to_text(op.op), x.to_text(), y.to_text()));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +16,8 @@
 #include "ir/interpret/plan.h"
 
 namespace apl::interpreter {
+
+struct ColumnLambda;  // a lambda as columns, where it can be (columns.h)
 
 // A value on its way from one name to another.
 struct Datum {
@@ -131,8 +134,12 @@ class Machine {
   // ---- parts of operations
   Array sliced(Value name, const Array& array, const std::vector<DimIndex>& dims, bool checked);
   void check_private(Value name, const Array& array, const std::vector<DimIndex>& dims);
-  struct Streams;      // streams.h
-  struct ScremaRun;    // screma.cpp
+  struct Streams;    // streams.h
+  struct ScremaRun;  // screma.h
+  class ColumnRun;   // screma_columns.cpp
+  // Runs what it can in columns, and says how many of the first indices that were.
+  std::int64_t run_in_columns(ScremaRun& run, std::int64_t total);
+  ColumnLambda& columns_of(const std::vector<Value>& indices, const Lambda& lambda);
   struct ScatterRun;   // scatter.cpp
   struct Contraction;  // tile_contract.cpp
   void write_result(const SegOp& op, std::size_t k, const Array& to, const std::vector<std::int64_t>& at);
@@ -150,6 +157,7 @@ class Machine {
   int depth_ = 0;
   std::uint64_t ticks_ = 0;
   std::unordered_map<std::string_view, FunctionPlan> plans_;  // by function name
+  std::unordered_map<const Body*, std::shared_ptr<ColumnLambda>> columns_;
 };
 
 // A scalar as it stands in a message: without its type.

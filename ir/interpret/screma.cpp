@@ -1,39 +1,10 @@
 // Map, reduce, scan and redomap. The map function runs in random order; what it gives is folded in row-major order.
+// Scalar code runs in columns (screma_columns.cpp); what it cannot do, or what fails there, runs here index by index.
+#include "ir/interpret/screma.h"
+
 #include <algorithm>
 
-#include "ir/interpret/streams.h"
-
 namespace apl::interpreter {
-
-struct Machine::ScremaRun {
-  Machine& machine;
-  const Stm& stm;
-  const Screma& op;
-  const Body& map;
-  const BodyPlan& map_plan;
-  Streams streams;
-  std::vector<const BodyPlan*> reduce_plans;
-  std::vector<Datum> accumulators;  // of all operators, one after the other
-  std::vector<Value> homes;         // where they lie at the memory stage
-  std::vector<Array> scanned;       // by accumulator, of those that scan
-  std::vector<Array> mapped;
-  bool scalars_only = true;  // no operator works on arrays
-
-  ScremaRun(Machine& m, const Stm& s, const Screma& o)
-      : machine(m), stm(s), op(o), map(*o.map.body), map_plan(m.plan_of(map)), streams{m,        o.indices,
-                                                                                       o.inputs, o.map.params,
-                                                                                       {},       {},
-                                                                                       {}} {}
-
-  void start();
-  void run_index(std::int64_t flat);
-  void fold(std::int64_t flat, std::vector<Datum> operands);
-  void fold_scalars(std::int64_t flat, const Scalar* operands);
-  void finish();
-
- private:
-  void note(std::int64_t flat, std::size_t k);
-};
 
 void Machine::ScremaRun::start() {
   streams.start(op.widths, "a map");
@@ -135,9 +106,10 @@ void Machine::exec(const Stm& stm, const Screma& op) {
   run.start();
   const std::int64_t total = count_of(run.streams.widths);
   const std::size_t reduced = run.accumulators.size();
+  const std::int64_t done = run_in_columns(run, total);
   if (reduced == 0) {
-    const IndexOrder order(total, random_);
-    for (std::int64_t k = 0; k < total; ++k) run.run_index(order[k]);
+    const IndexOrder order(total - done, random_);
+    for (std::int64_t k = 0; k < total - done; ++k) run.run_index(done + order[k]);
   } else if (!run.scalars_only) {
     // Rows may lie in one block that the next index overwrites: each is folded at once.
     for (std::int64_t flat = 0; flat < total; ++flat) {
@@ -150,7 +122,7 @@ void Machine::exec(const Stm& stm, const Screma& op) {
     // Random order inside chunks, so that the operands that wait for their turn stay few.
     constexpr std::int64_t kChunk = 64;
     std::vector<Scalar> operands(reduced * static_cast<std::size_t>(std::min(total, kChunk)));
-    for (std::int64_t first = 0; first < total; first += kChunk) {
+    for (std::int64_t first = done; first < total; first += kChunk) {
       const std::int64_t count = std::min(kChunk, total - first);
       const IndexOrder order(count, random_);
       for (std::int64_t k = 0; k < count; ++k) {

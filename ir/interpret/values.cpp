@@ -17,7 +17,7 @@ std::uint64_t evaluate_opaque(const OpaqueNode& node, const Scalars& scalars) {
   const auto b = static_cast<std::int64_t>(evaluate_poly(node.b, scalars));
   if (node.kind == OpaqueKind::min) return static_cast<std::uint64_t>(std::min(a, b));
   if (node.kind == OpaqueKind::max) return static_cast<std::uint64_t>(std::max(a, b));
-  if (b == 0) fail(Code::run_division_by_zero, "a size is divided by zero.");
+  if (b == 0) fail(Code::run_division_by_zero, "division by zero");
   if (b < 0) fail(Code::bug_internal, fmt::format("a size is divided by {}.", b));
   std::int64_t quotient = a / b;
   const std::int64_t rest = a % b;

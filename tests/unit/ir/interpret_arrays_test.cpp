@@ -174,9 +174,9 @@ TEST_CASE("errors have a code, the text that Futhark's tests look for, and a pla
              Assert{same, {std::string("n is "), Operand(n), std::string(", i is "), Operand(i), std::string(".")}})};
        },
        4},
-      {"run.division-by-zero 7:3 1 is divided by zero.",
+      {"run.division-by-zero 7:3 division by zero",
        [](Builder& b, Value n, Value, Value i) { return Operands{b.binary(BinaryOp::div, n, i)}; }, 0},
-      {"run.division-by-zero 7:3 a size is divided by zero.",
+      {"run.division-by-zero 7:3 division by zero",
        [](Builder& b, Value n, Value, Value i) { return Operands{b.size(floor_div(n, i))}; }, 0},
       {"run.negative-size 7:3 iota of size -3.",
        [](Builder& b, Value, Value, Value i) {

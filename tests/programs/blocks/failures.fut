@@ -1,0 +1,38 @@
+-- What fails says the same on every backend, on the host and in kernels: the whole index, and the whole shape.
+-- ==
+-- entry: slice
+-- input { [[1, 2, 3], [4, 5, 6]] 1i64 0i64 } error: Index \[0:2, 1:0\] out of bounds for array of shape \[2\]\[3\]\.
+-- input { [[1, 2, 3], [4, 5, 6]] 1i64 4i64 } error: Index \[0:2, 1:4\] out of bounds for array of shape \[2\]\[3\]\.
+-- input { [[1, 2, 3], [4, 5, 6]] 1i64 3i64 } output { [[2, 3], [5, 6]] }
+
+-- ==
+-- entry: row
+-- input { [[1, 2, 3], [4, 5, 6]] 2i64 } error: Index \[2\] out of bounds for array of shape \[2\]\[3\]\.
+
+-- ==
+-- entry: slices_in_kernel
+-- input { [[1, 2, 3], [4, 5, 6]] [0i64, 2i64] } error: Index \[1, 2:4\] out of bounds for array of shape \[2\]\[3\]\.
+-- input { [[1, 2, 3], [4, 5, 6]] [0i64, 1i64] } output { [3, 11] }
+
+-- ==
+-- entry: every_second
+-- input { [1, 2, 3] 5i64 } error: Index \[0:6:2\] out of bounds for array of shape \[3\]\.
+
+-- ==
+-- entry: divide divide_in_kernel
+-- input { [7, 0] [2, 0] } error: division by zero
+-- input { [7, 0] [2, 1] } output { [3, 0] }
+
+entry slice [n] [m] (as: [n][m]i32) (i: i64) (j: i64) : [n][]i32 = as[0:n, i:j]
+
+entry row [n] [m] (as: [n][m]i32) (i: i64) : [m]i32 = as[i]
+
+entry slices_in_kernel [n] [m] (as: [n][m]i32) (starts: [n]i64) : [n]i32 =
+  map2 (\i s -> i32.sum as[i, s:s + 2]) (iota n) starts
+
+entry every_second [n] (as: [n]i32) (k: i64) : []i32 = as[0:k:2]
+
+entry divide [n] (xs: [n]i32) (ys: [n]i32) : [n]i32 =
+  loop zs = replicate n 0 for i < n do zs with [i] = xs[i] / ys[i]
+
+entry divide_in_kernel [n] (xs: [n]i32) (ys: [n]i32) : [n]i32 = map2 (/) xs ys
