@@ -138,6 +138,7 @@ apl::Result<apl::Program> compile(const std::string& file, const std::string& ba
   if (!status) return std::move(status).error();
   apl::CodegenOptions codegen;
   codegen.parameters = parameters;
+  codegen.plans = backend == "c" ? 4 : 12;
   auto program = apl::generate(*module, backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
   if (!program) return std::move(program).error();
   apl::ProgramOptions load;

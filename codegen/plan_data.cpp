@@ -210,7 +210,7 @@ void forced_numbers(const PlanData& data, const Function& function, const std::m
 
 std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& forced, const apl_device& device,
                                      int most) {
-  constexpr double kFactor = 1.15, kLargest = 4e9;
+  constexpr double kFactor = 1.15, kLargest = 5e9;
   constexpr int kRandom = 32;
   const std::set<Value> symbols = data.symbols();
   std::vector<apl_contraction> samples;
@@ -222,8 +222,8 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
     for (std::size_t d = 0; d < data.space_rank; ++d) points *= static_cast<double>(c.dims[d].size);
     if (points > 0 && points * data.result_bytes < kLargest) samples.push_back(c);
   };
-  // All alike, then sizes of every magnitude; the same ones every time.
-  for (const std::int64_t n : {1, 4, 10, 16, 31, 32, 64, 100, 128, 256, 500, 512, 1000, 1024, 2048, 4096}) {
+  // All alike, the largest first, then sizes of every magnitude; the same ones every time.
+  for (const std::int64_t n : {4096, 2048, 1024, 1000, 512, 500, 256, 128, 100, 64, 32, 31, 16, 10, 4, 1}) {
     std::map<Value, std::int64_t> sizes;
     for (Value v : symbols) sizes[v] = n;
     add(sizes);

@@ -136,7 +136,8 @@ int apl_plan_enumerate(const struct apl_contraction* contraction, const struct a
                        const struct apl_device* device, apl_plan_visit visit, void* context);
 
 // At most `most` plans, such that for each contraction (all alike but for sizes and strides) the best of them is within
-// `factor` of its best plan, as far as that many can: how many there are. `worst` is the largest ratio that is left.
+// `factor` of its best plan, as far as that many can: how many there are. The first one is that of the first
+// contraction, and `worst` the largest ratio that is left.
 int apl_plan_cover(const struct apl_contraction* contractions, int count, const struct apl_forced* forced,
                    const struct apl_device* device, double factor, int most, struct apl_plan* plans, double* worst);
 

@@ -51,12 +51,13 @@ int apl_plan_cover(const struct apl_contraction* contractions, int count, const 
       apl_plan_estimate(&contractions[s], &t.plans[k], device, &cost);
       t.ratios[k][s] = (float)(cost.seconds / least[s]);
     }
-  // Greedily: the plan after which the samples are worst off by least, those beyond the factor first.
+  // The first contraction's best plan, then greedily: the plan after which the samples are worst off by least, those
+  // beyond the factor first.
   int used = 0;
   while (used < most) {
-    int next = -1;
+    int next = used == 0 && least[0] > 0 ? 0 : -1;
     double best = 0;
-    for (int k = 0; k < t.count; ++k) {
+    for (int k = 0; k < t.count && next != 0; ++k) {
       if (t.taken[k]) continue;
       double gain = 0;
       for (int s = 0; s < count; ++s) {

@@ -97,6 +97,7 @@ TEST_CASE("forms: threads and shared memory of the model are those of the genera
     REQUIRE(data);
     CHECK(data->operations == doctest::Approx(1));
     const auto plans = apl::covering_plans(*data, {}, h200, 12);
+    CHECK(plans.size() > 3);
     const apl::ProgramText text = take(generated(module, Target::cuda, 12));
     REQUIRE(text.kernel_infos.size() == plans.size());
     apl_contraction c;
@@ -109,6 +110,42 @@ TEST_CASE("forms: threads and shared memory of the model are those of the genera
       CHECK(cost.threads == text.kernel_infos[k].threads);
       CHECK(cost.block_shared == text.kernel_infos[k].shared_bytes);
     }
+  }
+}
+
+TEST_CASE("forms: sizes for which numbers were measured get them among all forms") {
+  const apl_device h200 = *apl::find_device("h200");
+  struct Measured {
+    const char* name;
+    std::int64_t n, q;
+  };
+  const Measured cases[] = {{"mm0", 4096, 4096}, {"mm1", 4096, 4096}, {"mm2", 4096, 4096}, {"mm3", 4096, 4096},
+                            {"sd1_7", 32, 32},   {"sd2_3", 32, 32},   {"sd1_7", 32, 31},   {"sd2_3", 32, 31},
+                            {"sd1_7", 31, 31},   {"sd2_3", 31, 31},   {"sd1_7", 16, 2048}, {"sd2_3", 16, 2048}};
+  for (const Measured& m : cases) {
+    const apl::Module module = memory_module(m.name, m.name, apl::Machine::gpu);
+    const apl::Function& function = *module.find_entry(m.name);
+    std::optional<apl::PlanData> data;
+    apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
+      if (auto found = apl::plan_data(stm, function)) data = std::move(found);
+    });
+    REQUIRE(data);
+    const auto plans = apl::covering_plans(*data, {}, h200, 12);
+    apl_contraction c;
+    apl::fill_in(
+        *data, [&](apl::Value v) { return function.values.name(v) == "q" ? m.q : m.n; }, c);
+    const int best = apl_plan_best_of(&c, plans.data(), static_cast<int>(plans.size()), &h200, nullptr);
+    REQUIRE(best >= 0);
+    apl_plan_cost cost;
+    apl_plan_estimate(&c, &plans[static_cast<std::size_t>(best)], &h200, &cost);
+    CAPTURE(m.name);
+    CAPTURE(m.n);
+    const apl_plan& plan = plans[static_cast<std::size_t>(best)];
+    CHECK(cost.threads == 128);
+    CHECK(cost.registers == 216);
+    CHECK(cost.blocks_per_processor == 2);
+    CHECK(plan.tile[c.dim_count - 1] == 16);
+    CHECK(plan.stages == 3);
   }
 }
 
