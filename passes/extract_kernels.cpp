@@ -32,6 +32,7 @@
 
 #include "ir/print.h"
 #include "ir/walk.h"
+#include "passes/analysis/contraction_facts.h"
 #include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
@@ -218,8 +219,24 @@ class Extractor {
         remark(RemarkKind::applied, "segmented", stm,
                fmt::format("the {}s that make '{}' are done in chunks, all at once",
                            apart.form == Form::scan ? "scan" : "reduction", name));
+        for (const Refusal& refusal : apart.not_tiled) explain_not_tiled(refusal);
         return;
     }
+  }
+
+  // What tile-contraction never gets to see.
+  void explain_not_tiled(const Refusal& refusal) const {
+    if (refusal.code.empty()) return;
+    RemarkFacts facts{{"reason", refusal.code}};
+    for (auto& fact : refusal_facts(refusal, function_)) facts.push_back(std::move(fact));
+    context_.remark({.kind = RemarkKind::missed,
+                     .pass = "extract-kernels",
+                     .code = "not-tiled",
+                     .location = refusal.location,
+                     .function = function_.name,
+                     .message = fmt::format("the reduction is done in chunks, not tiled: {}", refusal.message),
+                     .facts = std::move(facts),
+                     .suggestion = refusal.suggestion});
   }
 
   void explain(const Stm& stm, const Nest& nest) const {
@@ -357,6 +374,7 @@ PassInfo extract_kernels_pass() {
                            {"scan", "a scan runs in chunks, in parallel"},
                            {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
                            {"by-columns", "a reduction of columns has them side by side in its threads"},
+                           {"not-tiled", "a reduction in a map is no contraction that can be tiled, and runs in chunks"},
                            {"distributed", "an imperfect nest of maps became several kernels"},
                            {"interchanged", "a loop, branch or scatter inside a map is outside now"},
                            {"sequentialised", "a map or reduction runs in one thread although it need not"},

@@ -91,15 +91,6 @@ class Tiler {
       missed("no-tiling-attribute", contraction.location, "the program asks for no tiling", "remove #[no_tiling]");
       return false;
     }
-    if (has_attribute(stm, "no_epilogue"))
-      context_.remark({RemarkKind::missed,
-                       kName,
-                       "epilogue-kept",
-                       contraction.location,
-                       function_.name,
-                       "#[no_epilogue] is ignored: it is not proved that padding cannot reach the result",
-                       {},
-                       {}});
     Builder host(result_.values, &module_);
     host.set_location(stm.location);
     std::string entry = function_.entry ? function_.entry->name : function_.name;
@@ -107,6 +98,9 @@ class Tiler {
     std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
     make_indices(contraction, host);
     tile::Plan plan = tile::make_plan(contraction, prefix, context_.parameters, host);
+    const auto epilogue = context_.parameters.find(prefix + "epilogue");
+    if (has_attribute(stm, "no_epilogue") || (epilogue != context_.parameters.end() && epilogue->second == 2))
+      plan.padding = padding_of(contraction);
     SegOp kernel = tile::tile_kernel(contraction, plan, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     Stm replaced = stm;
@@ -121,6 +115,26 @@ class Tiler {
     out.push_back(std::move(replaced));
     applied(contraction, plan);
     return true;
+  }
+
+  // Attributes never change what a program means: without proof the epilogue stays.
+  std::vector<Scalar> padding_of(const Contraction& contraction) {
+    tile::Padding padding = tile::neutral_padding(contraction, result_.values);
+    Remark remark{.pass = kName, .location = contraction.location, .function = function_.name};
+    if (padding.elements.empty()) {
+      remark.kind = RemarkKind::missed;
+      remark.code = "epilogue-kept";
+      remark.message = fmt::format("the epilogue is kept: {}", padding.reason);
+    } else {
+      std::vector<std::string> elements;
+      for (const Scalar& s : padding.elements) elements.push_back(s.to_text());
+      remark.code = "no-epilogue";
+      remark.message =
+          "there is no epilogue: the map function gives the neutral element for what the last tile is filled up with";
+      remark.facts.emplace_back("padding", fmt::format("{}", fmt::join(elements, ", ")));
+    }
+    context_.remark(remark);
+    return std::move(padding.elements);
   }
 
   // Indices that the map function uses are elements of arrays, too.
@@ -209,7 +223,8 @@ PassInfo tile_contraction_pass() {
       {"map-can-fail", "the map function can fail"},
       {"operator-can-fail", "the reduction operator can fail"},
       {"no-tiling-attribute", "the program asks for no tiling"},
-      {"epilogue-kept", "#[no_epilogue] without a proof that padding is neutral"},
+      {"no-epilogue", "the last tile is filled up with elements that are proved neutral"},
+      {"epilogue-kept", "no epilogue was asked for, but nothing is proved neutral"},
   };
   pass.run = run;
   return pass;

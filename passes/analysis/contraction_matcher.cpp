@@ -4,15 +4,11 @@
 
 #include "ir/builder.h"
 #include "ir/walk.h"
-#include "passes/analysis/contractions.h"
+#include "passes/analysis/contraction_matcher.h"
 
 namespace apl {
 
 namespace {
-
-Refusal unmatched(std::string code, Location location, std::string message, std::string suggestion = {}) {
-  return {std::move(code), location, std::move(message), std::move(suggestion)};
-}
 
 // A dim is called after its size in the source ("a" of [a]), else after its index.
 std::string dim_name(Value index, const Poly& size, const ValueTable& values, std::set<std::string>& taken) {
@@ -66,8 +62,10 @@ class Matcher {
     if (auto r = take_stream(*stream.redomap)) return *r;
     if (auto r = take_results(*stream.stm)) return *r;
     if (auto r = check_surroundings(*stream.stm)) return *r;
-    if (auto r = take_map(*stream.redomap)) return *r;
-    order_axes();
+    std::vector<const Stm*> before;
+    for (const Stm& stm : kernel_.body->stms)
+      if (before_.contains(&stm)) before.push_back(&stm);
+    if (auto r = match_operands(before, *stream.redomap, layouts_, local_, contraction_, values_)) return *r;
     for (std::optional<Refusal> check :
          {refuse_without_free_dims(contraction_, values_), refuse_operand_without_reuse(contraction_, values_),
           refuse_uncovered_dim(contraction_), refuse_failing_map(contraction_, values_)})
@@ -172,7 +170,7 @@ class Matcher {
                        "make the bounds provable, or map over the reduced values in a nest of its own");
     bool arrays = false;
     const auto look = [&](const Stm& s) {
-      for (Value v : s.pattern) arrays = arrays || (values_.type(v).is_array() && !is_view(s));
+      for (Value v : s.pattern) arrays = arrays || (values_.type(v).is_array() && !is_contraction_view(s));
     };
     look(stm);
     for_each_body(stm.op, [&](const BodyPtr& body) { for_each_stm(*body, look); });
@@ -195,8 +193,6 @@ class Matcher {
     for_each_body(stm.op, [&](const BodyPtr& body) { for_each_stm(*body, look); });
     return local;
   }
-
-  static bool is_view(const Stm& stm) { return get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Use>(stm); }
 
   // The statements of the kernel's body that `roots` come from, without the redomap.
   std::set<const Stm*> needed_for(std::set<Value> roots, const Stm& redomap) const {
@@ -229,192 +225,14 @@ class Matcher {
                                              : "`" + values_.name(stm.pattern.front()) + "` is checked in the kernel",
                          "make the bounds provable, or use the whole array");
       for (Value v : stm.pattern)
-        if (values_.type(v).is_array() && !is_view(stm) && !get_if<Reshape>(stm))
+        if (values_.type(v).is_array() && !is_contraction_view(stm) && !get_if<Reshape>(stm))
           return unmatched("code-before", location, "the kernel makes the array `" + values_.name(v) + "`",
                            "compute it before the map nest");
     }
     return std::nullopt;
   }
 
-  bool varies_in_kernel(Value v) const { return local_.contains(v) || dim_of(v); }
-
-  std::optional<std::size_t> dim_of(Value index) const {
-    for (std::size_t d = 0; d < contraction_.dims.size(); ++d)
-      if (contraction_.dims[d].index == index) return d;
-    return std::nullopt;
-  }
-
-  std::optional<Refusal> add_operand(Value element, const Layout& access, Location location) {
-    const std::string what = values_.name(access.base);
-    ContractionOperand operand;
-    operand.base = access.base;
-    operand.element = element;
-    operand.offset = access.lmad.offset();
-    for (const ContractionDim& dim : contraction_.dims) {
-      auto linear = operand.offset.linear_in(dim.index);
-      bool affine = linear.has_value();
-      if (affine)
-        for (const ContractionDim& other : contraction_.dims)
-          affine = affine && !linear->coefficient.mentions(other.index);
-      if (!affine)
-        return unmatched("operand-not-affine", location,
-                         "the index of `" + what + "` is not affine in `" + dim.name + "`",
-                         "write the index as a sum of parallel and reduction indices times sizes");
-      // The only index of such a dim is 0.
-      operand.strides.push_back(dim.size.is_one() ? Poly(0) : linear->coefficient);
-      operand.offset = linear->rest;
-    }
-    std::optional<Value> local;
-    operand.offset.for_each_symbol([&](Value v) {
-      if (varies_in_kernel(v)) local = v;
-    });
-    if (local || local_.contains(access.base))
-      return unmatched("operand-indirect", location,
-                       local ? "the index of `" + what + "` depends on `" + values_.name(*local) +
-                                   "`, a value that the kernel reads or computes"
-                             : "`" + what + "` is an array that the kernel makes",
-                       "gather the elements into an array before the map nest");
-    contraction_.operands.push_back(std::move(operand));
-    return std::nullopt;
-  }
-
-  // Elements read by index, in the map function or before the redomap, become its parameters, as the elements of the
-  // inputs are; other code before the redomap becomes part of it.
-  std::optional<Refusal> take_map(const Screma& redomap) {
-    for (std::size_t k = 0; k < redomap.inputs.size(); ++k) {
-      const Value row = redomap.map.params[k];
-      const std::string& input = values_.name(redomap.inputs[k]);
-      if (!values_.type(row).is_scalar())
-        return unmatched("operand-row", contraction_.location,
-                         "the redomap streams rows of `" + input + "`, not elements",
-                         "reduce over the rows' elements, too, or transpose the array");
-      if (auto r = add_read(row, input, contraction_.location)) return r;
-    }
-    const std::vector<Stm>& reads = redomap.map.body->stms;
-    std::vector<const Stm*> all;
-    for (const Stm& stm : kernel_.body->stms)
-      if (before_.contains(&stm)) all.push_back(&stm);
-    for (const Stm& stm : reads) all.push_back(&stm);
-    std::vector<Stm> stms;
-    for (const Stm* stm : all) {
-      const Index* index = get_if<Index>(*stm);
-      const Location location = stm->location ? stm->location : contraction_.location;
-      if (index != nullptr && index->checked)
-        return unmatched("checked-read", location,
-                         "an index of `" + values_.name(index->array) + "` is checked in the kernel",
-                         "make the bounds provable, or use the whole array");
-      if (index != nullptr && values_.type(stm->pattern.front()).is_scalar()) {
-        if (auto r = add_read(stm->pattern.front(), values_.name(stm->pattern.front()), location)) return r;
-      } else if (!is_view(*stm) && !get_if<Reshape>(*stm)) {
-        stms.push_back(*stm);
-      } else if (const Use* use = get_if<Use>(*stm); use != nullptr && values_.type(stm->pattern.front()).is_scalar()) {
-        stms.push_back(*stm);
-      }
-    }
-    const Body rest{std::move(stms), redomap.map.body->results};
-    const std::set<Value> free = free_values(rest, values_);
-    // A read that nothing is made of is none.
-    std::erase_if(contraction_.operands, [&](const ContractionOperand& o) { return !free.contains(o.element); });
-    classify();
-    take_indices(free);
-    Lambda& map = contraction_.map;
-    Substitution renaming;
-    const auto element = [&](ContractionOperand& operand) {
-      const Value fresh = values_.add(values_.type(operand.element), values_.name(operand.element));
-      renaming.insert_or_assign(operand.element, Operand(fresh));
-      return operand.element = fresh;
-    };
-    for (ContractionOperand& operand : contraction_.operands) map.params.push_back(element(operand));
-    for (ContractionOperand& operand : contraction_.uniform) element(operand);
-    map.body = copy_fresh(std::make_shared<const Body>(rest), renaming, values_, values_);
-    for (Value v : free_values(map, values_)) {
-      if (values_.type(v).is_array())
-        return unmatched("map-reads-array", contraction_.location,
-                         "the map function reads `" + values_.name(v) + "` in a branch or loop of its own",
-                         "read the element before the branch, where its index is in bounds");
-      if (local_.contains(v) && !dim_of(v))
-        return unmatched("code-before", contraction_.location,
-                         "the map function uses `" + values_.name(v) + "`, which the kernel computes",
-                         "compute it in the map function");
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Refusal> add_read(Value read, const std::string& what, Location location) {
-    const Layout* access = layouts_.find(read);
-    if (access == nullptr)
-      return unmatched("layout-unknown", location, "the layout of `" + what + "` is unknown: " + layouts_.why(read),
-                       "use transposes and slices that keep the layout affine, or copy the array before the map nest");
-    return add_operand(read, *access, location);
-  }
-
-  // An array counts where it varies along the space at all: weights of the reduction's index alone are in all blocks.
-  void classify() {
-    std::size_t counted = 0;
-    std::vector<std::size_t> varying(contraction_.space_rank, 0);
-    for (const ContractionOperand& operand : contraction_.operands) {
-      bool counts = false;
-      for (std::size_t d = 0; d < contraction_.space_rank; ++d) {
-        varying[d] += operand.varies(d) ? 1 : 0;
-        counts = counts || operand.varies(d);
-      }
-      counted += counts ? 1 : 0;
-    }
-    for (std::size_t d = 0; d < contraction_.space_rank; ++d)
-      contraction_.dims[d].dim_class = varying[d] == 0         ? DimClass::invariant
-                                       : varying[d] == counted ? DimClass::batch
-                                                               : DimClass::free;
-    const auto split = std::stable_partition(contraction_.operands.begin(), contraction_.operands.end(),
-                                             [&](const ContractionOperand& o) { return !is_uniform(o); });
-    contraction_.uniform.assign(split, contraction_.operands.end());
-    contraction_.operands.erase(split, contraction_.operands.end());
-  }
-
-  bool is_tiled(std::size_t d) const {
-    const DimClass dim_class = contraction_.dims[d].dim_class;
-    return dim_class == DimClass::free || dim_class == DimClass::contracted;
-  }
-  bool is_uniform(const ContractionOperand& operand) const {
-    for (std::size_t d = 0; d < contraction_.dims.size(); ++d)
-      if (is_tiled(d) && operand.varies(d)) return false;
-    return true;
-  }
-
-  // Indices of tiled dims are operands: the elements of an iota. A block has one index of the other dims.
-  void take_indices(const std::set<Value>& used) {
-    for (std::size_t d = 0; d < contraction_.dims.size(); ++d) {
-      const ContractionDim& dim = contraction_.dims[d];
-      if (!is_tiled(d) || !used.contains(dim.index)) continue;
-      ContractionOperand operand;
-      operand.base = values_.add(Type::scalar(ScalarType::i64).array_of({dim.size}), dim.name + "_index");
-      operand.element = dim.index;
-      operand.index = true;
-      operand.strides.assign(contraction_.dims.size(), Poly(0));
-      operand.strides[d] = 1;
-      contraction_.operands.push_back(std::move(operand));
-    }
-  }
-
-  void order_axes() {
-    for (ContractionOperand& operand : contraction_.operands) {
-      std::vector<int> varying;
-      std::vector<LmadDim> dims;
-      for (std::size_t d = 0; d < contraction_.dims.size(); ++d) {
-        if (!operand.varies(d)) continue;
-        varying.push_back(static_cast<int>(d));
-        dims.push_back({contraction_.dims[d].size, operand.strides[d]});
-      }
-      LayoutOrder order = recover_order(Lmad(operand.offset, dims));
-      operand.exact = order.exact;
-      // Where the order is not known: outermost, so that what is contiguous stays innermost.
-      for (int d : varying) {
-        const bool known = std::any_of(order.order.begin(), order.order.end(),
-                                       [&](int k) { return varying[static_cast<std::size_t>(k)] == d; });
-        if (!known) operand.axes.push_back(d);
-      }
-      for (int k : order.order) operand.axes.push_back(varying[static_cast<std::size_t>(k)]);
-    }
-  }
+  bool varies_in_kernel(Value v) const { return local_.contains(v) || contraction_.dim_of(v); }
 
   const Layouts& layouts_;
   ValueTable& values_;
@@ -452,6 +270,8 @@ std::optional<Match> refuse_hidden_reduction(const SegOp& kernel) {
 std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, ValueTable& values) {
   const SegOp* kernel = get_if<SegOp>(stm);
   if (!kernel || kernel->level != SegLevel::thread) return std::nullopt;
+  for (const Attribute& attribute : stm.attributes)
+    if (attribute.name == kChunksAttribute) return std::nullopt;
   Stream stream;
   std::size_t redomaps = 0;
   for (const Stm& inner : kernel->body->stms)

@@ -125,6 +125,12 @@ std::vector<Match> find_contractions(const Function& function, ValueTable& value
   return matches;
 }
 
+std::optional<std::size_t> Contraction::dim_of(Value index) const {
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (dims[d].index == index) return d;
+  return std::nullopt;
+}
+
 std::string Contraction::einsum(const Function&) const {
   // One letter a dim: its own name where that is a letter of its own, else the next free one.
   std::map<std::size_t, char> letters;

@@ -55,6 +55,7 @@ struct Contraction {
   std::optional<Lambda> after;
   std::vector<Value> certificates;  // checks outside of the kernel that it relies on
 
+  std::optional<std::size_t> dim_of(Value index) const;
   // "aq,qb->ab"; arrays with the same dims are one operand (the two of a complex number).
   std::string einsum(const Function& function) const;
 };
@@ -69,6 +70,9 @@ struct Refusal {
 };
 
 using Match = std::variant<Contraction, Refusal>;
+
+// On kernels that fold or scan chunks of what was one reduction: that was asked for a contraction before, they are not.
+inline constexpr std::string_view kChunksAttribute = "chunks";
 
 // For a SegMap of the function: nothing if it is none, or there is no redomap in it (no candidate at all).
 // `values` is the function's table; the lambda of a match has fresh values in it.

@@ -416,7 +416,9 @@ std::optional<Distributed> distribute(const Stm& flat, const Replicated& replica
   if (asked) return std::nullopt;
   const Parts parts(flat, replicated, values);
   if (!parts.any_parallel()) return std::nullopt;
-  return Splitter(flat, parts, chunks, values).run();
+  std::optional<Distributed> apart = Splitter(flat, parts, chunks, values).run();
+  if (apart) apart->not_tiled = parts.not_tiled();
+  return apart;
 }
 
 }  // namespace apl

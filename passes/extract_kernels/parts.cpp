@@ -81,9 +81,8 @@ bool updates_in_place(const Stm& stm, const ValueTable& values) {
   return std::ranges::any_of(loop.params, [&](Value v) { return consumption.consumed(v); });
 }
 
-bool is_contraction(const Stm& flat, const ValueTable& values) {
-  const Screma& map = std::get<Screma>(flat.op);
-  if (map.widths.size() < 2) return false;
+// Why the reduction in the map is no contraction that can be tiled; nullopt if it is one.
+std::optional<Refusal> refuse_contraction(const Stm& flat, const ValueTable& values) {
   Function function;
   function.values = values;
   for (const Value v : free_values(flat.op, values)) function.params.push_back({v});
@@ -91,7 +90,9 @@ bool is_contraction(const Stm& flat, const ValueTable& values) {
   ValueTable scratch = values;
   const Layouts layouts(function);
   const std::optional<Match> match = match_contraction(function.body->stms.front(), layouts, scratch);
-  return match && std::holds_alternative<Contraction>(*match);
+  if (!match) return Refusal{};
+  const Refusal* refusal = std::get_if<Refusal>(&*match);
+  return refusal != nullptr ? std::optional(*refusal) : std::nullopt;
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ void Parts::classify() {
   }
 }
 
-Parts::Kind Parts::kind_of(const Stm& stm) const {
+Parts::Kind Parts::kind_of(const Stm& stm) {
   if (std::holds_alternative<Assert>(stm.op)) return Kind::check;
   if (is_parallel(stm)) return Kind::parallel;
   Stm alone = stm;
@@ -165,7 +166,7 @@ Parts::Kind Parts::kind_of(const Stm& stm) const {
   return is_cheap(Body{.stms = {alone}}, values_) ? Kind::free : Kind::work;
 }
 
-bool Parts::is_parallel(const Stm& stm) const {
+bool Parts::is_parallel(const Stm& stm) {
   if (is_sequential(stm) || !regular(stm.pattern, locals_, values_)) return false;
   if (const Screma* screma = get_if<Screma>(stm)) {
     if (!regular(screma->widths, locals_) || small(screma->widths)) return false;
@@ -204,7 +205,7 @@ bool Parts::same_operator(const Scatter& scatter) const {
 }
 
 // Whether the reduction, were it alone in the map, is a contraction.
-bool Parts::contracts(const Stm& reduction) const {
+bool Parts::contracts(const Stm& reduction) {
   Stm alone = flat_;
   Screma map = map_;
   std::vector<Stm> stms;
@@ -215,7 +216,9 @@ bool Parts::contracts(const Stm& reduction) const {
   map.map.body = make_body(std::move(stms), {reduction.pattern.begin(), reduction.pattern.end()});
   alone.pattern = reduction.pattern;
   alone.op = std::move(map);
-  return is_contraction(alone, values_);
+  const std::optional<Refusal> refusal = refuse_contraction(alone, values_);
+  if (refusal) not_tiled_.push_back(*refusal);
+  return !refusal;
 }
 
 void Parts::group() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/interchange.h"
 
 namespace apl {
@@ -28,6 +29,9 @@ class Parts {
   // Whether there is anything to be taken apart: a parallel part.
   bool any_parallel() const;
 
+  // Why reductions are no contractions that can be tiled.
+  const std::vector<Refusal>& not_tiled() const { return not_tiled_; }
+
   // The lambda's statements, some of them taken apart already.
   const std::vector<Stm>& stms() const { return stms_; }
   std::optional<std::size_t> definer(Value v) const;  // which of them makes the value
@@ -44,11 +48,11 @@ class Parts {
 
   void prepare();
   void classify();
-  Kind kind_of(const Stm& stm) const;
-  bool is_parallel(const Stm& stm) const;
+  Kind kind_of(const Stm& stm);
+  bool is_parallel(const Stm& stm);
   bool spreads(const Stm& stm, const Scatter& scatter) const;
   bool same_operator(const Scatter& scatter) const;
-  bool contracts(const Stm& reduction) const;
+  bool contracts(const Stm& reduction);
   void group();
   std::size_t last_work() const;
   std::size_t first_place(const std::set<Value>& needed) const;
@@ -68,6 +72,7 @@ class Parts {
   std::vector<Kind> kinds_;
   std::unordered_map<Value, std::size_t> definer_;
   std::vector<Part> parts_;
+  std::vector<Refusal> not_tiled_;
 };
 
 }  // namespace apl

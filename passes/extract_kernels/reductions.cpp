@@ -34,6 +34,7 @@
 
 #include "ir/builder.h"
 #include "ir/walk.h"
+#include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/nest.h"
 
 namespace apl {
@@ -96,6 +97,7 @@ std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> o
   });
   kernel.results.assign(kernel.body->results.size(), {.kind = KernelResult::Kind::returns, .extents = {}});
   std::vector<Value> results = host.let_many(names, std::move(kernel));
+  host.stms().back().attributes.push_back({std::string(kChunksAttribute), {}});
   if (!by_columns) return results;
   for (Value& v : results) {
     std::vector<int> behind(values.type(v).rank());

@@ -195,6 +195,10 @@ class KernelBuilder {
         return reduce_dim(body, d + 1, extended(step, start, poly_min(depth, size - start), false), inner);
       });
     }
+    if (!plan_.padding.empty())
+      return loop(block, d, ceil_div(size, depth), state, [&](Builder& body, const Poly& start, State inner) {
+        return contract(body, extended(step, start, depth, false), inner);
+      });
     const Poly full_tiles = floor_div(size, depth);
     state = loop(block, d, full_tiles, state, [&](Builder& body, const Poly& start, State inner) {
       return contract(body, extended(step, start, depth, true), inner);
@@ -239,7 +243,9 @@ class KernelBuilder {
     State next;
     TileContract contract;
     for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
-      next.tiles.push_back(copy(body, contraction_.operands[k], step, state.tiles[k]));
+      const Scalar pad =
+          plan_.padding.empty() ? Scalar::zero(values_.type(contraction_.operands[k].base).element) : plan_.padding[k];
+      next.tiles.push_back(copy(body, contraction_.operands[k], step, state.tiles[k], pad));
       contract.operands.push_back({next.tiles[k], tile_axes_of(contraction_.operands[k])});
     }
     for (const DimTiles& tiles : space_) contract.space.push_back({tiles.tile, tiles.reg});
@@ -252,7 +258,7 @@ class KernelBuilder {
     return next;
   }
 
-  Value copy(Builder& body, const ContractionOperand& operand, const Step& step, Value target) {
+  Value copy(Builder& body, const ContractionOperand& operand, const Step& step, Value target, const Scalar& pad) {
     Poly offset = operand.offset;
     std::vector<LmadDim> window;
     CopyTile copy;
@@ -282,7 +288,7 @@ class KernelBuilder {
     copy.target = target;
     copy.source = operand.base;
     copy.window = Lmad(std::move(offset), std::move(window));
-    copy.pad = Scalar::zero(values_.type(operand.base).element);
+    copy.pad = pad;
     return body.let(values_.name(operand.base) + "_s", std::move(copy));
   }
 

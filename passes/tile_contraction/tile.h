@@ -36,6 +36,8 @@ struct Parameter {
 // What was decided for a contraction before any IR is made.
 struct Plan {
   std::vector<DimTiles> dims;  // one a dim of the contraction
+  // Not empty: there is no epilogue; the last tile is as deep as others, and has these elements beyond the end.
+  std::vector<Scalar> padding;
   std::vector<Parameter> parameters;
 };
 
@@ -53,6 +55,13 @@ Plan make_plan(const Contraction& contraction, const std::string& prefix,
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host);
+
+// What stands for the elements beyond the end of the innermost reduction dim, one an operand; or why nothing can.
+struct Padding {
+  std::vector<Scalar> elements;
+  std::string reason;
+};
+Padding neutral_padding(const Contraction& contraction, const ValueTable& values);
 
 // What the parts of a block's code know of it.
 struct Block {

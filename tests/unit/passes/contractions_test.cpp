@@ -355,6 +355,15 @@ TEST_CASE("contractions: an index of a tiled dim is an operand, one of a dim of 
   CHECK(c.operands[3].axes == std::vector<int>{2});
 }
 
+TEST_CASE("contractions: what a branch of the map function reads is an operand if it is in bounds anyway") {
+  const Matched matched = match(changed(
+      matrix_product(), "let {xy : f32} = mul(x, y)",
+      "let {big : bool} = lt(x, 0.0f32) let {xy : f32} = if big { let {z : f32} = Y[k, j] in {z} } else { in {x} }"));
+  const Contraction& c = only(matched);
+  CHECK(c.einsum(matched.function()) == "mq,qn->mn");
+  CHECK(c.operands.size() == 2);
+}
+
 TEST_CASE("contractions: two operators side by side are one on pairs") {
   const Matched matched = match(changed(
       changed(changed(matrix_product(), "let {c : f32}", "let {c : f32, d : f32}"), "in {xy} },", "in {xy, x} },"),
@@ -384,9 +393,9 @@ TEST_CASE("contractions: what is refused, for which reason and where") {
        5, "`zeros`"},
       {"checked-read", changed(mm, "= X[i]", "= checked X[i + 1]"), 1, "`row`"},
       {"map-reads-array",
-       changed(
-           mm, "let {xy : f32} = mul(x, y)",
-           "let {big : bool} = lt(x, y) let {xy : f32} = if big { let {z : f32} = X[0, k] in {z} } else { in {x} }"),
+       changed(mm, "let {xy : f32} = mul(x, y)",
+               "let {big : bool} = lt(x, y) let {xy : f32} = if big { let {z : f32} = X[i, k + 1] in {z} } else { in "
+               "{x} }"),
        3, "`X`"},
       {"no-free-dim",
        product("[m][n][q]", "[m][n][q]", "      let {row : [q]f32} = X[i, j]\n      let {col : [q]f32} = Y[i, j]"), 3,
