@@ -1,34 +1,79 @@
 #!/usr/bin/env bash
 # GPU tests and benchmark on this machine's NVIDIA GPU, beside cuBLAS and torch.einsum in the same run.
-#   bench/gpu.sh [BIN] [OUT]    BIN: folder with apl_program_tests, apl_unit_tests, apl_bench (default: build/release/bin)
-#                               OUT: folder for logs and JSON (default: bench/results)
+#   bench/gpu.sh [BIN [OUT [STEPS]]]
+#     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
+#     OUT: folder for logs and JSON (default: bench/results)
+#     STEPS: some of programs,unit,contractions,huge,sanitizer,bench,ablation,peers (default: all)
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
+steps=${3:-programs,unit,contractions,huge,sanitizer,bench,ablation,peers}
 mkdir -p "$out"
 status=0
+wanted() { [[ ,$steps, == *,$1,* ]]; }
 step() { printf '\n== %s\n' "$*"; }
 note() { [ "$1" -eq 0 ] || { status=1; echo "FAILED ($2)"; }; }
 
 step "device"
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,temperature.gpu --format=csv,noheader
 
-for sizes in "" --large; do
+if wanted programs; then for sizes in "" --large; do
   step "programs on cuda against the interpreter $sizes"
   log=$out/programs$sizes.log
   "$bin/apl_program_tests" --backends=cuda $sizes examples/*.fut >"$log" 2>&1
   note $? "programs; see $log"
   tail -n 12 "$log"
-done
+done; fi
 
-step "unit tests that need a device"
-"$bin/apl_unit_tests" --source-file='*cuda_test.cpp' --no-intro=true >"$out/unit.log" 2>&1
-note $? "unit tests; see $out/unit.log"
-tail -n 4 "$out/unit.log"
+if wanted unit; then
+  step "unit tests that need a device"
+  "$bin/apl_unit_tests" --source-file='*cuda_test.cpp' --no-intro=true >"$out/unit.log" 2>&1
+  note $? "unit tests; see $out/unit.log"
+  tail -n 4 "$out/unit.log"
+fi
 
-if command -v compute-sanitizer >/dev/null; then
+# Side by side, as compilers take most of the time: COUNT in parts of 25.
+contractions() {
+  local name=$1 count=$2 seed parts=()
+  shift 2
+  for ((seed = 1; seed <= count; seed += 25)); do
+    while (($(jobs -rp | wc -l) >= 8)); do wait -n; done
+    (
+      "$bin/apl_contraction_tests" --seed="$seed" --count=25 --batch=25 --backends="${APL_GPU_BACKEND:-cuda}" \
+        --shrink-seconds=20 "$@" >"$out/$name-$seed.log" 2>&1
+      echo $? >"$out/$name-$seed.status"
+    ) &
+    parts+=("$out/$name-$seed")
+  done
+  wait
+  local part result=0
+  for part in "${parts[@]}"; do
+    [ "$(cat "$part.status")" = 0 ] || { result=1; grep -A12 FAILED "$part.log" | cut -c1-300 | head -n 40; }
+    tail -n 1 "$part.log"
+    rm -f "$part.status"
+  done
+  note $result "$name; see $out/$name-*.log"
+}
+
+if wanted contractions; then
+  step "the thesis' contractions with 300 plans and sizes, checked by sums"
+  contractions thesis 300 --thesis ${APL_GPU_SMALL:+--small}
+  step "200 random contractions with random plans against the interpreter"
+  contractions random 200
+fi
+
+if wanted huge; then
+  step "results of more than 2^31 elements"
+  "$bin/apl_contraction_tests" --huge --backends="${APL_GPU_BACKEND:-cuda}" ${APL_GPU_SMALL:+--small} >"$out/huge.log" 2>&1
+  note $? "huge; see $out/huge.log"
+  tail -n 3 "$out/huge.log"
+fi
+
+if ! wanted sanitizer; then
+  :
+elif command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
     step "compute-sanitizer --tool $tool"
     timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
@@ -40,12 +85,21 @@ else
   echo "compute-sanitizer is not installed: memcheck and racecheck not run"
 fi
 
+backend=${APL_GPU_BACKEND:-cuda}
+if wanted ablation; then
+  step "ablation"
+  "$bin/apl_bench" --ablation --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/ablation.json" 2>&1 |
+    tee "$out/ablation.log"
+  note "${PIPESTATUS[0]}" "ablation"
+fi
+
+wanted bench || exit $status
 step "benchmark"
-"$bin/apl_bench" --backend=cuda --json="$out/apl.json" 2>&1 | tee "$out/bench.log"
+"$bin/apl_bench" --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/apl.json" 2>&1 | tee "$out/bench.log"
 note "${PIPESTATUS[0]}" "benchmark"
 
 step "peers"
-if python3 -c 'import torch' 2>/dev/null; then
+if wanted peers && python3 -c 'import torch' 2>/dev/null; then
   python3 bench/peers.py --json="$out/peers.json" >"$out/peers.log" 2>&1
   note $? "peers; see $out/peers.log"
 fi

@@ -31,9 +31,11 @@ def main():
 
         print(f"{name:<12} {time / 1000:>9.3f} {mine['gflops']:>9.0f} {show('cublas'):>10} {show('einsum'):>10} "
               f"{ratio('cublas'):>10} {ratio('einsum'):>10}")
+    ablation_file = folder / "ablation.json"
+    ablation = json.loads(ablation_file.read_text(encoding="utf-8")) if ablation_file.exists() else {}
     date = datetime.date.today().isoformat()
     label = device.lower().replace("nvidia ", "").replace(" ", "-")
-    result = {"date": date, "device": device, "torch": version, "apl": ours, "peers": peers}
+    result = {"date": date, "device": device, "torch": version, "apl": ours, "peers": peers, "ablation": ablation}
     target = folder / f"contractions-{label}-{date}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written: {target}")

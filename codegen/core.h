@@ -68,6 +68,8 @@ struct Core {
   const If* rest = nullptr;
   CorePhase main, rest_phase;
   std::int64_t stages = 3;
+  std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
+  bool swizzle = true;
   std::int64_t walk = 8, walk_from = 4096;  // steps of a walk, if there are as many blocks
   std::string tiles_name, steps;            // how many steps of the main loop, and with the rest
   std::string turn, next, last, stage;      // variables: turns are values of the slow side's index

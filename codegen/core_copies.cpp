@@ -179,10 +179,12 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       inside = inside ? infix("&&", inside, test) : test;
     }
     KernelBlock copy;
-    if (width * bytes >= 4) {
+    if (core.copy_bytes > 0 && width * bytes >= 4) {
       copy.push_back(do_call(fmt::format("apl_cp_async{}", width * bytes), {variable(target), to, variable(from), at}));
     } else {
-      copy.push_back(assign(kernel::element(target, to), kernel::element(from, at)));
+      for (std::int64_t e = 0; e < width; ++e)
+        copy.push_back(
+            assign(kernel::element(target, plus(to, number_of(e))), kernel::element(from, plus(at, number_of(e)))));
     }
     if (!inside) return copy;
     if (!padded) return KernelBlock{kernel::branch(inside, std::move(copy))};
@@ -260,7 +262,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       return plus(mul(q, number_of(step_size)), tile.swizzled ? infix("^", m, call("apl_swizzle", {q})) : m);
     };
     all.push_back(along_depth(kUnrolled, 1, across, kUnrolled * step_size));
-  } else if (tile.by_row && width > 1 && side.extent % width == 0) {
+  } else if (tile.by_row && width > 1 && core.copy_bytes != 4 && side.extent % width == 0) {
     KernelBlock vectors = along_rows(width), singles = along_rows(1);
     all.push_back(kernel::branch(core_alignment(op, tile, width), std::move(vectors), std::move(singles)));
   } else {

@@ -47,10 +47,26 @@ const Screma* code_after(const SegOp& op, const ValueTable& values) {
   return each;
 }
 
+// Numbers that only the code's form depends on, given as ENTRY.NAME: enumerations are numbered from 1.
+static std::map<std::string, std::int64_t> form_numbers(const Stm& stm) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const Attribute& attribute : stm.attributes)
+    if (attribute.arguments.size() == 1 && std::atoi(attribute.arguments[0].c_str()) > 0)
+      numbers[attribute.name] = std::atoi(attribute.arguments[0].c_str());
+  return numbers;
+}
+
 std::shared_ptr<Core> Kernel::find_core(const SegOp& op) {
   if (unit_.target != Target::cuda || op.results.empty()) return nullptr;
   const ValueTable& table = unit_.function.values;
   auto core = std::make_shared<Core>();
+  for (const auto& [name, number] : form_numbers(stm_)) {
+    if (name == "core" && number == 1) return nullptr;  // 2: this form
+    if (name == "copy" && number < 3) core->copy_bytes = number == 1 ? 0 : 4;
+    if (name == "swizzle") core->swizzle = number != 1;
+    if (name == "stages") core->stages = number;
+    if (name == "walk") core->walk = number, core->walk_from = 0;
+  }
   std::vector<const TileContract*> contracts;
   std::map<Value, const CopyTile*> copies;
   std::map<Value, Poly> bytes;
@@ -185,7 +201,7 @@ bool Kernel::add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, co
     const TileGuard& rows = copy.guards[tile.row_axis];
     tile.stride = copy.window.dims()[tile.row_axis].stride;
     tile.split = rows.split;
-    tile.swizzled = tile.by_depth && core.sides[tile.side].extent % kSwizzled == 0;
+    tile.swizzled = core.swizzle && tile.by_depth && core.sides[tile.side].extent % kSwizzled == 0;
     const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
     tile.by_row = unit_.fold(neighbour) == 1;
   }
@@ -216,11 +232,6 @@ static std::optional<CorePhase> phase_of(const Body& body) {
 
 void Kernel::find_core_loop(Core& core, const SegOp& op) {
   const ValueTable& table = unit_.function.values;
-  for (const Attribute& attribute : stm_.attributes) {
-    const int number = attribute.arguments.size() == 1 ? std::atoi(attribute.arguments[0].c_str()) : 0;
-    if (attribute.name == "stages" && number > 0) core.stages = number;
-    if (attribute.name == "walk" && number > 0) core.walk = number, core.walk_from = 0;
-  }
   const auto stays = [&](const Operand& from, Value to) {
     return from.is_value() && table.type(from.value()).memory && table.type(to).memory &&
            *table.type(from.value()).memory == *table.type(to).memory;

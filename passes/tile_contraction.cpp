@@ -109,7 +109,7 @@ class Tiler {
       if (std::find(replaced.certificates.begin(), replaced.certificates.end(), check) == replaced.certificates.end())
         replaced.certificates.push_back(check);
     // Numbers of the code's form alone: what the kernel computes does not depend on them.
-    for (const char* name : {"stages", "walk"})
+    for (const char* name : {"core", "copy", "stages", "swizzle", "walk"})
       if (const auto given = context_.parameters.find(prefix + name); given != context_.parameters.end())
         replaced.attributes.push_back({name, {std::to_string(given->second)}});
     out.push_back(std::move(replaced));

@@ -65,6 +65,7 @@ struct apl_emulator {
                int bytes, int line);
   void (*commit)(void* self);
   void (*wait)(void* self, int groups, int line);
+  void (*warp_barrier)(void* self, int line);
 };
 static const apl_emulator* apl_emu;
 extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
@@ -75,7 +76,7 @@ inline int apl_thread() { return *apl_emu->thread; }
 inline int64_t apl_block() { return *apl_emu->block; }
 inline int apl_threads() { return *apl_emu->threads; }
 inline void apl_barrier(int line = __builtin_LINE()) { apl_emu->barrier(apl_emu->self, line); }
-inline void apl_warp_barrier(int line = __builtin_LINE()) { apl_emu->barrier(apl_emu->self, line); }
+inline void apl_warp_barrier(int line = __builtin_LINE()) { apl_emu->warp_barrier(apl_emu->self, line); }
 
 // An element about to be read or written. Array: apl_out or apl_shared.
 template <class T, class Array>
@@ -253,7 +254,8 @@ APL_DEVICE int apl_thread() { return static_cast<int>(threadIdx.x); }
 APL_DEVICE int64_t apl_block() { return static_cast<int64_t>(blockIdx.x); }
 APL_DEVICE int apl_threads() { return static_cast<int>(blockDim.x); }
 APL_DEVICE void apl_barrier() { __syncthreads(); }
-// Of the threads of a warp; all threads of the block come to it, and in emulation they all wait.
+// Of the threads of a warp; all threads of the block come to it. In emulation they all wait, but what threads of other
+// warps did before it is not ordered.
 APL_DEVICE void apl_warp_barrier() { __syncwarp(); }
 
 // Global arrays are passed by value as one pointer. An apl_in is not written while the kernel runs.

@@ -159,6 +159,9 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
       number = dice.one_of({1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 32});
   if (dice.chance(50)) spec.plan["stages"] = static_cast<std::int64_t>(1 + dice.below(4));
   if (dice.chance(50)) spec.plan["walk"] = static_cast<std::int64_t>(1 + dice.below(3));
+  if (dice.chance(15)) spec.plan["copy"] = static_cast<std::int64_t>(1 + dice.below(2));
+  if (dice.chance(10)) spec.plan["swizzle"] = 1;
+  if (dice.chance(5)) spec.plan["core"] = 1;
 }
 
 void shrink_plan(Spec& spec, const std::vector<Parameter>& parameters) {

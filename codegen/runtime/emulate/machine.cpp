@@ -59,7 +59,7 @@ Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kerne
 }
 
 void Machine::run_block(const apl_launch& launch) {
-  block_start_ = ++now_;
+  block_start_ = since_ = ++now_;
   block_starts_.push_back({block_start_, block_});
   threads_ = launch.threads;
   constexpr int kPoison = 0xa5;
@@ -78,6 +78,7 @@ void Machine::run_block(const apl_launch& launch) {
     check_barrier(running);
     if (fault_) return;
     ++now_;
+    if (!running.empty() && !thread_states_[static_cast<std::size_t>(running[0])].of_warp) since_ = now_;
   }
 }
 
@@ -115,8 +116,10 @@ void Machine::stop(Fault fault) {
   for (;;) team_.suspend();  // run() drops the fiber
 }
 
-void Machine::barrier(int line) {
-  thread_states_[static_cast<std::size_t>(thread_)].barrier_line = line;
+void Machine::barrier(int line, bool of_warp) {
+  Thread& thread = thread_states_[static_cast<std::size_t>(thread_)];
+  thread.barrier_line = line;
+  thread.of_warp = of_warp;
   team_.suspend();
 }
 

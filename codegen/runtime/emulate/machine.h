@@ -33,6 +33,7 @@ struct Table {
                int elements, int bytes, int line);
   void (*commit)(void*);
   void (*wait)(void*, int groups, int line);
+  void (*warp_barrier)(void*, int line);
 };
 
 class Machine {
@@ -52,7 +53,7 @@ class Machine {
  private:
   void run_block(const apl_launch& launch);
   void check_barrier(std::vector<int>& running);
-  Moment moment(int line) const { return {launch_start_, block_start_, now_, thread_, line}; }
+  Moment moment(int line) const { return {launch_start_, block_start_, now_, thread_, line, since_}; }
   Actor actor(Stamp stamp) const;
 
   // A copy to shared memory under way.
@@ -64,12 +65,13 @@ class Machine {
   };
   struct Thread {
     int barrier_line = 0;
-    int groups = 0;  // closed so far
+    bool of_warp = false;  // that barrier
+    int groups = 0;        // closed so far
     std::vector<Copy> copies;
   };
 
   // What kernels call. A fault leaves the fiber for good.
-  void barrier(int line);
+  void barrier(int line, bool of_warp);
   void global(const void* base, std::int64_t index, int bytes, Use use, int line);
   void shared(std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, Use use, int line);
   void copy(Copy copy, const void* base, std::int64_t from, int line);
@@ -85,6 +87,7 @@ class Machine {
   std::vector<std::max_align_t> shared_memory_;
   Shadow shared_shadow_;
   std::uint64_t now_ = kHostInterval, launch_start_ = 0, block_start_ = 0;
+  std::uint64_t since_ = 0;  // the first interval since a barrier of the whole block
   struct BlockStart {
     std::uint64_t interval;
     std::int64_t block;

@@ -89,7 +89,8 @@ Table Machine::table_of(Machine& machine) {
   table.block = &machine.block_;
   table.threads = &machine.threads_;
   table.shared_memory = reinterpret_cast<unsigned char*>(machine.shared_memory_.data());
-  table.barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line); };
+  table.barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line, false); };
+  table.warp_barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line, true); };
   static constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat};
   table.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
     static_cast<Machine*>(self)->global(base, index, bytes, kUses[write], line);

@@ -41,15 +41,15 @@ std::optional<Conflict> Shadow::touch(Granule& granule, const Moment& moment, Us
   const bool ordered = (use == Use::fold || use == Use::repeat) && granule.writer.is_fold;
   if (!ordered && moment.races_with(granule.writer)) return Conflict{FaultKind::race, granule.writer, true};
   if (use != Use::read) {
-    for (Stamp reader : {granule.first_reader, granule.reader, granule.other_reader})
+    for (Stamp reader : {granule.first_reader, granule.reader, granule.other_reader, granule.far_reader})
       if (moment.races_with(reader)) return Conflict{FaultKind::race, reader, false};
     if (use == Use::write || use == Use::begin_copy) {
       granule.writer = moment.stamp(use == Use::write);
       return std::nullopt;
     }
     if (use == Use::fold && !granule.writer.is_defined) return Conflict{FaultKind::undefined, granule.writer, true};
-    // A plain write of this interval stays on record: other threads' steps race with it.
-    if (granule.writer.interval != moment.now || granule.writer.is_fold) granule.writer = moment.stamp(true, true);
+    // A plain write since the block's barrier stays on record: other threads' steps race with it.
+    if (!moment.is_recent(granule.writer) || granule.writer.is_fold) granule.writer = moment.stamp(true, true);
     return std::nullopt;
   }
   if (!granule.writer.is_defined)
@@ -57,7 +57,12 @@ std::optional<Conflict> Shadow::touch(Granule& granule, const Moment& moment, Us
                     true};
   const Stamp now = moment.stamp(true);
   if (granule.first_reader.interval < moment.launch) granule.first_reader = now;
-  if (granule.reader.interval != now.interval) {
+  if (!moment.is_recent(granule.reader)) {
+    granule.reader = now;
+    granule.other_reader = granule.far_reader = kNever;
+  } else if (!moment.same_warp(granule.reader)) {
+    granule.far_reader = now;
+  } else if (granule.reader.interval != now.interval) {
     granule.reader = now;
     granule.other_reader = kNever;
   } else if (granule.reader.thread != now.thread) {

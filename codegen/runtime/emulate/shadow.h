@@ -1,8 +1,9 @@
 // Shadow memory: who touched an element, between which barriers, and was it ever written.
 //
-// Time is a count of *intervals*: a new one begins with every launch, every block and every barrier. Blocks run one
-// after the other, so the intervals of a launch, and of a block, are a range. Two accesses by different threads are
-// ordered only if a barrier of their block, or the end of a launch, lies between.
+// Time is a count of *intervals*: a new one begins with every launch, every block and every barrier, be it of the block
+// or of its warps. Blocks run one after the other, so the intervals of a launch, and of a block, are a range. Two
+// accesses by different threads are ordered only if a barrier of their block, or of the warp of both, or the end of a
+// launch, lies between.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace apl::emulate {
 
-// When and by whom; 8 bytes, as there are four for every element.
+// When and by whom; 8 bytes, as there are five for every element.
 struct Stamp {
   std::uint64_t interval : 33;   // 0: never
   std::uint64_t is_defined : 1;  // of writers: the element holds a value
@@ -24,6 +25,7 @@ inline constexpr Stamp kNever{0, 0, 0, 0, 0};
 inline constexpr std::uint64_t kHostInterval = 1;  // of what the host wrote; launches come later
 inline constexpr Stamp kHost{kHostInterval, 1, 0, 0, 0};
 inline constexpr int kMaxThreads = 1024;
+inline constexpr int kWarpThreads = 32;
 
 // The present of the running thread.
 struct Moment {
@@ -32,13 +34,19 @@ struct Moment {
   std::uint64_t now = 0;
   int thread = 0;
   int line = 0;
+  std::uint64_t since = 0;  // the first interval since a barrier of the block; 0: this one
+
+  bool same_warp(Stamp other) const { return static_cast<int>(other.thread) / kWarpThreads == thread / kWarpThreads; }
+  // Whether no barrier of the block came after it.
+  bool is_recent(Stamp other) const { return other.interval >= (since == 0 ? now : since); }
 
   Stamp stamp(bool is_defined, bool is_fold = false) const;
   // Whether nothing orders `other` before now.
   bool races_with(Stamp other) const {
     if (other.interval < launch) return false;
     if (other.interval < block) return true;
-    return other.interval == now && static_cast<int>(other.thread) != thread;
+    if (static_cast<int>(other.thread) == thread) return false;
+    return same_warp(other) ? other.interval == now : is_recent(other);
   }
 };
 
@@ -70,15 +78,18 @@ class Shadow {
   std::optional<std::int64_t> first_undefined(std::int64_t offset, std::int64_t size) const;
 
  private:
-  // One granule's history. Its four stamps are enough to find every race:
+  // One granule's history. Its five stamps are enough to find every race:
   // - A write by another block of this launch is a race at once, so `writer` hides only writes of this block; and of
-  //   these only the ones of this interval matter, which are by one thread, or there was a race.
+  //   these only the ones since the block's barrier matter, which are by one warp, and by one thread an interval, or
+  //   there was a race.
   // - If any other block of this launch read the granule, the first reader did, for blocks run one after the other.
-  // - If any other thread read it in this interval, `reader` or `other_reader` (a different thread) is another thread.
+  // - If any other warp read it since the block's barrier, `reader` or `far_reader` (of a different warp) is in another
+  //   warp than the running thread. If its own warp alone did, and another thread did in this interval, `reader` or
+  //   `other_reader` (a different thread of that warp and interval) is another thread.
   struct Granule {
     Stamp writer = kNever;
-    Stamp first_reader = kNever;                   // of the launch
-    Stamp reader = kNever, other_reader = kNever;  // of the interval
+    Stamp first_reader = kNever;  // of the launch
+    Stamp reader = kNever, other_reader = kNever, far_reader = kNever;
   };
 
   std::optional<Conflict> touch(Granule& granule, const Moment& moment, Use use);

@@ -95,6 +95,28 @@ TEST_CASE("emulate: a missing barrier is a race, whatever the order") {
   }
 }
 
+TEST_CASE("emulate: a barrier of the warps orders the threads of a warp alone") {
+  for (const int apart : {1, 32}) {
+    const std::string text = fmt::format(
+        "#include \"device.h\"\nAPL_KERNEL(64) void k(apl_out<int32_t> A) {{\n"
+        "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 64);\n"
+        "  a_s(apl_thread()) = apl_thread();\n  apl_warp_barrier();\n"
+        "  A(apl_thread()) = a_s(apl_thread() ^ {});\n}}\nAPL_EXPORT(k)\n",
+        apart);
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      CAPTURE(seed);
+      Device device = emulated(text, seed);
+      void* A = device.array(std::vector<std::int32_t>(64), "A");
+      const auto status = device.launch("k", 1, 64, 256, A);
+      if (apart == 1) {
+        take(status);
+      } else {
+        check_fault(status, apl::Code::run_race, {"and nothing orders the two"});
+      }
+    }
+  }
+}
+
 TEST_CASE("emulate: a missing bounds guard is an access out of bounds, with line and text") {
   const std::string text = replace(kernels::kTiledProduct, "if (i < m && j < n) C(i", "C(i");
   Device device = emulated(text);

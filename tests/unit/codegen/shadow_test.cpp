@@ -9,7 +9,7 @@ namespace {
 
 using namespace apl::emulate;
 
-// Every access ever made, kept and searched: what Shadow must find with four stamps an element.
+// Every access ever made, kept and searched: what Shadow must find with five stamps an element.
 class History {
  public:
   explicit History(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {}
@@ -58,8 +58,10 @@ TEST_CASE("shadow: finds the fault that the full history shows, at the same acce
       const int what = below(12);
       if (what == 0) moment.launch = moment.block = ++moment.now;
       if (what == 1) moment.block = ++moment.now;
-      if (what == 2 || what == 3) ++moment.now;
-      moment.thread = below(3);
+      if (what == 2) ++moment.now;
+      if (what <= 2) moment.since = moment.now;
+      if (what == 3) ++moment.now;  // a barrier of the warps
+      moment.thread = below(2) * kWarpThreads + below(3);
       const int size = mixed_sizes ? 1 << below(4) : usual_size;
       const std::int64_t offset = below(static_cast<int>(kBytes) / size) * size;
       const Use use = below(4) == 0 ? Use::write : below(20) == 0 ? Use::begin_copy : Use::read;
