@@ -10,10 +10,10 @@
 #include "passes/sparse/definitions.h"
 #include "tests/unit/sparse/matrices.h"
 
+namespace apl::sparse_test {
 namespace {
 
-using namespace apl;
-using namespace apl::sparse;
+using namespace sparse;
 
 std::vector<Tile> tiles_of(const std::string& text, const Csr& matrix) {
   const auto composition = parse_composition(text);
@@ -221,3 +221,4 @@ TEST_CASE("the cost of a partition is at most 4/3 of the best assignment's") {
 }
 
 }  // namespace
+}  // namespace apl::sparse_test

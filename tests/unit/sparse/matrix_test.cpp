@@ -10,10 +10,10 @@
 #include "passes/sparse/read.h"
 #include "tests/unit/sparse/matrices.h"
 
+namespace apl::sparse_test {
 namespace {
 
-using namespace apl;
-using namespace apl::sparse;
+using namespace sparse;
 
 std::vector<double> dense_elements(const Csr& m) {
   std::vector<double> dense(static_cast<std::size_t>(m.rows * m.columns));
@@ -180,3 +180,4 @@ TEST_CASE("a file read in many pieces is the file read in one") {
 }
 
 }  // namespace
+}  // namespace apl::sparse_test

@@ -1,0 +1,77 @@
+// The candidates of one group of rows for the greedy algorithm: block tiles of 15 windows (of 8, 16, 32 and 64 rows),
+// each with the columns that have at least so many non-zeros left.
+//
+// Candidates of different groups share no non-zero, so algorithm 2 falls apart into groups: no queue over all is
+// needed, groups run in parallel, and the search can stop after any of them. What couples them is the cost at which
+// what is left can be had as lists or runs, and that is the limit below.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "passes/sparse/row_group.h"
+
+namespace apl::sparse {
+
+struct CoverFormats {
+  bool block = true, ell = true, run = true;
+};
+
+class GroupCover {
+ public:
+  GroupCover(const CostModel& model, const RestShape& rest, CoverFormats formats)
+      : model_(model), rest_(rest), formats_(formats) {}
+
+  void start(const RowGroup& group);
+
+  // As cover_greedily wants them.
+  bool done() const { return left_count_ == 0 || !formats_.block; }
+  double limit();
+  double find_best();
+  double find_replacement();
+  void select(double most);
+  void replace();
+
+  // The selections that stand, in the order in which they were made; none if without them it is cheaper.
+  void finish(std::vector<Selection>& selections, Rest& rest);
+  std::int64_t withdrawn() const { return withdrawn_; }
+
+ private:
+  struct Taken {
+    Selection selection;
+    double cost = 0;
+    std::int64_t points = 0;
+    std::vector<std::uint32_t> index;  // of columns
+    std::vector<std::uint64_t> bits;   // of each
+    bool live = true;
+  };
+  struct Candidate {
+    Selection selection;
+    double average = std::numeric_limits<double>::infinity();
+  };
+
+  double rest_cost(Rest* kind);
+  double list_cost(bool shared) const;
+  double run_cost(bool shared) const;
+  double block_cost(std::int64_t height, std::int64_t columns) const;
+  void add_block(const Selection& selection);
+  void give_back(Taken& taken);
+  // The bits that selections inside the window took, by column; and what they cost.
+  double inside(const Selection& window, std::int64_t& points);
+
+  const CostModel& model_;
+  const RestShape& rest_;
+  CoverFormats formats_;
+  const RowGroup* group_ = nullptr;
+  std::vector<std::uint64_t> left_, inside_;
+  std::array<std::int64_t, kGroupRows> length_{};  // left in each row
+  std::int64_t left_count_ = 0, left_columns_ = 0, withdrawn_ = 0;
+  double empty_cost_ = 0;  // of the group without selections
+  std::vector<Taken> taken_;
+  std::vector<Candidate> candidates_;
+  Candidate replacement_;
+};
+
+}  // namespace apl::sparse

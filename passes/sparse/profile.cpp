@@ -1,0 +1,233 @@
+// Device profiles: a line a number, in any order.
+#include "passes/sparse/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <tuple>
+
+namespace apl::sparse {
+namespace {
+
+// Whole device, measured on one H200 with fp16 values, unless it says otherwise; times 132 for one worker. Block steps:
+// 16 gathered rows of B at 0.041, 0.0495, 0.0735 and 0.24 ns for 8, 16, 32 and 64 rows and J = 128; 0.31 and 3.8 times
+// that at 32 and 512. Lists: 256 bytes gathered in 0.030 ns. Sampled products: 0.0318 ns a gathered row of 8-row
+// steps, 512 bytes of a run in 0.0423 ns. Higher steps of sampled products and atomic additions are estimates.
+constexpr std::string_view kH200 = R"(apl-device-profile 1
+name h200
+workers 132
+launch 2500
+peak 7.9
+dense 600000 3300
+spmm ell 0.01547 79 1 0
+spmm run 0.01547 79 1 0
+sddmm ell 0.0107 79 1 0
+sddmm run 0.0107 79 1 0
+block-tile 79
+spmm block 8 32 26.8
+spmm block 8 128 86.6
+spmm block 8 512 329
+spmm block 16 32 32.4
+spmm block 16 128 104.5
+spmm block 16 512 397
+spmm block 32 32 48.1
+spmm block 32 128 155.2
+spmm block 32 512 590
+spmm block 64 32 157
+spmm block 64 128 506.9
+spmm block 64 512 1926
+sddmm block 8 32 33.5
+sddmm block 8 128 67.2
+sddmm block 8 512 246
+sddmm block 16 32 55
+sddmm block 16 128 111
+sddmm block 16 512 406
+lists 1 2 4 8 16 32 64 128 256
+list-elements 1024
+run-length 256
+)";
+
+// No measured machine: orders of magnitude of one core with vector units. `aplc sparse calibrate` measures.
+constexpr std::string_view kCpu = R"(apl-device-profile 1
+name cpu
+workers 1
+launch 1000
+peak 2
+dense 8 1000
+spmm ell 0.06 60 1 0
+spmm run 0.06 60 1 0
+sddmm ell 0.06 60 1 0
+sddmm run 0.06 60 1 0
+block-tile 40
+spmm block 8 128 3300
+spmm block 16 128 6600
+spmm block 32 128 13200
+sddmm block 8 128 3300
+sddmm block 16 128 6600
+lists 1 2 4 8 16 32 64
+list-elements 1024
+run-length 256
+)";
+
+Diagnostic bad_profile(std::uint32_t line, std::string message) {
+  return make_error(Code::syntax_error, {line, 1, line, 1}, std::move(message));
+}
+
+class ProfileReader {
+ public:
+  explicit ProfileReader(std::string_view text) : text_(text) {}
+
+  Result<Profile> read() {
+    std::set<std::string> seen;
+    while (next_line()) {
+      if (words_.empty() || words_[0].starts_with('#')) continue;
+      const std::string problem = read_line();
+      if (!problem.empty()) return bad_profile(line_, problem);
+      std::string key(words_[0]);
+      if (words_.size() > 2 && !std::isdigit(static_cast<unsigned char>(words_[1][0])))
+        key += " " + std::string(words_[1]);
+      if (!seen.insert(key).second && key.find("block") == std::string::npos)
+        return bad_profile(line_, fmt::format("`{}` is there twice", key));
+    }
+    for (const char* key : {"name", "workers", "launch", "peak", "dense", "spmm ell", "spmm run", "sddmm ell",
+                            "sddmm run", "block-tile", "lists", "list-elements", "run-length"})
+      if (!seen.count(key)) return bad_profile(line_, fmt::format("`{}` is missing", key));
+    std::sort(profile_.blocks.begin(), profile_.blocks.end(), [](const BlockCost& a, const BlockCost& b) {
+      return std::tuple(a.op, a.height, a.dense) < std::tuple(b.op, b.height, b.dense);
+    });
+    return profile_;
+  }
+
+ private:
+  bool next_line() {
+    if (text_.empty()) return false;
+    const std::size_t end = text_.find('\n');
+    std::string_view line = text_.substr(0, end);
+    text_ = end == std::string_view::npos ? std::string_view() : text_.substr(end + 1);
+    ++line_;
+    words_.clear();
+    while (true) {
+      const std::size_t begin = line.find_first_not_of(" \t\r");
+      if (begin == std::string_view::npos) return true;
+      const std::size_t stop = std::min(line.find_first_of(" \t\r", begin), line.size());
+      words_.push_back(line.substr(begin, stop - begin));
+      line.remove_prefix(stop);
+    }
+  }
+
+  // The numbers from word `first` on, `count` of them; false if they are not that.
+  bool numbers(std::size_t first, std::size_t count, std::vector<double>& values, double least = 0) {
+    values.clear();
+    if (words_.size() != first + count) return false;
+    for (std::size_t k = first; k < words_.size(); ++k) {
+      double value = 0;
+      const auto [end, error] = std::from_chars(words_[k].data(), words_[k].data() + words_[k].size(), value);
+      if (error != std::errc() || end != words_[k].data() + words_[k].size() || !(value >= least) || value > 1e15)
+        return false;
+      values.push_back(value);
+    }
+    return true;
+  }
+
+  // What is wrong with the line, or nothing.
+  std::string read_line() {
+    const std::string_view key = words_[0];
+    std::vector<double> v;
+    if (key == "apl-device-profile") return numbers(1, 1, v) && v[0] == 1 ? "" : "only version 1 is known";
+    if (key == "name") {
+      if (words_.size() != 2) return "expected a name";
+      profile_.name = words_[1];
+      return "";
+    }
+    if (key == "spmm" || key == "sddmm") return read_operator(key == "spmm" ? Operator::spmm : Operator::sddmm);
+    if (key == "lists") return read_widths();
+    if (key == "dense") {
+      if (!numbers(1, 2, v) || v[0] == 0) return "expected a rate and a time";
+      profile_.dense_rate = v[0];
+      profile_.dense_launch = v[1];
+      return "";
+    }
+    const bool whole = key == "workers" || key == "list-elements" || key == "run-length";
+    if (!numbers(1, 1, v, whole ? 1 : 0) || (whole && v[0] > 1e6)) return "expected a number";
+    if (key == "workers") {
+      profile_.workers = static_cast<int>(v[0]);
+    } else if (key == "list-elements") {
+      profile_.list_elements = static_cast<std::int64_t>(v[0]);
+    } else if (key == "run-length") {
+      profile_.run_length = static_cast<std::int64_t>(v[0]);
+    } else if (key == "launch") {
+      profile_.launch = v[0];
+    } else if (key == "peak" && v[0] > 0) {
+      profile_.peak = v[0];
+    } else if (key == "block-tile") {
+      profile_.block_tile = v[0];
+    } else {
+      return fmt::format("`{}` is no key of a profile", key);
+    }
+    return "";
+  }
+
+  std::string read_operator(Operator op) {
+    std::vector<double> v;
+    const std::string_view what = words_.size() > 1 ? words_[1] : std::string_view();
+    if (what == "block") {
+      if (!numbers(2, 3, v)) return "expected rows, iterations and nanoseconds";
+      if (v[0] != 8 && v[0] != 16 && v[0] != 32 && v[0] != 64) return "blocks have 8, 16, 32 or 64 rows";
+      if (v[1] < 1 || v[2] <= 0) return "expected rows, iterations and nanoseconds";
+      profile_.blocks.push_back({op, static_cast<std::int64_t>(v[0]), static_cast<std::int64_t>(v[1]), v[2]});
+      return "";
+    }
+    if (what != "ell" && what != "run") return "expected block, ell or run";
+    if (!numbers(2, 4, v)) return "expected four numbers";
+    const bool ell = what == "ell";
+    Coefficients& line = op == Operator::spmm ? (ell ? profile_.spmm_ell : profile_.spmm_run)
+                                              : (ell ? profile_.sddmm_ell : profile_.sddmm_run);
+    line = {v[0], v[1], v[2], v[3]};
+    return "";
+  }
+
+  std::string read_widths() {
+    std::vector<double> v;
+    if (words_.size() > 17 || !numbers(1, words_.size() - 1, v, 1) || v.empty()) return "expected 1 to 16 widths";
+    for (std::size_t k = 0; k < v.size(); ++k) {
+      if (v[k] > 1 << 20 || (k > 0 && v[k] <= v[k - 1])) return "widths rise";
+      profile_.widths.push_back(static_cast<std::int64_t>(v[k]));
+    }
+    return "";
+  }
+
+  std::string_view text_;
+  std::uint32_t line_ = 0;
+  std::vector<std::string_view> words_;
+  Profile profile_;
+};
+
+std::string line_text(const Coefficients& line) { return fmt::format("{} {} {} {}", line.a, line.b, line.c, line.d); }
+
+}  // namespace
+
+std::string_view to_text(Operator op) { return op == Operator::spmm ? "spmm" : "sddmm"; }
+
+Result<Profile> parse_profile(std::string_view text) { return ProfileReader(text).read(); }
+
+std::string to_text(const Profile& p) {
+  std::string text = fmt::format(
+      "apl-device-profile 1\nname {}\nworkers {}\nlaunch {}\npeak {}\ndense {} {}\nspmm ell {}\nspmm run {}\nsddmm ell "
+      "{}\nsddmm run {}\nblock-tile {}\n",
+      p.name, p.workers, p.launch, p.peak, p.dense_rate, p.dense_launch, line_text(p.spmm_ell), line_text(p.spmm_run),
+      line_text(p.sddmm_ell), line_text(p.sddmm_run), p.block_tile);
+  for (const BlockCost& b : p.blocks)
+    text += fmt::format("{} block {} {} {}\n", to_text(b.op), b.height, b.dense, b.nanoseconds);
+  return text + fmt::format("lists {}\nlist-elements {}\nrun-length {}\n", fmt::join(p.widths, " "), p.list_elements,
+                            p.run_length);
+}
+
+const Profile* builtin_profile(std::string_view name) {
+  static const Profile h200 = *parse_profile(kH200), cpu = *parse_profile(kCpu);
+  return name == "h200" ? &h200 : name == "cpu" ? &cpu : nullptr;
+}
+
+}  // namespace apl::sparse

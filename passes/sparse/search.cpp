@@ -1,0 +1,241 @@
+#include "passes/sparse/search.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "passes/sparse/order.h"
+#include "passes/sparse/parallel.h"
+
+namespace apl::sparse {
+namespace {
+
+// Orders that are not made of larger matrices: they take longer than a search, and rarely win there.
+constexpr std::int64_t kMostForBandwidth = 4'000'000, kMostForLength = 2'000'000;
+// An order is worth a search if its rows share so much more than those of the matrix as it is.
+constexpr double kBetterSharing = 1.05;
+
+using Order = std::vector<std::int32_t>;
+using Shapes = std::vector<TileShape>;
+
+// The cheapest cut of the dense loop for these tiles.
+struct Priced {
+  double cost = 0;
+  std::int64_t part = 1;
+};
+
+// Plans of one format that cost nothing to look at while the groups are there.
+struct SingleFormats {
+  Shapes lists, runs;
+  std::array<Shapes, 4> blocks;
+};
+
+class Search {
+ public:
+  Search(const Csr& matrix, const Profile& profile, const SearchOptions& options)
+      : matrix_(matrix),
+        profile_(profile),
+        options_(options),
+        threads_(thread_count(options.threads)),
+        groups_((matrix.rows + kGroupRows - 1) / kGroupRows) {
+    rest_ = {profile.widths, profile.list_elements, profile.run_length};
+    plan_.problem = options.problem;
+    plan_.rows = matrix.rows;
+    plan_.columns = matrix.columns;
+    plan_.nonzeros = matrix.nonzeros();
+    plan_.hash = pattern_hash(matrix);
+    plan_.rest = rest_;
+    plan_.device = profile.name;
+    for (std::int64_t part : {32, 64, 128, 256, 512})
+      if (options.problem.op == Operator::spmm && part < options.problem.dense) cuts_.push_back(part);
+    cuts_.push_back(options.problem.dense);
+    passes_ = options.reorder && matrix.nonzeros() <= kMostForLength ? 4 : options.reorder ? 2 : 1;
+  }
+
+  Plan run() {
+    const std::int64_t part = std::min<std::int64_t>(options_.problem.dense, cuts_.size() > 1 ? 128 : cuts_.back());
+    consider("hybrid", "natural", {}, part, true);
+    if (options_.reorder && options_.formats.block && groups_ > 1) reorder(part);
+    // Costs of the winner with the cut that is best for it may have other tiles.
+    if (plan_.part != part && !stopped()) consider("hybrid", plan_.order, plan_.row_order, plan_.part, false);
+    note("dense",
+         CostModel(profile_, options_.problem, options_.problem.dense).dense_product(matrix_.rows, matrix_.columns));
+    if (plan_.considered.back().second < plan_.cost) {
+      plan_.dense = true;
+      plan_.cost = plan_.considered.back().second;
+    }
+    std::stable_sort(plan_.considered.begin(), plan_.considered.end(),
+                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    plan_.complete = !stopped_;
+    plan_.seconds = seconds();
+    return std::move(plan_);
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  bool stopped() {
+    if (options_.seconds > 0 && seconds() > options_.seconds) stopped_ = true;
+    return stopped_;
+  }
+
+  void note(const std::string& name, double cost) { plan_.considered.emplace_back(name, cost); }
+
+  Priced price(const Shapes& shapes) const {
+    Priced best;
+    for (const std::int64_t part : cuts_) {
+      const double cost = CostModel(profile_, options_.problem, part).total(shapes);
+      if (best.cost == 0 || cost < best.cost) best = {cost, part};
+    }
+    return best;
+  }
+
+  void take(const std::string& name, const Priced& priced, const std::string& order_name, const Order& order,
+            std::vector<GroupPlan> groups) {
+    note(order_name == "natural" ? name : name + ", rows by " + order_name, priced.cost);
+    if (plan_.cost != 0 && priced.cost >= plan_.cost) return;
+    plan_.cost = priced.cost;
+    plan_.part = priced.part;
+    plan_.order = order_name;
+    plan_.row_order = order;
+    plan_.groups = std::move(groups);
+  }
+
+  // Searches all groups with this order; with `single` plans of one format are looked at, too.
+  void consider(const std::string& name, const std::string& order_name, const Order& order, std::int64_t part,
+                bool single) {
+    const CostModel model(profile_, options_.problem, part);
+    std::vector<GroupPlan> groups(static_cast<std::size_t>(groups_));
+    std::vector<char> seen(groups.size());
+    std::vector<Shapes> shapes(static_cast<std::size_t>(threads_));
+    std::vector<SingleFormats> singles(static_cast<std::size_t>(threads_));
+    std::atomic<std::int64_t> next = 0;
+    on_threads(threads_, [&](int worker) {
+      const auto w = static_cast<std::size_t>(worker);
+      RowGroup group;
+      GroupTiles tiles(rest_, matrix_.columns);
+      GroupCover cover(model, rest_, options_.formats);
+      for (std::int64_t index = next++; index < groups_ && !stopped(); index = next++) {
+        GroupPlan& plan = groups[static_cast<std::size_t>(index)];
+        group.read(matrix_, order, index);
+        cover.start(group);
+        cover_greedily(cover, options_.greedy);
+        cover.finish(plan.selections, plan.rest);
+        tiles.append(group, plan.selections, plan.rest, shapes[w]);
+        if (single) look_at_single(group, model, tiles, singles[w]);
+        seen[static_cast<std::size_t>(index)] = 1;
+        if (worker == 0) report(order_name, index);
+      }
+    });
+    Shapes all;
+    for (Shapes& part_of_all : shapes) {
+      all.insert(all.end(), part_of_all.begin(), part_of_all.end());
+      part_of_all = {};
+    }
+    for (std::size_t index = 0; index < groups.size(); ++index)
+      if (!seen[index]) add_unseen(static_cast<std::int64_t>(index), order, all);
+    take(name, price(all), order_name, order, std::move(groups));
+    passes_done_ += 1;
+    if (single && !stopped_) take_single(model, singles);
+  }
+
+  void look_at_single(const RowGroup& group, const CostModel& model, GroupTiles& tiles, SingleFormats& singles) const {
+    std::vector<Selection> none;
+    if (options_.formats.ell) tiles.append(group, none, Rest::ell, singles.lists);
+    if (options_.formats.run) tiles.append(group, none, Rest::run, singles.runs);
+    if (!options_.formats.block) return;
+    for (std::size_t h = 0; h < singles.blocks.size(); ++h) {
+      if (!model.has_block(8 << h)) continue;
+      std::vector<Selection> selections = all_windows(8 << h);
+      tiles.append(group, selections, Rest::ell, singles.blocks[h]);
+    }
+  }
+
+  static std::vector<Selection> all_windows(int height) {
+    std::vector<Selection> selections;
+    for (int window = 0; window < kGroupRows / height; ++window)
+      selections.push_back({static_cast<std::uint8_t>(height), static_cast<std::uint8_t>(window), 1});
+    return selections;
+  }
+
+  void take_single(const CostModel& model, std::vector<SingleFormats>& singles) {
+    const auto take_all = [&](const std::string& name, auto&& member, const GroupPlan& group) {
+      Shapes all;
+      for (SingleFormats& s : singles) {
+        all.insert(all.end(), member(s).begin(), member(s).end());
+        member(s) = {};
+      }
+      take(name, price(all), "natural", {}, std::vector<GroupPlan>(static_cast<std::size_t>(groups_), group));
+    };
+    if (options_.formats.ell) take_all("ell", [](SingleFormats& s) -> Shapes& { return s.lists; }, {{}, Rest::ell});
+    if (options_.formats.run) take_all("1d", [](SingleFormats& s) -> Shapes& { return s.runs; }, {{}, Rest::run});
+    if (!options_.formats.block) return;
+    for (std::size_t h = 0; h < 4; ++h) {
+      if (!model.has_block(8 << h)) continue;
+      take_all(block_name(8 << h), [h](SingleFormats& s) -> Shapes& { return s.blocks[h]; },
+               {all_windows(8 << h), Rest::ell});
+    }
+  }
+
+  static std::string block_name(int height) { return "block of " + std::to_string(height); }
+
+  // A group where the search has not been: its lists, their columns taken for different.
+  void add_unseen(std::int64_t index, const Order& order, Shapes& shapes) const {
+    const std::int64_t end = std::min((index + 1) * kGroupRows, matrix_.rows);
+    for (std::int64_t position = index * kGroupRows; position < end; ++position) {
+      const std::int64_t row = order.empty() ? position : order[static_cast<std::size_t>(position)];
+      for (std::int64_t left = matrix_.length(row), longest = rest_.widths.back(); left > 0; left -= longest) {
+        const std::int64_t count = std::min(left, longest);
+        shapes.push_back({TileShape::Kind::ell, matrix_.length(row) > longest, 1,
+                          rest_.widths[width_for(rest_.widths, count)], count});
+      }
+    }
+  }
+
+  void reorder(std::int64_t part) {
+    const Sharing natural = column_sharing(matrix_, {});
+    const auto worth = [&](const Order& order) {
+      const Sharing sharing = column_sharing(matrix_, order);
+      return sharing.eight > kBetterSharing * natural.eight || sharing.thirty_two > kBetterSharing * natural.thirty_two;
+    };
+    const auto try_order = [&](const std::string& name, Order order, bool always) {
+      if (always || worth(order)) consider("hybrid", name, order, part, false);
+    };
+    if (!stopped()) try_order("labels", order_by_labels(matrix_, threads_), false);
+    if (!stopped() && matrix_.nonzeros() <= kMostForBandwidth)
+      try_order("bandwidth", order_by_bandwidth(matrix_), false);
+    if (!stopped() && matrix_.nonzeros() <= kMostForLength) try_order("length", order_by_length(matrix_), true);
+  }
+
+  void report(const std::string& order_name, std::int64_t index) {
+    const double now = seconds();
+    if (!options_.progress || now < next_report_) return;
+    next_report_ = now + 0.1;
+    const double here = static_cast<double>(index) / static_cast<double>(std::max<std::int64_t>(groups_, 1));
+    const double done = std::min(1.0, (passes_done_ + here) / passes_);
+    if (!options_.progress({order_name, done, now, done > 0 ? now / done * (1 - done) : 0, plan_.cost}))
+      stopped_ = true;
+  }
+
+  const Csr& matrix_;
+  const Profile& profile_;
+  const SearchOptions& options_;
+  int threads_;
+  std::int64_t groups_;
+  RestShape rest_;
+  std::vector<std::int64_t> cuts_;
+  Plan plan_;
+  double passes_ = 1, passes_done_ = 0, next_report_ = 0;
+  std::atomic<bool> stopped_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Plan search(const Csr& matrix, const Profile& profile, const SearchOptions& options) {
+  return Search(matrix, profile, options).run();
+}
+
+}  // namespace apl::sparse

@@ -1,0 +1,234 @@
+// The search: its plans are right for every matrix and setting, cost what their tiles cost, and find what is there to
+// be found.
+#include "passes/sparse/search.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "passes/sparse/order.h"
+#include "tests/unit/sparse/matrices.h"
+#include "tests/unit/sparse/tiles.h"
+
+namespace apl::sparse_test {
+namespace {
+
+using namespace sparse;
+
+// A device on which launching costs nothing, so that tiles decide.
+Profile tile_profile() {
+  Profile profile = *builtin_profile("h200");
+  profile.launch = 0;
+  profile.workers = 4;
+  profile.dense_launch = 1e12;
+  return profile;
+}
+
+SearchOptions options_for(Operator op, std::int64_t dense) {
+  SearchOptions options;
+  options.problem = {op, dense, 2};
+  options.threads = 2;
+  return options;
+}
+
+// The tiles that the runtime makes of the plan's text.
+TilesPointer tiles_of_plan(const Csr& matrix, const Plan& plan) {
+  std::string message;
+  const PlanPointer parsed = parse_plan(to_text(plan), &message);
+  REQUIRE_MESSAGE(parsed, message);
+  TilesPointer tiles = pack(matrix, *parsed);
+  REQUIRE(tiles);
+  return tiles;
+}
+
+TEST_CASE("plans are right for every kind of matrix and setting") {
+  const Profile profile = tile_profile();
+  for (const std::string& kind : kinds())
+    for (int setting = 0; setting < 8; ++setting) {
+      const Csr matrix = random_matrix(kind, 30 + 40 * setting, static_cast<std::uint64_t>(setting));
+      SearchOptions options = options_for(setting % 2 == 0 ? Operator::spmm : Operator::sddmm, 32 << setting % 4);
+      options.greedy = {1 + 0.2 * (setting % 3), setting % 3 != 1, setting == 4 ? 1 : 0};
+      options.formats = {setting != 5, setting != 6, setting % 4 != 3};
+      if (setting == 7) options.formats = {true, false, false};
+      INFO(kind << ", setting " << setting);
+      const Plan plan = search(matrix, profile, options);
+      CHECK(plan.complete);
+      CHECK_FALSE(plan.dense);
+      CHECK(plan.cost == plan.considered.front().second);
+      const TilesPointer tiles = tiles_of_plan(matrix, plan);
+      check_tiles(matrix, *tiles);
+      check_products(matrix, *tiles, 3, 2);
+      if (!options.formats.block) CHECK(tiles->blocks == 0);
+      if (setting == 7) CHECK(tiles->list_elements + tiles->run_elements == 0);
+    }
+}
+
+TEST_CASE("the tiles that are priced are those that the runtime makes") {
+  for (const std::string& kind : kinds()) {
+    const Csr matrix = random_matrix(kind, 200, 4);
+    SearchOptions options = options_for(Operator::spmm, 64);
+    options.formats.run = kind != "block";
+    const Plan plan = search(matrix, tile_profile(), options);
+    INFO(kind << "\n" << to_text(plan));
+    const TilesPointer tiles = tiles_of_plan(matrix, plan);
+    std::vector<TileShape> shapes;
+    RowGroup group;
+    GroupTiles maker(plan.rest, matrix.columns);
+    for (std::size_t index = 0; index < plan.groups.size(); ++index) {
+      GroupPlan copy = plan.groups[index];
+      group.read(matrix, plan.row_order, static_cast<std::int64_t>(index));
+      maker.append(group, copy.selections, copy.rest, shapes);
+    }
+    std::int64_t steps = 0, elements = 0, lists = 0, runs = 0, tile_count = 0;
+    for (const TileShape& shape : shapes) {
+      if (shape.kind == TileShape::Kind::block) steps += shape.elements;
+      if (shape.kind == TileShape::Kind::ell)
+        elements += shape.rows * shape.elements, lists += shape.rows, ++tile_count;
+      if (shape.kind == TileShape::Kind::run) runs += shape.elements;
+    }
+    CHECK(steps == tiles->steps);
+    CHECK(elements == tiles->list_elements);
+    CHECK(lists == tiles->lists);
+    CHECK(tile_count == tiles->list_tiles);
+    CHECK(runs == tiles->run_elements);
+    CHECK(plan.cost == doctest::Approx(CostModel(tile_profile(), options.problem, plan.part).total(shapes)));
+  }
+}
+
+TEST_CASE("rows that share columns become blocks, others lists, a full matrix stays dense") {
+  const SearchOptions options = options_for(Operator::spmm, 128);
+  const Profile profile = tile_profile();
+  const auto blocks_share = [&](const std::string& kind) {
+    const Csr matrix = random_matrix(kind, 256, 1);
+    const TilesPointer tiles = tiles_of_plan(matrix, search(matrix, profile, options));
+    return 1 - static_cast<double>(std::count_if(tiles->list_source, tiles->list_source + tiles->list_elements,
+                                                 [](std::int32_t s) { return s >= 0; }) +
+                                   tiles->run_elements) /
+                   static_cast<double>(matrix.nonzeros());
+  };
+  CHECK(blocks_share("block") > 0.8);
+  CHECK(blocks_share("full") == 1);
+  CHECK(blocks_share("uniform") < 0.3);
+  const Plan dense = search(random_matrix("full", 256, 1), *builtin_profile("h200"), options);
+  CHECK(dense.considered.size() > 4);
+  Profile cheap = profile;
+  cheap.dense_launch = 0;
+  const Csr full = random_matrix("full", 256, 1);
+  const Plan plan = search(full, cheap, options);
+  CHECK(plan.dense);
+  CHECK(parse_plan(to_text(plan))->dense);
+  CHECK_FALSE(pack(full, *parse_plan(to_text(plan))));
+}
+
+TEST_CASE("more levels and more formats never cost more, and here less") {
+  // Blocks crossed by single rows: what one selection takes leaves a new pattern.
+  Coo entries{256, 256, {}, {}, {}};
+  for (std::int32_t i = 0; i < 256; ++i)
+    for (std::int32_t j = 0; j < 256; ++j)
+      if ((i / 32 * 5 + j / 32) % 4 == 0 || (i % 8 == 5 && j % 3 != 0) || (i / 8 + j / 4) % 9 == 0) {
+        entries.row.push_back(i);
+        entries.column.push_back(j);
+      }
+  const Csr matrix = *from_coo(entries);
+  const auto cost = [&](int levels, CoverFormats formats, bool withdraw, double ratio) {
+    SearchOptions options = options_for(Operator::spmm, 128);
+    options.reorder = false;
+    options.greedy = {ratio, withdraw, levels};
+    options.formats = formats;
+    return search(matrix, tile_profile(), options).cost;
+  };
+  const double all = cost(0, {}, true, 1.2);
+  CHECK(all < cost(1, {}, true, 1.2));
+  CHECK(all <= cost(0, {true, false, false}, true, 1.2));
+  CHECK(all < 0.8 * cost(0, {false, true, true}, true, 1.2));
+  CHECK(all <= cost(0, {}, false, 1.2));
+}
+
+TEST_CASE("a search that is stopped leaves a plan that is right") {
+  const Csr matrix = random_matrix("block", 1500, 1);
+  SearchOptions options = options_for(Operator::spmm, 128);
+  options.threads = 1;
+  int calls = 0;
+  options.progress = [&](const Progress& progress) {
+    CHECK(progress.done >= 0);
+    CHECK(progress.done <= 1);
+    ++calls;
+    return false;
+  };
+  const Plan plan = search(matrix, tile_profile(), options);
+  CHECK(calls == 1);
+  CHECK_FALSE(plan.complete);
+  CHECK(to_text(plan).find("stopped") != std::string::npos);
+  check_tiles(matrix, *tiles_of_plan(matrix, plan));
+}
+
+TEST_CASE("the same matrix gives the same plan, whatever the threads") {
+  const Csr matrix = random_matrix("power-law", 300, 3);
+  SearchOptions options = options_for(Operator::spmm, 64);
+  const std::string one = to_text(search(matrix, tile_profile(), options));
+  options.threads = 5;
+  CHECK(to_text(search(matrix, tile_profile(), options)) == one);
+}
+
+bool is_permutation(std::vector<std::int32_t> order, std::int64_t rows) {
+  std::sort(order.begin(), order.end());
+  std::vector<std::int32_t> all(static_cast<std::size_t>(rows));
+  std::iota(all.begin(), all.end(), 0);
+  return order == all;
+}
+
+Csr with_rows(const Csr& matrix, const std::vector<std::int32_t>& order) {
+  Csr result{matrix.rows, matrix.columns, {0}, {}, {}};
+  for (const std::int32_t row : order) {
+    const auto columns = matrix.row(row);
+    result.column.insert(result.column.end(), columns.begin(), columns.end());
+    result.row_start.push_back(result.nonzeros());
+  }
+  return result;
+}
+
+TEST_CASE("every order has every row once") {
+  for (const std::string& kind : kinds()) {
+    const Csr matrix = random_matrix(kind, 130, 2);
+    INFO(kind);
+    CHECK(is_permutation(order_by_length(matrix), matrix.rows));
+    CHECK(is_permutation(order_by_labels(matrix, 2), matrix.rows));
+    CHECK(is_permutation(order_by_bandwidth(matrix), matrix.rows));
+  }
+}
+
+TEST_CASE("labels find communities and bandwidth a band, after the rows were shuffled") {
+  const auto shuffled = [](const Csr& matrix) {
+    std::vector<std::int32_t> order(static_cast<std::size_t>(matrix.rows));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(9));
+    return with_rows(matrix, order);
+  };
+  Coo entries{512, 512, {}, {}, {}};
+  std::mt19937_64 random(4);
+  for (std::int32_t i = 0; i < 512; ++i)
+    for (std::int32_t j = 0; j < 512; ++j)
+      if (i / 32 == j / 32 ? random() % 3 == 0 : random() % 300 == 0) {
+        entries.row.push_back(i);
+        entries.column.push_back(j);
+      }
+  const Csr communities = *from_coo(entries), mixed = shuffled(communities);
+  const Sharing before = column_sharing(mixed, {}), after = column_sharing(mixed, order_by_labels(mixed, 2));
+  CHECK(after.eight > 1.8 * before.eight);
+  CHECK(after.eight > 0.9 * column_sharing(communities, {}).eight);
+
+  const Csr band = random_matrix("banded", 512, 1), loose = shuffled(band);
+  CHECK(column_sharing(loose, order_by_bandwidth(loose)).eight > 1.8 * column_sharing(loose, {}).eight);
+
+  // The search takes what helps.
+  const Plan plan = search(mixed, tile_profile(), options_for(Operator::spmm, 128));
+  CHECK(plan.order == "labels");
+  SearchOptions as_is = options_for(Operator::spmm, 128);
+  as_is.reorder = false;
+  CHECK(plan.cost < search(mixed, tile_profile(), as_is).cost);
+}
+
+}  // namespace
+}  // namespace apl::sparse_test
