@@ -29,12 +29,14 @@ bool is_readable(const Array& array) {
   return reach && reach->first >= 0 && reach->last < elements;
 }
 
+}  // namespace
+
 // The operator if there is nothing else, on its parameters.
 struct SingleOperator {
   BinaryOp op;
   bool flipped;
 };
-std::optional<SingleOperator> single_operator(const ColumnCode& code) {
+static std::optional<SingleOperator> single_operator(const ColumnCode& code) {
   if (code.steps.size() != 1 || code.params.size() != 2 || code.results.size() != 1) return std::nullopt;
   const ColumnStep& step = code.steps.front();
   if (step.kind != ColumnStep::Kind::binary || code.results.front() != step.target) return std::nullopt;
@@ -43,8 +45,6 @@ std::optional<SingleOperator> single_operator(const ColumnCode& code) {
   if (straight == flipped || !folds_lanes(step.binary, code.types[step.target])) return std::nullopt;
   return SingleOperator{step.binary, flipped};
 }
-
-}  // namespace
 
 ColumnLambda& Machine::columns_of(const std::vector<Value>& indices, const Lambda& lambda) {
   std::shared_ptr<ColumnLambda>& made = columns_[lambda.body.get()];
