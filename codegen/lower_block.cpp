@@ -22,7 +22,8 @@ std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
   return product;
 }
 
-// Of a block that scatters into shared memory: few enough that a multiprocessor holds several blocks.
+// Of a block that scatters into shared memory, at most: few enough that a multiprocessor holds several blocks. Smaller
+// arrays have fewer, since so many more blocks find room.
 constexpr std::int64_t kScatterThreads = 512;
 
 // "T_a" and "R_a" give "a".
@@ -41,8 +42,11 @@ void Kernel::run_block(const SegOp& op) {
   threads_ = 1;
   for_each_stm(*op.body, [&](const Stm& stm) {
     std::vector<std::int64_t> space;
-    if (const Scatter* scatter = get_if<Scatter>(stm); scatter && is_shared(scatter->targets.front()))
-      space.push_back(kScatterThreads);
+    if (const Scatter* scatter = get_if<Scatter>(stm); scatter && is_shared(scatter->targets.front())) {
+      const Poly elements = product(unit_.function.type(scatter->targets.front()).shape);
+      const std::int64_t warps = (unit_.constant(elements, "the size of an array in a block") + 31) / 32;
+      space.push_back(std::clamp<std::int64_t>(32 * warps, 32, kScatterThreads));
+    }
     if (const SegOp* inner = get_if<SegOp>(stm))
       for (const SegDim& dim : inner->space) space.push_back(unit_.constant(dim.bound, "a space inside a block"));
     if (const TileContract* contract = get_if<TileContract>(stm))

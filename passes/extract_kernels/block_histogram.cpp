@@ -24,7 +24,6 @@
 #include <algorithm>
 
 #include "ir/walk.h"
-#include "passes/analysis/cheap.h"
 #include "passes/extract_kernels/histogram_parts.h"
 
 namespace apl {
@@ -37,6 +36,14 @@ constexpr std::int64_t kBytesOfBlock = 32768;  // of shared memory, for a block'
 constexpr std::int64_t kBlocks = 528;          // enough for all multiprocessors
 constexpr std::int64_t kMostCopies = 32;       // as many as a warp has threads
 constexpr std::int64_t kMostRounds = 4;
+constexpr std::size_t kLightStms = 16;  // of a lambda that each round may run again
+
+// Whether to compute the rows again costs about what reading them costs.
+bool is_light(const Body& body) {
+  bool nested = false;
+  for (const Stm& stm : body.stms) for_each_body(stm.op, [&](const BodyPtr&) { nested = true; });
+  return !nested && body.stms.size() <= kLightStms;
+}
 
 // A number of the host that is known when the kernel starts.
 Poly number(const std::string& name, SizeClass kind, std::int64_t usual, const std::string& hint, Builder& host) {
@@ -66,13 +73,13 @@ std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const Blocks&
     neutral.insert(neutral.end(), histogram.op.op->neutral.begin(), histogram.op.op->neutral.end());
     clear.map.body = make_body({}, std::move(neutral));
     const Value i = histogram.fresh_index("i");
-    Scatter fold{.widths = {n.per}, .indices = {i}};
+    Scatter fold{.widths = {block.size(histogram.indices_of(g, n.per), "own")}, .indices = {i}};
     fold.targets = block.let_many(histogram.names, std::move(clear));
     fold.map.body = block.body([&](Builder& thread) {
       const Value flat = thread.size(n.per * Poly(g) + Poly(i), "at");
       const Value copy = thread.binary(BinaryOp::conj, i, turn, "copy");
-      return histogram.row(flat, here, thread,
-                           [&](const Poly& bin) { return Poly(copy) * n.row + bin - Poly(p) * n.used; });
+      return histogram.placed_row(flat, here, thread,
+                                  [&](const Poly& bin) { return Poly(copy) * n.row + bin - Poly(p) * n.used; });
     });
     fold.op = histogram.fresh_operator();
     Operands rows;
@@ -127,8 +134,7 @@ std::vector<Stm> make_block_histogram(const Stm& kernel, const std::string& pref
   const Poly bins = product(histogram.bins), indices = product(histogram.widths);
   n.row = host.binary(BinaryOp::disj, *as_operand(host.size(bins, "bins")), i64_constant(1), "row");
   n.rounds = host.size(ceil_div(n.row, n.shared), "rounds");
-  // Each round computes the rows again.
-  const std::int64_t rounds = is_cheap(*histogram.op.map.body, values) ? kMostRounds : 1;
+  const std::int64_t rounds = is_light(*histogram.op.map.body) ? kMostRounds : 1;
   const Value fits = host.compare(CompareOp::le, *as_operand(n.rounds), i64_constant(rounds), "fits");
   const Value least = host.size(poly_max(from, 2 * bins), "least");
   const Value enough = host.compare(CompareOp::le, least, host.size(indices, "indices"), "enough");

@@ -35,38 +35,31 @@ std::vector<SegDim> HistogramParts::space(Substitution& here) const {
   return result;
 }
 
-HistogramParts::Operands HistogramParts::row(Value flat, const Substitution& segment, Builder& out,
-                                             const Place& place) const {
-  const Operand total = *as_operand(out.size(product(widths), "total"));
-  std::vector<std::string> results{"bin"};
-  results.insert(results.end(), names.begin(), names.end());
-  Operands nothing{i64_constant(-1)};
-  nothing.insert(nothing.end(), op.op->neutral.begin(), op.op->neutral.end());
-  const BodyPtr found = out.body([&](Builder& then) {
-    Substitution here = segment;
-    std::size_t d = leading;
-    for (const Value index : split_index(widths, flat, then)) here.insert_or_assign(op.indices[d++], Operand(index));
-    const BodyPtr body = copy_fresh(op.map.body, here, values_, values_);
-    then.append_all(body->stms);
-    Operands row{bin_of(body->results, then, place)};
-    row.insert(row.end(), body->results.begin() + static_cast<std::ptrdiff_t>(op.rank), body->results.end());
-    return row;
-  });
-  const Value inside = out.compare(CompareOp::lt, flat, total);
-  const std::vector<Value> rows = out.let_many(results, If{inside, found, make_body({}, nothing)});
-  return {rows.begin(), rows.end()};
+HistogramParts::Operands HistogramParts::row(Value flat, const Substitution& segment, Builder& out) const {
+  Substitution here = segment;
+  std::size_t d = leading;
+  for (const Value index : split_index(widths, flat, out)) here.insert_or_assign(op.indices[d++], Operand(index));
+  const BodyPtr body = copy_fresh(op.map.body, here, values_, values_);
+  out.append_all(body->stms);
+  return {body->results.begin() + static_cast<std::ptrdiff_t>(leading), body->results.end()};
 }
 
-// Where `place` says that the row-major position of the bin lies; -1 if there is no such bin.
-Operand HistogramParts::bin_of(const Operands& results, Builder& out, const Place& place) const {
+HistogramParts::Operands HistogramParts::placed_row(Value flat, const Substitution& segment, Builder& out,
+                                                    const Place& place) const {
+  const Operands all = row(flat, segment, out);
+  Operands result{bin_of(all, out, place)};
+  result.insert(result.end(), all.begin() + static_cast<std::ptrdiff_t>(bins.size()), all.end());
+  return result;
+}
+
+Operand HistogramParts::bin_of(const Operands& row, Builder& out, const Place& place) const {
   std::optional<Value> inside;
   Poly flat;
   const auto both = [&](Value test) { inside = inside ? out.binary(BinaryOp::conj, *inside, test, "inside") : test; };
-  for (std::size_t d = leading; d < op.rank; ++d) {
-    const Operand& i = results[d];
-    both(out.compare(CompareOp::le, i64_constant(0), i));
-    both(out.compare(CompareOp::lt, i, *as_operand(out.size(bins[d - leading], "bound"))));
-    flat = flat * bins[d - leading] + as_poly(i);
+  for (std::size_t d = 0; d < bins.size(); ++d) {
+    both(out.compare(CompareOp::le, i64_constant(0), row[d]));
+    both(out.compare(CompareOp::lt, row[d], *as_operand(out.size(bins[d], "bound"))));
+    flat = flat * bins[d] + as_poly(row[d]);
   }
   const BodyPtr found = out.body([&](Builder& then) { return Operands{then.size(place(flat), "bin")}; });
   return out.let("bin", If{*inside, found, make_body({}, {i64_constant(-1)})});

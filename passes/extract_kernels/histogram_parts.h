@@ -33,10 +33,17 @@ class HistogramParts {
   // The space of a kernel over the segments; what stands in it for their indices goes to `here`.
   std::vector<SegDim> space(Substitution& here) const;
 
-  // What index `flat` of a segment gives, if there is such a one: where among the bins, or -1, and the values. `place`
-  // says where the row-major position of a bin lies.
+  // What index `flat` of a segment gives: the indices of a bin among the segment's, and the values.
+  Operands row(Value flat, const Substitution& segment, Builder& out) const;
+
+  // The same with one index for the bin: where `place` says that its row-major position lies, or -1 if there is no bin.
   using Place = std::function<Poly(const Poly& bin)>;
-  Operands row(Value flat, const Substitution& segment, Builder& out, const Place& place) const;
+  Operands placed_row(Value flat, const Substitution& segment, Builder& out, const Place& place) const;
+
+  // How many of a segment's indices part `c` has, of `per` each at most.
+  Poly indices_of(Value c, const Poly& per) const {
+    return poly_max(0, poly_min(per, product(widths) - Poly(c) * per));
+  }
 
   // What blocks or threads have is folded, and then into the targets, which the results are. `copies`: an array a
   // target, whose dims are the segments', `parts` and one segment's bins, flat.
@@ -48,7 +55,7 @@ class HistogramParts {
 
  private:
   bool is_segment(std::size_t d) const;
-  Operand bin_of(const Operands& results, Builder& out, const Place& place) const;
+  Operand bin_of(const Operands& row, Builder& out, const Place& place) const;
   Operands into_targets(const std::vector<Value>& sums, Builder& host) const;
 
   ValueTable& values_;

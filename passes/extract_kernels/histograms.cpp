@@ -66,19 +66,25 @@ std::vector<Stm> make_chunked_histogram(const Stm& kernel, const std::string& pr
     threads.space.push_back({c, count});
     threads.body = then.body([&](Builder& thread) {
       const Value i = histogram.fresh_index("i");
-      Scatter fold{.widths = {per}, .indices = {i}};
+      Scatter fold{.widths = {thread.size(histogram.indices_of(c, per), "own")}, .indices = {i}};
+      fold.rank = histogram.bins.size();
       for (std::size_t k = 0; k < histogram.count(); ++k)
-        fold.targets.push_back(thread.let(histogram.names[k], Replicate{{bins}, histogram.op.op->neutral[k]}));
+        fold.targets.push_back(thread.let(histogram.names[k], Replicate{histogram.bins, histogram.op.op->neutral[k]}));
       fold.map.body = thread.body([&](Builder& step) {
         const Value flat = step.size(per * Poly(c) + Poly(i), "at");
-        return histogram.row(flat, here, step, [](const Poly& bin) { return bin; });
+        return histogram.row(flat, here, step);
       });
       fold.op = histogram.fresh_operator();
       const std::vector<Value> rows = thread.let_many(histogram.names, std::move(fold));
       return HistogramParts::Operands(rows.begin(), rows.end());
     });
     threads.results.assign(histogram.count(), {.kind = KernelResult::Kind::returns, .extents = {}});
-    return histogram.merged(then.let_many(histogram.names, std::move(threads)), {count}, chunks, then);
+    std::vector<Poly> flat = histogram.segments;
+    flat.insert(flat.end(), {count, bins});
+    std::vector<Value> copies = then.let_many(histogram.names, std::move(threads));
+    if (histogram.bins.size() > 1)
+      for (Value& v : copies) v = then.let(values.name(v), Reshape{v, flat});
+    return histogram.merged(copies, {count}, chunks, then);
   });
   return histogram.either(several, in_chunks, host);
 }

@@ -4,16 +4,14 @@
 entry bins_as_many [n] [k] (like: [k]i32) (is: [n]i64): [k]i32 =
   hist (+) 0 k is (replicate n 1) |> map2 (+) like
 
-entry one_bin [n] (xs: [n]i32): [1]i32 = hist (+) 0 1 (replicate n 0) xs
-
 entry outside [n] (is: [n]i64): [6]i64 = hist (+) 0 6 (map (\i -> 3 * i - 4) is) (replicate n 1)
 
 entry onto_others [n] [k] (h: *[k]i32) (is: [n]i64) (xs: [n]i32): [k]i32 =
   reduce_by_index h i32.max i32.lowest is xs
 
 -- One, two and eight bytes; what no instruction folds.
-entry narrow [n] (is: [n]i64) (xs: [n]i8): ([7]i8, [5]i16, [3]i64) =
-  (hist (*) 1 7 is xs, hist i16.min i16.highest 5 is (map i16.i8 xs), hist (\a b -> a * b) 1 3 is (map i64.i8 xs))
+entry narrow [n] (is: [n]i64) (xs: [n]i8): ([7]i8, [1]i16, [3]i64) =
+  (hist (*) 1 7 is xs, hist i16.min i16.highest 1 (map (* 0) is) (map i16.i8 xs), hist (\a b -> a * b) 1 3 is (map i64.i8 xs))
 
 entry sums_and_counts [n] [k] (like: [k]i32) (is: [n]i64) (xs: [n]f32): ([k]f32, [k]i32) =
   let add (a: f32, b: i32) (c, d) = (a + c, b + d)
@@ -30,16 +28,9 @@ entry two_dims [m][n] (is: [m][n]i64): [3][2]i32 =
 entry each_row [m][n][k] (like: [k]i32) (iss: [m][n]i64): [m][k]i32 =
   map (\is -> map2 (+) like (hist (+) 0 k is (map i32.i64 is))) iss
 
-entry each_plane [l][m][n] (isss: [l][m][n]i64): [l][m][3]i32 =
-  map (map (\is -> hist (+) 0 3 is (replicate n 2))) isss
-
--- What is counted can fail, or needs an array: a map of its own.
+-- What is counted can fail: a map of its own.
 entry quotients [n] (is: [n]i64) (ds: [n]i64): [4]i32 =
   hist (+) 0 4 (map2 (\i d -> i / (1 + d * d)) is ds) (replicate n 1)
-
-entry of_sorted_pairs [n] (is: [n]i64) (js: [n]i64): [4]i64 =
-  let smaller i j = let xs = [i, j] in loop s = xs[0] for x in xs do i64.min s x
-  in hist (+) 0 4 (map2 smaller is js) (replicate n 1)
 
 entry rounds_of_a_loop [n] (is: [n]i64): [4]i32 =
   loop h = replicate 4 0 for r < 3 do reduce_by_index h (+) 0 (map (\i -> (i + r) % 4) is) (replicate n 1)
