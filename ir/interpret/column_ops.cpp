@@ -236,21 +236,22 @@ bool folds_lanes(BinaryOp op, ScalarType type) {
 
 Scalar fold_lanes(BinaryOp op, bool flipped, const Scalar& start, const Column& elements, std::size_t lanes,
                   Column* running) {
-  Column end(start.type());
-  end.set(0, start);
+  std::uint64_t bits = start.bits();
   with_type(start.type(), [&]<class T>(T) {
     return with_operation<T>(op, [&](auto f) {
       const T* x = elements.as<T>();
-      T sum = *end.as<T>();
+      T sum;
+      std::memcpy(&sum, &bits, sizeof sum);
       for (std::size_t k = 0; k < lanes; ++k) {
         sum = canonical<T>(flipped ? f(x[k], sum) : f(sum, x[k]));
         if (running != nullptr) running->as<T>()[k] = sum;
       }
-      *end.as<T>() = sum;
+      bits = 0;
+      std::memcpy(&bits, &sum, sizeof sum);
       return true;
     });
   });
-  return end.get(0);
+  return Scalar::from_bits(start.type(), bits);
 }
 
 }  // namespace apl::interpreter

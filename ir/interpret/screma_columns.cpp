@@ -81,7 +81,7 @@ class Machine::ColumnRun {
       for (const Array& array : *group)
         if (array.storage && (!is_readable(array) || !array.row_major())) return false;
     for (const Array& array : arrays) starts_.emplace_back(is_linear(array) ? 0 : kLanes);
-    coordinates_.assign(run_.streams.widths.size(), std::vector<std::int64_t>(kLanes));
+    can_fail_ = std::ranges::any_of(operators_, [](const Operator& op) { return !op.single; });
     return true;
   }
 
@@ -93,12 +93,12 @@ class Machine::ColumnRun {
       locate(first, lanes);
       load(first, lanes);
       if (!run_columns(*map_.code, map_.sources, lanes, map_.columns)) return first;
-      const std::vector<Datum> before = run_.accumulators;
+      const std::vector<Datum> before = can_fail_ ? run_.accumulators : std::vector<Datum>();
       if (!fold(first, lanes)) {
         run_.accumulators = before;
         return first;
       }
-      const std::size_t reduced = before.size();
+      const std::size_t reduced = run_.accumulators.size();
       for (std::size_t k = 0; k < run_.mapped.size(); ++k)
         store(map_.columns[map_.code->results[reduced + k]], run_.mapped[k], first, lanes);
     }
@@ -143,6 +143,7 @@ class Machine::ColumnRun {
     const auto unused = [](std::size_t column) { return column == ColumnCode::kNone; };
     const bool all_linear = std::ranges::all_of(starts_, [](const auto& starts) { return starts.empty(); });
     if (all_linear && std::ranges::all_of(map_.code->indices, unused)) return;
+    coordinates_.resize(widths.size(), std::vector<std::int64_t>(kLanes));
     std::vector<std::int64_t>& at = run_.streams.at;
     unflatten(first, widths, at);
     for (std::size_t k = 0; k < lanes; ++k) {
@@ -239,6 +240,7 @@ class Machine::ColumnRun {
   ScremaRun& run_;
   ColumnLambda& map_;
   std::vector<Operator> operators_;
+  bool can_fail_ = false;                          // an operator
   std::vector<std::vector<std::int64_t>> starts_;  // of each input's rows, by lane; empty: at equal distances
   std::unordered_map<std::size_t, std::vector<std::int64_t>> row_starts_;  // of inputs that are read by index
   std::vector<std::vector<std::int64_t>> coordinates_;                     // by width and lane
