@@ -90,9 +90,7 @@ StaticValue Lowerer::lower_node(const Expr& expr) {
 
 StaticValue Lowerer::lower_number(const Expr& expr, const NumberLiteral& literal) {
   const ScalarType type = scalar_type(checked_.types[expr.id]);
-  if (is_float(type))
-    return StaticValue(
-        Operand(Scalar::floating(type, literal.is_float ? literal.real : static_cast<double>(literal.integer))));
+  if (is_float(type)) return StaticValue(Operand(Scalar::floating(type, literal.as_float())));
   return scalar(Scalar::integer(type, static_cast<std::int64_t>(literal.integer)));
 }
 

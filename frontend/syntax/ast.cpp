@@ -43,7 +43,10 @@ struct ExprPrinter {
 
   std::string text(const Expr& x) const { return to_text(x, parentheses); }
   std::string operator()(const Literal& e) const { return e.value.to_text(); }
-  std::string operator()(const NumberLiteral& e) const { return e.is_float ? "..." : std::to_string(e.integer); }
+  std::string operator()(const NumberLiteral& e) const {
+    if (!e.too_large.empty()) return e.too_large;
+    return e.is_float ? "..." : std::to_string(e.integer);
+  }
   std::string operator()(const Variable& e) const { return e.name.to_string(); }
   std::string operator()(const Infix& e) const {
     const Fixity outer = fixity_of(e.op.text);

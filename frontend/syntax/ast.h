@@ -112,6 +112,9 @@ struct NumberLiteral {  // without suffix: its type is inferred
   bool is_float = false;
   std::uint64_t integer = 0;
   double real = 0;
+  std::string too_large;  // the text of an integer that 64 bits do not hold: as a float it is `real`
+
+  double as_float() const { return is_float || !too_large.empty() ? real : static_cast<double>(integer); }
 };
 struct StringLiteral {
   std::string text;

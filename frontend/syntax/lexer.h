@@ -33,7 +33,7 @@ struct NumberToken {
   bool plain = false;         // decimal digits only: may name a tuple field
   std::uint64_t integer = 0;  // of an integer
   bool overflow = false;      // the integer does not fit 64 bits
-  double real = 0;            // of a float
+  double real = 0;            // of a float, and of an integer that does not fit
   std::optional<ScalarType> suffix;
 };
 

@@ -34,6 +34,30 @@ std::string take_digits(Cursor& cursor, int base) {
   return digits;
 }
 
+double parse_real(const std::string& digits, std::chars_format format) {
+  double value = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, format);
+  if (result.ec != std::errc::result_out_of_range) return value;
+  // Too large or too small; the sign of the exponent tells which.
+  const std::size_t exponent = digits.find_first_of("eEpP");
+  const bool tiny = exponent != std::string::npos && exponent + 1 < digits.size() && digits[exponent + 1] == '-';
+  return tiny || digits.starts_with("0.0") ? 0.0 : HUGE_VAL;
+}
+
+// The double next to an integer of any length.
+double real_of_digits(const std::string& digits, unsigned base) {
+  if (base == 10) return parse_real(digits, std::chars_format::general);
+  if (base == 16) return parse_real(digits, std::chars_format::hex);
+  std::string hexadecimal;  // four binary digits each
+  for (std::size_t k = 0; k < digits.size();) {
+    unsigned value = 0;
+    do value = value * 2 + digit_value(digits[k++]);
+    while ((digits.size() - k) % 4 != 0);
+    hexadecimal += "0123456789abcdef"[value];
+  }
+  return parse_real(hexadecimal, std::chars_format::hex);
+}
+
 void set_integer(NumberToken& number, const std::string& digits, unsigned base) {
   for (char c : digits) {
     std::uint64_t next = 0;
@@ -42,6 +66,7 @@ void set_integer(NumberToken& number, const std::string& digits, unsigned base) 
       number.overflow = true;
     number.integer = number.integer * base + digit_value(c);  // the low bits
   }
+  if (number.overflow) number.real = real_of_digits(digits, base);
 }
 
 void set_roman(NumberToken& number, std::string_view digits) {
@@ -73,20 +98,10 @@ void take_suffix(Cursor& cursor, NumberToken& number, bool integers, bool floats
     number.plain = false;
     if (is_float_suffix && !number.is_float) {
       number.is_float = true;
-      number.real = static_cast<double>(number.integer);
+      if (!number.overflow) number.real = static_cast<double>(number.integer);
     }
     return;
   }
-}
-
-double parse_real(const std::string& digits, std::chars_format format) {
-  double value = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, format);
-  if (result.ec != std::errc::result_out_of_range) return value;
-  // Too large or too small; the sign of the exponent tells which.
-  const std::size_t exponent = digits.find_first_of("eEpP");
-  const bool tiny = exponent != std::string::npos && exponent + 1 < digits.size() && digits[exponent + 1] == '-';
-  return tiny || digits.starts_with("0.0") ? 0.0 : HUGE_VAL;
 }
 
 void lex_hexadecimal(Cursor& cursor, NumberToken& number) {

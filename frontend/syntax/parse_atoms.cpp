@@ -92,10 +92,9 @@ ExprPtr Parser::simple_atom() {
 ExprPtr Parser::number(const Token& token) {
   const NumberToken& number = token.number;
   if (!number.suffix) {
-    if (number.overflow)
-      report(Code::type_mismatch, token.location, "literal " + token.text + " out of bounds for type i64");
-    return make(token.location,
-                NumberLiteral{.is_float = number.is_float, .integer = number.integer, .real = number.real});
+    NumberLiteral literal{.is_float = number.is_float, .integer = number.integer, .real = number.real};
+    if (number.overflow && !number.is_float) literal.too_large = token.text;
+    return make(token.location, std::move(literal));
   }
   const ScalarType type = *number.suffix;
   if (number.is_float || is_float(type)) {

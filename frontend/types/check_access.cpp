@@ -14,7 +14,7 @@ std::optional<std::int64_t> number(const Expr& expr) {
     return value ? std::optional(-*value) : std::nullopt;
   }
   const auto* literal = std::get_if<NumberLiteral>(&expr.node);
-  if (literal && !literal->is_float && literal->integer <= INT64_MAX)
+  if (literal && !literal->is_float && literal->too_large.empty() && literal->integer <= INT64_MAX)
     return static_cast<std::int64_t>(literal->integer);
   const auto* typed = std::get_if<Literal>(&expr.node);
   return typed && typed->value.type() == ScalarType::i64 ? std::optional(typed->value.as_int()) : std::nullopt;

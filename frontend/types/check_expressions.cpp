@@ -130,12 +130,12 @@ void Checker::check_literals() {
     bool fits = true;
     if (is_integer(*scalar)) {
       const int bits = bit_width(*scalar) - (is_signed(*scalar) ? 1 : 0);
-      fits = bits >= 64 || literal.integer >> bits == 0;
+      fits = literal.too_large.empty() && (bits >= 64 || literal.integer >> bits == 0);
       if (negated)
-        fits = literal.integer == 0 || (is_signed(*scalar) && (fits || literal.integer == std::uint64_t{1} << bits));
+        fits = literal.too_large.empty() &&
+               (literal.integer == 0 || (is_signed(*scalar) && (fits || literal.integer == std::uint64_t{1} << bits)));
     } else if (is_float(*scalar)) {
-      const double value = literal.is_float ? literal.real : static_cast<double>(literal.integer);
-      fits = std::isfinite(Scalar::floating(*scalar, value).as_float());
+      fits = std::isfinite(Scalar::floating(*scalar, literal.as_float()).as_float());
     }
     if (!fits)
       report(Code::type_mismatch, expr->location,

@@ -110,7 +110,7 @@ Size Checker::size_field(Size record, const std::string& field) {
 std::optional<Size> Checker::as_size(const Expr& expr, int& budget) {
   if (--budget < 0) return std::nullopt;
   if (const auto* number = std::get_if<NumberLiteral>(&expr.node)) {
-    if (number->is_float || number->integer > INT64_MAX) return std::nullopt;
+    if (number->is_float || !number->too_large.empty() || number->integer > INT64_MAX) return std::nullopt;
     return store_.constant(static_cast<std::int64_t>(number->integer));
   }
   if (const auto* literal = std::get_if<Literal>(&expr.node)) {
