@@ -4,21 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "aplc/driver.h"
 #include "aplc/explain_plan.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
 #include "aplc/test/plan.h"
+#include "aplc/tune_log.h"
 #include "aplc/tune_space.h"
-#include "ir/interpret.h"
-#include "suite/timing.h"
 #include "suite/values.h"
 
 namespace aplc {
@@ -42,69 +41,16 @@ struct TuneOptions {
   std::string temporary_folder;
 };
 
-// Where a case's reference results lie, for the children.
 struct Dataset {
   std::string entry;
   apl::suite::Case test_case;
   Sizes sizes;
 };
 
-std::string parameters_text(const Parameters& parameters) {
-  std::vector<std::string> texts;
-  for (const auto& [name, value] : parameters) texts.push_back(fmt::format("{}={}", name, value));
-  return fmt::format("{}", fmt::join(texts, " "));
-}
-
-// Times of all datasets with some parameters: microseconds by case, or what went wrong.
-struct Trial {
-  std::map<std::string, double> times;
-  std::string error;
-};
-
-double geometric_mean(const std::map<std::string, double>& times) {
-  double sum = 0;
-  for (const auto& [name, time] : times) sum += std::log(std::max(time, 1e-3));
-  return std::exp(sum / static_cast<double>(std::max<std::size_t>(times.size(), 1)));
-}
-
 double median(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   return times.empty() ? 0 : times[times.size() / 2];
 }
-
-// What was measured before, one JSON line each; a line is for this program, backend and device.
-class TuneLog {
- public:
-  TuneLog(std::string file, std::string key) : file_(std::move(file)), key_(std::move(key)) {}
-
-  void read() {
-    std::ifstream in(file_);
-    for (std::string text; std::getline(in, text);) {
-      // The last line of a run that was killed may be cut off.
-      const auto line = nlohmann::json::parse(text, nullptr, false);
-      if (!line.is_object() || line.value("key", "") != key_) continue;
-      Trial trial;
-      trial.error = line.value("error", "");
-      if (line.contains("times")) trial.times = line["times"].get<std::map<std::string, double>>();
-      known_[line.value("parameters", "")] = std::move(trial);
-    }
-  }
-  const Trial* find(const Parameters& parameters) const {
-    const auto found = known_.find(parameters_text(parameters));
-    return found == known_.end() ? nullptr : &found->second;
-  }
-  void add(const Parameters& parameters, const Trial& trial) {
-    known_[parameters_text(parameters)] = trial;
-    nlohmann::ordered_json line{{"key", key_}, {"parameters", parameters_text(parameters)}, {"times", trial.times}};
-    if (!trial.error.empty()) line["error"] = trial.error;
-    std::ofstream(file_, std::ios::app) << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  }
-  std::size_t size() const { return known_.size(); }
-
- private:
-  std::string file_, key_;
-  std::map<std::string, Trial> known_;
-};
 
 class TuneRun {
  public:

@@ -71,7 +71,9 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   if (target == Target::c) {
     out.raw(kernels);
   } else {
-    out.raw(fmt::format("const char apl_kernel_text[] =\n  {};\n\n", c_string(program.kernels)));
+    // Nothing is compiled where all kernels wait to be chosen.
+    out.raw(fmt::format("const char apl_kernel_text[] =\n  {};\n\n",
+                        c_string(kernels.empty() && !forms.empty() ? "" : program.kernels)));
     if (!forms.empty()) {
       out.open("const struct apl_kernel_form apl_kernel_forms[] = {{");
       for (const auto& [name, text] : forms) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));

@@ -79,6 +79,10 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   double loads = 0, passes = 0, least = 0;
   if (s->fast_form) {
     for (int o = 0; o < c->operand_count; ++o) {
+      if (s->tiles[o].side == APL_NO_SIDE) {
+        ++loads, ++passes, ++least;
+        continue;
+      }
       const struct apl_core_side* side = &s->sides[s->tiles[o].side];
       const double count = (double)side->each / (double)side->vector;
       loads += count;

@@ -27,7 +27,7 @@ static void add_candidate(struct cover_table* t, const struct apl_contraction* c
 int apl_plan_cover(const struct apl_contraction* contractions, int count, const struct apl_forced* forced,
                    const struct apl_device* device, double factor, int most, struct apl_plan* plans, double* worst) {
   struct cover_table t;
-  double least[kCoverSamples];
+  double least[kCoverSamples] = {0};
   float reached[kCoverSamples];
   if (count > kCoverSamples) count = kCoverSamples;
   t.count = 0;

@@ -22,6 +22,7 @@ struct walk {
   void* context;
   struct group groups[kGroups];
   int group_count, two_sided;
+  int fast, slow;  // groups; with two sides
   struct apl_plan plan;
 };
 
@@ -68,6 +69,10 @@ static void start_walk(struct walk* w) {
     if (open && group->second < 0 && forced_reg(w, d) == 0) group->second = d;
     group->tile = apl_times(group->tile, w->plan.tile[d]);
     group->reg = apl_times(group->reg, w->plan.reg[d]);
+  }
+  for (int g = 0; g < w->group_count && w->two_sided; ++g) {
+    if (side_of[first_of[g]] == 1) w->fast = g;
+    if (side_of[first_of[g]] == 0) w->slow = g;
   }
   // Where only threads are forced, the innermost such dim's registers are still free.
   for (int g = 0; g < w->group_count; ++g) {
@@ -144,7 +149,7 @@ static int far_too_large(int64_t rows, int64_t size) { return rows > 32 && rows 
 static int two_sides(struct walk* w) {
   static const int kGpuFast[] = {8, 16, 4, 32, 2, 1}, kGpuSlow[] = {16, 8, 4, 32, 2, 1};
   static const int kCpuFast[] = {64, 128, 32, 16, 8, 4}, kCpuSlow[] = {16, 64, 32, 8, 4, 1};
-  const struct group *fast = &w->groups[0], *slow = &w->groups[1];
+  const struct group *fast = &w->groups[w->fast], *slow = &w->groups[w->slow];
   const int gpu = w->device->kind == APL_DEVICE_GPU;
   const int *fast_tiles = gpu ? kGpuFast : kCpuFast, *slow_tiles = gpu ? kGpuSlow : kCpuSlow;
   const int fast_free = tile_is_free(w, fast), slow_free = tile_is_free(w, slow);

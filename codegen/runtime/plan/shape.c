@@ -35,31 +35,41 @@ int apl_core_share(int64_t threads, int64_t registers, int64_t vector, struct ap
 
 static int is_free_dim(const struct apl_contraction* c, int d) { return c->dims[d].kind == APL_DIM_FREE; }
 
+// Whether the same operands vary along both dims.
+static int dims_alike(const struct apl_contraction* c, int d, int e) {
+  for (int o = 0; o < c->operand_count; ++o)
+    if ((c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
+  return 1;
+}
+
+static int dims_apart(const struct apl_contraction* c, int d, int e) {
+  for (int o = 0; o < c->operand_count; ++o)
+    if (c->operands[o].strides[d] != 0 && c->operands[o].strides[e] != 0) return 0;
+  return 1;
+}
+
+// As passes/tile_contraction/plan.cpp finds them: the first two sets of dims, innermost first, that no operand varies
+// along both of.
 int apl_plan_sides(const struct apl_contraction* c, int8_t side_of[APL_PLAN_DIMS]) {
   memset(side_of, -1, APL_PLAN_DIMS);
-  int first = -1, second = -1;
+  int firsts[APL_PLAN_DIMS], count = 0;  // the innermost dim of each set
   for (int d = c->space_rank; d-- > 0;) {
     if (!is_free_dim(c, d)) continue;
-    int like_first = 1, like_second = 1;
-    for (int o = 0; o < c->operand_count; ++o) {
-      const int64_t* strides = c->operands[o].strides;
-      if (first >= 0 && (strides[d] != 0) != (strides[first] != 0)) like_first = 0;
-      if (second >= 0 && (strides[d] != 0) != (strides[second] != 0)) like_second = 0;
-    }
-    if (first < 0 || like_first) {
-      if (first < 0) first = d;
-      side_of[d] = 1;
-    } else if (second < 0 || like_second) {
-      if (second < 0) second = d;
-      side_of[d] = 0;
-    } else {
-      return 0;
-    }
+    int known = 0;
+    while (known < count && !dims_alike(c, d, firsts[known])) ++known;
+    if (known == count) firsts[count++] = d;
   }
-  if (second < 0) return 0;
-  for (int o = 0; o < c->operand_count; ++o)
-    if ((c->operands[o].strides[first] != 0) == (c->operands[o].strides[second] != 0)) return 0;
-  return 1;
+  for (int s = 0; s < count; ++s)
+    for (int t = s + 1; t < count; ++t) {
+      if (!dims_apart(c, firsts[s], firsts[t])) continue;
+      for (int d = 0; d < c->space_rank; ++d) {
+        if (!is_free_dim(c, d)) continue;
+        if (dims_alike(c, d, firsts[s])) side_of[d] = 1;
+        if (dims_alike(c, d, firsts[t])) side_of[d] = 0;
+      }
+      return 1;
+    }
+  return 0;
 }
 
 // Whether 16-byte vectors along `inner`, the innermost dim of a side, are aligned everywhere.
@@ -92,12 +102,14 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
         tile->rows = apl_times(tile->rows, extent), tile->registers = apl_times(tile->registers, plan->reg[d]);
       if (operand->strides[d] == 1 && extent > 1) *(d < c->space_rank ? &unit_space : &unit_depth) = 1;
     }
-    tile->side = 0;
+    tile->side = APL_NO_SIDE;
     if (shape->two_sided) {
       for (int d = 0; d < c->space_rank; ++d)
         if (side_of[d] >= 0 && operand->strides[d] != 0) tile->side = side_of[d];
       const int last = c->dim_count - 1;
-      if (operand->strides[last] == 1)
+      if (tile->side == APL_NO_SIDE)
+        tile->copy = APL_COPY_ROWS;
+      else if (operand->strides[last] == 1)
         tile->copy = APL_COPY_DEPTH;
       else if (operand->strides[inner[tile->side]] == 1)
         tile->copy = vectors_fit(c, o, inner[tile->side]) && tile->rows % (16 / operand->bytes) == 0 ? APL_COPY_VECTORS
@@ -116,7 +128,7 @@ static int64_t fast_shared(const struct apl_contraction* c, const struct apl_pla
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
     bytes += apl_up(apl_times(apl_times(tile->rows, tile->depth), stages * tile->bytes), 16) * 16;
-    ++tables[tile->side];
+    if (tile->side != APL_NO_SIDE) ++tables[tile->side];
   }
   for (int s = 0; s < 2; ++s)
     bytes += tables[s] * (apl_up((s == 0 ? 2 : 1) * shape->sides[s].extent * kTableEntry, 16) * 16);
@@ -150,7 +162,8 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
-    const int64_t each = shape->fast_form ? shape->sides[tile->side].each : tile->registers;
+    const int64_t each =
+        shape->fast_form && tile->side != APL_NO_SIDE ? shape->sides[tile->side].each : tile->registers;
     fragments += each * apl_up(tile->bytes, 4);
     // Threads that must change rows between copies keep an address for each copy.
     if (shape->fast_form && tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads)
@@ -170,6 +183,7 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
   shape->threads = shape->registers = shape->depth = shape->blocks = shape->points = 1;
   shape->rows[0] = shape->rows[1] = shape->rows_size[0] = shape->rows_size[1] = 1;
   shape->steps = shape->reduction = 1;
+  int own_axes = 1;  // all of one element a block
   for (int d = 0; d < c->dim_count; ++d) {
     const int64_t size = c->dims[d].size;
     if (d >= c->space_rank) {
@@ -183,13 +197,18 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
       shape->blocks = apl_times(shape->blocks, size);
       continue;
     }
-    const int side = shape->two_sided ? side_of[d] : 1;
     const int64_t extent = apl_times(plan->tile[d], plan->reg[d]);
     shape->threads = apl_times(shape->threads, plan->tile[d]);
     shape->registers = apl_times(shape->registers, plan->reg[d]);
-    shape->rows[side] = apl_times(shape->rows[side], extent);
-    shape->rows_size[side] = apl_times(shape->rows_size[side], size);
-    if (!shape->two_sided) shape->blocks = apl_times(shape->blocks, apl_up(size, apl_most(extent, 1)));
+    if (shape->two_sided && side_of[d] >= 0) {
+      shape->rows[side_of[d]] = apl_times(shape->rows[side_of[d]], extent);
+      shape->rows_size[side_of[d]] = apl_times(shape->rows_size[side_of[d]], size);
+      continue;
+    }
+    // An axis of its own.
+    own_axes = own_axes && extent == 1;
+    if (!shape->two_sided) shape->rows[1] = apl_times(shape->rows[1], extent);
+    shape->blocks = apl_times(shape->blocks, apl_up(size, apl_most(extent, 1)));
   }
   if (shape->two_sided)
     for (int s = 0; s < 2; ++s)
@@ -201,7 +220,8 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
     if (c->operands[o].bytes > widest) widest = c->operands[o].bytes;
   const int64_t vector = apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
   for (int s = 0; s < 2; ++s) shape->sides[s].extent = shape->rows[s];
-  shape->fast_form = shape->two_sided && device->kind == APL_DEVICE_GPU && shape->rows[0] > 1 && shape->rows[1] > 1 &&
+  shape->fast_form = shape->two_sided && own_axes && device->kind == APL_DEVICE_GPU && shape->rows[0] > 1 &&
+                     shape->rows[1] > 1 &&
                      apl_core_share(shape->threads, shape->registers, vector, &shape->sides[0], &shape->sides[1]);
   const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
   shape->shared = shape->fast_form ? fast_shared(c, shape, stages) : general_shared(c, plan, shape);

@@ -4,6 +4,8 @@
 
 #include "codegen/runtime/plan_select.h"
 
+enum { APL_NO_SIDE = 2 };  // of a tile that runs along the depth alone
+
 // How an operand's tile is copied to shared memory.
 enum apl_tile_copy { APL_COPY_VECTORS, APL_COPY_ROWS, APL_COPY_DEPTH, APL_COPY_SCATTERED };
 
@@ -11,7 +13,7 @@ struct apl_tile_shape {
   int64_t rows, depth;  // of the tile; rows of a step of the depth
   int64_t registers;    // rows of one thread, general form
   int32_t bytes;        // an element
-  int32_t side;         // 0 slow, 1 fast; general form: whether it holds the innermost free dim
+  int32_t side;         // 0 slow, 1 fast, or none
   enum apl_tile_copy copy;
 };
 
