@@ -48,6 +48,15 @@ int store_passes(int rows, bool swizzled) {
   return static_cast<int>(most);
 }
 
+// Emulation is for trying the program out.
+std::vector<Case> chosen_cases(const AblationOptions& options) {
+  std::vector<Case> all = cases(options.small);
+  if (options.backend == "emulate")
+    for (Case& c : all)
+      for (auto& [dim, size] : c.sizes) size = std::min<std::int64_t>(size, c.z == "ab" ? 64 : dim == 'q' ? 16 : 4);
+  return all;
+}
+
 Parameters prefixed(const std::string& entry, const Parameters& numbers) {
   Parameters all;
   for (const auto& [name, number] : numbers) all[entry + "." + name] = number;
@@ -98,7 +107,7 @@ bool run_ablation(const AblationOptions& options, nlohmann::ordered_json& all) {
   const std::set<std::string> wanted{"mm0", "mm1", "sd1_7_ds1", "sd1_7_ds2", "sd1_7_ds4", "sd2_3_ds1"};
   std::vector<Case> chosen;
   std::set<Job> jobs;
-  for (const Case& c : cases(options.small)) {
+  for (const Case& c : chosen_cases(options)) {
     if (!wanted.contains(c.name)) continue;
     chosen.push_back(c);
     for (const Variant& v : variants()) jobs.insert({c.file, prefixed(c.entry, v.numbers)});
@@ -156,9 +165,9 @@ bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& 
     return prefixed(c.entry, p);
   };
   // Instances: the cases, and matrices of other sizes.
-  std::vector<Case> chosen = cases(options.small);
-  for (const Case& c : cases(options.small))
-    if (c.z == "ab")
+  std::vector<Case> chosen = chosen_cases(options);
+  for (const Case& c : chosen_cases(options))
+    if (c.z == "ab" && options.backend != "emulate")
       for (const std::int64_t n : {1000, 2048, 500}) {
         Case other = c;
         other.name += fmt::format("_{}", options.small ? n / 8 : n);
