@@ -20,9 +20,10 @@ void for_each_kernel(const Body& body, const std::function<void(const Stm&)>& vi
   }
 }
 
-// Numbers that were given are checked against sizes of some kind: the block that they make does not depend on them.
+// Numbers that were given are checked against some sizes: the block that they make does not depend on them. How many
+// blocks there are does, so the sizes are small.
 void check_given(const PlanData& data, const Unit& unit, const apl_forced& forced, const apl_device& device) {
-  constexpr std::int64_t kSomeSize = 100;
+  constexpr std::int64_t kSomeSize = 2;
   apl_contraction contraction;
   fill_in(
       data, [](Value) { return kSomeSize; }, contraction);
@@ -51,7 +52,7 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
     forms->plans = covering_plans(*data, forced, *device, options.plans);
     if (forms->plans.empty()) return;
     forms->data = std::move(*data);
-    forms->name = unit.function.values.name(stm.pattern.front());
+    forms->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
     all.emplace(stm.pattern.front(), std::move(forms));
   });
   return all;
