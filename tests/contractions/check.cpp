@@ -223,6 +223,11 @@ class Checker {
       CodegenOptions codegen;
       codegen.parameters = options.parameters;
       auto text = generate(memory, machine == Machine::gpu ? Target::cuda : Target::c, codegen);
+      // The numbers of one contraction alone can be blamed: a batch is divided.
+      if (!text && text.error().code == Code::command_bad_parameter && batch.size() == 1 && again < 8) {
+        shrink_plan(*batch.front().spec, batch.front().parameters);
+        continue;
+      }
       if (!text) return stop("code generation", text.error());
       bool fits = true;
       for (const KernelInfo& kernel : text->kernel_infos)
