@@ -9,7 +9,8 @@
 //   vertical    a producer's lambda goes before its consumer's, also where a nest must be cut at the consumer's widths,
 //               and through views: transposes behind the widths move into the lambda, others and slices are lifted
 //               over element-wise nests (fuse/views). An element read at the consumer's own index counts as streamed
-//               (fuse/elements). Then the lambdas' own bodies are fused in turn.
+//               (fuse/elements), and what is cheap is computed where it is read (fuse/reads). Then the lambdas' own
+//               bodies are fused in turn.
 //   horizontal  independent maps, reductions and scans of scalar code over the same widths and a shared input;
 //               extract-kernels takes apart again what one kernel cannot do.
 //   nested      a reduction of reductions with the same operator and neutral element becomes one over both lists of
@@ -20,7 +21,7 @@
 // Refuses, with a remark each: a producer that others need, too; other widths; a third statement in between; arrays
 // overwritten in place; work done again for inner indices; loss of parallelism (a reduction of rows that are reduced in
 // parallel runs in one thread); and code after a contraction (option keep-contractions), which tile-contraction
-// wants to stand alone. Deliberately never duplicates a producer into several consumers: one that others need, too, is
+// wants to stand alone. Deliberately duplicates no producer but cheap reads: one that others need, too, is
 // fused where its array can still be made beside the consumer's results. What follows a scan stays after it: no index
 // has the scan's result before its operator ran, and a Screma has no lambda behind its operators.
 #include <fmt/format.h>
@@ -78,6 +79,10 @@ class Fuser {
     for (int round = 0; round < kMaxRounds; ++round) {
       changed_ = lift_views(stms, old->results, function_.values, consumption_) || changed_;
       changed_ = stream_elements(stms, function_.values, consumption_) || changed_;
+      for (const ScatterFusion& fusion : compute_where_read(stms, old->results, function_.values, consumption_)) {
+        changed_ = true;
+        applied(fusion.at, "vertical", fmt::format("'{}' is computed where its elements are read", fusion.name));
+      }
       // Into uses first: what is beside another has more users.
       bool fused = fuse_pairs(stms, old->results, policy, &Fuser::fuse_vertically_into);
       fused = fuse_scatters(stms, old->results) || fused;

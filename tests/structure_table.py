@@ -23,7 +23,6 @@ OURS = {"soacs": {"Screma", "Hist"}, "gpu": {"SegMap", "SegRed", "SegScan", "Seg
 # Where we have more operations than Futhark, the first of these that the program uses is why, as a rule.
 MORE = [
     (r"\bscan\b", "scan: what follows it stays behind it, an operation has no lambda after its operators"),
-    (r"\bconcat\b|\+\+", "concat: its parts are read by index in a branch, so that their producers stay"),
     (r"\bscatter\b", "scatter: one writes to one set of places, and makes no array of its own beside it"),
     (r"\btranspose\b", "contraction: what tile-contraction or a reduction in parallel can do better stays alone"),
     (r"", "siblings: operations beside each other stay apart"),

@@ -91,6 +91,11 @@ struct ScatterFusion {
 std::vector<ScatterFusion> fuse_into_scatters(std::vector<Stm>& stms, const std::vector<Operand>& results,
                                               ValueTable& values, const Consumption& consumption);
 
+// Computes the elements of cheap maps where Scremas and Scatters read them by index, if nobody else needs the arrays;
+// tells of each array that is gone.
+std::vector<ScatterFusion> compute_where_read(std::vector<Stm>& stms, const std::vector<Operand>& results,
+                                              ValueTable& values, const Consumption& consumption);
+
 // Makes one of scatters that write to the same places, and tells of each that was merged into another.
 std::vector<ScatterFusion> fuse_scatter_pairs(std::vector<Stm>& stms, ValueTable& values,
                                               const Consumption& consumption);
