@@ -223,6 +223,15 @@ bool run_columns(const ColumnCode& code, const std::vector<ColumnSource>& source
 }
 
 void load_lanes(const std::byte* bytes, std::int64_t start, std::int64_t stride, std::size_t lanes, Column& to) {
+  if (stride == 1) {
+    const bool copied = with_type(to.type(), [&]<class T>(T) {
+      T* r = to.as<T>();
+      std::memcpy(r, bytes + start * static_cast<std::int64_t>(sizeof(T)), lanes * sizeof(T));
+      for (std::size_t k = 0; k < lanes && std::is_floating_point_v<T>; ++k) r[k] = canonical<T>(r[k]);
+      return true;
+    });
+    if (copied) return;
+  }
   load(bytes, lanes, to, [&](std::size_t k) { return start + static_cast<std::int64_t>(k) * stride; });
 }
 
@@ -242,10 +251,15 @@ Scalar fold_lanes(BinaryOp op, bool flipped, const Scalar& start, const Column& 
       const T* x = elements.as<T>();
       T sum;
       std::memcpy(&sum, &bits, sizeof sum);
-      for (std::size_t k = 0; k < lanes; ++k) {
-        sum = canonical<T>(flipped ? f(x[k], sum) : f(sum, x[k]));
-        if (running != nullptr) running->as<T>()[k] = sum;
+      if (!flipped && running == nullptr) {
+        for (std::size_t k = 0; k < lanes; ++k) sum = f(sum, x[k]);
+      } else {
+        for (std::size_t k = 0; k < lanes; ++k) {
+          sum = flipped ? f(x[k], sum) : f(sum, x[k]);
+          if (running != nullptr) running->as<T>()[k] = canonical<T>(sum);
+        }
       }
+      sum = canonical<T>(sum);
       bits = 0;
       std::memcpy(&bits, &sum, sizeof sum);
       return true;
