@@ -16,9 +16,9 @@
 // row r of copies[g] begins at r * (k | 1), so that equal bins lie in different banks. Where there are many, rounds:
 // blocks that go through the same indices each have a part of the bins.
 //
-// It does not pay where there are few indices, or fewer than twice the bins, or more than kMostRounds rounds: then, by
-// a branch of the host, one thread an index folds into the result, where so many bins keep threads out of each other's
-// way. That is also why there are no copies in global memory.
+// It does not pay where there are few indices, or fewer than twice the bins, or more than kMostRoundsOfBins rounds:
+// then, by a branch of the host, one thread an index folds into the result, where so many bins keep threads out of each
+// other's way. That is also why there are no copies in global memory.
 //
 // Leading dims whose indices are those of the space (histograms in maps) are segments: each has copies of its own.
 #include <algorithm>
@@ -35,7 +35,7 @@ using Operands = std::vector<Operand>;
 constexpr std::int64_t kBytesOfBlock = 32768;  // of shared memory, for a block's copies
 constexpr std::int64_t kBlocks = 528;          // enough for all multiprocessors
 constexpr std::int64_t kMostCopies = 32;       // as many as a warp has threads
-constexpr std::int64_t kMostRounds = 4;
+constexpr std::int64_t kMostRoundsOfBins = 4;
 constexpr std::size_t kLightStms = 16;  // of a lambda that each round may run again
 
 // Whether to compute the rows again costs about what reading them costs.
@@ -46,18 +46,20 @@ bool is_light(const Body& body) {
 }
 
 // A number of the host that is known when the kernel starts.
-Poly number(const std::string& name, SizeClass kind, std::int64_t usual, const std::string& hint, Builder& host) {
+Poly histogram_number(const std::string& name, SizeClass kind, std::int64_t usual, const std::string& hint,
+                      Builder& host) {
   return host.let(hint, GetSize{name, kind, usual});
 }
 
 // What a block has and does. Everything is counted in elements.
-struct Blocks {
+struct HistogramBlocks {
   Poly shared;  // of a shared array
   Poly row;     // from one copy of a segment's bins to the next
   Poly rounds, copies, used, blocks, per;
 };
 
-std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const Blocks& n, Value turn, Builder& host) {
+std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const HistogramBlocks& n, Value turn,
+                                  Builder& host) {
   SegOp kernel{.level = SegLevel::block, .space = {}, .body = {}, .results = {}};
   Substitution here;
   kernel.space = histogram.space(here);
@@ -92,24 +94,23 @@ std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const Blocks&
 }
 
 // What the blocks have of a segment, over all rounds: rows of bins. A bin of copy r stands at r * row + bin.
-std::vector<Value> rows_of_blocks(const HistogramParts& histogram, const Blocks& n, const std::vector<Value>& made,
-                                  Builder& host) {
+std::vector<Value> rows_of_blocks(const HistogramParts& histogram, const HistogramBlocks& n,
+                                  const std::vector<Value>& made, Builder& host) {
   std::vector<Value> result;
   std::vector<Poly> shape = histogram.segments;
   shape.push_back(n.blocks);
-  std::vector<DimIndex> first, bins;
-  for (const Poly& size : shape) first.push_back(DimIndex::slice(0, size));
-  bins = first;
+  std::vector<DimIndex> all;
+  for (const Poly& size : shape) all.push_back(DimIndex::slice(0, size));
   for (std::size_t k = 0; k < made.size(); ++k) {
     std::vector<Poly> flat = shape, rows = shape;
     flat.push_back(n.rounds * n.used);
     rows.insert(rows.end(), {n.copies, n.row});
     const std::string& name = histogram.names[k];
     const Value whole = host.let(name, Reshape{made[k], flat});
-    std::vector<DimIndex> copies = first;
+    std::vector<DimIndex> copies = all;
     copies.push_back(DimIndex::slice(0, n.copies * n.row));
     const Value apart = host.let(name, Reshape{host.let(name, Index{whole, copies}), rows});
-    std::vector<DimIndex> wanted = bins;
+    std::vector<DimIndex> wanted = all;
     wanted.push_back(DimIndex::slice(0, n.copies));
     wanted.push_back(DimIndex::slice(0, product(histogram.bins)));
     result.push_back(host.let(name, Index{apart, wanted}));
@@ -127,14 +128,14 @@ std::vector<Stm> make_block_histogram(const Stm& kernel, const std::string& pref
   std::int64_t bytes = 0;
   for (std::size_t k = 0; k < histogram.count(); ++k)
     bytes += static_cast<std::int64_t>(byte_size(histogram.element(k)));
-  Blocks n;
-  n.shared = number(prefix + ".bins", SizeClass::tile_size, kBytesOfBlock / bytes, "bins", host);
-  const Poly most = number(prefix + ".blocks", SizeClass::grid_size, kBlocks, "blocks", host);
-  const Poly from = number(prefix + ".from", SizeClass::threshold, kHistogramFrom, "from", host);
+  HistogramBlocks n;
+  n.shared = histogram_number(prefix + ".bins", SizeClass::tile_size, kBytesOfBlock / bytes, "bins", host);
+  const Poly most = histogram_number(prefix + ".blocks", SizeClass::grid_size, kBlocks, "blocks", host);
+  const Poly from = histogram_number(prefix + ".from", SizeClass::threshold, kHistogramFrom, "from", host);
   const Poly bins = product(histogram.bins), indices = product(histogram.widths);
   n.row = host.binary(BinaryOp::disj, *as_operand(host.size(bins, "bins")), i64_constant(1), "row");
   n.rounds = host.size(ceil_div(n.row, n.shared), "rounds");
-  const std::int64_t rounds = is_light(*histogram.op.map.body) ? kMostRounds : 1;
+  const std::int64_t rounds = is_light(*histogram.op.map.body) ? kMostRoundsOfBins : 1;
   const Value fits = host.compare(CompareOp::le, *as_operand(n.rounds), i64_constant(rounds), "fits");
   const Value least = host.size(poly_max(from, 2 * bins), "least");
   const Value enough = host.compare(CompareOp::le, least, host.size(indices, "indices"), "enough");

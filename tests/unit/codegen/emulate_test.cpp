@@ -238,6 +238,41 @@ TEST_CASE("emulate: blocks of a launch are not ordered, launches are") {
   CHECK(ordered.read<std::int32_t>(C, 32)[0] == 32);
 }
 
+TEST_CASE("emulate: atomic steps on shared memory are ordered among themselves, and after a barrier") {
+  // All threads fold into one element, by an instruction, by an operator and behind a lock of the block.
+  const std::string steps =
+      "  apl_atomic_add(a_s, 0, (int32_t)2);\n"
+      "  apl_update(a_s, 1, [&](int32_t x) -> int32_t { return 2 * x; });\n"
+      "  for (bool waits = true; waits;) {\n"
+      "    if (!apl_lock_in<32>(locks, 2)) continue;\n"
+      "    a_s(2) = a_s(2) + a_s(3);\n"
+      "    a_s(3) = 1;\n"
+      "    apl_unlock_in<32>(locks, 2);\n"
+      "    waits = false;\n"
+      "  }\n";
+  const std::string text = kernel("apl_out<int32_t> C",
+                                  "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 4);\n"
+                                  "  const apl_shared<uint32_t> locks = apl_shared_at<uint32_t>(16, 32);\n"
+                                  "  locks(apl_thread()) = 0;\n"
+                                  "  if (apl_thread() < 4) apl_atomic_store(a_s, apl_thread(), (int32_t)1);\n"
+                                  "  apl_barrier();  // clear\n" +
+                                      steps +
+                                      "  apl_barrier();  // folded\n"
+                                      "  if (apl_thread() < 4) C(apl_thread()) = a_s(3 - apl_thread());\n");
+  for (std::uint64_t seed : {1, 2, 3}) {
+    Device device = emulated(text, seed);
+    void* C = device.scratch<std::int32_t>(4, "C");
+    take(device.launch("k", 1, 30, 144, C));
+    CHECK(device.read<std::int32_t>(C, 4) == std::vector<std::int32_t>{1, 31, 1 << 30, 61});
+    for (const char* barrier : {"apl_barrier();  // clear", "apl_barrier();  // folded"}) {
+      Device racing = emulated(replace(text, barrier), seed);
+      const auto status = racing.launch("k", 1, 30, 144, racing.scratch<std::int32_t>(4, "C"));
+      REQUIRE_FALSE(status);
+      CHECK((status.error().code == apl::Code::run_race || status.error().code == apl::Code::run_undefined_read));
+    }
+  }
+}
+
 TEST_CASE("emulate: shared memory may be used again for another type") {
   Device device = emulated(kernel("apl_out<double> C",
                                   "  const apl_shared<int16_t> a_s = apl_shared_at<int16_t>(0, 128);\n"
