@@ -20,8 +20,8 @@
 //
 // Refuses, with a remark each: a producer that others need, too; other widths; a third statement in between; arrays
 // overwritten in place; work done again for inner indices; loss of parallelism (a reduction of rows that are reduced in
-// parallel runs in one thread); and code after a contraction (option keep-contractions), which tile-contraction
-// wants to stand alone. Deliberately duplicates no producer but cheap reads: one that others need, too, is
+// parallel runs in one thread); and code after a contraction that a tiled kernel cannot do (option keep-contractions).
+// Deliberately duplicates no producer but cheap reads: one that others need, too, is
 // fused where its array can still be made beside the consumer's results. What follows a scan stays after it: no index
 // has the scan's result before its operator ran, and a Screma has no lambda behind its operators.
 #include <fmt/format.h>
@@ -189,8 +189,11 @@ class Fuser {
     if (!nests) return fuse_inside(apl::fuse_vertically(from, into, links, kept, function_.values), scope.policy());
 
     const bool heavy = holds_heavy_work(*p.map.body);
-    if (policy_.keep_contractions && heavy && parallel_depth(p) >= 2 && c.reduces.empty()) {
-      return refuse({"keeps-contraction", "the producer is a map nest around a reduction, which is tiled if left alone",
+    const bool after = is_element_code(*c.map.body, function_.values);
+    if (policy_.keep_contractions && heavy && parallel_depth(p) >= 2 && c.reduces.empty() && !after) {
+      return refuse({"keeps-contraction",
+                     "the producer is a map nest around a reduction, which is tiled if it stands alone or with scalar "
+                     "code that cannot fail",
                      "fuse{keep-contractions=false} fuses all the same"});
     }
     ValueTable saved = function_.values;
@@ -320,26 +323,25 @@ Result<Change> fuse_module(Module& module, PassContext& context) {
 }  // namespace
 
 PassInfo fuse_pass() {
-  return {
-      .name = "fuse",
-      .summary = "fuse maps and reductions that pass arrays to each other",
-      .takes = stage_bit(Stage::soac),
-      .options = {{"keep-contractions", true, "leave map nests around a reduction alone, so that they can be tiled"}},
-      .remark_codes = {{"vertical", "a producer was fused into its consumer"},
-                       {"horizontal", "two statements that share an input were fused"},
-                       {"scatter", "a map was fused into the scatter or histogram that uses it"},
-                       {"nested", "a reduction of reductions became one reduction"},
-                       {"loop", "a loop that only accumulates became a reduction"},
-                       {"view", "a transpose or slice between producer and use"},
-                       {"unlike", "a scan or mapped rows beside an operator on arrays or a nest"},
-                       {"producer-used-elsewhere", "others need the array, too"},
-                       {"width-mismatch", "producer and consumer run over different widths"},
-                       {"needed-between", "a third statement needs the producer and is needed by the consumer"},
-                       {"consumed-between", "the array is overwritten in place"},
-                       {"would-duplicate-work", "an element would be computed more than once"},
-                       {"would-lose-parallelism", "what runs in parallel would run in one thread"},
-                       {"keeps-contraction", "the producer is a contraction, which is tiled if left alone"}},
-      .run = fuse_module};
+  return {.name = "fuse",
+          .summary = "fuse maps and reductions that pass arrays to each other",
+          .takes = stage_bit(Stage::soac),
+          .options = {{"keep-contractions", true, "fuse no more with map nests around a reduction than can be tiled"}},
+          .remark_codes = {{"vertical", "a producer was fused into its consumer"},
+                           {"horizontal", "two statements that share an input were fused"},
+                           {"scatter", "a map was fused into the scatter or histogram that uses it"},
+                           {"nested", "a reduction of reductions became one reduction"},
+                           {"loop", "a loop that only accumulates became a reduction"},
+                           {"view", "a transpose or slice between producer and use"},
+                           {"unlike", "a scan or mapped rows beside an operator on arrays or a nest"},
+                           {"producer-used-elsewhere", "others need the array, too"},
+                           {"width-mismatch", "producer and consumer run over different widths"},
+                           {"needed-between", "a third statement needs the producer and is needed by the consumer"},
+                           {"consumed-between", "the array is overwritten in place"},
+                           {"would-duplicate-work", "an element would be computed more than once"},
+                           {"would-lose-parallelism", "what runs in parallel would run in one thread"},
+                           {"keeps-contraction", "the producer is a contraction, which is tiled if left alone"}},
+          .run = fuse_module};
 }
 
 }  // namespace apl

@@ -97,24 +97,51 @@ class Tiler {
     ++tiled_;
     std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
     make_indices(contraction, host);
-    tile::Plan plan = tile::make_plan(contraction, prefix, context_.parameters, host);
-    const auto epilogue = context_.parameters.find(prefix + "epilogue");
-    if (has_attribute(stm, "no_epilogue") || (epilogue != context_.parameters.end() && epilogue->second == 2))
-      plan.padding = padding_of(contraction);
-    SegOp kernel = tile::tile_kernel(contraction, plan, host);
-    for (Stm& made : host.stms()) out.push_back(std::move(made));
+    const auto number = [&](const std::string& name) {
+      const auto given = context_.parameters.find(prefix + name);
+      return given == context_.parameters.end() ? 1 : given->second;
+    };
+    std::optional<Poly> splits;
+    if (const std::int64_t parts = number("splits"); parts > 1)
+      splits = Poly(host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, parts}));
+    const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
+    tile::Plan plan = tile::make_plan(tiled, prefix, context_.parameters, host);
+    if (has_attribute(stm, "no_epilogue") || number("epilogue") == 2) plan.padding = padding_of(tiled);
     Stm replaced = stm;
-    replaced.op = std::move(kernel);
+    replaced.op = tile::tile_kernel(tiled, plan, host);
     for (Value check : contraction.certificates)
       if (std::find(replaced.certificates.begin(), replaced.certificates.end(), check) == replaced.certificates.end())
         replaced.certificates.push_back(check);
     // Numbers of the code's form alone: what the kernel computes does not depend on them.
     for (const char* name : {"core", "copy", "stages", "swizzle", "walk"})
-      if (const auto given = context_.parameters.find(prefix + name); given != context_.parameters.end())
-        replaced.attributes.push_back({name, {std::to_string(given->second)}});
-    out.push_back(std::move(replaced));
-    applied(contraction, plan);
+      if (context_.parameters.contains(prefix + name))
+        replaced.attributes.push_back({name, {std::to_string(number(name))}});
+    if (splits) {
+      join(contraction, tiled, *splits, stm, std::move(replaced), host);
+    } else {
+      host.append(std::move(replaced));
+    }
+    for (Stm& made : host.stms()) out.push_back(std::move(made));
+    applied(contraction, plan, splits ? number("splits") : 1);
     return true;
+  }
+
+  // The parts get arrays of their own; the kernel's results are made of them.
+  void join(const Contraction& contraction, const Contraction& part, const Poly& splits, const Stm& stm, Stm parts,
+            Builder& host) {
+    std::vector<Poly> shape;
+    for (std::size_t d = 0; d < part.space_rank; ++d) shape.push_back(part.dims[d].size);
+    parts.pattern.clear();
+    for (Value reduced : contraction.reduce.op.params) {
+      if (parts.pattern.size() == contraction.reduce.neutral.size()) break;
+      const Type type = result_.values.type(reduced).array_of(shape);
+      parts.pattern.push_back(result_.values.add(type, function_.values.name(stm.pattern.front()) + "_parts"));
+    }
+    const std::vector<Value> partial = parts.pattern;
+    host.append(std::move(parts));
+    Stm whole = stm;
+    whole.op = tile::join_parts(contraction, splits, partial, host);
+    host.append(std::move(whole));
   }
 
   // Attributes never change what a program means: without proof the epilogue stays.
@@ -156,9 +183,10 @@ class Tiler {
     context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
-  void applied(const Contraction& contraction, const tile::Plan& plan) {
+  void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits) {
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
+    if (splits > 1) all.emplace_back("splits", fmt::format("{} (given)", splits));
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
     context_.remark({RemarkKind::applied,

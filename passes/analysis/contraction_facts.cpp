@@ -11,14 +11,15 @@ namespace apl {
 
 namespace {
 
-std::string names_of(const Contraction& contraction, const std::vector<std::size_t>& dims, const char* between) {
+std::string dim_names(const Contraction& contraction, const std::vector<std::size_t>& dims, const char* between) {
   std::vector<std::string> names;
   for (std::size_t d : dims) names.push_back(contraction.dims[d].name);
   return fmt::format("{}", fmt::join(names, between));
 }
 
 // "<m:q, q:1>": stride of each dim, outermost in memory first.
-std::string layout_text(const Contraction& contraction, const ContractionOperand& operand, const Function& function) {
+std::string operand_layout_text(const Contraction& contraction, const ContractionOperand& operand,
+                                const Function& function) {
   std::vector<std::string> axes;
   for (int d : operand.axes) {
     auto k = static_cast<std::size_t>(d);
@@ -31,7 +32,7 @@ std::string layout_text(const Contraction& contraction, const ContractionOperand
 }
 
 // Inner follows outer directly wherever they occur.
-bool adjacent(const Contraction& contraction, std::size_t outer, std::size_t inner) {
+bool adjacent_in_memory(const Contraction& contraction, std::size_t outer, std::size_t inner) {
   const ContractionDim &a = contraction.dims[outer], &b = contraction.dims[inner];
   if (a.dim_class != b.dim_class) return false;
   const auto one = [&](const ContractionOperand& operand) {
@@ -46,7 +47,7 @@ bool adjacent(const Contraction& contraction, std::size_t outer, std::size_t inn
 std::vector<std::vector<std::size_t>> merged_dims(const Contraction& contraction) {
   std::vector<std::vector<std::size_t>> groups;
   for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
-    const bool together = d > 0 && d != contraction.space_rank && adjacent(contraction, d - 1, d);
+    const bool together = d > 0 && d != contraction.space_rank && adjacent_in_memory(contraction, d - 1, d);
     if (!together) groups.emplace_back();
     groups.back().push_back(d);
   }
@@ -69,15 +70,15 @@ RemarkFacts contraction_facts(const Contraction& contraction, const Function& fu
   result.emplace_back("dims", fmt::format("{}", fmt::join(classes, " ")));
   std::vector<std::string> merged;
   for (const std::vector<std::size_t>& group : merged_dims(contraction))
-    if (group.size() > 1) merged.push_back(names_of(contraction, group, "*"));
+    if (group.size() > 1) merged.push_back(dim_names(contraction, group, "*"));
   if (!merged.empty()) result.emplace_back("merged", fmt::format("{}", fmt::join(merged, " ")));
   for (const ContractionOperand& operand : contraction.operands) {
     if (operand.index) {
-      result.emplace_back("index", names_of(contraction, {static_cast<std::size_t>(operand.axes.front())}, ""));
+      result.emplace_back("index", dim_names(contraction, {static_cast<std::size_t>(operand.axes.front())}, ""));
       continue;
     }
     result.emplace_back(function.values.name(operand.base),
-                        fmt::format("{} varies with <{}>", layout_text(contraction, operand, function),
+                        fmt::format("{} varies with <{}>", operand_layout_text(contraction, operand, function),
                                     fmt::join(variance_indices(contraction, operand), ", ")));
   }
   for (const ContractionOperand& operand : contraction.uniform)
@@ -96,20 +97,20 @@ RemarkFacts firing_facts(const Contraction& contraction, const ValueTable& value
   std::vector<std::size_t> free;
   for (std::size_t d = 0; d < contraction.space_rank; ++d)
     if (contraction.dims[d].dim_class == DimClass::free) free.push_back(d);
-  say("free-dim", refuse_without_free_dims(contraction, values), names_of(contraction, free, ", "));
+  say("free-dim", refuse_without_free_dims(contraction, values), dim_names(contraction, free, ", "));
   std::vector<std::string> missing;
   for (const ContractionOperand& operand : contraction.operands) {
     std::vector<std::size_t> missed;
     for (std::size_t d : free)
       if (!operand.varies(d)) missed.push_back(d);
     if (!operand.index)
-      missing.push_back(fmt::format("{} misses {}", values.name(operand.base), names_of(contraction, missed, ", ")));
+      missing.push_back(fmt::format("{} misses {}", values.name(operand.base), dim_names(contraction, missed, ", ")));
   }
   say("reuse", refuse_operand_without_reuse(contraction, values), fmt::format("{}", fmt::join(missing, "; ")));
   std::vector<std::size_t> contracted;
   for (std::size_t d = contraction.space_rank; d < contraction.dims.size(); ++d) contracted.push_back(d);
   say("reduction", refuse_uncovered_dim(contraction),
-      fmt::format("operands vary along {}", names_of(contraction, contracted, ", ")));
+      fmt::format("operands vary along {}", dim_names(contraction, contracted, ", ")));
   say("total", refuse_failing_map(contraction, values), "map function and operator cannot fail");
   return facts;
 }

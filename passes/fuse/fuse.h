@@ -102,6 +102,9 @@ std::vector<ScatterFusion> fuse_scatter_pairs(std::vector<Stm>& stms, ValueTable
 
 // The parallel dims of a perfect nest of maps.
 std::size_t parallel_depth(const Screma& screma);
+// Only scalar code that cannot fail, on elements of arrays, in nests of maps: a tiled contraction can do it after its
+// reduction.
+bool is_element_code(const Body& body, const ValueTable& values);
 bool holds_screma(const Body& body);
 // Work that is worth a thread of its own: more than the elements of an element-wise map.
 bool holds_heavy_work(const Body& body);

@@ -187,6 +187,19 @@ bool holds_heavy_work(const Body& body) {
   return found;
 }
 
+bool is_element_code(const Body& body, const ValueTable& values) {
+  return std::ranges::all_of(body.stms, [&](const Stm& stm) {
+    if (!stm.certificates.empty() || can_fail(stm.op, values)) return false;
+    if (const Screma* screma = get_if<Screma>(stm))
+      return screma->reduces.empty() && is_element_code(*screma->map.body, values);
+    const bool view = std::holds_alternative<Index>(stm.op) || std::holds_alternative<Rearrange>(stm.op);
+    const bool arrays = std::ranges::any_of(stm.pattern, [&](Value v) { return values.type(v).is_array(); });
+    bool nested = false;
+    for_each_body(stm.op, [&](const BodyPtr& inner) { nested = nested || !is_element_code(*inner, values); });
+    return (view || !arrays) && !nested;
+  });
+}
+
 bool parallel_inside(const Screma& screma) {
   const Lambda& lambda = screma.map;
   std::set<Value> local(lambda.params.begin(), lambda.params.end());

@@ -16,7 +16,7 @@
 namespace apl::tile {
 namespace {
 
-Operand both(Builder& builder, const std::optional<Operand>& a, Operand b) {
+Operand inside_both(Builder& builder, const std::optional<Operand>& a, Operand b) {
   return a ? Operand(builder.binary(BinaryOp::conj, *a, b, "inside")) : b;
 }
 
@@ -58,7 +58,7 @@ std::vector<Value> code_after(Builder& builder, const Block& block, const std::v
           const Value here = element.size(position, "at");
           const auto bound = as_operand(block.sizes[x]);
           const Operand size = bound ? *bound : Operand(element.size(block.sizes[x], "size"));
-          inside = both(element, inside, element.compare(CompareOp::lt, here, size, "inside"));
+          inside = inside_both(element, inside, element.compare(CompareOp::lt, here, size, "inside"));
           position = Poly(here);
         }
         std::vector<Poly> shape;

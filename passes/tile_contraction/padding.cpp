@@ -10,10 +10,10 @@
 namespace apl::tile {
 namespace {
 
-constexpr std::size_t kMostTuples = 4096;
+constexpr std::size_t kMostPaddings = 4096;
 
 // 0, 1, -1, infinities, the smallest and the largest number, neutral elements of the type.
-std::vector<Scalar> candidates(ScalarType type, const std::vector<Operand>& neutral) {
+std::vector<Scalar> padding_candidates(ScalarType type, const std::vector<Operand>& neutral) {
   std::vector<Scalar> result;
   const auto add = [&](const Scalar& s) {
     if (std::find(result.begin(), result.end(), s) == result.end()) result.push_back(s);
@@ -43,7 +43,7 @@ std::vector<Scalar> candidates(ScalarType type, const std::vector<Operand>& neut
 }
 
 // The map function as an entry, on scalars.
-Module module_of(const Contraction& contraction, const ValueTable& values) {
+Module map_module(const Contraction& contraction, const ValueTable& values) {
   Function function;
   function.name = "map";
   function.entry = EntryInfo{.name = "map", .params = {}, .param_values = {}, .results = {}};
@@ -87,10 +87,10 @@ Padding neutral_padding(const Contraction& contraction, const ValueTable& values
   std::vector<std::vector<Scalar>> choices;
   std::size_t tuples = 1;
   for (Value param : contraction.map.params) {
-    choices.push_back(candidates(values.type(param).element, contraction.reduce.neutral));
-    tuples = std::min(kMostTuples, tuples * choices.back().size());
+    choices.push_back(padding_candidates(values.type(param).element, contraction.reduce.neutral));
+    tuples = std::min(kMostPaddings, tuples * choices.back().size());
   }
-  const Module module = module_of(contraction, values);
+  const Module module = map_module(contraction, values);
   for (std::size_t n = 0; n < tuples; ++n) {
     std::vector<Scalar> tuple;
     std::vector<HostValue> arguments;

@@ -77,6 +77,11 @@ struct Block {
 // Code after the reduction, on the accumulators of each thread: the values that become the kernel's results.
 std::vector<Value> code_after(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
 
+// A split reduction: the contraction of one part, which gives all reduced values, with the parts as the outermost dim;
+// and the kernel that makes the results of the parts'.
+Contraction split_part(const Contraction& contraction, const Poly& splits, ValueTable& values);
+SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host);
+
 // The LMAD of an operand's tile in shared memory where there are no two sides: axes as in memory, padded behind the
 // axis that the fastest thread index walks unless that is innermost (T eqs 19-23, listing 6).
 Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand, const std::vector<Poly>& extents);

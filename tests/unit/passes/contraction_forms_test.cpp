@@ -4,25 +4,27 @@
 #include <map>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
+#include "ir/walk.h"
 #include "passes/pipeline.h"
 
 namespace {
 
 using namespace apl;
 
-struct Compiled {
+struct CompiledForm {
   std::vector<std::string> einsums;
   std::string kernels;
 };
 
-Compiled compiled(const std::string& source) {
+CompiledForm compiled_form(const std::string& source) {
   auto module = compile({"test.fut", source}, [](const Diagnostic& d) { FAIL(d.message); });
   REQUIRE(module);
-  Compiled result;
+  CompiledForm result;
   PipelineOptions options;
   options.remarks = [&](const Remark& remark) {
     if (remark.pass != "tile-contraction") return;
@@ -40,7 +42,7 @@ Compiled compiled(const std::string& source) {
 }
 
 // Names by the order in which they first occur; without comments.
-std::string canonical(const std::string& text) {
+std::string canonical_kernel(const std::string& text) {
   static const std::regex comment("//[^\n]*"), name("[A-Za-z_]\\w*");
   const std::string code = std::regex_replace(text, comment, "");
   std::map<std::string, std::size_t> numbers;
@@ -55,46 +57,50 @@ std::string canonical(const std::string& text) {
   return result + code.substr(last);
 }
 
-const std::string kHead = "entry main [m][n][q] (A: [m][q]f32) (B: [q][n]f32): [m][n]f32 =\n";
+const std::string kProductHead = "entry main [m][n][q] (A: [m][q]f32) (B: [q][n]f32): [m][n]f32 =\n";
 
-const std::string kNest = kHead + "  map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B)) A\n";
+const std::string kProductNest =
+    kProductHead + "  map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B)) A\n";
 
 }  // namespace
 
 TEST_CASE("contraction forms: a matrix product in other words is the same kernel") {
-  const Compiled nest = compiled(kNest);
+  const CompiledForm nest = compiled_form(kProductNest);
   REQUIRE(nest.einsums == std::vector<std::string>{"mq,qn->mn"});
-  struct Form {
+  struct OtherWords {
     const char* name;
     std::string source;
   };
-  const Form forms[] = {
+  const OtherWords forms[] = {
       {"maps over iota",
-       kHead + "  map (\\i -> map (\\j -> f32.sum (map (\\k -> A[i,k] * B[k,j]) (iota q))) (iota n)) (iota m)\n"},
-      {"tabulate", kHead + "  tabulate_2d m n (\\i j -> f32.sum (tabulate q (\\k -> A[i,k] * B[k,j])))\n"},
+       kProductHead +
+           "  map (\\i -> map (\\j -> f32.sum (map (\\k -> A[i,k] * B[k,j]) (iota q))) (iota n)) (iota m)\n"},
+      {"tabulate", kProductHead + "  tabulate_2d m n (\\i j -> f32.sum (tabulate q (\\k -> A[i,k] * B[k,j])))\n"},
       {"a loop that accumulates",
-       kHead + "  tabulate_2d m n (\\i j -> loop acc = 0 for k < q do acc + A[i,k] * B[k,j])\n"},
-      {"reduce of a separate map", kHead + "  let P = map (\\row -> map (\\col -> map2 (*) row col) (transpose B)) A\n "
-                                           " in map (map (reduce (+) 0)) P\n"},
+       kProductHead + "  tabulate_2d m n (\\i j -> loop acc = 0 for k < q do acc + A[i,k] * B[k,j])\n"},
+      {"reduce of a separate map", kProductHead +
+                                       "  let P = map (\\row -> map (\\col -> map2 (*) row col) (transpose B)) A\n "
+                                       " in map (map (reduce (+) 0)) P\n"},
       {"zipped operands",
-       kHead + "  map (\\row -> map (\\col -> f32.sum (map (\\(x, y) -> x * y) (zip row col))) (transpose B)) A\n"},
+       kProductHead +
+           "  map (\\row -> map (\\col -> f32.sum (map (\\(x, y) -> x * y) (zip row col))) (transpose B)) A\n"},
       {"a reduction in a helper", "def dot [n] (xs: [n]f32) (ys: [n]f32): f32 = reduce (+) 0 (map2 (*) xs ys)\n" +
-                                      kHead + "  map (\\row -> map (dot row) (transpose B)) A\n"},
+                                      kProductHead + "  map (\\row -> map (dot row) (transpose B)) A\n"},
       {"a reduction in a section",
-       kHead + "  map (\\row -> map ((\\xs ys -> map2 (*) xs ys |> reduce (+) 0) row) (transpose B)) A\n"},
+       kProductHead + "  map (\\row -> map ((\\xs ys -> map2 (*) xs ys |> reduce (+) 0) row) (transpose B)) A\n"},
       {"a sum of sums over a cut row",
-       kHead + "  map (\\row -> map (\\col -> f32.sum (map2 (*) row[0:q] col[:])) (transpose B)) A\n"},
+       kProductHead + "  map (\\row -> map (\\col -> f32.sum (map2 (*) row[0:q] col[:])) (transpose B)) A\n"},
       {"flattened and unflattened again",
-       kHead + "  let B' = unflatten (flatten B)\n"
-               "  in map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B')) A\n"},
+       kProductHead + "  let B' = unflatten (flatten B)\n"
+                      "  in map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B')) A\n"},
       {"code before that is no code",
-       kHead + "  tabulate_2d m n (\\i j -> let xs = A[i] let ys = B[:, j] in f32.sum (map2 (*) xs ys))\n"},
+       kProductHead + "  tabulate_2d m n (\\i j -> let xs = A[i] let ys = B[:, j] in f32.sum (map2 (*) xs ys))\n"},
   };
-  for (const Form& form : forms) {
+  for (const OtherWords& form : forms) {
     CAPTURE(form.name);
-    const Compiled other = compiled(form.source);
+    const CompiledForm other = compiled_form(form.source);
     CHECK(other.einsums == nest.einsums);
-    CHECK(canonical(other.kernels) == canonical(nest.kernels));
+    CHECK(canonical_kernel(other.kernels) == canonical_kernel(nest.kernels));
   }
 }
 
@@ -114,13 +120,13 @@ TEST_CASE("contraction forms: several contracted dims, however they are reduced"
   };
   for (const std::string& form : forms) {
     CAPTURE(form);
-    CHECK(compiled(form).einsums == std::vector<std::string>{"mpq,pqn->mn"});
+    CHECK(compiled_form(form).einsums == std::vector<std::string>{"mpq,pqn->mn"});
   }
 }
 
 TEST_CASE("contraction forms: other layouts and views are operands as they lie") {
   const auto only = [](const std::string& body) {
-    const Compiled made = compiled(kHead + body);
+    const CompiledForm made = compiled_form(kProductHead + body);
     return made.einsums.size() == 1 ? made.einsums.front() : std::to_string(made.einsums.size());
   };
   CHECK(only("  transpose (map (\\col -> map (\\row -> f32.sum (map2 (*) col row)) A) (transpose B))\n") ==
@@ -128,12 +134,50 @@ TEST_CASE("contraction forms: other layouts and views are operands as they lie")
   CHECK(only("  map (\\row -> map (\\col -> f32.sum (map2 (*) row[::-1] col[::-1])) (transpose B)) A\n") ==
         "mq,qn->mn");
   CHECK(only("  map (\\row -> map (\\col -> f32.sum (map2 (*) (reverse row) col)) (transpose B)) A\n") == "mq,qn->mn");
-  const Compiled size_one = compiled(
+  const CompiledForm size_one = compiled_form(
       "entry main [m][n][q] (A: [m][1][q]f32) (B: [q][n]f32): [m][1][n]f32 =\n"
       "  map (map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B))) A\n");
   CHECK(size_one.einsums == std::vector<std::string>{"mq,qn->min"});
-  const Compiled equal = compiled(
+  const CompiledForm equal = compiled_form(
       "entry main [n] (A: [n][n]f32) (B: [n][n]f32): [n][n]f32 =\n"
       "  map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B)) A\n");
   CHECK(equal.einsums == std::vector<std::string>{"nb,ba->na"});
+}
+
+TEST_CASE("contraction forms: a matrix times a vector is reduced in chunks, and neighbouring threads read neighbours") {
+  auto module = compile({"test.fut",
+                         "entry main [m][q] (A: [m][q]f32) (x: [q]f32): [m]f32 =\n"
+                         "  map (\\row -> f32.sum (map2 (*) row x)) A\n"},
+                        [](const Diagnostic& d) { FAIL(d.message); });
+  REQUIRE(module);
+  std::string reason, suggestion;
+  PipelineOptions options;
+  options.remarks = [&](const Remark& remark) {
+    CHECK(remark.pass != "tile-contraction");
+    if (remark.code != "not-tiled") return;
+    reason = remark.facts.front().second;
+    suggestion = remark.suggestion;
+  };
+  auto pipeline = parse_pipeline(standard_pipeline(Stage::kernel), PassRegistry::builtin());
+  REQUIRE(pipeline);
+  REQUIRE(run_pipeline(*module, *pipeline, options));
+  CHECK(reason == "operand-variant-to-all");
+  CHECK(suggestion.find("several right-hand sides") != std::string::npos);
+  // The first kernel's last index is the chunk, and the last index of what it reads moves with it by one.
+  bool first = true;
+  for_each_stm(*module->functions.front()->body, [&](const Stm& stm) {
+    const SegOp* kernel = get_if<SegOp>(stm);
+    if (kernel == nullptr || !std::exchange(first, false)) return;
+    int reads = 0;
+    for_each_stm(*kernel->body, [&](const Stm& inner) {
+      const Index* index = get_if<Index>(inner);
+      if (index == nullptr) return;
+      const auto along = index->dims.back().start.linear_in(kernel->space.back().index);
+      REQUIRE(along);
+      CHECK(along->coefficient.is_one());
+      ++reads;
+    });
+    CHECK(reads == 2);
+  });
+  CHECK_FALSE(first);
 }

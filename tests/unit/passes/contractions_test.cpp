@@ -12,6 +12,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
+#include "passes/analysis/contraction_facts.h"
 
 namespace {
 
@@ -362,6 +363,33 @@ TEST_CASE("contractions: what a branch of the map function reads is an operand i
   const Contraction& c = only(matched);
   CHECK(c.einsum(matched.function()) == "mq,qn->mn");
   CHECK(c.operands.size() == 2);
+}
+
+TEST_CASE("contractions: neighbours that are one in every operand and in the result are merged") {
+  const std::string text = R"(stage kernel
+
+entry main (X : "[a][b][p][q]f32", Y : "[p][q][d][c]f32") : {"[a][b][c][d]f32"}
+fun main [a, b, c, d, p, q] (X : [a][b][p][q]f32, Y : [p][q][d][c]f32) : {[a][b][c][d]f32} = {
+  let {C : [a][b][c][d]f32} =
+    segmap(thread) (i < a, j < b, g < c, h < d) {
+      let {c_1 : f32} =
+        redomap(k < p, l < q, {},
+          \{} -> {
+            let {x : f32} = X[i, j, k, l]
+            let {y : f32} = Y[k, l, h, g]
+            let {xy : f32} = mul(x, y)
+            in {xy}
+          },
+          {commutative \{u : f32, v : f32} -> { let {uv : f32} = add(u, v) in {uv} }, {0.0f32}})
+      return {returns c_1}
+    }
+  in {C}
+}
+)";
+  // c and d are neighbours in Y and in the result, in another order.
+  using Groups = std::vector<std::vector<std::size_t>>;
+  const Matched matched = match(text);
+  CHECK(merged_dims(only(matched)) == Groups{{0, 1}, {2}, {3}, {4, 5}});
 }
 
 TEST_CASE("contractions: two operators side by side are one on pairs") {

@@ -16,14 +16,14 @@ namespace {
 using namespace apl;
 
 // Bit d of an operand: it varies along dim d. Space dims come first.
-struct Form {
+struct FiringForm {
   unsigned space = 0, reduction = 0;
   std::vector<unsigned> operands;
   unsigned rank() const { return space + reduction; }
 };
 
 // The product of all operands, summed over the reduction dims.
-std::string text_of(const Form& form) {
+std::string firing_text(const FiringForm& form) {
   std::vector<std::string> names, sizes, space, widths, params, reads, shape;
   for (unsigned d = 0; d < form.rank(); ++d) {
     sizes.push_back(fmt::format("d{}", d));
@@ -67,7 +67,7 @@ fun main [{2}] ({3}) : {{{1}}} = {{
 
 // In a block of 2 x 2 x ... results and one step of the reduction: the elements of each operand, and the products that
 // differ in an element. An element is worth keeping if more than one product needs it.
-bool pays(const Form& form) {
+bool tiling_pays(const FiringForm& form) {
   const unsigned points = 1U << form.space;
   std::set<std::vector<unsigned>> products;
   std::vector<std::set<unsigned>> elements(form.operands.size());
@@ -85,14 +85,14 @@ bool pays(const Form& form) {
 }
 
 // The rewrite asks this of the reduction: that no step of it repeats another.
-bool reduces(const Form& form) {
+bool reduction_counts(const FiringForm& form) {
   unsigned all = 0;
   for (unsigned operand : form.operands) all |= operand;
   return all >> form.space == (1U << form.reduction) - 1;
 }
 
 // T 4.6: two operands, no operand varies along all parallel dims, along each of these exactly one does.
-bool fires_in_the_thesis(const Form& form) {
+bool fires_in_the_thesis(const FiringForm& form) {
   if (form.operands.size() != 2 || form.space < 2) return false;
   const unsigned space = (1U << form.space) - 1, both = (1U << form.rank()) - 1 - space;
   for (unsigned operand : form.operands)
@@ -100,8 +100,8 @@ bool fires_in_the_thesis(const Form& form) {
   return ((form.operands[0] ^ form.operands[1]) & space) == space;
 }
 
-std::string outcome(const Form& form) {
-  const std::string text = text_of(form);
+std::string firing_outcome(const FiringForm& form) {
+  const std::string text = firing_text(form);
   auto module = parse_module(text, "test.aplir");
   REQUIRE_MESSAGE(module, module.error().message << "\n" << text);
   ValueTable values = module->functions.front()->values;
@@ -112,11 +112,11 @@ std::string outcome(const Form& form) {
 }
 
 // Every choice of so many operands, in any order; returns how many there were.
-std::size_t check_all(unsigned space, unsigned reduction, std::size_t operands) {
+std::size_t check_all_forms(unsigned space, unsigned reduction, std::size_t operands) {
   std::size_t count = 0, tiled = 0;
-  std::vector<Form> pending{{space, reduction, {}}};
+  std::vector<FiringForm> pending{{space, reduction, {}}};
   while (!pending.empty()) {
-    const Form form = pending.back();
+    const FiringForm form = pending.back();
     pending.pop_back();
     if (form.operands.size() < operands) {
       // Not smaller than the one before: the order does not matter.
@@ -129,9 +129,9 @@ std::size_t check_all(unsigned space, unsigned reduction, std::size_t operands) 
     CAPTURE(space);
     CAPTURE(reduction);
     CAPTURE(fmt::format("{}", fmt::join(form.operands, " ")));
-    const std::string what = outcome(form);
+    const std::string what = firing_outcome(form);
     CAPTURE(what);
-    CHECK((what == "tiled") == (pays(form) && reduces(form)));
+    CHECK((what == "tiled") == (tiling_pays(form) && reduction_counts(form)));
     if (fires_in_the_thesis(form)) CHECK(what == "tiled");
     tiled += what == "tiled" ? 1 : 0;
     ++count;
@@ -143,11 +143,11 @@ std::size_t check_all(unsigned space, unsigned reduction, std::size_t operands) 
 }  // namespace
 
 TEST_CASE("firing: a contraction is tiled exactly if every operand's elements are used more than once") {
-  CHECK(check_all(1, 1, 2) == 10);
-  CHECK(check_all(2, 1, 2) == 36);
-  CHECK(check_all(3, 1, 2) == 136);
-  CHECK(check_all(2, 2, 2) == 136);
-  CHECK(check_all(4, 1, 2) == 528);
-  CHECK(check_all(2, 1, 3) == 120);
-  CHECK(check_all(3, 1, 3) == 816);
+  CHECK(check_all_forms(1, 1, 2) == 10);
+  CHECK(check_all_forms(2, 1, 2) == 36);
+  CHECK(check_all_forms(3, 1, 2) == 136);
+  CHECK(check_all_forms(2, 2, 2) == 136);
+  CHECK(check_all_forms(4, 1, 2) == 528);
+  CHECK(check_all_forms(2, 1, 3) == 120);
+  CHECK(check_all_forms(3, 1, 3) == 816);
 }

@@ -1,0 +1,141 @@
+// Split reductions, for few results of long sums: the outermost reduction dim is cut into equal parts, a dim of the
+// grid,
+//
+//   partial : [splits][m][n] = the tiled contraction over floor_div(q, splits) steps, for each part
+//   C = segmap(thread) (i < m, j < n) {
+//     sum  = reduce(s < splits, {partial[.., i, j]}, op)
+//     rest = redomap(k < q - splits*floor_div(q, splits), {}, map, op)     what is left over
+//     return {op(sum, rest), with the code after}
+//   }
+//
+// Parts follow each other in the order of the reduction, so that any associative operator will do.
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+namespace {
+
+Poly split_part_length(const Contraction& contraction, const Poly& splits) {
+  return floor_div(contraction.dims[contraction.space_rank].size, splits);
+}
+
+std::vector<Operand> lambda_applied(const Lambda& lambda, const std::vector<Operand>& arguments, Builder& out) {
+  const Lambda fresh = copy_fresh(lambda, {}, out.values(), out.values());
+  return inline_lambda(fresh, arguments, out.values(), out.stms());
+}
+
+}  // namespace
+
+Contraction split_part(const Contraction& contraction, const Poly& splits, ValueTable& values) {
+  Contraction part = contraction;
+  const std::size_t cut = contraction.space_rank;
+  const Poly length = split_part_length(contraction, splits);
+  const Value index = values.add(Type::scalar(ScalarType::i64), "part");
+  part.dims[cut].size = length;
+  part.dims.insert(part.dims.begin(), {index, splits, DimClass::batch, "part"});
+  ++part.space_rank;
+  for (auto* operands : {&part.operands, &part.uniform})
+    for (ContractionOperand& operand : *operands) {
+      const Poly along = operand.strides[cut] * length;
+      operand.strides.insert(operand.strides.begin(), along);
+      for (int& axis : operand.axes) ++axis;
+      operand.exact = false;
+      if (!along.is_zero()) operand.axes.insert(operand.axes.begin(), 0);
+    }
+  part.after.reset();
+  part.results.clear();
+  for (std::size_t k = 0; k < part.reduce.neutral.size(); ++k) part.results.push_back(k);
+  return part;
+}
+
+SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host) {
+  ValueTable& values = host.values();
+  const auto index_value = [&](const std::string& name) { return values.add(Type::scalar(ScalarType::i64), name); };
+  // Elements are known by their positions in the whole array.
+  const auto flat = [&](const ContractionOperand& operand) {
+    const Type type = values.type(operand.base);
+    if (type.rank() == 1) return operand.base;
+    return host.let(values.name(operand.base), Reshape{operand.base, {product(type.shape)}});
+  };
+  std::vector<Value> arrays, uniform;
+  for (const ContractionOperand& operand : contraction.operands)
+    arrays.push_back(operand.index ? Value{} : flat(operand));
+  for (const ContractionOperand& operand : contraction.uniform) uniform.push_back(flat(operand));
+
+  SegOp kernel{.level = SegLevel::thread};
+  Substitution here;
+  std::vector<DimIndex> mine{DimIndex::slice(0, splits)};
+  for (std::size_t d = 0; d < contraction.space_rank; ++d) {
+    const ContractionDim& dim = contraction.dims[d];
+    const Value index = index_value(dim.name);
+    kernel.space.push_back({index, dim.size});
+    here.insert_or_assign(dim.index, Operand(index));
+    mine.push_back(DimIndex::fix(Poly(index)));
+  }
+  kernel.body = host.body([&](Builder& thread) {
+    Screma sums;
+    sums.widths = {splits};
+    sums.indices = {index_value("part")};
+    std::vector<Type> types;
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < partial.size(); ++k) {
+      sums.inputs.push_back(thread.let("parts", Index{partial[k], mine}));
+      types.push_back(Type::scalar(values.type(partial[k]).element));
+      names.push_back("sum");
+    }
+    sums.map = thread.lambda(types, names, [](Builder&, const std::vector<Value>& elements) {
+      return std::vector<Operand>(elements.begin(), elements.end());
+    });
+    const auto operation = [&] {
+      ReduceOp reduce = contraction.reduce;
+      reduce.op = copy_fresh(contraction.reduce.op, here, values, values);
+      return reduce;
+    };
+    sums.reduces = {operation()};
+    std::vector<Value> reduced = thread.let_many({"sum"}, std::move(sums));
+
+    // What is left over, from the start of the cut dim on.
+    Screma rest;
+    Substitution element = here;
+    for (std::size_t d = contraction.space_rank; d < contraction.dims.size(); ++d) {
+      const Poly& size = contraction.dims[d].size;
+      const Poly done = d == contraction.space_rank ? splits * split_part_length(contraction, splits) : Poly(0);
+      rest.widths.push_back(size - done);
+      rest.indices.push_back(index_value(contraction.dims[d].name));
+    }
+    rest.map.body = thread.body([&](Builder& body) {
+      for (std::size_t d = contraction.space_rank; d < contraction.dims.size(); ++d) {
+        const Poly done = contraction.dims[d].size - rest.widths[d - contraction.space_rank];
+        const Poly at = done + Poly(rest.indices[d - contraction.space_rank]);
+        const auto known = as_operand(at);
+        element.insert_or_assign(contraction.dims[d].index, known ? *known : Operand(body.size(at, "at")));
+      }
+      const auto read = [&](const ContractionOperand& operand, Value array) {
+        Poly position = operand.offset;
+        for (std::size_t d = 0; d < contraction.dims.size(); ++d)
+          position += operand.strides[d] * Poly(contraction.dims[d].index);
+        position = substitute(position, element);
+        return array ? body.index(array, {position}, values.name(operand.element)) : body.size(position, "at");
+      };
+      for (std::size_t k = 0; k < uniform.size(); ++k)
+        element.insert_or_assign(contraction.uniform[k].element, Operand(read(contraction.uniform[k], uniform[k])));
+      std::vector<Operand> elements;
+      for (std::size_t k = 0; k < arrays.size(); ++k) elements.emplace_back(read(contraction.operands[k], arrays[k]));
+      const Lambda map = copy_fresh(contraction.map, element, values, values);
+      return inline_lambda(map, elements, values, body.stms());
+    });
+    rest.reduces = {operation()};
+    const std::vector<Value> left = thread.let_many({"rest"}, std::move(rest));
+
+    std::vector<Operand> arguments(reduced.begin(), reduced.end());
+    arguments.insert(arguments.end(), left.begin(), left.end());
+    const std::vector<Operand> whole = lambda_applied(operation().op, arguments, thread);
+    if (contraction.after) return lambda_applied(copy_fresh(*contraction.after, here, values, values), whole, thread);
+    std::vector<Operand> results;
+    for (std::size_t r : contraction.results) results.push_back(whole[r]);
+    return results;
+  });
+  kernel.results.assign(kernel.body->results.size(), {KernelResult::Kind::returns, {}});
+  return kernel;
+}
+
+}  // namespace apl::tile
