@@ -65,6 +65,12 @@ std::string block_text(const apl_contraction& c, const apl_plan& plan) {
   return extents.empty() ? "1" : fmt::format("{}", fmt::join(extents, " x "));
 }
 
+std::string cost_text(const apl_plan_cost& cost) {
+  return fmt::format("{}: arithmetic {}, shared memory {}, memory {}, latency {}", time_text(cost.seconds),
+                     time_text(cost.arithmetic), time_text(cost.shared), time_text(cost.memory),
+                     time_text(cost.latency));
+}
+
 void add_cost(const apl_plan_cost& cost, const apl_device& device, double operations, Facts& facts) {
   const bool gpu = device.kind == APL_DEVICE_GPU;
   facts.emplace_back("form", !gpu ? "loops" : cost.fast ? "fast (codegen/core_turn.cpp)" : "general");
@@ -83,9 +89,7 @@ void add_cost(const apl_plan_cost& cost, const apl_device& device, double operat
     facts.emplace_back("bank-conflicts", fmt::format("reads take {:.1f} passes, copies {:.1f} (1: none)",
                                                      cost.read_conflicts, cost.write_conflicts));
   }
-  facts.emplace_back("cost", fmt::format("{}: arithmetic {}, shared memory {}, memory {}, latency {}",
-                                         time_text(cost.seconds), time_text(cost.arithmetic), time_text(cost.shared),
-                                         time_text(cost.memory), time_text(cost.latency)));
+  facts.emplace_back("cost", cost_text(cost));
   if (cost.seconds > 0)
     facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / cost.seconds));
 }
@@ -113,24 +117,30 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     message = "no plan works: " + apl::refusal_text(planned.data, function, c, planned.forced, device);
     return facts;
   }
+  // What runs is the best of the program's forms; what is best of all may be another plan.
+  const std::vector<apl_plan> forms = apl::covering_plans(planned.data, planned.forced, device,
+                                                          plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
+  const int form = apl_plan_best_of(&c, forms.data(), static_cast<int>(forms.size()), &device, nullptr);
+  const apl_plan plan = form < 0 ? choice.best : forms[static_cast<std::size_t>(form)];
+  apl_plan_cost cost;
+  apl_plan_estimate(&c, &plan, &device, &cost);
   double operations = 2;
   for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
-  facts.emplace_back("plan", numbers_text(planned, function, choice.best));
-  facts.emplace_back("block", block_text(c, choice.best));
-  add_cost(choice.cost, device, operations, facts);
+  facts.emplace_back("plan", numbers_text(planned, function, plan));
+  facts.emplace_back("block", block_text(c, plan));
+  add_cost(cost, device, operations, facts);
   if (choice.fault == APL_PLAN_REGISTERS)
     facts.emplace_back("spills",
                        fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));
-  facts.emplace_back("considered", fmt::format("{} plans", choice.considered));
-  if (choice.has_runner_up) {
-    const apl_plan_cost& other = choice.runner_up_cost;
-    facts.emplace_back("runner-up", numbers_text(planned, function, choice.runner_up));
-    facts.emplace_back("runner-up-cost",
-                       fmt::format("{}: arithmetic {}, shared memory {}, memory {}, latency {}",
-                                   time_text(other.seconds), time_text(other.arithmetic), time_text(other.shared),
-                                   time_text(other.memory), time_text(other.latency)));
+  facts.emplace_back("considered", fmt::format("{} plans, of which the program has {}", choice.considered,
+                                               std::max<std::size_t>(forms.size(), 1)));
+  const bool is_best = numbers_text(planned, function, plan) == numbers_text(planned, function, choice.best);
+  if (!is_best || choice.has_runner_up) {
+    const apl_plan_cost& other = is_best ? choice.runner_up_cost : choice.cost;
+    facts.emplace_back("runner-up", numbers_text(planned, function, is_best ? choice.runner_up : choice.best));
+    facts.emplace_back("runner-up-cost", cost_text(other));
   }
-  message = fmt::format("tiles of {}, {}", block_text(c, choice.best), time_text(choice.cost.seconds));
+  message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
   return facts;
 }
 

@@ -210,7 +210,9 @@ void forced_numbers(const PlanData& data, const Function& function, const std::m
 
 std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& forced, const apl_device& device,
                                      int most) {
-  constexpr double kFactor = 1.15, kLargest = 5e9;
+  // Kernels that are compiled only when they are chosen may be many.
+  const double factor = most > 4 ? 1.05 : 1.15;
+  constexpr double kLargest = 5e9;
   constexpr int kRandom = 32;
   const std::set<Value> symbols = data.symbols();
   std::vector<apl_contraction> samples;
@@ -241,7 +243,7 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
   }
   std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(most, 1, APL_PLAN_FORMS)));
   double worst = 0;
-  const int count = apl_plan_cover(samples.data(), static_cast<int>(samples.size()), &forced, &device, kFactor,
+  const int count = apl_plan_cover(samples.data(), static_cast<int>(samples.size()), &forced, &device, factor,
                                    static_cast<int>(plans.size()), plans.data(), &worst);
   plans.resize(static_cast<std::size_t>(count));
   return plans;
