@@ -205,7 +205,7 @@ std::string numbers_text(const PlannedContraction& planned, const apl::Function&
     add(planned.data.dims[d].tile, plan.tile[d]);
     add(planned.data.dims[d].reg, plan.reg[d]);
   }
-  numbers.push_back(fmt::format("{}stages={}", planned.data.parameters, plan.stages));
+  if (plan.stages > 0) numbers.push_back(fmt::format("{}stages={}", planned.data.parameters, plan.stages));
   return fmt::format("{}", fmt::join(numbers, " "));
 }
 

@@ -95,7 +95,7 @@ static int64_t power_above(int64_t n) {
 static int with_stages(struct walk* w) {
   static const int kStages[] = {3, 2};
   if (w->device->kind != APL_DEVICE_GPU || !w->two_sided || (w->forced && w->forced->stages > 0)) {
-    if (w->plan.stages == 0) w->plan.stages = kStages[0];
+    if (w->plan.stages == 0 && w->device->kind == APL_DEVICE_GPU) w->plan.stages = kStages[0];
     return w->visit(&w->plan, w->context);
   }
   for (int k = 0; k < 2; ++k) {
