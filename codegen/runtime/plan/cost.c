@@ -169,7 +169,9 @@ static void cpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double rate = fmax(device->fmas_per_clock * part, 0.1);
   double tiles = 0;
   for (int o = 0; o < c->operand_count; ++o) tiles += (double)s->tiles[o].rows * (double)s->tiles[o].depth;
-  const double kCopy = 2.5, kResult = 4, kBlock = 300;
+  // Beyond a core's nearest cache everything comes from the next one.
+  const double near = 48 * 1024, far = (double)(s->shared + s->block_accumulators) > near ? 2 : 1;
+  const double kCopy = 2.5 * far, kResult = 4, kBlock = 300;
   const double points = (double)s->rows[0] * (double)s->rows[1];
   const double cycles = points * (double)s->reduction * (double)c->operations / rate +
                         (double)s->steps * tiles * kCopy + points * kResult + kBlock;
