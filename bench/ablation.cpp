@@ -31,6 +31,7 @@ std::vector<Variant> variants() {
           {"no swizzle", {{"swizzle", 1}}},
           {"copies of 4 bytes", {{"copy", 2}}},
           {"copies by registers", {{"copy", 1}}},
+          {"no epilogue", {{"epilogue", 2}}},
           {"general form", {{"core", 1}}}};
 }
 
@@ -66,7 +67,10 @@ Parameters prefixed(const std::string& entry, const Parameters& numbers) {
 struct Job {
   std::string file;
   Parameters parameters;
-  bool operator<(const Job& other) const { return std::tie(file, parameters) < std::tie(other.file, other.parameters); }
+  int plans = 1;
+  bool operator<(const Job& other) const {
+    return std::tie(file, parameters, plans) < std::tie(other.file, other.parameters, other.plans);
+  }
 };
 using Programs = std::map<Job, Result<Program>>;
 
@@ -80,7 +84,8 @@ Programs load_all(const AblationOptions& options, const std::set<Job>& jobs) {
     load.c_flags = {"-O1"};
     std::vector<std::pair<Job, Result<Program>>> done;
     for (std::size_t k = first; k < list.size(); k += threads)
-      done.emplace_back(list[k], load_file(options.examples + "/" + list[k].file, list[k].parameters, load));
+      done.emplace_back(list[k],
+                        load_file(options.examples + "/" + list[k].file, list[k].parameters, load, list[k].plans));
     return done;
   };
   std::vector<std::future<std::vector<std::pair<Job, Result<Program>>>>> parts;
@@ -136,7 +141,6 @@ bool run_ablation(const AblationOptions& options, nlohmann::ordered_json& all) {
   }
   const int without = store_passes(128, false), with = store_passes(128, true);
   fmt::print("predicted passes of a warp's transposing stores: {} without the swizzle, {} with it\n", without, with);
-  fmt::print("the rest of the reduction: sd1_7_ds2 beside sd1_7_ds1; there is no form without it\n");
   all["predicted_store_passes"] = {{"swizzle", with}, {"none", without}};
   return ok;
 }
@@ -174,16 +178,20 @@ bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& 
         for (auto& [dim, size] : other.sizes) size = options.small ? n / 8 : n;
         chosen.push_back(other);
       }
+  // The last row is what is chosen when sizes are known.
+  const auto job = [&](const Case& c, std::size_t k) {
+    return k < sets.size() ? Job{c.file, numbers(c, sets[k])} : Job{c.file, {}, usual_plans(options.backend)};
+  };
   std::set<Job> jobs;
   for (const Case& c : chosen)
-    for (const Set& s : sets) jobs.insert({c.file, numbers(c, s)});
+    for (std::size_t k = 0; k <= sets.size(); ++k) jobs.insert(job(c, k));
   Programs programs = load_all(options, jobs);
-  std::vector<std::vector<double>> times(sets.size());
+  std::vector<std::vector<double>> times(sets.size() + 1);
   bool ok = true;
   for (const Case& c : chosen) {
     const std::vector<HostValue> inputs = random_inputs(c);
-    for (std::size_t k = 0; k < sets.size(); ++k) {
-      const auto time = time_of(programs, {c.file, numbers(c, sets[k])}, c, inputs, options.runs);
+    for (std::size_t k = 0; k <= sets.size(); ++k) {
+      const auto time = time_of(programs, job(c, k), c, inputs, options.runs);
       ok = ok && time;
       times[k].push_back(time ? *time : INFINITY);
     }
@@ -191,7 +199,7 @@ bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& 
   fmt::print("\nOne set of numbers for all {} instances, against the best of {} for each\n", chosen.size(),
              sets.size());
   fmt::print("{:<18} {:>10} {:>10}  {}\n", "slow fast depth", "mean", "worst", "where");
-  for (std::size_t k = 0; k < sets.size(); ++k) {
+  for (std::size_t k = 0; k <= sets.size(); ++k) {
     double logs = 0, worst = 1;
     std::string where;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -201,9 +209,11 @@ bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& 
       logs += std::log(std::max(ratio, 1e-9));
       if (ratio < worst) worst = ratio, where = chosen[i].name;
     }
-    const Set& s = sets[k];
-    const std::string name =
-        fmt::format("{}x{} {}x{} {}", s.slow_threads, s.slow_registers, s.fast_threads, s.fast_registers, s.depth);
+    std::string name = "chosen by sizes";
+    if (k < sets.size()) {
+      const Set& s = sets[k];
+      name = fmt::format("{}x{} {}x{} {}", s.slow_threads, s.slow_registers, s.fast_threads, s.fast_registers, s.depth);
+    }
     const double mean = std::exp(logs / static_cast<double>(chosen.size()));
     fmt::print("{:<18} {:>10.3f} {:>10.3f}  {}\n", name, mean, worst, where);
     all["sets"][name] = {{"mean", mean}, {"worst", worst}, {"where", where}};

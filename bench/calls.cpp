@@ -32,7 +32,7 @@ bool run_calls(const AblationOptions& options, nlohmann::ordered_json& all) {
   using Clock = std::chrono::steady_clock;
   bool ok = true;
   const std::clock_t cpu = std::clock();
-  const auto text = generate_host("rank12.fut", kRank12, "cuda", {});
+  const auto text = generate_host("rank12.fut", kRank12, "cuda", {}, usual_plans("cuda"));
   const double source_to_text = 1000.0 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC;
   if (!text) fmt::print("rank 12: {}\n", text.error().message);
   const bool tiled = text && text->find("tile of X") != std::string::npos;
@@ -55,7 +55,7 @@ bool run_calls(const AblationOptions& options, nlohmann::ordered_json& all) {
   for (const char* what : {"first call, compiled", "first call, from the cache"}) {
     load.cache = std::make_shared<ObjectCache>(folder);
     const auto start = Clock::now();
-    auto program = load_file(options.examples + "/mm1.fut", {}, load);
+    auto program = load_file(options.examples + "/mm1.fut", {}, load, usual_plans(options.backend));
     auto result = program ? program->call("mm1", inputs) : Result<std::vector<HostValue>>(program.error());
     const double time = milliseconds_since(start);
     if (!result) {

@@ -111,7 +111,7 @@ double operations(const Case& c) {
 }
 
 Result<std::string> generate_host(const std::string& file, const std::string& text, const std::string& backend,
-                                  const Parameters& parameters) {
+                                  const Parameters& parameters, int plans) {
   std::optional<Diagnostic> error;
   auto module = apl::compile({file, text}, [&](const Diagnostic& d) { error = d; });
   if (!module) return *error;
@@ -123,17 +123,18 @@ Result<std::string> generate_host(const std::string& file, const std::string& te
   if (auto status = run_pipeline(*module, *pipeline, options); !status) return std::move(status).error();
   CodegenOptions codegen;
   codegen.parameters = parameters;
-  codegen.plans = backend == "c" ? 4 : 12;
+  codegen.plans = plans;
   auto program = generate(*module, backend == "c" ? Target::c : Target::cuda, codegen);
   if (!program) return std::move(program).error();
   return std::move(program->host);
 }
 
-Result<Program> load_file(const std::string& file, const Parameters& parameters, const ProgramOptions& options) {
+Result<Program> load_file(const std::string& file, const Parameters& parameters, const ProgramOptions& options,
+                          int plans) {
   std::ifstream in(file);
   if (!in) return make_error(Code::command_bad_argument, {}, "cannot read " + file);
   const std::string text(std::istreambuf_iterator<char>(in), {});
-  auto host = generate_host(file, text, options.backend, parameters);
+  auto host = generate_host(file, text, options.backend, parameters, plans);
   if (!host) return std::move(host).error();
   return Program::load(*host, options);
 }

@@ -30,9 +30,12 @@ Check check(const Case& c, const std::vector<HostValue>& inputs, const HostValue
 
 // The text of a program, or compiled and loaded.
 using Parameters = std::map<std::string, std::int64_t>;
+// With more than one plan numbers that are not given are chosen when sizes are known.
 Result<std::string> generate_host(const std::string& file, const std::string& text, const std::string& backend,
-                                  const Parameters& parameters);
-Result<Program> load_file(const std::string& file, const Parameters& parameters, const ProgramOptions& options);
+                                  const Parameters& parameters, int plans);
+Result<Program> load_file(const std::string& file, const Parameters& parameters, const ProgramOptions& options,
+                          int plans);
+inline int usual_plans(const std::string& backend) { return backend == "c" ? 4 : 12; }
 
 double median(std::vector<double> times);
 

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     if (c.name.find(only) == std::string::npos) continue;
     apl::ProgramOptions load;
     load.backend = backend;
-    auto program = load_file(examples + "/" + c.file, parameters, load);
+    auto program = load_file(examples + "/" + c.file, parameters, load, usual_plans(backend));
     if (!program) {
       fmt::print("{:<12} {}\n", c.name, program.error().message);
       all[c.name] = {{"error", program.error().message}};

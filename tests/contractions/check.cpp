@@ -222,6 +222,7 @@ class Checker {
         return stop("passes", status.error());
       CodegenOptions codegen;
       codegen.parameters = options.parameters;
+      codegen.plans = options_.plans;
       auto text = generate(memory, machine == Machine::gpu ? Target::cuda : Target::c, codegen);
       // The numbers of one contraction alone can be blamed: a batch is divided.
       if (!text && text.error().code == Code::command_bad_parameter && batch.size() == 1 && again < 8) {

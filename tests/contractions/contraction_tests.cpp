@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", batch, "contractions a compilation");
   app.add_option("--backends", options.backends, "c, emulate, cuda; or none")->delimiter(',')->allow_extra_args(false);
   app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
+  app.add_option("--plans", options.plans,
+                 "kernels of a contraction; if more than 1, half have no numbers of their own");
   app.add_option("--shrink-seconds", shrink_seconds, "for making a failing contraction small");
   app.add_option("--shrink-most", most_shrunk, "failures that are made small");
   app.add_flag("--print", print, "print the contractions and run nothing");
@@ -53,7 +55,10 @@ int main(int argc, char** argv) {
   std::map<std::string, std::uint64_t> unsupported, refusals, operators;
   for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
     std::vector<Spec> specs;
-    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) specs.push_back(random_spec(seed + k));
+    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) {
+      specs.push_back(random_spec(seed + k));
+      specs.back().default_plan = specs.back().default_plan || (options.plans > 1 && (seed + k) % 2 == 0);
+    }
     if (print) {
       for (const Spec& spec : specs) fmt::print("-- {}\n", describe(spec));
       continue;

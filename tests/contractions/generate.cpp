@@ -162,6 +162,7 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
   if (dice.chance(15)) spec.plan["copy"] = static_cast<std::int64_t>(1 + dice.below(2));
   if (dice.chance(10)) spec.plan["swizzle"] = 1;
   if (dice.chance(5)) spec.plan["core"] = 1;
+  if (dice.chance(15)) spec.plan["epilogue"] = 2;
 }
 
 void shrink_plan(Spec& spec, const std::vector<Parameter>& parameters) {

@@ -45,6 +45,30 @@ std::vector<Case> cases() {
                   {{"m", 17}, {"n", 31}, {"q", 8}},
                   {{"m", 1}, {"n", 5}, {"q", 3}},
                   {{"m", 3}, {"n", 4}, {"q", 0}}}});
+  // No rest: the last step is filled up.
+  all.push_back(
+      {"filled",
+       matrices("filled"),
+       {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 3}, {"walk", 2}, {"epilogue", 2}},
+       {{{"m", 25}, {"n", 36}, {"q", 18}},
+        {{"m", 17}, {"n", 35}, {"q", 13}},
+        {{"m", 9}, {"n", 35}, {"q", 3}},
+        {{"m", 9}, {"n", 36}, {"q", 2}},
+        {{"m", 25}, {"n", 5}, {"q", 8}},
+        {{"m", 25}, {"n", 4}, {"q", 0}}}});
+  // Code behind the reduction, which reads another array.
+  all.push_back({"after",
+                 "entry after [m][n][q] (A: [m][q]f32) (B: [q][n]f32) (C: [n][m]f32) : [m][n]f32 =\n"
+                 "  tabulate m (\\i -> tabulate n (\\j -> "
+                 "2 * f32.sum (tabulate q (\\k -> A[i, k] * B[k, j])) + C[j, i]))\n",
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"walk", 2}},
+                 {{{"m", 25}, {"n", 36}, {"q", 18}},
+                  {{"m", 17}, {"n", 35}, {"q", 9}},
+                  {{"m", 5}, {"n", 7}, {"q", 3}},
+                  {{"m", 9}, {"n", 36}, {"q", 3}},
+                  {{"m", 5}, {"n", 36}, {"q", 4}},
+                  {{"m", 9}, {"n", 35}, {"q", 4}},
+                  {{"m", 25}, {"n", 4}, {"q", 0}}}});
   // Sides of two dims each, and a batch.
   all.push_back({"flat",
                  "entry flat [a][b][c][d][e][q] (A: [e][c][q][a]f32) (B: [e][b][q][d]f32) : [e][a][b][c][d]f32 =\n"
@@ -100,8 +124,9 @@ std::vector<Case> cases() {
 const std::vector<Equivalent>& equivalents() {
   static const std::vector<Equivalent> kAll{
       {"", "guard `has_rest`", "a rest of no depth is one step more, which copies and adds nothing"},
-      {"", "guard `ahead < steps`",
+      {"short long staged flat bytes after", "guard `ahead < steps`",
        "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
+      {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
       {"", "guard `next < last` 1", "rows beyond the last tile are as rows outside of it, and no turn uses them"},
       {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
       {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},

@@ -18,10 +18,10 @@ struct Case {
 };
 std::vector<Case> cases();
 
-// A mutant that no input tells from its kernel, and why. An empty entry stands for all cases that have such a mutant;
-// without a number at its end, `what` stands for all of that text.
+// A mutant that no input tells from its kernel, and why. `entries` are the cases, with blanks between; none stand for
+// all. Without a number at its end, `what` stands for all of that text.
 struct Equivalent {
-  std::string entry, what, why;
+  std::string entries, what, why;
 };
 const std::vector<Equivalent>& equivalents();
 

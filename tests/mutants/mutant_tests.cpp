@@ -92,7 +92,8 @@ const mutants::Equivalent* listed(const Case& c, const Mutant& mutant) {
   const std::string text = mutant.what.substr(0, mutant.what.rfind(' '));
   for (std::size_t k = 0; k < used.size(); ++k) {
     const mutants::Equivalent& e = mutants::equivalents()[k];
-    if ((!e.entry.empty() && e.entry != c.entry) || (e.what != mutant.what && e.what != text)) continue;
+    const bool here = e.entries.empty() || (" " + e.entries + " ").find(" " + c.entry + " ") != std::string::npos;
+    if (!here || (e.what != mutant.what && e.what != text)) continue;
     used[k] = true;
     return &e;
   }
