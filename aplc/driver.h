@@ -89,5 +89,6 @@ void add_bench(CLI::App& app, int& exit);
 void add_dataset(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
 void add_tune(CLI::App& app, int& exit);
+void add_sparse(CLI::App& app, int& exit);
 
 }  // namespace aplc

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   aplc::add_cuda(app, exit);
   aplc::add_opt(app, exit);
   aplc::add_passes(app, exit);
+  aplc::add_sparse(app, exit);
   try {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     app.parse(words);

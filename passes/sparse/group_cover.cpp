@@ -15,7 +15,6 @@ using Histogram = std::array<std::int32_t, kGroupRows + 1>;
 }  // namespace
 
 void GroupCover::start(const RowGroup& group) {
-  group_ = &group;
   left_ = group.rows;
   left_count_ = group.entries;
   left_columns_ = static_cast<std::int64_t>(left_.size());
@@ -24,7 +23,6 @@ void GroupCover::start(const RowGroup& group) {
     for (; rows; rows &= rows - 1) ++length_[static_cast<std::size_t>(std::countr_zero(rows))];
   taken_.clear();
   withdrawn_ = 0;
-  empty_cost_ = rest_cost(nullptr);
 }
 
 double GroupCover::block_cost(std::int64_t height, std::int64_t columns) const {
@@ -65,17 +63,11 @@ double GroupCover::run_cost(bool shared) const {
                                                   here, std::min(here, left_columns_)});
 }
 
-double GroupCover::rest_cost(Rest* kind) {
-  if (left_count_ == 0) return 0;
+double GroupCover::limit() const {
+  if (!formats_.ell && !formats_.run) return kNever;
   const bool shared = std::any_of(taken_.begin(), taken_.end(), [](const Taken& t) { return t.live; });
   const double lists = formats_.ell ? list_cost(shared) : kNever, runs = formats_.run ? run_cost(shared) : kNever;
-  if (kind) *kind = runs < lists ? Rest::run : Rest::ell;
-  return std::min(lists, runs);
-}
-
-double GroupCover::limit() {
-  if (!formats_.ell && !formats_.run) return kNever;
-  return rest_cost(nullptr) / static_cast<double>(left_count_);
+  return std::min(lists, runs) / static_cast<double>(left_count_);
 }
 
 double GroupCover::find_best() {
@@ -205,19 +197,10 @@ void GroupCover::replace() {
   add_block(replacement_.selection);
 }
 
-void GroupCover::finish(std::vector<Selection>& selections, Rest& rest) {
-  double cost = rest_cost(&rest);
+void GroupCover::finish(std::vector<Selection>& selections) const {
   selections.clear();
-  for (const Taken& taken : taken_) {
-    if (!taken.live) continue;
-    cost += taken.cost;
-    selections.push_back(taken.selection);
-  }
-  if (cost < empty_cost_ || selections.empty()) return;
-  selections.clear();
-  left_ = group_->rows;
-  start(*group_);
-  rest_cost(&rest);
+  for (const Taken& taken : taken_)
+    if (taken.live) selections.push_back(taken.selection);
 }
 
 }  // namespace apl::sparse

@@ -15,10 +15,6 @@
 
 namespace apl::sparse {
 
-struct CoverFormats {
-  bool block = true, ell = true, run = true;
-};
-
 class GroupCover {
  public:
   GroupCover(const CostModel& model, const RestShape& rest, CoverFormats formats)
@@ -28,14 +24,14 @@ class GroupCover {
 
   // As cover_greedily wants them.
   bool done() const { return left_count_ == 0 || !formats_.block; }
-  double limit();
+  double limit() const;
   double find_best();
   double find_replacement();
   void select(double most);
   void replace();
 
-  // The selections that stand, in the order in which they were made; none if without them it is cheaper.
-  void finish(std::vector<Selection>& selections, Rest& rest);
+  // The selections that stand, in the order in which they were made.
+  void finish(std::vector<Selection>& selections) const;
   std::int64_t withdrawn() const { return withdrawn_; }
 
  private:
@@ -52,7 +48,6 @@ class GroupCover {
     double average = std::numeric_limits<double>::infinity();
   };
 
-  double rest_cost(Rest* kind);
   double list_cost(bool shared) const;
   double run_cost(bool shared) const;
   double block_cost(std::int64_t height, std::int64_t columns) const;
@@ -64,11 +59,9 @@ class GroupCover {
   const CostModel& model_;
   const RestShape& rest_;
   CoverFormats formats_;
-  const RowGroup* group_ = nullptr;
   std::vector<std::uint64_t> left_, inside_;
   std::array<std::int64_t, kGroupRows> length_{};  // left in each row
   std::int64_t left_count_ = 0, left_columns_ = 0, withdrawn_ = 0;
-  double empty_cost_ = 0;  // of the group without selections
   std::vector<Taken> taken_;
   std::vector<Candidate> candidates_;
   Candidate replacement_;

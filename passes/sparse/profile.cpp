@@ -14,18 +14,19 @@ namespace {
 
 // Whole device, measured on one H200 with fp16 values, unless it says otherwise; times 132 for one worker. Block steps:
 // 16 gathered rows of B at 0.041, 0.0495, 0.0735 and 0.24 ns for 8, 16, 32 and 64 rows and J = 128; 0.31 and 3.8 times
-// that at 32 and 512. Lists: 256 bytes gathered in 0.030 ns. Sampled products: 0.0318 ns a gathered row of 8-row
-// steps, 512 bytes of a run in 0.0423 ns. Higher steps of sampled products and atomic additions are estimates.
+// that at 32 and 512. Lists: 256 bytes gathered in 0.030 ns, in 0.021 ns where they were gathered just before: that is
+// the peak, far below what the cores can add. Sampled products: 0.0318 ns a gathered row of 8-row steps, 0.031 to
+// 0.042 ns a non-zero of a run. Higher steps of sampled products and atomic additions are estimates.
 constexpr std::string_view kH200 = R"(apl-device-profile 1
 name h200
 workers 132
 launch 2500
-peak 7.9
+peak 1.43
 dense 600000 3300
 spmm ell 0.01547 79 1 0
 spmm run 0.01547 79 1 0
-sddmm ell 0.0107 79 1 0
-sddmm run 0.0107 79 1 0
+sddmm ell 0.0165 79 1 0
+sddmm run 0.0165 79 1 0
 block-tile 79
 spmm block 8 32 26.8
 spmm block 8 128 86.6

@@ -25,6 +25,11 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
+// The formats that a plan may use.
+struct CoverFormats {
+  bool block = true, ell = true, run = true;
+};
+
 // How what the selections leave is stored.
 struct RestShape {
   std::vector<std::int64_t> widths;  // of lists

@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <string>
 
+#include "passes/sparse/group_cover.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/parallel.h"
 
@@ -122,9 +124,9 @@ class Search {
         group.read(matrix_, order, index);
         cover.start(group);
         cover_greedily(cover, options_.greedy);
-        cover.finish(plan.selections, plan.rest);
-        tiles.append(group, plan.selections, plan.rest, shapes[w]);
-        if (single) look_at_single(group, model, tiles, singles[w]);
+        cover.finish(plan.selections);
+        const Shapes cheapest = cheapest_tiles(group, model, tiles, plan, single ? &singles[w] : nullptr);
+        shapes[w].insert(shapes[w].end(), cheapest.begin(), cheapest.end());
         seen[static_cast<std::size_t>(index)] = 1;
         if (worker == 0) report(order_name, index);
       }
@@ -141,16 +143,34 @@ class Search {
     if (single && !stopped_) take_single(model, singles);
   }
 
-  void look_at_single(const RowGroup& group, const CostModel& model, GroupTiles& tiles, SingleFormats& singles) const {
-    std::vector<Selection> none;
-    if (options_.formats.ell) tiles.append(group, none, Rest::ell, singles.lists);
-    if (options_.formats.run) tiles.append(group, none, Rest::run, singles.runs);
-    if (!options_.formats.block) return;
-    for (std::size_t h = 0; h < singles.blocks.size(); ++h) {
-      if (!model.has_block(8 << h)) continue;
-      std::vector<Selection> selections = all_windows(8 << h);
-      tiles.append(group, selections, Rest::ell, singles.blocks[h]);
+  // The greedy algorithm bounds what lists and runs cost; here they are made, without the selections, too.
+  Shapes cheapest_tiles(const RowGroup& group, const CostModel& model, GroupTiles& tiles, GroupPlan& plan,
+                        SingleFormats* singles) const {
+    const CoverFormats& formats = options_.formats;
+    Shapes best;
+    double least = std::numeric_limits<double>::infinity();
+    GroupPlan chosen;
+    const auto look = [&](std::vector<Selection> selections, Rest rest, Shapes* kept) {
+      Shapes shapes;
+      tiles.append(group, selections, rest, shapes);
+      double cost = 0;
+      for (const TileShape& shape : shapes) cost += model.cost(shape);
+      if (kept) kept->insert(kept->end(), shapes.begin(), shapes.end());
+      if (cost >= least) return;
+      least = cost;
+      best = std::move(shapes);
+      chosen = {std::move(selections), rest};
+    };
+    if (!plan.selections.empty()) {
+      if (formats.ell || !formats.run) look(plan.selections, Rest::ell, nullptr);
+      if (formats.run) look(plan.selections, Rest::run, nullptr);
     }
+    if (formats.ell) look({}, Rest::ell, singles ? &singles->lists : nullptr);
+    if (formats.run) look({}, Rest::run, singles ? &singles->runs : nullptr);
+    for (std::size_t h = 0; singles && formats.block && h < singles->blocks.size(); ++h)
+      if (model.has_block(8 << h)) look(all_windows(8 << h), Rest::ell, &singles->blocks[h]);
+    plan = std::move(chosen);
+    return best;
   }
 
   static std::vector<Selection> all_windows(int height) {

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "passes/sparse/greedy.h"
-#include "passes/sparse/group_cover.h"
 #include "passes/sparse/plan.h"
 #include "passes/sparse/profile.h"
 

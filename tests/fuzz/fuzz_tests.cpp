@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -16,12 +17,15 @@
 #include <string>
 #include <thread>
 
+#include "codegen/runtime/sparse/sparse.h"
 #include "frontend/frontend.h"
 #include "ir/host_value.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
+#include "passes/sparse/composition.h"
+#include "passes/sparse/profile.h"
 #include "passes/sparse/read.h"
 #include "suite/test_block.h"
 #include "tests/fuzz/mutate.h"
@@ -62,6 +66,26 @@ void run_passes(apl::Module module) {
   if (status || apl::code_fault(status.error().code) != apl::Fault::bug) return;
   fmt::print(stderr, "{}\n", status.error().message);
   std::abort();
+}
+
+// Plans, compositions and profiles: a text is at most one of them.
+bool read_tiling(const std::string& text) {
+  apl_sparse_plan* plan = nullptr;
+  std::array<char, 200> message{};
+  const int status = apl_sparse_plan_parse(text.data(), text.size(), &plan, message.data(), message.size());
+  require((status == APL_SPARSE_FINE) == (plan != nullptr) && (plan || message[0] != 0));
+  apl_sparse_plan_free(plan);
+  const auto profile = apl::sparse::parse_profile(text);
+  if (profile) {
+    const auto again = apl::sparse::parse_profile(apl::sparse::to_text(*profile));
+    require(again && *again == *profile);
+  }
+  const auto composition = apl::sparse::parse_composition(text);
+  if (composition) {
+    const auto again = apl::sparse::parse_composition(apl::sparse::to_text(*composition));
+    require(again && *again == *composition);
+  }
+  return plan || profile || composition;
 }
 
 // Whether the readers accept the text. What is accepted is well-formed; what is refused has a reason.
@@ -113,6 +137,7 @@ bool read(const Input& input) {
       require(again && apl::sparse::pattern_hash(*again) == apl::sparse::pattern_hash(*matrix));
       return true;
     }
+    case Reader::tiling: return read_tiling(input.text);
   }
   return false;
 }

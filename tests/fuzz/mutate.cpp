@@ -8,6 +8,7 @@
 #include <random>
 
 #include "ir/host_value.h"
+#include "passes/sparse/profile.h"
 #include "tests/unit/ir/texts.h"
 
 namespace apl::fuzz {
@@ -152,11 +153,22 @@ Pool read_pool(const std::string& source_folder) {
       "%%MatrixMarket matrix array real general\n2 3\n1\n0\n2.5\n-1\n0\n4\n",
       "4, 6, 5\n0 2 2 3 5\n0 5 3 1 2\n",
   };
+  pool.tilings = {
+      "apl-sparse-plan 1\nmatrix 4 6 5 12ab\noperator spmm\ndense 128 part 64\nnote by hand\nform tiles\norder 3 1 0 "
+      "2\n"
+      "lists 1 2 8 elements 64 run 32\ngroups 1\n1 32@0>=4 8@3>=1 64@0>=2 ell\nend\n",
+      "apl-sparse-plan 1\nmatrix 300 6 5 ffffffffffffffff\noperator sddmm\ndense 8 part 8\nform tiles\norder natural\n"
+      "lists 4 elements 4 run 1\ngroups 5\n3 run\n1 16@3>=16 run\n1 ell\nend\n",
+      "divide(columns, 64) > reorder(rows) > squeeze > split(1|2|4) > pad(rows) > divide(rows, 8|4|2)",
+      "divide(rows, 16) > reorder(columns) > divide(columns, 16)",
+      apl::sparse::to_text(*apl::sparse::builtin_profile("cpu")),
+  };
   return pool;
 }
 
 Input mutated(const Pool& pool, std::uint64_t seed) {
-  switch (seed % 9) {
+  switch (seed % 10) {
+    case 9: return {Reader::tiling, Mutator(pool.tilings, seed).run()};
     case 8: return {Reader::matrix, Mutator(pool.matrices, seed).run()};
     case 0: return {Reader::values, Mutator(pool.values, seed).run()};
     case 1:

@@ -8,16 +8,17 @@
 namespace apl::fuzz {
 
 // What reads the text.
-enum class Reader : char { source = 's', ir = 'i', values = 'v', matrix = 'm' };
+enum class Reader : char { source = 's', ir = 'i', values = 'v', matrix = 'm', tiling = 't' };
 
 struct Input {
   Reader reader = Reader::source;
   std::string text;
 };
 
-// Every text of the tree that has readers: programs, textual IR, values in text and binary, matrices.
+// Every text of the tree that has readers: programs, textual IR, values in text and binary, matrices, and
+// what says how they are tiled.
 struct Pool {
-  std::vector<std::string> sources, modules, values, matrices;
+  std::vector<std::string> sources, modules, values, matrices, tilings;
 };
 Pool read_pool(const std::string& source_folder);
 

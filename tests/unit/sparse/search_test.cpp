@@ -100,17 +100,19 @@ TEST_CASE("the tiles that are priced are those that the runtime makes") {
 TEST_CASE("rows that share columns become blocks, others lists, a full matrix stays dense") {
   const SearchOptions options = options_for(Operator::spmm, 128);
   const Profile profile = tile_profile();
-  const auto blocks_share = [&](const std::string& kind) {
-    const Csr matrix = random_matrix(kind, 256, 1);
+  const auto blocks_share = [&](const Csr& matrix) {
     const TilesPointer tiles = tiles_of_plan(matrix, search(matrix, profile, options));
     return 1 - static_cast<double>(std::count_if(tiles->list_source, tiles->list_source + tiles->list_elements,
                                                  [](std::int32_t s) { return s >= 0; }) +
                                    tiles->run_elements) /
                    static_cast<double>(matrix.nonzeros());
   };
-  CHECK(blocks_share("block") > 0.8);
-  CHECK(blocks_share("full") == 1);
-  CHECK(blocks_share("uniform") < 0.3);
+  CHECK(blocks_share(random_matrix("block", 256, 1)) > 0.8);
+  CHECK(blocks_share(random_matrix("full", 256, 1)) == 1);
+  std::vector<std::pair<std::int32_t, std::int32_t>> scattered;
+  for (std::int32_t row = 0; row < 256; ++row)
+    for (std::int32_t k = 0; k < 5; ++k) scattered.emplace_back(row, (row * row * 37 + k * k * 91 + k * row) % 256);
+  CHECK(blocks_share(pattern(256, 256, scattered)) < 0.3);
   const Plan dense = search(random_matrix("full", 256, 1), *builtin_profile("h200"), options);
   CHECK(dense.considered.size() > 4);
   Profile cheap = profile;
@@ -123,11 +125,11 @@ TEST_CASE("rows that share columns become blocks, others lists, a full matrix st
 }
 
 TEST_CASE("more levels and more formats never cost more, and here less") {
-  // Blocks crossed by single rows: what one selection takes leaves a new pattern.
+  // Blocks of two sizes and single non-zeros: what one selection takes leaves a new pattern.
   Coo entries{256, 256, {}, {}, {}};
   for (std::int32_t i = 0; i < 256; ++i)
     for (std::int32_t j = 0; j < 256; ++j)
-      if ((i / 32 * 5 + j / 32) % 4 == 0 || (i % 8 == 5 && j % 3 != 0) || (i / 8 + j / 4) % 9 == 0) {
+      if ((i / 32 * 5 + j / 32) % 8 == 0 || (i / 8 * 3 + j / 4) % 32 == 0 || (7 * i + 3 * j) % 61 == 0) {
         entries.row.push_back(i);
         entries.column.push_back(j);
       }

@@ -1,0 +1,239 @@
+// aplc sparse: looks at sparse matrices, and searches for plans (docs/sparse.md).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <memory>
+
+#include "aplc/driver.h"
+#include "aplc/sparse/calibrate.h"
+#include "aplc/sparse/files.h"
+#include "aplc/sparse/picture.h"
+#include "passes/sparse/order.h"
+#include "passes/sparse/read.h"
+#include "passes/sparse/search.h"
+
+namespace aplc {
+namespace {
+
+struct SparseOptions {
+  std::string input, output, matrix, svg, device = "h200", name = "this-machine";
+  std::string op = "spmm", formats = "block,ell,1d";
+  std::int64_t dense = 128, element_bytes = 2;
+  double ratio = 1.2, seconds = 0;
+  int levels = 0, threads = 0;
+  bool keep_order = false, no_withdraw = false, quiet = false;
+};
+
+int draw(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_tiles* tiles) {
+  return options.svg.empty() ? kFine : emit(options.svg, sparse::picture(matrix, tiles));
+}
+
+int inspect(const SparseOptions& options) {
+  int exit = kFine;
+  const auto matrix = sparse::load_matrix(options.input, true, exit);
+  if (!matrix) return exit;
+  const auto nonzeros = static_cast<double>(matrix->nonzeros());
+  std::int64_t longest = 0, empty = 0;
+  std::array<std::int64_t, 32> histogram{};
+  for (std::int64_t row = 0; row < matrix->rows; ++row) {
+    longest = std::max(longest, matrix->length(row));
+    empty += matrix->length(row) == 0;
+    ++histogram[static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(matrix->length(row))))];
+  }
+  std::vector<char> used(static_cast<std::size_t>(matrix->columns));
+  for (const std::int32_t column : matrix->column) used[static_cast<std::size_t>(column)] = 1;
+  fmt::print("{} by {}, {} non-zeros", matrix->rows, matrix->columns, matrix->nonzeros());
+  if (matrix->rows > 0 && matrix->columns > 0)
+    fmt::print(" ({:.3g} %)",
+               100 * nonzeros / static_cast<double>(matrix->rows) / static_cast<double>(matrix->columns));
+  fmt::print("\nkey {:016x}\n", apl::sparse::pattern_hash(*matrix));
+  if (!matrix->value.empty())
+    fmt::print("explicit zeros: {}\n", std::count(matrix->value.begin(), matrix->value.end(), 0.0));
+  fmt::print("empty rows: {}, empty columns: {}\n", empty, std::count(used.begin(), used.end(), 0));
+  const apl::sparse::Sharing sharing = apl::sparse::column_sharing(*matrix, {});
+  fmt::print("non-zeros for each column of 8 rows: {:.2f}, of 32 rows: {:.2f}\n", sharing.eight, sharing.thirty_two);
+  fmt::print("longest row: {}; rows by length:\n", longest);
+  const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(histogram.begin(), histogram.end()));
+  for (std::size_t k = 0; k < histogram.size(); ++k) {
+    if (histogram[k] == 0) continue;
+    const std::int64_t low = k == 0 ? 0 : std::int64_t{1} << (k - 1);
+    const std::int64_t high = k == 0 ? 0 : (std::int64_t{1} << k) - 1;
+    fmt::print("{:>10} {:>9}  {}\n", low == high ? fmt::format("{}", low) : fmt::format("{}-{}", low, high),
+               histogram[k], std::string(static_cast<std::size_t>((histogram[k] * 50 + most - 1) / most), '#'));
+  }
+  return draw(options, *matrix, nullptr);
+}
+
+// What the tiles hold, for people.
+void print_tiles(const apl_sparse_tiles& t) {
+  const auto share = [&](std::int64_t count) {
+    return t.nonzeros == 0 ? 0 : 100 * static_cast<double>(count) / static_cast<double>(t.nonzeros);
+  };
+  const auto held = [](const std::int32_t* sources, std::int64_t count) {
+    return std::count_if(sources, sources + count, [](std::int32_t source) { return source >= 0; });
+  };
+  const std::int64_t in_blocks = held(t.block_source, t.block_elements);
+  const std::int64_t in_lists = held(t.list_source, t.list_elements);
+  std::array<std::int64_t, 4> by_height{};
+  for (std::int64_t k = 0; k < t.blocks; ++k)
+    ++by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(t.block[k].height)) - 3)];
+  fmt::print("block: {:.1f} % of the non-zeros in {} tiles ({} of 8, {} of 16, {} of 32, {} of 64 rows), {} elements\n",
+             share(in_blocks), t.blocks, by_height[0], by_height[1], by_height[2], by_height[3], t.block_elements);
+  fmt::print("ell:   {:.1f} % in {} tiles of {} lists, {} elements\n", share(in_lists), t.list_tiles, t.lists,
+             t.list_elements);
+  fmt::print("1d:    {:.1f} % in {} tiles\n", share(t.run_elements), t.runs);
+}
+
+std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) {
+  apl::sparse::CoverFormats formats{false, false, false};
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (word != "block" && word != "ell" && word != "1d") return std::nullopt;
+    (word == "block" ? formats.block : word == "ell" ? formats.ell : formats.run) = true;
+    at = end + 1;
+  }
+  return formats;
+}
+
+int search(const SparseOptions& options) {
+  int exit = kFine;
+  const auto formats = parse_formats(options.formats);
+  if (!formats) {
+    fmt::print(stderr, "aplc: error: formats are block, ell and 1d, not `{}` [command.bad-argument]\n",
+               options.formats);
+    return kCommandLine;
+  }
+  const auto profile = sparse::load_profile(options.device, exit);
+  if (!profile) return exit;
+  const auto matrix = sparse::load_matrix(options.input, false, exit);
+  if (!matrix) return exit;
+  apl::sparse::SearchOptions how;
+  how.problem = {options.op == "spmm" ? apl::sparse::Operator::spmm : apl::sparse::Operator::sddmm, options.dense,
+                 options.element_bytes};
+  how.greedy = {options.ratio, !options.no_withdraw, options.levels};
+  how.formats = *formats;
+  how.reorder = !options.keep_order;
+  how.threads = options.threads;
+  how.seconds = options.seconds;
+  const bool terminal = ::isatty(2) != 0 && !options.quiet;
+  if (terminal)
+    how.progress = [](const apl::sparse::Progress& p) {
+      fmt::print(stderr, "\r{:3.0f} % ({}), about {:.0f} s left, best so far {}   ", 100 * p.done, p.stage,
+                 p.seconds_left, p.best > 0 ? sparse::time_text(p.best) : "-");
+      return true;
+    };
+  const apl::sparse::Plan plan = apl::sparse::search(*matrix, *profile, how);
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  const std::string text = to_text(plan);
+  if (options.output.empty()) {
+    emit("", text);
+  } else if (const int code = emit(options.output, text); code != kFine) {
+    return code;
+  }
+  if (!options.quiet && !options.output.empty()) {
+    fmt::print("searched for {:.2f} s{}\n", plan.seconds, plan.complete ? "" : ", then stopped");
+    for (const auto& [name, cost] : plan.considered) fmt::print("{:>12}  {}\n", sparse::time_text(cost), name);
+  }
+  if (plan.dense || (options.quiet && options.svg.empty()) || options.output.empty()) return kFine;
+  const auto parsed = sparse::load_plan(options.output, exit);
+  if (!parsed) return exit;
+  const auto tiles = sparse::make_tiles(*matrix, *parsed, exit);
+  if (!tiles) return exit;
+  if (!options.quiet) print_tiles(*tiles);
+  return draw(options, *matrix, tiles.get());
+}
+
+int show(const SparseOptions& options) {
+  int exit = kFine;
+  const auto plan = sparse::load_plan(options.input, exit);
+  if (!plan) return exit;
+  fmt::print("for a matrix of {} by {} with {} non-zeros, key {:016x}\n", plan->rows, plan->columns, plan->nonzeros,
+             plan->hash);
+  fmt::print("{}, dense loop of {} in parts of {}\n", plan->sddmm ? "sddmm" : "spmm", plan->dense_size,
+             plan->dense_part);
+  if (plan->dense) fmt::print("no tiles: the dense product is cheaper\n");
+  if (!plan->dense)
+    fmt::print("rows {}, {} stretches\n", plan->row_order ? "reordered" : "as they are", plan->stretches);
+  if (options.matrix.empty() || plan->dense) return kFine;
+  const auto matrix = sparse::load_matrix(options.matrix, false, exit);
+  if (!matrix) return exit;
+  const auto tiles = sparse::make_tiles(*matrix, *plan, exit);
+  if (!tiles) return exit;
+  print_tiles(*tiles);
+  return draw(options, *matrix, tiles.get());
+}
+
+int convert(const SparseOptions& options) {
+  int exit = kFine;
+  const std::string ending = std::filesystem::path(options.output).extension();
+  if (ending != ".mtx" && ending != ".smtx") {
+    fmt::print(stderr, "aplc: error: {}: matrices are written as .mtx or .smtx [command.bad-argument]\n",
+               options.output);
+    return kCommandLine;
+  }
+  const auto matrix = sparse::load_matrix(options.input, ending == ".mtx", exit);
+  if (!matrix) return exit;
+  return emit(options.output, ending == ".mtx" ? to_matrix_market(*matrix) : to_smtx(*matrix));
+}
+
+}  // namespace
+
+void add_sparse(CLI::App& app, int& exit) {
+  CLI::App* command = app.add_subcommand("sparse", "look at sparse matrices, search for plans of their tiles");
+  command->require_subcommand(1);
+  auto options = std::make_shared<SparseOptions>();
+  const auto add = [&](const char* name, const char* help, int (*run)(const SparseOptions&)) {
+    CLI::App* sub = command->add_subcommand(name, help);
+    sub->callback([options, run, &exit] { exit = run(*options); });
+    return sub;
+  };
+  const char* const matrix_help = "matrix: .mtx (Matrix Market) or .smtx";
+
+  CLI::App* sub = add("inspect", "sizes, lengths of rows, how much neighbouring rows share", inspect);
+  sub->add_option("MATRIX", options->input, matrix_help)->required();
+  sub->add_option("--svg", options->svg, "draw the pattern")->type_name("FILE");
+
+  sub = add("search", "search for a plan", search);
+  sub->add_option("MATRIX", options->input, matrix_help)->required();
+  sub->add_option("-o,--output", options->output, "the plan (default: standard output)")->type_name("PLAN");
+  sub->add_option("--operator", options->op, "spmm (default) or sddmm")->check(CLI::IsMember({"spmm", "sddmm"}));
+  sub->add_option("--dense", options->dense, "iterations of the dense loop (default 128)")
+      ->check(CLI::Range(1, 1 << 20));
+  sub->add_option("--bytes", options->element_bytes, "bytes of an element (default 2)")
+      ->check(CLI::IsMember({1, 2, 4, 8}));
+  sub->add_option("--device", options->device, "h200 (default), cpu, or a profile")->type_name("PROFILE");
+  sub->add_option("--formats", options->formats, "of block, ell, 1d; default all")->type_name("LIST");
+  sub->add_option("--ratio", options->ratio, "local search: take what is so much worse than the best (default 1.2)")
+      ->check(CLI::Range(1.0, 100.0));
+  sub->add_option("--levels", options->levels, "depth of the decomposition (default 0: no limit)")
+      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--seconds", options->seconds, "stop after so many with the best plan so far")
+      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--threads", options->threads, "default: one a processor")->check(CLI::NonNegativeNumber);
+  sub->add_flag("--keep-order", options->keep_order, "leave the rows as they are");
+  sub->add_flag("--no-withdraw", options->no_withdraw, "never give back what was selected");
+  sub->add_flag("-q,--quiet", options->quiet, "print nothing but the plan");
+  sub->add_option("--svg", options->svg, "draw the plan")->type_name("FILE");
+
+  sub = add("show", "what is in a plan, and what it makes of its matrix", show);
+  sub->add_option("PLAN", options->input, "plan")->required();
+  sub->add_option("MATRIX", options->matrix, matrix_help);
+  sub->add_option("--svg", options->svg, "draw the tiles of the matrix")->type_name("FILE");
+
+  sub = add("convert", "from one format of matrices to another", convert);
+  sub->add_option("FROM", options->input, matrix_help)->required();
+  sub->add_option("TO", options->output, "file to write")->required();
+
+  sub = add("calibrate", "measure this machine for the cost model",
+            [](const SparseOptions& o) { return emit(o.output, to_text(sparse::calibrate(o.name))); });
+  sub->add_option("-o,--output", options->output, "the profile (default: standard output)")->type_name("PROFILE");
+  sub->add_option("--name", options->name, "of the profile")->check([](const std::string& name) {
+    return name.empty() || name.find_first_of(" \t\n\r") != std::string::npos ? "a name has no blanks" : "";
+  });
+}
+
+}  // namespace aplc

@@ -1,0 +1,120 @@
+#include "aplc/sparse/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "aplc/driver.h"
+#include "passes/sparse/read.h"
+
+namespace aplc::sparse {
+
+FileText::FileText(const std::string& name) {
+  struct stat status {};
+  const int file = name == "-" ? -1 : ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file >= 0 && ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (data != MAP_FAILED) {
+      mapped_ = data;
+      text_ = {static_cast<const char*>(data), size};
+      found_ = true;
+    }
+  }
+  if (file >= 0) ::close(file);
+  if (found_) return;
+  if (auto text = read_file(name)) {
+    copy_ = std::move(*text);
+    text_ = copy_;
+    found_ = true;
+  }
+}
+
+FileText::~FileText() {
+  if (mapped_) ::munmap(mapped_, text_.size());
+}
+
+namespace {
+
+int report_problem(const apl::Diagnostic& problem, const std::string& file, std::string_view text) {
+  // The line at fault is shown; of a file of gigabytes nothing more is looked at.
+  fmt::print(stderr, "{}", apl::render(problem, file, text.size() < (1U << 24) ? text : std::string_view()));
+  return exit_code(problem);
+}
+
+int report_missing(const std::string& file) {
+  fmt::print(stderr, "aplc: error: cannot read {} [command.no-such-file]\n", file);
+  return kCommandLine;
+}
+
+}  // namespace
+
+std::optional<apl::sparse::Csr> load_matrix(const std::string& file, bool values, int& exit) {
+  const FileText text(file);
+  if (!text.found()) {
+    exit = report_missing(file);
+    return std::nullopt;
+  }
+  auto matrix = apl::sparse::read_matrix(text.text(), {values, 0});
+  if (matrix) return std::move(*matrix);
+  exit = report_problem(matrix.error(), file, text.text());
+  return std::nullopt;
+}
+
+std::optional<apl::sparse::Profile> load_profile(const std::string& name, int& exit) {
+  if (const apl::sparse::Profile* profile = apl::sparse::builtin_profile(name)) return *profile;
+  const FileText text(name);
+  if (!text.found()) {
+    fmt::print(stderr, "aplc: error: `{}` is neither h200 nor cpu nor a file [command.no-such-file]\n", name);
+    exit = kCommandLine;
+    return std::nullopt;
+  }
+  auto profile = apl::sparse::parse_profile(text.text());
+  if (profile) return std::move(*profile);
+  exit = report_problem(profile.error(), name, text.text());
+  return std::nullopt;
+}
+
+PlanPointer load_plan(const std::string& file, int& exit) {
+  const FileText text(file);
+  if (!text.found()) {
+    exit = report_missing(file);
+    return nullptr;
+  }
+  apl_sparse_plan* plan = nullptr;
+  std::array<char, 200> message{};
+  if (apl_sparse_plan_parse(text.text().data(), text.text().size(), &plan, message.data(), message.size()) != 0) {
+    fmt::print(stderr, "{}: error: {} [syntax.error]\n", file, message.data());
+    exit = kProgram;
+  }
+  return PlanPointer(plan);
+}
+
+TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit) {
+  const apl_sparse_csr csr = view(matrix);
+  apl_sparse_tiles* tiles = nullptr;
+  const int status = apl_sparse_pack(&csr, &plan, &tiles);
+  if (status == APL_SPARSE_MALFORMED) {
+    fmt::print(stderr, "aplc: error: the plan is for another matrix [run.argument]\n");
+    exit = kProgram;
+  } else if (status != APL_SPARSE_FINE) {
+    fmt::print(stderr, "aplc: error: out of memory [run.out-of-memory]\n");
+    exit = kProgram;
+  }
+  return TilesPointer(tiles);
+}
+
+apl_sparse_csr view(const apl::sparse::Csr& matrix) {
+  return {matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(), matrix.column.data()};
+}
+
+std::string time_text(double nanoseconds) {
+  if (nanoseconds < 1e6) return fmt::format("{:.2f} us", nanoseconds / 1e3);
+  return nanoseconds < 1e9 ? fmt::format("{:.2f} ms", nanoseconds / 1e6) : fmt::format("{:.2f} s", nanoseconds / 1e9);
+}
+
+}  // namespace aplc::sparse

@@ -1,0 +1,53 @@
+// Files of the sparse subcommands: matrices of gigabytes, plans, profiles.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "codegen/runtime/sparse/sparse.h"
+#include "passes/sparse/matrix.h"
+#include "passes/sparse/profile.h"
+
+namespace aplc::sparse {
+
+// A file that is not copied into memory, or standard input ("-"), which is.
+class FileText {
+ public:
+  explicit FileText(const std::string& name);
+  ~FileText();
+  FileText(const FileText&) = delete;
+  FileText& operator=(const FileText&) = delete;
+
+  bool found() const { return found_; }
+  std::string_view text() const { return text_; }
+
+ private:
+  bool found_ = false;
+  void* mapped_ = nullptr;
+  std::string_view text_;
+  std::string copy_;
+};
+
+struct PlanDeleter {
+  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
+};
+struct TilesDeleter {
+  void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
+};
+using PlanPointer = std::unique_ptr<apl_sparse_plan, PlanDeleter>;
+using TilesPointer = std::unique_ptr<apl_sparse_tiles, TilesDeleter>;
+
+// Each reports on stderr what is wrong, and sets `exit` then.
+std::optional<apl::sparse::Csr> load_matrix(const std::string& file, bool values, int& exit);
+// A built-in name or a file.
+std::optional<apl::sparse::Profile> load_profile(const std::string& name, int& exit);
+PlanPointer load_plan(const std::string& file, int& exit);
+TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit);
+
+apl_sparse_csr view(const apl::sparse::Csr& matrix);
+// "8.53 us", with the unit that fits.
+std::string time_text(double nanoseconds);
+
+}  // namespace aplc::sparse
