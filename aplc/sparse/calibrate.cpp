@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
@@ -77,6 +78,13 @@ TilesPointer tiles_like(const Csr& matrix, const std::string& how, std::int64_t 
   return make_tiles(matrix, *plan, exit);
 }
 
+// Four digits: more would be noise.
+double rounded(double number) { return std::strtod(fmt::format("{:.4g}", number).c_str(), nullptr); }
+
+apl::sparse::Coefficients rounded(const apl::sparse::Coefficients& c) {
+  return {rounded(c.a), rounded(c.b), rounded(c.c), rounded(c.d)};
+}
+
 apl::sparse::Coefficients fit_lists(const apl::sparse::Profile& profile, Operator op) {
   std::vector<apl::sparse::Sample> samples;
   for (const std::int64_t width : {4, 16, 64})
@@ -115,8 +123,8 @@ void measure_blocks(apl::sparse::Profile& profile, Operator op) {
       times.push_back(measure(matrix, *tiles, op) / static_cast<double>(tiles->blocks));
     }
     const auto [step, tile] = apl::sparse::fit_line(steps, times);
-    profile.blocks.push_back({op, height, kPart, std::max(step, 1.0)});
-    profile.block_tile = std::max(profile.block_tile, std::min(tile, step));
+    profile.blocks.push_back({op, height, kPart, rounded(std::max(step, 1.0))});
+    profile.block_tile = std::max(profile.block_tile, rounded(std::min(tile, step)));
   }
 }
 
@@ -129,8 +137,8 @@ apl::sparse::Profile calibrate(const std::string& name) {
   profile.blocks.clear();
   profile.block_tile = 0;
   for (const Operator op : {Operator::spmm, Operator::sddmm}) {
-    (op == Operator::spmm ? profile.spmm_ell : profile.sddmm_ell) = fit_lists(profile, op);
-    (op == Operator::spmm ? profile.spmm_run : profile.sddmm_run) = fit_runs(profile, op);
+    (op == Operator::spmm ? profile.spmm_ell : profile.sddmm_ell) = rounded(fit_lists(profile, op));
+    (op == Operator::spmm ? profile.spmm_run : profile.sddmm_run) = rounded(fit_runs(profile, op));
     measure_blocks(profile, op);
   }
   return profile;
