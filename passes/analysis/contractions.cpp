@@ -44,12 +44,19 @@ std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction, 
     return refusal("no-free-dim", contraction.location,
                    "no operand varies along any parallel dim: all threads compute the same",
                    "reduce once, outside of the map nest");
-  std::string operands;
-  for (const ContractionOperand& operand : contraction.operands)
-    if (!operand.index) operands += (operands.empty() ? "" : ", ") + array_name(operand, values);
+  // Arrays that vary along no parallel dim are in all threads anyway.
+  std::string operands, first;
+  for (const ContractionOperand& operand : contraction.operands) {
+    bool counts = false;
+    for (std::size_t d = 0; d < contraction.space_rank; ++d) counts = counts || operand.varies(d);
+    if (!counts || operand.index) continue;
+    operands += (operands.empty() ? "" : ", ") + array_name(operand, values);
+    if (first.empty()) first = array_name(operand, values);
+  }
   return refusal("no-free-dim", contraction.location,
-                 "all operands (" + operands + ") vary along " + varying + ": no element is read twice",
-                 "map over a dim that one of the operands does not have");
+                 "what varies along a parallel dim (" + operands + ") varies along all of " + varying +
+                     ": each element is used once",
+                 "map over one more dim, along which " + first + " does not vary: several right-hand sides at once");
 }
 
 std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contraction, const ValueTable& values) {

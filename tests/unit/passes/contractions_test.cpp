@@ -427,7 +427,7 @@ TEST_CASE("contractions: what is refused, for which reason and where") {
        3, "`X`"},
       {"no-free-dim",
        product("[m][n][q]", "[m][n][q]", "      let {row : [q]f32} = X[i, j]\n      let {col : [q]f32} = Y[i, j]"), 3,
-       "all operands (`X`, `Y`)"},
+       "(`X`, `Y`)"},
       {"operand-variant-to-all",
        product("[m][q]", "[m][n][q]", "      let {row : [q]f32} = X[i]\n      let {col : [q]f32} = Y[i, j]"), 3, "`Y`"},
       {"several-redomaps",
