@@ -44,3 +44,22 @@ TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device")
     }
   }
 }
+
+TEST_CASE("compile only: contractions with code around them") {
+  std::ifstream in(std::string(APL_SOURCE_DIR) + "/tests/programs/contractions.fut");
+  REQUIRE(in);
+  const std::string source(std::istreambuf_iterator<char>(in), {});
+  const apl::Module all = emitted::compiled("contractions.fut", source);
+  apl::Module one = all;  // with the numbers that run, in a tile of full size
+  std::erase_if(one.functions, [](const apl::FunctionPtr& f) { return f->entry && f->entry->name != "epilogue"; });
+  for (const auto& [module, numbers] :
+       {std::pair(all, emitted::small_tiles(all)), std::pair(one, emitted::Numbers{})}) {
+    const apl::ProgramText text = emitted::text_of(module, apl::Target::cuda, numbers);
+    const auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
+    if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
+      MESSAGE("skipped: " << cubin.error().message);
+      return;
+    }
+    CHECK_MESSAGE(cubin, cubin.error().message);
+  }
+}
