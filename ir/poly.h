@@ -89,7 +89,8 @@ class Poly {
   std::optional<Poly> divide_exact(const Poly& divisor) const;
 
   // this = quotient * divisor + remainder: the exact quotient, or else what the leading term of `divisor` takes
-  // out; 2*n*m + n + 3 by 2*n is m, n + 3. For a constant divisor, coefficients of the remainder are in [0, divisor).
+  // out; 2*n*m + n + 3 by 2*n is m, n + 3. Coefficients of what a constant
+  // divisor leaves are smaller than it in magnitude, and keep their signs.
   struct Division;
   Division divide(const Poly& divisor) const;
 
