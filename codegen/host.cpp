@@ -480,6 +480,7 @@ class Host {
       const Stm planned = with_plan(stm, forms.data, forms.plans[k], unit_);
       Kernel lowering(unit_, planned);
       Launched made = lower_kernel(lowering, op);
+      made.function.resident = forms.resident[k];
       if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
       if (k == 0) {
         arguments = arguments_of(lowering);

@@ -33,6 +33,20 @@ void check_given(const PlanData& data, const Unit& unit, const apl_forced& force
                                fmt::format("the tile numbers that are given cannot work: {}", refusal))};
 }
 
+// Left alone, the compiler gives a thread of few accumulators as many registers as there are: fewer blocks than the
+// model counts on would run. Where a thread may have all of them nothing needs to be said.
+std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const apl_device& device) {
+  constexpr std::int64_t kSomeSize = 64;
+  apl_contraction contraction;
+  fill_in(
+      data, [](Value) { return kSomeSize; }, contraction);
+  apl_plan_cost cost;
+  apl_plan_estimate(&contraction, &plan, &device, &cost);
+  if (device.kind != APL_DEVICE_GPU || cost.fast == 0 || cost.blocks_per_processor < 2) return 0;
+  const std::int64_t each = device.registers / (std::int64_t{cost.threads} * cost.blocks_per_processor);
+  return each < device.thread_registers ? cost.blocks_per_processor : 0;
+}
+
 }  // namespace
 
 std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const CodegenOptions& options) {
@@ -51,6 +65,7 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
     auto forms = std::make_shared<PlanForms>();
     forms->plans = covering_plans(*data, forced, *device, options.plans);
     if (forms->plans.empty()) return;
+    for (const apl_plan& plan : forms->plans) forms->resident.push_back(resident_blocks(*data, plan, *device));
     forms->data = std::move(*data);
     forms->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
     all.emplace(stm.pattern.front(), std::move(forms));

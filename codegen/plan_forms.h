@@ -15,8 +15,9 @@ namespace apl::lower {
 struct PlanForms {
   PlanData data;
   std::vector<apl_plan> plans;
-  std::string name;   // of the kernel's result: what variables begin with
-  bool open = false;  // the choice is made in the host code that stands before
+  std::vector<std::int64_t> resident;  // of each plan: blocks a processor that the model counts on; 0: any number
+  std::string name;                    // of the kernel's result: what variables begin with
+  bool open = false;                   // the choice is made in the host code that stands before
 };
 
 // Of all contractions of a function that are to have several, by the kernel's first result. Throws Unsupported with

@@ -238,7 +238,8 @@ std::string print(const Function& function, Dialect dialect) {
     params.emplace_back(dialect == Dialect::cuda ? "apl_failure *failure" : "struct apl_failure *failure");
   std::string list = fmt::format("{}", fmt::join(params, ", "));
   if (dialect == Dialect::cuda) {
-    out.open("APL_KERNEL({}) void {}({}) {{", function.threads, function.name, list);
+    const std::string resident = function.resident > 0 ? fmt::format(", {}", function.resident) : "";
+    out.open("APL_KERNEL({}{}) void {}({}) {{", function.threads, resident, function.name, list);
   } else {
     out.open("static void {}({}) {{", function.name, list.empty() ? "void" : list);
   }

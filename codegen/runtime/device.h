@@ -47,7 +47,7 @@ struct apl_half;  // f16
 
 #define APL_DEVICE inline
 #define APL_UNROLL
-#define APL_KERNEL(threads) extern "C"
+#define APL_KERNEL(...) extern "C"
 
 // What the emulator gives to kernels. The functions are called before the access that they are told of; if it is a
 // fault they do not come back.
@@ -247,7 +247,8 @@ void apl_call(void (*kernel)(Parameters...), void** args) {
 
 #define APL_DEVICE __device__ __forceinline__
 #define APL_UNROLL _Pragma("unroll")
-#define APL_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+// Threads of a block, and how many blocks a processor is to hold.
+#define APL_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__)
 #define APL_EXPORT(kernel)
 
 APL_DEVICE int apl_thread() { return static_cast<int>(threadIdx.x); }

@@ -108,13 +108,14 @@ static int with_stages(struct walk* w) {
 
 // The depth: the innermost contracted dim takes what it can use, then the next ones.
 static int with_depth(struct walk* w) {
-  static const int kDepths[] = {16, 32, 64, 8};
+  static const int kDepths[] = {16, 32, 8, 64};
   const struct apl_contraction* c = w->c;
   int free_depths = 0;
   int64_t last = 0;
   for (int d = c->space_rank; d < c->dim_count; ++d) free_depths += !c->dims[d].fixed && forced_tile(w, d) == 0;
-  // Half of the depth only where elements are twice as wide.
-  const int depths = c->accumulator_bytes > 4 || c->dim_count - c->space_rank > 1 ? 4 : 3;
+  // Half of the depth only where elements are wide; on a GPU none so deep that its loop's loads take all registers.
+  const int half = c->accumulator_bytes > 4 || c->dim_count - c->space_rank > 1;
+  const int depths = w->device->kind != APL_DEVICE_GPU ? 4 : half ? 3 : 2;
   for (int k = 0; k < depths; ++k) {
     int64_t left = kDepths[k], depth = 1;
     for (int d = c->dim_count; d-- > c->space_rank;) {

@@ -158,16 +158,17 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   const int64_t lanes = apl_up(apl_most(c->accumulator_bytes, 4), 4);
   const int64_t accumulators = apl_times(shape->registers, lanes);
   // Measured with ptxas on the products of matrices: what is left goes to addresses, and grows with what is unrolled.
-  enum { kRest = 48, kFewest = 96, kSpread = 3 };
+  enum { kRest = 48, kFewest = 96, kFewCopies = 16, kCopies = 2, kRows = 3 };
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
     const int64_t each =
         shape->fast_form && tile->side != APL_NO_SIDE ? shape->sides[tile->side].each : tile->registers;
     fragments += each * apl_up(tile->bytes, 4);
-    // Threads that must change rows between copies keep an address for each copy.
-    if (shape->fast_form && tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads)
-      spread = apl_most(spread, tile->rows * tile->depth / shape->threads * kSpread);
+    // Copies are unrolled, and many of them keep many addresses; more so where a thread changes rows between them.
+    const int64_t copies = shape->fast_form ? tile->rows * tile->depth / shape->threads : 0;
+    const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
+    spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
   shape->needed_registers =
       accumulators + fragments + (shape->fast_form ? kRest + accumulators / 8 + spread : kRest / 2);
