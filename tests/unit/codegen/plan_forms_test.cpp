@@ -203,6 +203,15 @@ TEST_CASE("forms: sizes for which numbers were measured get them among all forms
   }
 }
 
+TEST_CASE("forms: kernels of few accumulators leave registers to the blocks that the model counts on") {
+  const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
+  const std::string kernels = take(generated(module, Target::cuda, 12)).kernels;
+  // 128 x 128 elements, two blocks: as many registers as a thread may have.
+  CHECK(contains(kernels, "APL_KERNEL(128) void mm1_"));
+  CHECK(contains(kernels, "APL_KERNEL(128, 5) void mm1_"));
+  CHECK_FALSE(contains(take(generated(module, Target::cuda, 1)).kernels, "APL_KERNEL(128, "));
+}
+
 TEST_CASE("forms: given numbers stay in all of them, and impossible ones are refused with one that would work") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
   const apl::ProgramText some = take(generated(module, Target::cuda, 12, {{"mm1.T_a", 4}, {"mm1.T_b", 16}}));
