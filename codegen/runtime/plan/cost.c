@@ -120,11 +120,13 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 64);
   const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + kWaiting);
   const double instructions = issue / schedulers / busy, block = fmax(instructions, shared);
-  // Starting a block, draining it, its barriers, and copies that are still on their way.
-  const double kStart = 2500, kBarrier = 50, kFlight = 700;
+  // Starting a block, draining it, its barriers, and copies that are still on their way. A block that makes several
+  // turns starts the next one's copies while it drains (codegen/core_turn.cpp).
+  const double kStart = 2500, kBarrier = 50, kFlight = 700, kTurns = 8, kManyBlocks = 4096;
   const double ahead = s->fast_form ? fmin(stages - 1, steps) : 0;
+  const int turns = s->fast_form && (double)s->blocks >= kManyBlocks && steps >= stages - 1;
   const double wait = fmax(0, kFlight - ahead * block / fmax(steps, 1) * resident);
-  const double latency = (kStart + steps * (kBarrier + wait)) / resident;
+  const double latency = ((turns ? kStart / kTurns : kStart) + steps * (kBarrier + wait)) / resident;
   cost->arithmetic = instructions * per_processor / clock;
   cost->shared = shared * per_processor / clock;
   cost->latency = latency * per_processor / clock;
@@ -134,7 +136,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   cost->write_conflicts = copy_least > 0 ? copy_passes / copy_least : 1;
   // Unaligned results are written in pieces of sectors.
   const double result = (double)s->points * c->result_bytes;
-  const double written = s->fast_form && s->aligned_result ? result : 1.5 * result;
+  const double written = s->fast_form && s->aligned_result ? result : 1.8 * result;
   const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9);
   const double cache = cost->cache_bytes / (device->cache_gbs * 1e9);
   cost->memory = fmax(memory, cache);
