@@ -108,6 +108,47 @@ TEST_CASE("plans: sizes for which numbers were measured get them") {
   }
 }
 
+TEST_CASE("plans: what the model likes best was among the best when it was measured") {
+  // Microseconds on an H200 (bench/results, ablation) of threads and registers along both sides, and the depth.
+  struct Measured {
+    int slow, slow_each, fast, fast_each, depth;
+    double microseconds[4];
+  };
+  const Measured plans[] = {{16, 8, 8, 16, 16, {3121, 81, 125, 2468}},
+                            {8, 8, 8, 8, 16, {3866, 58, 96, 2544}},
+                            {16, 4, 16, 4, 16, {5019, 45, 92, 3350}},
+                            {16, 4, 16, 8, 16, {3829, 56, 88, 3380}}};
+  const Sizes short_dims{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
+  const apl_contraction cases[] = {product("aq", "qb", 4096, 4096, 4096), product("aq", "qb", 500, 500, 500),
+                                   product("qa", "qb", 1000, 1000, 1000),
+                                   contraction_of({"icaq", "qbjk"}, "abcijk", short_dims)};
+  const apl_device h200 = device("h200");
+  for (std::size_t k = 0; k < 4; ++k) {
+    const apl_contraction& c = cases[k];
+    std::int8_t side_of[APL_PLAN_DIMS];
+    REQUIRE(apl_plan_sides(&c, side_of) == 1);
+    double liked = 0, of_liked = 0, best = 0;
+    for (const Measured& m : plans) {
+      apl_plan plan{};
+      for (int d = 0; d < c.dim_count; ++d) plan.tile[d] = plan.reg[d] = 1;
+      // The innermost dim of each side.
+      int lead[2] = {0, 0};
+      for (int d = 0; d < c.space_rank; ++d)
+        if (side_of[d] >= 0) lead[side_of[d]] = d;
+      plan.tile[lead[0]] = m.slow, plan.reg[lead[0]] = m.slow_each;
+      plan.tile[lead[1]] = m.fast, plan.reg[lead[1]] = m.fast_each;
+      plan.tile[c.dim_count - 1] = m.depth;
+      plan.stages = 3;
+      apl_plan_cost cost;
+      apl_plan_estimate(&c, &plan, &h200, &cost);
+      if (of_liked == 0 || cost.seconds < liked) liked = cost.seconds, of_liked = m.microseconds[k];
+      best = best == 0 ? m.microseconds[k] : std::min(best, m.microseconds[k]);
+    }
+    CAPTURE(k);
+    CHECK(of_liked <= 1.15 * best);
+  }
+}
+
 TEST_CASE("plans: few large tiles leave processors idle, so that small products have small ones") {
   const apl_device h200 = device("h200");
   double last = 0;
@@ -183,7 +224,9 @@ TEST_CASE("plans: every default is valid, for any contraction and sizes") {
       if (choice.fault != APL_PLAN_BLOCKS) wrong = fmt::format("none, fault {}", static_cast<int>(choice.fault));
     } else if (choice.fault != APL_PLAN_FINE ||
                apl_plan_check(&c, &choice.best, &d, &needed, &limit) != APL_PLAN_FINE) {
-      wrong = fmt::format("{} needs {} of {}, fault {}: {} of {}, bytes {} acc {}", text_of(c, choice.best), needed, limit, static_cast<int>(choice.fault), choice.needed, choice.limit, c.operands[0].bytes, c.accumulator_bytes);
+      wrong = fmt::format("{} needs {} of {}, fault {}: {} of {}, bytes {} acc {}", text_of(c, choice.best), needed,
+                          limit, static_cast<int>(choice.fault), choice.needed, choice.limit, c.operands[0].bytes,
+                          c.accumulator_bytes);
     } else if (d.kind == APL_DEVICE_GPU && !launches(choice.cost, d)) {
       wrong = fmt::format("{} does not launch", text_of(c, choice.best));
     } else if (!(choice.cost.seconds >= 0) || !(choice.cost.seconds < 1e6)) {
@@ -271,7 +314,8 @@ TEST_CASE("plans: a dozen cover random sizes") {
 }
 
 TEST_CASE("plans: device records are read by name, adapted to what a driver says, and refused with the line") {
-  for (std::string_view name : apl::device_names()) CHECK(std::string_view(device(std::string(name).c_str()).name) == name);
+  for (std::string_view name : apl::device_names())
+    CHECK(std::string_view(device(std::string(name).c_str()).name) == name);
   CHECK_FALSE(apl::find_device("h300"));
   apl_device parsed;
   int line = 0;
