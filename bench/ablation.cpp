@@ -129,7 +129,7 @@ bool run_ablation(const AblationOptions& options, nlohmann::ordered_json& all) {
     for (const Case& c : chosen) {
       const auto time = time_of(programs, {c.file, prefixed(c.entry, v.numbers)}, c, inputs[c.name], options.runs);
       ok = ok && time;
-      fmt::print(" {:>10}", time ? fmt::format("{:.0f}", operations(c) / *time / 1000) : "error");
+      fmt::print(" {:>10}", time ? fmt::format("{:.4g}", operations(c) / *time / 1000) : "error");
       std::fflush(stdout);
       if (time) {
         all["forms"][v.name][c.name] = *time;
