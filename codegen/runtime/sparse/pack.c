@@ -203,7 +203,8 @@ static void pack_group(struct packer* p, int64_t index, const struct apl_sparse_
   t->group_lists[index] = t->list_tiles;
   t->group_run[index] = t->runs;
   if (apl_sparse_group_read(&p->group, p->matrix, p->plan->row_order, index)) p->failed = 1;
-  p->left = grown(p, p->left, 0, p->group.columns + 1, &p->left_room, sizeof *p->left);
+  if (p->failed || p->group.entries == 0) return;
+  p->left = grown(p, p->left, 0, p->group.columns, &p->left_room, sizeof *p->left);
   if (p->failed) return;
   memcpy(p->left, p->group.rows, (size_t)p->group.columns * sizeof *p->left);
   for (int64_t k = 0; k < stretch->selections && !p->failed; ++k)
