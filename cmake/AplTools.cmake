@@ -4,9 +4,10 @@ if(PROJECT_IS_TOP_LEVEL)
   if(APL_CCACHE)
     foreach(language C CXX)
       if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
-        # What ccache asks for where headers are precompiled.
+        # What ccache asks for where headers are precompiled; without looking at preprocessed text, in which a changed comment
+        # is no change: then the headers and what was made of them would differ.
         set(CMAKE_${language}_COMPILER_LAUNCHER
-            "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${APL_CCACHE}")
+            "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 "${APL_CCACHE}")
       endif()
     endforeach()
   endif()
