@@ -361,7 +361,7 @@ BodyPtr Placer::handing_body(const Body& source, Level level, const std::vector<
 BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
   std::vector<Stm> stms = placed->stms;
   std::vector<Operand> results = placed->results;
-  std::set<Value> made, taken;
+  std::set<Value> made, taken, there;
   for (const Stm& stm : stms)
     for (Value v : stm.pattern)
       if (result_.type(v).is_memory()) made.insert(v);
@@ -371,7 +371,13 @@ BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Va
     const MemoryBinding* where = binding(array);
     const bool in_place = k < targets.size() && targets[k] && *where == *binding(targets[k]);
     const bool own = made.contains(where->block) && is_dense(array);
-    if ((in_place || own) && taken.insert(where->block).second) continue;
+    const bool first = taken.insert(where->block).second;
+    // Branches that give an array twice give one place twice.
+    if (in_place && (first || there.contains(where->block))) {
+      there.insert(where->block);
+      continue;
+    }
+    if (own && first) continue;
     results[k] = copied(array, level, stms);
   }
   return make_body(std::move(stms), std::move(results));

@@ -88,9 +88,11 @@ Generator::Maybe Generator::call(const Type& type, double limit, int depth) {
   for (const Helper& helper : helpers_) {
     if (!(helper.result == type) || (type.has_float() && limit < (1 << 22))) continue;
     std::vector<Piece> pieces{"(" + helper.name};
-    for (const Type& param : helper.params) {
-      pieces.emplace_back(" ");
+    for (const auto& [param, consumed] : helper.params) {
+      // What is consumed must be ours, and seen by nobody after.
+      pieces.emplace_back(consumed ? " (copy " : " ");
       pieces.emplace_back(value(param, 4, depth));
+      if (consumed) pieces.emplace_back(")");
     }
     pieces.emplace_back(")");
     return make(type, 1 << 22, pieces);

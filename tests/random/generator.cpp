@@ -289,26 +289,26 @@ void Generator::declare_sizes(std::vector<testing::Sizes>& tried) {
 }
 
 // ` [n][m] (a: [n]i32) ..`: one array for each size, whose shape gives it, then any.
-std::vector<Type> Generator::declare_params(std::string& text) {
-  std::vector<Type> types;
+std::vector<Generator::Parameter> Generator::declare_params(std::string& text) {
+  std::vector<Parameter> params;
   for (const Size& size : sizes_)
     if (std::isalpha(size.text[0]) != 0) {
       text += " [" + size.text + "]";
-      types.push_back(any_row(0).array_of(size));
+      params.push_back({any_row(0).array_of(size)});
     }
-  for (std::int64_t k = between(0, 3); k > 0; --k) types.push_back(any_row(static_cast<int>(between(0, 3))));
-  for (Type& type : types) {
+  for (std::int64_t k = between(0, 3); k > 0; --k) params.push_back({any_row(static_cast<int>(between(0, 3)))});
+  for (auto& [type, consumed] : params) {
     // Entries have arrays of scalars, and shapes that can be taken from them.
     type.fields.clear();
     for (Size& size : type.dims)
       if (!size.parts.empty()) size = size.parts.front();
     const std::string name = fresh();
-    const bool consumed = type.is_array() && unique_.size() < 2 && chance(25);
+    consumed = type.is_array() && unique_.size() < 2 && chance(25);
     text += fmt::format(" ({}: {}{})", name, consumed ? "*" : "", type.text());
     bind(name, type, kInputMagnitude);
     if (consumed) unique_.push_back(name);
   }
-  return types;
+  return params;
 }
 
 // Consumes the parameters that are ours: nobody may see them, or what they alias, from here on.
@@ -391,7 +391,7 @@ Program Generator::run() {
     const Scope scope(*this);
     budget_ = 20;
     std::string head;
-    const std::vector<Type> params = declare_params(head);
+    const std::vector<Parameter> params = declare_params(head);
     Type result = any_type(2);
     const Expr body = function_body(result, 3, false);
     Helper helper{fmt::format("f{}_{}", seed_, k), params, result};

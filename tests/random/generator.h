@@ -37,9 +37,13 @@ class Generator {
     double magnitude = 0;
     std::string below;  // an index: non-negative, and less than the size of this text
   };
+  struct Parameter {
+    Type type;
+    bool consumed = false;
+  };
   struct Helper {
     std::string name;
-    std::vector<Type> params;
+    std::vector<Parameter> params;
     Type result;
   };
   // Associative, with its neutral element; results are within the limit if inputs are within `input_limit`.
@@ -78,7 +82,7 @@ class Generator {
   Expr within(Expr scalar, double limit);
   Expr condition(int depth);
   void declare_sizes(std::vector<testing::Sizes>& tried);
-  std::vector<Type> declare_params(std::string& text);
+  std::vector<Parameter> declare_params(std::string& text);
   Expr function_body(Type& result, int depth, bool is_entry);
   void consume_params(std::vector<Piece>& pieces, int depth);
 
