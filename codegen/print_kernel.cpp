@@ -168,11 +168,14 @@ class Printer {
                  text(cast(s.type, s.value)));
         break;
       case Stmt::Kind::lock:
-        out.open("for (bool waits = true; waits;) {{");
-        out.line("if (!apl_lock{}) continue;", lock_of(s));
+        out.open("for (unsigned tries = 1; tries != 0;) {{");
+        out.open("if (!apl_lock{}) {{", lock_of(s));
+        out.line("apl_back_off(tries);");
+        out.line("continue;");
+        out.close("}}");
         block(s.body, out);
         out.line("apl_unlock{};", lock_of(s));
-        out.line("waits = false;");
+        out.line("tries = 0;");
         out.close("}}");
         break;
       case Stmt::Kind::leave:

@@ -161,6 +161,7 @@ void apl_atomic_store(const Array<T>& array, int64_t index, T y, int line = __bu
   array.data[index] = y;
 }
 // Threads run one at a time.
+inline void apl_back_off(unsigned&) {}
 inline bool apl_lock(int64_t) { return apl_holds_lock = true; }
 inline void apl_unlock(int64_t) { apl_holds_lock = false; }
 template <int, class Locks>
@@ -315,21 +316,26 @@ APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, Numb
   ((*next++ = int64_t(numbers)), ...);
 }
 
+// Waits before the next try, twice as long each time: one of the thousands of threads that may want an element gets it,
+// and the tries of all others are what that one has to wait for.
+APL_DEVICE void apl_back_off(unsigned& tries) {
+  __nanosleep(tries);
+  if (tries < 1u << 15) tries *= 2;
+}
+
 // The element becomes what `op` makes of it, in one atomic step: `op` runs again if another thread was faster.
 template <template <class> class Array, class T, class Operator>
 APL_DEVICE void apl_update(const Array<T>& array, int64_t index, const Operator& op) {
   if constexpr (sizeof(T) == 8) {
     auto* word = reinterpret_cast<unsigned long long*>(array.data + index);
-    unsigned long long seen = *const_cast<volatile unsigned long long*>(word);
-    for (;;) {
+    for (unsigned tries = 1;; apl_back_off(tries)) {
+      const unsigned long long seen = *const_cast<volatile unsigned long long*>(word);
       T value;
       memcpy(&value, &seen, sizeof(T));
       value = op(value);
       unsigned long long made;
       memcpy(&made, &value, sizeof(T));
-      const unsigned long long found = atomicCAS(word, seen, made);
-      if (found == seen) return;
-      seen = found;
+      if (atomicCAS(word, seen, made) == seen) return;
     }
   } else {
     // Small elements share a word with their neighbours.
@@ -337,17 +343,15 @@ APL_DEVICE void apl_update(const Array<T>& array, int64_t index, const Operator&
     auto* word = reinterpret_cast<unsigned*>(address & ~3ull);
     const unsigned shift = unsigned(address & 3) * 8;
     const unsigned mask = (sizeof(T) == 4 ? ~0u : (1u << (8 * sizeof(T) % 32)) - 1) << shift;
-    unsigned seen = *const_cast<volatile unsigned*>(word);
-    for (;;) {
+    for (unsigned tries = 1;; apl_back_off(tries)) {
+      const unsigned seen = *const_cast<volatile unsigned*>(word);
       const unsigned bits = (seen & mask) >> shift;
       T value;
       memcpy(&value, &bits, sizeof(T));
       value = op(value);
       unsigned made = 0;
       memcpy(&made, &value, sizeof(T));
-      const unsigned found = atomicCAS(word, seen, (seen & ~mask) | (made << shift));
-      if (found == seen) return;
-      seen = found;
+      if (atomicCAS(word, seen, (seen & ~mask) | (made << shift)) == seen) return;
     }
   }
 }

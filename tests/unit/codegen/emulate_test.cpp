@@ -243,12 +243,15 @@ TEST_CASE("emulate: atomic steps on shared memory are ordered among themselves, 
   const std::string steps =
       "  apl_atomic_add(a_s, 0, (int32_t)2);\n"
       "  apl_update(a_s, 1, [&](int32_t x) -> int32_t { return 2 * x; });\n"
-      "  for (bool waits = true; waits;) {\n"
-      "    if (!apl_lock_in<32>(locks, 2)) continue;\n"
+      "  for (unsigned tries = 1; tries != 0;) {\n"
+      "    if (!apl_lock_in<32>(locks, 2)) {\n"
+      "      apl_back_off(tries);\n"
+      "      continue;\n"
+      "    }\n"
       "    a_s(2) = a_s(2) + a_s(3);\n"
       "    a_s(3) = 1;\n"
       "    apl_unlock_in<32>(locks, 2);\n"
-      "    waits = false;\n"
+      "    tries = 0;\n"
       "  }\n";
   const std::string text = kernel("apl_out<int32_t> C",
                                   "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 4);\n"
