@@ -39,6 +39,7 @@
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/reductions.h"
 #include "passes/extract_kernels/segment_order.h"
+#include "passes/extract_kernels/sparse_sums.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -55,7 +56,7 @@ class Extractor {
 
   void run() {
     replicated_ = find_replicated(*function_.body, function_.values);
-    function_.body = body(function_.body);
+    function_.body = body(keep_sparse_sums(function_));
   }
 
  private:

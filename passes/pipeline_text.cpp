@@ -257,7 +257,7 @@ std::string standard_pipeline(Stage until, Machine machine) {
   std::string passes = "inline,simplify,cse,fuse,simplify,cse,elide-copies";
   if (until == Stage::soac) return passes;
   passes += machine == Machine::cpu ? ",extract-kernels{few-threads}" : ",extract-kernels";
-  passes += ",simplify,cse,tile-contraction";
+  passes += ",simplify,cse,sparsify,tile-contraction";
   // Neighbouring threads of a CPU do not read memory together.
   passes += machine == Machine::gpu ? ",coalesce,simplify" : ",simplify";
   if (until == Stage::kernel) return passes;

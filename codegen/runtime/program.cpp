@@ -11,6 +11,7 @@
 #include "codegen/runtime/embed.h"
 #include "codegen/runtime/emulate.h"
 #include "codegen/runtime/program/bridge.h"
+#include "ir/sparse_arguments.h"
 
 namespace apl {
 
@@ -111,6 +112,12 @@ struct Program::State {
     return make_error(Code::command_bad_argument, {}, fmt::format("the program has no entry `{}`", entry));
   }
 
+  // What of the entry's arguments is sparse.
+  BundleInterface sparse(std::string_view entry) const {
+    const auto* text = static_cast<const char*>(object.symbol("apl_sparse_" + std::string(entry)));
+    return text == nullptr ? BundleInterface{} : BundleInterface::from_text(text);
+  }
+
   // One call. Whatever happens, only what was there before it is allocated after it.
   Result<std::vector<HostValue>> call(apl_entry entry, const Arguments& arguments, bool want_results) {
     const std::uint64_t mark = bridge->mark();
@@ -173,17 +180,23 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
 Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::vector<HostValue>& inputs) {
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
+  const BundleInterface sparse = state_->sparse(entry);
+  const PackedArguments packed = sparse.empty() ? PackedArguments{} : pack_arguments(sparse, inputs);
   Arguments arguments(*state_->bridge);
-  for (const HostValue& input : inputs)
+  for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();
-  return state_->call(*function, arguments, true);
+  auto results = state_->call(*function, arguments, true);
+  if (results && !sparse.empty()) unpack_results(sparse, packed, *results);
+  return results;
 }
 
 Result<std::vector<double>> Program::benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs) {
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
+  const BundleInterface sparse = state_->sparse(entry);
+  const PackedArguments packed = sparse.empty() ? PackedArguments{} : pack_arguments(sparse, inputs);
   Arguments arguments(*state_->bridge);
-  for (const HostValue& input : inputs)
+  for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();
   std::vector<double> times;
   for (int run = -1; run < runs; ++run) {

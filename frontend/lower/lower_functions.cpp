@@ -6,6 +6,7 @@
 
 #include "frontend/lower/lowerer.h"
 #include "frontend/syntax/lexer.h"
+#include "ir/sparse_bundle.h"
 
 namespace apl::frontend {
 
@@ -199,7 +200,13 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   function.body = builder.finish(results);
   result.callable = decided.empty();
   if (result.callable || global.entry) {
-    if (global.entry) function.entry = entry_info(global, result);
+    if (global.entry) {
+      function.entry = entry_info(global, result);
+      if (const auto sparse = sparse_requests(function); !sparse) {
+        if (sink_) sink_(sparse.error());
+        throw LowerAbort{};
+      }
+    }
     result.function = std::make_shared<const Function>(std::move(function));
     module_.functions.push_back(result.function);
   }

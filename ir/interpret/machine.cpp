@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "ir/sparse_arguments.h"
 #include "ir/verify.h"
 
 namespace apl::interpreter {
@@ -98,7 +99,12 @@ Result<std::vector<HostValue>> interpret(const Module& module, std::string_view 
   const Function* function = module.find_entry(entry);
   if (!function) return make_error(Code::run_argument, {}, "there is no entry `" + std::string(entry) + "`.");
   try {
-    return interpreter::Machine(module, options).run_entry(*function, arguments);
+    const BundleInterface sparse = bundle_interface(*function);
+    if (sparse.empty()) return interpreter::Machine(module, options).run_entry(*function, arguments);
+    const PackedArguments packed = pack_arguments(sparse, arguments);
+    std::vector<HostValue> results = interpreter::Machine(module, options).run_entry(*function, packed.values);
+    unpack_results(sparse, packed, results);
+    return results;
   } catch (interpreter::RunError& error) {
     return std::move(error.diagnostic);
   } catch (const std::bad_alloc&) {

@@ -1,6 +1,7 @@
 // Types of results, and of the symbols in sizes.
 #include <fmt/format.h>
 
+#include "ir/sparse_bundle.h"
 #include "ir/verify/check.h"
 
 namespace apl::verifier {
@@ -94,7 +95,9 @@ void check_function(Check& check) {
     check.broken(fmt::format("the entry has {} parameters, but says for {} how many values they are",
                              entry.params.size(), entry.param_values.size()));
   if (named != params)
-    check.broken(fmt::format("the entry's parameters are {} values, but the function has {}", named, params));
+    return check.broken(fmt::format("the entry's parameters are {} values, but the function has {}", named, params));
+  if (const auto requests = sparse_requests(function); !requests) check.broken(requests.error().message);
+  if (const auto wrong = check_bundles(function)) check.broken(*wrong);
 }
 
 }  // namespace apl::verifier

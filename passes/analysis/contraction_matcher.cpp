@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/builder.h"
+#include "ir/sparse_bundle.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_matcher.h"
 
@@ -271,7 +272,7 @@ std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, V
   const SegOp* kernel = get_if<SegOp>(stm);
   if (!kernel || kernel->level != SegLevel::thread) return std::nullopt;
   for (const Attribute& attribute : stm.attributes)
-    if (attribute.name == kChunksAttribute) return std::nullopt;
+    if (attribute.name == kChunksAttribute || attribute.name == kSparseAttribute) return std::nullopt;
   Stream stream;
   std::size_t redomaps = 0;
   for (const Stm& inner : kernel->body->stms)

@@ -1,0 +1,186 @@
+#include "ir/sparse_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace apl {
+namespace {
+
+// Whether all bits are 0, the sign of a float aside.
+bool is_zero(const std::byte* element, ScalarType type) {
+  const int size = byte_size(type);
+  for (int k = 0; k < size; ++k) {
+    const bool sign = is_float(type) && k + 1 == size;  // little endian
+    if ((element[k] & std::byte(sign ? 0x7F : 0xFF)) != std::byte{0}) return false;
+  }
+  return true;
+}
+
+HostValue starts(const std::vector<std::int64_t>& of) {
+  return HostValue::array(ScalarType::i64, {static_cast<std::int64_t>(of.size())}, of);
+}
+HostValue indices(const std::vector<std::int32_t>& of) {
+  return HostValue::array(ScalarType::i32, {static_cast<std::int64_t>(of.size())}, of);
+}
+
+std::vector<std::int32_t> row_of_each(const HostCsr& matrix) {
+  std::vector<std::int32_t> rows;
+  rows.reserve(matrix.column.size());
+  for (std::size_t row = 0; row + 1 < matrix.row_start.size(); ++row)
+    rows.insert(rows.end(), static_cast<std::size_t>(matrix.row_start[row + 1] - matrix.row_start[row]),
+                static_cast<std::int32_t>(row));
+  return rows;
+}
+
+std::vector<std::int64_t> column_starts(const HostCsr& matrix) {
+  std::vector<std::int64_t> start(static_cast<std::size_t>(matrix.columns) + 1);
+  for (const std::int32_t column : matrix.column) ++start[static_cast<std::size_t>(column) + 1];
+  for (std::size_t k = 1; k < start.size(); ++k) start[k] += start[k - 1];
+  return start;
+}
+
+// Non-zeros are in the order of rows, so that rows rise within each column.
+std::vector<std::int32_t> by_column(const HostCsr& matrix) {
+  std::vector<std::int64_t> next = column_starts(matrix);
+  std::vector<std::int32_t> result(matrix.column.size());
+  for (std::size_t k = 0; k < matrix.column.size(); ++k)
+    result[static_cast<std::size_t>(next[static_cast<std::size_t>(matrix.column[k])]++)] = static_cast<std::int32_t>(k);
+  return result;
+}
+
+HostValue field_value(const HostCsr& matrix, BundleField field) {
+  switch (field) {
+    case BundleField::shape: return HostValue::zeros(matrix.values.type, {0, matrix.rows, matrix.columns});
+    case BundleField::values: return matrix.values;
+    case BundleField::row_start: return starts(matrix.row_start);
+    case BundleField::row: return indices(row_of_each(matrix));
+    case BundleField::column: return indices(matrix.column);
+    case BundleField::column_start: return starts(column_starts(matrix));
+    case BundleField::by_column: return indices(by_column(matrix));
+  }
+  return {};
+}
+
+std::size_t number(std::string_view& text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (!text.empty()) text.remove_prefix(1);
+  return value;
+}
+
+}  // namespace
+
+HostCsr to_csr(const HostValue& dense) {
+  HostCsr matrix{.rows = dense.shape[0], .columns = dense.shape[1], .row_start = {0}, .column = {}, .values = {}};
+  matrix.values.type = dense.type;
+  const auto size = static_cast<std::size_t>(byte_size(dense.type));
+  const std::byte* element = dense.data.data();
+  for (std::int64_t row = 0; row < matrix.rows; ++row) {
+    for (std::int64_t column = 0; column < matrix.columns; ++column, element += size) {
+      if (is_zero(element, dense.type)) continue;
+      matrix.column.push_back(static_cast<std::int32_t>(column));
+      matrix.values.data.insert(matrix.values.data.end(), element, element + size);
+    }
+    matrix.row_start.push_back(matrix.nonzeros());
+  }
+  matrix.values.shape = {matrix.nonzeros()};
+  return matrix;
+}
+
+HostValue to_dense(const HostCsr& matrix) {
+  HostValue dense = HostValue::zeros(matrix.values.type, {matrix.rows, matrix.columns});
+  const auto size = static_cast<std::size_t>(byte_size(dense.type));
+  for (std::int64_t row = 0; row < matrix.rows; ++row)
+    for (std::int64_t k = matrix.row_start[static_cast<std::size_t>(row)];
+         k < matrix.row_start[static_cast<std::size_t>(row) + 1]; ++k) {
+      const std::int64_t at = row * matrix.columns + matrix.column[static_cast<std::size_t>(k)];
+      std::memcpy(dense.data.data() + static_cast<std::size_t>(at) * size,
+                  matrix.values.data.data() + static_cast<std::size_t>(k) * size, size);
+    }
+  return dense;
+}
+
+std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<BundleField>& fields) {
+  std::vector<HostValue> values;
+  for (const BundleField field : fields) values.push_back(field_value(matrix, field));
+  return values;
+}
+
+std::string BundleInterface::to_text() const {
+  std::string text;
+  for (const Bundle& bundle : bundles) {
+    text += fmt::format("{} ", bundle.first);
+    for (const BundleField field : bundle.fields) text += fmt::format("{} ", static_cast<int>(field));
+    text.back() = ';';
+  }
+  for (const SparseResult& result : results) text += fmt::format("={} {};", result.result, result.bundle);
+  return text;
+}
+
+BundleInterface BundleInterface::from_text(std::string_view text) {
+  BundleInterface interface;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find(';'));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (part.starts_with('=')) {
+      part.remove_prefix(1);
+      const std::size_t result = number(part);
+      interface.results.push_back({result, number(part)});
+      continue;
+    }
+    Bundle bundle;
+    bundle.first = number(part);
+    while (!part.empty()) bundle.fields.push_back(static_cast<BundleField>(number(part)));
+    interface.bundles.push_back(std::move(bundle));
+  }
+  return interface;
+}
+
+BundleInterface bundle_interface(const Function& function) {
+  BundleInterface interface{.bundles = find_bundles(function), .results = {}};
+  for (std::size_t k = 0; k < function.results.size(); ++k)
+    if (const auto bundle = bundle_of_result(function, k)) interface.results.push_back({k, *bundle});
+  return interface;
+}
+
+PackedArguments pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments) {
+  PackedArguments packed;
+  auto next = interface.bundles.begin();
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    const bool here = next != interface.bundles.end() && packed.values.size() == next->first;
+    if (!here) {
+      packed.values.push_back(arguments[k]);
+      continue;
+    }
+    packed.matrices.emplace_back();
+    if (arguments[k].rank() == 2) {
+      packed.matrices.back() = to_csr(arguments[k]);
+      for (HostValue& value : bundle_values(*packed.matrices.back(), next->fields))
+        packed.values.push_back(std::move(value));
+    } else {
+      // One that is no bundle either is refused by its shape; the others must be there for that.
+      packed.values.push_back(arguments[k]);
+      if (arguments[k].rank() != 3)
+        for (std::size_t f = 1; f < next->fields.size(); ++f)
+          packed.values.push_back(HostValue::zeros(element_of(next->fields[f], arguments[k].type), {0}));
+    }
+    ++next;
+  }
+  return packed;
+}
+
+void unpack_results(const BundleInterface& interface, const PackedArguments& arguments,
+                    std::vector<HostValue>& results) {
+  for (const auto& [result, bundle] : interface.results) {
+    if (bundle >= arguments.matrices.size() || !arguments.matrices[bundle] || result >= results.size()) continue;
+    HostCsr matrix = *arguments.matrices[bundle];
+    matrix.values = std::move(results[result]);
+    results[result] = to_dense(matrix);
+  }
+}
+
+}  // namespace apl

@@ -1,0 +1,57 @@
+// Dense arguments of entries that take bundles (ir/sparse_bundle.h), and their results, as callers of the dense program
+// have them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/host_value.h"
+#include "ir/sparse_bundle.h"
+
+namespace apl {
+
+// Compressed rows: columns rise within a row. Values are those of the type, one after the other.
+struct HostCsr {
+  std::int64_t rows = 0, columns = 0;
+  std::vector<std::int64_t> row_start = {0};  // rows + 1 of them
+  std::vector<std::int32_t> column;
+  HostValue values;  // rank 1
+
+  std::int64_t nonzeros() const { return static_cast<std::int64_t>(column.size()); }
+};
+
+// Of a matrix; zeros of either sign are left out.
+HostCsr to_csr(const HostValue& dense);
+HostValue to_dense(const HostCsr& matrix);
+
+// One value for each field.
+std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<BundleField>& fields);
+
+// What of an entry's parameters and results is sparse. As text it goes with generated programs.
+struct BundleInterface {
+  std::vector<Bundle> bundles;
+  struct SparseResult {
+    std::size_t result = 0, bundle = 0;
+  };
+  std::vector<SparseResult> results;
+
+  bool empty() const { return bundles.empty(); }
+  std::string to_text() const;
+  static BundleInterface from_text(std::string_view text);
+};
+BundleInterface bundle_interface(const Function& function);
+
+// Arguments with bundles in place of dense matrices; bundles that are given stay. `matrices` has the pattern of each
+// that was made.
+struct PackedArguments {
+  std::vector<HostValue> values;
+  std::vector<std::optional<HostCsr>> matrices;
+};
+// An argument that is no matrix where a bundle is wanted stays as it is: the callee says what is wrong with it.
+PackedArguments pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments);
+// Sparse results become dense where the pattern is known.
+void unpack_results(const BundleInterface& interface, const PackedArguments& arguments, std::vector<HostValue>& results);
+
+}  // namespace apl

@@ -1,0 +1,373 @@
+// sparsify: matrices that an entry calls sparse are gone through by their non-zeros (STile; docs/sparse.md).
+//
+//   #[sparse(A)]
+//   entry f (A : "[n][m]f32", B : "[m][b]f32") : {"[n][b]f32"}
+//   fun f [n, m, b] (A : [n][m]f32, B : [m][b]f32) : {[n][b]f32} = {
+//     let {C : [n][b]f32} = segmap(thread) (i < n, j < b) { ... redomap(k < m, {A[i], B[.., j]}, mul, add) ... }
+//     in {C}
+//   }
+// =>
+//   entry f (A : "sparse [n][m]f32: shape values row_start column" as 4, B : "[m][b]f32") : {"[n][b]f32"}
+//   fun f [n, m, b, A_nonzeros] (A_shape : [0][n][m]f32, A_values : [A_nonzeros]f32, A_row_start : [n + 1]i64,
+//                                A_column : [A_nonzeros]i32, B : [m][b]f32) : {[n][b]f32} = {
+//     let {C : [n][b]f32} = segmap(thread) (i < n, j < b) { ... redomap over the non-zeros of row i ... }
+//     in {C}
+//   }
+//
+// Phases: the arrays of each sparse operand (ir/sparse_bundle.h); every kernel that reads it, in order: one that reads
+// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse again;
+// a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract). What nobody
+// reads is then left out.
+// Both need a proof that absent elements change nothing, by the algebra of known operators on finite numbers
+// (sparsify/absence). What is refused gets a dense copy of A, and a remark: never a wrong result.
+// Deliberately not here: products of two sparse matrices, patterns that a program computes.
+#include <fmt/format.h>
+
+#include "ir/walk.h"
+#include "passes/pass.h"
+#include "passes/sparsify/sparsify.h"
+
+namespace apl {
+namespace {
+
+using sparsify::Pattern;
+using sparsify::SparseArray;
+
+constexpr const char* kSparsify = "sparsify";
+
+class Sparsifier {
+ public:
+  Sparsifier(const Function& function, const PassContext& context, std::vector<SparseRequest> requests)
+      : function_(function), context_(context), requests_(std::move(requests)), result_(function), layouts_(function) {}
+
+  Function run() {
+    patterns_.reserve(requests_.size());
+    for (const SparseRequest& request : requests_) add_pattern(request);
+    BodyPtr body = rewrite(function_.body);
+    std::vector<Operand> results = body->results;
+    for (std::size_t k = 0; k < requests_.size(); ++k)
+      if (requests_[k].result) sparse_result(patterns_[k], results);
+    body = without_unread(make_body(body->stms, results));
+    add_dense_operands(body);
+    result_.body = body;
+    bind_fields();
+    std::erase_if(result_.attributes, [](const Attribute& a) { return a.name == kSparseAttribute; });
+    return std::move(result_);
+  }
+
+ private:
+  void add_pattern(const SparseRequest& request) {
+    ValueTable& values = result_.values;
+    Pattern pattern;
+    pattern.name = function_.entry->params[request.param].name;
+    pattern.dense = function_.params[request.value];
+    const Type type = values.type(pattern.dense);
+    pattern.element = type.element;
+    pattern.rows = type.shape[0];
+    pattern.columns = type.shape[1];
+    pattern.nonzeros = Poly(values.add(Type::scalar(ScalarType::i64), pattern.name + "_nonzeros"));
+    for (std::size_t f = 0; f < kBundleFields; ++f) {
+      const auto field = static_cast<BundleField>(f);
+      std::vector<Poly> shape;
+      switch (extent_of(field)) {
+        case BundleExtent::none: shape = {0, pattern.rows, pattern.columns}; break;
+        case BundleExtent::nonzeros: shape = {pattern.nonzeros}; break;
+        case BundleExtent::rows_and_one: shape = {pattern.rows + 1}; break;
+        case BundleExtent::columns_and_one: shape = {pattern.columns + 1}; break;
+      }
+      pattern.fields[f] = values.add(Type::array(element_of(field, type.element), std::move(shape)),
+                                     fmt::format("{}_{}", pattern.name, to_text(field)));
+    }
+    patterns_.push_back(pattern);
+    sparse_.emplace(pattern.dense, SparseArray{&patterns_.back(), pattern.field(BundleField::values)});
+  }
+
+  // A body of the host, with the loops and branches in it.
+  BodyPtr rewrite(const BodyPtr& old) {
+    std::vector<Stm> stms;
+    for (const Stm& stm : old->stms) {
+      if (kernel(stm, stms)) continue;
+      stms.push_back(stm);
+      if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op))
+        stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return rewrite(inner); });
+    }
+    return make_body(std::move(stms), old->results);
+  }
+
+  // The sparse arrays that the statement reads, through views or as they are.
+  std::vector<Value> read_by(const Stm& stm) const {
+    std::vector<Value> bases;
+    for (const Value v : free_values(stm.op, function_.values)) {
+      const sparsify::SparseArrays::const_iterator found =
+          layouts_.find(v) != nullptr ? sparse_.find(layouts_.find(v)->base) : sparse_.end();
+      if (found != sparse_.end() && std::ranges::find(bases, found->first) == bases.end()) bases.push_back(found->first);
+    }
+    return bases;
+  }
+
+  bool kernel(const Stm& stm, std::vector<Stm>& out) {
+    const SegOp* op = get_if<SegOp>(stm);
+    if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op)) return false;
+    const std::vector<Value> bases = read_by(stm);
+    if (bases.empty()) return false;
+    if (get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Use>(stm)) {
+      dense_.emplace(stm.pattern.front(), stm.pattern.front());
+      return false;
+    }
+    std::vector<std::pair<Value, sparsify::Reason>> reasons;
+    for (const Value base : bases) {
+      sparsify::Reason reason{"no-contraction", "it is read by what is no kernel of one thread an element", {}};
+      if (op != nullptr && op->level == SegLevel::thread) {
+        if (sample(stm, base, reason, out)) return true;
+        if (reason.code == "not-sampled" && contract(stm, base, reason, out)) return true;
+      }
+      reasons.emplace_back(base, std::move(reason));
+    }
+    for (const auto& [base, reason] : reasons) missed(stm, base, reason);
+    return false;
+  }
+
+  bool sample(const Stm& stm, Value base, sparsify::Reason& reason, std::vector<Stm>& out) {
+    Builder host(result_.values);
+    host.set_location(stm.location);
+    auto made = sparsify::sample(stm, sparse_.at(base), base, layouts_, host);
+    if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
+      reason = *refused;
+      return false;
+    }
+    const Pattern& pattern = *sparse_.at(base).pattern;
+    auto& sampled = std::get<sparsify::Sampled>(made);
+    const std::vector<Type> types = result_types(sampled.kernel.op, result_.values);
+    for (std::size_t k = 0; k < types.size(); ++k)
+      sampled.kernel.pattern.push_back(
+          result_.values.add(types[k], result_.values.name(stm.pattern[k]) + "_values"));
+    sampled.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "sddmm"}});
+    const std::vector<Value> nonzeros = sampled.kernel.pattern;
+    host.append(std::move(sampled.kernel));
+    const std::vector<SegDim>& space = std::get<SegOp>(stm.op).space;
+    for (std::size_t k = 0; k < nonzeros.size(); ++k) {
+      const bool zero = sparsify::same_number(sampled.elsewhere[k], Scalar::zero(sampled.elsewhere[k].type()));
+      if (space.size() == 2 && zero && sampled.row_dim < sampled.column_dim)
+        sparse_.insert_or_assign(stm.pattern[k], SparseArray{&pattern, nonzeros[k]});
+      const std::size_t first = host.stms().size();
+      sparsify::make_dense(stm.pattern[k], nonzeros[k], pattern, space, sampled.row_dim, sampled.column_dim,
+                           sampled.elsewhere[k], host);
+      for (std::size_t s = first; s < host.stms().size(); ++s)
+        dense_.emplace(host.stms()[s].pattern.front(), stm.pattern[k]);
+      copies_.push_back(stm.pattern[k]);
+    }
+    for (Stm& made_stm : host.stms()) out.push_back(std::move(made_stm));
+    applied(stm, "sddmm", pattern, fmt::format("`{}` is computed at the non-zeros of `{}`",
+                                               result_.values.name(stm.pattern.front()), pattern.name));
+    return true;
+  }
+
+  bool contract(const Stm& stm, Value base, sparsify::Reason& reason, std::vector<Stm>& out) {
+    const auto match = match_contraction(stm, layouts_, result_.values);
+    reason = {"no-contraction", "the kernel that reads it is no contraction", {}};
+    if (!match) return false;
+    const Contraction* contraction = std::get_if<Contraction>(&*match);
+    if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
+      reason = {"no-contraction", refusal->message, refusal->suggestion};
+      contraction = refusal->match.get();  // a condition of tiling
+    }
+    if (contraction == nullptr) return false;
+    Builder host(result_.values);
+    host.set_location(stm.location);
+    auto made = sparsify::contract(stm, *contraction, sparse_.at(base), base, host);
+    if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
+      reason = *refused;
+      return false;
+    }
+    const Pattern& pattern = *sparse_.at(base).pattern;
+    auto& contracted = std::get<sparsify::Contracted>(made);
+    contracted.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "spmm"}});
+    host.append(std::move(contracted.kernel));
+    for (Stm& made_stm : host.stms()) out.push_back(std::move(made_stm));
+    applied(stm, "spmm", pattern,
+            fmt::format("the sum {} goes over the non-zeros of `{}`, {} by {}", contraction->einsum(result_),
+                        pattern.name, contracted.by_columns ? "column" : "row", contracted.by_columns ? "column" : "row"));
+    return true;
+  }
+
+  // The entry's result is the non-zeros alone.
+  void sparse_result(const Pattern& pattern, std::vector<Operand>& results) {
+    const auto found = results[0].is_value() ? sparse_.find(results[0].value()) : sparse_.end();
+    if (found == sparse_.end() || found->second.pattern != &pattern) {
+      context_.remark({.kind = RemarkKind::missed,
+                       .pass = kSparsify,
+                       .code = "result-is-dense",
+                       .location = function_.location,
+                       .function = function_.name,
+                       .message = fmt::format("the result is not known to have the pattern of `{}`: it stays dense",
+                                              pattern.name),
+                       .facts = {},
+                       .suggestion = fmt::format("multiply by the elements of `{}` last", pattern.name)});
+      return;
+    }
+    results[0] = found->second.values;
+    result_.results[0] = result_.values.type(found->second.values);
+    result_.entry->results[0] = bundle_result_text(result_.entry->results[0], pattern.name);
+  }
+
+  // Without dense forms, and views of sparse arrays, that nobody reads.
+  BodyPtr without_unread(const BodyPtr& body) {
+    std::set<Value> read;
+    const auto results = [&](const Body& of) {
+      for (const Operand& result : of.results)
+        if (result.is_value()) read.insert(result.value());
+    };
+    std::vector<const Stm*> open;
+    results(*body);
+    for_each_stm(*body, [&](const Stm& stm) {
+      if (!stm.pattern.empty() && dense_.contains(stm.pattern.front())) return open.push_back(&stm);
+      for_each_use(stm.op, [&](Value v) { read.insert(v); });
+      for_each_body(stm.op, [&](const BodyPtr& inner) { results(*inner); });
+    });
+    for (bool more = true; more;) {
+      const std::size_t before = read.size();
+      for (const Stm* stm : open)
+        if (read.contains(dense_.at(stm->pattern.front())))
+          for (const Value v : free_values(stm->op, result_.values)) read.insert(v);
+      more = read.size() != before;
+    }
+    for (const Value copy : copies_)
+      if (read.contains(copy)) made_dense(copy);
+    return drop(body, read);
+  }
+
+  BodyPtr drop(const BodyPtr& body, const std::set<Value>& read) const {
+    std::vector<Stm> stms;
+    for (const Stm& stm : body->stms) {
+      const auto made = stm.pattern.empty() ? dense_.end() : dense_.find(stm.pattern.front());
+      if (made != dense_.end() && !read.contains(made->second)) continue;
+      stms.push_back(stm);
+      if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op))
+        stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return drop(inner, read); });
+    }
+    return make_body(std::move(stms), body->results);
+  }
+
+  // Sparse operands that somebody still reads as they were.
+  void add_dense_operands(BodyPtr& body) {
+    const std::set<Value> read = free_values(*body, result_.values);
+    Builder host(result_.values);
+    host.set_location(function_.location);
+    for (const Pattern& pattern : patterns_) {
+      if (!read.contains(pattern.dense)) continue;
+      made_dense(pattern.dense);
+      Type type = result_.values.type(pattern.dense);
+      type.unique = false;
+      result_.values.set_type(pattern.dense, type);
+      const std::vector<SegDim> space = {{result_.values.add(Type::scalar(ScalarType::i64), "i"), pattern.rows},
+                                         {result_.values.add(Type::scalar(ScalarType::i64), "j"), pattern.columns}};
+      sparsify::make_dense(pattern.dense, pattern.field(BundleField::values), pattern, space, 0, 1,
+                           Scalar::zero(pattern.element), host);
+    }
+    if (host.stms().empty()) return;
+    host.append_all(body->stms);
+    body = host.finish(body->results);
+  }
+
+  // Parameters for the arrays that the body reads.
+  void bind_fields() {
+    const std::set<Value> read = free_values(*result_.body, result_.values);
+    for (std::size_t k = 0; k < requests_.size(); ++k) {
+      const Pattern& pattern = patterns_[k];
+      std::vector<BundleField> fields;
+      std::vector<Value> params;
+      for (std::size_t f = 0; f < kBundleFields; ++f) {
+        const auto field = static_cast<BundleField>(f);
+        const bool always = field == BundleField::shape || field == BundleField::values;
+        if (!always && !read.contains(pattern.fields[f])) continue;
+        fields.push_back(field);
+        params.push_back(pattern.fields[f]);
+      }
+      const auto at = std::ranges::find(result_.params, pattern.dense);
+      const auto next = result_.params.erase(at);
+      result_.params.insert(next, params.begin(), params.end());
+      result_.sizes.push_back(*pattern.nonzeros.symbol());
+      EntryInfo& entry = *result_.entry;
+      entry.params[requests_[k].param].type = bundle_text(entry.params[requests_[k].param].type, fields);
+      entry.param_values[requests_[k].param] = fields.size();
+    }
+  }
+
+  void applied(const Stm& stm, std::string code, const Pattern& pattern, std::string message) const {
+    context_.remark({.kind = RemarkKind::applied,
+                     .pass = kSparsify,
+                     .code = std::move(code),
+                     .location = stm.location,
+                     .function = function_.name,
+                     .message = std::move(message),
+                     .facts = {{"operand", pattern.name}},
+                     .suggestion = {}});
+  }
+
+  void missed(const Stm& stm, Value base, const sparsify::Reason& reason) const {
+    context_.remark({.kind = RemarkKind::missed,
+                     .pass = kSparsify,
+                     .code = reason.code == "not-sampled" ? "no-contraction" : reason.code,
+                     .location = stm.location,
+                     .function = function_.name,
+                     .message = fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base),
+                                            reason.message),
+                     .facts = {},
+                     .suggestion = reason.suggestion});
+  }
+
+  void made_dense(Value dense) const {
+    context_.remark({.kind = RemarkKind::analysis,
+                     .pass = kSparsify,
+                     .code = "dense-copy",
+                     .location = function_.location,
+                     .function = function_.name,
+                     .message = fmt::format("`{}` is made dense, too", function_.values.name(dense)),
+                     .facts = {},
+                     .suggestion = {}});
+  }
+
+  const Function& function_;
+  const PassContext& context_;
+  const std::vector<SparseRequest> requests_;
+  Function result_;
+  const Layouts layouts_;
+  std::vector<Pattern> patterns_;
+  sparsify::SparseArrays sparse_;
+  std::map<Value, Value> dense_;  // by what a statement makes: the dense array that it is for
+  std::vector<Value> copies_;     // dense forms of what kernels made
+};
+
+Result<Change> run_sparsify(Module& module, PassContext& context) {
+  Change change = Change::no;
+  for (FunctionPtr& pointer : module.functions) {
+    auto requests = sparse_requests(*pointer);
+    if (!requests) return std::move(requests).error();
+    if (requests->empty()) continue;
+    pointer = std::make_shared<const Function>(Sparsifier(*pointer, context, std::move(*requests)).run());
+    change = Change::yes;
+  }
+  return change;
+}
+
+}  // namespace
+
+PassInfo sparsify_pass() {
+  return {.name = kSparsify,
+          .summary = "go through matrices that an entry calls sparse by their non-zeros",
+          .takes = stage_bit(Stage::kernel),
+          .options = {},
+          .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
+                           {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
+                           {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
+                           {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
+                           {"no-contraction", "what reads a sparse matrix is no contraction"},
+                           {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
+                           {"absence-not-neutral", "it is not known that absent elements change nothing"},
+                           {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
+                           {"used-twice", "a contraction reads a sparse matrix at two places"},
+                           {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
+          .run = run_sparsify};
+}
+
+}  // namespace apl

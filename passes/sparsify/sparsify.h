@@ -1,0 +1,93 @@
+// The parts of the pass sparsify.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/layouts.h"
+#include "ir/module.h"
+#include "ir/sparse_bundle.h"
+#include "passes/analysis/contractions.h"
+
+namespace apl::sparsify {
+
+// The arrays of one sparse parameter. All are made; those that something reads become parameters.
+struct Pattern {
+  std::string name;  // of the parameter
+  Value dense;       // what it was
+  ScalarType element = ScalarType::unit;
+  Poly rows, columns, nonzeros;
+  std::array<Value, kBundleFields> fields;
+  Value field(BundleField f) const { return fields[static_cast<std::size_t>(f)]; }
+};
+
+// An array [rows][columns] that is 0 where the pattern has nothing: a parameter, or what was made from one.
+struct SparseArray {
+  const Pattern* pattern = nullptr;
+  Value values;  // [nonzeros]
+};
+using SparseArrays = std::unordered_map<Value, SparseArray>;  // by what would be the dense array
+
+// Why a kernel that reads a sparse array is left as it is.
+struct Reason {
+  std::string code, message, suggestion;
+};
+
+// What a value is for certain if elements of the sparse array are 0 and all others are any finite numbers.
+class Absence {
+ public:
+  explicit Absence(const ValueTable& values) : values_(values) {}
+
+  void know(Value value, Scalar is) { known_.insert_or_assign(value, is); }
+  void run(const Body& body);
+  std::optional<Scalar> of(const Operand& operand) const;
+
+ private:
+  void statement(const Stm& stm);
+  std::optional<Scalar> scalar(const Stm& stm) const;
+  void branch(const If& branch, const Stm& stm);
+  void reduction(const Screma& screma, const Stm& stm);
+
+  const ValueTable& values_;
+  std::unordered_map<Value, Scalar> known_;
+};
+
+// Equal, but for the sign of a zero.
+bool same_number(const Scalar& a, const Scalar& b);
+
+// The index expressions of an element of a sparse array.
+struct ElementAt {
+  Value row, column;
+};
+// If the layout is A's element [row][column] for two different ones of `indices`, each of which runs over the whole dim.
+std::optional<ElementAt> element_at(const Lmad& layout, const Pattern& pattern, const std::vector<SegDim>& indices);
+
+// A contraction over A's rows or columns: `kernel` becomes the same sum over the non-zeros of each row (column) alone.
+struct Contracted {
+  Stm kernel;
+  bool by_columns = false;  // A's rows are reduced
+};
+std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArray& array,
+                                          Value base, Builder& host);
+
+// A kernel that reads A where it writes: done at the non-zeros alone.
+struct Sampled {
+  Stm kernel;                     // its results have the non-zeros in place of rows and columns
+  std::vector<Scalar> elsewhere;  // what the results are where A has nothing
+  std::size_t row_dim = 0, column_dim = 0;  // of the space before
+};
+std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array, Value base, const Layouts& layouts,
+                                     Builder& host);
+
+// `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros at
+// the place of `row_dim`, without `column_dim`.
+void make_dense(Value result, Value values, const Pattern& pattern, const std::vector<SegDim>& space,
+                std::size_t row_dim, std::size_t column_dim, const Scalar& elsewhere, Builder& host);
+
+}  // namespace apl::sparsify
