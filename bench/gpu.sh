@@ -3,14 +3,14 @@
 #   bench/gpu.sh [BIN [OUT [STEPS]]]
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
-#     STEPS: some of programs,unit,contractions,huge,sanitizer,bench,ablation,peers (default: all)
+#     STEPS: some of programs,unit,contractions,huge,sanitizer,bench,ablation,peers,sparse,sparse-check (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, huge and ablation out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,contractions,huge,sanitizer,bench,ablation,peers}
+steps=${3:-programs,unit,contractions,huge,sanitizer,bench,ablation,peers,sparse,sparse-check}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -92,6 +92,25 @@ if wanted ablation; then
   "$bin/apl_bench" --ablation --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/ablation.json" 2>&1 |
     tee "$out/ablation.log"
   note "${PIPESTATUS[0]}" "ablation"
+fi
+
+# Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the
+# sanitizer.
+if wanted sparse; then
+  step "sparse products"
+  "$bin/apl_sparse_gpu" ${APL_SPARSE_FOLDER:+--folder="$APL_SPARSE_FOLDER"} --json="$out/sparse.json" 2>&1 |
+    tee "$out/sparse.log"
+  note "${PIPESTATUS[0]}" "sparse products"
+fi
+if wanted sparse-check && command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck; do
+    step "sparse templates, compute-sanitizer --tool $tool"
+    timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
+      "$bin/apl_sparse_gpu" --once --no-peers --sweep --matrices=cora_syn,768x768_s95,blocks_768x768_40 --widths=40 \
+      >"$out/sparse-$tool.log" 2>&1
+    note $? "$tool; see $out/sparse-$tool.log"
+    grep -E "ERROR SUMMARY|RACECHECK SUMMARY|wrong" "$out/sparse-$tool.log" | tail -n 3
+  done
 fi
 
 wanted bench || exit $status

@@ -115,6 +115,8 @@ struct apl_backend {
                 int32_t* form);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
   int (*synchronise)(struct apl_context* ctx);
+  // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.
+  int (*load)(struct apl_context* ctx, const char* name, const char* kernel_text);
 };
 
 struct apl_context {

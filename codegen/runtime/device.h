@@ -256,8 +256,7 @@ APL_DEVICE int apl_thread() { return static_cast<int>(threadIdx.x); }
 APL_DEVICE int64_t apl_block() { return static_cast<int64_t>(blockIdx.x); }
 APL_DEVICE int apl_threads() { return static_cast<int>(blockDim.x); }
 APL_DEVICE void apl_barrier() { __syncthreads(); }
-// Of the threads of a warp; all threads of the block come to it. In emulation they all wait, but what threads of other
-// warps did before it is not ordered.
+// Of the threads of a warp, which all come to it.
 APL_DEVICE void apl_warp_barrier() { __syncwarp(); }
 
 // Global arrays are passed by value as one pointer. An apl_in is not written while the kernel runs.

@@ -75,32 +75,49 @@ void Machine::run_block(const apl_launch& launch) {
       team_.resume(thread);
       if (fault_) return;
     }
-    check_barrier(running);
-    if (fault_) return;
     ++now_;
-    if (!running.empty() && !thread_states_[static_cast<std::size_t>(running[0])].of_warp) since_ = now_;
+    running = released();
+    if (fault_) return;
   }
 }
 
-// All threads wait at one barrier, or all have ended. A thread that left because of a failed check may be missing: the
-// failure is what the user hears of.
-void Machine::check_barrier(std::vector<int>& running) {
-  auto ended = std::partition(running.begin(), running.end(),
-                              [&](int thread) { return team_.state(thread) == Team::State::waiting; });
-  auto line_of = [&](int thread) { return thread_states_[static_cast<std::size_t>(thread)].barrier_line; };
-  if (ended != running.begin()) {
-    const int first = *std::min_element(running.begin(), ended);
-    std::optional<Actor> other;
-    if (ended != running.end()) other = Actor{block_, *std::min_element(ended, running.end()), 0};
-    for (auto thread = running.begin(); thread != ended; ++thread)
-      if (line_of(*thread) != line_of(first)) other = Actor{block_, *thread, line_of(*thread)};
-    if (other) {
+// Warps go on alone as long as one waits for its own threads; then all threads of the block wait at one barrier, or all
+// have ended. A thread that left because of a failed check may be missing: the failure is what the user hears of.
+std::vector<int> Machine::released() {
+  auto state_of = [&](int thread) -> const Thread& { return thread_states_[static_cast<std::size_t>(thread)]; };
+  auto waits = [&](int thread) { return team_.state(thread) == Team::State::waiting; };
+  // Threads from `begin` to `end`, which all must wait where `first` does.
+  auto gather = [&](int begin, int end, int first) {
+    std::vector<int> threads;
+    for (int thread = begin; thread < end && !fault_; ++thread) {
+      threads.push_back(thread);
+      const Thread& state = state_of(thread);
+      if (waits(thread) && state.of_warp == state_of(first).of_warp &&
+          state.barrier_line == state_of(first).barrier_line)
+        continue;
       fault_ = Fault{FaultKind::divergence};
-      fault_->actor = {block_, first, line_of(first)};
-      fault_->other = *other;
+      fault_->actor = {block_, first, state_of(first).barrier_line};
+      fault_->other = Actor{block_, thread, waits(thread) ? state.barrier_line : 0};
     }
+    return threads;
+  };
+  std::vector<int> running;
+  int first = -1;  // that waits
+  for (int warp = 0; warp < threads_; warp += kWarpThreads) {
+    const int end = std::min(warp + kWarpThreads, threads_);
+    int waiting = -1;  // at a barrier of the warp
+    for (int thread = warp; thread < end; ++thread) {
+      if (!waits(thread)) continue;
+      if (first < 0) first = thread;
+      if (waiting < 0 && state_of(thread).of_warp) waiting = thread;
+    }
+    if (waiting < 0) continue;
+    const std::vector<int> threads = gather(warp, end, waiting);
+    running.insert(running.end(), threads.begin(), threads.end());
   }
-  running.erase(ended, running.end());
+  if (fault_ || !running.empty() || first < 0) return running;
+  since_ = now_;
+  return gather(0, threads_, first);
 }
 
 Actor Machine::actor(Stamp stamp) const {

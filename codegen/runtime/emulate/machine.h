@@ -52,7 +52,7 @@ class Machine {
 
  private:
   void run_block(const apl_launch& launch);
-  void check_barrier(std::vector<int>& running);
+  std::vector<int> released();  // threads that go on after all that could have run
   Moment moment(int line) const { return {launch_start_, block_start_, now_, thread_, line, since_}; }
   Actor actor(Stamp stamp) const;
 

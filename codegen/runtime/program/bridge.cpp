@@ -77,6 +77,13 @@ apl_backend Bridge::table_for(const Backend& backend) {
   };
   table.choose = &Bridge::choose;
   table.synchronise = &Bridge::synchronise;
+  table.load = [](apl_context* ctx, const char* name, const char* text) {
+    Bridge& bridge = of(ctx);
+    if (bridge.loaded_.contains(name)) return static_cast<int>(APL_SUCCESS);
+    const Status loaded = bridge.backend_->load(text);
+    if (loaded) bridge.loaded_.insert(name);
+    return finish(ctx, loaded);
+  };
   return table;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "codegen/runtime/backend.h"
 
@@ -74,7 +75,8 @@ class Bridge {
   std::optional<Diagnostic> error_;
   std::map<void*, Block> blocks_;
   Plans plans_;
-  std::map<std::string, const char*> forms_;  // texts that are not compiled yet
+  std::map<std::string, const char*> forms_;   // texts that are not compiled yet
+  std::set<std::string, std::less<>> loaded_;  // names of texts that came through the table
   std::map<const apl_plan_set*, Choices> choices_;
   std::uint64_t next_ = 0;
   std::int64_t bytes_ = 0, peak_bytes_ = 0;

@@ -28,9 +28,8 @@ static void APL_SPARSE_NAME(multiply_part)(const struct apl_sparse_tiles* t, con
       APL_SPARSE_NAME(add_row)(values[source], b + column * dense + begin, count, c + row * dense + begin);
     }
   }
-  for (int64_t n = 0; n < t->run_elements; ++n)
-    APL_SPARSE_NAME(add_row)
-    (values[t->run_source[n]], b + t->run_column[n] * dense + begin, count, c + t->run_row[n] * dense + begin);
+  for (int64_t n = 0; n < t->run_elements; ++n) APL_SPARSE_NAME(add_row)
+  (values[t->run_source[n]], b + t->run_column[n] * dense + begin, count, c + t->run_row[n] * dense + begin);
 }
 
 void APL_SPARSE_NAME(apl_sparse_spmm)(const struct apl_sparse_tiles* tiles, const real* values, const real* b,

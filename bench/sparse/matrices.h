@@ -1,0 +1,25 @@
+// Sparse matrices for benchmarks, made anew each time: the same name always gives the same matrix.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "passes/sparse/matrix.h"
+
+namespace apl::bench {
+
+struct MatrixName {
+  std::string name;
+  std::string kind;  // graph, pruned, blocks, attention
+  std::int64_t nonzeros;
+};
+
+// Stand-ins for matrices of STile's table 4 and of pruned networks: graphs have the sizes, the non-zeros and a power law
+// of degrees in communities; names ending in `clu` have tight communities of neighbouring vertices.
+const std::vector<MatrixName>& matrix_names();
+// Patterns alone. `threads` does not change the matrix. Nothing for an unknown name.
+std::optional<sparse::Csr> make_matrix(const std::string& name, int threads);
+
+}  // namespace apl::bench

@@ -1,0 +1,208 @@
+#include "bench/sparse_gpu/gpu.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "codegen/runtime/cuda.h"
+#include "codegen/runtime/cuda/library.h"
+#include "codegen/runtime/emulate.h"
+
+namespace apl::bench {
+
+namespace {
+
+constexpr int kCompareBlocks = 1024;
+
+const char* const kHelpers = R"(#include "device.h"
+APL_DEVICE float some_number(uint64_t i, uint32_t seed) {
+  uint64_t z = i * 0x9E3779B97F4A7C15ull + seed * 0xD1B54A32D192ED03ull + 0x1234567;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  const int q = int((z ^ (z >> 31)) & 1023) - 512;
+  return float(q == 0 ? 1 : q) * (1.0f / 512);
+}
+APL_KERNEL(256) void bench_fill(apl_out<apl_half> x, int64_t count, int64_t seed) {
+  for (int64_t i = apl_block() * 256 + apl_thread(); i < count; i += int64_t(256) * 4096) x(i) = apl_half(some_number(i, uint32_t(seed)));
+}
+APL_EXPORT(bench_fill)
+APL_KERNEL(128) void bench_spmm(apl_in<int32_t> start, apl_in<int32_t> column, apl_in<apl_half> value,
+                                apl_in<apl_half> b, int64_t width, apl_out<float> c) {
+  const int64_t row = apl_block();
+  const int first = start(row), last = start(row + 1);
+  for (int64_t j = apl_thread(); j < width; j += 128) {
+    float sum = 0;
+    for (int k = first; k < last; ++k) sum += float(value(k)) * float(b(column(k) * width + j));
+    c(row * width + j) = sum;
+  }
+}
+APL_EXPORT(bench_spmm)
+APL_KERNEL(128) void bench_sddmm(apl_in<int32_t> start, apl_in<int32_t> column, apl_in<apl_half> x,
+                                 apl_in<apl_half> y, int64_t depth, apl_out<float> c) {
+  const int64_t row = apl_block();
+  const int last = start(row + 1);
+  for (int n = start(row) + apl_thread(); n < last; n += 128) {
+    const int64_t from = column(n) * depth;
+    float sum = 0;
+    for (int64_t k = 0; k < depth; ++k) sum += float(x(row * depth + k)) * float(y(from + k));
+    c(n) = sum;
+  }
+}
+APL_EXPORT(bench_sddmm)
+APL_KERNEL(256) void bench_compare(apl_in<apl_half> x, apl_in<float> wanted, int64_t count, apl_out<double> sums) {
+  const apl_shared<double> part = apl_shared_at<double>(0, 512);
+  double off = 0, all = 0;
+  for (int64_t i = apl_block() * 256 + apl_thread(); i < count; i += int64_t(256) * 1024) {
+    const double w = wanted(i), d = double(float(x(i))) - w;
+    off += d * d;
+    all += w * w;
+  }
+  part(apl_thread()) = off;
+  part(256 + apl_thread()) = all;
+  apl_barrier();
+  if (apl_thread() >= 2) return;
+  double sum = 0;
+  for (int i = 0; i < 256; ++i) sum += part(apl_thread() * 256 + i);
+  sums(apl_block() * 2 + apl_thread()) = sum;
+}
+APL_EXPORT(bench_compare)
+)";
+
+}  // namespace
+
+void give_up(const std::string& why) {
+  fmt::print(stderr, "sparse benchmark: {}\n", why);
+  std::exit(1);
+}
+
+// The driver's functions for graphs.
+struct Gpu::Graphs {
+  int (*begin)(cuda::CUstream, int mode) = nullptr;
+  int (*end)(cuda::CUstream, void** graph) = nullptr;
+  int (*make)(void** executable, void* graph, unsigned long long flags) = nullptr;
+  int (*launch)(void* executable, cuda::CUstream) = nullptr;
+  int (*drop)(void* graph) = nullptr;
+  int (*drop_executable)(void* executable) = nullptr;
+};
+
+Gpu::Gpu(bool emulated, bool once) : once_(once || emulated) {
+  std::unique_ptr<Backend> backend;
+  if (emulated) {
+    backend = make_emulate_backend({});
+  } else {
+    driver_ = need(cuda::Driver::open({}));
+    void* library = need(cuda::open_library({"libcuda.so.1", "libcuda.so"}, {}));
+    graphs_ = std::make_unique<Graphs>();
+    const auto bind = [&](const char* name, auto& function) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+      if (!function) give_up(fmt::format("the driver has no {}", name));
+    };
+    bind("cuStreamBeginCapture_v2", graphs_->begin);
+    bind("cuStreamEndCapture", graphs_->end);
+    bind("cuGraphInstantiateWithFlags", graphs_->make);
+    bind("cuGraphLaunch", graphs_->launch);
+    bind("cuGraphDestroy", graphs_->drop);
+    bind("cuGraphExecDestroy", graphs_->drop_executable);
+    need(driver_.check(driver_.device_get(&device_, 0), "opening the device"));
+    need(driver_.check(driver_.primary_retain(&context_, device_), "making a context"));
+    // Libraries of the CUDA runtime use the primary context; it stays current on this thread.
+    need(driver_.check(driver_.context_push(context_), "making it current"));
+    need(driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream"));
+    need(driver_.check(driver_.event_create(&start_, 0), "making an event"));
+    need(driver_.check(driver_.event_create(&stop_, 0), "making an event"));
+    CudaOptions options;
+    options.stream = stream_;
+    backend = need(make_cuda_backend(options));
+  }
+  bridge_ = std::make_unique<program::Bridge>(std::move(backend), nullptr);
+  check(context()->backend->load(context(), "bench_helpers", kHelpers));
+  sums_ = scratch(kCompareBlocks * 2 * 8, "sums");
+}
+
+Gpu::~Gpu() {
+  bridge_.reset();
+  if (!stream_) return;
+  driver_.event_destroy(start_);
+  driver_.event_destroy(stop_);
+  driver_.stream_destroy(stream_);
+  driver_.primary_release(device_);
+}
+
+void* Gpu::scratch(std::int64_t bytes, const char* what) {
+  // Compared and copied in full words.
+  return need(bridge_->allocate(bytes + 256, what));
+}
+
+template <class... Arguments>
+void Gpu::launch(const char* kernel, std::int64_t blocks, int threads, Arguments... arguments) {
+  void* pointers[] = {static_cast<void*>(&arguments)...};
+  const apl_launch launch{kernel, blocks, threads, 512 * 8, sizeof...(arguments), pointers};
+  check(context()->backend->launch(context(), &launch));
+}
+
+void Gpu::fill(void* halves, std::int64_t count, std::int32_t seed) {
+  launch("bench_fill", emulated() ? (count + 255) / 256 : 4096, 256, halves, count, std::int64_t{seed});
+}
+
+void Gpu::poison(void* data, std::int64_t bytes) {
+  if (!emulated())
+    need(driver_.check(
+        driver_.set_bytes(reinterpret_cast<cuda::CUdeviceptr>(data), 0xff, static_cast<std::size_t>(bytes), stream_),
+        "poisoning"));
+}
+
+void Gpu::plain_spmm(const void* start, const void* column, const void* value, std::int64_t rows, const void* b,
+                     std::int64_t width, void* wanted) {
+  launch("bench_spmm", rows, 128, start, column, value, b, width, wanted);
+}
+
+void Gpu::plain_sddmm(const void* start, const void* column, std::int64_t rows, const void* x, const void* y,
+                      std::int64_t depth, void* wanted) {
+  launch("bench_sddmm", rows, 128, start, column, x, y, depth, wanted);
+}
+
+double Gpu::error_of(const void* results, const void* wanted, std::int64_t count) {
+  launch("bench_compare", kCompareBlocks, 256, results, wanted, count, sums_);
+  std::vector<double> sums(kCompareBlocks * 2);
+  need(bridge_->backend().download(sums.data(), sums_, kCompareBlocks * 2 * 8));
+  double off = 0, all = 0;
+  for (std::size_t k = 0; k < sums.size(); k += 2) off += sums[k], all += sums[k + 1];
+  return std::sqrt(off / std::max(all, 1e-300));
+}
+
+double Gpu::time(const std::function<void()>& launch) {
+  launch();
+  need(bridge_->backend().synchronise());
+  if (once_) return 0;
+  constexpr double kGraphMicroseconds = 600, kLongMicroseconds = 5000;
+  const auto clock = [&](const std::function<void()>& work) {
+    need(driver_.check(driver_.event_record(start_, stream_), "starting the clock"));
+    work();
+    need(driver_.check(driver_.event_record(stop_, stream_), "stopping the clock"));
+    need(driver_.check(driver_.event_synchronise(stop_), "stopping the clock"));
+    float milliseconds = 0;
+    need(driver_.check(driver_.event_elapsed(&milliseconds, start_, stop_), "reading the clock"));
+    return double{milliseconds} * 1000;
+  };
+  const double once = clock(launch);
+  const int count = static_cast<int>(std::clamp(kGraphMicroseconds / once, 1.0, 20.0));
+  constexpr int kThreadLocal = 1;
+  void *graph = nullptr, *executable = nullptr;
+  need(driver_.check(graphs_->begin(stream_, kThreadLocal), "recording launches"));
+  for (int k = 0; k < count; ++k) launch();
+  need(driver_.check(graphs_->end(stream_, &graph), "recording launches"));
+  need(driver_.check(graphs_->make(&executable, graph, 0), "making a graph"));
+  const auto replay = [&] { need(driver_.check(graphs_->launch(executable, stream_), "launching a graph")); };
+  replay();
+  std::vector<double> times;
+  for (int k = 0; k < (once > kLongMicroseconds ? 3 : 7); ++k) times.push_back(clock(replay) / count);
+  graphs_->drop_executable(executable);
+  graphs_->drop(graph);
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace apl::bench

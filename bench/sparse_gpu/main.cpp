@@ -1,0 +1,331 @@
+// Sparse products on a GPU, f16 with f32 sums, beside cuSPARSE and dense cuBLAS in the same run: times, and every
+// result checked in full against the plainest kernel.
+//   apl_sparse_gpu [--emulate] [--operators=spmm,sddmm] [--matrices=A,B] [--widths=32,128] [--folder=DIR] [--json=FILE]
+//                  [--sweep] [--once] [--no-peers]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "bench/sparse/matrices.h"
+#include "bench/sparse_gpu/peers.h"
+#include "bench/sparse_gpu/variants.h"
+#include "codegen/runtime/sparse/device_form.h"
+#include "passes/sparse/read.h"
+
+namespace apl::bench {
+namespace {
+
+struct Request {
+  bool emulate = false, sweep = false, no_peers = false, once = false;
+  std::vector<std::string> operators = {"spmm", "sddmm"}, matrices;
+  std::vector<std::int64_t> widths;
+  std::string folder, json;
+};
+
+struct Case {
+  std::string name, kind;
+  sparse::Csr matrix;
+};
+
+// Above so many non-zeros only one width is run.
+constexpr std::int64_t kLargeMatrix = 3'000'000;
+constexpr double kWrong = 2e-3;  // f16 results are rounded once
+
+class Bench {
+ public:
+  explicit Bench(const Request& request)
+      : request_(request),
+        gpu_(request.emulate, request.once),
+        peers_(gpu_),
+        has_peers_(!request.emulate && !request.no_peers) {}
+
+  void run(const Case& a);
+  bool finish();
+
+ private:
+  struct Line {
+    std::string matrix, kind, op;
+    std::int64_t width;
+    double ours, error, best, dense;
+    std::string how;
+    std::vector<PeerTime> peers;
+  };
+
+  void spmm(const Case& a, const OnDevice& there, std::int64_t width);
+  void sddmm(const Case& a, const OnDevice& there, std::int64_t depth);
+  void report(Line line);
+  bool wanted(const char* op) const {
+    return std::find(request_.operators.begin(), request_.operators.end(), op) != request_.operators.end();
+  }
+
+  Request request_;
+  Gpu gpu_;
+  Peers peers_;
+  bool has_peers_;
+  std::vector<Line> lines_;
+  int wrong_ = 0;
+};
+
+apl_sparse_csr view(const sparse::Csr& m) {
+  return {m.rows, m.columns, m.nonzeros(), m.row_start.data(), m.column.data()};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A form on the device with the values of the matrix; released with the rest of the case.
+struct Form {
+  apl_sparse_operand operand{};
+  std::string text;
+};
+
+Form make_form(Gpu& gpu, const sparse::Csr& m, const void* values, const apl_sparse_options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const apl_sparse_csr csr = view(m);
+  apl_sparse_form* form = nullptr;
+  if (apl_sparse_form_make(&csr, nullptr, APL_F16, &options, &form) != APL_SPARSE_FINE) give_up("no form");
+  const double seconds = seconds_since(start);
+  Form made;
+  gpu.check(apl_sparse_upload(gpu.context(), form, APL_F16, &made.operand));
+  gpu.check(apl_sparse_set_values(gpu.context(), &made.operand, values));
+  made.text = form->parts > 0 ? fmt::format("windows of {}: {} steps of 16, {:.2f} a gather", 8 * form->parts,
+                                            form->steps, static_cast<double>(m.nonzeros()) / (16.0 * form->steps))
+                              : fmt::format("rows {}/{}/{}", form->longs, form->mediums,
+                                            form->records - form->longs - form->mediums);
+  made.text += fmt::format(", shared {:.2f}, made in {:.2f} s", form->statistics.shared, seconds);
+  apl_sparse_form_free(form);
+  return made;
+}
+
+void Bench::run(const Case& a) {
+  const std::uint64_t mark = gpu_.bridge().mark();
+  const sparse::Csr& m = a.matrix;
+  const std::vector<std::int32_t> start(m.row_start.begin(), m.row_start.end());
+  OnDevice there{m.rows,
+                 m.columns,
+                 m.nonzeros(),
+                 gpu_.array(start, "row starts"),
+                 gpu_.array(m.column, "columns"),
+                 gpu_.scratch(2 * m.nonzeros(), "values")};
+  gpu_.fill(there.value, m.nonzeros(), 3);
+  std::vector<std::int64_t> widths = request_.widths;
+  if (widths.empty()) widths = {32, 64, 128, 256, 512};
+  if (m.nonzeros() > kLargeMatrix && request_.widths.empty()) widths = {128};
+  fmt::print("{} {} x {}, {} non-zeros\n", a.name, m.rows, m.columns, m.nonzeros());
+  for (const std::int64_t width : widths) {
+    const std::uint64_t here = gpu_.bridge().mark();
+    if (wanted("spmm")) spmm(a, there, width);
+    need(gpu_.bridge().release_since(here));
+    if (wanted("sddmm")) sddmm(a, there, width);
+    need(gpu_.bridge().release_since(here));
+  }
+  need(gpu_.bridge().release_since(mark));
+}
+
+void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
+  const std::int64_t count = there.rows * width;
+  void *b = gpu_.scratch(2 * there.columns * width, "B"), *c = gpu_.scratch(2 * count, "C");
+  void* wanted = gpu_.scratch(4 * count, "what C should be");
+  gpu_.fill(b, there.columns * width, 7);
+  gpu_.plain_spmm(there.start, there.column, there.value, there.rows, b, width, wanted);
+  Line line{a.name, a.kind, "spmm", width, 0, 0, 0, 0, "", {}};
+  const auto measure = [&](const Form& form, const apl_sparse_options& options) {
+    gpu_.poison(c, 2 * count);
+    const double time = gpu_.time([&] {
+      gpu_.check(apl_sparse_spmm(gpu_.context(), &form.operand, {b, width}, {c, width}, width, &options, nullptr));
+    });
+    const double error = gpu_.error_of(c, wanted, count);
+    line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
+    return time;
+  };
+  Form form = make_form(gpu_, a.matrix, there.value, {});
+  line.how = form.text;
+  line.ours = line.best = measure(form, {});
+  gpu_.check(apl_sparse_release(gpu_.context(), &form.operand));
+  if (request_.sweep) {
+    std::string best = "the rules";
+    for (const FormVariant& each : spmm_variants(a.matrix)) {
+      Form other = make_form(gpu_, a.matrix, there.value, each.options);
+      for (const Variant& variant : each.variants) {
+        const double time = measure(other, variant.options);
+        fmt::print("    {:9.2f} us  {}\n", time, variant.name);
+        if (time < line.best) line.best = time, best = variant.name;
+      }
+      gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
+    }
+    line.how += "; best " + best;
+  }
+  if (has_peers_) {
+    line.peers = peers_.spmm(there, b, width, c, wanted);
+    constexpr std::int64_t kLargestDense = std::int64_t{1} << 29;
+    if (there.rows * there.columns <= kLargestDense) {
+      void* full = gpu_.scratch(2 * there.rows * there.columns, "A with its zeros");
+      gpu_.fill(full, there.rows * there.columns, 9);
+      line.dense = peers_.dense(there.rows, there.columns, width, full, b, c);
+    }
+  }
+  report(std::move(line));
+}
+
+void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
+  void *x = gpu_.scratch(2 * there.rows * depth, "X"), *y = gpu_.scratch(2 * there.columns * depth, "Y");
+  void *result = gpu_.scratch(2 * there.nonzeros, "samples"), *wanted = gpu_.scratch(4 * there.nonzeros, "wanted");
+  gpu_.fill(x, there.rows * depth, 13);
+  gpu_.fill(y, there.columns * depth, 11);
+  gpu_.plain_sddmm(there.start, there.column, there.rows, x, y, depth, wanted);
+  Line line{a.name, a.kind, "sddmm", depth, 0, 0, 0, 0, "", {}};
+  const apl_sparse_csr csr = view(a.matrix);
+  const auto measure = [&](const apl_sparse_options& options, const std::string& name) {
+    apl_sparse_samples* samples = nullptr;
+    const auto start = std::chrono::steady_clock::now();
+    if (apl_sparse_samples_make(&csr, nullptr, APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
+      give_up("no form of samples");
+    const double seconds = seconds_since(start);
+    apl_sparse_samples_operand operand{};
+    gpu_.check(apl_sparse_upload_samples(gpu_.context(), samples, APL_F16, &operand));
+    if (name.empty())
+      line.how = (samples->windows > 0 ? fmt::format("windows of 8: {} tasks", samples->tasks) : std::string("list")) +
+                 fmt::format(", shared {:.2f}, made in {:.2f} s", samples->statistics.shared, seconds);
+    apl_sparse_samples_free(samples);
+    gpu_.poison(result, 2 * there.nonzeros);
+    const double time = gpu_.time([&] {
+      gpu_.check(apl_sparse_sddmm(gpu_.context(), &operand, nullptr, {x, depth}, {y, depth}, depth, result, nullptr));
+    });
+    const double error = gpu_.error_of(result, wanted, there.nonzeros);
+    line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
+    gpu_.check(apl_sparse_release_samples(gpu_.context(), &operand));
+    if (!name.empty()) fmt::print("    {:9.2f} us  {}\n", time, name);
+    return time;
+  };
+  line.ours = line.best = measure({}, "");
+  if (request_.sweep) {
+    std::string best = "the rules";
+    for (const Variant& variant : sddmm_variants()) {
+      const double time = measure(variant.options, variant.name);
+      if (time < line.best) line.best = time, best = variant.name;
+    }
+    line.how += "; best " + best;
+  }
+  if (has_peers_) line.peers = peers_.sddmm(there, x, y, depth, result, wanted);
+  report(std::move(line));
+}
+
+void Bench::report(Line line) {
+  const bool is_wrong = !(line.error < kWrong);
+  wrong_ += is_wrong;
+  std::string peers;
+  double best = 0;
+  for (const PeerTime& peer : line.peers) {
+    peers += fmt::format(" {} {:.1f}{}", peer.name, peer.microseconds, peer.error < kWrong ? "" : "(wrong)");
+    if (best == 0 || peer.microseconds < best) best = peer.microseconds;
+  }
+  fmt::print("  {:5} {:4} {:9.2f} us {:9}{:9} |{} | dense {:.1f} | {}{}\n", line.op, line.width, line.ours,
+             request_.sweep ? fmt::format("({:.2f})", line.best) : "",
+             best > 0 ? fmt::format("x{:.2f}", best / line.ours) : "", peers, line.dense, line.how,
+             is_wrong ? fmt::format(" WRONG {:.1e}", line.error) : "");
+  std::fflush(stdout);
+  lines_.push_back(std::move(line));
+}
+
+bool Bench::finish() {
+  // By operator and kind: geometric means of the best peer's time over ours, and the worst.
+  struct Mean {
+    double logs = 0, tuned = 0, worst = 1e9;
+    int count = 0, dense_wins = 0;
+    std::string worst_case;
+  };
+  std::map<std::string, Mean> means;
+  nlohmann::json all = nlohmann::json::array();
+  for (const Line& line : lines_) {
+    nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
+                           {"width", line.width},    {"us", line.ours},   {"error", line.error},
+                           {"dense_us", line.dense}, {"how", line.how}};
+    if (request_.sweep) each["best_us"] = line.best;
+    double best = 0;
+    for (const PeerTime& peer : line.peers) {
+      each["peers"][peer.name] = peer.microseconds;
+      if (best == 0 || peer.microseconds < best) best = peer.microseconds;
+    }
+    all.push_back(std::move(each));
+    if (best == 0) continue;
+    Mean& mean = means[line.op + " " + line.kind];
+    mean.logs += std::log(best / line.ours);
+    mean.tuned += std::log(best / line.best);
+    ++mean.count;
+    mean.dense_wins += line.dense > 0 && line.dense * 1.05 < line.ours;
+    if (best / line.ours < mean.worst) {
+      mean.worst = best / line.ours;
+      mean.worst_case = fmt::format("{} {}", line.matrix, line.width);
+    }
+  }
+  for (const auto& [name, mean] : means)
+    fmt::print(
+        "{:18} {:3} cases: best cuSPARSE takes {:.2f} times as long{}, at worst {:.2f} ({}); dense is faster in {}\n",
+        name, mean.count, std::exp(mean.logs / mean.count),
+        request_.sweep ? fmt::format(" (tuned {:.2f})", std::exp(mean.tuned / mean.count)) : "", mean.worst,
+        mean.worst_case, mean.dense_wins);
+  fmt::print("{} cases, {} wrong\n", lines_.size(), wrong_);
+  if (!request_.json.empty()) std::ofstream(request_.json) << all.dump(1) << "\n";
+  for (const KernelStats& kernel : gpu_.bridge().backend().kernels())
+    if (kernel.local_bytes > 0) fmt::print("{} spills {} bytes\n", kernel.name, kernel.local_bytes);
+  return wrong_ == 0;
+}
+
+// A real matrix where its file is, else one made like it.
+Case make_case(const MatrixName& name, const Request& request) {
+  const std::string real = name.name.substr(0, name.name.find("_syn"));
+  if (!request.folder.empty() && (real == "cora" || real == "citeseer" || real == "pubmed")) {
+    std::ifstream in(request.folder + "/" + real + ".mtx");
+    if (in) {
+      const std::string text(std::istreambuf_iterator<char>(in), {});
+      sparse::ReadOptions pattern;
+      pattern.values = false;
+      return {real, name.kind, need(sparse::read_matrix(text, pattern))};
+    }
+  }
+  auto made = make_matrix(name.name, static_cast<int>(std::thread::hardware_concurrency()));
+  if (!made) give_up("no matrix " + name.name);
+  return {name.name, name.kind, std::move(*made)};
+}
+
+int main_of(const Request& request) {
+  Bench bench(request);
+  const std::vector<MatrixName>& known = matrix_names();
+  for (const MatrixName& name : known) {
+    const bool is_asked = request.matrices.empty() || std::find(request.matrices.begin(), request.matrices.end(),
+                                                                name.name) != request.matrices.end();
+    if (is_asked) bench.run(make_case(name, request));
+  }
+  for (const std::string& name : request.matrices)
+    if (std::none_of(known.begin(), known.end(), [&](const MatrixName& other) { return other.name == name; }))
+      bench.run(make_case({name, "other", 0}, request));
+  return bench.finish() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace apl::bench
+
+int main(int argc, char** argv) {
+  apl::bench::Request request;
+  CLI::App app{"Sparse products on a GPU beside cuSPARSE and cuBLAS"};
+  app.add_flag("--emulate", request.emulate, "run in emulation, without times");
+  app.add_flag("--sweep", request.sweep, "try many parameters beside the rules'");
+  app.add_flag("--once", request.once, "check results, time nothing");
+  app.add_flag("--no-peers", request.no_peers, "ours alone");
+  app.add_option("--operators", request.operators)->delimiter(',');
+  app.add_option("--matrices", request.matrices)->delimiter(',');
+  app.add_option("--widths", request.widths, "of the dense operand")->delimiter(',');
+  app.add_option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
+  app.add_option("--json", request.json);
+  CLI11_PARSE(app, argc, argv);
+  return apl::bench::main_of(request);
+}

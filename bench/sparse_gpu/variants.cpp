@@ -1,0 +1,56 @@
+#include "bench/sparse_gpu/variants.h"
+
+#include <fmt/format.h>
+
+namespace apl::bench {
+
+std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix) {
+  std::vector<FormVariant> all;
+  const bool is_large = matrix.nonzeros() > 3'000'000;
+  struct Classes {
+    int warp_row, block_row, sorted;
+  };
+  for (const Classes& c : {Classes{8, 24, 1}, {8, 48, 1}, {8, 96, 1}, {24, 256, 1}, {24, 256, -1}, {32, 512, -1}}) {
+    if (is_large && c.block_row < 256) continue;
+    FormVariant form;
+    form.options = {.window = -1, .warp_row = c.warp_row, .block_row = c.block_row, .sorted = c.sorted, .staged = -1};
+    for (const int lanes : {4, 8, 16}) {
+      apl_sparse_options options = form.options;
+      options.lanes = lanes;
+      form.variants.push_back(
+          {fmt::format("rows {}/{}{} lanes {}", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : "", lanes),
+           options});
+    }
+    all.push_back(std::move(form));
+  }
+  if (matrix.columns <= 1600) {
+    FormVariant form;
+    form.options = {.window = -1, .staged = 1};
+    form.variants.push_back({"staged", form.options});
+    all.push_back(std::move(form));
+  }
+  for (const int window : {8, 16, 32}) {
+    FormVariant form;
+    form.options = {.window = window};
+    for (const int split : {1, 2, 4, 8})
+      for (const int slices : {1, 2}) {
+        if (is_large && split * slices > 2) continue;
+        if (split == 8 && slices == 2) continue;
+        apl_sparse_options options = form.options;
+        options.split = split;
+        options.slices = slices;
+        form.variants.push_back({fmt::format("windows of {} split {} slices {}", window, split, slices), options});
+      }
+    all.push_back(std::move(form));
+  }
+  return all;
+}
+
+std::vector<Variant> sddmm_variants() {
+  std::vector<Variant> all{{"list", {.window = -1}}};
+  for (const int task : {2, 8, 32})
+    all.push_back({fmt::format("windows, tasks of {}", task), {.window = 8, .task = task}});
+  return all;
+}
+
+}  // namespace apl::bench

@@ -1,0 +1,25 @@
+// Parameters that a sweep tries beside those of the rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/runtime/sparse/device_form.h"
+#include "passes/sparse/matrix.h"
+
+namespace apl::bench {
+
+struct Variant {
+  std::string name;
+  apl_sparse_options options;
+};
+// Variants that share a form.
+struct FormVariant {
+  apl_sparse_options options;
+  std::vector<Variant> variants;
+};
+
+std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix);
+std::vector<Variant> sddmm_variants();
+
+}  // namespace apl::bench

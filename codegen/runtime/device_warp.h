@@ -1,0 +1,177 @@
+// What kernels that work by warps use beside device.h, in its two implementations: wide loads and stores, the values of
+// other lanes, the tensor cores' product of small matrices. Their blocks have whole warps, and all lanes of a warp come
+// to each shuffle and product.
+#ifndef APL_DEVICE_WARP_H
+#define APL_DEVICE_WARP_H
+
+APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % 32); }
+APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / 32); }
+
+#if defined(APL_EMULATE)
+
+static uint32_t apl_lane_words[1024][8];
+
+// Every lane shows some words, and `use` sees those of its warp's lanes.
+template <int count, class Use>
+void apl_exchange(const uint32_t* words, int line, const Use& use) {
+  __builtin_memcpy(apl_lane_words[apl_thread()], words, count * sizeof(uint32_t));
+  apl_warp_barrier(line);
+  use(apl_lane_words + apl_thread() / 32 * 32);
+  apl_warp_barrier(line);
+}
+
+template <class T>
+T apl_shuffle_xor(T value, int mask, int line = __builtin_LINE()) {
+  uint32_t words[2] = {};
+  __builtin_memcpy(words, &value, sizeof(T));
+  apl_exchange<2>(words, line,
+                  [&](const uint32_t(*lanes)[8]) { __builtin_memcpy(&value, lanes[apl_lane() ^ mask], sizeof(T)); });
+  return value;
+}
+
+// The access of so many bytes at an element; a fault if it is not aligned.
+template <int bytes, class T>
+void apl_touch_wide(const T* data, int64_t index, int write, int line) {
+  const int64_t offset = index * static_cast<int64_t>(sizeof(T));
+  const bool is_aligned = offset % bytes == 0;
+  apl_emu->global(apl_emu->self, is_aligned ? data : data + index, is_aligned ? offset / bytes : 0, bytes, write, line);
+}
+
+template <int count, class T, class I>
+void apl_load(const apl_in<T>& from, I index, T* to, int line = __builtin_LINE()) {
+  constexpr int bytes = count * sizeof(T), piece = bytes < 16 ? bytes : 16;
+  for (int at = 0; at < count; at += piece / int(sizeof(T)))
+    apl_touch_wide<piece>(from.data, static_cast<int64_t>(index) + at, 0, line);
+  __builtin_memcpy(to, from.data + index, bytes);
+}
+template <int words, class T, class I>
+void apl_load_words(const apl_in<T>& from, I index, uint32_t* to, int line = __builtin_LINE()) {
+  apl_touch_wide<words * 4>(from.data, static_cast<int64_t>(index), 0, line);
+  __builtin_memcpy(to, from.data + index, words * 4);
+}
+template <int words, class T, class I>
+void apl_store_words(const apl_out<T>& to, I index, const uint32_t* from, int line = __builtin_LINE()) {
+  apl_touch_wide<words * 4>(to.data, static_cast<int64_t>(index), 1, line);
+  __builtin_memcpy(to.data + index, from, words * 4);
+}
+
+inline uint32_t apl_low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
+inline uint32_t apl_high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000u); }
+inline int apl_ones(uint32_t bits) { return __builtin_popcount(bits); }
+inline float apl_low_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair)); }
+inline float apl_high_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair >> 16)); }
+inline uint32_t apl_half_pair(float low, float high) {
+  return apl_half_bits(low) | static_cast<uint32_t>(apl_half_bits(high)) << 16;
+}
+
+inline void apl_mma_f16(float* sums, const uint32_t* a, const uint32_t* b, int line = __builtin_LINE()) {
+  const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  apl_exchange<6>(words, line, [&](const uint32_t(*lanes)[8]) {
+    for (int e = 0; e < 4; ++e) {
+      const int row = e / 2, column = apl_lane() % 4 * 2 + e % 2;
+      float sum = sums[e];
+      for (int k = 0; k < 16; ++k) {
+        const uint32_t from_a = lanes[apl_lane() / 4 * 4 + k % 8 / 2][row + k / 8 * 2];
+        const uint32_t from_b = lanes[column * 4 + k % 8 / 2][4 + k / 8];
+        sum +=
+            k % 2 ? apl_high_number(from_a) * apl_high_number(from_b) : apl_low_number(from_a) * apl_low_number(from_b);
+      }
+      sums[e] = sum;
+    }
+  });
+}
+
+#else
+
+template <int bytes>
+struct apl_chunk;
+template <>
+struct apl_chunk<1> {
+  typedef unsigned char type;
+};
+template <>
+struct apl_chunk<2> {
+  typedef unsigned short type;
+};
+template <>
+struct apl_chunk<4> {
+  typedef unsigned type;
+};
+template <>
+struct apl_chunk<8> {
+  typedef uint2 type;
+};
+template <>
+struct apl_chunk<16> {
+  typedef uint4 type;
+};
+
+// The value of the lane whose number differs in these bits.
+template <class T>
+APL_DEVICE T apl_shuffle_xor(T value, int mask) {
+  if constexpr (sizeof(T) == 8) {
+    unsigned long long bits;
+    memcpy(&bits, &value, 8);
+    bits = __shfl_xor_sync(~0u, bits, mask);
+    memcpy(&value, &bits, 8);
+  } else {
+    unsigned bits = 0;
+    memcpy(&bits, &value, sizeof(T));
+    bits = __shfl_xor_sync(~0u, bits, mask);
+    memcpy(&value, &bits, sizeof(T));
+  }
+  return value;
+}
+
+// `count` neighbouring elements, in accesses of up to 16 bytes; the address is a multiple of an access' size.
+template <int count, class T, class I>
+APL_DEVICE void apl_load(const apl_in<T>& from, I index, T* to) {
+  constexpr int bytes = count * sizeof(T), piece = bytes < 16 ? bytes : 16;
+  typedef typename apl_chunk<piece>::type chunk;
+  const auto* source = reinterpret_cast<const chunk*>(from.data + index);
+#pragma unroll
+  for (int at = 0; at < bytes / piece; ++at) {
+    const chunk loaded = __ldg(source + at);
+    memcpy(reinterpret_cast<char*>(to) + at * piece, &loaded, piece);
+  }
+}
+// The same as words of 32 bits, at most four.
+template <int words, class T, class I>
+APL_DEVICE void apl_load_words(const apl_in<T>& from, I index, uint32_t* to) {
+  typedef typename apl_chunk<words * 4>::type chunk;
+  const chunk loaded = __ldg(reinterpret_cast<const chunk*>(from.data + index));
+  memcpy(to, &loaded, words * 4);
+}
+template <int words, class T, class I>
+APL_DEVICE void apl_store_words(const apl_out<T>& to, I index, const uint32_t* from) {
+  typedef typename apl_chunk<words * 4>::type chunk;
+  chunk stored;
+  memcpy(&stored, from, words * 4);
+  *reinterpret_cast<chunk*>(to.data + index) = stored;
+}
+
+// Two f16 in a word: the low ones of two words, the high ones, as numbers, of numbers.
+APL_DEVICE uint32_t apl_low_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
+APL_DEVICE uint32_t apl_high_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
+APL_DEVICE int apl_ones(uint32_t bits) { return __popc(bits); }
+APL_DEVICE float apl_low_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair)); }
+APL_DEVICE float apl_high_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair >> 16)); }
+APL_DEVICE uint32_t apl_half_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
+// sums[16][8] += a[16][16] b[16][8] of f16, shared out over the lanes as PTX's mma.m16n8k16 does: lane 4 g + t has of a
+// the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b those at (2t, g), (2t + 8, g) along k, of the
+// sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+APL_DEVICE void apl_mma_f16(float* sums, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+#endif
+#endif

@@ -1,0 +1,34 @@
+// What the calls of device_form.h share: element types, a kernel's name and text, a launch.
+#ifndef APL_SPARSE_DEVICE_KERNEL_H
+#define APL_SPARSE_DEVICE_KERNEL_H
+
+#include "codegen/runtime/sparse/device_form.h"
+
+int64_t apl_sparse_type_size(int32_t type);
+// The type's name in kernels' names, and as kernels write it; null for types without kernels.
+const char* apl_sparse_type_name(int32_t type, const char** written);
+
+int apl_sparse_fail(struct apl_context* ctx, int status, const char* message);
+
+struct apl_sparse_kernel {
+  char name[160];
+  char defines[1024];
+  size_t length;  // of the defines
+};
+// #define APL_SPARSE_WHAT value
+void apl_sparse_define(struct apl_sparse_kernel* kernel, const char* what, const char* format, ...);
+// Compiles the kernel unless it is there. `after`, if any, stands before the last of the parts.
+int apl_sparse_load_kernel(struct apl_context* ctx, const struct apl_sparse_kernel* kernel,
+                           const struct apl_sparse_after* after, const enum apl_sparse_text* parts, int count);
+int apl_sparse_start(struct apl_context* ctx, const struct apl_sparse_kernel* kernel, int64_t blocks, int32_t threads,
+                     int64_t shared_bytes, void** args, int32_t count);
+
+// The widest access, in elements, at which both arrays' rows and their lengths allow it.
+int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b,
+                          int64_t length);
+// The least power of two that is no less than the number, but at most `most`.
+int32_t apl_sparse_power_from(int64_t number, int32_t most);
+// What is wrong with the sizes, or null.
+const char* apl_sparse_misfit(int64_t columns, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b);
+
+#endif

@@ -1,0 +1,327 @@
+// The kernels of sparse products in emulation, against sums made here: whole numbers, so that all orders agree.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <type_traits>
+
+#include "codegen/runtime/emulate.h"
+#include "codegen/runtime/program/bridge.h"
+#include "codegen/runtime/sparse/device_form.h"
+#include "tests/unit/sparse/matrices.h"
+#include "tests/unit/sparse/tiles.h"
+
+namespace {
+
+using apl::program::Bridge;
+using apl::sparse::Csr;
+namespace sparse_test = apl::sparse_test;
+
+// Kernel texts are compiled once for all test cases.
+Bridge& emulator() {
+  static Bridge bridge(
+      [] {
+        apl::EmulateOptions options;
+        return apl::make_emulate_backend(options);
+      }(),
+      nullptr);
+  return bridge;
+}
+
+struct Half {
+  std::uint16_t bits;
+};
+
+// Whole numbers up to 2048 are exact in f16.
+Half to_half(double number) {
+  if (number == 0) return {0};
+  const auto magnitude = static_cast<unsigned>(std::abs(number));
+  int exponent = 0;
+  while (magnitude >> (exponent + 1)) ++exponent;
+  const unsigned fraction = (magnitude << (10 - std::min(exponent, 10)) >> std::max(exponent - 10, 0)) & 1023;
+  return {static_cast<std::uint16_t>((number < 0 ? 0x8000u : 0u) | unsigned(exponent + 15) << 10 | fraction)};
+}
+double from_half(Half half) {
+  const int exponent = half.bits >> 10 & 31, fraction = half.bits & 1023;
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  return half.bits >> 15 ? -magnitude : magnitude;
+}
+
+template <class T>
+T from_number(double number) {
+  if constexpr (std::is_same_v<T, Half>)
+    return to_half(number);
+  else
+    return static_cast<T>(static_cast<std::int64_t>(number));
+}
+template <class T>
+double to_number(T element) {
+  if constexpr (std::is_same_v<T, Half>)
+    return from_half(element);
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<double>(static_cast<std::int64_t>(element));  // numbers without a sign wrap, too
+  else
+    return static_cast<double>(element);
+}
+
+template <class T>
+constexpr std::int32_t kType = std::is_same_v<T, Half>           ? APL_F16
+                               : std::is_same_v<T, float>        ? APL_F32
+                               : std::is_same_v<T, double>       ? APL_F64
+                               : std::is_same_v<T, std::int8_t>  ? APL_I8
+                               : std::is_same_v<T, std::int32_t> ? APL_I32
+                                                                 : APL_U64;
+
+void check(Bridge& bridge, int status) {
+  if (status != APL_SUCCESS) FAIL(bridge.error(status).message);
+}
+
+// Small numbers; sums of them stay exact in every type but the 8-bit ones, which wrap.
+double number(std::int64_t i) { return static_cast<double>((i * 7 + i / 5 % 11) % 5 - 2); }
+
+// A dense array whose rows lie `row` elements apart, and begin `offset` elements behind an aligned address.
+template <class T>
+struct Dense {
+  Dense(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t offset)
+      : elements(static_cast<std::size_t>(rows * row + offset)), row_(row), offset_(offset) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) at(i, j) = from_number<T>(number(i * columns + j));
+  }
+  T& at(std::int64_t i, std::int64_t j) { return elements[static_cast<std::size_t>(offset_ + i * row_ + j)]; }
+  apl_sparse_dense on(Bridge& bridge, const char* what, bool is_set) {
+    const auto bytes = static_cast<std::int64_t>(elements.size() * sizeof(T));
+    data = *bridge.allocate(bytes + 16, what);
+    if (is_set) REQUIRE(bridge.backend().upload(data, elements.data(), bytes));
+    return {static_cast<T*>(data) + offset_, row_};
+  }
+  std::vector<T> elements;
+  void* data = nullptr;
+
+ private:
+  std::int64_t row_, offset_;
+};
+
+struct Layout {
+  std::int64_t width, more_b = 0, more_c = 0, offset = 0;
+};
+
+template <class T>
+void* upload(Bridge& bridge, const std::vector<double>& numbers, const char* what) {
+  std::vector<T> elements;
+  for (const double each : numbers) elements.push_back(from_number<T>(each));
+  const auto bytes = static_cast<std::int64_t>(elements.size() * sizeof(T));
+  void* data = *bridge.allocate(bytes, what);
+  REQUIRE(bridge.backend().upload(data, elements.data(), bytes));
+  return data;
+}
+
+template <class T>
+void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
+                const apl_sparse_after* after = nullptr,
+                const std::function<double(double, std::int64_t, std::int64_t)>& wanted_after = {}) {
+  Bridge& bridge = emulator();
+  const std::uint64_t mark = bridge.mark();
+  const apl_sparse_csr csr = sparse_test::view(m);
+  apl_sparse_form* form = nullptr;
+  REQUIRE(apl_sparse_form_make(&csr, plan, kType<T>, &options, &form) == APL_SPARSE_FINE);
+  apl_sparse_operand a{};
+  check(bridge, apl_sparse_upload(bridge.context(), form, kType<T>, &a));
+  apl_sparse_form_free(form);
+  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<T>(bridge, m.value, "values")));
+  Dense<T> b(m.columns, layout.width, layout.width + layout.more_b, layout.offset);
+  Dense<T> c(m.rows, layout.width, layout.width + layout.more_c, layout.offset);
+  const apl_sparse_dense b_there = b.on(bridge, "B", true), c_there = c.on(bridge, "C", false);
+  check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, layout.width, &options, after));
+  bool right = true;
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    std::vector<T> row(static_cast<std::size_t>(layout.width));
+    if (layout.width > 0)
+      REQUIRE(bridge.backend().download(row.data(), static_cast<const T*>(c_there.data) + i * c_there.row,
+                                        layout.width * static_cast<std::int64_t>(sizeof(T))));
+    for (std::int64_t j = 0; j < layout.width; ++j) {
+      double sum = 0;
+      for (std::int64_t k = m.row_start[static_cast<std::size_t>(i)]; k < m.row_start[static_cast<std::size_t>(i) + 1];
+           ++k)
+        sum += m.value[static_cast<std::size_t>(k)] * to_number(b.at(m.column[static_cast<std::size_t>(k)], j));
+      if (wanted_after) sum = wanted_after(sum, i, j);
+      right = right && to_number(row[static_cast<std::size_t>(j)]) == to_number(from_number<T>(sum));
+    }
+  }
+  CHECK(right);
+  REQUIRE(bridge.release_since(mark));
+}
+
+template <class T>
+void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
+                 bool is_scaled) {
+  Bridge& bridge = emulator();
+  const std::uint64_t mark = bridge.mark();
+  const apl_sparse_csr csr = sparse_test::view(m);
+  apl_sparse_samples* samples = nullptr;
+  REQUIRE(apl_sparse_samples_make(&csr, plan, kType<T>, layout.width, &options, &samples) == APL_SPARSE_FINE);
+  CHECK((samples->windows > 0) == (options.window > 0 && m.rows > 0));
+  apl_sparse_samples_operand a{};
+  check(bridge, apl_sparse_upload_samples(bridge.context(), samples, kType<T>, &a));
+  apl_sparse_samples_free(samples);
+  Dense<T> x(m.rows, layout.width, layout.width + layout.more_b, layout.offset);
+  Dense<T> y(m.columns, layout.width, layout.width + layout.more_c, layout.offset);
+  const apl_sparse_dense x_there = x.on(bridge, "X", true), y_there = y.on(bridge, "Y", true);
+  const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(T));
+  void* result = *bridge.allocate(bytes, "samples");
+  void* values = is_scaled ? upload<T>(bridge, m.value, "values") : nullptr;
+  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, layout.width, result, nullptr));
+  std::vector<T> samples_of(static_cast<std::size_t>(m.nonzeros()));
+  REQUIRE(bridge.backend().download(samples_of.data(), result, bytes));
+  bool right = true;
+  std::size_t n = 0;
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (const std::int32_t j : m.row(i)) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < layout.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
+      if (is_scaled) sum *= m.value[n];
+      right = right && to_number(samples_of[n]) == to_number(from_number<T>(sum));
+      ++n;
+    }
+  CHECK(right);
+  REQUIRE(bridge.release_since(mark));
+}
+
+}  // namespace
+
+TEST_CASE("sparse kernels: gathered rows for every kind of matrix, class of rows, width and layout") {
+  const std::vector<Layout> layouts = {{32}, {8}, {7}, {136}, {20, 4, 12, 4}, {1}, {65, 3}, {0}, {24, 0, 0, 2}};
+  std::size_t turn = 0;
+  for (const std::string& kind : sparse_test::kinds())
+    for (const apl_sparse_options& options :
+         {apl_sparse_options{.window = -1, .staged = -1},
+          apl_sparse_options{.window = -1, .warp_row = 3, .block_row = 9, .sorted = -1, .staged = -1}}) {
+      const Csr m = sparse_test::random_matrix(kind, 37, 5);
+      const Layout layout = layouts[turn++ % layouts.size()];
+      CAPTURE(kind);
+      CAPTURE(layout.width);
+      check_spmm<Half>(m, nullptr, options, layout);
+    }
+}
+
+TEST_CASE("sparse kernels: gathered rows of every type") {
+  const Csr m = sparse_test::random_matrix("power-law", 37, 6);
+  const apl_sparse_options options{.window = -1, .warp_row = 4, .block_row = 12};
+  check_spmm<float>(m, nullptr, options, {36});
+  check_spmm<double>(m, nullptr, options, {6});
+  check_spmm<std::int8_t>(m, nullptr, options, {17});
+  check_spmm<std::int32_t>(m, nullptr, options, {10});
+  check_spmm<std::uint64_t>(m, nullptr, options, {3});
+}
+
+TEST_CASE("sparse kernels: windows of every height, shared by warps, for every kind of matrix") {
+  struct Way {
+    int window, split, slices;
+  };
+  const std::vector<Way> ways = {{32, 1, 1}, {16, 4, 1}, {8, 1, 2}, {32, 2, 2}};
+  const std::vector<Layout> layouts = {{64}, {20, 4, 12, 4}, {72}, {6}, {3}};
+  std::size_t turn = 0;
+  for (const std::string& kind : sparse_test::kinds())
+    for (const std::int64_t size : {40, 75}) {
+      const auto [window, split, slices] = ways[turn % ways.size()];
+      const Layout layout = layouts[turn++ % layouts.size()];
+      CAPTURE(kind);
+      CAPTURE(window);
+      CAPTURE(layout.width);
+      check_spmm<Half>(sparse_test::random_matrix(kind, size, 7), nullptr,
+                       {.window = window, .split = split, .slices = slices}, layout);
+    }
+}
+
+TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in the plan's order") {
+  const Csr m = sparse_test::random_matrix("block", 130, 8);
+  std::string order;
+  for (int k = 0; k < 130; ++k) order += fmt::format(" {}", k * 7 % 130);
+  const auto plan = sparse_test::parse_plan(
+      fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:x}\noperator spmm\ndense 64 part 64\nform tiles\norder{}\n"
+                  "lists 1 2 4 elements 64 run 8\ngroups 3\n1 32@1>=2 ell\n1 ell\n1 8@0>=1 run\nend\n",
+                  m.rows, m.columns, m.nonzeros(), apl::sparse::pattern_hash(m), order));
+  REQUIRE(plan);
+  for (const int window : {8, 16, 32}) {
+    CAPTURE(window);
+    check_spmm<Half>(m, plan.get(), {.window = window, .warp_row = 8, .block_row = 20}, {40});
+  }
+  const apl_sparse_csr csr = sparse_test::view(m);
+  apl_sparse_form* form = nullptr;
+  REQUIRE(apl_sparse_form_make(&csr, plan.get(), APL_F16, nullptr, &form) == APL_SPARSE_FINE);
+  CHECK(form->parts == 2);    // few rows: windows of 16
+  CHECK(form->windows == 3);  // the second half of the first group, the last two rows
+  CHECK(form->records == 130 - 32 - 2);
+  apl_sparse_form_free(form);
+  check_sddmm<Half>(m, plan.get(), {.window = 8}, {64}, true);
+}
+
+TEST_CASE("sparse kernels: B staged in shared memory") {
+  for (const char* kind : {"uniform", "power-law", "one column", "empty"}) {
+    CAPTURE(kind);
+    const Csr m = sparse_test::random_matrix(kind, 60, 9);
+    check_spmm<Half>(m, nullptr, {.window = -1, .staged = 1}, {40});
+    check_spmm<float>(m, nullptr, {.window = -1, .staged = 1}, {12});
+  }
+}
+
+TEST_CASE("sparse kernels: what is done with a sum sees its row and column") {
+  const Csr m = sparse_test::random_matrix("banded", 40, 3);
+  struct {
+    float factor;
+  } value{2};
+  const apl_sparse_after after{"bench_bias",
+                               "struct bench_bias {\n  float factor;\n  template <class Sum>\n  APL_DEVICE Sum "
+                               "operator()(Sum sum, int64_t row, int64_t column) const {\n    return sum * factor + "
+                               "Sum(row) - Sum(column);\n  }\n};\n",
+                               &value};
+  const auto wanted = [](double sum, std::int64_t i, std::int64_t j) {
+    return 2 * sum + static_cast<double>(i) - static_cast<double>(j);
+  };
+  check_spmm<Half>(m, nullptr, {.window = 32}, {40}, &after, wanted);
+  check_spmm<Half>(m, nullptr, {.window = -1}, {40}, &after, wanted);
+}
+
+TEST_CASE("sparse kernels: sampled products by list and by windows for every kind of matrix") {
+  const std::vector<Layout> layouts = {{64}, {32, 8, 16}, {40}, {7, 1, 2}, {100, 4, 0, 4}, {0}};
+  std::size_t turn = 0;
+  for (const std::string& kind : sparse_test::kinds()) {
+    const Csr m = sparse_test::random_matrix(kind, 40, 11);
+    const Layout layout = layouts[turn++ % layouts.size()];
+    CAPTURE(kind);
+    CAPTURE(layout.width);
+    check_sddmm<Half>(m, nullptr, {.window = -1}, layout, turn % 2 == 0);
+    check_sddmm<Half>(m, nullptr, {.window = 8, .task = 1 + static_cast<int>(turn % 3)}, layout, turn % 2 == 1);
+  }
+  const Csr m = sparse_test::random_matrix("uniform", 37, 12);
+  check_sddmm<float>(m, nullptr, {}, {48}, true);
+  check_sddmm<double>(m, nullptr, {}, {5}, false);
+  check_sddmm<std::int32_t>(m, nullptr, {}, {9}, true);
+}
+
+TEST_CASE("sparse kernels: values may be set again") {
+  Bridge& bridge = emulator();
+  const std::uint64_t mark = bridge.mark();
+  const Csr m = sparse_test::random_matrix("full", 20, 1);
+  const apl_sparse_csr csr = sparse_test::view(m);
+  const apl_sparse_options options{.window = 16};
+  apl_sparse_form* form = nullptr;
+  REQUIRE(apl_sparse_form_make(&csr, nullptr, APL_F16, &options, &form) == APL_SPARSE_FINE);
+  apl_sparse_operand a{};
+  check(bridge, apl_sparse_upload(bridge.context(), form, APL_F16, &a));
+  apl_sparse_form_free(form);
+  std::vector<double> ones(m.value.size(), 1);
+  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, m.value, "values")));
+  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, ones, "ones")));
+  Dense<Half> b(m.columns, 8, 8, 0), c(m.rows, 8, 8, 0);
+  const apl_sparse_dense b_there = b.on(bridge, "B", true), c_there = c.on(bridge, "C", false);
+  check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, 8, nullptr, nullptr));
+  double sum = 0;
+  for (std::int64_t k = 0; k < m.columns; ++k) sum += to_number(b.at(k, 3));
+  Half first{};
+  REQUIRE(bridge.backend().download(&first, static_cast<const Half*>(c_there.data) + 3, 2));
+  CHECK(to_number(first) == sum);
+  REQUIRE(bridge.release_since(mark));
+}
