@@ -117,12 +117,35 @@ TEST_CASE("emulate: a barrier of the warps orders the threads of a warp alone") 
   }
 }
 
+TEST_CASE("emulate: warps come to their barriers as often as each likes, but all of a warp's threads do") {
+  const auto run = [](const std::string& count, std::vector<std::int32_t>* result = nullptr) {
+    Device device = emulated(
+        "#include \"device.h\"\nAPL_KERNEL(96) void k(apl_out<int32_t> A) {\n"
+        "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 96);\n"
+        "  a_s(apl_thread()) = 0;\n  apl_barrier();\n  for (int i = 0; i < " +
+        count +
+        "; ++i) {\n    const int32_t other = a_s(apl_thread() ^ 1);\n    apl_warp_barrier();\n"
+        "    a_s(apl_thread()) = other + 1;\n    apl_warp_barrier();\n  }\n  apl_barrier();\n"
+        "  A(apl_thread()) = a_s(95 - apl_thread());\n}\nAPL_EXPORT(k)\n");
+    void* A = device.array(std::vector<std::int32_t>(96), "A");
+    auto status = device.launch("k", 1, 96, 384, A);
+    if (result) *result = device.read<std::int32_t>(A, 96);
+    return status;
+  };
+  std::vector<std::int32_t> result;
+  take(run("apl_thread() / 32 * 2", &result));
+  CHECK(result[0] == 4);
+  CHECK(result[40] == 2);
+  CHECK(result[95] == 0);
+  check_fault(run("(apl_thread() == 40 ? 1 : 2)"), apl::Code::run_race, {"waits at the barrier in line"});
+}
+
 TEST_CASE("emulate: a missing bounds guard is an access out of bounds, with line and text") {
   const std::string text = replace(kernels::kTiledProduct, "if (i < m && j < n) C(i", "C(i");
   Device device = emulated(text);
   CHECK(run_product(device, 8, 8, 8));
   check_fault(run_product(device, 7, 8, 8), apl::Code::run_index_out_of_bounds,
-              {"kernel product: thread ", " of block 0 writes element 5", " of `C`, which has 56, in line 18",
+              {"kernel product: thread ", " of block 0 writes element 6", " of `C`, which has 56, in line 18",
                "18 | C(i * n + j) = sum;"});
 }
 
