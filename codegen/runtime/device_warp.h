@@ -9,6 +9,8 @@ APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_th
 
 #if defined(APL_EMULATE)
 
+inline void apl_copy_bytes(void* to, const void* from, int bytes) { __builtin_memcpy(to, from, bytes); }
+
 static uint32_t apl_lane_words[1024][8];
 
 // Every lane shows some words, and `use` sees those of its warp's lanes.
@@ -82,6 +84,8 @@ inline void apl_mma_f16(float* sums, const uint32_t* a, const uint32_t* b, int l
 }
 
 #else
+
+APL_DEVICE void apl_copy_bytes(void* to, const void* from, int bytes) { memcpy(to, from, bytes); }
 
 template <int bytes>
 struct apl_chunk;

@@ -185,7 +185,7 @@ static int add_form_column(struct form_maker* m, struct form_level* level, int32
                            const int32_t* source) {
   if (begin_form_column(m, level, column)) return APL_SPARSE_OUT_OF_MEMORY;
   const int64_t slot = (level->columns - 1) % APL_SPARSE_STEP, step = (level->columns - 1) / APL_SPARSE_STEP;
-  for (int row = 0; mask >> row; ++row) {
+  for (int row = 0; row < 32; ++row) {
     if ((mask >> row & 1) == 0) continue;
     const int64_t unit = level->first_unit + step * level->parts + row / 8;
     m->form->place[*source++] = (uint32_t)(m->form->row_elements + unit * kFormUnit + row % 8 * APL_SPARSE_STEP + slot);

@@ -52,7 +52,7 @@ APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* su
       T rounded[count];
       APL_UNROLL
       for (int e = 0; e < count; ++e) rounded[e] = T(sums[e]);
-      __builtin_memcpy(words, rounded, bytes);
+      apl_copy_bytes(words, rounded, bytes);
     }
     apl_store_words<bytes / 4>(to, at, words);
   }

@@ -76,7 +76,7 @@ APL_DEVICE void apl_sparse_load_eight(const apl_in<apl_half>& array, int64_t fro
       for (int n = 0; n < wide; ++n) elements[e + n].bits = 0;
     }
   }
-  __builtin_memcpy(words, elements, 16);
+  apl_copy_bytes(words, elements, 16);
 }
 
 template <int quads, int wide, bool is_whole, int warps, bool is_scaled, class After>

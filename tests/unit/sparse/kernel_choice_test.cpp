@@ -1,0 +1,144 @@
+// Which kernels the rules choose, through a context that only notes what it is asked for; and NVRTC's word on them.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/runtime/cuda.h"
+#include "codegen/runtime/sparse/device_form.h"
+#include "tests/unit/sparse/matrices.h"
+#include "tests/unit/sparse/tiles.h"
+
+namespace {
+
+namespace sparse_test = apl::sparse_test;
+
+// Gives addresses that are never looked at.
+struct Notes {
+  std::map<std::string, std::string> texts;
+  std::vector<std::string> launches;
+  std::int64_t blocks = 0, shared_bytes = 0;
+  int threads = 0;
+  std::uintptr_t next = 4096;
+  apl_backend backend{};
+  apl_context context{};
+
+  Notes() {
+    backend.allocate = [](apl_context* ctx, std::int64_t bytes, const char*, void** data) {
+      auto& next = of(ctx).next;
+      *data = reinterpret_cast<void*>(next);
+      next += static_cast<std::uintptr_t>(bytes) / 256 * 256 + 256;
+      return 0;
+    };
+    backend.release = [](apl_context*, void*) { return 0; };
+    backend.upload = [](apl_context*, void*, const void*, std::int64_t) { return 0; };
+    backend.load = [](apl_context* ctx, const char* name, const char* text) {
+      of(ctx).texts.emplace(name, text);
+      return 0;
+    };
+    backend.launch = [](apl_context* ctx, const apl_launch* launch) {
+      of(ctx).launches.emplace_back(launch->kernel);
+      of(ctx).blocks = launch->blocks;
+      of(ctx).shared_bytes = launch->shared_bytes;
+      of(ctx).threads = launch->threads;
+      return 0;
+    };
+    context.backend = &backend;
+    context.state = this;
+  }
+  static Notes& of(apl_context* ctx) { return *static_cast<Notes*>(ctx->state); }
+
+  std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20) {
+    const apl_sparse_csr csr = sparse_test::view(m);
+    apl_sparse_form* form = nullptr;
+    REQUIRE(apl_sparse_form_make(&csr, nullptr, type, nullptr, &form) == APL_SPARSE_FINE);
+    apl_sparse_operand a{};
+    REQUIRE(apl_sparse_upload(&context, form, type, &a) == APL_SUCCESS);
+    apl_sparse_form_free(form);
+    auto* data = reinterpret_cast<void*>(address);
+    REQUIRE(apl_sparse_spmm(&context, &a, {data, width}, {data, width}, width, nullptr, nullptr) == APL_SUCCESS);
+    REQUIRE(apl_sparse_release(&context, &a) == APL_SUCCESS);
+    return launches.back();
+  }
+  std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth) {
+    const apl_sparse_csr csr = sparse_test::view(m);
+    apl_sparse_samples* samples = nullptr;
+    REQUIRE(apl_sparse_samples_make(&csr, nullptr, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
+    apl_sparse_samples_operand a{};
+    REQUIRE(apl_sparse_upload_samples(&context, samples, type, &a) == APL_SUCCESS);
+    apl_sparse_samples_free(samples);
+    auto* data = reinterpret_cast<void*>(1 << 20);
+    REQUIRE(apl_sparse_sddmm(&context, &a, nullptr, {data, depth}, {data, depth}, depth, data, nullptr) == APL_SUCCESS);
+    REQUIRE(apl_sparse_release_samples(&context, &a) == APL_SUCCESS);
+    return launches.back();
+  }
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// `rows` rows of `length` non-zeros each; `together` rows have the same columns.
+apl::sparse::Csr even(std::int64_t rows, std::int64_t columns, std::int64_t length, std::int64_t together) {
+  apl::sparse::Csr m{rows, columns, {0}, {}, {}};
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t k = 0; k < length; ++k)
+      m.column.push_back(static_cast<std::int32_t>((i / together * 7919 + k * (columns / length)) % columns));
+    std::sort(m.column.end() - length, m.column.end());
+    m.row_start.push_back(m.nonzeros());
+  }
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("sparse kernels: the rules choose by shared columns, type, width and alignment") {
+  Notes notes;
+  // Rows that share no columns are gathered, 16 bytes a lane.
+  const apl::sparse::Csr apart = even(6000, 6000, 6, 1);
+  CHECK(has(notes.spmm(apart, APL_F16, 128), "apl_spmm_f16_16x8_8_0x0"));
+  CHECK(has(notes.spmm(apart, APL_F16, 32), "apl_spmm_f16_4x8_"));
+  CHECK(has(notes.spmm(apart, APL_F16, 36), "apl_spmm_f16_16x4_"));
+  CHECK(has(notes.spmm(apart, APL_F16, 33), "apl_spmm_f16_16x1_"));
+  CHECK(has(notes.spmm(apart, APL_F16, 128, (1 << 20) + 4), "x2_"));  // an address that allows accesses of 4 bytes
+  CHECK(has(notes.spmm(apart, APL_F32, 128), "apl_spmm_f32_16x4_"));
+  CHECK(has(notes.spmm(apart, APL_I8, 1), "apl_spmm_i8_1x1_"));
+  CHECK(has(notes.sddmm(apart, APL_F16, 128), "_16x8"));
+  // Rows that do share them come in windows, if they are long, on the tensor cores, if they are f16.
+  const apl::sparse::Csr shared = even(2048, 4096, 64, 16);
+  CHECK(has(notes.spmm(shared, APL_F16, 128), "_4x8_"));
+  CHECK(has(notes.spmm(shared, APL_F32, 128), "_0x0_"));
+  CHECK(has(notes.sddmm(shared, APL_F16, 128), "apl_sddmm_f16_4_4_"));
+  CHECK(has(notes.sddmm(shared, APL_F32, 128), "apl_sddmm_f32_8_0_"));
+  // Few columns, gathered often.
+  CHECK(has(notes.spmm(sparse_test::random_matrix("uniform", 768, 1), APL_F16, 128), "_staged"));
+}
+
+TEST_CASE("sparse kernels: nothing runs for nothing") {
+  Notes notes;
+  notes.launches.emplace_back("none");
+  CHECK(notes.spmm(even(0, 10, 1, 1), APL_F16, 8) == "none");
+  CHECK(notes.spmm(even(10, 10, 1, 1), APL_F16, 0) == "none");
+  CHECK(notes.sddmm(even(0, 10, 1, 1), APL_F16, 8) == "none");
+}
+
+TEST_CASE("sparse kernels: NVRTC compiles each template without a device") {
+  Notes notes;
+  notes.spmm(even(6000, 6000, 6, 1), APL_F16, 128);
+  notes.spmm(even(6000, 6000, 6, 1), APL_F64, 2);
+  notes.spmm(even(6000, 6000, 6, 1), APL_U8, 3);
+  notes.spmm(even(2048, 4096, 64, 16), APL_F16, 128);
+  notes.spmm(sparse_test::random_matrix("uniform", 768, 1), APL_F16, 128);
+  notes.sddmm(even(6000, 6000, 6, 1), APL_F16, 128);
+  notes.sddmm(even(2048, 4096, 64, 16), APL_F16, 100);
+  CHECK(notes.texts.size() == 7);
+  for (const auto& [name, text] : notes.texts) {
+    CAPTURE(name);
+    const auto cubin = apl::compile_with_nvrtc(text, "sm_90");
+    if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
+      MESSAGE("skipped: " << cubin.error().message);
+      return;
+    }
+    CHECK_MESSAGE(cubin, cubin.error().message);
+  }
+}
