@@ -122,6 +122,10 @@ int plans_for(const std::string& backend) {
   return backend == "c" ? kCompiled : kChosen;
 }
 
+std::string pipeline_for(const std::string& backend) {
+  return apl::standard_pipeline(apl::Stage::memory, backend == "c" ? apl::Machine::cpu : apl::Machine::gpu, true);
+}
+
 std::string cache_folder() {
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
   if (const std::string folder = variable("XDG_CACHE_HOME"); folder.starts_with('/')) return folder + "/aplc";

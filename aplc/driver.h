@@ -73,6 +73,8 @@ using Parameters = std::map<std::string, std::int64_t>;
 apl::Result<Parameters> parse_tuning(const std::string& text);
 // How many kernels a contraction may have on a backend: those of C are all compiled, the others when they are chosen.
 int plans_for(const std::string& backend);
+// The passes that make a program for a backend.
+std::string pipeline_for(const std::string& backend);
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
 std::string cache_folder();
 

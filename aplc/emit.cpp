@@ -14,9 +14,7 @@ struct EmitOptions : CompileOptions {
 
 void run(const EmitOptions& options, apl::Target target, int& exit) {
   Session session(options);
-  bool ok =
-      session.read() && session.run(apl::standard_pipeline(
-                            apl::Stage::memory, target == apl::Target::c ? apl::Machine::cpu : apl::Machine::gpu));
+  bool ok = session.read() && session.run(pipeline_for(target == apl::Target::c ? "c" : "cuda"));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

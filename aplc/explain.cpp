@@ -102,7 +102,7 @@ void add_explain(CLI::App& app, int& exit) {
       }
     }
     Session session(*options);
-    if (session.read()) session.run(apl::standard_pipeline(apl::Stage::memory, machine_of(*options)));
+    if (session.read()) session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda"));
     exit = session.exit_code();
     if (exit != kFine) return;
     std::vector<apl::Remark> remarks = session.remarks();

@@ -94,6 +94,52 @@ void add_cost(const apl_plan_cost& cost, const apl_device& device, double operat
     facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / cost.seconds));
 }
 
+std::vector<apl_plan> forms_of(const apl::PlanData& data, const apl_forced& forced, const apl_device& device) {
+  return apl::covering_plans(data, forced, device, plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
+}
+
+// What runs: the contraction or its parts, or, in so many seconds, neither.
+struct Way {
+  PlannedContraction shown;
+  std::vector<apl_plan> forms;
+  std::optional<double> seconds;
+};
+
+// The way that a program takes with these sizes, and what the others would take.
+void choose_way(const apl_device& device, Way& way, Facts& facts) {
+  const PlannedContraction& planned = way.shown;
+  const apl_contraction whole = *planned.contraction;
+  std::vector<apl_plan> parts;
+  if (planned.parts) parts = forms_of(*planned.parts, planned.forced, device);
+  const auto list = [](const std::vector<apl_plan>& plans) {
+    return apl_plan_list{plans.data(), static_cast<int>(plans.size()), nullptr};
+  };
+  const apl_plan_list of_whole = list(way.forms), of_parts = list(parts);
+  apl_variant_choice choice;
+  if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device,
+                         &choice) == 0)
+    return;
+  const auto time = [&](int variant) {
+    return choice.seconds[variant] < 0 ? std::string("-") : time_text(choice.seconds[variant]);
+  };
+  facts.emplace_back("variants",
+                     fmt::format("tiled {}, split into {} parts {}, not tiled {}", time(APL_VARIANT_TILED),
+                                 choice.splits, time(APL_VARIANT_SPLIT), time(APL_VARIANT_UNTILED)));
+  if (choice.padded_seconds >= 0)
+    facts.emplace_back("padding", fmt::format("tiled without an epilogue, if padding is proved: {}",
+                                              time_text(choice.padded_seconds)));
+  static constexpr const char* kNames[] = {"", "tiled", "split", "untiled"};
+  facts.emplace_back("variant", kNames[choice.variant]);
+  if (choice.variant == APL_VARIANT_UNTILED) way.seconds = choice.seconds[APL_VARIANT_UNTILED];
+  apl_contraction split;
+  if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;
+  facts.emplace_back("splits", std::to_string(choice.splits));
+  facts.emplace_back("join", time_text(apl_join_estimate(&whole, choice.splits, &device)));
+  way.shown.data = *way.shown.parts;
+  way.shown.contraction = split;
+  way.forms = std::move(parts);
+}
+
 Facts facts_of(const PlannedContraction& planned, const apl::Function& function, const Sizes& sizes,
                const apl_device& device, std::string& message, std::string& suggestion) {
   Facts facts{{"device", device.name}};
@@ -111,22 +157,27 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   std::vector<std::string> given;
   for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
   if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
-  const apl_contraction& c = *planned.contraction;
+  Way way{planned, forms_of(planned.data, planned.forced, device), {}};
+  if (planned.has_variants) choose_way(device, way, facts);
+  if (way.seconds) {
+    message = fmt::format("not tiled: one thread a point, {}", time_text(*way.seconds));
+    return facts;
+  }
+  const apl_contraction& c = *way.shown.contraction;
   apl_plan_choice choice;
   if (apl_plan_select(&c, &planned.forced, &device, &choice) == 0) {
-    message = "no plan works: " + apl::refusal_text(planned.data, function, c, planned.forced, device);
+    message = "no plan works: " + apl::refusal_text(way.shown.data, function, c, planned.forced, device);
     return facts;
   }
   // What runs is the best of the program's forms; what is best of all may be another plan.
-  const std::vector<apl_plan> forms = apl::covering_plans(planned.data, planned.forced, device,
-                                                          plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
+  const std::vector<apl_plan>& forms = way.forms;
   const int form = apl_plan_best_of(&c, forms.data(), static_cast<int>(forms.size()), &device, nullptr);
   const apl_plan plan = form < 0 ? choice.best : forms[static_cast<std::size_t>(form)];
   apl_plan_cost cost;
   apl_plan_estimate(&c, &plan, &device, &cost);
   double operations = 2;
   for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
-  facts.emplace_back("plan", numbers_text(planned, function, plan));
+  facts.emplace_back("plan", numbers_text(way.shown, function, plan));
   facts.emplace_back("block", block_text(c, plan));
   add_cost(cost, device, operations, facts);
   if (choice.fault == APL_PLAN_REGISTERS)
@@ -134,14 +185,35 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
                        fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));
   facts.emplace_back("considered", fmt::format("{} plans, of which the program has {}", choice.considered,
                                                std::max<std::size_t>(forms.size(), 1)));
-  const bool is_best = numbers_text(planned, function, plan) == numbers_text(planned, function, choice.best);
+  const bool is_best = numbers_text(way.shown, function, plan) == numbers_text(way.shown, function, choice.best);
   if (!is_best || choice.has_runner_up) {
     const apl_plan_cost& other = is_best ? choice.runner_up_cost : choice.cost;
-    facts.emplace_back("runner-up", numbers_text(planned, function, is_best ? choice.runner_up : choice.best));
+    facts.emplace_back("runner-up", numbers_text(way.shown, function, is_best ? choice.runner_up : choice.best));
     facts.emplace_back("runner-up-cost", cost_text(other));
   }
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
   return facts;
+}
+
+// Kernels of one contraction, of which one runs, as one.
+void join_ways(const apl::Function& function, const Parameters& given, std::vector<PlannedContraction>& all) {
+  for (PlannedContraction& whole : all) {
+    if (whole.data.splits || whole.entry != function.entry->name) continue;
+    const std::string name = whole.data.parameters + "variant";
+    apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
+      const apl::GetSize* size = apl::get_if<apl::GetSize>(stm);
+      whole.has_variants = whole.has_variants || (size && size->name == name);
+    });
+    if (const auto only = given.find(name); only != given.end()) whole.only = static_cast<int>(only->second);
+    for (PlannedContraction& part : all)
+      if (whole.has_variants && part.data.splits && part.data.parameters == whole.data.parameters)
+        whole.parts = part.data;
+  }
+  std::erase_if(all, [&](const PlannedContraction& one) {
+    return std::any_of(all.begin(), all.end(), [&](const PlannedContraction& whole) {
+      return whole.parts && one.data.splits && one.data.parameters == whole.data.parameters;
+    });
+  });
 }
 
 }  // namespace
@@ -163,6 +235,7 @@ std::vector<PlannedContraction> find_planned(const apl::Module& module, const st
             planned.data, [&](Value v) { return known.at(v); }, planned.contraction.emplace());
       all.push_back(std::move(planned));
     });
+    join_ways(*function, given, all);
   }
   return all;
 }

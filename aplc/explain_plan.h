@@ -18,6 +18,9 @@ struct PlannedContraction {
   std::string entry;
   apl::PlanData data;
   std::optional<apl_contraction> contraction;
+  std::optional<apl::PlanData> parts;  // the same with its reduction split, if the program leaves that open
+  bool has_variants = false;
+  int only = 0;  // the variant that the user asks for
   apl_forced forced{};
 };
 

@@ -95,8 +95,7 @@ void run(const RunOptions& options, int& exit) {
     return;
   }
   // The interpreter judges the others, so it runs the program as the front end gave it.
-  const apl::Machine machine = options.backend == "c" ? apl::Machine::cpu : apl::Machine::gpu;
-  if (options.backend != "interp" && !session.run(apl::standard_pipeline(apl::Stage::memory, machine))) {
+  if (options.backend != "interp" && !session.run(pipeline_for(options.backend))) {
     exit = session.exit_code();
     return;
   }

@@ -116,7 +116,7 @@ Result<std::string> generate_host(const std::string& file, const std::string& te
   auto module = apl::compile({file, text}, [&](const Diagnostic& d) { error = d; });
   if (!module) return *error;
   const Machine machine = backend == "c" ? Machine::cpu : Machine::gpu;
-  const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
+  const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine, plans > 1), PassRegistry::builtin());
   PipelineOptions options;
   options.parameters = parameters;
   options.verify_each = false;

@@ -8,6 +8,7 @@
 #include "codegen/lower.h"
 #include "codegen/plan_forms.h"
 #include "codegen/runtime/context.h"
+#include "codegen/variant_forms.h"
 #include "codegen/writer.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
@@ -40,7 +41,8 @@ class Host {
         values_(unit, Dialect::c),
         table_(unit.function.values),
         use_(unit.function),
-        forms_(find_plan_forms(unit, options)) {
+        forms_(find_plan_forms(unit, options)),
+        variants_(find_variant_forms(unit, options, forms_)) {
     for (const auto& [kernel, forms] : forms_)
       for (const PlanDim& dim : forms->data.dims)
         for (Value v : {dim.tile, dim.reg})
@@ -79,6 +81,8 @@ class Host {
     out_.line("return status;");
     out_.close("}}");
     const std::string rest = out_.take();
+    for (const auto& [variant, variants] : variants_)
+      if (!variants->name.empty()) declare_variants(*variants, unit_.target, declarations_);
     result_.declarations = declarations_.take();
     // Declared before anything can jump to the end.
     Writer slots;
@@ -215,7 +219,11 @@ class Host {
       }
     };
     out_.open("if ({}) {{", text(values_.operand(op.condition)));
+    const auto way = op.condition.is_value() ? ways_.find(op.condition.value()) : ways_.end();
+    const Way outer = way_;
+    if (way != ways_.end()) way_ = way->second;
     fill(*op.then_body);
+    way_ = outer;
     out_.close("}} else {{");
     out_.indent();
     fill(*op.else_body);
@@ -308,6 +316,7 @@ class Host {
     };
     auto type_of = [&](const Operand& x) { return table_.type(x).element; };
     for (Value v : stm.pattern) known_.insert(v);
+    if (choose_way(stm, first)) return;
     if (const auto forms = forms_of_.find(first); forms != forms_of_.end() && choose_form(*forms->second)) {
       chosen_number(*forms->second, first);
     } else if (const GetSize* size = get_if<GetSize>(stm)) {
@@ -428,6 +437,25 @@ class Host {
     }
   }
 
+  // How a contraction is computed, where that is chosen: its numbers, and which number stands for a branch.
+  bool choose_way(const Stm& stm, Value first) {
+    if (const Compare* compare = get_if<Compare>(stm); compare && compare->x.is_value()) {
+      const auto found = variants_.find(compare->x.value());
+      if (found != variants_.end() && compare->op == CompareOp::eq && compare->y.is_constant())
+        ways_[first] = {found->second.get(), compare->y.constant().as_int()};
+    }
+    for (const auto& [variant, variants] : variants_) {
+      if (first != variant && first != variants->splits) continue;
+      const auto symbols = variants->tiled->data.symbols();
+      const bool all = std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known_.contains(v); });
+      if (first == variant && all) write_choice(*variants, unit_, values_, out_);
+      if (!all) out_.line("const int64_t {} = 1;", unit_.name(first));
+      if (variants->splits) out_.line("(void){};", unit_.name(first));
+      return true;
+    }
+    return false;
+  }
+
   struct Launched {
     kernel::Function function;
     std::string blocks;
@@ -467,7 +495,10 @@ class Host {
       out_.close("}}");
     }
     add_info(made.function, stm);
-    result_.kernels.push_back(std::move(made.function));
+    // What not every way needs is compiled when that way is chosen.
+    const bool waits = way_.variants != nullptr && unit_.target == Target::cuda;
+    if (waits) way_.variants->kernels[way_.number].push_back(made.function.name);
+    (waits ? result_.forms : result_.kernels).push_back(std::move(made.function));
   }
 
   // A kernel for each plan; the one that was chosen is launched.
@@ -595,6 +626,13 @@ class Host {
   std::vector<std::string> scratch_;                      // slots of threads' arrays
   std::map<Value, std::shared_ptr<PlanForms>> forms_;     // by kernel
   std::map<Value, std::shared_ptr<PlanForms>> forms_of_;  // by a number of theirs
+  std::map<Value, std::shared_ptr<VariantForms>> variants_;  // by their number
+  struct Way {
+    VariantForms* variants = nullptr;
+    std::int64_t number = 0;
+  };
+  std::map<Value, Way> ways_;  // by the condition of their branch
+  Way way_;                    // the one whose branch this is
   std::set<Value> known_;                                 // what is bound at this place of the host code
   Writer declarations_;
 };

@@ -47,6 +47,7 @@ class Unit {
   std::optional<std::int64_t> tile(Value value) const;  // the number of a get_size, if it is one
   const std::map<Value, std::int64_t>& tiles() const { return tiles_; }
   void set_tile(Value value, std::int64_t number) { tiles_[value] = number; }
+  void forget_tile(Value value) { tiles_.erase(value); }  // it is chosen when the program runs
   std::optional<std::int64_t> fold(const Poly& p) const;  // the number, if it is made of tile numbers alone
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
   int place(Location location, std::string message);

@@ -154,6 +154,9 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
       const std::string name = parameter_name(function, dim.tile);
       data.parameters = name.substr(0, name.rfind('.') + 1);
     }
+  // The parts of a split reduction are the outermost dim.
+  const std::optional<Value> outermost = data.dims.empty() ? std::nullopt : data.dims[0].size.symbol();
+  if (outermost && parameter_name(function, *outermost) == data.parameters + "splits") data.splits = *outermost;
   return data;
 }
 
@@ -179,6 +182,8 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
       if (c.operands[o].strides[d] == 0) c.operands[o].strides[d] = 1;
       ++vary;
     }
+    // On the grid, as parts are, whatever varies along it.
+    if (c.dims[d].fixed && vary > 0) vary = data.operands.size();
     c.dims[d].kind = vary == data.operands.size() ? APL_DIM_BATCH : vary == 0 ? APL_DIM_INVARIANT : APL_DIM_FREE;
     if (d >= data.space_rank) c.dims[d].kind = APL_DIM_CONTRACTED;
   }
@@ -208,13 +213,62 @@ void forced_numbers(const PlanData& data, const Function& function, const std::m
   forced.walk = number(data.parameters + "walk");
 }
 
+namespace {
+
+using SymbolSizes = std::map<Value, std::int64_t>;
+
+// All alike, the largest first, then sizes of every magnitude; the same ones every time.
+std::vector<SymbolSizes> sizes_of_all_kinds(const PlanData& data) {
+  constexpr int kRandom = 32;
+  const std::set<Value> symbols = data.symbols();
+  std::vector<SymbolSizes> all;
+  for (const std::int64_t n : {4096, 2048, 1024, 1000, 512, 500, 256, 128, 100, 64, 32, 31, 16, 10, 4, 1}) {
+    SymbolSizes& sizes = all.emplace_back();
+    for (Value v : symbols) sizes[v] = n;
+    if (symbols.empty()) break;
+  }
+  std::mt19937_64 random(1);
+  std::size_t space = 0;
+  for (std::size_t d = 0; d < data.space_rank; ++d) space += data.dims[d].size.constant() ? 0 : 1;
+  const double bits = std::min(12.0, 30.0 / static_cast<double>(std::max<std::size_t>(space, 1)));
+  for (int k = 0; k < kRandom && !symbols.empty(); ++k) {
+    SymbolSizes& sizes = all.emplace_back();
+    for (Value v : symbols)
+      sizes[v] = static_cast<std::int64_t>(std::exp2(static_cast<double>(random() % 1024) / 1024 * bits));
+  }
+  return all;
+}
+
+// Few results of long sums: what reductions are split for. Parts are many where blocks are few.
+std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
+  std::set<Value> depth;
+  std::size_t space = 0;
+  for (std::size_t d = 1; d < data.dims.size(); ++d) {
+    if (d < data.space_rank) space += data.dims[d].size.constant() ? 0 : 1;
+    if (d >= data.space_rank) data.dims[d].size.for_each_symbol([&](Value v) { depth.insert(v); });
+  }
+  std::vector<SymbolSizes> all;
+  for (const std::int64_t points : {1 << 12, 1 << 10, 1 << 14, 1 << 16, 1 << 8, 1 << 18, 1 << 4})
+    for (const std::int64_t reduction : {1 << 20, 1 << 12}) {
+      SymbolSizes& sizes = all.emplace_back();
+      const auto each = [](std::int64_t product, std::size_t count) {
+        const double root = std::pow(static_cast<double>(product), 1.0 / static_cast<double>(std::max<std::size_t>(count, 1)));
+        return std::max<std::int64_t>(1, std::llround(root));
+      };
+      for (Value v : data.symbols()) sizes[v] = each(points, space);
+      for (Value v : depth) sizes[v] = each(reduction, depth.size() - (depth.contains(data.splits) ? 1 : 0));
+      sizes[data.splits] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
+    }
+  return all;
+}
+
+}  // namespace
+
 std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& forced, const apl_device& device,
                                      int most) {
   // Kernels that are compiled only when they are chosen may be many.
   const double factor = most > 4 ? 1.05 : 1.15;
   constexpr double kLargest = 5e9;
-  constexpr int kRandom = 32;
-  const std::set<Value> symbols = data.symbols();
   std::vector<apl_contraction> samples;
   const auto add = [&](const std::map<Value, std::int64_t>& sizes) {
     apl_contraction c;
@@ -224,22 +278,10 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
     for (std::size_t d = 0; d < data.space_rank; ++d) points *= static_cast<double>(c.dims[d].size);
     if (points > 0 && points * data.result_bytes < kLargest) samples.push_back(c);
   };
-  // All alike, the largest first, then sizes of every magnitude; the same ones every time.
-  for (const std::int64_t n : {4096, 2048, 1024, 1000, 512, 500, 256, 128, 100, 64, 32, 31, 16, 10, 4, 1}) {
-    std::map<Value, std::int64_t> sizes;
-    for (Value v : symbols) sizes[v] = n;
-    add(sizes);
-    if (symbols.empty()) break;
-  }
-  std::mt19937_64 random(1);
-  std::size_t space = 0;
-  for (std::size_t d = 0; d < data.space_rank; ++d) space += data.dims[d].size.constant() ? 0 : 1;
-  const double bits = std::min(12.0, 30.0 / static_cast<double>(std::max<std::size_t>(space, 1)));
-  for (int k = 0; k < kRandom && !symbols.empty(); ++k) {
-    std::map<Value, std::int64_t> sizes;
-    for (Value v : symbols)
-      sizes[v] = static_cast<std::int64_t>(std::exp2(static_cast<double>(random() % 1024) / 1024 * bits));
-    add(sizes);
+  if (data.splits) {
+    for (const auto& sizes : sizes_to_split(data)) add(sizes);
+  } else {
+    for (const auto& sizes : sizes_of_all_kinds(data)) add(sizes);
   }
   std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(most, 1, APL_PLAN_FORMS)));
   double worst = 0;

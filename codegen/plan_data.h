@@ -35,6 +35,7 @@ struct PlanData {
   std::vector<Operand> operands;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
   double operations = 1;
+  Value splits;            // into how many parts the reduction is split, if it is: a symbol
   std::string parameters;  // what the names of its parameters begin with: "mm."
 
   // The parameters that are not in `given`, and what the sizes and strides are made of.

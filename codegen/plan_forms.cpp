@@ -63,7 +63,9 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
       check_given(*data, unit, forced, *device);
     if (options.plans <= 1) return;
     auto forms = std::make_shared<PlanForms>();
-    forms->plans = covering_plans(*data, forced, *device, options.plans);
+    constexpr int kMostOfParts = 4;
+    forms->plans =
+        covering_plans(*data, forced, *device, data->splits ? std::min(options.plans, kMostOfParts) : options.plans);
     if (forms->plans.empty()) return;
     for (const apl_plan& plan : forms->plans) forms->resident.push_back(resident_blocks(*data, plan, *device));
     forms->data = std::move(*data);

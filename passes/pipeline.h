@@ -32,7 +32,8 @@ Result<Pipeline> parse_pipeline(std::string_view text, const PassRegistry& regis
 enum class Machine : std::uint8_t { gpu, cpu };
 
 // The usual pipelines, as text: up to the end of a stage; "memory" is what code generation wants.
-std::string standard_pipeline(Stage until, Machine machine = Machine::gpu);
+// With `variants` contractions have several ways to be computed, among which generated code chooses (a GPU's alone).
+std::string standard_pipeline(Stage until, Machine machine = Machine::gpu, bool variants = false);
 
 struct PassReport {
   std::string pass;

@@ -253,11 +253,12 @@ std::string Pipeline::to_text() const {
   return fmt::format("{}", fmt::join(steps, ","));
 }
 
-std::string standard_pipeline(Stage until, Machine machine) {
+std::string standard_pipeline(Stage until, Machine machine, bool variants) {
   std::string passes = "inline,simplify,cse,fuse,simplify,cse,elide-copies";
   if (until == Stage::soac) return passes;
   passes += machine == Machine::cpu ? ",extract-kernels{few-threads}" : ",extract-kernels";
   passes += ",simplify,cse,sparsify,tile-contraction";
+    if (variants && machine == Machine::gpu) passes += "{variants}";
   // Neighbouring threads of a CPU do not read memory together.
   passes += machine == Machine::gpu ? ",coalesce,simplify" : ",simplify";
   if (until == Stage::kernel) return passes;

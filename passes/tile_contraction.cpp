@@ -28,6 +28,8 @@
 // tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the axis of the
 // fastest thread index (eqs 19-23).
 // Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
+// With `variants` the kernels stand in branches: split into parts (split.cpp), untouched, and tiled, by a number that the
+// generated program chooses.
 // Deliberately not here: which numbers are best for given sizes, and other forms of the core.
 #include "passes/tile_contraction/tile.h"
 
@@ -44,6 +46,7 @@ namespace apl {
 namespace {
 
 constexpr const char* kName = "tile-contraction";
+constexpr std::int64_t kSomeParts = 8;  // where nobody chooses
 
 bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
@@ -95,18 +98,89 @@ class Tiler {
     host.set_location(stm.location);
     std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++tiled_;
-    std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
+    const std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
     make_indices(contraction, host);
-    const auto number = [&](const std::string& name) {
-      const auto given = context_.parameters.find(prefix + name);
-      return given == context_.parameters.end() ? 1 : given->second;
-    };
+    const bool open = context_.flag("variants") && !any_given(prefix);
+    const tile::Plan plan = open ? several_ways(contraction, prefix, stm, host) : one_way(contraction, prefix, stm, host);
+    for (Stm& made : host.stms()) out.push_back(std::move(made));
+    applied(contraction, plan, number(prefix + "splits"), open);
+    return true;
+  }
+
+  std::int64_t number(const std::string& name) const {
+    const auto given = context_.parameters.find(name);
+    return given == context_.parameters.end() ? 1 : given->second;
+  }
+
+  // Whether the user gave a number of the contraction's tiles or of the code's form.
+  bool any_given(const std::string& prefix) const {
+    for (const auto& [name, value] : context_.parameters) {
+      if (!name.starts_with(prefix) || name == prefix + "variant") continue;
+      // "mm.k2.T_a" is another contraction's.
+      if (name.find('.', prefix.size()) == std::string::npos) return true;
+    }
+    return false;
+  }
+
+  // Tiled, or split into as many parts as are given.
+  tile::Plan one_way(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
     std::optional<Poly> splits;
-    if (const std::int64_t parts = number("splits"); parts > 1)
+    if (const std::int64_t parts = number(prefix + "splits"); parts > 1)
       splits = Poly(host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, parts}));
+    return tiled_kernels(contraction, splits, prefix, stm, host);
+  }
+
+  // All of them, of which one runs:
+  //   variant = get_size "mm.variant", splits = get_size "mm.splits"
+  //   C = if variant == 2 { the parts, and what joins them } else if variant == 3 { as it was } else { tiled }
+  tile::Plan several_ways(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
+    const auto is = [&](Value variant, std::int64_t number) {
+      return host.compare(CompareOp::eq, Operand(variant), i64_constant(number), number == 2 ? "is_split" : "is_untiled");
+    };
+    const Value variant = host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, 1});
+    const bool splits_help = tile::may_split(contraction);
+    const Value splits =
+        splits_help ? host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, kSomeParts}) : Value{};
+    const Value is_split = splits_help ? is(variant, 2) : Value{}, is_untiled = is(variant, 3);
+    tile::Plan plan;
+    // A branch's results have names of their own.
+    const auto branch = [&](Builder& outer, auto&& fill) {
+      return outer.body([&](Builder& body) {
+        body.set_location(stm.location);
+        Stm inner = stm;
+        for (Value& v : inner.pattern) v = result_.values.add(result_.values.type(v), result_.values.name(v));
+        fill(inner, body);
+        return std::vector<Operand>(inner.pattern.begin(), inner.pattern.end());
+      });
+    };
+    const auto untiled = [&](const Stm& inner, Builder& body) { body.append(inner); };
+    const auto tiled = [&](const Stm& inner, Builder& body) {
+      plan = tiled_kernels(contraction, std::nullopt, prefix, inner, body);
+    };
+    const auto split = [&](const Stm& inner, Builder& body) {
+      tiled_kernels(contraction, Poly(splits), prefix, inner, body);
+    };
+    const auto rest = [&](const Stm& inner, Builder& body) {
+      body.append({.pattern = inner.pattern,
+                   .op = If{is_untiled, branch(body, untiled), branch(body, tiled)},
+                   .location = stm.location});
+    };
+    if (splits_help) {
+      host.append({.pattern = stm.pattern,
+                   .op = If{is_split, branch(host, split), branch(host, rest)},
+                   .location = stm.location});
+    } else {
+      rest(stm, host);
+    }
+    return plan;
+  }
+
+  // The kernels that give the statement's results.
+  tile::Plan tiled_kernels(const Contraction& contraction, const std::optional<Poly>& splits,
+                           const std::string& prefix, const Stm& stm, Builder& host) {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
     tile::Plan plan = tile::make_plan(tiled, prefix, context_.parameters, host);
-    if (has_attribute(stm, "no_epilogue") || number("epilogue") == 2) plan.padding = padding_of(tiled);
+    if (has_attribute(stm, "no_epilogue") || number(prefix + "epilogue") == 2) plan.padding = padding_of(tiled);
     Stm replaced = stm;
     replaced.op = tile::tile_kernel(tiled, plan, host);
     for (Value check : contraction.certificates)
@@ -115,15 +189,13 @@ class Tiler {
     // Numbers of the code's form alone: what the kernel computes does not depend on them.
     for (const char* name : {"core", "copy", "stages", "swizzle", "walk"})
       if (context_.parameters.contains(prefix + name))
-        replaced.attributes.push_back({name, {std::to_string(number(name))}});
+        replaced.attributes.push_back({name, {std::to_string(number(prefix + name))}});
     if (splits) {
       join(contraction, tiled, *splits, stm, std::move(replaced), host);
     } else {
       host.append(std::move(replaced));
     }
-    for (Stm& made : host.stms()) out.push_back(std::move(made));
-    applied(contraction, plan, splits ? number("splits") : 1);
-    return true;
+    return plan;
   }
 
   // The parts get arrays of their own; the kernel's results are made of them.
@@ -183,10 +255,12 @@ class Tiler {
     context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
-  void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits) {
+  void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits, bool open) {
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
     if (splits > 1) all.emplace_back("splits", fmt::format("{} (given)", splits));
+    if (open)
+      all.emplace_back("variants", tile::may_split(contraction) ? "tiled, split, untiled" : "tiled, untiled");
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
     context_.remark({RemarkKind::applied,
@@ -228,6 +302,7 @@ PassInfo tile_contraction_pass() {
   pass.name = kName;
   pass.summary = "block and register tiling of tensor contractions";
   pass.takes = stage_bit(Stage::kernel);
+  pass.options = {{"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
       {"several-redomaps", "the kernel streams several redomaps"},

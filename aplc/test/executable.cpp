@@ -52,9 +52,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   executable.module_ = front;
   executable.parameters_ = options.parameters;
   if (options.backend == "interp") return executable;
-  const apl::Machine machine = options.backend == "c" ? apl::Machine::cpu : apl::Machine::gpu;
-  auto pipeline =
-      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
+  auto pipeline = apl::parse_pipeline(pipeline_for(options.backend), apl::PassRegistry::builtin());
   if (!pipeline) return std::move(pipeline).error();
   apl::PipelineOptions pipeline_options;
   pipeline_options.disabled = options.disabled;

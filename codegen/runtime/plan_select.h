@@ -141,6 +141,43 @@ int apl_plan_enumerate(const struct apl_contraction* contraction, const struct a
 int apl_plan_cover(const struct apl_contraction* contractions, int count, const struct apl_forced* forced,
                    const struct apl_device* device, double factor, int most, struct apl_plan* plans, double* worst);
 
+// ---- how a contraction is computed ----
+
+// Tiled; tiled in parts of the outermost contracted dim, whose results a second kernel joins; or one thread a point,
+// which reads everything itself.
+enum apl_variant { APL_VARIANT_TILED = 1, APL_VARIANT_SPLIT, APL_VARIANT_UNTILED, APL_VARIANTS };
+
+// Plans to choose among, and which are struck out (null: none are). Null `plans`: any plan will do.
+struct apl_plan_list {
+  const struct apl_plan* plans;
+  int count;
+  const unsigned char* banned;
+};
+
+struct apl_variant_choice {
+  int32_t variant;               // 0: none has a valid plan
+  int64_t splits;                // parts of the outermost contracted dim that suit best; 1: it cannot be split
+  double seconds[APL_VARIANTS];  // by variant; below 0: none is valid
+  // Padding instead of an epilogue, for the best tiled plan: what it takes. It was slower wherever it was measured.
+  double padded_seconds;
+};
+
+// The cheapest way. `tiled` and `parts` are plans of the contraction and of its parts; `parts` may be null: it is not
+// split. `only` restricts to one variant; 0: any.
+int apl_variant_select(const struct apl_contraction* contraction, const struct apl_plan_list* tiled,
+                       const struct apl_plan_list* parts, int only, const struct apl_device* device,
+                       struct apl_variant_choice* choice);
+
+// The contraction of so many parts, which are a batch dim; 0: there are too many dims.
+int apl_contraction_parts(const struct apl_contraction* contraction, int64_t splits, struct apl_contraction* parts);
+
+// What joining parts costs, and one thread a point, in seconds.
+double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits, const struct apl_device* device);
+double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
+// The time of a plan with padding, by that of the same with an epilogue.
+double apl_padded_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                           const struct apl_device* device);
+
 // ---- what the code generator and the model agree on ----
 
 // One side of the fast form: rows of a tile, and how a block's warps share them.

@@ -25,6 +25,12 @@ std::vector<Operand> lambda_applied(const Lambda& lambda, const std::vector<Oper
 
 }  // namespace
 
+bool may_split(const Contraction& contraction) {
+  constexpr std::int64_t kShort = 64;
+  const auto size = contraction.dims[contraction.space_rank].size.constant();
+  return !size || *size >= kShort;
+}
+
 Contraction split_part(const Contraction& contraction, const Poly& splits, ValueTable& values) {
   Contraction part = contraction;
   const std::size_t cut = contraction.space_rank;

@@ -80,6 +80,8 @@ std::vector<Value> code_after(Builder& builder, const Block& block, const std::v
 // A split reduction: the contraction of one part, which gives all reduced values, with the parts as the outermost dim;
 // and the kernel that makes the results of the parts'.
 Contraction split_part(const Contraction& contraction, const Poly& splits, ValueTable& values);
+// Whether the reduction may be long enough for that.
+bool may_split(const Contraction& contraction);
 SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host);
 
 // The LMAD of an operand's tile in shared memory where there are no two sides: axes as in memory, padded behind the

@@ -76,6 +76,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
     return launch->blocks <= 0 ? static_cast<int>(APL_SUCCESS) : finish(ctx, of(ctx).backend_->launch(*launch));
   };
   table.choose = &Bridge::choose;
+  table.choose_variant = &Bridge::choose_variant;
   table.synchronise = &Bridge::synchronise;
   table.load = [](apl_context* ctx, const char* name, const char* text) {
     Bridge& bridge = of(ctx);

@@ -62,6 +62,19 @@ class Bridge {
   };
   static int choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* form);
   Result<std::int32_t> choose(const apl_contraction& contraction, const apl_plan_set& set);
+  // The same for the ways of a contraction.
+  struct VariantChoices {
+    struct Known {
+      apl_contraction contraction;
+      std::int64_t variant, splits;
+    };
+    std::vector<Known> known;
+    std::size_t next = 0;
+  };
+  static int choose_variant(apl_context* ctx, const apl_contraction* contraction, const apl_variant_set* set, int only,
+                            std::int64_t* variant, std::int64_t* splits);
+  Status choose_variant(const apl_contraction& contraction, const apl_variant_set& set, int only, std::int64_t& variant,
+                        std::int64_t& splits);
   Status load_form(const std::string& kernel);
 
   struct Block {
@@ -78,6 +91,7 @@ class Bridge {
   std::map<std::string, const char*> forms_;   // texts that are not compiled yet
   std::set<std::string, std::less<>> loaded_;  // names of texts that came through the table
   std::map<const apl_plan_set*, Choices> choices_;
+  std::map<const apl_variant_set*, VariantChoices> variants_;
   std::uint64_t next_ = 0;
   std::int64_t bytes_ = 0, peak_bytes_ = 0;
 };

@@ -1,6 +1,8 @@
 // The choice among forms of a kernel: by the model, then by what the compiler made of them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/runtime/program/bridge.h"
 
 namespace apl::program {
@@ -69,6 +71,42 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
     choices.known[choices.next++ % kKnown] = {contraction, chosen};
   }
   return chosen;
+}
+
+int Bridge::choose_variant(apl_context* ctx, const apl_contraction* contraction, const apl_variant_set* set, int only,
+                           std::int64_t* variant, std::int64_t* splits) {
+  return finish(ctx, of(ctx).choose_variant(*contraction, *set, only, *variant, *splits));
+}
+
+Status Bridge::choose_variant(const apl_contraction& contraction, const apl_variant_set& set, int only,
+                              std::int64_t& variant, std::int64_t& splits) {
+  constexpr std::size_t kKnown = 16;
+  VariantChoices& choices = variants_[&set];
+  for (const VariantChoices::Known& known : choices.known)
+    if (same_sizes(known.contraction, contraction)) {
+      variant = known.variant, splits = known.splits;
+      return Unit{};
+    }
+  const auto list = [&](const apl_plan_set* plans) {
+    const auto spilled = choices_.find(plans);
+    return apl_plan_list{plans->plans, plans->count,
+                         spilled == choices_.end() ? nullptr : spilled->second.spilled.data()};
+  };
+  const apl_plan_list tiled = list(set.tiled), parts = set.parts ? list(set.parts) : apl_plan_list{};
+  apl_variant_choice choice;
+  // Where no plan fits, the choice among them says so.
+  if (apl_variant_select(&contraction, &tiled, set.parts ? &parts : nullptr, only, &plans_.device, &choice) == 0)
+    choice.variant = APL_VARIANT_TILED;
+  for (const char* const* kernel = set.kernels[choice.variant]; kernel != nullptr && *kernel != nullptr; ++kernel)
+    if (auto loaded = load_form(*kernel); !loaded) return loaded;
+  variant = choice.variant, splits = std::max<std::int64_t>(choice.splits, 1);
+  const VariantChoices::Known made{contraction, variant, splits};
+  if (choices.known.size() < kKnown) {
+    choices.known.push_back(made);
+  } else {
+    choices.known[choices.next++ % kKnown] = made;
+  }
+  return Unit{};
 }
 
 Status Bridge::load_form(const std::string& kernel) {
