@@ -94,8 +94,10 @@ void add_cost(const apl_plan_cost& cost, const apl_device& device, double operat
     facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / cost.seconds));
 }
 
-std::vector<apl_plan> forms_of(const apl::PlanData& data, const apl_forced& forced, const apl_device& device) {
-  return apl::covering_plans(data, forced, device, plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
+std::vector<apl_plan> forms_of(const apl::PlanData& data, const PlannedContraction& planned,
+                               const apl::Function& function, const apl_device& device) {
+  return apl::program_plans(data, function, planned.given, planned.forced, device,
+                            plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
 }
 
 // What runs: the contraction or its parts, or, in so many seconds, neither.
@@ -106,25 +108,23 @@ struct Way {
 };
 
 // The way that a program takes with these sizes, and what the others would take.
-void choose_way(const apl_device& device, Way& way, Facts& facts) {
+void choose_way(const apl::Function& function, const apl_device& device, Way& way, Facts& facts) {
   const PlannedContraction& planned = way.shown;
   const apl_contraction whole = *planned.contraction;
   std::vector<apl_plan> parts;
-  if (planned.parts) parts = forms_of(*planned.parts, planned.forced, device);
+  if (planned.parts) parts = forms_of(*planned.parts, planned, function, device);
   const auto list = [](const std::vector<apl_plan>& plans) {
     return apl_plan_list{plans.data(), static_cast<int>(plans.size()), nullptr};
   };
   const apl_plan_list of_whole = list(way.forms), of_parts = list(parts);
   apl_variant_choice choice;
-  if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device,
-                         &choice) == 0)
+  if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device, &choice) == 0)
     return;
   const auto time = [&](int variant) {
     return choice.seconds[variant] < 0 ? std::string("-") : time_text(choice.seconds[variant]);
   };
-  facts.emplace_back("variants",
-                     fmt::format("tiled {}, split into {} parts {}, not tiled {}", time(APL_VARIANT_TILED),
-                                 choice.splits, time(APL_VARIANT_SPLIT), time(APL_VARIANT_UNTILED)));
+  facts.emplace_back("variants", fmt::format("tiled {}, split into {} parts {}, not tiled {}", time(APL_VARIANT_TILED),
+                                             choice.splits, time(APL_VARIANT_SPLIT), time(APL_VARIANT_UNTILED)));
   if (choice.padded_seconds >= 0)
     facts.emplace_back("padding", fmt::format("tiled without an epilogue, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
@@ -149,16 +149,15 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     for (Value v : planned.data.symbols()) names.push_back(fmt::format("--size {}=...", function.values.name(v)));
     suggestion = fmt::format("{}", fmt::join(names, " "));
     int k = 0;
-    for (const apl_plan& plan : apl::covering_plans(planned.data, planned.forced, device,
-                                                    plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c")))
+    for (const apl_plan& plan : forms_of(planned.data, planned, function, device))
       facts.emplace_back(fmt::format("plan-{}", ++k), numbers_text(planned, function, plan));
     return facts;
   }
   std::vector<std::string> given;
   for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
   if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
-  Way way{planned, forms_of(planned.data, planned.forced, device), {}};
-  if (planned.has_variants) choose_way(device, way, facts);
+  Way way{planned, forms_of(planned.data, planned, function, device), {}};
+  if (planned.has_variants) choose_way(function, device, way, facts);
   if (way.seconds) {
     message = fmt::format("not tiled: one thread a point, {}", time_text(*way.seconds));
     return facts;
@@ -227,7 +226,7 @@ std::vector<PlannedContraction> find_planned(const apl::Module& module, const st
     visit_kernels(*function->body, [&](const apl::Stm& stm) {
       auto data = apl::plan_data(stm, *function);
       if (!data) return;
-      PlannedContraction planned{function->entry->name, std::move(*data), std::nullopt, {}};
+      PlannedContraction planned{.entry = function->entry->name, .data = std::move(*data), .given = given};
       apl::forced_numbers(planned.data, *function, given, planned.forced);
       const auto symbols = planned.data.symbols();
       if (std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known.contains(v); }))

@@ -22,6 +22,7 @@ struct PlannedContraction {
   bool has_variants = false;
   int only = 0;  // the variant that the user asks for
   apl_forced forced{};
+  Parameters given;  // by the user
 };
 
 // Numbers for a function's sizes, by name: those given (`--size n=1024`, also of scalar parameters).

@@ -16,6 +16,7 @@
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
 #include "aplc/test/plan.h"
+#include "aplc/tune_cover.h"
 #include "aplc/tune_log.h"
 #include "aplc/tune_space.h"
 #include "suite/values.h"
@@ -38,6 +39,8 @@ struct TuneOptions {
   bool per_dataset = false;
   bool again = false;
   bool no_cache = false;
+  bool cover = false;
+  CoverOptions covering;
   std::string temporary_folder;
 };
 
@@ -70,8 +73,9 @@ class TuneRun {
     if (!device) return fail(device.error().message, kCommandLine);
     device_ = *device;
     if (options_.backend == "c" && options_.device.empty()) device_ = apl::host_device();
-    if (!find_datasets()) return kCommandLine;
+    if (!find_datasets() && !options_.cover) return kCommandLine;
     if (!lower()) return kLimitation;
+    if (options_.cover) return cover();
     log_ = std::make_unique<TuneLog>(
         tuning_file() + "-log",
         fmt::format("{:016x} {} {}", std::hash<std::string>()(front_.text), options_.backend, device_.name));
@@ -108,7 +112,8 @@ class TuneRun {
       }
       datasets_.push_back({test.entry, test.test_case, sizes_of(*entry, *inputs)});
     }
-    if (datasets_.empty()) fmt::print(stderr, "aplc: error: {} has no datasets to measure\n", options_.file);
+    if (datasets_.empty() && !options_.cover)
+      fmt::print(stderr, "aplc: error: {} has no datasets to measure\n", options_.file);
     return !datasets_.empty();
   }
 
@@ -122,6 +127,17 @@ class TuneRun {
     auto status = apl::run_pipeline(lowered_, *pipeline, {});
     if (!status) fmt::print(stderr, "aplc: error: {}\n", status.error().message);
     return bool(status);
+  }
+
+  // Nothing is measured.
+  int cover() {
+    std::vector<std::pair<std::string, Sizes>> sizes;
+    for (const Dataset& dataset : datasets_) sizes.emplace_back(dataset.entry, dataset.sizes);
+    const Parameters numbers = covering_numbers(lowered_, sizes, device_, options_.covering);
+    if (numbers.empty()) return fail("no contraction of this program is tiled", kTuneFailed);
+    if (!write_tuning(tuning_file(), numbers)) return fail("cannot write " + tuning_file(), kCommandLine);
+    fmt::print("{} is written\n", tuning_file());
+    return kFine;
   }
 
   int tune(const Parameters& before) {
@@ -337,6 +353,18 @@ void add_tune(CLI::App& app, int& exit) {
   command->add_flag("--per-dataset", options->per_dataset, "also write FILE.DATASET.tuning with the best for each");
   command->add_flag("--again", options->again, "measure again what is in the log");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
+  command->add_flag(
+      "--cover", options->cover,
+      "measure nothing: write a few plans of each contraction for datasets and random sizes, by the model");
+  command->add_option("--plans", options->covering.most, "--cover: plans of a contraction, 12 at most")
+      ->check(CLI::Range(1, APL_PLAN_FORMS))
+      ->capture_default_str();
+  command->add_option("--within", options->covering.within, "--cover: of the time of each size's best plan")
+      ->check(CLI::Range(1.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--random", options->covering.random, "--cover: random sizes beside those of the datasets")
+      ->check(CLI::Range(0, 120))
+      ->capture_default_str();
   command->callback([options, &exit] { exit = TuneRun(*options).run(); });
 }
 

@@ -16,6 +16,9 @@ struct AblationOptions {
 bool run_ablation(const AblationOptions& options, nlohmann::ordered_json& all);
 bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& all);
 
+// Products of matrices tiled, split, not tiled, and as the model chooses.
+bool run_variants(const AblationOptions& options, nlohmann::ordered_json& all);
+
 // Times around calls: source to text of a rank-12 contraction; the first call, from a cache, with new sizes.
 bool run_calls(const AblationOptions& options, nlohmann::ordered_json& all);
 

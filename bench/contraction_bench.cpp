@@ -5,6 +5,8 @@
 // and every element is looked at for NaN. Times are medians of calls without copies to and from the device.
 //   apl_bench --ablation --backend=cuda [--small] [--json=FILE]
 // What parts of the tiled form are worth, one set of numbers for all instances, and times around calls.
+//   apl_bench --variants --backend=cuda [--small] [--json=FILE]
+// Products of matrices tiled, split and not tiled.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +23,7 @@ int main(int argc, char** argv) {
   CLI::App app{"measures and checks the contraction examples"};
   std::string backend = "c", examples = "examples", only, json_file;
   std::vector<std::string> parameter_texts;
-  bool small = false, ablation = false;
+  bool small = false, ablation = false, variants = false;
   int runs = 10;
   app.add_option("--backend", backend, "c, emulate or cuda")->capture_default_str();
   app.add_option("--examples", examples, "folder of the programs")->capture_default_str();
@@ -31,6 +33,7 @@ int main(int argc, char** argv) {
   app.add_option("--param", parameter_texts, "tuning parameter NAME=VALUE");
   app.add_flag("--small", small, "an eighth of the sizes");
   app.add_flag("--ablation", ablation, "variants of the tiled form, parameter sets, times around calls");
+  app.add_flag("--variants", variants, "ways of computing products of matrices of many shapes");
   CLI11_PARSE(app, argc, argv);
   std::map<std::string, std::int64_t> parameters;
   for (const std::string& text : parameter_texts) {
@@ -39,11 +42,14 @@ int main(int argc, char** argv) {
   }
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   bool ok = true;
-  if (ablation) {
+  if (ablation || variants) {
     const AblationOptions options{backend, examples, small, std::min(runs, 5)};
-    ok = run_calls(options, all) && ok;
-    ok = run_ablation(options, all) && ok;
-    ok = run_parameter_sets(options, all) && ok;
+    if (variants) ok = run_variants(options, all) && ok;
+    if (ablation) {
+      ok = run_calls(options, all) && ok;
+      ok = run_ablation(options, all) && ok;
+      ok = run_parameter_sets(options, all) && ok;
+    }
     if (!json_file.empty()) std::ofstream(json_file) << all.dump(2) << "\n";
     return ok ? 0 : 1;
   }

@@ -3,14 +3,15 @@
 #   bench/gpu.sh [BIN [OUT [STEPS]]]
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
-#     STEPS: some of programs,unit,contractions,huge,sanitizer,bench,ablation,peers,sparse,sparse-check (default: all)
-#   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, huge and ablation out without a GPU.
+#     STEPS: some of programs,unit,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
+#     sparse-check (default: all)
+#   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,contractions,huge,sanitizer,bench,ablation,peers,sparse,sparse-check}
+steps=${3:-programs,unit,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-check}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -65,6 +66,12 @@ if wanted contractions; then
   contractions random "$([ -n "${APL_GPU_SMALL:-}" ] && echo 25 || echo 200)"
 fi
 
+if wanted plans; then
+  step "what the model chooses for 200 random contractions of rank up to 10: launched, spills counted"
+  contractions plans "$([ -n "${APL_GPU_SMALL:-}" ] && echo 8 || echo 200)" --defaults ${APL_GPU_SMALL:+--small}
+  grep -h spills "$out"/plans-*.log | grep -v '^defaults' | head -n 20
+fi
+
 if wanted huge; then
   step "results of more than 2^31 elements"
   "$bin/apl_contraction_tests" --huge --backends="${APL_GPU_BACKEND:-cuda}" ${APL_GPU_SMALL:+--small} >"$out/huge.log" 2>&1
@@ -92,6 +99,19 @@ if wanted ablation; then
   "$bin/apl_bench" --ablation --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/ablation.json" 2>&1 |
     tee "$out/ablation.log"
   note "${PIPESTATUS[0]}" "ablation"
+fi
+
+if wanted variants; then
+  step "tiled, split, not tiled"
+  "$bin/apl_bench" --variants --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/variants.json" 2>&1 |
+    tee "$out/variants.log"
+  note "${PIPESTATUS[0]}" "variants"
+fi
+
+if wanted ncu; then
+  step "bank conflicts by Nsight Compute, beside those predicted"
+  timeout 200 python3 bench/ncu.py "$bin/apl_bench" --json="$out/ncu.json" 2>&1 | tee "$out/ncu.log"
+  note "${PIPESTATUS[0]}" "ncu"
 fi
 
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the

@@ -623,9 +623,9 @@ class Host {
   HostText result_;
   std::vector<Value> blocks_;
   bool has_rooms_ = false;
-  std::vector<std::string> scratch_;                      // slots of threads' arrays
-  std::map<Value, std::shared_ptr<PlanForms>> forms_;     // by kernel
-  std::map<Value, std::shared_ptr<PlanForms>> forms_of_;  // by a number of theirs
+  std::vector<std::string> scratch_;                         // slots of threads' arrays
+  std::map<Value, std::shared_ptr<PlanForms>> forms_;        // by kernel
+  std::map<Value, std::shared_ptr<PlanForms>> forms_of_;     // by a number of theirs
   std::map<Value, std::shared_ptr<VariantForms>> variants_;  // by their number
   struct Way {
     VariantForms* variants = nullptr;
@@ -633,7 +633,7 @@ class Host {
   };
   std::map<Value, Way> ways_;  // by the condition of their branch
   Way way_;                    // the one whose branch this is
-  std::set<Value> known_;                                 // what is bound at this place of the host code
+  std::set<Value> known_;      // what is bound at this place of the host code
   Writer declarations_;
 };
 

@@ -252,7 +252,8 @@ std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
     for (const std::int64_t reduction : {1 << 20, 1 << 12}) {
       SymbolSizes& sizes = all.emplace_back();
       const auto each = [](std::int64_t product, std::size_t count) {
-        const double root = std::pow(static_cast<double>(product), 1.0 / static_cast<double>(std::max<std::size_t>(count, 1)));
+        const double root =
+            std::pow(static_cast<double>(product), 1.0 / static_cast<double>(std::max<std::size_t>(count, 1)));
         return std::max<std::int64_t>(1, std::llround(root));
       };
       for (Value v : data.symbols()) sizes[v] = each(points, space);
@@ -289,6 +290,30 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
                                    static_cast<int>(plans.size()), plans.data(), &worst);
   plans.resize(static_cast<std::size_t>(count));
   return plans;
+}
+
+std::vector<apl_plan> program_plans(const PlanData& data, const Function& function,
+                                    const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
+                                    const apl_device& device, int most) {
+  constexpr int kMostOfParts = 4;
+  if (data.splits) return covering_plans(data, forced, device, std::min(most, kMostOfParts));
+  std::vector<apl_plan> plans;
+  for (int k = 1; k <= APL_PLAN_FORMS; ++k) {
+    const std::string list = fmt::format("{}plan{}.", data.parameters, k);
+    std::map<std::string, std::int64_t> numbers;
+    for (auto at = given.lower_bound(list); at != given.end() && at->first.starts_with(list); ++at)
+      numbers[data.parameters + at->first.substr(list.size())] = at->second;
+    if (numbers.empty()) continue;
+    apl_forced listed;
+    forced_numbers(data, function, numbers, listed);
+    apl_plan& plan = plans.emplace_back();
+    for (int d = 0; d < APL_PLAN_DIMS; ++d) {
+      plan.tile[d] = std::max(listed.tile[d], 1);
+      plan.reg[d] = std::max(listed.reg[d], 1);
+    }
+    plan.stages = listed.stages, plan.walk = listed.walk;
+  }
+  return plans.empty() ? covering_plans(data, forced, device, most) : plans;
 }
 
 std::string refusal_text(const PlanData& data, const Function& function, const apl_contraction& contraction,

@@ -57,6 +57,12 @@ void forced_numbers(const PlanData& data, const Function& function, const std::m
 std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& forced, const apl_device& device,
                                      int most);
 
+// The plans of a program's kernels: those that are listed by number ("mm.plan1.T_a", "mm.plan1.stages"; what is not
+// said is 1), else those that cover sizes of all kinds. Parts of a split reduction have four at most.
+std::vector<apl_plan> program_plans(const PlanData& data, const Function& function,
+                                    const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
+                                    const apl_device& device, int most);
+
 // "mm.T_a" by what its get_size says; empty if there is none for it.
 std::string parameter_name(const Function& function, Value value);
 

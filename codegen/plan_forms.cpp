@@ -63,9 +63,14 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
       check_given(*data, unit, forced, *device);
     if (options.plans <= 1) return;
     auto forms = std::make_shared<PlanForms>();
-    constexpr int kMostOfParts = 4;
-    forms->plans =
-        covering_plans(*data, forced, *device, data->splits ? std::min(options.plans, kMostOfParts) : options.plans);
+    forms->plans = program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
+    for (const apl_plan& plan : forms->plans) {
+      apl_forced listed{};
+      std::copy_n(plan.tile, APL_PLAN_DIMS, listed.tile);
+      std::copy_n(plan.reg, APL_PLAN_DIMS, listed.reg);
+      listed.stages = plan.stages;
+      check_given(*data, unit, listed, *device);
+    }
     if (forms->plans.empty()) return;
     for (const apl_plan& plan : forms->plans) forms->resident.push_back(resident_blocks(*data, plan, *device));
     forms->data = std::move(*data);

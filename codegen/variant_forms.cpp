@@ -65,8 +65,8 @@ void declare_variants(const VariantForms& variants, Target target, Writer& decla
   const auto set = [](const std::shared_ptr<PlanForms>& forms) {
     return forms && forms->open ? fmt::format("&{}_set", forms->name) : std::string("NULL");
   };
-  declarations.line("static const struct apl_variant_set {} = {{{}, {}, {{{}}}}};", variants.name,
-                    set(variants.tiled), set(variants.parts), fmt::join(lists, ", "));
+  declarations.line("static const struct apl_variant_set {} = {{{}, {}, {{{}}}}};", variants.name, set(variants.tiled),
+                    set(variants.parts), fmt::join(lists, ", "));
 }
 
 }  // namespace apl::lower

@@ -15,8 +15,8 @@ namespace apl::lower {
 struct VariantForms {
   Value variant, splits;  // what get_size gives; `splits`: none if it is never split
   std::shared_ptr<PlanForms> tiled, parts;
-  int only = 0;                                   // the one that the user asks for
-  std::string name;                               // of the set; empty until the choice is made
+  int only = 0;                                    // the one that the user asks for
+  std::string name;                                // of the set; empty until the choice is made
   std::vector<std::string> kernels[APL_VARIANTS];  // beside those of plans
 };
 

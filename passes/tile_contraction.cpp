@@ -28,9 +28,9 @@
 // tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the axis of the
 // fastest thread index (eqs 19-23).
 // Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
-// With `variants` the kernels stand in branches: split into parts (split.cpp), untouched, and tiled, by a number that the
-// generated program chooses.
-// Deliberately not here: which numbers are best for given sizes, and other forms of the core.
+// With `variants` the kernels stand in branches: split into parts (split.cpp), untouched, and tiled, by a number that
+// the generated program chooses. Deliberately not here: which numbers are best for given sizes, and other forms of the
+// core.
 #include "passes/tile_contraction/tile.h"
 
 #include <algorithm>
@@ -46,7 +46,8 @@ namespace apl {
 namespace {
 
 constexpr const char* kName = "tile-contraction";
-constexpr std::int64_t kSomeParts = 8;  // where nobody chooses
+constexpr std::int64_t kSomeParts = 8;       // where nobody chooses
+constexpr const char* kUntiled = "untiled";  // on a kernel that is another way of one that was tiled
 
 bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
@@ -83,6 +84,7 @@ class Tiler {
   }
 
   bool tile(const Stm& stm, const Layouts& layouts, std::vector<Stm>& out) {
+    if (has_attribute(stm, kUntiled)) return false;
     auto match = match_contraction(stm, layouts, result_.values);
     if (!match) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
@@ -101,7 +103,8 @@ class Tiler {
     const std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
     make_indices(contraction, host);
     const bool open = context_.flag("variants") && !any_given(prefix);
-    const tile::Plan plan = open ? several_ways(contraction, prefix, stm, host) : one_way(contraction, prefix, stm, host);
+    const tile::Plan plan =
+        open ? several_ways(contraction, prefix, stm, host) : one_way(contraction, prefix, stm, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     applied(contraction, plan, number(prefix + "splits"), open);
     return true;
@@ -135,9 +138,11 @@ class Tiler {
   //   C = if variant == 2 { the parts, and what joins them } else if variant == 3 { as it was } else { tiled }
   tile::Plan several_ways(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
     const auto is = [&](Value variant, std::int64_t number) {
-      return host.compare(CompareOp::eq, Operand(variant), i64_constant(number), number == 2 ? "is_split" : "is_untiled");
+      return host.compare(CompareOp::eq, Operand(variant), i64_constant(number),
+                          number == 2 ? "is_split" : "is_untiled");
     };
-    const Value variant = host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, 1});
+    const Value variant =
+        host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, number(prefix + "variant")});
     const bool splits_help = tile::may_split(contraction);
     const Value splits =
         splits_help ? host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, kSomeParts}) : Value{};
@@ -153,7 +158,10 @@ class Tiler {
         return std::vector<Operand>(inner.pattern.begin(), inner.pattern.end());
       });
     };
-    const auto untiled = [&](const Stm& inner, Builder& body) { body.append(inner); };
+    const auto untiled = [&](Stm inner, Builder& body) {
+      inner.attributes.push_back({kUntiled, {}});
+      body.append(std::move(inner));
+    };
     const auto tiled = [&](const Stm& inner, Builder& body) {
       plan = tiled_kernels(contraction, std::nullopt, prefix, inner, body);
     };
@@ -176,8 +184,8 @@ class Tiler {
   }
 
   // The kernels that give the statement's results.
-  tile::Plan tiled_kernels(const Contraction& contraction, const std::optional<Poly>& splits,
-                           const std::string& prefix, const Stm& stm, Builder& host) {
+  tile::Plan tiled_kernels(const Contraction& contraction, const std::optional<Poly>& splits, const std::string& prefix,
+                           const Stm& stm, Builder& host) {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
     tile::Plan plan = tile::make_plan(tiled, prefix, context_.parameters, host);
     if (has_attribute(stm, "no_epilogue") || number(prefix + "epilogue") == 2) plan.padding = padding_of(tiled);
@@ -259,8 +267,7 @@ class Tiler {
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
     if (splits > 1) all.emplace_back("splits", fmt::format("{} (given)", splits));
-    if (open)
-      all.emplace_back("variants", tile::may_split(contraction) ? "tiled, split, untiled" : "tiled, untiled");
+    if (open) all.emplace_back("variants", tile::may_split(contraction) ? "tiled, split, untiled" : "tiled, untiled");
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
     context_.remark({RemarkKind::applied,
@@ -302,7 +309,8 @@ PassInfo tile_contraction_pass() {
   pass.name = kName;
   pass.summary = "block and register tiling of tensor contractions";
   pass.takes = stage_bit(Stage::kernel);
-  pass.options = {{"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"}};
+  pass.options = {
+      {"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
       {"several-redomaps", "the kernel streams several redomaps"},

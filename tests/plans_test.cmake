@@ -6,18 +6,8 @@ file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${PROGRAMS}/product.fut" DESTINATION "${FOLDER}")
 set(ENV{XDG_CACHE_HOME} "${FOLDER}/cache")
 
-macro(aplc code)
-  execute_process(COMMAND "${APLC}" ${ARGN} WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE result
-                  OUTPUT_VARIABLE output ERROR_VARIABLE errors)
-  if(NOT result STREQUAL "${code}")
-    message(FATAL_ERROR "aplc ${ARGN}: exit code ${result}, not ${code}\n${output}${errors}")
-  endif()
-endmacro()
-function(want text)
-  if(NOT "${output}${errors}" MATCHES "${text}")
-    message(FATAL_ERROR "no `${text}` in:\n${output}${errors}")
-  endif()
-endfunction()
+set(FOLDER_OF_RUNS "${FOLDER}")
+include("${CMAKE_CURRENT_LIST_DIR}/run_aplc.cmake")
 
 # Sizes that are given, those of the first dataset, and JSON.
 aplc(0 explain product.fut --size m=4096 --size n=4096 --size q=4096)
@@ -40,9 +30,33 @@ aplc(64 explain product.fut --device=h300)
 
 # Given numbers.
 aplc(64 run --backend=emulate product.fut --param product.T_m=64 --param product.T_n=32 "[[1f32]]" "[[2f32]]")
-want("2048 threads a block, 1024 at most on h200; product.T_.=[0-9]+ would work")
+want_error("2048 threads a block, 1024 at most on h200; product.T_.=[0-9]+ would work")
 aplc(0 run --backend=emulate product.fut --param product.T_m=2 --param product.R_n=1 "[[1f32]]" "[[2f32]]")
 want("2.0f32")
+
+# How it is computed depends on the sizes, and can be given.
+aplc(0 explain product.fut --size m=64 --size n=64 --size q=1000000)
+want("variants +tiled [0-9.]+ us, split into [0-9]+ parts [0-9.]+ us, not tiled [0-9.]+ us")
+want("variant +split")
+want("splits +[0-9]+")
+want("join +[0-9.]+ us")
+aplc(0 explain product.fut --size m=4096 --size n=4096 --size q=4096)
+want("variant +tiled")
+want("padding +tiled without an epilogue")
+aplc(0 explain product.fut --size m=64 --size n=64 --size q=1000000 --param product.variant=1)
+want("variant +tiled")
+aplc(0 explain product.fut --size m=4 --size n=4 --size q=4)
+want("not tiled: one thread a point")
+
+# A few plans for many sizes, which the compiler takes.
+aplc(0 tune --cover --device=h200 --backend=cuda --plans=3 --tuning=cover product.fut)
+want("product: [1-3] plans are within [0-9.]+ of the best for each of 66 sizes on h200")
+file(STRINGS "${FOLDER}/product.fut.cover" listed REGEX "^product.plan[1-3].T_m=")
+list(LENGTH listed plans)
+aplc(0 explain --tuning=product.fut.cover product.fut --size m=4096 --size n=4096 --size q=4096)
+want("considered +[0-9]+ plans, of which the program has ${plans}")
+aplc(64 cuda product.fut --param product.plan1.T_m=64 --param product.plan1.T_n=64)
+want_error("4096 threads a block, 1024 at most on h200")
 
 # Tuning, stopped and taken up again: what is known is not measured twice.
 aplc(0 tune --most=2 --runs=1 product.fut)

@@ -217,7 +217,8 @@ class Checker {
           if (report.pass == "tile-contraction") tiled = after;
         };
       Module memory = module;
-      const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
+      const auto pipeline =
+          parse_pipeline(standard_pipeline(Stage::memory, machine, options_.plans > 1), PassRegistry::builtin());
       if (const Status status = run_pipeline(memory, *pipeline, options); !status)
         return stop("passes", status.error());
       CodegenOptions codegen;

@@ -4,6 +4,8 @@
 // Contraction k is made from the seed plus k alone: `--seed=S --count=1` repeats one of a longer run.
 //   apl_contraction_tests --thesis [--count=300] [--backends=cuda] [--small]
 // The contractions, sizes and tile configurations of T chapter 5 instead, checked by sums (thesis.h).
+//   apl_contraction_tests --defaults [--count=200] [--backends=cuda] [--small]
+// What the model chooses for random contractions of rank up to 10 (defaults.h).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +14,7 @@
 #include <sstream>
 
 #include "tests/contractions/check.h"
+#include "tests/contractions/defaults.h"
 #include "tests/contractions/thesis.h"
 
 namespace {
@@ -25,7 +28,7 @@ int main(int argc, char** argv) {
   CLI::App app{"runs random contractions with random plans on every backend against the interpreter"};
   std::uint64_t seed = 1, count = 100, batch = 50;
   int shrink_seconds = 60, most_shrunk = 3;
-  bool print = false, thesis = false, huge = false;
+  bool print = false, thesis = false, huge = false, defaults = false;
   CheckOptions options;
   ThesisOptions thesis_options;
   app.add_option("--seed", seed, "of the first contraction");
@@ -40,15 +43,16 @@ int main(int argc, char** argv) {
   app.add_flag("--print", print, "print the contractions and run nothing");
   app.add_flag("--thesis", thesis, "the validation sizes and tile configurations of the thesis");
   app.add_flag("--huge", huge, "results of more than 2^31 elements");
-  app.add_flag("--small", thesis_options.small, "--thesis, --huge: sizes for emulation");
+  app.add_flag("--defaults", defaults, "plans that are chosen, for random contractions of rank up to 10");
+  app.add_flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
   CLI11_PARSE(app, argc, argv);
   std::erase(options.backends, "none");
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const auto stop = [] { return interrupted != 0; };
-  if (thesis || huge) {
+  if (thesis || huge || defaults) {
     thesis_options.seed = seed, thesis_options.count = count, thesis_options.batch = batch;
     thesis_options.backends = options.backends;
-    return (huge ? run_huge : run_thesis)(thesis_options, stop) ? 0 : 1;
+    return (huge ? run_huge : defaults ? run_defaults : run_thesis)(thesis_options, stop) ? 0 : 1;
   }
 
   std::uint64_t agree = 0, failed = 0, comparisons = 0, tiled = 0, fast = 0;

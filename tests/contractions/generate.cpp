@@ -146,6 +146,8 @@ void draw_odd(Spec& spec, Dice& dice) {
 
 void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
   Dice dice(spec.seed ^ 0x504c414e);
+  // Where it is open how it is computed, half say so.
+  if (spec.default_plan && dice.chance(50)) spec.plan["variant"] = static_cast<std::int64_t>(1 + dice.below(3));
   if (spec.default_plan || parameters.empty()) return;
   for (const Parameter& p : parameters) spec.plan[p.name] = 1;
   if (dice.chance(60)) {
@@ -163,6 +165,7 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
   if (dice.chance(10)) spec.plan["swizzle"] = 1;
   if (dice.chance(5)) spec.plan["core"] = 1;
   if (dice.chance(15)) spec.plan["epilogue"] = 2;
+  if (dice.chance(8)) spec.plan["splits"] = static_cast<std::int64_t>(2 + dice.below(3));
 }
 
 void shrink_plan(Spec& spec, const std::vector<Parameter>& parameters) {

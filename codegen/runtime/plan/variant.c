@@ -44,8 +44,7 @@ int apl_contraction_parts(const struct apl_contraction* c, int64_t splits, struc
 // One thread a point reads what all parts left, one after the other, then what no part took.
 double apl_join_estimate(const struct apl_contraction* c, int64_t splits, const struct apl_device* device) {
   const double points = (double)points_of(c), clock = device->clock_ghz * 1e9;
-  const double rest =
-      (double)(c->dims[c->space_rank].size % splits) * (double)reduction_of(c, c->space_rank + 1);
+  const double rest = (double)(c->dims[c->space_rank].size % splits) * (double)reduction_of(c, c->space_rank + 1);
   const double bytes = points * (double)splits * c->accumulator_bytes + points * c->result_bytes;
   const double reads = bytes / ((bytes < (double)device->cache_bytes ? device->cache_gbs : device->memory_gbs) * 1e9);
   const double chain = ((double)splits + rest * c->operand_count) * kLoadCycles / kLoadsAhead;

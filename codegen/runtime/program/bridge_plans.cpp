@@ -1,8 +1,6 @@
 // The choice among forms of a kernel: by the model, then by what the compiler made of them.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "codegen/runtime/program/bridge.h"
 
 namespace apl::program {
@@ -59,6 +57,8 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
     auto spilled = backend_->spilled_bytes(kernel);
     if (!spilled) return std::move(spilled).error();
     if (*spilled <= kHardlyAny) chosen = form;
+    if (chosen >= 0 && *spilled > 0 && plans_.log)
+      plans_.log(fmt::format("kernel {} spills {} bytes a thread, which is hardly any", kernel, *spilled));
     if (chosen >= 0) break;
     if (first < 0) first = form;
     choices.spilled[static_cast<std::size_t>(form)] = 1;
@@ -99,7 +99,8 @@ Status Bridge::choose_variant(const apl_contraction& contraction, const apl_vari
     choice.variant = APL_VARIANT_TILED;
   for (const char* const* kernel = set.kernels[choice.variant]; kernel != nullptr && *kernel != nullptr; ++kernel)
     if (auto loaded = load_form(*kernel); !loaded) return loaded;
-  variant = choice.variant, splits = std::max<std::int64_t>(choice.splits, 1);
+  variant = choice.variant;
+  splits = variant == APL_VARIANT_SPLIT ? choice.splits : 1;
   const VariantChoices::Known made{contraction, variant, splits};
   if (choices.known.size() < kKnown) {
     choices.known.push_back(made);

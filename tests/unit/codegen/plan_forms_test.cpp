@@ -226,6 +226,53 @@ TEST_CASE("forms: given numbers stay in all of them, and impossible ones are ref
   }
 }
 
+TEST_CASE("forms: each way of a contraction computes the same, and only what it needs is compiled") {
+  apl::Module module = example("mm1", "mm1");
+  auto pipeline = take(apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, true),
+                                           apl::PassRegistry::builtin()));
+  take(apl::run_pipeline(module, pipeline, {}));
+  const std::vector<HostValue> inputs{random_floats({7, 300}, 1), random_floats({300, 5}, 2)};
+  const apl::Module cpu = memory_module("mm1", "mm1", apl::Machine::cpu);
+  apl::ProgramOptions c;
+  c.c_flags = {"-O0"};
+  apl::Program reference = take(apl::Program::load(take(generated(cpu, Target::c, 1)).host, c));
+  const auto expected = take(reference.call("mm1", inputs));
+  // Tiled; parts and what joins them; one thread a point.
+  for (const auto& [variant, kernels] : {std::pair{1, 1}, {2, 2}, {3, 1}}) {
+    CAPTURE(variant);
+    std::vector<std::string> log;
+    apl::ProgramOptions options;
+    options.backend = "emulate";
+    options.log = [&](std::string line) { log.push_back(std::move(line)); };
+    apl::Program program =
+        take(apl::Program::load(take(generated(module, Target::cuda, 4, {{"mm1.variant", variant}})).host, options));
+    const std::size_t before = log.size();
+    CHECK(take(program.call("mm1", inputs)) == expected);
+    CHECK(log.size() == before + static_cast<std::size_t>(kernels));
+    CHECK(take(program.call("mm1", inputs)) == expected);
+    CHECK(log.size() == before + static_cast<std::size_t>(kernels));
+  }
+}
+
+TEST_CASE("forms: plans that are listed are those of the program, and must work") {
+  const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
+  const apl::ProgramText text = take(generated(module, Target::cuda, 12,
+                                               {{"mm1.plan1.T_a", 8},
+                                                {"mm1.plan1.R_a", 2},
+                                                {"mm1.plan1.T_b", 8},
+                                                {"mm1.plan1.R_b", 2},
+                                                {"mm1.plan1.T_q", 8},
+                                                {"mm1.plan2.T_a", 16},
+                                                {"mm1.plan2.T_b", 16},
+                                                {"mm1.plan2.T_q", 4}}));
+  REQUIRE(text.kernel_infos.size() == 2);
+  CHECK(text.kernel_infos[0].threads == 64);
+  CHECK(text.kernel_infos[1].threads == 256);
+  auto refused = generated(module, Target::cuda, 12, {{"mm1.plan1.T_a", 64}, {"mm1.plan1.T_b", 32}});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == apl::Code::command_bad_parameter);
+}
+
 // A device on which some kernels spill.
 class Spilling : public apl::Backend {
  public:

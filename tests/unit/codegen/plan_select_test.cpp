@@ -313,6 +313,94 @@ TEST_CASE("plans: a dozen cover random sizes") {
   CHECK(apl_plan_best_of(&samples[0], plans, 1, &h200, banned) == -1);
 }
 
+TEST_CASE("variants: few results of a long sum are computed in parts, large products are tiled, tiny ones are not") {
+  struct Expected {
+    std::int64_t m, n, q;
+    int variant;
+  };
+  constexpr Expected kExpected[] = {{64, 64, 1000000, APL_VARIANT_SPLIT},  {32, 32, 1000000, APL_VARIANT_SPLIT},
+                                    {300, 300, 4000, APL_VARIANT_SPLIT},   {4096, 1, 4096, APL_VARIANT_SPLIT},
+                                    {4096, 4096, 4096, APL_VARIANT_TILED}, {1024, 1024, 1024, APL_VARIANT_TILED},
+                                    {4096, 4096, 4, APL_VARIANT_TILED},    {8, 8, 8, APL_VARIANT_UNTILED}};
+  const apl_device h200 = device("h200");
+  const apl_plan_list any{};
+  for (const Expected& e : kExpected) {
+    const apl_contraction c = product("aq", "qb", e.m, e.n, e.q);
+    apl_variant_choice choice;
+    REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
+    CAPTURE(e.m);
+    CAPTURE(e.q);
+    CHECK(choice.variant == e.variant);
+    // Not faster than memory and arithmetic allow.
+    const double bytes = 4.0 * static_cast<double>(e.m * e.q + e.q * e.n + e.m * e.n);
+    const double flops = 2.0 * static_cast<double>(e.m) * static_cast<double>(e.n * e.q);
+    CHECK(choice.seconds[choice.variant] > bytes / 4.8e12);
+    CHECK(choice.seconds[choice.variant] > flops / 67e12);
+    if (e.variant == APL_VARIANT_SPLIT) CHECK(choice.splits > 1);
+    // What is asked for counts; without plans for parts nothing is split.
+    REQUIRE(apl_variant_select(&c, &any, &any, APL_VARIANT_TILED, &h200, &choice) == 1);
+    CHECK(choice.variant == APL_VARIANT_TILED);
+    REQUIRE(apl_variant_select(&c, &any, nullptr, 0, &h200, &choice) == 1);
+    CHECK(choice.variant != APL_VARIANT_SPLIT);
+    CHECK(choice.splits == 1);
+    // Padding pays nowhere that it was measured.
+    CHECK(choice.padded_seconds > choice.seconds[APL_VARIANT_TILED]);
+  }
+  // The measured products and tensors stay as they are.
+  Sizes sizes{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
+  const apl_contraction tensor = contraction_of({"icaq", "qbjk"}, "abcijk", sizes);
+  apl_variant_choice choice;
+  REQUIRE(apl_variant_select(&tensor, &any, &any, 0, &h200, &choice) == 1);
+  CHECK(choice.variant == APL_VARIANT_TILED);
+}
+
+TEST_CASE("variants: 64 x 64 results of a million products are thirty times as fast in parts, by the model") {
+  const apl_device h200 = device("h200");
+  const apl_plan_list any{};
+  const apl_contraction c = product("aq", "qb", 64, 64, 1000000);
+  apl_variant_choice choice;
+  REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
+  CHECK(choice.seconds[APL_VARIANT_TILED] > 30 * choice.seconds[APL_VARIANT_SPLIT]);
+  // Enough of them that no processor idles, and hardly anything is left for the join.
+  CHECK(choice.splits >= h200.processors / 4);
+  CHECK(c.dims[2].size % choice.splits < 200);
+  // Parts are chosen for the plans that are there, too.
+  const apl_plan plans[] = {{{8, 8, 16}, {8, 8}, 3, 0}, {{1, 8, 8, 16}, {1, 8, 8}, 3, 0}};
+  const apl_plan_list whole{&plans[0], 1, nullptr}, parts{&plans[1], 1, nullptr};
+  REQUIRE(apl_variant_select(&c, &whole, &parts, 0, &h200, &choice) == 1);
+  CHECK(choice.variant == APL_VARIANT_SPLIT);
+  const unsigned char banned[] = {1};
+  const apl_plan_list none{&plans[1], 1, banned};
+  REQUIRE(apl_variant_select(&c, &whole, &none, 0, &h200, &choice) == 1);
+  CHECK(choice.variant == APL_VARIANT_TILED);
+}
+
+TEST_CASE("variants: parts are the contraction, cut along its outermost reduction") {
+  std::mt19937_64 random(3);
+  const apl_device h200 = device("h200");
+  for (int k = 0; k < 300; ++k) {
+    const apl_contraction c = random_contraction(random);
+    const auto splits = static_cast<std::int64_t>(2 + random() % 9);
+    apl_contraction parts;
+    if (apl_contraction_parts(&c, splits, &parts) == 0) {
+      CHECK(c.dim_count == APL_PLAN_DIMS);
+      continue;
+    }
+    const int cut = c.space_rank;
+    CHECK(parts.dims[0].size == splits);
+    CHECK(parts.dims[cut + 1].size * splits <= c.dims[cut].size);
+    CHECK((parts.dims[cut + 1].size + 1) * splits > c.dims[cut].size);
+    for (int o = 0; o < c.operand_count; ++o)
+      for (int d = 0; d < c.dim_count; ++d) CHECK(parts.operands[o].strides[d + 1] == c.operands[o].strides[d]);
+    apl_plan plan{};
+    for (int d = 0; d <= c.dim_count; ++d) plan.tile[d] = plan.reg[d] = 1;
+    apl_plan_cost whole_cost, parts_cost;
+    apl_plan_estimate(&c, &plan, &h200, &whole_cost);
+    apl_plan_estimate(&parts, &plan, &h200, &parts_cost);
+    CHECK(parts_cost.blocks == std::min(whole_cost.blocks * splits, std::int64_t{1} << 56));
+  }
+}
+
 TEST_CASE("plans: device records are read by name, adapted to what a driver says, and refused with the line") {
   for (std::string_view name : apl::device_names())
     CHECK(std::string_view(device(std::string(name).c_str()).name) == name);
