@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 
 #include "aplc/driver.h"
 #include "aplc/sparse/calibrate.h"
 #include "aplc/sparse/files.h"
+#include "aplc/sparse/measure.h"
 #include "aplc/sparse/picture.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/read.h"
@@ -24,7 +27,7 @@ struct SparseOptions {
   std::int64_t dense = 128, element_bytes = 2;
   double ratio = 1.2, seconds = 0;
   int levels = 0, threads = 0;
-  bool keep_order = false, no_withdraw = false, quiet = false;
+  bool keep_order = false, no_withdraw = false, measure = false, quiet = false;
 };
 
 int draw(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_tiles* tiles) {
@@ -99,6 +102,27 @@ std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) 
   return formats;
 }
 
+// Ctrl-C ends a search, which keeps what it has found; a second one ends the program.
+class StopAtInterrupt {
+ public:
+  StopAtInterrupt()
+      : before_(std::signal(SIGINT, [](int) {
+          asked() = true;
+          std::signal(SIGINT, SIG_DFL);
+        })) {}
+  ~StopAtInterrupt() { std::signal(SIGINT, before_); }
+  StopAtInterrupt(const StopAtInterrupt&) = delete;
+  StopAtInterrupt& operator=(const StopAtInterrupt&) = delete;
+
+  static std::atomic<bool>& asked() {
+    static std::atomic<bool> flag = false;
+    return flag;
+  }
+
+ private:
+  void (*before_)(int);
+};
+
 int search(const SparseOptions& options) {
   int exit = kFine;
   const auto formats = parse_formats(options.formats);
@@ -120,13 +144,21 @@ int search(const SparseOptions& options) {
   how.threads = options.threads;
   how.seconds = options.seconds;
   const bool terminal = ::isatty(2) != 0 && !options.quiet;
-  if (terminal)
-    how.progress = [](const apl::sparse::Progress& p) {
+  how.progress = [terminal](const apl::sparse::Progress& p) {
+    if (terminal)
       fmt::print(stderr, "\r{:3.0f} % ({}), about {:.0f} s left, best so far {}   ", 100 * p.done, p.stage,
                  p.seconds_left, p.best > 0 ? sparse::time_text(p.best) : "-");
-      return true;
-    };
-  const apl::sparse::Plan plan = apl::sparse::search(*matrix, *profile, how);
+    return !StopAtInterrupt::asked();
+  };
+  std::optional<sparse::Measure> measure;
+  if (options.measure) {
+    measure.emplace(*matrix, how.problem);
+    how.measure = std::ref(*measure);
+  }
+  const apl::sparse::Plan plan = [&] {
+    const StopAtInterrupt stop;
+    return apl::sparse::search(*matrix, *profile, how);
+  }();
   if (terminal) fmt::print(stderr, "\r\033[K");
   const std::string text = to_text(plan);
   if (options.output.empty()) {
@@ -136,7 +168,9 @@ int search(const SparseOptions& options) {
   }
   if (!options.quiet && !options.output.empty()) {
     fmt::print("searched for {:.2f} s{}\n", plan.seconds, plan.complete ? "" : ", then stopped");
-    for (const auto& [name, cost] : plan.considered) fmt::print("{:>12}  {}\n", sparse::time_text(cost), name);
+    for (const auto& [name, time] : plan.measured) fmt::print("{:>12}  {}, measured\n", sparse::time_text(time), name);
+    for (const auto& [name, cost] : plan.considered)
+      fmt::print("{:>12}  {}, by the model\n", sparse::time_text(cost), name);
   }
   if (plan.dense || (options.quiet && options.svg.empty()) || options.output.empty()) return kFine;
   const auto parsed = sparse::load_plan(options.output, exit);
@@ -216,6 +250,8 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_option("--threads", options->threads, "default: one a processor")->check(CLI::NonNegativeNumber);
   sub->add_flag("--keep-order", options->keep_order, "leave the rows as they are");
   sub->add_flag("--no-withdraw", options->no_withdraw, "never give back what was selected");
+  sub->add_flag("--measure", options->measure,
+                "run the plans that the model likes best on this machine, and take the fastest (use a profile of it)");
   sub->add_flag("-q,--quiet", options->quiet, "print nothing but the plan");
   sub->add_option("--svg", options->svg, "draw the plan")->type_name("FILE");
 

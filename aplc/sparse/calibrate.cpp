@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <new>
 #include <random>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "aplc/sparse/files.h"
+#include "codegen/runtime/sparse/cpu.h"
 #include "passes/sparse/cost.h"
 
 namespace aplc::sparse {
@@ -44,21 +46,33 @@ Csr fake_matrix(std::int64_t length, std::int64_t height) {
   return *apl::sparse::from_coo(entries);
 }
 
-// Nanoseconds of the product over all tiles; the best of some, as others run beside us.
+// Nanoseconds of the product over all tiles in one thread; the best of some, as others run beside us.
 double measure(const Csr& matrix, const apl_sparse_tiles& tiles, Operator op) {
   const std::vector<float> values(static_cast<std::size_t>(matrix.nonzeros()), 1.5F);
   const std::vector<float> b(static_cast<std::size_t>(matrix.columns * kPart), 0.5F);
   std::vector<float> x(static_cast<std::size_t>(matrix.rows * kPart), 0.25F), samples(values.size());
+  apl_sparse_cpu_form* form = nullptr;
+  if (apl_sparse_cpu_form_new(&tiles, 1, &form) != APL_SPARSE_FINE) throw std::bad_alloc();
+  std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(form, APL_SPARSE_F32));
+  apl_sparse_cpu_values(form, APL_SPARSE_F32, values.data(), packed.data());
+  apl_sparse_cpu_call call{};
+  call.form = form;
+  call.type = APL_SPARSE_F32;
+  call.sddmm = op == Operator::sddmm;
+  call.values = packed.data();
+  call.dense = kPart;
+  call.b = call.y = b.data();
+  call.x = call.c = x.data();
+  call.b_stride = call.x_stride = call.y_stride = call.c_stride = kPart;
+  call.result = samples.data();
   double best = 1e30;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 15; ++round) {
+    call.next = 0;
     const auto start = std::chrono::steady_clock::now();
-    if (op == Operator::spmm) {
-      apl_sparse_spmm_f32(&tiles, values.data(), b.data(), kPart, 0, x.data());
-    } else {
-      apl_sparse_sddmm_f32(&tiles, values.data(), x.data(), b.data(), kPart, samples.data());
-    }
+    apl_sparse_cpu_work(&call);
     best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
   }
+  apl_sparse_cpu_form_free(form);
   return best;
 }
 

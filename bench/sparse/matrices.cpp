@@ -75,9 +75,9 @@ std::vector<std::int64_t> lengths(const std::vector<std::int64_t>& starts, const
   for (std::size_t k = 0; k + 1 < starts.size(); ++k)
     for (std::int64_t v = starts[k]; v < starts[k + 1]; ++v)
       weight[static_cast<std::size_t>(v)] =
-          (1 - c.exponent) * std::pow((static_cast<double>(v - starts[k]) + 0.5) /
-                                          static_cast<double>(starts[k + 1] - starts[k]),
-                                      -c.exponent);
+          (1 - c.exponent) *
+          std::pow((static_cast<double>(v - starts[k]) + 0.5) / static_cast<double>(starts[k + 1] - starts[k]),
+                   -c.exponent);
   const double all = std::accumulate(weight.begin(), weight.end(), 0.0);
   std::vector<std::int64_t> length(weight.size());
   double sum = 0;
@@ -105,7 +105,8 @@ Csr community(const std::string& name, const Community& c, int threads) {
   std::iota(vertex.begin(), vertex.end(), 0);
   for (std::size_t k = vertex.size(); c.shuffled && k > 1; --k)
     std::swap(vertex[k - 1], vertex[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(k)))]);
-  for (std::size_t k = 0; k < vertex.size(); ++k) at[static_cast<std::size_t>(vertex[k])] = static_cast<std::int32_t>(k);
+  for (std::size_t k = 0; k < vertex.size(); ++k)
+    at[static_cast<std::size_t>(vertex[k])] = static_cast<std::int32_t>(k);
   const std::vector<std::int64_t> placed = lengths(starts, c);
   std::vector<std::int64_t> length(placed.size());
   for (std::size_t k = 0; k < placed.size(); ++k) length[static_cast<std::size_t>(vertex[k])] = placed[k];
@@ -219,8 +220,8 @@ const std::vector<MatrixName>& matrix_names() {
     for (const char* name : {"768x768_s50", "768x768_s70", "768x768_s80", "768x768_s90", "768x768_s95", "3072x768_s90",
                              "3072x768_s95", "768x3072_s90", "move_768x768_s99", "move_3072x768_s95"})
       all.push_back({name, "pruned", 0});
-    for (const char* name :
-         {"blocks_768x768_121", "blocks_768x768_40", "blocks_3072x768_492", "blocks_3072x768_161", "blocks_768x3072_492"})
+    for (const char* name : {"blocks_768x768_121", "blocks_768x768_40", "blocks_3072x768_492", "blocks_3072x768_161",
+                             "blocks_768x3072_492"})
       all.push_back({name, "blocks", 0});
     for (const char* name : {"logsparse", "strided", "crossed"}) all.push_back({name, "attention", 0});
     return all;
@@ -232,7 +233,8 @@ std::optional<sparse::Csr> make_matrix(const std::string& name, int threads) {
   for (const auto& [other, c] : communities())
     if (name == other) return community(name, c, threads);
   if (name == "logsparse")
-    return by_offset(4096, [](std::int64_t d) { return d == 0 || is_power_of_two(-d) || (d > 1 && is_power_of_two(d)); });
+    return by_offset(4096,
+                     [](std::int64_t d) { return d == 0 || is_power_of_two(-d) || (d > 1 && is_power_of_two(d)); });
   if (name == "strided")
     return by_offset(4096, [](std::int64_t d) { return std::abs(d) < 64 || (d % 64 == 0 && std::abs(d) >= 128); });
   if (name == "crossed") return crossed(name, 4096);

@@ -16,8 +16,8 @@ struct MatrixName {
   std::int64_t nonzeros;
 };
 
-// Stand-ins for matrices of STile's table 4 and of pruned networks: graphs have the sizes, the non-zeros and a power law
-// of degrees in communities; names ending in `clu` have tight communities of neighbouring vertices.
+// Stand-ins for matrices of STile's table 4 and of pruned networks: graphs have the sizes, the non-zeros and a power
+// law of degrees in communities; names ending in `clu` have tight communities of neighbouring vertices.
 const std::vector<MatrixName>& matrix_names();
 // Patterns alone. `threads` does not change the matrix. Nothing for an unknown name.
 std::optional<sparse::Csr> make_matrix(const std::string& name, int threads);

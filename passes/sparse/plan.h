@@ -32,6 +32,7 @@ struct Plan {
   std::string device;                                      // the profile
   double cost = 0;                                         // nanoseconds by the model
   std::vector<std::pair<std::string, double>> considered;  // all that were compared, the cheapest first
+  std::vector<std::pair<std::string, double>> measured;    // those that were run, the fastest first
   bool complete = true;                                    // false: the search was stopped
   double seconds = 0;
 };

@@ -16,6 +16,8 @@ namespace {
 
 // Orders that are not made of larger matrices: they take longer than a search, and rarely win there.
 constexpr std::int64_t kMostForBandwidth = 4'000'000, kMostForLength = 2'000'000;
+// So many of the plans that the model likes best are run where they can be.
+constexpr std::size_t kMostMeasured = 8;
 // An order is worth a search if its rows share so much more than those of the matrix as it is.
 constexpr double kBetterSharing = 1.05;
 
@@ -62,11 +64,14 @@ class Search {
     if (options_.reorder && options_.formats.block && groups_ > 1) reorder(part);
     // Costs of the winner with the cut that is best for it may have other tiles.
     if (plan_.part != part && !stopped()) consider("hybrid", plan_.order, plan_.row_order, plan_.part, false);
-    note("dense",
-         CostModel(profile_, options_.problem, options_.problem.dense).dense_product(matrix_.rows, matrix_.columns));
-    if (plan_.considered.back().second < plan_.cost) {
+    const double dense =
+        CostModel(profile_, options_.problem, options_.problem.dense).dense_product(matrix_.rows, matrix_.columns);
+    note("dense", dense);
+    if (options_.measure) {
+      measure_candidates(dense);
+    } else if (dense < plan_.cost) {
       plan_.dense = true;
-      plan_.cost = plan_.considered.back().second;
+      plan_.cost = dense;
     }
     std::stable_sort(plan_.considered.begin(), plan_.considered.end(),
                      [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -97,12 +102,54 @@ class Search {
   void take(const std::string& name, const Priced& priced, const std::string& order_name, const Order& order,
             std::vector<GroupPlan> groups) {
     note(order_name == "natural" ? name : name + ", rows by " + order_name, priced.cost);
+    if (options_.measure) candidates_.push_back({plan_.considered.back().first, priced, order_name, order, groups});
     if (plan_.cost != 0 && priced.cost >= plan_.cost) return;
     plan_.cost = priced.cost;
     plan_.part = priced.part;
     plan_.order = order_name;
     plan_.row_order = order;
     plan_.groups = std::move(groups);
+  }
+
+  // Runs the candidates, the dense product too, and takes the fastest. Those that cannot be run keep their place
+  // behind.
+  void measure_candidates(double dense) {
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.priced.cost < b.priced.cost; });
+    if (candidates_.size() > kMostMeasured) candidates_.resize(kMostMeasured);
+    Plan best;
+    double least = std::numeric_limits<double>::infinity();
+    const auto run = [&](const std::string& name, Plan plan) {
+      const double time = options_.measure(plan);
+      if (time <= 0) return;
+      plan_.measured.emplace_back(name, time);
+      if (time >= least) return;
+      least = time;
+      best = std::move(plan);
+    };
+    for (Candidate& candidate : candidates_) {
+      if (!plan_.measured.empty() && stopped()) break;
+      Plan plan = plan_;
+      plan.cost = candidate.priced.cost;
+      plan.part = candidate.priced.part;
+      plan.order = candidate.order;
+      plan.row_order = std::move(candidate.row_order);
+      plan.groups = std::move(candidate.groups);
+      run(candidate.name, std::move(plan));
+    }
+    if (!stopped()) {
+      Plan plan = plan_;
+      plan.dense = true;
+      plan.cost = dense;
+      run("dense", std::move(plan));
+    }
+    candidates_.clear();
+    if (plan_.measured.empty()) return;
+    std::stable_sort(plan_.measured.begin(), plan_.measured.end(),
+                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    best.considered = std::move(plan_.considered);
+    best.measured = std::move(plan_.measured);
+    plan_ = std::move(best);
   }
 
   // Searches all groups with this order; with `single` plans of one format are looked at, too.
@@ -239,9 +286,18 @@ class Search {
       stopped_ = true;
   }
 
+  struct Candidate {
+    std::string name;
+    Priced priced;
+    std::string order;
+    Order row_order;
+    std::vector<GroupPlan> groups;
+  };
+
   const Csr& matrix_;
   const Profile& profile_;
   const SearchOptions& options_;
+  std::vector<Candidate> candidates_;  // for those that measure
   int threads_;
   std::int64_t groups_;
   RestShape rest_;

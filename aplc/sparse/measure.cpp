@@ -1,0 +1,112 @@
+#include "aplc/sparse/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "codegen/runtime/sparse/cpu.h"
+
+namespace aplc::sparse {
+namespace {
+
+// A dense product is run as one over full blocks, up to so many elements.
+constexpr std::int64_t kMostDense = std::int64_t{1} << 22;
+constexpr double kSecondsEach = 0.2;
+constexpr int kMostRuns = 30;
+
+struct Free {
+  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
+  void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
+  void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
+};
+
+apl_sparse_type type_of(std::int64_t bytes) {
+  return bytes == 1 ? APL_SPARSE_I8 : bytes == 2 ? APL_SPARSE_F16 : bytes == 4 ? APL_SPARSE_F32 : APL_SPARSE_F64;
+}
+
+std::unique_ptr<apl_sparse_tiles, Free> tiles_of(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
+  const std::string text = to_text(plan);
+  apl_sparse_plan* parsed = nullptr;
+  char message[200];
+  if (apl_sparse_plan_parse(text.data(), text.size(), &parsed, message, sizeof message) != APL_SPARSE_FINE)
+    return nullptr;
+  const std::unique_ptr<apl_sparse_plan, Free> owned(parsed);
+  const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
+                           matrix.column.data()};
+  apl_sparse_tiles* tiles = nullptr;
+  if (apl_sparse_pack(&csr, parsed, &tiles) != APL_SPARSE_FINE) return nullptr;
+  return std::unique_ptr<apl_sparse_tiles, Free>(tiles);
+}
+
+}  // namespace
+
+// All operands are zeros: that takes as long as anything else.
+Measure::Measure(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem)
+    : matrix_(matrix), problem_(problem) {
+  const auto bytes = [&](std::int64_t count) { return static_cast<std::size_t>(count * problem.element_bytes); };
+  values_.resize(bytes(matrix.nonzeros()));
+  left_.resize(bytes(matrix.rows * problem.dense));
+  right_.resize(bytes(matrix.columns * problem.dense));
+  if (problem.op == apl::sparse::Operator::sddmm) result_.resize(values_.size());
+}
+
+double Measure::operator()(const apl::sparse::Plan& plan) { return plan.dense ? run_dense(plan) : run(matrix_, plan); }
+
+double Measure::run(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
+  const auto tiles = tiles_of(matrix, plan);
+  apl_sparse_cpu_form* made = nullptr;
+  if (!tiles || apl_sparse_cpu_form_new(tiles.get(), 1, &made) != APL_SPARSE_FINE) return 0;
+  const std::unique_ptr<apl_sparse_cpu_form, Free> form(made);
+  const apl_sparse_type type = type_of(problem_.element_bytes);
+  std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(made, type));
+  apl_sparse_cpu_values(made, type, values_.data(), packed.data());
+  apl_sparse_cpu_call call{};
+  call.form = made;
+  call.type = type;
+  call.sddmm = problem_.op == apl::sparse::Operator::sddmm;
+  call.values = packed.data();
+  call.dense = problem_.dense;
+  call.part = plan.part;
+  call.b = call.y = right_.data();
+  call.x = left_.data();
+  call.b_stride = call.x_stride = call.y_stride = call.c_stride = problem_.dense;
+  call.c = left_.data();
+  call.result = result_.data();
+  double best = 1e300, all = 0;
+  for (int round = 0; round < kMostRuns && (round < 2 || all < kSecondsEach * 1e9); ++round) {
+    call.next = 0;
+    const auto start = std::chrono::steady_clock::now();
+    apl_sparse_cpu_work(&call);
+    const double time = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+    best = std::min(best, time);
+    all += time;
+  }
+  return best;
+}
+
+double Measure::run_dense(const apl::sparse::Plan& plan) {
+  using namespace apl::sparse;
+  if (matrix_.rows * matrix_.columns > kMostDense) return 0;
+  Csr full{matrix_.rows, matrix_.columns, {0}, {}, {}};
+  for (std::int64_t row = 0; row < full.rows; ++row) {
+    for (std::int64_t column = 0; column < full.columns; ++column)
+      full.column.push_back(static_cast<std::int32_t>(column));
+    full.row_start.push_back(full.nonzeros());
+  }
+  Plan blocks = plan;
+  blocks.dense = false;
+  blocks.nonzeros = full.nonzeros();
+  blocks.hash = pattern_hash(full);
+  blocks.row_order.clear();
+  blocks.groups.assign(static_cast<std::size_t>((full.rows + kGroupRows - 1) / kGroupRows), {{{64, 0, 1}}, Rest::ell});
+  // Its values and samples are as many as the matrix has elements.
+  const std::size_t held = values_.size(), wanted = static_cast<std::size_t>(full.nonzeros() * problem_.element_bytes);
+  values_.resize(std::max(held, wanted));
+  if (problem_.op == Operator::sddmm) result_.resize(std::max(held, wanted));
+  const double time = run(full, blocks);
+  values_.resize(held);
+  if (problem_.op == Operator::sddmm) result_.resize(held);
+  return time;
+}
+
+}  // namespace aplc::sparse

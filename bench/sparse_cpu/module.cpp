@@ -1,0 +1,247 @@
+// Products on this machine's cores: ours and Eigen's, for bench/sparse_cpu.py, which times scipy's in the same process.
+// All calls for one matrix and one operator: a Case. Compiled for the machine that it runs on, as Eigen has to be.
+#include <omp.h>
+
+#include <Eigen/Sparse>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+
+#include "aplc/sparse/measure.h"
+#include "bench/sparse/matrices.h"
+#include "codegen/runtime/sparse/cpu.h"
+#include "passes/sparse/plan.h"
+#include "passes/sparse/read.h"
+#include "passes/sparse/search.h"
+
+namespace {
+
+using namespace apl::sparse;
+
+struct Free {
+  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
+  void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
+  void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
+};
+
+template <class Number>
+using Dense = Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// Values and dense operands of one type; which of them are used depends on the operator.
+template <class Number>
+struct Operands {
+  std::vector<Number> values, packed, samples;
+  Dense<Number> b, c, x;
+  Eigen::SparseMatrix<Number, Eigen::RowMajor> matrix;
+};
+
+struct Case {
+  Csr matrix;
+  std::vector<int> row_start;  // 32 bits, as Eigen and scipy have them
+  std::string text;            // of the plan
+  std::string format;          // what it is
+  std::unique_ptr<apl_sparse_tiles, Free> tiles;
+  std::unique_ptr<apl_sparse_cpu_form, Free> form;
+  bool sddmm = false;
+  std::int64_t dense = 0, part = 0;
+  Operands<float> f32;
+  Operands<double> f64;
+  Operands<_Float16> f16;  // without Eigen, which is too slow to be a peer
+};
+
+template <class Number>
+constexpr apl_sparse_type type_of() {
+  return sizeof(Number) == 2 ? APL_SPARSE_F16 : sizeof(Number) == 4 ? APL_SPARSE_F32 : APL_SPARSE_F64;
+}
+
+template <class Run>
+double nanoseconds(const Run& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+}
+
+template <class Number>
+void prepare(Case& c, Operands<Number>& o) {
+  std::mt19937 random(5);
+  const auto number = [&] { return static_cast<Number>(static_cast<float>(random() % 2048) / 1024 - 1); };
+  const Csr& m = c.matrix;
+  o.values.resize(static_cast<std::size_t>(m.nonzeros()));
+  for (Number& value : o.values) value = number();
+  o.samples.assign(o.values.size(), Number(0));
+  const auto fill = [&](Dense<Number>& d, std::int64_t rows) {
+    d.resize(rows, c.dense);
+    for (std::int64_t k = 0; k < rows * c.dense; ++k) d.data()[k] = number();
+  };
+  fill(o.b, m.columns);
+  fill(o.x, c.sddmm ? m.rows : 0);
+  o.c.setZero(c.sddmm ? 0 : m.rows, c.dense);
+  if constexpr (sizeof(Number) != 2)
+    if (!c.sddmm)
+      o.matrix = Eigen::Map<const Eigen::SparseMatrix<Number, Eigen::RowMajor>>(
+          m.rows, m.columns, m.nonzeros(), c.row_start.data(), m.column.data(), o.values.data());
+  o.packed.resize(apl_sparse_cpu_values_bytes(c.form.get(), type_of<Number>()) / sizeof(Number) + 1);
+  apl_sparse_cpu_values(c.form.get(), type_of<Number>(), o.values.data(), o.packed.data());
+}
+
+template <class Number>
+double run_ours(Case& c, Operands<Number>& o, int threads) {
+  apl_sparse_cpu_call call{};
+  call.form = c.form.get();
+  call.type = type_of<Number>();
+  call.sddmm = c.sddmm;
+  call.values = o.packed.data();
+  call.dense = c.dense;
+  call.part = c.part;
+  call.b = o.b.data();
+  call.x = o.x.data();
+  call.y = o.b.data();
+  call.b_stride = call.x_stride = call.y_stride = call.c_stride = c.dense;
+  call.c = o.c.data();
+  call.result = o.samples.data();
+  return nanoseconds([&] {
+    const int count = apl_sparse_cpu_threads(&call, threads);
+    if (count == 1) {
+      apl_sparse_cpu_work(&call);
+    } else {
+#pragma omp parallel num_threads(count)
+      apl_sparse_cpu_work(&call);
+    }
+  });
+}
+
+template <class Number>
+double run_eigen(Case& c, Operands<Number>& o, int threads) {
+  Eigen::setNbThreads(threads);
+  if (!c.sddmm && c.dense == 1) {
+    const Eigen::Map<const Eigen::Matrix<Number, Eigen::Dynamic, 1>> b(o.b.data(), c.matrix.columns);
+    Eigen::Map<Eigen::Matrix<Number, Eigen::Dynamic, 1>> result(o.c.data(), c.matrix.rows);
+    return nanoseconds([&] { result.noalias() = o.matrix * b; });
+  }
+  if (!c.sddmm) return nanoseconds([&] { o.c.noalias() = o.matrix * o.b; });
+  // Eigen has no sampled product: its dot products over the non-zeros.
+  return nanoseconds([&] {
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (std::int64_t row = 0; row < c.matrix.rows; ++row)
+      for (int k = c.row_start[row]; k < c.row_start[row + 1]; ++k)
+        o.samples[k] = o.values[k] * o.x.row(row).dot(o.b.row(c.matrix.column[k]));
+  });
+}
+
+// The largest difference between our result and that of plain loops, over the largest result.
+template <class Number>
+double error_of(Case& c, Operands<Number>& o) {
+  run_ours(c, o, 2);
+  double worst = 0, largest = 1e-30;
+  for (std::int64_t row = 0; row < c.matrix.rows; row += 1 + c.matrix.rows / 997)
+    for (std::int64_t j = 0; j < (c.sddmm ? 1 : c.dense); ++j) {
+      double sum = 0;
+      for (int k = c.row_start[row]; k < c.row_start[row + 1]; ++k) {
+        double product = static_cast<double>(o.values[k]);
+        if (c.sddmm) {
+          sum = 0;
+          for (std::int64_t d = 0; d < c.dense; ++d)
+            sum += static_cast<double>(o.x(row, d)) * static_cast<double>(o.b(c.matrix.column[k], d));
+          sum *= product;
+          worst = std::max(worst, std::abs(sum - static_cast<double>(o.samples[k])));
+          largest = std::max(largest, std::abs(sum));
+        } else {
+          sum += product * static_cast<double>(o.b(c.matrix.column[k], j));
+        }
+      }
+      if (c.sddmm) continue;
+      worst = std::max(worst, std::abs(sum - static_cast<double>(o.c(row, j))));
+      largest = std::max(largest, std::abs(sum));
+    }
+  return worst / largest;
+}
+
+bool use_plan(Case& c, const std::string& text) {
+  apl_sparse_plan* plan = nullptr;
+  char message[200];
+  if (apl_sparse_plan_parse(text.data(), text.size(), &plan, message, sizeof message) != 0) return false;
+  const std::unique_ptr<apl_sparse_plan, Free> owned(plan);
+  const apl_sparse_csr csr{c.matrix.rows, c.matrix.columns, c.matrix.nonzeros(), c.matrix.row_start.data(),
+                           c.matrix.column.data()};
+  apl_sparse_tiles* tiles = nullptr;
+  if (apl_sparse_pack(&csr, plan, &tiles) != 0) return false;
+  c.form.reset();
+  c.tiles.reset(tiles);
+  apl_sparse_cpu_form* form = nullptr;
+  if (apl_sparse_cpu_form_new(tiles, 2, &form) != 0) return false;
+  c.form.reset(form);
+  c.text = text;
+  c.part = plan->dense_part;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+// A matrix of bench/sparse/matrices.h, or a file of Matrix Market. Null if there is none.
+Case* sparse_case(const char* name, int threads) {
+  auto made = std::make_unique<Case>();
+  if (const std::string path = name; path.find(".mtx") != std::string::npos) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    auto file = read_matrix(text);
+    if (!file) return nullptr;
+    made->matrix = std::move(*file);
+    made->matrix.value.clear();
+  } else if (auto matrix = apl::bench::make_matrix(name, threads)) {
+    made->matrix = std::move(*matrix);
+  } else {
+    return nullptr;
+  }
+  made->row_start.assign(made->matrix.row_start.begin(), made->matrix.row_start.end());
+  return made.release();
+}
+void sparse_free(Case* c) { delete c; }
+long sparse_size(const Case* c, int which) {
+  return which == 0 ? c->matrix.rows : which == 1 ? c->matrix.columns : c->matrix.nonzeros();
+}
+const int* sparse_row_start(const Case* c) { return c->row_start.data(); }
+const int* sparse_column(const Case* c) { return c->matrix.column.data(); }
+
+const char* sparse_plan(const Case* c) { return c->text.c_str(); }
+int sparse_use_plan(Case* c, const char* text) { return use_plan(*c, text); }
+// The plan that a search finds, which chooses by running candidates here. `milliseconds` stop it; 0: nothing does.
+int sparse_search(Case* c, int sddmm, long dense, int bytes, int milliseconds) {
+  SearchOptions options;
+  options.problem = {sddmm ? Operator::sddmm : Operator::spmm, dense, bytes};
+  options.seconds = milliseconds / 1e3;
+  aplc::sparse::Measure measure(c->matrix, options.problem);
+  options.measure = std::ref(measure);
+  Plan plan = search(c->matrix, *builtin_profile("cpu"), options);
+  // As blocks the dense product is one of ours, too.
+  if (plan.dense) {
+    plan.dense = false;
+    plan.groups.assign(static_cast<std::size_t>((plan.rows + kGroupRows - 1) / kGroupRows), {{{64, 0, 1}}, Rest::ell});
+  }
+  c->format = plan.measured.empty() ? "" : plan.measured.front().first;
+  return use_plan(*c, to_text(plan));
+}
+const char* sparse_format(const Case* c) { return c->format.c_str(); }
+unsigned long sparse_key(const Case* c) { return pattern_hash(c->matrix); }
+
+// Operands for the plan that is in use: bytes of an element are 2, 4 or 8. Gives the error of a first product.
+double sparse_prepare(Case* c, int sddmm, long dense, int bytes) {
+  c->sddmm = sddmm;
+  c->dense = dense;
+  if (bytes == 2) return prepare(*c, c->f16), error_of(*c, c->f16);
+  if (bytes == 4) return prepare(*c, c->f32), error_of(*c, c->f32);
+  return prepare(*c, c->f64), error_of(*c, c->f64);
+}
+double sparse_run(Case* c, int bytes, int threads, int eigen) {
+  if (eigen) return bytes == 4 ? run_eigen(*c, c->f32, threads) : run_eigen(*c, c->f64, threads);
+  if (bytes == 2) return run_ours(*c, c->f16, threads);
+  return bytes == 4 ? run_ours(*c, c->f32, threads) : run_ours(*c, c->f64, threads);
+}
+const void* sparse_operand(const Case* c, int bytes, int which) {
+  if (bytes == 4) return which == 0 ? c->f32.values.data() : which == 1 ? c->f32.b.data() : c->f32.c.data();
+  return which == 0 ? c->f64.values.data() : which == 1 ? c->f64.b.data() : c->f64.c.data();
+}
+}

@@ -1,0 +1,374 @@
+// Products over the tiles of a group, for one type of elements and one instruction set. Included by cpu.c with
+//   APL_SPARSE_NAME(name)    the name of a function here
+//   APL_SPARSE_ELEMENT       what operands hold
+//   APL_SPARSE_REAL          what is added up; packed values are of this type
+//   APL_SPARSE_HALVES        if elements are halves and sums are floats
+//   APL_SPARSE_VECTOR        bytes of a vector of sums
+// Sums live in registers for a slice of the dense loop: at most eight vectors of a row, or two of each of four rows.
+#define element APL_SPARSE_ELEMENT
+#define real APL_SPARSE_REAL
+#define vector APL_SPARSE_NAME(vector_of)
+#define LANES ((int64_t)(APL_SPARSE_VECTOR / sizeof(real)))
+
+typedef real vector __attribute__((vector_size(APL_SPARSE_VECTOR)));
+#if defined(APL_SPARSE_HALVES) && defined(__F16C__) && APL_SPARSE_VECTOR == 32
+#define LOAD(p) ((vector)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p))))
+#define STORE(p, v) _mm_storeu_si128((__m128i*)(p), _mm256_cvtps_ph((__m256)(v), _MM_FROUND_TO_NEAREST_INT))
+#elif defined(APL_SPARSE_HALVES)
+typedef _Float16 APL_SPARSE_NAME(halves) __attribute__((vector_size(APL_SPARSE_VECTOR / 2)));
+typedef APL_SPARSE_NAME(halves) APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias));
+#define LOAD(p) __builtin_convertvector(*(const APL_SPARSE_NAME(unaligned)*)(p), vector)
+#define STORE(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = __builtin_convertvector(v, APL_SPARSE_NAME(halves)))
+#else
+typedef vector APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias));
+#define LOAD(p) ((vector) * (const APL_SPARSE_NAME(unaligned)*)(p))
+#define STORE(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = (v))
+#endif
+
+// C = A B: columns of one row, for `vectors` vectors from b on. `mode`: APL_SPARSE_AHEAD fetches what comes later.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(row_slice)(const int32_t* column, const real* value, int64_t count,
+                                                  const element* b, int64_t stride, element* c, int adds,
+                                                  const int vectors, const int ahead) {
+  vector sum[8], other[4];
+  for (int v = 0; v < vectors; ++v) sum[v] = adds ? LOAD(c + v * LANES) : (vector){0};
+  int64_t k = 0;
+  // Few sums depend on each other too closely: two columns at a time.
+  if (vectors <= 4 && count > 1) {
+    for (int v = 0; v < vectors; ++v) other[v] = (vector){0};
+    for (; k + 1 < count; k += 2) {
+      const element *first = b + column[k] * stride, *second = b + column[k + 1] * stride;
+      if (ahead) {
+        APL_SPARSE_FETCH(b + column[k + APL_SPARSE_AHEAD] * stride, vectors * APL_SPARSE_VECTOR);
+        APL_SPARSE_FETCH(b + column[k + 1 + APL_SPARSE_AHEAD] * stride, vectors * APL_SPARSE_VECTOR);
+      }
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] += value[k] * LOAD(first + v * LANES);
+        other[v] += value[k + 1] * LOAD(second + v * LANES);
+      }
+    }
+    for (int v = 0; v < vectors; ++v) sum[v] += other[v];
+  }
+  for (; k < count; ++k) {
+    const element* row = b + column[k] * stride;
+    if (ahead) APL_SPARSE_FETCH(b + column[k + APL_SPARSE_AHEAD] * stride, vectors * APL_SPARSE_VECTOR);
+    for (int v = 0; v < vectors; ++v) sum[v] += value[k] * LOAD(row + v * LANES);
+  }
+  for (int v = 0; v < vectors; ++v) STORE(c + v * LANES, sum[v]);
+}
+
+// What is left of a row after whole vectors: fewer than LANES columns.
+static void APL_SPARSE_NAME(row_rest)(const int32_t* column, const real* value, int64_t count, const element* b,
+                                      int64_t stride, element* c, int adds, int64_t rest) {
+  real sum[APL_SPARSE_VECTOR];
+  for (int64_t j = 0; j < rest; ++j) sum[j] = adds ? (real)c[j] : 0;
+  for (int64_t k = 0; k < count; ++k)
+    for (int64_t j = 0; j < rest; ++j) sum[j] += value[k] * (real)b[column[k] * stride + j];
+  for (int64_t j = 0; j < rest; ++j) c[j] = (element)sum[j];
+}
+
+APL_SPARSE_INLINE void APL_SPARSE_NAME(put_one)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                                int32_t target, real sum) {
+  element* c = (element*)call->c + (target < 0 ? ~target : target) * call->c_stride + task->begin;
+  *c = (element)(real)(target < 0 ? (real)*c + sum : sum);
+}
+
+// A column of B at a time is a dot product: four sums, as they must not wait for each other.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(one)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                            const int32_t* column, const real* value, int64_t count, int32_t target,
+                                            const int64_t stride) {
+  const element* b = (const element*)call->b + task->begin;
+  real sum = 0, second = 0, third = 0, fourth = 0;
+  int64_t k = 0;
+  for (; count >= 12 && k + 3 < count; k += 4) {
+    sum += value[k] * (real)b[column[k] * stride];
+    APL_SPARSE_NO_GATHER;
+    second += value[k + 1] * (real)b[column[k + 1] * stride];
+    APL_SPARSE_NO_GATHER;
+    third += value[k + 2] * (real)b[column[k + 2] * stride];
+    APL_SPARSE_NO_GATHER;
+    fourth += value[k + 3] * (real)b[column[k + 3] * stride];
+  }
+  for (; k < count; ++k) sum += value[k] * (real)b[column[k] * stride];
+  const real all = (real)((real)(sum + second) + (real)(third + fourth));
+  APL_SPARSE_NAME(put_one)(call, task, target, all);
+}
+
+// Lists of the same width, four at a time: neither a wait for sums nor a branch that nobody foresees.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                             const struct apl_sparse_lists* tile, const real* value,
+                                             const int64_t stride) {
+  const int32_t *column = call->form->tiles->list_column + tile->first_element,
+                *target = call->form->list_target + tile->first_list;
+  const element* b = (const element*)call->b + task->begin;
+  const int64_t width = tile->width;
+  int64_t list = 0;
+  for (; width < 16 && list + 3 < tile->lists; list += 4, column += 4 * width, value += 4 * width) {
+    const int32_t *second_column = column + width, *third_column = column + 2 * width,
+                  *fourth_column = column + 3 * width;
+    const real *second_value = value + width, *third_value = value + 2 * width, *fourth_value = value + 3 * width;
+    real sum = 0, second = 0, third = 0, fourth = 0;
+    for (int64_t k = 0; k < width; ++k) {
+      sum += value[k] * (real)b[column[k] * stride];
+      APL_SPARSE_NO_GATHER;
+      second += second_value[k] * (real)b[second_column[k] * stride];
+      APL_SPARSE_NO_GATHER;
+      third += third_value[k] * (real)b[third_column[k] * stride];
+      APL_SPARSE_NO_GATHER;
+      fourth += fourth_value[k] * (real)b[fourth_column[k] * stride];
+    }
+    APL_SPARSE_NAME(put_one)(call, task, target[list], sum);
+    APL_SPARSE_NAME(put_one)(call, task, target[list + 1], second);
+    APL_SPARSE_NAME(put_one)(call, task, target[list + 2], third);
+    APL_SPARSE_NAME(put_one)(call, task, target[list + 3], fourth);
+  }
+  for (; list < tile->lists; ++list, column += width, value += width)
+    APL_SPARSE_NAME(one)(call, task, column, value, width, target[list], stride);
+}
+
+// Lists and runs of a group with one column of B.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(group_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                                   int64_t group, const int64_t stride) {
+  const struct apl_sparse_cpu_form* form = call->form;
+  const struct apl_sparse_tiles* t = form->tiles;
+  const real *list_value = (const real*)call->values + t->block_elements, *run_value = list_value + t->list_elements;
+  for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
+    APL_SPARSE_NAME(ones)(call, task, &t->list_tile[k], list_value + t->list_tile[k].first_element, stride);
+  for (int64_t k = form->group_stripe[group]; k < form->group_stripe[group + 1]; ++k) {
+    const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
+    APL_SPARSE_NAME(one)(call, task, t->run_column + at, run_value + at, count, form->stripe_target[k], stride);
+  }
+}
+
+APL_SPARSE_APART void APL_SPARSE_NAME(row)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                           const int32_t* column, const real* value, int64_t count, int32_t target,
+                                           int ahead) {
+  const int adds = target < 0;
+  const element* b = (const element*)call->b + task->begin;
+  element* c = (element*)call->c + (adds ? ~target : target) * call->c_stride + task->begin;
+  int64_t left = task->count;
+#define APL_SPARSE_SLICE(vectors)                                                               \
+  {                                                                                             \
+    if (ahead) {                                                                                \
+      APL_SPARSE_NAME(row_slice)(column, value, count, b, call->b_stride, c, adds, vectors, 1); \
+    } else {                                                                                    \
+      APL_SPARSE_NAME(row_slice)(column, value, count, b, call->b_stride, c, adds, vectors, 0); \
+    }                                                                                           \
+    b += (vectors)*LANES;                                                                       \
+    c += (vectors)*LANES;                                                                       \
+    left -= (vectors)*LANES;                                                                    \
+  }
+  while (left >= 8 * LANES) APL_SPARSE_SLICE(8);
+  if (left >= 4 * LANES) APL_SPARSE_SLICE(4);
+  if (left >= 2 * LANES) APL_SPARSE_SLICE(2);
+  if (left >= LANES) APL_SPARSE_SLICE(1);
+#undef APL_SPARSE_SLICE
+  if (left > 0) APL_SPARSE_NAME(row_rest)(column, value, count, b, call->b_stride, c, adds, left);
+}
+
+// Four rows of a block: each row of B that is read serves them all. Rows from `rows` on are not there.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(four_rows)(const struct apl_sparse_cpu_call* call, const int32_t* column,
+                                                  const real* value, int64_t steps, int64_t step_elements,
+                                                  const element* b, element* const c[4], uint64_t adds, int64_t rows,
+                                                  const int vectors) {
+  vector sum[4][2];
+  for (int i = 0; i < 4; ++i)
+    for (int v = 0; v < vectors; ++v) sum[i][v] = i < rows && (adds >> i & 1) ? LOAD(c[i] + v * LANES) : (vector){0};
+  for (int64_t step = 0; step < steps; ++step, column += APL_SPARSE_STEP, value += step_elements)
+    for (int j = 0; j < APL_SPARSE_STEP; ++j) {
+      const element* row = b + column[j] * call->b_stride;
+      for (int v = 0; v < vectors; ++v) {
+        const vector here = LOAD(row + v * LANES);
+        for (int i = 0; i < 4; ++i) sum[i][v] += value[i * APL_SPARSE_STEP + j] * here;
+      }
+    }
+  for (int i = 0; i < 4 && i < rows; ++i)
+    for (int v = 0; v < vectors; ++v) STORE(c[i] + v * LANES, sum[i][v]);
+}
+
+static void APL_SPARSE_NAME(block_rest)(const struct apl_sparse_cpu_call* call, const int32_t* column,
+                                        const real* value, int64_t steps, int64_t step_elements, const element* b,
+                                        element* c, int adds, int64_t rest) {
+  for (int64_t step = 0; step < steps; ++step, column += APL_SPARSE_STEP, value += step_elements, adds = 1)
+    APL_SPARSE_NAME(row_rest)(column, value, APL_SPARSE_STEP, b, call->b_stride, c, adds, rest);
+}
+
+// With one column of B: elements of the column are gathered once for eight rows.
+static void APL_SPARSE_NAME(block_vector)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                          int64_t index, int64_t first) {
+  const struct apl_sparse_tiles* t = call->form->tiles;
+  const struct apl_sparse_block* block = &t->block[index];
+  const int32_t* column = t->block_column + block->first_step * APL_SPARSE_STEP;
+  const real* value = (const real*)call->values + block->first_element + first * APL_SPARSE_STEP;
+  const element* b = (const element*)call->b + task->begin;
+  real sum[8][APL_SPARSE_STEP] = {0};
+  for (int64_t step = 0; step < block->steps; ++step) {
+    real x[APL_SPARSE_STEP];
+    for (int j = 0; j < APL_SPARSE_STEP; ++j) x[j] = (real)b[column[j] * call->b_stride];
+    for (int i = 0; i < 8; ++i)
+      for (int j = 0; j < APL_SPARSE_STEP; ++j) sum[i][j] += value[i * APL_SPARSE_STEP + j] * x[j];
+    column += APL_SPARSE_STEP;
+    value += block->height * APL_SPARSE_STEP;
+  }
+  for (int64_t i = 0; i < 8 && block->position + first + i < t->rows; ++i) {
+    real all = 0;
+    for (int j = 0; j < APL_SPARSE_STEP; ++j) all += sum[i][j];
+    element* c = (element*)call->c + row_at(t, block->position + first + i) * call->c_stride + task->begin;
+    *c = (element)(real)(call->form->block_adds[index] >> (first + i) & 1 ? (real)*c + all : all);
+  }
+}
+
+static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t index) {
+  const struct apl_sparse_tiles* t = call->form->tiles;
+  const struct apl_sparse_block* block = &t->block[index];
+  const int32_t* column = t->block_column + block->first_step * APL_SPARSE_STEP;
+  const int64_t step_elements = block->height * APL_SPARSE_STEP;
+  if (task->count == 1) {
+    for (int64_t first = 0; first < block->height; first += 8) APL_SPARSE_NAME(block_vector)(call, task, index, first);
+    return;
+  }
+  for (int64_t first = 0; first < block->height; first += 4) {
+    const int64_t left = t->rows - block->position - first, rows = left < 4 ? left : 4;
+    if (rows <= 0) break;
+    const real* value = (const real*)call->values + block->first_element + first * APL_SPARSE_STEP;
+    const uint64_t adds = call->form->block_adds[index] >> first;
+    const element* b = (const element*)call->b + task->begin;
+    element* c[4] = {0, 0, 0, 0};
+    for (int64_t i = 0; i < rows; ++i)
+      c[i] = (element*)call->c + row_at(t, block->position + first + i) * call->c_stride + task->begin;
+    int64_t done = 0;
+    for (; task->count - done >= 2 * LANES; done += 2 * LANES) {
+      APL_SPARSE_NAME(four_rows)(call, column, value, block->steps, step_elements, b + done, c, adds, rows, 2);
+      for (int64_t i = 0; i < rows; ++i) c[i] += 2 * LANES;
+    }
+    for (; task->count - done >= LANES; done += LANES) {
+      APL_SPARSE_NAME(four_rows)(call, column, value, block->steps, step_elements, b + done, c, adds, rows, 1);
+      for (int64_t i = 0; i < rows; ++i) c[i] += LANES;
+    }
+    for (int64_t i = 0; i < rows && done < task->count; ++i) APL_SPARSE_NAME(block_rest)
+    (call, column, value + i * APL_SPARSE_STEP, block->steps, step_elements, b + done, c[i], adds >> i & 1,
+     task->count - done);
+  }
+}
+
+// Samples: `rows` rows of x with four of y, two vectors at a time.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const element* const y[4], int64_t dense,
+                                                const int rows, real sample[][4]) {
+  vector sum[2][4][2] = {0};
+  int64_t k = 0;
+  for (; k + 2 * LANES <= dense; k += 2 * LANES)
+    for (int v = 0; v < 2; ++v)
+      for (int i = 0; i < rows; ++i) {
+        const vector here = LOAD(x[i] + k + v * LANES);
+        for (int j = 0; j < 4; ++j) sum[i][j][v] += here * LOAD(y[j] + k + v * LANES);
+      }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < 4; ++j) {
+      const vector both = sum[i][j][0] + sum[i][j][1];
+      real all = 0;
+      for (int64_t lane = 0; lane < LANES; ++lane) all += both[lane];
+      for (int64_t rest = k; rest < dense; ++rest) all += (real)x[i][rest] * (real)y[j][rest];
+      sample[i][j] = all;
+    }
+}
+
+// Samples of one row with `count` columns; sources of -1 want none.
+APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
+                                                  const int32_t* column, const int32_t* source, const real* value,
+                                                  int64_t count) {
+  const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
+  element* result = (element*)call->result;
+  for (int64_t k = 0; k < count; k += 4) {
+    const element* columns[4];
+    real sample[1][4];
+    for (int j = 0; j < 4; ++j) columns[j] = y + column[k + j < count ? k + j : count - 1] * call->y_stride;
+    APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, sample);
+    for (int j = 0; j < 4 && k + j < count; ++j)
+      if (source[k + j] >= 0) result[source[k + j]] = (element)(real)(value[k + j] * sample[0][j]);
+  }
+}
+
+static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call, int64_t index) {
+  const struct apl_sparse_tiles* t = call->form->tiles;
+  const struct apl_sparse_block* block = &t->block[index];
+  element* result = (element*)call->result;
+  for (int64_t step = 0; step < block->steps; ++step)
+    for (int64_t i = 0; i < block->height && block->position + i < t->rows; i += 2) {
+      const int64_t both = block->position + i + 1 < t->rows;
+      const int64_t first = block->first_element + (step * block->height + i) * APL_SPARSE_STEP;
+      const int32_t *column = t->block_column + (block->first_step + step) * APL_SPARSE_STEP,
+                    *source = t->block_source + first;
+      const real* value = (const real*)call->values + first;
+      const element* x[2];
+      for (int64_t row = 0; row < 2; ++row)
+        x[row] = (const element*)call->x + row_at(t, block->position + i + (row && both)) * call->x_stride;
+      for (int j = 0; j < APL_SPARSE_STEP; j += 4) {
+        int32_t any = -1;  // some are missing in most blocks, all four of both rows in many
+        for (int k = j; k < j + 4; ++k) any &= source[k] & source[k + APL_SPARSE_STEP];
+        if (any == -1) continue;
+        const element* y[4];
+        real sample[2][4];
+        for (int k = 0; k < 4; ++k) y[k] = (const element*)call->y + column[j + k] * call->y_stride;
+        APL_SPARSE_NAME(samples)(x, y, call->dense, 2, sample);
+        for (int row = 0; row < 2; ++row)
+          for (int k = 0; k < 4; ++k) {
+            const int64_t at = row * APL_SPARSE_STEP + j + k;
+            if (source[at] >= 0) result[source[at]] = (element)(real)(value[at] * sample[row][k]);
+          }
+      }
+    }
+}
+
+// All tiles of a group: the one walk over them, for products and samples.
+static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t group) {
+  const struct apl_sparse_cpu_form* form = call->form;
+  const struct apl_sparse_tiles* t = form->tiles;
+  const real *list_value = (const real*)call->values + t->block_elements, *run_value = list_value + t->list_elements;
+  for (int64_t k = t->group_block[group]; k < t->group_block[group + 1]; ++k) {
+    if (call->sddmm) {
+      APL_SPARSE_NAME(sample_block)(call, k);
+    } else {
+      APL_SPARSE_NAME(block)(call, task, k);
+    }
+  }
+  if (task->count == 1 && !call->sddmm) {
+    if (call->b_stride == 1) {
+      APL_SPARSE_NAME(group_ones)(call, task, group, 1);
+    } else {
+      APL_SPARSE_NAME(group_ones)(call, task, group, call->b_stride);
+    }
+  }
+  const int rows = task->count > 1 || call->sddmm;
+  for (int64_t k = t->group_lists[group]; rows && k < t->group_lists[group + 1]; ++k) {
+    const struct apl_sparse_lists* tile = &t->list_tile[k];
+    const int64_t end = tile->first_element + (int64_t)tile->lists * tile->width;
+    const int ahead = task->far && end + APL_SPARSE_AHEAD <= t->list_elements;
+    for (int64_t list = tile->first_list, at = tile->first_element; at < end; ++list, at += tile->width) {
+      if (call->sddmm) {
+        APL_SPARSE_NAME(sample_row)
+        (call, t->list_row[list], t->list_column + at, t->list_source + at, list_value + at, tile->width);
+      } else {
+        APL_SPARSE_NAME(row)
+        (call, task, t->list_column + at, list_value + at, tile->width, form->list_target[list], ahead);
+      }
+    }
+  }
+  for (int64_t k = form->group_stripe[group]; rows && k < form->group_stripe[group + 1]; ++k) {
+    const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
+    if (call->sddmm) {
+      APL_SPARSE_NAME(sample_row)(call, t->run_row[at], t->run_column + at, t->run_source + at, run_value + at, count);
+    } else {
+      APL_SPARSE_NAME(row)
+      (call, task, t->run_column + at, run_value + at, count, form->stripe_target[k],
+       task->far && at + count + APL_SPARSE_AHEAD <= t->run_elements);
+    }
+  }
+  for (int64_t k = form->group_clear[group]; !call->sddmm && k < form->group_clear[group + 1]; ++k)
+    memset((element*)call->c + form->clear[k] * call->c_stride + task->begin, 0, (size_t)task->count * sizeof(element));
+}
+
+#undef element
+#undef real
+#undef vector
+#undef LANES
+#undef LOAD
+#undef STORE
