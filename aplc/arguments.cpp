@@ -52,6 +52,28 @@ apl::Result<Values> parse(const std::string& text, const std::string& what, cons
   return parsed;
 }
 
+// The matrix that `@FILE` holds, if the parameter is a sparse operand and the file is one.
+apl::Result<std::optional<apl::HostCsr>> matrix_file(const apl::Function& entry, std::size_t slot,
+                                                     const std::string& text, const std::string& what) {
+  std::optional<apl::HostCsr> none;
+  const auto requests = apl::sparse_requests(entry);
+  if (!text.starts_with('@') || !requests ||
+      std::ranges::find(*requests, slot, &apl::SparseRequest::value) == requests->end())
+    return none;
+  const std::string file = text.substr(1);
+  auto contents = read_file(file);
+  if (!contents) return none;
+  auto plain = apl::suite::unpacked(std::move(*contents));
+  if (!plain) return std::move(plain).error();
+  if (!sparse::is_matrix_file(file, *plain)) return none;
+  auto matrix = sparse::read_operand(*plain, entry.type(entry.params[slot]).element);
+  if (matrix) return std::optional(std::move(*matrix));
+  apl::Diagnostic error = std::move(matrix).error();
+  error.file = file;
+  if (error.code == apl::Code::run_argument) error.message = fmt::format("{}: {}", what, error.message);
+  return error;
+}
+
 std::string describe(apl::ScalarType element, std::size_t rank) {
   std::string text;
   for (std::size_t k = 0; k < rank; ++k) text += "[]";
@@ -60,7 +82,8 @@ std::string describe(apl::ScalarType element, std::size_t rank) {
 
 }  // namespace
 
-apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts) {
+apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts,
+                                   GivenMatrices& matrices) {
   std::vector<std::string> names = parameter_names(entry);
   std::vector<std::optional<apl::HostValue>> slots(entry.params.size());
   Values unnamed;
@@ -94,6 +117,15 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
       return bad(fmt::format("no parameter `{}`; the entry has: {}", text.substr(0, equals), fmt::join(names, ", ")));
     std::string what = slot < names.size() ? fmt::format("argument `{}`", names[slot])
                                            : fmt::format("argument {}", text.substr(0, 40));
+    if (slot < names.size() && !slots[slot]) {
+      auto matrix = matrix_file(entry, slot, text.substr(equals + 1), what);
+      if (!matrix) return std::move(matrix).error();
+      if (*matrix) {
+        slots[slot] = apl::HostValue::zeros((*matrix)->values.type, {0, 0});
+        matrices.emplace(slot, std::move(**matrix));
+        continue;
+      }
+    }
     auto parsed = parse(slot < names.size() ? text.substr(equals + 1) : text, what, types_of(slot));
     if (!parsed) return parsed;
     if (slot == names.size()) {

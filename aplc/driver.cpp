@@ -81,7 +81,7 @@ void CompileOptions::add_to(CLI::App& app) {
 
 void Session::report(const apl::Diagnostic& diagnostic) {
   const std::string& file = diagnostic.file.empty() ? options_.file : diagnostic.file;
-  fmt::print(stderr, "{}", apl::render(diagnostic, file, text_));
+  fmt::print(stderr, "{}", apl::render(diagnostic, file, diagnostic.file.empty() ? text_ : std::string()));
   // The first error decides: what follows may come of it.
   if (diagnostic.severity == apl::Severity::error && exit_code_ == kFine) exit_code_ = aplc::exit_code(diagnostic);
 }

@@ -50,16 +50,29 @@ const apl::Function* choose_entry(Session& session, const std::string& wanted) {
 
 using Values = std::vector<apl::HostValue>;
 
-apl::Result<Values> interpret(Session& session, const std::string& entry, const Values& inputs,
-                              const RunOptions& options) {
+struct Arguments {
+  Values values;
+  GivenMatrices matrices;
+};
+struct Results {
+  Values values;
+  std::map<std::size_t, apl::HostCsr> matrices;  // in place of values
+};
+
+apl::Result<Results> interpret(Session& session, const std::string& entry, const Arguments& inputs,
+                               const RunOptions& options) {
   apl::InterpretOptions interpret;
   interpret.seed = options.seed;
   interpret.parameters = session.parameters();
-  return apl::interpret(session.module(), entry, inputs, interpret);
+  const apl::Function& function = *session.module().find_entry(entry);
+  auto results = apl::interpret(session.module(), entry,
+                                sparse::place_operands(function, inputs.values, inputs.matrices).values, interpret);
+  if (!results) return std::move(results).error();
+  return Results{std::move(*results), {}};
 }
 
-apl::Result<Values> compile_and_call(Session& session, const std::string& entry, const Values& inputs,
-                                     const RunOptions& options) {
+apl::Result<Results> compile_and_call(Session& session, const std::string& entry, const Arguments& inputs,
+                                      const RunOptions& options) {
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
   codegen.plans = plans_for(options.backend);
@@ -73,8 +86,22 @@ apl::Result<Values> compile_and_call(Session& session, const std::string& entry,
   if (!options.no_cache) program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();
-  auto results = program->call(entry, inputs);
-  if (results && options.time) fmt::print(stderr, "{}: {:.0f} us\n", entry, program->last_microseconds());
+  const apl::Function& function = *session.module().find_entry(entry);
+  const apl::BundleInterface sparse = apl::bundle_interface(function);
+  apl::PackedArguments placed = sparse::place_operands(function, inputs.values, inputs.matrices);
+  auto values = program->call(entry, placed.values);
+  if (!values) return std::move(values).error();
+  if (options.time) fmt::print(stderr, "{}: {:.0f} us\n", entry, program->last_microseconds());
+  Results results{std::move(*values), {}};
+  // What came with a file may be too large to be dense.
+  if (inputs.matrices.empty()) {
+    apl::unpack_results(sparse, placed, results.values);
+    return results;
+  }
+  for (const auto& [result, bundle] : sparse.results) {
+    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[bundle]).first->second;
+    matrix.values = std::move(results.values[result]);
+  }
   return results;
 }
 
@@ -88,25 +115,34 @@ void run(const RunOptions& options, int& exit) {
     return;
   }
   std::string name = entry->entry->name;
-  auto inputs = read_arguments(*entry, options.arguments);
-  if (!inputs) {
-    session.report(inputs.error());
+  Arguments inputs;
+  auto values = read_arguments(*entry, options.arguments, inputs.matrices);
+  if (!values) {
+    session.report(values.error());
     exit = session.exit_code();
     return;
   }
+  inputs.values = std::move(*values);
   // The interpreter judges the others, so it runs the program as the front end gave it.
   if (options.backend != "interp" && !session.run(pipeline_for(options.backend))) {
     exit = session.exit_code();
     return;
   }
-  auto results = options.backend == "interp" ? interpret(session, name, *inputs, options)
-                                             : compile_and_call(session, name, *inputs, options);
+  auto results = options.backend == "interp" ? interpret(session, name, inputs, options)
+                                             : compile_and_call(session, name, inputs, options);
   if (!results) {
     session.report(results.error());
     exit = session.exit_code();
     return;
   }
-  for (const apl::HostValue& value : *results) emit("", options.binary ? value.to_binary() : value.to_text() + "\n");
+  for (std::size_t k = 0; k < results->values.size(); ++k) {
+    const apl::HostValue& value = results->values[k];
+    if (const auto matrix = results->matrices.find(k); matrix != results->matrices.end()) {
+      emit("", sparse::to_matrix_market(matrix->second));
+    } else {
+      emit("", options.binary ? value.to_binary() : value.to_text() + "\n");
+    }
+  }
 }
 
 }  // namespace
@@ -118,7 +154,8 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
   // Values are taken as they stand: CLI11 would split `[1, 2]` into two arguments, and read -1 as an option.
   command->allow_extras();
   command->footer(
-      "ARG: a value, @FILE, or name=VALUE, name=@FILE; with none all values come from standard input. Values are text "
+      "ARG: a value, @FILE, or name=VALUE, name=@FILE (a Matrix Market or .smtx file for a sparse operand); with none "
+      "all values come from standard input. Values are text "
       "or binary, files may be packed by gzip; numbers without suffix are of the parameter's type. Values after -- may "
       "begin with a dash.");
   command->add_option("-e,--entry", options->entry, "entry to run (default: main, or the only one)");

@@ -141,7 +141,9 @@ BundleInterface BundleInterface::from_text(std::string_view text) {
 }
 
 BundleInterface bundle_interface(const Function& function) {
-  BundleInterface interface{.bundles = find_bundles(function), .results = {}};
+  BundleInterface interface {
+    .bundles = find_bundles(function), .results = {}
+  };
   for (std::size_t k = 0; k < function.results.size(); ++k)
     if (const auto bundle = bundle_of_result(function, k)) interface.results.push_back({k, *bundle});
   return interface;

@@ -52,6 +52,7 @@ struct PackedArguments {
 // An argument that is no matrix where a bundle is wanted stays as it is: the callee says what is wrong with it.
 PackedArguments pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments);
 // Sparse results become dense where the pattern is known.
-void unpack_results(const BundleInterface& interface, const PackedArguments& arguments, std::vector<HostValue>& results);
+void unpack_results(const BundleInterface& interface, const PackedArguments& arguments,
+                    std::vector<HostValue>& results);
 
 }  // namespace apl

@@ -62,8 +62,9 @@ std::optional<Diagnostic> check_request(const Function& function, const std::str
     request.value = value;
     const Type* type = entry.param_values[k] == 1 ? &function.type(function.params[value]) : nullptr;
     if (type == nullptr || type->rank() != 2 || !(is_integer(type->element) || is_float(type->element)))
-      return refuse(Code::type_mismatch, fmt::format("#[sparse({})]: a sparse operand is a matrix of numbers, `{}` is {}",
-                                                     name, name, entry.params[k].type));
+      return refuse(Code::type_mismatch,
+                    fmt::format("#[sparse({})]: a sparse operand is a matrix of numbers, `{}` is {}", name, name,
+                                entry.params[k].type));
     return std::nullopt;
   }
   return refuse(Code::type_unknown_name,
@@ -109,10 +110,11 @@ std::vector<Bundle> find_bundles(const Function& function) {
   const std::vector<Value> params = outer_params(function);
   const EntryInfo& entry = *function.entry;
   std::size_t first = 0;
-  for (std::size_t k = 0; k < entry.params.size() && k < entry.param_values.size(); first += entry.param_values[k], ++k) {
+  for (std::size_t k = 0; k < entry.params.size() && k < entry.param_values.size();
+       first += entry.param_values[k], ++k) {
     auto fields = fields_of(entry.params[k].type);
-    if (!fields || fields->empty() || fields->front() != BundleField::shape || fields->size() != entry.param_values[k] ||
-        first >= params.size())
+    if (!fields || fields->empty() || fields->front() != BundleField::shape ||
+        fields->size() != entry.param_values[k] || first >= params.size())
       continue;
     bundles.push_back({k, first, function.type(params[first]).element, std::move(*fields)});
   }

@@ -1,8 +1,8 @@
 // Sparse operands of entries (docs/sparse.md).
 //
-// An entry says `#[sparse(A)]`, or `#[sparse(A, result)]` if what it gives has A's pattern. Up to the pass sparsify A is
-// a dense array for everybody. After it A is a *bundle*: one parameter of the entry that is several of the function, as
-// a record is, so that verifier, passes and back ends meet nothing but arrays. The entry's type text names them:
+// An entry says `#[sparse(A)]`, or `#[sparse(A, result)]` if what it gives has A's pattern. Up to the pass sparsify A
+// is a dense array for everybody. After it A is a *bundle*: one parameter of the entry that is several of the function,
+// as a record is, so that verifier, passes and back ends meet nothing but arrays. The entry's type text names them:
 //
 //   entry f (A : "sparse [n][m]f32: shape values row_start column" as 4, ...) : {"sparse(A) [n][m]f32"}
 #pragma once

@@ -257,8 +257,10 @@ std::string standard_pipeline(Stage until, Machine machine, bool variants) {
   std::string passes = "inline,simplify,cse,fuse,simplify,cse,elide-copies";
   if (until == Stage::soac) return passes;
   passes += machine == Machine::cpu ? ",extract-kernels{few-threads}" : ",extract-kernels";
-  passes += ",simplify,cse,sparsify,tile-contraction";
-    if (variants && machine == Machine::gpu) passes += "{variants}";
+  passes += ",simplify,cse";
+  passes += machine == Machine::cpu ? ",sparsify{few-threads}" : ",sparsify";
+  passes += ",tile-contraction";
+  if (variants && machine == Machine::gpu) passes += "{variants}";
   // Neighbouring threads of a CPU do not read memory together.
   passes += machine == Machine::gpu ? ",coalesce,simplify" : ",simplify";
   if (until == Stage::kernel) return passes;

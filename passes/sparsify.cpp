@@ -15,12 +15,11 @@
 //   }
 //
 // Phases: the arrays of each sparse operand (ir/sparse_bundle.h); every kernel that reads it, in order: one that reads
-// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse again;
-// a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract). What nobody
-// reads is then left out.
-// Both need a proof that absent elements change nothing, by the algebra of known operators on finite numbers
-// (sparsify/absence). What is refused gets a dense copy of A, and a remark: never a wrong result.
-// Deliberately not here: products of two sparse matrices, patterns that a program computes.
+// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse
+// again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
+// What nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
+// operators on finite numbers (sparsify/absence). What is refused gets a dense copy of A, and a remark: never a wrong
+// result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
 #include <fmt/format.h>
 
 #include "ir/walk.h"
@@ -100,7 +99,8 @@ class Sparsifier {
     for (const Value v : free_values(stm.op, function_.values)) {
       const sparsify::SparseArrays::const_iterator found =
           layouts_.find(v) != nullptr ? sparse_.find(layouts_.find(v)->base) : sparse_.end();
-      if (found != sparse_.end() && std::ranges::find(bases, found->first) == bases.end()) bases.push_back(found->first);
+      if (found != sparse_.end() && std::ranges::find(bases, found->first) == bases.end())
+        bases.push_back(found->first);
     }
     return bases;
   }
@@ -139,8 +139,7 @@ class Sparsifier {
     auto& sampled = std::get<sparsify::Sampled>(made);
     const std::vector<Type> types = result_types(sampled.kernel.op, result_.values);
     for (std::size_t k = 0; k < types.size(); ++k)
-      sampled.kernel.pattern.push_back(
-          result_.values.add(types[k], result_.values.name(stm.pattern[k]) + "_values"));
+      sampled.kernel.pattern.push_back(result_.values.add(types[k], result_.values.name(stm.pattern[k]) + "_values"));
     sampled.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "sddmm"}});
     const std::vector<Value> nonzeros = sampled.kernel.pattern;
     host.append(std::move(sampled.kernel));
@@ -157,8 +156,9 @@ class Sparsifier {
       copies_.push_back(stm.pattern[k]);
     }
     for (Stm& made_stm : host.stms()) out.push_back(std::move(made_stm));
-    applied(stm, "sddmm", pattern, fmt::format("`{}` is computed at the non-zeros of `{}`",
-                                               result_.values.name(stm.pattern.front()), pattern.name));
+    applied(stm, "sddmm", pattern,
+            fmt::format("`{}` is computed at the non-zeros of `{}`", result_.values.name(stm.pattern.front()),
+                        pattern.name));
     return true;
   }
 
@@ -174,7 +174,7 @@ class Sparsifier {
     if (contraction == nullptr) return false;
     Builder host(result_.values);
     host.set_location(stm.location);
-    auto made = sparsify::contract(stm, *contraction, sparse_.at(base), base, host);
+    auto made = sparsify::contract(stm, *contraction, sparse_.at(base), base, context_.flag("few-threads"), host);
     if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
       reason = *refused;
       return false;
@@ -184,9 +184,10 @@ class Sparsifier {
     contracted.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "spmm"}});
     host.append(std::move(contracted.kernel));
     for (Stm& made_stm : host.stms()) out.push_back(std::move(made_stm));
-    applied(stm, "spmm", pattern,
-            fmt::format("the sum {} goes over the non-zeros of `{}`, {} by {}", contraction->einsum(result_),
-                        pattern.name, contracted.by_columns ? "column" : "row", contracted.by_columns ? "column" : "row"));
+    applied(
+        stm, "spmm", pattern,
+        fmt::format("the sum {} goes over the non-zeros of `{}`, {} by {}", contraction->einsum(result_), pattern.name,
+                    contracted.by_columns ? "column" : "row", contracted.by_columns ? "column" : "row"));
     return true;
   }
 
@@ -194,15 +195,15 @@ class Sparsifier {
   void sparse_result(const Pattern& pattern, std::vector<Operand>& results) {
     const auto found = results[0].is_value() ? sparse_.find(results[0].value()) : sparse_.end();
     if (found == sparse_.end() || found->second.pattern != &pattern) {
-      context_.remark({.kind = RemarkKind::missed,
-                       .pass = kSparsify,
-                       .code = "result-is-dense",
-                       .location = function_.location,
-                       .function = function_.name,
-                       .message = fmt::format("the result is not known to have the pattern of `{}`: it stays dense",
-                                              pattern.name),
-                       .facts = {},
-                       .suggestion = fmt::format("multiply by the elements of `{}` last", pattern.name)});
+      context_.remark(
+          {.kind = RemarkKind::missed,
+           .pass = kSparsify,
+           .code = "result-is-dense",
+           .location = function_.location,
+           .function = function_.name,
+           .message = fmt::format("the result is not known to have the pattern of `{}`: it stays dense", pattern.name),
+           .facts = {},
+           .suggestion = fmt::format("multiply by the elements of `{}` last", pattern.name)});
       return;
     }
     results[0] = found->second.values;
@@ -305,15 +306,15 @@ class Sparsifier {
   }
 
   void missed(const Stm& stm, Value base, const sparsify::Reason& reason) const {
-    context_.remark({.kind = RemarkKind::missed,
-                     .pass = kSparsify,
-                     .code = reason.code == "not-sampled" ? "no-contraction" : reason.code,
-                     .location = stm.location,
-                     .function = function_.name,
-                     .message = fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base),
-                                            reason.message),
-                     .facts = {},
-                     .suggestion = reason.suggestion});
+    context_.remark(
+        {.kind = RemarkKind::missed,
+         .pass = kSparsify,
+         .code = reason.code == "not-sampled" ? "no-contraction" : reason.code,
+         .location = stm.location,
+         .function = function_.name,
+         .message = fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base), reason.message),
+         .facts = {},
+         .suggestion = reason.suggestion});
   }
 
   void made_dense(Value dense) const {
@@ -356,7 +357,9 @@ PassInfo sparsify_pass() {
   return {.name = kSparsify,
           .summary = "go through matrices that an entry calls sparse by their non-zeros",
           .takes = stage_bit(Stage::kernel),
-          .options = {},
+          .options = {{.name = "few-threads",
+                       .default_value = false,
+                       .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"}},
           .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
                            {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
                            {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},

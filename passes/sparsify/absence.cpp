@@ -1,7 +1,8 @@
 // What follows from zeros, for operands of which nothing is known but that they are finite.
-#include <algorithm>
+#include <cmath>
 
 #include "ir/walk.h"
+#include "passes/analysis/map_uses.h"
 #include "passes/sparsify/sparsify.h"
 
 namespace apl::sparsify {
@@ -41,6 +42,30 @@ std::optional<Scalar> Absence::of(const Operand& operand) const {
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<Scalar> Absence::absorbed(BinaryOp op, const Scalar& known, bool left) const {
+  return finite_ || !is_float(known.type()) ? absorbs(op, known, left) : std::nullopt;
+}
+
+void Absence::look_for_infinities(const std::vector<Operand>& operands) {
+  for (const Operand& x : operands)
+    if (x.is_constant() && is_float(x.constant().type()) && !std::isfinite(x.constant().as_float())) finite_ = false;
+}
+
+void Absence::look_for_infinities(const Body& body) {
+  look_for_infinities(body.results);
+  const UseMap look{.operand =
+                        [&](const Operand& x) {
+                          look_for_infinities(std::vector{x});
+                          return x;
+                        },
+                    .value = [](Value v) { return v; },
+                    .poly = [](const Poly& p) { return p; }};
+  for (const Stm& stm : body.stms) {
+    map_uses(stm.op, look);
+    for_each_body(stm.op, [&](const BodyPtr& inner) { look_for_infinities(*inner); });
+  }
+}
+
 void Absence::run(const Body& body) {
   for (const Stm& stm : body.stms) statement(stm);
 }
@@ -65,8 +90,15 @@ std::optional<Scalar> Absence::scalar(const Stm& stm) const {
   if (const Binary* binary = get_if<Binary>(stm)) {
     const auto x = of(binary->x), y = of(binary->y);
     if (x && y) return evaluate(binary->op, *x, *y);
-    if (x) return absorbs(binary->op, *x, true);
-    return y ? absorbs(binary->op, *y, false) : std::nullopt;
+    if (x) return absorbed(binary->op, *x, true);
+    return y ? absorbed(binary->op, *y, false) : std::nullopt;
+  }
+  if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
+    const Poly known = size->value.substitute([&](Value v) {
+      const auto x = of(v);
+      return x ? std::optional(Poly(x->as_int())) : std::nullopt;
+    });
+    return known.constant() ? std::optional(Scalar::integer(ScalarType::i64, *known.constant())) : std::nullopt;
   }
   if (const Compare* compare = get_if<Compare>(stm)) {
     const auto x = of(compare->x), y = of(compare->y);
@@ -97,8 +129,7 @@ void Absence::reduction(const Screma& screma, const Stm& stm) {
       const auto term = of(screma.map.body->results[k + n]), wanted = of(reduce.neutral[n]);
       neutral = neutral && term && wanted && same_number(*term, *wanted);
     }
-    for (std::size_t n = 0; n < reduce.neutral.size() && neutral; ++n)
-      know(stm.pattern[k + n], *of(reduce.neutral[n]));
+    for (std::size_t n = 0; n < reduce.neutral.size() && neutral; ++n) know(stm.pattern[k + n], *of(reduce.neutral[n]));
     k += reduce.neutral.size();
   }
 }

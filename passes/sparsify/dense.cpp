@@ -40,8 +40,8 @@ void make_dense(Value result, Value nonzeros, const Pattern& pattern, const std:
       results.emplace_back(index);
     }
     for (const auto& [dim, field] : {std::pair{row_dim, BundleField::row}, std::pair{column_dim, BundleField::column}})
-      results[dim] = body.convert(ScalarType::i64,
-                                  body.index(pattern.field(field), {Poly(*nonzero)}, std::string(to_text(field))), "at");
+      results[dim] = body.convert(
+          ScalarType::i64, body.index(pattern.field(field), {Poly(*nonzero)}, std::string(to_text(field))), "at");
     results.emplace_back(body.let("x", Index{nonzeros, at}));
     return results;
   });

@@ -58,8 +58,8 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array
       return;
     }
     const auto here = element_at(layout->lmad, pattern, op.space);
-    sampled = sampled && own_statement && here &&
-              (!place || (place->row == here->row && place->column == here->column));
+    sampled =
+        sampled && own_statement && here && (!place || (place->row == here->row && place->column == here->column));
     if (here) place = here;
     elements.insert(v);
     drop.insert(v);
@@ -78,6 +78,7 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array
 
   Absence absence(values);
   for (const Value element : elements) absence.know(element, Scalar::zero(values.type(element).element));
+  absence.look_for_infinities(*op.body);
   absence.run(*op.body);
   Sampled made{.kernel = kernel, .elsewhere = {}};
   for (const Operand& result : op.body->results) {

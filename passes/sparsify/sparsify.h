@@ -45,17 +45,23 @@ class Absence {
   explicit Absence(const ValueTable& values) : values_(values) {}
 
   void know(Value value, Scalar is) { known_.insert_or_assign(value, is); }
+  // An infinity that the code itself has, as min and max do for their neutral elements, may meet the zeros: 0 * inf is
+  // NaN.
+  void look_for_infinities(const Body& body);
+  void look_for_infinities(const std::vector<Operand>& operands);
   void run(const Body& body);
   std::optional<Scalar> of(const Operand& operand) const;
 
  private:
   void statement(const Stm& stm);
   std::optional<Scalar> scalar(const Stm& stm) const;
+  std::optional<Scalar> absorbed(BinaryOp op, const Scalar& known, bool left) const;
   void branch(const If& branch, const Stm& stm);
   void reduction(const Screma& screma, const Stm& stm);
 
   const ValueTable& values_;
   std::unordered_map<Value, Scalar> known_;
+  bool finite_ = true;
 };
 
 // Equal, but for the sign of a zero.
@@ -65,28 +71,30 @@ bool same_number(const Scalar& a, const Scalar& b);
 struct ElementAt {
   Value row, column;
 };
-// If the layout is A's element [row][column] for two different ones of `indices`, each of which runs over the whole dim.
+// If the layout is A's element [row][column] for two different ones of `indices`, each of which runs over the whole
+// dim.
 std::optional<ElementAt> element_at(const Lmad& layout, const Pattern& pattern, const std::vector<SegDim>& indices);
 
 // A contraction over A's rows or columns: `kernel` becomes the same sum over the non-zeros of each row (column) alone.
+// `whole_rows`: a thread has a whole row of sums where it can.
 struct Contracted {
   Stm kernel;
   bool by_columns = false;  // A's rows are reduced
 };
 std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArray& array,
-                                          Value base, Builder& host);
+                                          Value base, bool whole_rows, Builder& host);
 
 // A kernel that reads A where it writes: done at the non-zeros alone.
 struct Sampled {
-  Stm kernel;                     // its results have the non-zeros in place of rows and columns
-  std::vector<Scalar> elsewhere;  // what the results are where A has nothing
+  Stm kernel;                               // its results have the non-zeros in place of rows and columns
+  std::vector<Scalar> elsewhere;            // what the results are where A has nothing
   std::size_t row_dim = 0, column_dim = 0;  // of the space before
 };
 std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array, Value base, const Layouts& layouts,
                                      Builder& host);
 
-// `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros at
-// the place of `row_dim`, without `column_dim`.
+// `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros
+// at the place of `row_dim`, without `column_dim`.
 void make_dense(Value result, Value values, const Pattern& pattern, const std::vector<SegDim>& space,
                 std::size_t row_dim, std::size_t column_dim, const Scalar& elsewhere, Builder& host);
 

@@ -10,21 +10,8 @@ entry spmm_layouts [n][m][b] (A: [n][m]f32) (Bt: [b][m]f32): [b][n]f32 =
   transpose (map (\row -> map (\col -> f32.sum (map2 (*) row col)) Bt) A)
 
 #[sparse(A)]
-entry spmv [n][m] (A: [n][m]f64) (x: [m]f64): [n]f64 =
-  map (\row -> f64.sum (map2 (*) row x)) A
-
--- Sums over the rows of A.
-#[sparse(A)]
-entry transposed [n][m][b] (A: [n][m]i32) (B: [n][b]i32): [m][b]i32 =
-  map (\row -> map (\col -> i32.sum (map2 (*) row col)) (transpose B)) (transpose A)
-
-#[sparse(A)]
 entry from_the_right [n][m][b] (B: [b][n]i64) (A: [n][m]i64): [b][m]i64 =
   map (\row -> map (\col -> i64.sum (map2 (*) row col)) (transpose A)) B
-
-#[sparse(A)]
-entry batch [n][m][b][k] (A: [n][m]f32) (B: [k][m][b]f32): [k][n][b]f32 =
-  map (\Bk -> map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose Bk)) A) B
 
 #[sparse(A)]
 entry bias_and_activation [n][m][b] (A: [n][m]f32) (B: [m][b]f32) (bias: [b]f32): [n][b]f32 =
@@ -36,18 +23,6 @@ entry shortest [n][m][b] (A: [n][m]i32) (B: [m][b]i32): [n][b]i32 =
   map (\row -> map (\col -> i32.minimum (map2 (\a x -> if a == 0 then i32.highest else a + x) row col))
                    (transpose B)) A
 
-#[sparse(A)]
-entry small_numbers [n][m][b] (A: [n][m]i8) (B: [m][b]i8): [n][b]i8 =
-  map (\row -> map (\col -> i8.sum (map2 (*) row col)) (transpose B)) A
-
-#[sparse(A)]
-entry halves [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
-  map (\row -> map (\col -> f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col)) (transpose B)) A
-
-#[sparse(A)]
-entry sddmm [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 =
-  map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
-
 #[sparse(A, result)]
 entry sampled [n][m][k] (A: [n][m]f64) (X: [n][k]f64) (Y: [k][m]f64): [n][m]f64 =
   map2 (\row x -> map2 (\a y -> a * f64.sum (map2 (*) x y)) row (transpose Y)) A X
@@ -58,22 +33,12 @@ entry attention [n][m][k][b] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32) (V: [m
   let S = map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
   in map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose V)) S
 
--- Weights of rows and columns stay where the elements are.
-#[sparse(A)]
-entry scaled [n][m][b] (A: [n][m]i32) (r: [n]i32) (c: [m]i32) (B: [m][b]i32): [n][b]i32 =
-  let W = map2 (\row s -> map2 (\a t -> s * a * t) row c) A r
-  in map (\row -> map (\col -> i32.sum (map2 (*) row col)) (transpose B)) W
-
 -- Two layers with one matrix.
 #[sparse(A)]
 entry layers [n][b][d] (A: [n][n]f32) (X: [n][b]f32) (W: [b][d]f32): [n][d]f32 =
   let mm [p][q][r] (P: [p][q]f32) (Q: [q][r]f32): [p][r]f32 =
     map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose Q)) P
   in mm A (map (map (f32.max 0)) (mm (mm A X) W))
-
--- What needs all elements gets them.
-#[sparse(A)]
-entry plus_one [n][m] (A: [n][m]i32): [n][m]i32 = map (map (+ 1)) A
 
 #[sparse(A)]
 entry largest [n][m] (A: [n][m]i32): i32 = i32.maximum (flatten A)

@@ -1,0 +1,80 @@
+#include "aplc/sparse/arguments.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "passes/sparse/read.h"
+
+namespace aplc::sparse {
+namespace {
+
+constexpr std::string_view kBanner = "%%MatrixMarket";
+
+apl::Scalar number(double x, apl::ScalarType type) {
+  return apl::is_float(type) ? apl::Scalar::floating(type, x)
+                             : apl::Scalar::integer(type, static_cast<std::int64_t>(x));
+}
+
+}  // namespace
+
+bool is_matrix_file(const std::string& file, std::string_view text) {
+  return text.starts_with(kBanner) || file.ends_with(".smtx") || file.ends_with(".smtx.gz");
+}
+
+apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType type) {
+  auto read = apl::sparse::read_matrix(text, {});
+  if (!read) return std::move(read).error();
+  apl::HostCsr matrix;
+  matrix.rows = read->rows;
+  matrix.columns = read->columns;
+  matrix.row_start = std::move(read->row_start);
+  matrix.column = std::move(read->column);
+  matrix.values = apl::HostValue::zeros(type, {matrix.nonzeros()});
+  for (std::int64_t k = 0; k < matrix.nonzeros(); ++k) {
+    const double x = read->value.empty() ? 1.0 : read->value[static_cast<std::size_t>(k)];
+    if (!apl::is_float(type) && (x != std::floor(x) || std::abs(x) > 0x1p53))
+      return apl::make_error(apl::Code::run_argument, {},
+                             fmt::format("an element is {}, a {} is wanted", x, apl::to_text(type)));
+    matrix.values.set(k, number(x, type));
+  }
+  return matrix;
+}
+
+apl::PackedArguments place_operands(const apl::Function& compiled, const std::vector<apl::HostValue>& arguments,
+                                    const GivenMatrices& matrices) {
+  const std::vector<apl::Bundle> bundles = apl::find_bundles(compiled);
+  apl::PackedArguments placed;
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    const auto given = matrices.find(k);
+    const bool bundle = next < bundles.size() && placed.values.size() == bundles[next].first;
+    if (bundle) placed.matrices.emplace_back();
+    if (given == matrices.end()) {
+      if (!bundle) {
+        placed.values.push_back(arguments[k]);
+        continue;
+      }
+      placed.matrices.back() = apl::to_csr(arguments[k]);
+    } else if (bundle) {
+      placed.matrices.back() = given->second;
+    } else {
+      placed.values.push_back(apl::to_dense(given->second));
+      continue;
+    }
+    for (apl::HostValue& value : apl::bundle_values(*placed.matrices.back(), bundles[next++].fields))
+      placed.values.push_back(std::move(value));
+  }
+  return placed;
+}
+
+std::string to_matrix_market(const apl::HostCsr& matrix) {
+  apl::sparse::Csr csr{matrix.rows, matrix.columns, matrix.row_start, matrix.column, {}};
+  for (std::int64_t k = 0; k < matrix.nonzeros(); ++k) {
+    const apl::Scalar x = matrix.values.at(k);
+    csr.value.push_back(apl::is_float(x.type()) ? x.as_float() : static_cast<double>(x.as_int()));
+  }
+  return apl::sparse::to_matrix_market(csr);
+}
+
+}  // namespace aplc::sparse

@@ -1,0 +1,33 @@
+// Sparse operands on the command line: matrix files where an entry says #[sparse].
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ir/module.h"
+#include "ir/sparse_arguments.h"
+#include "passes/sparse/matrix.h"
+
+namespace aplc {
+
+// Matrix files that were given, by the value that they are for in the front end's function.
+using GivenMatrices = std::map<std::size_t, apl::HostCsr>;
+
+namespace sparse {
+
+// Whether a file's contents are a matrix: Matrix Market has a banner, .smtx an ending.
+bool is_matrix_file(const std::string& file, std::string_view text);
+
+// As a matrix of that element type; a pattern has ones. run.argument where an integer is wanted and something else is
+// there; else as read_matrix.
+apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType type);
+
+// Arguments for the function as it was compiled: the matrices as bundles where it takes them, else dense.
+apl::PackedArguments place_operands(const apl::Function& compiled, const std::vector<apl::HostValue>& arguments,
+                                    const GivenMatrices& matrices);
+
+// A sparse result of a matrix file, as a Matrix Market file.
+std::string to_matrix_market(const apl::HostCsr& matrix);
+
+}  // namespace sparse
+}  // namespace aplc

@@ -1,0 +1,53 @@
+// Sums over the non-zeros of a row (or column), as kernels.
+#pragma once
+
+#include "passes/sparsify/sparsify.h"
+
+namespace apl::sparsify {
+
+// Elements of an array by the indices of the dims: each axis of the array is one dim, or else as one row of elements.
+struct Reader {
+  const ContractionOperand* operand = nullptr;      // none: the sparse array
+  Value array;                                      // none: the elements are indices
+  std::vector<std::optional<std::size_t>> by_axis;  // dims; empty: by position
+};
+
+class Sums {
+ public:
+  // `own` is the space dim of A's rows (or columns), `summed` the contracted dim of the others.
+  Sums(const Contraction& contraction, const SparseArray& array, const std::set<Value>& ours, std::size_t own,
+       std::size_t summed, bool by_columns, Builder& host);
+
+  // A thread for each element.
+  SegOp elements();
+  // A thread for each row of elements, where there are rows and one summed dim.
+  bool has_rows() const;
+  SegOp rows();
+
+ private:
+  // The non-zeros of this index: from `first` on, so many.
+  struct Range {
+    Value first, count;
+  };
+  struct Nonzero {
+    Value other, value;  // the index in the other dim (i64), and the element
+  };
+  Value index_value(const std::string& hint);
+  void open_space(SegOp& made, std::size_t dims);
+  Range range(const SegOp& made, Builder& thread);
+  Nonzero nonzero(const Range& range, Value p, Builder& term);
+  // The map function's results for a non-zero, where `here` has all indices.
+  std::vector<Operand> term(const Nonzero& nonzero, Substitution here, Builder& out);
+  std::vector<Operand> code_after(const std::vector<Operand>& sums, const Substitution& here, Builder& out);
+
+  const Contraction& contraction_;
+  const SparseArray& array_;
+  std::size_t own_, summed_;
+  bool by_columns_;
+  Builder& host_;
+  ValueTable& values_;
+  std::vector<Reader> readers_, uniform_;
+  Substitution here_;  // the space's indices
+};
+
+}  // namespace apl::sparsify

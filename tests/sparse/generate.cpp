@@ -1,0 +1,107 @@
+#include "tests/sparse/generate.h"
+
+#include <fmt/format.h>
+
+namespace apl::sparse_tests {
+namespace {
+
+// `sum r c`: what a row and a column give. Absent elements change nothing.
+std::string sum_of(const std::string& op, const std::string& type) {
+  const auto fold = [](const std::string& operation, const std::string& neutral, const std::string& term) {
+    return fmt::format("reduce ({}) ({}) (map2 ({}) r c)", operation, neutral, term);
+  };
+  // Infinities would meet zeros in what follows.
+  const bool floats = type[0] == 'f';
+  const std::string most = floats ? "1000" : type + ".highest", least = floats ? "(-1000)" : type + ".lowest";
+  if (op == "min-plus") return fold(type + ".min", most, fmt::format("\\a x -> if a == 0 then {} else a + x", most));
+  if (op == "max-times") return fold(type + ".max", least, fmt::format("\\a x -> if a == 0 then {} else a * x", least));
+  if (op == "or-and") return fold("|", "0", "&");
+  if (op == "first") return fold("\\u v -> if u == 0 then v else u", "0", "\\a x -> x * a");
+  return fold("+", "0", "*");
+}
+
+std::string with(std::string text, const std::string& type, const std::string& sum) {
+  const std::vector<std::pair<std::string, std::string>> words = {{"T", type}, {"SUM", sum}};
+  for (const auto& [word, by] : words)
+    for (std::size_t at = 0; (at = text.find("$" + word, at)) != std::string::npos; at += by.size())
+      text.replace(at, word.size() + 1, by);
+  return text;
+}
+
+const std::vector<std::string>& forms() {
+  static const std::vector<std::string> all = {
+      // SpMM, with its operands and its result in several layouts
+      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [n][b]$T =\n"
+      "  map (\\r -> map (\\c -> $SUM) (transpose B)) A",
+      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [b][m]$T): [n][b]$T =\n"
+      "  map (\\r -> map (\\c -> $SUM) B) A",
+      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [b][n]$T =\n"
+      "  map (\\c -> map (\\r -> $SUM) A) (transpose B)",
+      // over A's rows
+      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [n][b]$T): [m][b]$T =\n"
+      "  map (\\r -> map (\\c -> $SUM) (transpose B)) (transpose A)",
+      // SpMV
+      "#[sparse(A)] entry $NAME [n][m] (A: [n][m]$T) (c: [m]$T): [n]$T = map (\\r -> $SUM) A",
+      // batches
+      "#[sparse(A)] entry $NAME [n][m][b][k] (A: [n][m]$T) (B: [k][m][b]$T): [k][n][b]$T =\n"
+      "  map (\\Bk -> map (\\r -> map (\\c -> $SUM) (transpose Bk)) A) B",
+      // code after
+      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T) (d: [b]$T) (e: [n]$T): [n][b]$T =\n"
+      "  map2 (\\r x -> map2 (\\c y -> $T.max 0 ($SUM + y) - x) (transpose B) d) A e",
+      // SDDMM
+      "#[sparse(A)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T): [n][m]$T =\n"
+      "  map2 (\\row r -> map2 (\\a c -> a * ($SUM)) row Y) A X",
+      "#[sparse(A, result)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [k][m]$T): [n][m]$T =\n"
+      "  map2 (\\row r -> map2 (\\a c -> ($SUM) * a) row (transpose Y)) A X",
+      // SDDMM, then SpMM with what came out
+      "#[sparse(A)] entry $NAME [n][m][k][b] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T) (V: [m][b]$T): [n][b]$T =\n"
+      "  let S = map2 (\\row x -> map2 (\\a y -> a * reduce (+) 0 (map2 (*) x y)) row Y) A X\n"
+      "  in map (\\r -> map (\\c -> $SUM) (transpose V)) S",
+      // SpMM, and something that needs all elements
+      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): ([n][b]$T, [n]$T) =\n"
+      "  (map (\\r -> map (\\c -> $SUM) (transpose B)) A, map (\\r -> reduce $T.max $T.lowest r) A)",
+  };
+  return all;
+}
+
+}  // namespace
+
+Entry random_entry(std::uint64_t seed, const std::string& name) {
+  Random random(seed);
+  Entry entry{.name = name, .text = {}, .matrix = {}, .seed = seed};
+  const std::string type = random.one_of<std::string>({"i8", "i16", "i32", "i64", "f16", "f32", "f32", "f64"});
+  std::vector<std::string> operators = {"plus-times", "plus-times", "plus-times", "min-plus", "max-times", "first"};
+  if (type[0] == 'i') operators.emplace_back("or-and");
+  std::string text = with(random.one_of(forms()), type, sum_of(random.one_of(operators), type));
+  text.replace(text.find("$NAME"), 5, name);
+  entry.text = std::move(text);
+  entry.matrix =
+      random.one_of<std::string>({"uniform", "banded", "block", "power-law", "empty", "full", "one-row", "one-column"});
+  return entry;
+}
+
+HostValue random_matrix(const std::string& kind, ScalarType type, std::int64_t rows, std::int64_t columns,
+                        Random& random) {
+  if (kind == "one-row") rows = 1;
+  if (kind == "one-column") columns = 1;
+  HostValue matrix = HostValue::zeros(type, {rows, columns});
+  const std::int64_t block = random.between(2, 4), width = random.between(0, 2);
+  const auto percent = [&](std::int64_t i, std::int64_t j) -> int {
+    if (kind == "empty") return 0;
+    if (kind == "full") return 100;
+    if (kind == "banded") return i - j <= width && j - i <= width ? 90 : 0;
+    if (kind == "block") return (i / block * 7 + j / block * 13) % 3 == 0 ? 95 : 0;
+    if (kind == "power-law") return static_cast<int>(100 / (1 + i));
+    return 25;
+  };
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      if (!random.chance(percent(i, j))) continue;
+      const std::int64_t x = random.between(1, 2) * (random.chance(50) ? 1 : -1);
+      matrix.set(i * columns + j,
+                 is_float(type) ? Scalar::floating(type, static_cast<double>(x)) : Scalar::integer(type, x));
+    }
+  return matrix;
+}
+
+}  // namespace apl::sparse_tests

@@ -1,0 +1,147 @@
+// Random programs with a sparse operand, on matrices of several kinds: after sparsify, after all passes, and on
+// backends they give what the same programs give without sparsify. Elements are small integers, so equality is exact.
+//   apl_sparse_tests --count=3000 --seed=1 [--backends=c,emulate,cuda] [--c-flags=-O0] [--batch=25]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+
+#include "codegen/codegen.h"
+#include "codegen/runtime/program.h"
+#include "frontend/frontend.h"
+#include "ir/interpret.h"
+#include "passes/pipeline.h"
+#include "tests/sparse/generate.h"
+#include "tests/testing.h"
+
+namespace {
+
+using namespace apl;
+using namespace apl::sparse_tests;
+using Values = std::vector<HostValue>;
+
+struct Options {
+  std::uint64_t seed = 1;
+  int count = 100, batch = 25;
+  std::vector<std::string> backends{"c", "emulate"};
+  std::vector<std::string> c_flags;
+};
+
+class Tester {
+ public:
+  explicit Tester(const Options& options) : options_(options) {}
+
+  int run() {
+    for (int first = 0; first < options_.count; first += options_.batch)
+      batch(first, std::min(options_.count, first + options_.batch));
+    fmt::print("{} programs, {} sums and products over non-zeros, {} comparisons, {} failed\n", options_.count, sparse_,
+               compared_, failed_);
+    // A pass that never does anything is right, too.
+    return failed_ > 0 || sparse_ * 10 < options_.count * 8 ? 1 : 0;
+  }
+
+ private:
+  void fail(const std::string& what) {
+    ++failed_;
+    fmt::print("{}\n", what);
+  }
+
+  std::optional<Module> passes(const Module& source, Machine machine, Module* after_sparsify) {
+    PipelineOptions options;
+    options.after_pass = [&](const PassReport& report, const Module& module) {
+      if (report.pass == "sparsify" && after_sparsify != nullptr) *after_sparsify = module;
+    };
+    options.remarks = [&](const Remark& remark) {
+      sparse_ += after_sparsify != nullptr && remark.pass == "sparsify" && remark.kind == RemarkKind::applied ? 1 : 0;
+    };
+    Module module = source;
+    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
+    const Status status = run_pipeline(module, *pipeline, options);
+    if (status) return module;
+    fail("pipeline: " + status.error().message);
+    return std::nullopt;
+  }
+
+  void batch(int first, int last) {
+    std::vector<Entry> entries;
+    std::string text;
+    for (int k = first; k < last; ++k) {
+      entries.push_back(random_entry(options_.seed + static_cast<std::uint64_t>(k), fmt::format("entry{}", k)));
+      text += entries.back().text + "\n\n";
+    }
+    const auto source =
+        compile({"random.fut", text}, [&](const Diagnostic& d) { fmt::print("{}", render(d, "random.fut", text)); });
+    if (!source) return fail("the programs do not compile");
+    Module sparse;
+    const auto gpu = passes(*source, Machine::gpu, &sparse), cpu = passes(*source, Machine::cpu, nullptr);
+    if (!gpu || !cpu) return;
+    std::vector<std::pair<std::string, const Module*>> modules = {{"interpreter after sparsify", &sparse},
+                                                                  {"interpreter after all passes", &*gpu}};
+    std::map<std::string, Program> programs;
+    for (const std::string& backend : options_.backends) {
+      const bool c = backend == "c";
+      auto made = generate(c ? *cpu : *gpu, c ? Target::c : Target::cuda, {});
+      if (!made) return fail(backend + ": " + made.error().message);
+      ProgramOptions load;
+      load.backend = backend;
+      load.c_flags = options_.c_flags;
+      auto program = Program::load(made->host, load);
+      if (!program) return fail(backend + ": " + program.error().message);
+      programs.emplace(backend, std::move(*program));
+    }
+    for (const Entry& entry : entries) try_entry(entry, *source, modules, programs);
+  }
+
+  void try_entry(const Entry& entry, const Module& source,
+                 const std::vector<std::pair<std::string, const Module*>>& modules,
+                 std::map<std::string, Program>& programs) {
+    const Function& function = *source.find_entry(entry.name);
+    Random random(entry.seed + 1);
+    for (int round = 0; round < 3; ++round) {
+      const auto size = [&] { return round == 0 ? random.between(0, 2) : random.between(1, round == 1 ? 9 : 24); };
+      const HostValue matrix =
+          random_matrix(entry.matrix, function.type(function.params.front()).element, size(), size(), random);
+      testing::Sizes sizes;
+      for (std::size_t k = 0; k < function.sizes.size(); ++k)
+        sizes[function.values.name(function.sizes[k])] = k < 2 ? matrix.shape[k] : size();
+      auto inputs = testing::random_arguments(function, sizes, entry.seed);
+      if (!inputs) return fail(entry.text + "\n" + inputs.error().message);
+      inputs->front() = matrix;
+      const auto expected = interpret(source, entry.name, *inputs);
+      if (!expected) return fail(entry.text + "\ninterpreter: " + expected.error().message);
+      const auto compare = [&](const std::string& who, const Result<Values>& got) {
+        ++compared_;
+        if (got && testing::same_results(*got, *expected)) return;
+        std::string why =
+            fmt::format("{}\n{} with a matrix that is {}, {} by {} (seed {}): {}", entry.text, who, entry.matrix,
+                        matrix.shape[0], matrix.shape[1], entry.seed, got ? "wrong result" : got.error().message);
+        if (got && matrix.element_count() < 100) {
+          for (const HostValue& value : *inputs) why += "\n  in  " + value.to_text().substr(0, 500);
+          for (const HostValue& value : *got) why += "\n  got " + value.to_text().substr(0, 500);
+        }
+        fail(why);
+      };
+      for (const auto& [who, module] : modules) compare(who, interpret(*module, entry.name, *inputs));
+      for (auto& [backend, program] : programs) compare(backend, program.call(entry.name, *inputs));
+    }
+  }
+
+  const Options& options_;
+  int sparse_ = 0, compared_ = 0, failed_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"runs random programs with sparse operands on every backend against the interpreter"};
+  Options options;
+  app.add_option("--seed", options.seed, "of the first program; the next has the next one")->capture_default_str();
+  app.add_option("--count", options.count, "how many programs")->capture_default_str();
+  app.add_option("--batch", options.batch, "programs in one text for the compiler")->capture_default_str();
+  app.add_option("--backends", options.backends, "c, emulate, cuda; none")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--c-flags", options.c_flags, "for the C compiler")->delimiter(' ');
+  CLI11_PARSE(app, argc, argv);
+  if (options.backends == std::vector<std::string>{"none"}) options.backends.clear();
+  return Tester(options).run();
+}
