@@ -37,7 +37,8 @@ struct Case {
 
 // Above so many non-zeros only one width is run.
 constexpr std::int64_t kLargeMatrix = 3'000'000;
-constexpr double kWrong = 2e-3;  // f16 results are rounded once
+constexpr std::int64_t kLargestDense = std::int64_t{1} << 29;  // elements
+constexpr double kWrong = 2e-3;                                // f16 results are rounded once
 
 class Bench {
  public:
@@ -166,7 +167,6 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   }
   if (has_peers_) {
     line.peers = peers_.spmm(there, b, width, c, wanted);
-    constexpr std::int64_t kLargestDense = std::int64_t{1} << 29;
     if (there.rows * there.columns <= kLargestDense) {
       void* full = gpu_.scratch(2 * there.rows * there.columns, "A with its zeros");
       gpu_.fill(full, there.rows * there.columns, 9);
@@ -215,7 +215,12 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     }
     line.how += "; best " + best;
   }
-  if (has_peers_) line.peers = peers_.sddmm(there, x, y, depth, result, wanted);
+  if (has_peers_) {
+    line.peers = peers_.sddmm(there, x, y, depth, result, wanted);
+    if (there.rows * there.columns <= kLargestDense)
+      line.dense = peers_.dense_samples(there.rows, there.columns, depth, x, y,
+                                        gpu_.scratch(2 * there.rows * there.columns, "all products"));
+  }
   report(std::move(line));
 }
 

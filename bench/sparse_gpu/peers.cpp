@@ -13,7 +13,7 @@ namespace {
 constexpr int kHalf = 2, kFloat = 0;                    // CUDA_R_16F, CUDA_R_32F
 constexpr int kIndex32 = 2, kFromZero = 0;              // CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO
 constexpr int kByColumn = 1, kByRow = 2;                // CUSPARSE_ORDER_COL, CUSPARSE_ORDER_ROW
-constexpr int kAsIs = 0;                                // CUSPARSE_OPERATION_NON_TRANSPOSE, CUBLAS_OP_N
+constexpr int kAsIs = 0, kTransposed = 1;               // CUSPARSE_OPERATION_NON_TRANSPOSE, CUBLAS_OP_N, _T
 constexpr int kDefault = 0, kAlg2 = 6, kAlg3 = 12;      // CUSPARSE_SPMM_ALG_DEFAULT, _CSR_ALG2, _CSR_ALG3
 constexpr int kCompute32 = 68, kDefaultTensorOps = 99;  // CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP
 
@@ -153,6 +153,20 @@ double Peers::dense(std::int64_t rows, std::int64_t columns, std::int64_t width,
   const double time = gpu_.time([&] {
     failed |= l.gemm(l.dense, kAsIs, kAsIs, m, n, k, &one, b, kHalf, m, a, kHalf, k, &zero, c, kHalf, m, kCompute32,
                      kDefaultTensorOps);
+  });
+  return failed ? 0 : time;
+}
+
+double Peers::dense_samples(std::int64_t rows, std::int64_t columns, std::int64_t depth, const void* x, const void* y,
+                            void* all) {
+  const Libraries& l = *libraries_;
+  if (!l.dense) return 0;
+  const float one = 1, zero = 0;
+  const int m = static_cast<int>(columns), n = static_cast<int>(rows), k = static_cast<int>(depth);
+  int failed = 0;
+  const double time = gpu_.time([&] {
+    failed |= l.gemm(l.dense, kTransposed, kAsIs, m, n, k, &one, y, kHalf, k, x, kHalf, k, &zero, all, kHalf, m,
+                     kCompute32, kDefaultTensorOps);
   });
   return failed ? 0 : time;
 }

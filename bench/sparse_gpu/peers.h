@@ -30,8 +30,10 @@ class Peers {
   std::vector<PeerTime> spmm(const OnDevice& a, const void* b, std::int64_t width, void* c, const void* wanted);
   std::vector<PeerTime> sddmm(const OnDevice& a, const void* x, const void* y, std::int64_t depth, void* result,
                               const void* wanted);
-  // cuBLAS with all zeros stored; 0 without it. Its numbers are not looked at.
+  // cuBLAS with all zeros stored, or with all products made; 0 without it. Its numbers are not looked at.
   double dense(std::int64_t rows, std::int64_t columns, std::int64_t width, const void* a, const void* b, void* c);
+  double dense_samples(std::int64_t rows, std::int64_t columns, std::int64_t depth, const void* x, const void* y,
+                       void* all);
 
  private:
   struct Libraries;

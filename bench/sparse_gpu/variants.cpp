@@ -21,6 +21,12 @@ std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix) {
           {fmt::format("rows {}/{}{} lanes {}", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : "", lanes),
            options});
     }
+    apl_sparse_options options = form.options;
+    options.lanes = 16;
+    options.resident = 6;
+    form.variants.push_back(
+        {fmt::format("rows {}/{}{} lanes 16 resident 6", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : ""),
+         options});
     all.push_back(std::move(form));
   }
   if (matrix.columns <= 1600) {
@@ -40,6 +46,9 @@ std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix) {
         options.split = split;
         options.slices = slices;
         form.variants.push_back({fmt::format("windows of {} split {} slices {}", window, split, slices), options});
+        if (window != 32 || split * slices > 2) continue;
+        options.resident = 4;
+        form.variants.push_back({fmt::format("windows of 32 split {} slices {} resident 4", split, slices), options});
       }
     all.push_back(std::move(form));
   }
