@@ -43,6 +43,11 @@ constexpr std::int64_t kSector = 32;  // bytes that memory moves at least
 constexpr std::int64_t kLine = 128;   // bytes that a cache keeps together
 constexpr const char* kRowsApart = "rows_apart";
 
+// Programs can write any number as a size.
+bool within_line(std::int64_t elements, ScalarType element) {
+  return elements >= -kLine && elements <= kLine && std::abs(elements) * byte_size(element) <= kLine;
+}
+
 bool is_thread_kernel(const Stm& stm) {
   const SegOp* kernel = get_if<SegOp>(stm);
   return kernel && kernel->level == SegLevel::thread && !kernel->space.empty();
@@ -230,7 +235,7 @@ class Coalescer {
                                                               {"stride", text(stride)},
                                                               {"bytes-before", text(before)},
                                                               {"bytes-after", text(after)}};
-    if (constant && std::abs(*constant) * width <= kLine) {
+    if (constant && within_line(*constant, type.element)) {
       remark(RemarkKind::missed, "short-rows", stm,
              fmt::format("'{}' stays as it is: what neighbouring threads read lies {} bytes apart, within a cache line",
                          name, std::abs(*constant) * width),
@@ -285,7 +290,7 @@ class Coalescer {
       any = true;
       const std::string name(values_.name(v));
       const Poly row = product(type.row(rank).shape);
-      if (row.constant() && *row.constant() * byte_size(type.element) <= kLine) {
+      if (row.constant() && within_line(*row.constant(), type.element)) {
         remark(RemarkKind::missed, "short-rows", stm,
                fmt::format("the rows of '{}' are stored together: each has {} bytes", name,
                            *row.constant() * byte_size(type.element)),
