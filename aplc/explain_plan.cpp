@@ -120,11 +120,14 @@ void choose_way(const apl::Function& function, const apl_device& device, Way& wa
   apl_variant_choice choice;
   if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device, &choice) == 0)
     return;
-  const auto time = [&](int variant) {
-    return choice.seconds[variant] < 0 ? std::string("-") : time_text(choice.seconds[variant]);
+  std::vector<std::string> ways;
+  const auto add = [&](int variant, const std::string& name) {
+    if (choice.seconds[variant] >= 0) ways.push_back(fmt::format("{} {}", name, time_text(choice.seconds[variant])));
   };
-  facts.emplace_back("variants", fmt::format("tiled {}, split into {} parts {}, not tiled {}", time(APL_VARIANT_TILED),
-                                             choice.splits, time(APL_VARIANT_SPLIT), time(APL_VARIANT_UNTILED)));
+  add(APL_VARIANT_TILED, "tiled");
+  add(APL_VARIANT_SPLIT, fmt::format("split into {} parts", choice.splits));
+  add(APL_VARIANT_UNTILED, "not tiled");
+  facts.emplace_back("variants", fmt::format("{}", fmt::join(ways, ", ")));
   if (choice.padded_seconds >= 0)
     facts.emplace_back("padding", fmt::format("tiled without an epilogue, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
