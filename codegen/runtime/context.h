@@ -93,8 +93,8 @@ struct apl_plan_set {
   const struct apl_plan* plans;
 };
 
-// The ways in which a contraction is computed: kernels of its forms, and those beside them, which are compiled when their
-// way is chosen (their names end with NULL).
+// The ways in which a contraction is computed: kernels of its forms, and those beside them, which are compiled when
+// their way is chosen (their names end with NULL).
 struct apl_variant_set {
   const struct apl_plan_set *tiled, *parts;  // `parts`: NULL if it is not split
   const char* const* kernels[APL_VARIANTS];
@@ -120,7 +120,8 @@ struct apl_backend {
   // The form of a kernel for these sizes, by plan_select.h.
   int (*choose)(struct apl_context* ctx, const struct apl_contraction* contraction, const struct apl_plan_set* set,
                 int32_t* form);
-  // How a contraction is computed with these sizes (enum apl_variant; `only`: if not 0, which one), and in how many parts.
+  // How a contraction is computed with these sizes (enum apl_variant; `only`: if not 0, which one), and in how many
+  // parts.
   int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* contraction,
                         const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
