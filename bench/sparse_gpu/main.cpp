@@ -56,6 +56,7 @@ class Bench {
     std::string matrix, kind, op;
     std::int64_t width;
     double ours, error, best, dense;
+    double model, dense_model;  // what the model says of them; 0: nothing
     std::string how;
     std::vector<PeerTime> peers;
   };
@@ -138,7 +139,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   void* wanted = gpu_.scratch(4 * count, "what C should be");
   gpu_.fill(b, there.columns * width, 7);
   gpu_.plain_spmm(there.start, there.column, there.value, there.rows, b, width, wanted);
-  Line line{a.name, a.kind, "spmm", width, 0, 0, 0, 0, "", {}};
+  Line line{a.name, a.kind, "spmm", width, 0, 0, 0, 0, 0, 0, "", {}};
   const auto measure = [&](const Form& form, const apl_sparse_options& options) {
     gpu_.poison(c, 2 * count);
     const double time = gpu_.time([&] {
@@ -150,6 +151,8 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   };
   Form form = make_form(gpu_, a.matrix, there.value, {});
   line.how = form.text;
+  line.model = apl_sparse_microseconds(&form.operand.form, width);
+  line.dense_model = apl_sparse_dense_microseconds(there.rows, there.columns, width);
   line.ours = line.best = measure(form, {});
   gpu_.check(apl_sparse_release(gpu_.context(), &form.operand));
   if (request_.sweep) {
@@ -182,7 +185,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
   gpu_.fill(x, there.rows * depth, 13);
   gpu_.fill(y, there.columns * depth, 11);
   gpu_.plain_sddmm(there.start, there.column, there.rows, x, y, depth, wanted);
-  Line line{a.name, a.kind, "sddmm", depth, 0, 0, 0, 0, "", {}};
+  Line line{a.name, a.kind, "sddmm", depth, 0, 0, 0, 0, 0, 0, "", {}};
   const apl_sparse_csr csr = view(a.matrix);
   const auto measure = [&](const apl_sparse_options& options, const std::string& name) {
     apl_sparse_samples* samples = nullptr;
@@ -245,7 +248,7 @@ bool Bench::finish() {
   // By operator and kind: geometric means of the best peer's time over ours, and the worst.
   struct Mean {
     double logs = 0, tuned = 0, worst = 1e9;
-    int count = 0, dense_wins = 0;
+    int count = 0, dense_wins = 0, misjudged = 0;  // the model takes the one that is slower by more than 5 %
     std::string worst_case;
   };
   std::map<std::string, Mean> means;
@@ -255,6 +258,7 @@ bool Bench::finish() {
                            {"width", line.width},    {"us", line.ours},   {"error", line.error},
                            {"dense_us", line.dense}, {"how", line.how}};
     if (request_.sweep) each["best_us"] = line.best;
+    if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
     double best = 0;
     for (const PeerTime& peer : line.peers) {
       each["peers"][peer.name] = peer.microseconds;
@@ -267,6 +271,8 @@ bool Bench::finish() {
     mean.tuned += std::log(best / line.best);
     ++mean.count;
     mean.dense_wins += line.dense > 0 && line.dense * 1.05 < line.ours;
+    if (line.model > 0 && line.dense > 0)
+      mean.misjudged += line.dense_model < line.model ? line.ours * 1.05 < line.dense : line.dense * 1.05 < line.ours;
     if (best / line.ours < mean.worst) {
       mean.worst = best / line.ours;
       mean.worst_case = fmt::format("{} {}", line.matrix, line.width);
@@ -274,10 +280,11 @@ bool Bench::finish() {
   }
   for (const auto& [name, mean] : means)
     fmt::print(
-        "{:18} {:3} cases: best cuSPARSE takes {:.2f} times as long{}, at worst {:.2f} ({}); dense is faster in {}\n",
+        "{:18} {:3} cases: best cuSPARSE takes {:.2f} times as long{}, at worst {:.2f} ({}); dense is faster in {}, "
+        "not told in {}\n",
         name, mean.count, std::exp(mean.logs / mean.count),
         request_.sweep ? fmt::format(" (tuned {:.2f})", std::exp(mean.tuned / mean.count)) : "", mean.worst,
-        mean.worst_case, mean.dense_wins);
+        mean.worst_case, mean.dense_wins, mean.misjudged);
   fmt::print("{} cases, {} wrong\n", lines_.size(), wrong_);
   if (!request_.json.empty()) std::ofstream(request_.json) << all.dump(1) << "\n";
   for (const KernelStats& kernel : gpu_.bridge().backend().kernels())

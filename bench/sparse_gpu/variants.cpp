@@ -23,6 +23,10 @@ std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix) {
     }
     apl_sparse_options options = form.options;
     options.lanes = 16;
+    options.ahead = 1;
+    form.variants.push_back(
+        {fmt::format("rows {}/{}{} lanes 16 ahead", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : ""), options});
+    options.ahead = 0;
     options.resident = 6;
     form.variants.push_back(
         {fmt::format("rows {}/{}{} lanes 16 resident 6", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : ""),

@@ -49,24 +49,24 @@ static void settle_form(struct form_maker* m, int32_t type) {
   struct apl_sparse_options* o = &m->options;
   const int has_selections = m->plan && m->plan->stretches > 0;
   if (type != APL_F16) o->window = -1;
-  if (o->window == 0 && !has_selections) o->window = s->shared >= 1.45 && s->mean >= 48 ? 32 : -1;
-  if (o->window == 0) o->window = 32;
-  if (o->window == 32 && m->matrix->rows < 1024) o->window = 16;
-  // Groups of lanes have few rounds on small matrices, many on large ones, which have enough groups.
+  if (o->window == 0 && !has_selections) o->window = s->shared >= 1.45 && s->mean >= 48 ? 0 : -1;
+  // High windows share more; but there must be enough of them.
+  if (o->window == 0) o->window = m->matrix->rows < 50000 ? 16 : 32;
+  // Groups of lanes have few rounds on small matrices of short rows; elsewhere there are enough of them.
   int32_t warp_row = 24, block_row = 256;
-  if (s->rows < 5000) {
+  if (s->mean < 24 && s->rows < 5000) {
     warp_row = 8, block_row = 24;
-  } else if (s->rows < 50000) {
+  } else if (s->mean < 24 && s->rows < 50000) {
     warp_row = 8, block_row = 48;
-  } else if (s->mean > 100) {
+  } else if (s->mean > 100 && s->rows >= 50000) {
     warp_row = 32, block_row = 512;
   }
   if (s->rows >= 50000 && block_row < 2 * s->mean) block_row = (int32_t)(2 * s->mean);
   if (o->warp_row == 0) o->warp_row = warp_row;
   if (o->block_row == 0) o->block_row = block_row;
   if (o->block_row < o->warp_row) o->block_row = o->warp_row;
-  // Neighbours that share columns find them in the first cache, if they stay neighbours.
-  if (o->sorted == 0) o->sorted = s->shared < 1.1 ? 1 : -1;
+  // Neighbours that share columns find them in the first cache, if they stay neighbours and are long.
+  if (o->sorted == 0) o->sorted = s->shared < 1.1 || s->mean < 24 ? 1 : -1;
 }
 
 static int mark_form_windows(struct form_maker* m) {

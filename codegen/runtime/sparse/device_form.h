@@ -14,9 +14,6 @@ extern "C" {
 // More values than 32 bits can number. Beside enum apl_sparse_status.
 enum { APL_SPARSE_TOO_LARGE = 3 };
 
-// Elements of X's rows that the tensor cores' sampled products hold in registers.
-enum { APL_SPARSE_MOST_DEPTH = 512 };
-
 // What the rules look at.
 struct apl_sparse_statistics {
   int64_t rows, columns, nonzeros, longest;  // row
@@ -33,6 +30,7 @@ struct apl_sparse_options {
   int32_t block_row;  // and from so many on a block
   int32_t sorted;     // rows by length: 1; as they are in each class: -1
   int32_t lanes;      // that have a row
+  int32_t ahead;      // indices of gathered rows are loaded a round ahead: 1; not: -1
   int32_t split;      // warps that have a window: 1, 2, 4 or 8
   int32_t slices;     // of columns beside each other in a block of windows: 1, 2 or 4
   int32_t staged;     // B through shared memory: 1; not: -1
@@ -62,6 +60,11 @@ struct apl_sparse_form {
 int apl_sparse_form_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
                          const struct apl_sparse_options* options, struct apl_sparse_form** form);
 void apl_sparse_form_free(struct apl_sparse_form* form);
+
+// Microseconds, by a model, of f16 on an H200: of this form's product, and of the dense one with all zeros stored. A
+// program whose matrix is faster dense is told so.
+double apl_sparse_microseconds(const struct apl_sparse_form* form, int64_t width);
+double apl_sparse_dense_microseconds(int64_t rows, int64_t columns, int64_t width);
 
 // SDDMM's arrays: a list of coordinates, and windows of 8 rows where tensor cores are worth it (kernels/sddmm.h).
 struct apl_sparse_samples {

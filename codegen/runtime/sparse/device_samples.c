@@ -113,15 +113,15 @@ int apl_sparse_samples_make(const struct apl_sparse_csr* matrix, const struct ap
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
   int status = apl_sparse_measure(matrix, s.row_order, &f->statistics);
-  // The product of a window's rows and a step's columns is made whole: it pays where enough of it is wanted, and where
-  // rows are long enough that their gathers count.
+  // The product of a window's rows and a step's columns is made whole. It pays where rows are long, which are then read
+  // once, and where large matrices share columns; with few terms only if rows are very long.
   const int32_t wish = options ? options->window : 0;
-  const int can = type == APL_F16 && depth <= APL_SPARSE_MOST_DEPTH;
-  const int is_worth_it = depth >= 256 ? f->statistics.shared >= 1.05 : depth > 32 && f->statistics.shared >= 1.25;
-  s.task_steps = options && options->task > 0 ? options->task
-                 : matrix->nonzeros < 300000  ? 2
-                 : matrix->nonzeros < 3000000 ? 8
-                                              : 32;
+  const int can = type == APL_F16;
+  const double mean = f->statistics.mean, shared = f->statistics.shared;
+  const int is_worth_it = depth <= 32 ? mean >= 100 : mean >= 24 || (shared >= 1.25 && matrix->nonzeros >= 500000);
+  // Few steps: short tasks, so that there are enough of them.
+  const double steps = shared > 0 ? (double)matrix->nonzeros / (shared * APL_SPARSE_STEP) : 0;
+  s.task_steps = options && options->task > 0 ? options->task : mean < 24 || steps < 15000 ? 2 : 8;
   if (!status)
     status = can && (wish > 0 || (wish == 0 && is_worth_it)) ? make_sample_windows(&s) : make_sample_list(&s);
   if (status) {

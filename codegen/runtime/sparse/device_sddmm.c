@@ -3,6 +3,9 @@
 
 #include "codegen/runtime/sparse/device_kernel.h"
 
+// Terms of a piece are 32 times so many: more would take the registers that keep gathers in flight.
+enum { kSampleQuads = 4, kSampleWarps = 4, kListWarps = 8 };
+
 int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_operand* a, const void* values,
                      struct apl_sparse_dense x, struct apl_sparse_dense y, int64_t depth, void* result,
                      const struct apl_sparse_after* after) {
@@ -14,21 +17,24 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
   const char* wrong = apl_sparse_misfit(depth, &x, &y);
   if (wrong) return apl_sparse_fail(ctx, APL_ERROR, wrong);
   const int is_windows = f->windows > 0;
-  if (is_windows && depth > APL_SPARSE_MOST_DEPTH)
-    return apl_sparse_fail(ctx, APL_ERROR, "this sparse operand was made for products of fewer terms");
   const int64_t size = apl_sparse_type_size(a->type);
   const int32_t wide = apl_sparse_widest(size, &x, &y, depth);
-  const int32_t quads = is_windows ? (int32_t)((depth + 31) / 32 > 0 ? (depth + 31) / 32 : 1) : 0;
-  const int32_t lanes = apl_sparse_power_from((depth + wide - 1) / wide, 16), warps = is_windows ? 4 : 8;
+  const int64_t all_quads = depth > 32 ? (depth + 31) / 32 : 1;
+  const int is_one_piece = all_quads <= kSampleQuads;
+  const int32_t quads = !is_windows ? 0 : is_one_piece ? (int32_t)all_quads : kSampleQuads;
+  const int is_whole = depth % (is_windows ? 32 * quads : 32) == 0;
+  const int32_t lanes = apl_sparse_power_from((depth + wide - 1) / wide, 16),
+                warps = is_windows ? kSampleWarps : kListWarps;
   struct apl_sparse_kernel kernel = {.length = 0};
-  snprintf(kernel.name, sizeof kernel.name, "apl_sddmm_%s_%d_%d%s_%dx%d%s%s%s", type, warps, quads,
-           depth % 32 ? "_rest" : "", is_windows ? 0 : lanes, wide, values ? "_scaled" : "", after ? "_" : "",
-           after ? after->type : "");
+  snprintf(kernel.name, sizeof kernel.name, "apl_sddmm_%s_%d_%d%s%s_%dx%d%s%s%s", type, warps, quads,
+           is_one_piece ? "" : "_pieces", is_whole ? "" : "_rest", is_windows ? 0 : lanes, wide,
+           values ? "_scaled" : "", after ? "_" : "", after ? after->type : "");
   apl_sparse_define(&kernel, "NAME", "%s", kernel.name);
   apl_sparse_define(&kernel, "TYPE", "%s", written);
   apl_sparse_define(&kernel, "AFTER", "%s", after ? after->type : "apl_sparse_same");
   apl_sparse_define(&kernel, "QUADS", "%d", quads);
-  apl_sparse_define(&kernel, "WHOLE", "%d", depth % 32 == 0);
+  apl_sparse_define(&kernel, "ONE_PIECE", "%d", is_one_piece);
+  apl_sparse_define(&kernel, "WHOLE", "%d", is_whole);
   apl_sparse_define(&kernel, "LANES", "%d", lanes);
   apl_sparse_define(&kernel, "ELEMENTS", "%d", wide);
   apl_sparse_define(&kernel, "WARPS", "%d", warps);

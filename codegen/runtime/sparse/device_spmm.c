@@ -7,10 +7,17 @@
 struct spmm_choice {
   int32_t elements, lanes, warps;                  // of rows
   int32_t window_elements, flight, split, slices;  // of windows
-  int staged, resident;
+  int staged, resident, ahead;
 };
 
-enum { kWideColumns = 64, kFewTasks = 2000, kUsualWarps = 8, kStagedWarps = 32, kProcessors = 132 };
+enum {
+  kWideColumns = 64,
+  kFewTasks = 1500,
+  kFewNonzeros = 20000,
+  kUsualWarps = 8,
+  kStagedWarps = 32,
+  kProcessors = 132
+};
 enum { kStagedBytes = 100 * 1024, kManyStagedRows = 2000, kCacheBytes = 36 << 20 };
 
 // B through shared memory, in slices of so many lanes: where its copies are few beside what is gathered, and there are
@@ -40,8 +47,11 @@ static struct spmm_choice choose_spmm(const struct apl_sparse_operand* a, int32_
   const int64_t size = apl_sparse_type_size(a->type), columns = (width + elements - 1) / elements;
   struct spmm_choice c = {.elements = elements, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
   c.lanes = apl_sparse_power_from(columns, 16);
-  // Slices of B that stay in the second cache, but no narrower than the lines of memory like.
-  while (c.lanes > 8 && c.lanes * elements > kWideColumns && f->columns * c.lanes * elements * size > kCacheBytes)
+  // Slices of B that stay in the second cache, where rows of B are gathered often; no narrower than the lines of memory
+  // like. Small matrices have too few groups for wide ones.
+  if (f->nonzeros < kFewNonzeros && c.lanes > 8) c.lanes = 8;
+  while (c.lanes > 8 && f->statistics.mean >= 50 && c.lanes * elements > kWideColumns &&
+         f->columns * c.lanes * elements * size > kCacheBytes)
     c.lanes /= 2;
   if (options && options->lanes > 0) c.lanes = options->lanes;
   if (f->parts > 0) {
@@ -51,13 +61,17 @@ static struct spmm_choice choose_spmm(const struct apl_sparse_operand* a, int32_
     c.flight = f->parts == 1 ? 2 : 1;
     const int64_t steps = f->steps / (f->windows > 0 ? f->windows : 1);
     while (c.split < 8 && f->windows * slices * c.split < kFewTasks && steps >= 2 * c.split * c.flight) c.split *= 2;
+    if (f->parts == 4 && c.split == 1) c.split = 2;
     if (options && options->split > 0) c.split = options->split;
     if (options && options->slices > 0) c.slices = options->slices;
     if (f->records == 0) c.warps = c.split * c.slices > 4 ? c.split * c.slices : 4;
   }
   if (f->parts > 0 && c.split * c.slices > c.warps) c.slices = c.warps / c.split;
   c.staged = stage_spmm(a, &c, columns, options);
-  if (options) c.resident = options->resident;
+  // The sums of 32 rows take half of a thread's registers: the compiler is to stop at the other half.
+  if (f->parts == 4 && f->records == 0) c.resident = 16 / c.warps;
+  if (options && options->resident > 0) c.resident = options->resident;
+  c.ahead = options && options->ahead > 0;
   return c;
 }
 
@@ -67,9 +81,9 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   if (!type) return 0;
   const int32_t parts = a->form.parts, lanes = a->form.records > 0 ? c->lanes : 0;
   kernel->length = 0;
-  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s", type, lanes, c->elements,
-           c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident, c->staged ? "_staged" : "",
-           after ? "_" : "", after ? after->type : "");
+  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s", type, lanes,
+           c->elements, c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident,
+           c->ahead ? "_ahead" : "", c->staged ? "_staged" : "", after ? "_" : "", after ? after->type : "");
   apl_sparse_define(kernel, "NAME", "%s", kernel->name);
   apl_sparse_define(kernel, "TYPE", "%s", written);
   apl_sparse_define(kernel, "AFTER", "%s", after ? after->type : "apl_sparse_same");
@@ -78,6 +92,7 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
     apl_sparse_define(kernel, "BOUNDS", "%d, %d", 32 * c->warps, c->resident);
   else
     apl_sparse_define(kernel, "BOUNDS", "%d", 32 * c->warps);
+  apl_sparse_define(kernel, "AHEAD", "%d", c->ahead);
   apl_sparse_define(kernel, "LANES", "%d", lanes);
   apl_sparse_define(kernel, "ELEMENTS", "%d", c->elements);
   apl_sparse_define(kernel, "WARPS", "%d", c->warps);

@@ -17,7 +17,7 @@ struct apl_sparse_rows {
   }
 };
 
-template <int lanes, int elements, int warps, class T, class After>
+template <int lanes, int elements, int warps, bool is_ahead, class T, class After>
 APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_sparse_rows<T>& a, const apl_in<T>& b,
                                      int32_t b_row, const apl_out<T>& c, int32_t c_row, int32_t width,
                                      const After& after) {
@@ -50,15 +50,33 @@ APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_s
   Sum sums[elements];
   APL_UNROLL
   for (int e = 0; e < elements; ++e) sums[e] = Sum(0);
-  for (int i = part * 4; i < record[2]; i += parts * 4) {
-    int32_t column[4];
-    T value[4], x[4][elements];
+  int32_t column[4];
+  T value[4];
+  // Indices of the next round are on their way while this one's gathers are: of the last four again, in the last round.
+  const int last = record[2] - 4;
+  int i = part * 4;
+  if (is_ahead && i <= last) {
     apl_load<4>(a.column, int64_t(record[1]) + i, column);
     apl_load<4>(a.value, int64_t(record[1]) + i, value);
+  }
+  for (; i <= last; i += parts * 4) {
+    T x[4][elements];
+    if constexpr (!is_ahead) {
+      apl_load<4>(a.column, int64_t(record[1]) + i, column);
+      apl_load<4>(a.value, int64_t(record[1]) + i, value);
+    }
     APL_UNROLL
     for (int k = 0; k < 4; ++k) apl_load<elements>(columns_of_b, int64_t(column[k]) * b_row, x[k]);
+    T factor[4];
     APL_UNROLL
-    for (int k = 0; k < 4; ++k) apl_sparse_add<elements>(sums, value[k], x[k]);
+    for (int k = 0; k < 4; ++k) factor[k] = value[k];
+    if constexpr (is_ahead) {
+      const int64_t next = record[1] + int64_t(i + parts * 4 <= last ? i + parts * 4 : last);
+      apl_load<4>(a.column, next, column);
+      apl_load<4>(a.value, next, value);
+    }
+    APL_UNROLL
+    for (int k = 0; k < 4; ++k) apl_sparse_add<elements>(sums, factor[k], x[k]);
   }
   if (is_long || is_medium) {
     APL_UNROLL

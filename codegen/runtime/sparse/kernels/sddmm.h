@@ -53,7 +53,8 @@ APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row
 
 // On the tensor cores, f16 with sums in f32: windows of 8 rows of X, whose columns come in steps of 16. For each step
 // and row a mask says which of the 16 results are wanted; the place of a result is the count of those before it, so no
-// number is stored for each of them. X's rows stay in registers, `quads` times 32 of their elements.
+// number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's rows stay in
+// registers, else they are read again for each step, from the first cache.
 struct apl_sparse_samples {
   apl_in<int32_t> task;    // window, first step, steps, nothing
   apl_in<int32_t> start;   // of each row of each task: the place of its first result
@@ -79,7 +80,7 @@ APL_DEVICE void apl_sparse_load_eight(const apl_in<apl_half>& array, int64_t fro
   apl_copy_bytes(words, elements, 16);
 }
 
-template <int quads, int wide, bool is_whole, int warps, bool is_scaled, class After>
+template <int quads, bool is_one_piece, int wide, bool is_whole, int warps, bool is_scaled, class After>
 APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_samples& a, const apl_in<apl_half>& values,
                                          const apl_in<apl_half>& x, int32_t x_row, const apl_in<apl_half>& y,
                                          int32_t y_row, int32_t depth, const apl_out<apl_half>& result,
@@ -91,34 +92,43 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sample
   apl_load<4>(a.task, int64_t(index) * 4, task);
   apl_load<2>(a.row, int64_t(task[0]) * 8 + t * 2, rows);
   apl_load<2>(a.start, int64_t(index) * 8 + t * 2, start);
-  uint32_t of_x[quads][4];
   const int32_t own_row = a.row(int64_t(task[0]) * 8 + g);
-  APL_UNROLL
-  for (int q = 0; q < quads; ++q) {
-    of_x[q][0] = of_x[q][1] = of_x[q][2] = of_x[q][3] = 0;
-    if (own_row >= 0)
-      apl_sparse_load_eight<wide, is_whole>(x, int64_t(own_row) * x_row, q * 32 + t * 8, depth, of_x[q]);
-  }
+  uint32_t of_x[quads][4];
+  const auto load_x = [&](int32_t begin) {
+    APL_UNROLL
+    for (int q = 0; q < quads; ++q) {
+      of_x[q][0] = of_x[q][1] = of_x[q][2] = of_x[q][3] = 0;
+      if (own_row >= 0)
+        apl_sparse_load_eight<wide, is_whole>(x, int64_t(own_row) * x_row, begin + q * 32 + t * 8, depth, of_x[q]);
+    }
+  };
+  if constexpr (is_one_piece) load_x(0);
   for (int s = 0; s < task[2]; ++s) {
     const int64_t step = int64_t(task[1]) + s;
     const int32_t columns[2] = {a.column(step * 16 + g), a.column(step * 16 + g + 8)};
     const uint32_t masks = uint32_t(a.mask(step * 4 + t));
-    uint32_t of_y[2][quads][4];
-    APL_UNROLL
-    for (int q = 0; q < quads; ++q) {
+    // Two chains of products, which do not wait for each other.
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, others[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int32_t begin = 0; begin < (is_one_piece ? 1 : depth); begin += quads * 32) {
+      uint32_t of_y[2][quads][4];
       APL_UNROLL
-      for (int r = 0; r < 2; ++r)
-        apl_sparse_load_eight<wide, is_whole>(y, int64_t(columns[r]) * y_row, q * 32 + t * 8, depth, of_y[r][q]);
-    }
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    APL_UNROLL
-    for (int q = 0; q < quads; ++q) {
+      for (int q = 0; q < quads; ++q) {
+        APL_UNROLL
+        for (int r = 0; r < 2; ++r)
+          apl_sparse_load_eight<wide, is_whole>(y, int64_t(columns[r]) * y_row, begin + q * 32 + t * 8, depth,
+                                                of_y[r][q]);
+      }
+      if constexpr (!is_one_piece) load_x(begin);
       APL_UNROLL
-      for (int half = 0; half < 4; half += 2) {
-        const uint32_t side[4] = {of_y[0][q][half], of_y[1][q][half], of_y[0][q][half + 1], of_y[1][q][half + 1]};
-        apl_mma_f16(sums, side, of_x[q] + half);
+      for (int q = 0; q < quads; ++q) {
+        const uint32_t first[4] = {of_y[0][q][0], of_y[1][q][0], of_y[0][q][1], of_y[1][q][1]};
+        const uint32_t second[4] = {of_y[0][q][2], of_y[1][q][2], of_y[0][q][3], of_y[1][q][3]};
+        apl_mma_f16(sums, first, of_x[q]);
+        apl_mma_f16(others, second, of_x[q] + 2);
       }
     }
+    APL_UNROLL
+    for (int e = 0; e < 4; ++e) sums[e] += others[e];
     APL_UNROLL
     for (int r = 0; r < 2; ++r) {
       const uint32_t mask = r == 0 ? masks & 0xffff : masks >> 16;
@@ -142,10 +152,10 @@ void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t
                      apl_in<int32_t> mask, int32_t tasks, apl_in<apl_half> values, apl_in<apl_half> x, int32_t x_row,
                      apl_in<apl_half> y, int32_t y_row, int32_t depth, apl_out<apl_half> result,
                      APL_SPARSE_AFTER after) {
-  apl_sparse_sddmm_windows<APL_SPARSE_QUADS, APL_SPARSE_ELEMENTS, APL_SPARSE_WHOLE, APL_SPARSE_WARPS,
-                           APL_SPARSE_SCALED>(unsigned(apl_block()),
-                                              apl_sparse_samples{task, start, row, column, mask, tasks}, values, x,
-                                              x_row, y, y_row, depth, result, after);
+  apl_sparse_sddmm_windows<APL_SPARSE_QUADS, APL_SPARSE_ONE_PIECE, APL_SPARSE_ELEMENTS, APL_SPARSE_WHOLE,
+                           APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
+      unsigned(apl_block()), apl_sparse_samples{task, start, row, column, mask, tasks}, values, x, x_row, y, y_row,
+      depth, result, after);
 }
 #else
 APL_KERNEL(APL_SPARSE_WARPS * 32)

@@ -31,7 +31,7 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
   block -= of_windows;
 #endif
 #if APL_SPARSE_LANES
-  apl_sparse_spmm_rows<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS>(
+  apl_sparse_spmm_rows<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_AHEAD>(
       block % unsigned(row_blocks), block / unsigned(row_blocks),
       apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, longs, mediums, rows}, b, b_row, c, c_row, width, after);
 #endif
