@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Times sparse products on this machine's cores: ours beside scipy's and Eigen's, all in one process.
 
-    sparse_cpu.py MODULE [--json FILE] [--data FOLDER] [--seconds S] [--only TEXT] [--dense 1,32,128,512] [--bytes 4]
+    sparse_cpu.py MODULE [--json FILE] [--data FOLDER] [--seconds S] [--only TEXT,...] [--dense 1,32,128,512] [--bytes 4]
 MODULE is what bench/sparse_cpu/module.cpp becomes. With --data, cora, citeseer and pubmed are read from FOLDER as Matrix
-Market files; else there are stand-ins. Times are the least of many interleaved repetitions, in microseconds: the
-machine may be busy with other work. Each library is given one thread and two (scipy has one), and its better time counts.
+Market files; else there are stand-ins. Times are the least of many interleaved repetitions, in microseconds, with one
+thread those of its processor: the machine may be busy with other work. Each library is given one thread and two (scipy
+has one; --threads=1 where two never run at once), and its better time counts.
 """
 import argparse
 import ctypes
@@ -52,7 +53,7 @@ def scipy_operands(library, case, dense, size):
     return matrix, (b if dense == 1 else b.reshape(columns, dense))
 
 
-def measure(library, case, sddmm, dense, size, seconds):
+def measure(library, case, sddmm, dense, size, seconds, threads):
     """Microseconds by name, the least of interleaved repetitions."""
     least = {}
 
@@ -60,23 +61,30 @@ def measure(library, case, sddmm, dense, size, seconds):
         least[name] = min(least.get(name, math.inf), nanoseconds / 1000)
 
     matrix, b = scipy_operands(library, case, dense, size) if not sddmm else (None, None)
+    def timed(call):
+        """Nanoseconds by the clock, or of this thread's processor where the clock counts others' work, too."""
+        clock, processor = time.perf_counter_ns(), time.thread_time_ns()
+        inside = call()
+        processor, clock = time.thread_time_ns() - processor, time.perf_counter_ns() - clock
+        return min(processor, inside if isinstance(inside, float) else clock)
+
     rounds = 0
     # One thread first: where others compute, two of them often wait for each other as long as a slice of time.
-    for threads, share in ((1, 0.6), (2, 0.4)):
+    for count in threads:
         start, here = time.monotonic(), 0
-        while here < 3 or (time.monotonic() - start < seconds * share and here < 500):
+        while here < 3 or (time.monotonic() - start < seconds / len(threads) and here < 500):
             here += 1
-            note(f"apl {threads}", library.sparse_run(case, size, threads, 0))
-            note(f"eigen {threads}", library.sparse_run(case, size, threads, 1))
-            if matrix is not None and threads == 1:
-                before = time.perf_counter_ns()
-                matrix @ b
-                note("scipy", time.perf_counter_ns() - before)
+            for name, eigen in (("apl", 0), ("eigen", 1)):
+                def run(eigen=eigen, count=count):
+                    return library.sparse_run(case, size, count, eigen)
+                note(f"{name} {count}", timed(run) if count == 1 else run())
+            if matrix is not None and count == 1:
+                note("scipy", timed(lambda: matrix @ b))
         rounds += here
     return least, rounds
 
 
-def run_case(library, name, path, operator, dense, size, seconds):
+def run_case(library, name, path, operator, dense, size, seconds, threads):
     case = library.sparse_case(path.encode(), 2)
     if not case:
         raise SystemExit(f"no matrix {path}")
@@ -88,12 +96,12 @@ def run_case(library, name, path, operator, dense, size, seconds):
     error = library.sparse_prepare(case, sddmm, dense, size)
     if error > (1e-5 if size == 4 else 1e-12):
         raise SystemExit(f"{name}: wrong by {error}")
-    least, rounds = measure(library, case, sddmm, dense, size, seconds)
+    least, rounds = measure(library, case, sddmm, dense, size, seconds, threads)
     result = {"matrix": name, "operator": operator, "dense": dense, "bytes": size,
               "nonzeros": library.sparse_size(case, 2), "format": library.sparse_format(case).decode(),
               "search_seconds": round(searched, 3), "rounds": rounds, "microseconds": least}
     library.sparse_free(case)
-    ours = min(least["apl 1"], least["apl 2"])
+    ours = min(v for k, v in least.items() if k.startswith("apl"))
     peers = {k: v for k, v in least.items() if not k.startswith("apl")}
     result["ratio"] = min(peers.values()) / ours
     result["ratio_one_thread"] = min(least["eigen 1"], least.get("scipy", math.inf)) / least["apl 1"]
@@ -102,7 +110,7 @@ def run_case(library, name, path, operator, dense, size, seconds):
 
 def print_row(r):
     t = r["microseconds"]
-    columns = [t["apl 1"], t["apl 2"], t["eigen 1"], t["eigen 2"], t.get("scipy", math.nan)]
+    columns = [t.get(k, math.nan) for k in ("apl 1", "apl 2", "eigen 1", "eigen 2", "scipy")]
     print(f"{r['matrix']:20} {r['operator']:5} {r['dense']:4} " + " ".join(f"{c:10.1f}" for c in columns) +
           f" {r['ratio']:6.2f} {r['ratio_one_thread']:6.2f}  {r['format']}", flush=True)
 
@@ -117,24 +125,27 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--data")
     parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="parts of names, separated by commas")
     parser.add_argument("--dense", default="1,32,128,512")
     parser.add_argument("--bytes", type=int, default=4, choices=(4, 8))
+    parser.add_argument("--threads", default="1,2")
     parser.add_argument("--operators", default="spmm,sddmm")
     arguments = parser.parse_args()
     library, results = load(arguments.module), []
+    threads = sorted(set(map(int, arguments.threads.split(","))) | {1})
     load_before = os.getloadavg()[0]
     print(f"{'matrix':20} {'op':5} {'J':>4} {'apl 1':>10} {'apl 2':>10} {'eigen 1':>10} {'eigen 2':>10} {'scipy':>10} "
           f"{'ratio':>6} {'one':>6}  format")
     for operator in arguments.operators.split(","):
         for name in GRAPHS + PRUNED + ATTENTION:
             for dense in map(int, arguments.dense.split(",")):
-                if arguments.only not in name or (operator == "sddmm" and dense == 1):
+                if not any(part in name for part in arguments.only.split(",")) or (operator == "sddmm" and dense == 1):
                     continue
                 path = name
                 if name in GRAPHS[:3]:
                     path = f"{arguments.data}/{name}.mtx" if arguments.data else name + "_syn"
-                results.append(run_case(library, name, path, operator, dense, arguments.bytes, arguments.seconds))
+                results.append(run_case(library, name, path, operator, dense, arguments.bytes, arguments.seconds,
+                                        threads))
                 print_row(results[-1])
     summary = {}
     for operator in arguments.operators.split(","):
@@ -150,7 +161,7 @@ def main():
         print(f"{name}: {s['cases']} cases, ratio {s['geomean']:.2f} (least {s['least']:.2f}), with one thread each "
               f"{s['one_thread_geomean']:.2f} (least {s['one_thread_least']:.2f})")
     if arguments.json:
-        document = {"load": [load_before, os.getloadavg()[0]], "scipy": scipy.__version__, "summary": summary,
+        document = {"threads": threads, "load": [load_before, os.getloadavg()[0]], "scipy": scipy.__version__, "summary": summary,
                     "cases": results}
         with open(arguments.json + ".tmp", "w", encoding="utf-8") as out:
             json.dump(document, out, indent=1)

@@ -8,6 +8,8 @@
 #define element APL_SPARSE_ELEMENT
 #define real APL_SPARSE_REAL
 #define vector APL_SPARSE_NAME(vector_of)
+// Unrolled before anything else looks at them, so that sums are registers and never an array.
+#define EACH(index, count) _Pragma("GCC unroll 8") for (int index = 0; index < (count); ++index)
 #define LANES ((int64_t)(APL_SPARSE_VECTOR / sizeof(real)))
 
 typedef real vector __attribute__((vector_size(APL_SPARSE_VECTOR)));
@@ -25,35 +27,36 @@ typedef vector APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias))
 #define STORE(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = (v))
 #endif
 
-// C = A B: columns of one row, for `vectors` vectors from b on. `mode`: APL_SPARSE_AHEAD fetches what comes later.
+// C = A B: columns of one row, for `vectors` vectors from b on. `ahead`: rows of B are fetched some elements before
+// they are used.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(row_slice)(const int32_t* column, const real* value, int64_t count,
                                                   const element* b, int64_t stride, element* c, int adds,
                                                   const int vectors, const int ahead) {
   vector sum[8], other[4];
-  for (int v = 0; v < vectors; ++v) sum[v] = adds ? LOAD(c + v * LANES) : (vector){0};
+  EACH(v, vectors) sum[v] = adds ? LOAD(c + v * LANES) : (vector){0};
   int64_t k = 0;
   // Few sums depend on each other too closely: two columns at a time.
   if (vectors <= 4 && count > 1) {
-    for (int v = 0; v < vectors; ++v) other[v] = (vector){0};
+    EACH(v, vectors) other[v] = (vector){0};
     for (; k + 1 < count; k += 2) {
       const element *first = b + column[k] * stride, *second = b + column[k + 1] * stride;
       if (ahead) {
         APL_SPARSE_FETCH(b + column[k + APL_SPARSE_AHEAD] * stride, vectors * APL_SPARSE_VECTOR);
         APL_SPARSE_FETCH(b + column[k + 1 + APL_SPARSE_AHEAD] * stride, vectors * APL_SPARSE_VECTOR);
       }
-      for (int v = 0; v < vectors; ++v) {
+      EACH(v, vectors) {
         sum[v] += value[k] * LOAD(first + v * LANES);
         other[v] += value[k + 1] * LOAD(second + v * LANES);
       }
     }
-    for (int v = 0; v < vectors; ++v) sum[v] += other[v];
+    EACH(v, vectors) sum[v] += other[v];
   }
   for (; k < count; ++k) {
     const element* row = b + column[k] * stride;
     if (ahead) APL_SPARSE_FETCH(b + column[k + APL_SPARSE_AHEAD] * stride, vectors * APL_SPARSE_VECTOR);
-    for (int v = 0; v < vectors; ++v) sum[v] += value[k] * LOAD(row + v * LANES);
+    EACH(v, vectors) sum[v] += value[k] * LOAD(row + v * LANES);
   }
-  for (int v = 0; v < vectors; ++v) STORE(c + v * LANES, sum[v]);
+  EACH(v, vectors) STORE(c + v * LANES, sum[v]);
 }
 
 // What is left of a row after whole vectors: fewer than LANES columns.
@@ -171,18 +174,18 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(four_rows)(const struct apl_sparse_cpu_ca
                                                   const element* b, element* const c[4], uint64_t adds, int64_t rows,
                                                   const int vectors) {
   vector sum[4][2];
-  for (int i = 0; i < 4; ++i)
-    for (int v = 0; v < vectors; ++v) sum[i][v] = i < rows && (adds >> i & 1) ? LOAD(c[i] + v * LANES) : (vector){0};
+  EACH(i, 4)
+  EACH(v, vectors) sum[i][v] = i < rows && (adds >> i & 1) ? LOAD(c[i] + v * LANES) : (vector){0};
   for (int64_t step = 0; step < steps; ++step, column += APL_SPARSE_STEP, value += step_elements)
     for (int j = 0; j < APL_SPARSE_STEP; ++j) {
       const element* row = b + column[j] * call->b_stride;
-      for (int v = 0; v < vectors; ++v) {
+      EACH(v, vectors) {
         const vector here = LOAD(row + v * LANES);
-        for (int i = 0; i < 4; ++i) sum[i][v] += value[i * APL_SPARSE_STEP + j] * here;
+        EACH(i, 4) sum[i][v] += value[i * APL_SPARSE_STEP + j] * here;
       }
     }
-  for (int i = 0; i < 4 && i < rows; ++i)
-    for (int v = 0; v < vectors; ++v) STORE(c[i] + v * LANES, sum[i][v]);
+  EACH(i, 4)
+  EACH(v, vectors) if (i < rows) STORE(c[i] + v * LANES, sum[i][v]);
 }
 
 static void APL_SPARSE_NAME(block_rest)(const struct apl_sparse_cpu_call* call, const int32_t* column,
@@ -250,73 +253,7 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
   }
 }
 
-// Samples: `rows` rows of x with four of y, two vectors at a time.
-APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const element* const y[4], int64_t dense,
-                                                const int rows, real sample[][4]) {
-  vector sum[2][4][2] = {0};
-  int64_t k = 0;
-  for (; k + 2 * LANES <= dense; k += 2 * LANES)
-    for (int v = 0; v < 2; ++v)
-      for (int i = 0; i < rows; ++i) {
-        const vector here = LOAD(x[i] + k + v * LANES);
-        for (int j = 0; j < 4; ++j) sum[i][j][v] += here * LOAD(y[j] + k + v * LANES);
-      }
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < 4; ++j) {
-      const vector both = sum[i][j][0] + sum[i][j][1];
-      real all = 0;
-      for (int64_t lane = 0; lane < LANES; ++lane) all += both[lane];
-      for (int64_t rest = k; rest < dense; ++rest) all += (real)x[i][rest] * (real)y[j][rest];
-      sample[i][j] = all;
-    }
-}
-
-// Samples of one row with `count` columns; sources of -1 want none.
-APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
-                                                  const int32_t* column, const int32_t* source, const real* value,
-                                                  int64_t count) {
-  const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
-  element* result = (element*)call->result;
-  for (int64_t k = 0; k < count; k += 4) {
-    const element* columns[4];
-    real sample[1][4];
-    for (int j = 0; j < 4; ++j) columns[j] = y + column[k + j < count ? k + j : count - 1] * call->y_stride;
-    APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, sample);
-    for (int j = 0; j < 4 && k + j < count; ++j)
-      if (source[k + j] >= 0) result[source[k + j]] = (element)(real)(value[k + j] * sample[0][j]);
-  }
-}
-
-static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call, int64_t index) {
-  const struct apl_sparse_tiles* t = call->form->tiles;
-  const struct apl_sparse_block* block = &t->block[index];
-  element* result = (element*)call->result;
-  for (int64_t step = 0; step < block->steps; ++step)
-    for (int64_t i = 0; i < block->height && block->position + i < t->rows; i += 2) {
-      const int64_t both = block->position + i + 1 < t->rows;
-      const int64_t first = block->first_element + (step * block->height + i) * APL_SPARSE_STEP;
-      const int32_t *column = t->block_column + (block->first_step + step) * APL_SPARSE_STEP,
-                    *source = t->block_source + first;
-      const real* value = (const real*)call->values + first;
-      const element* x[2];
-      for (int64_t row = 0; row < 2; ++row)
-        x[row] = (const element*)call->x + row_at(t, block->position + i + (row && both)) * call->x_stride;
-      for (int j = 0; j < APL_SPARSE_STEP; j += 4) {
-        int32_t any = -1;  // some are missing in most blocks, all four of both rows in many
-        for (int k = j; k < j + 4; ++k) any &= source[k] & source[k + APL_SPARSE_STEP];
-        if (any == -1) continue;
-        const element* y[4];
-        real sample[2][4];
-        for (int k = 0; k < 4; ++k) y[k] = (const element*)call->y + column[j + k] * call->y_stride;
-        APL_SPARSE_NAME(samples)(x, y, call->dense, 2, sample);
-        for (int row = 0; row < 2; ++row)
-          for (int k = 0; k < 4; ++k) {
-            const int64_t at = row * APL_SPARSE_STEP + j + k;
-            if (source[at] >= 0) result[source[at]] = (element)(real)(value[at] * sample[row][k]);
-          }
-      }
-    }
-}
+#include "codegen/runtime/sparse/cpu_samples.h"
 
 // All tiles of a group: the one walk over them, for products and samples.
 static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t group) {
@@ -370,5 +307,6 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
 #undef real
 #undef vector
 #undef LANES
+#undef EACH
 #undef LOAD
 #undef STORE

@@ -170,8 +170,16 @@ TEST_CASE("figure 4: two tiles and a dense loop cut in two make four sub-tasks")
   std::vector<Tile> tiles = tiles_of("divide(rows, 1) > squeeze > pad(rows)", matrix);
   REQUIRE(tiles.size() == 2);
   const std::vector<SubTask> tasks = partition_tasks(tiles, 2, 1);
-  CHECK(tasks.size() == 4);
+  REQUIRE(tasks.size() == 4);
   CHECK(check_partition(matrix, tiles, 2, tasks));
+  // u1 and u2 are (2, j, 0), u3 and u4 are (0, j, 1) and (0, j, 2), one j each.
+  for (std::size_t k = 0; k < 4; ++k) {
+    const Tile& tile = tiles[tasks[k].tile];
+    CHECK((tile.points == std::vector<Point>{{2, 0}} || tile.points == std::vector<Point>{{0, 1}, {0, 2}}));
+    CHECK(tasks[k].end == tasks[k].begin + 1);
+    for (std::size_t other = 0; other < k; ++other)
+      CHECK((tasks[k].tile != tasks[other].tile || tasks[k].begin != tasks[other].begin));
+  }
   CHECK(partition_cost({2, 2, 1, 1}, 2) == 3);
   CHECK(partition_cost({3, 3, 2, 2}, 4) == 3);
   CHECK(partition_cost({}, 4) == 0);

@@ -46,7 +46,7 @@ std::vector<Number> small_numbers(std::int64_t count, int seed) {
   return numbers;
 }
 
-void work(apl_sparse_cpu_call& call, int threads) {
+void work_on_cpu(apl_sparse_cpu_call& call, int threads) {
   std::vector<std::thread> others;
   for (int k = 1; k < threads; ++k) others.emplace_back([&call] { apl_sparse_cpu_work(&call); });
   apl_sparse_cpu_work(&call);
@@ -54,8 +54,8 @@ void work(apl_sparse_cpu_call& call, int threads) {
 }
 
 template <class Number>
-void check(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_sparse_type type, std::int64_t dense,
-           std::int64_t part, int threads) {
+void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_sparse_type type, std::int64_t dense,
+                  std::int64_t part, int threads) {
   // Rows lie a little apart; what is between them stays as it is.
   const std::int64_t stride = dense + 3;
   std::vector<Number> values;
@@ -99,14 +99,14 @@ void check(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_sparse_typ
   call.x = x.data();
   call.b_stride = call.x_stride = call.y_stride = call.c_stride = stride;
   call.c = c.data();
-  work(call, threads);
+  work_on_cpu(call, threads);
   INFO("type " << type << ", dense " << dense << " in " << part << ", threads " << threads);
   CHECK(c == wanted);
   sampled.assign(samples.size(), untouched);
   call.sddmm = 1;
   call.next = 0;
   call.result = sampled.data();
-  work(call, threads);
+  work_on_cpu(call, threads);
   CHECK(sampled == samples);
 }
 
@@ -131,15 +131,15 @@ TEST_CASE("products on CPUs are those of plain loops") {
       const TilesPointer tiles = pack(m, *plan);
       REQUIRE(tiles);
       const FormPointer form = form_of(*tiles, threads);
-      check<float>(m, *form, APL_SPARSE_F32, dense, part, threads);
-      check<double>(m, *form, APL_SPARSE_F64, dense, part, threads);
+      check_on_cpu<float>(m, *form, APL_SPARSE_F32, dense, part, threads);
+      check_on_cpu<double>(m, *form, APL_SPARSE_F64, dense, part, threads);
 #ifdef __FLT16_MAX__
-      check<_Float16>(m, *form, APL_SPARSE_F16, dense, part, threads);
+      check_on_cpu<_Float16>(m, *form, APL_SPARSE_F16, dense, part, threads);
 #endif
-      check<std::int8_t>(m, *form, APL_SPARSE_I8, dense, part, threads);
-      check<std::int16_t>(m, *form, APL_SPARSE_I16, dense, part, threads);
-      check<std::int32_t>(m, *form, APL_SPARSE_I32, dense, part, threads);
-      check<std::int64_t>(m, *form, APL_SPARSE_I64, dense, part, threads);
+      check_on_cpu<std::int8_t>(m, *form, APL_SPARSE_I8, dense, part, threads);
+      check_on_cpu<std::int16_t>(m, *form, APL_SPARSE_I16, dense, part, threads);
+      check_on_cpu<std::int32_t>(m, *form, APL_SPARSE_I32, dense, part, threads);
+      check_on_cpu<std::int64_t>(m, *form, APL_SPARSE_I64, dense, part, threads);
       ++round;
     }
 }

@@ -166,6 +166,37 @@ TEST_CASE("a search that is stopped leaves a plan that is right") {
   check_tiles(matrix, *tiles_of_plan(matrix, plan));
 }
 
+TEST_CASE("where plans can be run the fastest wins, whatever the model says") {
+  const Csr matrix = random_matrix("block", 300, 2);
+  SearchOptions options = options_for(Operator::spmm, 128);
+  const Plan by_model = search(matrix, tile_profile(), options);
+  CHECK(by_model.measured.empty());
+  // Here runs are fast, and a dense product cannot be had.
+  int calls = 0;
+  options.measure = [&](const Plan& plan) {
+    ++calls;
+    if (plan.dense) return 0.0;
+    const bool runs = std::all_of(plan.groups.begin(), plan.groups.end(),
+                                  [](const GroupPlan& g) { return g.selections.empty() && g.rest == Rest::run; });
+    return runs ? 5.0 : 7.0 + calls;
+  };
+  Plan plan = search(matrix, tile_profile(), options);
+  CHECK(calls > 4);
+  CHECK(plan.measured.size() == static_cast<std::size_t>(calls - 1));
+  CHECK(plan.measured.front() == std::pair<std::string, double>("1d", 5.0));
+  CHECK(plan.groups.front() == GroupPlan{{}, Rest::run});
+  CHECK(plan.cost > by_model.cost);
+  CHECK(to_text(plan).find("note 1d: 0.01 us measured") != std::string::npos);
+  check_tiles(matrix, *tiles_of_plan(matrix, plan));
+  // If nothing can be run the model decides.
+  options.measure = [](const Plan&) { return 0.0; };
+  plan = search(matrix, tile_profile(), options);
+  CHECK(plan.measured.empty());
+  CHECK(plan.groups == by_model.groups);
+  options.measure = [](const Plan& p) { return p.dense ? 1.0 : 2.0; };
+  CHECK(search(matrix, tile_profile(), options).dense);
+}
+
 TEST_CASE("the same matrix gives the same plan, whatever the threads") {
   const Csr matrix = random_matrix("power-law", 300, 3);
   SearchOptions options = options_for(Operator::spmm, 64);
