@@ -107,3 +107,23 @@ aplc(64 sparse search small.mtx --formats coo)
 aplc(64 sparse search small.mtx --device abacus)
 file(WRITE "${FOLDER}/other.mtx" "%%MatrixMarket matrix coordinate pattern general\n4 20 1\n1 1\n")
 aplc(2 sparse show "${FOLDER}/small.plan" "${FOLDER}/other.mtx")
+
+# Matrix files as arguments of programs.
+file(WRITE "${FOLDER}/sparse.fut"
+  "#[sparse(A)]\nentry rows [n][m] (A: [n][m]f32) (x: [m]f32): [n]f32 = map (\\row -> f32.sum (map2 (*) row x)) A\n"
+  "#[sparse(A, result)]\nentry twice [n][m] (A: [n][m]f64): [n][m]f64 = map (map (* 2)) A\n"
+  "#[sparse(A)]\nentry whole [n][m] (A: [n][m]i32): i32 = i32.sum (flatten A)\n")
+string(REPEAT "1, " 19 ones)
+foreach(backend c interp)
+  aplc(0 run --backend=${backend} "${FOLDER}/sparse.fut" -e rows A=@small.mtx "x=[${ones}1]")
+  want("^.2.5f32, 8.0f32, 0.0f32, 15.0f32.\n$")
+endforeach()
+aplc(0 run "${FOLDER}/sparse.fut" -e twice A=@small.mtx)
+want("^%%MatrixMarket matrix coordinate real general\n4 20 8\n1 1 3\n")
+aplc(2 run "${FOLDER}/sparse.fut" -e whole A=@small.mtx)
+want_error("argument `A`: an element is 1.5, a i32 is wanted")
+aplc(2 run "${FOLDER}/sparse.fut" -e rows A=@broken.mtx "x=[1, 1]")
+want_error("broken.mtx:4:1: error: the row is not in the matrix")
+file(WRITE "${FOLDER}/unknown.fut" "#[sparse(B)]\nentry rows [n][m] (A: [n][m]f32) = A\n")
+aplc(2 check "${FOLDER}/unknown.fut")
+want_error("unknown.fut:1:1: error: #.sparse.B..: the entry `rows` has no parameter `B` .type.unknown-name.")
