@@ -8,6 +8,7 @@
 #include "codegen/lower.h"
 #include "codegen/plan_forms.h"
 #include "codegen/runtime/context.h"
+#include "codegen/sparse_products.h"
 #include "codegen/variant_forms.h"
 #include "codegen/writer.h"
 #include "ir/builder.h"
@@ -472,6 +473,14 @@ class Host {
   }
 
   void launch(const Stm& stm) {
+    const std::string made = write_sparse_call(
+        stm, unit_, values_, [&](Value v) { return block(v); }, out_);
+    if (!made.empty()) out_.open("if (!{}) {{", made);
+    launch_own(stm);
+    if (!made.empty()) out_.close("}}");
+  }
+
+  void launch_own(const Stm& stm) {
     const SegOp op = kernel_frame(stm);
     const auto forms = stm.pattern.empty() ? forms_.end() : forms_.find(stm.pattern.front());
     if (forms != forms_.end() && forms->second->open) return launch_form(stm, op, *forms->second);

@@ -106,6 +106,30 @@ struct apl_kernel_form {
   const char* text;
 };
 
+// C[rows][width] = A B, B[columns][width], over the non-zeros of a sparse argument of the entry: `row_start` and
+// `column` are its arrays, `values` one for each non-zero. All types are one; rows of B and C lie so many elements
+// apart.
+struct apl_sparse_product {
+  int32_t type;
+  int64_t rows, columns, nonzeros, width;
+  const void *row_start, *column, *values;
+  const void* b;
+  int64_t b_row;
+  void* c;
+  int64_t c_row;
+};
+// result[e] = values[e] * sum over k < depth of x[row of e][k] y[column of e][k].
+struct apl_sparse_sampling {
+  int32_t type;
+  int64_t rows, columns, nonzeros, depth;
+  const void *row, *column, *values;
+  const void* x;
+  int64_t x_row;
+  const void* y;
+  int64_t y_row;
+  void* result;
+};
+
 struct apl_context;
 
 struct apl_backend {
@@ -128,6 +152,10 @@ struct apl_backend {
   int (*synchronise)(struct apl_context* ctx);
   // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.
   int (*load)(struct apl_context* ctx, const char* name, const char* kernel_text);
+  // By kernels of the runtime (sparse/device_form.h). `done` stays 0 where there are none, or none that pay: then the
+  // program's own are launched. Null where kernels are part of the program.
+  int (*sparse_product)(struct apl_context* ctx, const struct apl_sparse_product* product, int32_t* done);
+  int (*sparse_sampling)(struct apl_context* ctx, const struct apl_sparse_sampling* sampling, int32_t* done);
 };
 
 struct apl_context {

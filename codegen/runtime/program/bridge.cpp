@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "codegen/runtime/program/sparse_operands.h"
+
 namespace apl::program {
 
 namespace {
@@ -41,7 +43,7 @@ int status_of(const Diagnostic& error) {
 }  // namespace
 
 Bridge::Bridge(std::unique_ptr<Backend> backend, const apl_place* places)
-    : backend_(std::move(backend)), table_(table_for(*backend_)) {
+    : backend_(std::move(backend)), table_(table_for(*backend_)), sparse_(std::make_unique<SparseOperands>()) {
   context_.backend = &table_;
   context_.state = this;
   context_.failure = backend_->failure();
@@ -85,6 +87,8 @@ apl_backend Bridge::table_for(const Backend& backend) {
     if (loaded) bridge.loaded_.insert(name);
     return finish(ctx, loaded);
   };
+  table.sparse_product = &Bridge::sparse_product;
+  table.sparse_sampling = &Bridge::sparse_sampling;
   return table;
 }
 
@@ -120,6 +124,7 @@ void Bridge::clear_error() {
   context_.error[0] = '\0';
   context_.error_code = APL_OK;
   error_.reset();
+  call_ = next_;
 }
 
 Diagnostic Bridge::error(int status) const {
@@ -142,7 +147,7 @@ Diagnostic Bridge::error(int status) const {
 Result<void*> Bridge::allocate(std::int64_t bytes, const char* what) {
   auto data = backend_->allocate(bytes, what);
   if (!data) return data;
-  blocks_.insert_or_assign(*data, Block{bytes, next_++});
+  blocks_.insert_or_assign(*data, Block{bytes, keeping_ ? 0 : next_++});
   bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, bytes_);
   return data;
@@ -167,6 +172,26 @@ Status Bridge::release_since(std::uint64_t mark) {
     if (!released && result) result = std::move(released);
   }
   return result;
+}
+
+std::optional<std::uint64_t> Bridge::age_of(const void* data) const {
+  const auto known = blocks_.find(const_cast<void*>(data));  // NOLINT(cppcoreguidelines-pro-type-const-cast): a key
+  return known == blocks_.end() ? std::nullopt : std::optional(known->second.number);
+}
+
+int Bridge::keeping(const std::function<int()>& make) {
+  keeping_ = true;
+  const int status = make();
+  keeping_ = false;
+  return status;
+}
+
+int Bridge::sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done) {
+  return of(ctx).sparse_->product(of(ctx), *product, *done);
+}
+
+int Bridge::sparse_sampling(apl_context* ctx, const apl_sparse_sampling* sampling, std::int32_t* done) {
+  return of(ctx).sparse_->sampling(of(ctx), *sampling, *done);
 }
 
 }  // namespace apl::program

@@ -14,6 +14,8 @@
 
 namespace apl::program {
 
+class SparseOperands;
+
 // A context and what stands behind its `state`. A diagnostic is kept beside the context's text, so that its code and
 // place survive the way through C. Blocks are counted, so that none is lost when an entry fails.
 class Bridge {
@@ -35,7 +37,7 @@ class Bridge {
   };
   void plans(Plans plans);
 
-  // Forgets the last error.
+  // Forgets the last error: a call begins.
   void clear_error();
   // The diagnostic of a call that ended with this status, not APL_SUCCESS.
   Diagnostic error(int status) const;
@@ -46,6 +48,13 @@ class Bridge {
   std::uint64_t mark() const { return next_; }
   Status release_since(std::uint64_t mark);
   std::int64_t peak_bytes() const { return peak_bytes_; }
+
+  // When the block was allocated, as a number that no other has; nullopt for what is no block.
+  std::optional<std::uint64_t> age_of(const void* data) const;
+  // Whether the block was there before the call.
+  bool is_argument(std::uint64_t age) const { return age < call_; }
+  // What `make` allocates outlives the call.
+  int keeping(const std::function<int()>& make);
 
  private:
   static Bridge& of(apl_context* ctx) { return *static_cast<Bridge*>(ctx->state); }
@@ -77,6 +86,9 @@ class Bridge {
                         std::int64_t& splits);
   Status load_form(const std::string& kernel);
 
+  static int sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done);
+  static int sparse_sampling(apl_context* ctx, const apl_sparse_sampling* sampling, std::int32_t* done);
+
   struct Block {
     std::int64_t bytes;
     std::uint64_t number;
@@ -92,7 +104,9 @@ class Bridge {
   std::set<std::string, std::less<>> loaded_;  // names of texts that came through the table
   std::map<const apl_plan_set*, Choices> choices_;
   std::map<const apl_variant_set*, VariantChoices> variants_;
-  std::uint64_t next_ = 0;
+  std::unique_ptr<SparseOperands> sparse_;
+  std::uint64_t next_ = 1, call_ = 1;  // 0: of blocks that are kept
+  bool keeping_ = false;
   std::int64_t bytes_ = 0, peak_bytes_ = 0;
 };
 

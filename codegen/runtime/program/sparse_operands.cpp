@@ -1,0 +1,139 @@
+#include "codegen/runtime/program/sparse_operands.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace apl::program {
+namespace {
+
+// Smaller products do not pay for a kernel that is compiled when the program runs.
+constexpr std::int64_t kLeastProducts = 1 << 16;
+constexpr std::size_t kMostOperands = 8;
+
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+template <class T, auto Free>
+using Owned = std::unique_ptr<T, Freed<Free>>;
+
+int refuse(apl_context* ctx, int status) {
+  if (status == APL_SPARSE_OUT_OF_MEMORY) {
+    std::snprintf(ctx->error, sizeof ctx->error, "out of memory for the form of a sparse argument");
+    return APL_OUT_OF_MEMORY;
+  }
+  std::snprintf(ctx->error, sizeof ctx->error, "a sparse argument has no form (%d)", status);
+  return APL_ERROR;
+}
+
+// The argument's arrays on the host.
+struct HostForm {
+  std::vector<std::int64_t> row_start;
+  std::vector<std::int32_t> column;
+  apl_sparse_csr csr{};
+
+  int read(apl_context* ctx, std::int64_t rows, std::int64_t columns, std::int64_t nonzeros,
+           const void* device_column) {
+    column.resize(static_cast<std::size_t>(nonzeros));
+    const int status = ctx->backend->download(ctx, column.data(), device_column, nonzeros * 4);
+    csr = {rows, columns, nonzeros, row_start.data(), column.data()};
+    return status;
+  }
+};
+
+bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
+  return width > 0 && nonzeros > 0 && nonzeros >= (kLeastProducts + width - 1) / width;
+}
+
+}  // namespace
+
+int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
+  const auto age = bridge.age_of(product.column);
+  if (!age || !bridge.is_argument(*age) || !is_worth_it(product.nonzeros, product.width)) return APL_SUCCESS;
+  const Key key{*age, product.type, 0};
+  auto known = std::ranges::find(products_, key, &Product::key);
+  apl_context* ctx = bridge.context();
+  if (known == products_.end()) {
+    if (products_.size() == kMostOperands) {
+      apl_sparse_release(ctx, &products_.front().operand);
+      products_.erase(products_.begin());
+    }
+    Product made{.key = key};
+    if (const int status = make(bridge, product, made); status != APL_SUCCESS) return status;
+    products_.push_back(made);
+    known = products_.end() - 1;
+  }
+  const std::uint64_t values = bridge.age_of(product.values).value_or(0);
+  // Only what was there before the call is the same as before.
+  const bool same = values != 0 && bridge.is_argument(values) && values == known->values;
+  if (!same) {
+    if (const int status = apl_sparse_set_values(ctx, &known->operand, product.values); status != APL_SUCCESS)
+      return status;
+    known->values = bridge.is_argument(values) ? values : 0;
+  }
+  done = 1;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
+  return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
+                         {product.c, product.c_row}, product.width, nullptr, nullptr);
+}
+
+int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, Product& made) {
+  apl_context* ctx = bridge.context();
+  HostForm host;
+  host.row_start.resize(static_cast<std::size_t>(product.rows) + 1);
+  int status = ctx->backend->download(ctx, host.row_start.data(), product.row_start, (product.rows + 1) * 8);
+  if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
+  if (status != APL_SUCCESS) return status;
+  apl_sparse_form* raw = nullptr;
+  const int failed = apl_sparse_form_make(&host.csr, nullptr, product.type, nullptr, &raw);
+  const Owned<apl_sparse_form, apl_sparse_form_free> form(raw);
+  if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
+  return bridge.keeping([&] { return apl_sparse_upload(ctx, form.get(), product.type, &made.operand); });
+}
+
+int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done) {
+  const auto age = bridge.age_of(sampling.column);
+  if (!age || !bridge.is_argument(*age) || !is_worth_it(sampling.nonzeros, sampling.depth)) return APL_SUCCESS;
+  const Key key{*age, sampling.type, sampling.depth};
+  auto known = std::ranges::find(samplings_, key, &Sampling::key);
+  apl_context* ctx = bridge.context();
+  if (known == samplings_.end()) {
+    if (samplings_.size() == kMostOperands) {
+      apl_sparse_release_samples(ctx, &samplings_.front().operand);
+      samplings_.erase(samplings_.begin());
+    }
+    Sampling made{.key = key};
+    if (const int status = make(bridge, sampling, made); status != APL_SUCCESS) return status;
+    samplings_.push_back(made);
+    known = samplings_.end() - 1;
+  }
+  done = 1;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
+  return apl_sparse_sddmm(ctx, &known->operand, sampling.values, {const_cast<void*>(sampling.x), sampling.x_row},
+                          {const_cast<void*>(sampling.y), sampling.y_row}, sampling.depth, sampling.result, nullptr);
+}
+
+int SparseOperands::make(Bridge& bridge, const apl_sparse_sampling& sampling, Sampling& made) {
+  apl_context* ctx = bridge.context();
+  // The rows are those of each non-zero; where each starts follows.
+  std::vector<std::int32_t> row(static_cast<std::size_t>(sampling.nonzeros));
+  int status = ctx->backend->download(ctx, row.data(), sampling.row, sampling.nonzeros * 4);
+  if (status != APL_SUCCESS) return status;
+  HostForm host;
+  host.row_start.assign(static_cast<std::size_t>(sampling.rows) + 1, 0);
+  for (const std::int32_t r : row) ++host.row_start[static_cast<std::size_t>(r) + 1];
+  for (std::size_t r = 1; r < host.row_start.size(); ++r) host.row_start[r] += host.row_start[r - 1];
+  status = host.read(ctx, sampling.rows, sampling.columns, sampling.nonzeros, sampling.column);
+  if (status != APL_SUCCESS) return status;
+  apl_sparse_samples* raw = nullptr;
+  const int failed = apl_sparse_samples_make(&host.csr, nullptr, sampling.type, sampling.depth, nullptr, &raw);
+  const Owned<apl_sparse_samples, apl_sparse_samples_free> form(raw);
+  if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
+  return bridge.keeping([&] { return apl_sparse_upload_samples(ctx, form.get(), sampling.type, &made.operand); });
+}
+
+}  // namespace apl::program

@@ -1,0 +1,43 @@
+// Products over the non-zeros of arguments, by kernels of the runtime: forms of the arguments are made at the first
+// call with them, and kept for the next.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/runtime/program/bridge.h"
+#include "codegen/runtime/sparse/device_form.h"
+
+namespace apl::program {
+
+class SparseOperands {
+ public:
+  // `done` stays 0 if the program's own kernel is to be launched: small products, arrays that are no arguments.
+  int product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done);
+  int sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done);
+
+ private:
+  // An argument is known by its columns' block.
+  struct Key {
+    std::uint64_t age = 0;
+    std::int32_t type = 0;
+    std::int64_t depth = 0;  // of sampled products, whose form depends on it
+    bool operator==(const Key&) const = default;
+  };
+  struct Product {
+    Key key;
+    apl_sparse_operand operand{};
+    std::uint64_t values = 0;  // whose are in the form; 0: to be set again
+  };
+  struct Sampling {
+    Key key;
+    apl_sparse_samples_operand operand{};
+  };
+  int make(Bridge& bridge, const apl_sparse_product& product, Product& made);
+  int make(Bridge& bridge, const apl_sparse_sampling& sampling, Sampling& made);
+
+  std::vector<Product> products_;
+  std::vector<Sampling> samplings_;
+};
+
+}  // namespace apl::program

@@ -1,0 +1,44 @@
+// Kernels over the non-zeros of a sparse argument that the runtime has better ones for (codegen/runtime/sparse), known
+// by their form at the memory stage.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "codegen/lower.h"
+#include "codegen/writer.h"
+#include "ir/module.h"
+
+namespace apl::lower {
+
+// Rows of `array`'s elements in memory: element [i][j] lies `offset + row * i + j` elements behind the block's start.
+struct DenseRows {
+  Value block;
+  Poly offset, row;
+};
+
+// C[rows][width] = A B; A's arrays are parameters of the function, but for the values.
+struct SparseProduct {
+  ScalarType type{};
+  Value row_start, column, values;
+  Poly rows, columns, nonzeros, width;
+  DenseRows b, c;
+};
+std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const Function& function);
+
+// result[e] = values[e] * sum over k < depth of x[row e][k] y[column e][k].
+struct SparseSampling {
+  ScalarType type{};
+  Value row, column, values, result;
+  Poly rows, columns, nonzeros, depth;
+  DenseRows x, y;
+};
+std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const Function& function);
+
+// Host code that asks the runtime for the kernel. Gives the variable that says whether it ran, or "" if the runtime has
+// none for such a kernel. `block`: what a block is called on the host.
+std::string write_sparse_call(const Stm& kernel, Unit& unit, Values& values,
+                              const std::function<std::string(Value)>& block, Writer& out);
+
+}  // namespace apl::lower

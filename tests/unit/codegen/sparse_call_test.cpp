@@ -1,0 +1,114 @@
+// Sparse products in programs, by the runtime's kernels.
+#include <doctest/doctest.h>
+
+#include "codegen/codegen.h"
+#include "codegen/runtime/program.h"
+#include "frontend/frontend.h"
+#include "ir/interpret.h"
+#include "passes/pipeline.h"
+#include "tests/testing.h"
+
+namespace {
+
+using apl::HostValue;
+using apl::Module;
+using apl::ScalarType;
+using Values = std::vector<HostValue>;
+
+constexpr const char* kSource = R"(
+#[sparse(A)]
+entry spmm [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
+
+#[sparse(A)]
+entry halves [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f16 =
+  map (\row -> map (\col -> f16.f32 (f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col))) (transpose B)) A
+
+#[sparse(A, result)]
+entry sampled [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 =
+  map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
+
+#[sparse(A)]
+entry both [n][m][k][b] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32) (V: [m][b]f32): [n][b]f32 =
+  let S = map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
+  in map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose V)) S
+)";
+
+struct Compiled {
+  Module source, memory;
+  std::string host;
+};
+
+Compiled compiled() {
+  Compiled result;
+  auto module = apl::compile({"sparse.fut", kSource}, {});
+  REQUIRE(module);
+  result.source = result.memory = std::move(*module);
+  const auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+  REQUIRE(apl::run_pipeline(result.memory, *pipeline, {}));
+  auto text = apl::generate(result.memory, apl::Target::cuda);
+  REQUIRE(text);
+  result.host = text->host;
+  return result;
+}
+
+Values inputs_for(const Module& module, const std::string& entry, std::int64_t scale) {
+  const apl::testing::Sizes sizes = {{"n", 40 * scale}, {"m", 56 * scale}, {"b", 40}, {"k", 40}};
+  const apl::Function& function = *module.find_entry(entry);
+  apl::testing::Sizes own;
+  for (const apl::Value size : function.sizes) own.insert(*sizes.find(function.values.name(size)));
+  auto values = apl::testing::random_arguments(function, own, 3);
+  REQUIRE(values);
+  // Two of three elements are absent, so that sums stay exact in half precision, too.
+  for (std::int64_t k = 0; k < values->front().element_count(); ++k)
+    if (k % 3 != 0) values->front().set(k, apl::Scalar::zero(values->front().type));
+  return *std::move(values);
+}
+
+}  // namespace
+
+TEST_CASE("sparse products and samplings of a GPU's programs ask the runtime first") {
+  const std::string host = compiled().host;
+  for (const char* call : {"backend->sparse_product", "backend->sparse_sampling"}) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = host.find(call, at)) != std::string::npos; ++at) ++count;
+    INFO(call);
+    CHECK(count >= 4);  // asked whether it is there, and called, in two entries or more
+  }
+}
+
+TEST_CASE("the runtime's kernels give what the program's own do") {
+  const Compiled program = compiled();
+  // Without the program's own kernels: what is right comes from the runtime.
+  std::string without = program.host;
+  for (std::size_t at = 0; (at = without.find("_made) {", at)) != std::string::npos; ++at)
+    without.replace(without.rfind("if (!", at), at + 8 - without.rfind("if (!", at), "if (0) {");
+  apl::ProgramOptions options;
+  options.backend = "emulate";
+  auto loaded = apl::Program::load(without, options);
+  REQUIRE(loaded);
+  for (const char* entry : {"spmm", "halves", "sampled", "both"}) {
+    INFO(entry);
+    const Values inputs = inputs_for(program.source, entry, 2);
+    const auto expected = apl::interpret(program.source, entry, inputs);
+    REQUIRE(expected);
+    for (int call = 0; call < 2; ++call) {
+      const auto got = loaded->call(entry, inputs);
+      REQUIRE_MESSAGE(got, (got ? std::string() : got.error().message));
+      CHECK(apl::testing::same_results(*got, *expected));
+    }
+  }
+}
+
+TEST_CASE("small products are the program's own") {
+  const Compiled program = compiled();
+  apl::ProgramOptions options;
+  options.backend = "emulate";
+  auto loaded = apl::Program::load(program.host, options);
+  REQUIRE(loaded);
+  const Values inputs = inputs_for(program.source, "spmm", 1);
+  const auto expected = apl::interpret(program.source, "spmm", inputs), got = loaded->call("spmm", inputs);
+  REQUIRE(expected);
+  REQUIRE(got);
+  CHECK(apl::testing::same_results(*got, *expected));
+}
