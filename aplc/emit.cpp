@@ -1,8 +1,12 @@
-// aplc c FILE and aplc cuda FILE: the generated text.
+// aplc c FILE and aplc cuda FILE: the generated text, or a library or program made of it.
+#include <fmt/format.h>
+#include <cstdlib>
 #include <memory>
 
 #include "aplc/driver.h"
 #include "codegen/codegen.h"
+#include "codegen/kernel_file.h"
+#include "codegen/library.h"
 
 namespace aplc {
 namespace {
@@ -10,17 +14,103 @@ namespace {
 struct EmitOptions : CompileOptions {
   std::string output;
   bool kernels_only = false;
+  bool library = false, executable = false, server = false;
+  std::string form, entry;         // of --emit
+  std::vector<std::string> sizes;  // NAME=VALUE
+
+  void add_emission(CLI::App& command) {
+    add_to(command);
+    command.add_option("-o,--output", output,
+                       "file to write (default: standard output); of a library or program: its name, without an ending "
+                       "(default: the input's)");
+    auto* kind = command.add_option_group("form");
+    kind->add_flag("--library", library, "NAME.c, NAME.h and NAME.json: a library with Futhark's C API");
+    kind->add_flag("--executable", executable, "NAME and NAME.c: a program that reads values and writes results");
+    kind->add_flag("--server", server, "NAME and NAME.c: a program that obeys Futhark's server protocol");
+    kind->require_option(0, 1);
+  }
 };
+
+// The words of an environment variable, as a shell would take them.
+std::string from_environment(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : otherwise;
+}
+
+std::string shell_word(const std::string& word) {
+  std::string result = "'";
+  for (char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+int emit_library(Session& session, const EmitOptions& options, apl::Target target, const apl::CodegenOptions& codegen) {
+  std::string path = options.output;
+  if (path.empty()) {
+    path = options.file == "-" ? "a" : options.file;
+    const std::size_t slash = path.rfind('/'), dot = path.rfind('.');
+    if (dot != std::string::npos && dot > 0 && (slash == std::string::npos || dot > slash + 1)) path.resize(dot);
+  }
+  apl::LibraryOptions library;
+  library.artifact = options.executable ? apl::Artifact::executable
+                     : options.server   ? apl::Artifact::server
+                                        : apl::Artifact::library;
+  library.name = path.substr(path.rfind('/') + 1);
+  library.version = APL_VERSION;
+  auto made = apl::generate_library(session.module(), target, codegen, library);
+  if (!made) {
+    session.report(made.error());
+    return session.exit_code();
+  }
+  if (const int status = emit(path + ".c", made->source); status != kFine) return status;
+  if (options.library) {
+    const int status = emit(path + ".h", made->header);
+    return status != kFine ? status : emit(path + ".json", made->manifest);
+  }
+  const std::string command =
+      fmt::format("{} {} {} -o {} {}", from_environment("CC", "cc"),
+                  from_environment("CFLAGS", target == apl::Target::c ? "-O3 -march=native" : "-O2"),
+                  target == apl::Target::c ? "-fopenmp" : "", shell_word(path), shell_word(path + ".c")) +
+      (target == apl::Target::c ? " -lm" : " -lm -ldl -lpthread");
+  if (std::system(command.c_str()) == 0) return kFine;
+  session.report(apl::make_error(apl::Code::unsupported_backend, {}, fmt::format("this failed: {}", command)));
+  return session.exit_code();
+}
+
+// One entry's kernels as a file of their own.
+int emit_kernel_file(Session& session, const EmitOptions& options, apl::CodegenOptions codegen) {
+  for (const std::string& text : options.sizes) {
+    auto size = parse_tuning(text);
+    if (!size) {
+      session.report(size.error());
+      return session.exit_code();
+    }
+    codegen.sizes.insert(size->begin(), size->end());
+  }
+  auto file = apl::generate_kernel_file(session.module(), options.entry, codegen);
+  if (file) return emit(options.output, file->text);
+  session.report(file.error());
+  return session.exit_code();
+}
 
 void run(const EmitOptions& options, apl::Target target, int& exit) {
   Session session(options);
-  bool ok = session.read() && session.run(pipeline_for(target == apl::Target::c ? "c" : "cuda"));
+  bool ok =
+      session.read() && session.run(options.form == "kernel" ? apl::standard_pipeline(apl::Stage::memory)
+                                                             : pipeline_for(target == apl::Target::c ? "c" : "cuda"));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
   codegen.plans = plans_for(target == apl::Target::c ? "c" : "cuda");
   codegen.device = options.device;
+  if (options.library || options.executable || options.server) {
+    exit = emit_library(session, options, target, codegen);
+    return;
+  }
+  if (options.form == "kernel") {
+    exit = emit_kernel_file(session, options, codegen);
+    return;
+  }
   auto program = apl::generate(session.module(), target, codegen);
   if (!program) {
     session.report(program.error());
@@ -34,18 +124,26 @@ void run(const EmitOptions& options, apl::Target target, int& exit) {
 
 void add_c(CLI::App& app, int& exit) {
   auto options = std::make_shared<EmitOptions>();
-  CLI::App* command = app.add_subcommand("c", "print the generated C (C11 with OpenMP)");
-  options->add_to(*command);
-  command->add_option("-o,--output", options->output, "file to write (default: standard output)");
+  CLI::App* command = app.add_subcommand("c", "print the generated C (C11 with OpenMP), or make a library or program");
+  options->add_emission(*command);
   command->callback([options, &exit] { run(*options, apl::Target::c, exit); });
 }
 
 void add_cuda(CLI::App& app, int& exit) {
   auto options = std::make_shared<EmitOptions>();
-  CLI::App* command = app.add_subcommand("cuda", "print the generated host C with its CUDA kernels");
-  options->add_to(*command);
-  command->add_option("-o,--output", options->output, "file to write (default: standard output)");
+  CLI::App* command =
+      app.add_subcommand("cuda", "print the generated host C with its CUDA kernels, or make a library or program");
+  options->add_emission(*command);
   command->add_flag("--kernels", options->kernels_only, "the CUDA kernels alone");
+  command
+      ->add_option("--emit", options->form,
+                   "kernel: one entry's kernels and a function that launches them, as plain CUDA for another project")
+      ->check(CLI::IsMember({"kernel"}));
+  command->add_option("-e,--entry", options->entry, "the entry to --emit (default: the only one)");
+  command
+      ->add_option("--size", options->sizes, "a size of the program for which the plan of --emit is chosen, as n=1024")
+      ->type_name("NAME=NUMBER")
+      ->allow_extra_args(false);
   command->callback([options, &exit] { run(*options, apl::Target::cuda, exit); });
 }
 

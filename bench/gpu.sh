@@ -3,7 +3,7 @@
 #   bench/gpu.sh [BIN [OUT [STEPS]]]
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
-#     STEPS: some of programs,unit,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
+#     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
 #     sparse-check (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
@@ -11,7 +11,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-check}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-check}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -34,6 +34,32 @@ if wanted unit; then
   "$bin/apl_unit_tests" --source-file='*cuda_test.cpp' --no-intro=true >"$out/unit.log" 2>&1
   note $? "unit tests; see $out/unit.log"
   tail -n 4 "$out/unit.log"
+fi
+
+# As a stranger uses them; the kernel's file with nvcc where there is one.
+if wanted library; then
+  step "a CUDA library, and a kernel on its own"
+  log=$out/library.log
+  folder=$(mktemp -d)
+  (
+    set -ex
+    "$bin/aplc" cuda --library -o "$folder/mm0" examples/mm0.fut
+    cc -O2 -I"$folder" "$folder/mm0.c" examples/library/main.c -lm -ldl -lpthread -o "$folder/product"
+    [ "$("$folder/product")" = $'-2 0 24\n29 -17 -8' ]
+    "$bin/aplc" cuda --library -o "$folder/bodies" tests/library/values.fut
+    cc -O2 -I"$folder" "$folder/bodies.c" tests/library/check.c -lm -ldl -lpthread -o "$folder/check"
+    "$folder/check"
+    for n in 512 4096; do
+      "$bin/aplc" cuda --emit=kernel -e mm0 --size a=$n --size b=$n --size q=$n -o "$folder/mm0.cu" examples/mm0.fut
+      command -v nvcc || break
+      nvcc -O3 -std=c++17 -arch=native -I"$folder" bench/kernel_file.cu -o "$folder/kernel_file"
+      "$folder/kernel_file" $n $n $n
+      "$folder/kernel_file" $n $((n - 7)) $((n + 5))
+    done
+  ) >"$log" 2>&1
+  note $? "library; see $log"
+  grep TFLOP "$log"
+  rm -rf "$folder"
 fi
 
 # Side by side, as compilers take most of the time: COUNT in parts of 25.

@@ -23,7 +23,7 @@ apl_install_headers(passes/sparse composition.h cost.h definitions.h greedy.h ma
                     row_group.h search.h)
 apl_install_headers(codegen/runtime/sparse "sparse.h")
 apl_install_headers(frontend "frontend.h")
-apl_install_headers(codegen "codegen.h" "plan_data.h")
+apl_install_headers(codegen "codegen.h" "kernel_file.h" "library.h" "plan_data.h")
 apl_install_headers(codegen/runtime "plan_select.h")
 if(TARGET apl_testing)
   install(FILES "${PROJECT_SOURCE_DIR}/tests/testing.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl")

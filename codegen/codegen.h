@@ -20,6 +20,10 @@ struct CodegenOptions {
   // With more than one, a contraction has up to as many kernels, for different tile numbers (12 at most; those that are
   // given stay), and chooses among them when sizes are known. The defaults in the nodes are then not looked at.
   int plans = 1;
+  // One kernel for each contraction, and no choice when it runs: the best for these sizes, by the names that the entry
+  // gives them; for large ones where one is missing.
+  bool one_plan = false;
+  std::map<std::string, std::int64_t> sizes;
   std::string
       device;  // for which plans are chosen: a name or file of codegen/runtime/devices.h; "": h200, or cpu for c
 };
@@ -31,10 +35,20 @@ struct KernelInfo {
   Location location;
 };
 
+// A number by which the user can ask for some of a contraction's plans.
+struct ProgramParameter {
+  std::string name;  // "mm.T_a"
+  std::string kind;  // tile_size, reg_tile_size, stages
+};
+
 struct ProgramText {
   std::string host;     // one C11 file; for cuda with the kernels' text in `apl_kernel_text`
   std::string kernels;  // CUDA C++, all of them; empty for c
   std::vector<KernelInfo> kernel_infos;
+  std::vector<ProgramParameter> parameters;
+  bool has_plans = false;    // some kernel has several forms
+  bool has_forms = false;    // `host` has apl_kernel_forms
+  bool has_kernels = false;  // and apl_kernel_text is not empty
 };
 
 // `module` is at the memory stage and verified. Same text for the same input every time. What code generation

@@ -55,8 +55,10 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
       // For whoever calls the entry with dense matrices (ir/sparse_arguments.h).
       if (const BundleInterface sparse = bundle_interface(*function); !sparse.empty())
         entries +=
-            fmt::format("const char apl_sparse_{}[] = {};\n\n", function->entry->name, c_string(sparse.to_text()));
+            fmt::format("APL_PROGRAM const char apl_sparse_{}[] = {};\n\n", function->entry->name, c_string(sparse.to_text()));
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
+      program.parameters.insert(program.parameters.end(), text.parameters.begin(), text.parameters.end());
+      program.has_plans = program.has_plans || text.has_plans;
     }
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;
@@ -64,10 +66,12 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   std::string head = fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : module.file);
   const std::string kernel_head = head + "#include \"device.h\"\n\n";
   if (target == Target::cuda) program.kernels = kernel_head + kernels;
+  program.has_kernels = target == Target::cuda && !kernels.empty();
+  program.has_forms = !forms.empty();
   Writer out;
   out.raw(head);
   out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
-  out.open("const struct apl_place apl_places[] = {{");
+  out.open("APL_PROGRAM const struct apl_place apl_places[] = {{");
   for (const lower::Place& place : places)
     out.line("{{{}, {}, {}}},", place.location.line, place.location.column, c_string(place.message));
   out.line("{{0, 0, NULL}},");
@@ -77,10 +81,10 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
     out.raw(kernels);
   } else {
     // Nothing is compiled where all kernels wait to be chosen.
-    out.raw(fmt::format("const char apl_kernel_text[] =\n  {};\n\n",
+    out.raw(fmt::format("APL_PROGRAM const char apl_kernel_text[] =\n  {};\n\n",
                         c_string(kernels.empty() && !forms.empty() ? "" : program.kernels)));
     if (!forms.empty()) {
-      out.open("const struct apl_kernel_form apl_kernel_forms[] = {{");
+      out.open("APL_PROGRAM const struct apl_kernel_form apl_kernel_forms[] = {{");
       for (const auto& [name, text] : forms) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));
       out.line("{{NULL, NULL}},");
       out.close("}};");

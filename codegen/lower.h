@@ -263,6 +263,8 @@ struct HostText {
   std::vector<kernel::Function> kernels;
   std::vector<kernel::Function> forms;  // CUDA: kernels that are compiled when they are chosen
   std::vector<KernelInfo> infos;
+  std::vector<ProgramParameter> parameters;
+  bool has_plans = false;
 };
 HostText lower_entry(Unit& unit, const CodegenOptions& options);
 

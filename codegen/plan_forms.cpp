@@ -33,6 +33,20 @@ void check_given(const PlanData& data, const Unit& unit, const apl_forced& force
                                fmt::format("the tile numbers that are given cannot work: {}", refusal))};
 }
 
+// The best one, or none.
+std::vector<apl_plan> plan_for_sizes(const PlanData& data, const Unit& unit, const apl_forced& forced,
+                                     const apl_device& device, const std::map<std::string, std::int64_t>& sizes) {
+  const ValueTable& table = unit.function.values;
+  for (Value v : data.symbols())
+    if (!sizes.contains(table.name(v))) return covering_plans(data, forced, device, 1);
+  apl_contraction contraction;
+  fill_in(
+      data, [&](Value v) { return sizes.at(table.name(v)); }, contraction);
+  apl_plan_choice choice;
+  if (apl_plan_select(&contraction, &forced, &device, &choice) == 0) return {};
+  return {choice.best};
+}
+
 // Left alone, the compiler gives a thread of few accumulators as many registers as there are: fewer blocks than the
 // model counts on would run. Where a thread may have all of them nothing needs to be said.
 std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const apl_device& device) {
@@ -61,9 +75,11 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
     if (std::any_of(std::begin(forced.tile), std::end(forced.tile), [](int n) { return n > 0; }) ||
         std::any_of(std::begin(forced.reg), std::end(forced.reg), [](int n) { return n > 0; }) || forced.stages > 0)
       check_given(*data, unit, forced, *device);
-    if (options.plans <= 1) return;
+    if (options.plans <= 1 && !options.one_plan) return;
     auto forms = std::make_shared<PlanForms>();
-    forms->plans = program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
+    forms->plans = options.one_plan
+                       ? plan_for_sizes(*data, unit, forced, *device, options.sizes)
+                       : program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
     for (const apl_plan& plan : forms->plans) {
       apl_forced listed{};
       std::copy_n(plan.tile, APL_PLAN_DIMS, listed.tile);

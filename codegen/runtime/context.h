@@ -16,6 +16,11 @@ extern "C" {
 
 #define APL_MAX_RANK 32
 
+// What a generated file exports; a library of one file keeps it to itself.
+#ifndef APL_PROGRAM
+#define APL_PROGRAM
+#endif
+
 enum apl_type {
   APL_I8,
   APL_I16,
@@ -85,12 +90,20 @@ struct apl_launch {
   void** args;  // pointers to the argument values, in the kernel's order
 };
 
+// A number of a plan that has a name outside.
+struct apl_plan_parameter {
+  const char* name;
+  int32_t number;  // enum apl_plan_number
+  int32_t dim;
+};
+
 // The forms of a contraction's kernel, one for each plan.
 struct apl_plan_set {
   const char* name;  // of the result, for messages
   int32_t count;
   const char* const* kernels;  // their names, or NULL where they are functions of the file
   const struct apl_plan* plans;
+  const struct apl_plan_parameter* parameters;  // ends with a NULL name
 };
 
 // The ways in which a contraction is computed: kernels of its forms, and those beside them, which are compiled when
@@ -152,6 +165,8 @@ struct apl_backend {
   int (*synchronise)(struct apl_context* ctx);
   // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.
   int (*load)(struct apl_context* ctx, const char* name, const char* kernel_text);
+  // The end of an entry: the same, or nothing where somebody else waits later.
+  int (*finish)(struct apl_context* ctx);
   // By kernels of the runtime (sparse/device_form.h). `done` stays 0 where there are none, or none that pay: then the
   // program's own are launched. Null where kernels are part of the program.
   int (*sparse_product)(struct apl_context* ctx, const struct apl_sparse_product* product, int32_t* done);

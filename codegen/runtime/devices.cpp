@@ -46,17 +46,23 @@ std::vector<std::string_view> device_names() {
   return names;
 }
 
-Result<apl_device> find_device(const std::string& name) {
+Result<std::string> device_record_text(const std::string& name) {
   for (const BuiltIn& known : kBuiltIn)
-    if (known.name == name) return parse_device(std::string(known.text()), name);
+    if (known.name == name) return std::string(known.text());
   if (name.find_first_of("./") == std::string::npos)
     return make_error(
         Code::command_bad_argument, {},
         fmt::format("no device `{}`; there are {}, or a file's name", name, fmt::join(device_names(), ", ")));
   std::ifstream in(name, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in) return make_error(Code::command_no_such_file, {}, fmt::format("cannot read {}", name));
-  return parse_device(text, name);
+  return text;
+}
+
+Result<apl_device> find_device(const std::string& name) {
+  auto text = device_record_text(name);
+  if (!text) return std::move(text).error();
+  return parse_device(*text, name);
 }
 
 apl_device device_from(const DeviceFacts& facts) {

@@ -16,6 +16,9 @@ std::vector<std::string_view> device_names();
 // A record by name, or from the file of that name (anything with a dot or a slash). command.bad-argument.
 Result<apl_device> find_device(const std::string& name);
 
+// The text of that record.
+Result<std::string> device_record_text(const std::string& name);
+
 // What a driver says of a GPU, for whose sake a record is looked for or adapted: a record that names it, else the one
 // of any GPU with these numbers.
 struct DeviceFacts {

@@ -20,6 +20,31 @@ std::string_view sparse_spmm_text();
 std::string_view sparse_sddmm_text();
 std::string_view sparse_values_text();
 
+// What generated libraries have in them beside the above (library/).
+std::string_view plan_shape_header_text();
+std::string_view plan_shape_text();
+std::string_view plan_cost_text();
+std::string_view plan_enumerate_text();
+std::string_view plan_select_text();
+std::string_view plan_variant_text();
+std::string_view plan_device_text();
+std::string_view cuda_functions_text();
+std::string_view library_api_text();
+std::string_view library_api_cuda_text();
+std::string_view library_object_text();
+std::string_view library_choose_text();
+std::string_view library_host_text();
+std::string_view library_nvrtc_text();
+std::string_view library_cuda_text();
+std::string_view library_cuda_context_text();
+std::string_view library_context_text();
+std::string_view library_values_text();
+std::string_view library_store_text();
+std::string_view library_text_text();
+std::string_view library_options_text();
+std::string_view library_executable_text();
+std::string_view library_server_text();
+
 // Device records (devices.h).
 std::string_view device_a100_text();
 std::string_view device_h100_text();

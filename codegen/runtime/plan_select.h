@@ -10,6 +10,11 @@
 
 #include <stdint.h>
 
+// A library of one file keeps these functions to itself.
+#ifndef APL_PLAN_API
+#define APL_PLAN_API
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -94,11 +99,11 @@ enum apl_plan_fault {
 };
 
 // Valid: the launch succeeds and nothing spills (T 6.3). `limit` and `needed` are what the fault is about.
-enum apl_plan_fault apl_plan_check(const struct apl_contraction* contraction, const struct apl_plan* plan,
-                                   const struct apl_device* device, int64_t* needed, int64_t* limit);
+APL_PLAN_API enum apl_plan_fault apl_plan_check(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                                const struct apl_device* device, int64_t* needed, int64_t* limit);
 
-void apl_plan_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
-                       const struct apl_device* device, struct apl_plan_cost* cost);
+APL_PLAN_API void apl_plan_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                    const struct apl_device* device, struct apl_plan_cost* cost);
 
 // Numbers that are given; 0 is free.
 struct apl_forced {
@@ -122,24 +127,25 @@ struct apl_plan_choice {
 };
 
 // The best valid plan around what is forced. 0: there is none, see `fault`. `forced` may be null.
-int apl_plan_select(const struct apl_contraction* contraction, const struct apl_forced* forced,
-                    const struct apl_device* device, struct apl_plan_choice* choice);
+APL_PLAN_API int apl_plan_select(const struct apl_contraction* contraction, const struct apl_forced* forced,
+                                 const struct apl_device* device, struct apl_plan_choice* choice);
 
 // The best of a few plans; -1: none is valid. `banned` may be null, else one a plan.
-int apl_plan_best_of(const struct apl_contraction* contraction, const struct apl_plan* plans, int count,
-                     const struct apl_device* device, const unsigned char* banned);
+APL_PLAN_API int apl_plan_best_of(const struct apl_contraction* contraction, const struct apl_plan* plans, int count,
+                                  const struct apl_device* device, const unsigned char* banned);
 
 // Calls `visit` for every plan worth a thought, valid or not, in order of preference; it stops on a non-zero result,
 // which is given.
 typedef int (*apl_plan_visit)(const struct apl_plan* plan, void* context);
-int apl_plan_enumerate(const struct apl_contraction* contraction, const struct apl_forced* forced,
-                       const struct apl_device* device, apl_plan_visit visit, void* context);
+APL_PLAN_API int apl_plan_enumerate(const struct apl_contraction* contraction, const struct apl_forced* forced,
+                                    const struct apl_device* device, apl_plan_visit visit, void* context);
 
 // At most `most` plans, such that for each contraction (all alike but for sizes and strides) the best of them is within
 // `factor` of its best plan, as far as that many can: how many there are. The first one is that of the first
 // contraction, and `worst` the largest ratio that is left.
-int apl_plan_cover(const struct apl_contraction* contractions, int count, const struct apl_forced* forced,
-                   const struct apl_device* device, double factor, int most, struct apl_plan* plans, double* worst);
+APL_PLAN_API int apl_plan_cover(const struct apl_contraction* contractions, int count, const struct apl_forced* forced,
+                                const struct apl_device* device, double factor, int most, struct apl_plan* plans,
+                                double* worst);
 
 // ---- how a contraction is computed ----
 
@@ -164,19 +170,21 @@ struct apl_variant_choice {
 
 // The cheapest way. `tiled` and `parts` are plans of the contraction and of its parts; `parts` may be null: it is not
 // split. `only` restricts to one variant; 0: any.
-int apl_variant_select(const struct apl_contraction* contraction, const struct apl_plan_list* tiled,
-                       const struct apl_plan_list* parts, int only, const struct apl_device* device,
-                       struct apl_variant_choice* choice);
+APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, const struct apl_plan_list* tiled,
+                                    const struct apl_plan_list* parts, int only, const struct apl_device* device,
+                                    struct apl_variant_choice* choice);
 
 // The contraction of so many parts, which are a batch dim; 0: there are too many dims.
-int apl_contraction_parts(const struct apl_contraction* contraction, int64_t splits, struct apl_contraction* parts);
+APL_PLAN_API int apl_contraction_parts(const struct apl_contraction* contraction, int64_t splits,
+                                       struct apl_contraction* parts);
 
 // What joining parts costs, and one thread a point, in seconds.
-double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits, const struct apl_device* device);
-double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
+APL_PLAN_API double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits,
+                                      const struct apl_device* device);
+APL_PLAN_API double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
 // The time of a plan with padding, by that of the same with an epilogue.
-double apl_padded_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
-                           const struct apl_device* device);
+APL_PLAN_API double apl_padded_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                        const struct apl_device* device);
 
 // ---- what the code generator and the model agree on ----
 
@@ -188,15 +196,15 @@ struct apl_core_side {
 };
 // Threads of a warp and rows of a thread along both sides: fewest rows loaded for a step of the depth. 0: the numbers
 // do not fit together.
-int apl_core_share(int64_t threads, int64_t registers, int64_t vector, struct apl_core_side* slow,
-                   struct apl_core_side* fast);
+APL_PLAN_API int apl_core_share(int64_t threads, int64_t registers, int64_t vector, struct apl_core_side* slow,
+                                struct apl_core_side* fast);
 
 // The two sides of the free dims: 0 slow, 1 fast (it has the result's innermost free dim), one entry a dim, -1 for
 // others. 0: there are not two.
-int apl_plan_sides(const struct apl_contraction* contraction, int8_t side_of[APL_PLAN_DIMS]);
+APL_PLAN_API int apl_plan_sides(const struct apl_contraction* contraction, int8_t side_of[APL_PLAN_DIMS]);
 
 // Lines `name = value`, `#` comments. 0: `line` is wrong or a value is missing.
-int apl_device_parse(const char* text, struct apl_device* device, int* line);
+APL_PLAN_API int apl_device_parse(const char* text, struct apl_device* device, int* line);
 
 #ifdef __cplusplus
 }

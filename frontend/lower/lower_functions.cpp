@@ -15,6 +15,41 @@ namespace {
 // Longer ones are not compared; such a call is expanded.
 constexpr std::size_t kMaxKey = 400;
 
+// The name that the source gives a type, if it gives one.
+std::string type_name(const TypeExpr* type) {
+  while (type != nullptr)
+    if (const auto* unique = std::get_if<TypeUnique>(&type->node)) {
+      type = unique->type.get();
+    } else {
+      const auto* name = std::get_if<TypeName>(&type->node);
+      return name != nullptr ? name->name.text : "";
+    }
+  return "";
+}
+
+// What values alone do not say of an entry's border: how a result is made of them, and what its types are called.
+void describe_border(const Definition& source, const TypeStore& store, Ty type, std::size_t params,
+                     Function& function) {
+  const auto is_compound = [&](Ty t) {
+    const auto* record = store.get_if<TyRecord>(t);
+    return record != nullptr && !record->fields.empty();
+  };
+  const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
+    if (const std::string name = type_name(written); !name.empty() && is_compound(t))
+      function.attributes.push_back({"type_name", {place, name}});
+  };
+  for (std::size_t k = 0; k < params; ++k) {
+    const TyArrow arrow = *store.get_if<TyArrow>(type);
+    const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
+    give(std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr);
+    type = arrow.to;
+  }
+  give("result", type, source.params.size() == params ? source.result.get() : nullptr);
+  Ty inner = type;
+  while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
+  if (is_compound(inner)) function.attributes.push_back({"result_type", {store.to_text(type)}});
+}
+
 }  // namespace
 
 std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
@@ -206,6 +241,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
         if (sink_) sink_(sparse.error());
         throw LowerAbort{};
       }
+      describe_border(source, store_, global.type, result.counts.size(), function);
     }
     result.function = std::make_shared<const Function>(std::move(function));
     module_.functions.push_back(result.function);

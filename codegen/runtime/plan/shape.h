@@ -38,16 +38,17 @@ enum { kPlanWarp = 32, kPlanStages = 3 };  // threads of a warp; stages where no
 // Products are cut off here, so that nothing overflows.
 #define APL_PLAN_MANY (INT64_C(1) << 56)
 
-int64_t apl_times(int64_t a, int64_t b);
+APL_PLAN_API int64_t apl_times(int64_t a, int64_t b);
 static inline int64_t apl_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t apl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
-                       struct apl_plan_shape* shape);
-enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const struct apl_device* device,
-                                      int64_t* needed, int64_t* limit);
-void apl_plan_cost_of(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* shape,
-                      const struct apl_device* device, struct apl_plan_cost* cost);
+APL_PLAN_API void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* plan,
+                                    const struct apl_device* device, struct apl_plan_shape* shape);
+APL_PLAN_API enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const struct apl_device* device,
+                                                   int64_t* needed, int64_t* limit);
+APL_PLAN_API void apl_plan_cost_of(const struct apl_contraction* c, const struct apl_plan* plan,
+                                   const struct apl_plan_shape* shape, const struct apl_device* device,
+                                   struct apl_plan_cost* cost);
 
 #endif

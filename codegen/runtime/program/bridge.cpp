@@ -89,6 +89,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
   };
   table.sparse_product = &Bridge::sparse_product;
   table.sparse_sampling = &Bridge::sparse_sampling;
+  table.finish = &Bridge::synchronise;
   return table;
 }
 

@@ -1,0 +1,22 @@
+// One entry as a file of plain CUDA: its kernels and a function that launches them, to paste into another project.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "codegen/codegen.h"
+
+namespace apl {
+
+struct KernelFile {
+  std::string text;     // all of it: CUDA C++ for nvcc, on its own or as a part of another file
+  std::string kernels;  // what the kernels are in the language of device.h
+  std::string host;     // the function, with what it calls, but for kernels
+};
+
+// `module` is at the memory stage; `entry` may be empty if there is only one. The function takes the sizes, the
+// arguments (arrays in device memory), where results go, and a stream. Loops and branches around kernels, and results
+// whose sizes the entry decides, are unsupported.construct. Contractions have one plan: see CodegenOptions::sizes.
+Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options);
+
+}  // namespace apl

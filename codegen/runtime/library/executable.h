@@ -1,0 +1,115 @@
+// The program around a generated library: values of an entry on standard input, its result on standard output.
+#ifndef APL_EXECUTABLE_H
+#define APL_EXECUTABLE_H
+
+#include "codegen/runtime/library/options.h"
+
+struct apl_run_options {
+  const char* entry;
+  FILE* times;
+  int runs;
+  bool binary, silent;
+};
+
+// Each run has inputs of its own.
+static void apl_run(struct futhark_context* ctx, const struct apl_run_options* options) {
+  const struct apl_api_entry* entry = apl_find_entry(options->entry ? options->entry : "main");
+  // Without a name, and without a main, the only one there is.
+  if (!entry && !options->entry && apl_this_program.entries[0].name && !apl_this_program.entries[1].name)
+    entry = apl_this_program.entries;
+  if (!entry) {
+    fprintf(stderr, "No entry point `%s`; there are:\n", options->entry ? options->entry : "main");
+    for (entry = apl_this_program.entries; entry->name; ++entry) fprintf(stderr, "  %s\n", entry->name);
+    exit(1);
+  }
+  size_t size = 0;
+  char* text = apl_read_all(stdin, &size);
+  struct apl_reader in = {text, text + size, ""};
+  struct apl_object** inputs = calloc((size_t)entry->input_count + 1, sizeof *inputs);
+  const void** arguments = calloc((size_t)entry->input_count + 1, sizeof *arguments);
+  if (!text || !inputs || !arguments) apl_die("out of memory");
+  for (int32_t k = 0; k < entry->input_count; ++k) {
+    inputs[k] = apl_make_object(entry->inputs[k]);
+    if (!inputs[k]) apl_die("out of memory");
+    for (int32_t part = 0; part < entry->inputs[k]->value_count; ++part)
+      if (!apl_read_item(ctx, &in, &inputs[k]->items[part])) {
+        if (in.problem[0])
+          apl_die("input #%d of %s, of type %s: %s", k, entry->name, entry->inputs[k]->name, in.problem);
+        apl_check(ctx, APL_ERROR);
+      }
+    arguments[k] = apl_argument(inputs[k]);
+  }
+  apl_skip(&in);
+  if (in.at != in.end)
+    apl_die("there is more on standard input than the %d values of %s", entry->input_count, entry->name);
+  // One run more when time counts.
+  const int warm = options->times || options->runs > 1 ? 1 : 0;
+  struct apl_object* result = NULL;
+  for (int run = -warm; run < options->runs; ++run) {
+    apl_drop_object(ctx, result);
+    apl_check(ctx, futhark_context_sync(ctx));
+    const double start = apl_now();
+    apl_check(ctx, apl_call_object(ctx, entry, arguments, &result));
+    apl_check(ctx, futhark_context_sync(ctx));
+    if (run >= 0 && options->times) fprintf(options->times, "%lld\n", (long long)(apl_now() - start));
+  }
+  for (int32_t part = 0; part < entry->output->value_count && !options->silent; ++part)
+    apl_check(ctx, apl_write_item(ctx, stdout, &result->items[part], options->binary));
+  apl_drop_object(ctx, result);
+  for (int32_t k = 0; k < entry->input_count; ++k) apl_drop_object(ctx, inputs[k]);
+  free(inputs);
+  free(arguments);
+  free(text);
+}
+
+int main(int argc, char** argv) {
+  static const struct option known[] = {APL_COMMON_OPTIONS,
+                                        {"entry-point", required_argument, NULL, 'e'},
+                                        {"write-runtime-to", required_argument, NULL, 't'},
+                                        {"runs", required_argument, NULL, 'r'},
+                                        {"binary-output", no_argument, NULL, 'b'},
+                                        {"no-print-result", no_argument, NULL, 'n'},
+                                        {NULL, 0, NULL, 0}};
+  struct futhark_context_config* cfg = futhark_context_config_new();
+  struct apl_run_options options = {NULL, NULL, 1, false, false};
+  if (!cfg) apl_die("out of memory");
+  for (int option; (option = getopt_long(argc, argv, "hDLPd:e:t:r:bn", known, NULL)) != -1;) {
+    if (apl_take_option(cfg, option)) continue;
+    switch (option) {
+      case 'e': options.entry = optarg; break;
+      case 't':
+        options.times = fopen(optarg, "w");
+        if (!options.times) apl_die("cannot write %s", optarg);
+        break;
+      case 'r': options.runs = atoi(optarg) > 0 ? atoi(optarg) : 1; break;
+      case 'b': options.binary = true; break;
+      case 'n': options.silent = true; break;
+      case 'h':
+        printf("Usage: %s [OPTION]...\nReads the values of an entry from standard input, writes its result.\n%s%s",
+               argv[0], apl_common_help,
+               "  -e, --entry-point NAME   the entry to call (main)\n"
+               "  -t, --write-runtime-to F microseconds of each run, a line each, without input and output\n"
+               "  -r, --runs N             how often to call it; then one run more goes before\n"
+               "  -b, --binary-output      write the result in the binary format\n"
+               "  -n, --no-print-result    do not write it\n");
+        return 0;
+      default: return 1;
+    }
+  }
+  if (optind < argc) apl_die("`%s`: values are read from standard input", argv[optind]);
+  struct futhark_context* ctx = futhark_context_new(cfg);
+  if (!ctx) apl_die("out of memory");
+  apl_check(ctx, APL_SUCCESS);
+  apl_run(ctx, &options);
+  if (cfg->profiling) {
+    char* report = futhark_context_report(ctx);
+    if (report) fputs(report, stderr);
+    free(report);
+  }
+  if (options.times) fclose(options.times);
+  futhark_context_free(ctx);
+  futhark_context_config_free(cfg);
+  return 0;
+}
+
+#endif

@@ -1,0 +1,135 @@
+// The CUDA driver and NVRTC, as far as generated libraries use them, over the emulator: libraries find it by dlopen as
+// they find the real ones, so that all of their own code runs on machines without a GPU.
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/runtime/context.h"
+#include "codegen/runtime/emulate.h"
+
+namespace {
+
+constexpr int kUnknown = 999;  // CUDA_ERROR_UNKNOWN
+
+struct Driver {
+  std::unique_ptr<apl::Backend> backend = apl::make_emulate_backend({"c++", 1, "h200", {"/tmp", "", nullptr, {}}});
+  std::vector<std::string> texts;                   // of modules
+  std::vector<std::unique_ptr<std::string>> names;  // of functions
+  std::string error;
+  int pushed = 0;
+};
+Driver& driver() {
+  static Driver it;
+  return it;
+}
+
+template <class T>
+int finish(const apl::Result<T>& result) {
+  if (result) return 0;
+  driver().error = result.error().message;
+  return kUnknown;
+}
+int refuse(std::string why) {
+  driver().error = std::move(why);
+  return kUnknown;
+}
+
+void* address(unsigned long long data) { return reinterpret_cast<void*>(data); }
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return 0; }
+int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+int cuDeviceGet(int* device, int) { return *device = 0, 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : 0;  // the compute capability; nothing of what the record knows
+  return 0;
+}
+int cuDeviceGetName(char* name, int room, int) {
+  return std::snprintf(name, static_cast<std::size_t>(room), "Emulated H200"), 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &driver(), 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { return driver().pushed == 0 ? 0 : refuse("a context is current at the end"); }
+int cuCtxPushCurrent_v2(void*) { return ++driver().pushed, 0; }
+int cuCtxPopCurrent_v2(void**) { return driver().pushed-- > 0 ? 0 : refuse("no context is current"); }
+int cuStreamCreate(void** stream, unsigned) { return *stream = &driver(), 0; }
+int cuStreamDestroy_v2(void*) { return 0; }
+int cuStreamSynchronize(void*) { return 0; }
+int cuEventCreate(void**, unsigned) { return 0; }
+int cuEventRecord(void*, void*) { return 0; }
+int cuEventSynchronize(void*) { return 0; }
+int cuEventElapsedTime(float*, void*, void*) { return 0; }
+int cuEventDestroy_v2(void*) { return 0; }
+
+int cuMemAlloc_v2(unsigned long long* data, std::size_t bytes) {
+  if (driver().pushed == 0) return refuse("no context is current");
+  auto block = driver().backend->allocate(static_cast<std::int64_t>(bytes), "an allocation");
+  if (block) *data = reinterpret_cast<unsigned long long>(*block);
+  return finish(block);
+}
+int cuMemFree_v2(unsigned long long data) { return finish(driver().backend->release(address(data))); }
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, void*) {
+  return finish(driver().backend->upload(address(to), from, static_cast<std::int64_t>(bytes)));
+}
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void*) {
+  return finish(driver().backend->download(to, address(from), static_cast<std::int64_t>(bytes)));
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void*) {
+  return finish(driver().backend->copy(address(to), address(from), static_cast<std::int64_t>(bytes)));
+}
+int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, void*) {
+  const std::vector<unsigned char> filled(bytes, byte);
+  return finish(driver().backend->upload(address(to), filled.data(), static_cast<std::int64_t>(bytes)));
+}
+
+// Machine code is the kernels' text.
+int cuModuleLoadData(void** module, const void* code) {
+  driver().texts.emplace_back(static_cast<const char*>(code));
+  *module = reinterpret_cast<void*>(driver().texts.size());
+  return finish(driver().backend->load(driver().texts.back()));
+}
+int cuModuleUnload(void*) { return 0; }
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  const std::string& text = driver().texts[reinterpret_cast<std::size_t>(module) - 1];
+  if (text.find(" " + std::string(name) + "(") == std::string::npos) return refuse("no such kernel");
+  driver().names.push_back(std::make_unique<std::string>(name));
+  *function = driver().names.back().get();
+  return 0;
+}
+int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, 0; }
+int cuFuncSetAttribute(void*, int, int) { return 0; }
+int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+                   unsigned shared_bytes, void*, void** args, void**) {
+  const apl_launch launch{static_cast<const std::string*>(function)->c_str(),
+                          blocks,
+                          static_cast<std::int32_t>(threads),
+                          static_cast<std::int32_t>(shared_bytes),
+                          0,
+                          args};
+  return finish(driver().backend->launch(launch));
+}
+int cuGetErrorName(int, const char** name) { return *name = "emulated", 0; }
+int cuGetErrorString(int, const char** text) { return *text = driver().error.c_str(), 0; }
+
+int nvrtcVersion(int* major, int* minor) { return *major = 12, *minor = 0, 0; }
+int nvrtcCreateProgram(void** program, const char* text, const char*, int, const char* const*, const char* const*) {
+  return *program = new std::string(text), 0;
+}
+int nvrtcDestroyProgram(void** program) { return delete static_cast<std::string*>(*program), 0; }
+int nvrtcCompileProgram(void*, int, const char* const*) { return 0; }
+int nvrtcGetProgramLogSize(void*, std::size_t* size) { return *size = 1, 0; }
+int nvrtcGetProgramLog(void*, char* log) { return *log = '\0', 0; }
+int nvrtcGetCUBINSize(void* program, std::size_t* size) {
+  return *size = static_cast<std::string*>(program)->size() + 1, 0;
+}
+int nvrtcGetCUBIN(void* program, char* code) {
+  const auto* text = static_cast<std::string*>(program);
+  std::memcpy(code, text->c_str(), text->size() + 1);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,183 @@
+# One backend's library, executable and server of values.fut and of the example, used from outside.
+# Run as: cmake -DAPLC=... -DBACKEND=c|cuda -DSOURCE=... -DFOLDER=... -DDRIVER=... -DCC=... -DCXX=... -P library_test.cmake
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+file(COPY "${SOURCE}/examples/mm0.fut" "${SOURCE}/examples/library/main.c" "${SOURCE}/tests/library/values.fut"
+     "${SOURCE}/tests/library/check.c" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
+set(libraries -lm)
+set(flags -O1 -fopenmp)
+if("${BACKEND}" STREQUAL "cuda")
+  set(libraries -lm -ldl -lpthread)
+  set(flags -O1)
+  # The emulated driver, before a real one.
+  set(ENV{LD_LIBRARY_PATH} "${DRIVER}")
+endif()
+set(ENV{CC} "${CC}")
+set(ENV{CFLAGS} "-O1")
+
+macro(run code)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE result OUTPUT_VARIABLE output
+                  ERROR_VARIABLE errors)
+  if(NOT result STREQUAL "${code}")
+    message(FATAL_ERROR "${ARGN}: exit code ${result}, not ${code}\n${output}${errors}")
+  endif()
+endmacro()
+# `input` to a program.
+macro(feed code input)
+  file(WRITE "${FOLDER}/input" "${input}")
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${FOLDER}" INPUT_FILE "${FOLDER}/input" RESULT_VARIABLE result
+                  OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result STREQUAL "${code}")
+    message(FATAL_ERROR "${ARGN}: exit code ${result}, not ${code}\n${output}${errors}")
+  endif()
+endmacro()
+function(want text)
+  if(NOT "${output}${errors}" MATCHES "${text}")
+    message(FATAL_ERROR "no `${text}` in:\n${output}${errors}")
+  endif()
+endfunction()
+
+# The example, with nothing but what its comment says.
+run(0 "${APLC}" ${BACKEND} --library -o mm0 mm0.fut)
+run(0 "${CC}" -O1 ${flags} mm0.c main.c ${libraries} -o product)
+run(0 ./product)
+if(NOT output STREQUAL "-2 0 24\n29 -17 -8\n")
+  message(FATAL_ERROR "the example says:\n${output}")
+endif()
+
+# All kinds of values, without a warning; the second compiler reads the header.
+run(0 "${APLC}" ${BACKEND} --library -o bodies values.fut)
+run(0 "${CC}" -std=c11 -Wall -Wextra -Wno-unused-parameter -Werror ${flags} -c bodies.c -o bodies.o)
+run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o check.c ${libraries} -o check)
+run(0 ./check)
+run(0 "${CXX}" -Wall -Wextra -Werror ${flags} bodies.o header.cpp ${libraries} -o header)
+run(0 ./header)
+file(READ "${FOLDER}/bodies.json" manifest)
+string(JSON cfun GET "${manifest}" entry_points move cfun)
+string(JSON field GET "${manifest}" types body record fields 0 name)
+if(NOT cfun STREQUAL "futhark_entry_move" OR NOT field STREQUAL "mass")
+  message(FATAL_ERROR "the manifest says: ${manifest}")
+endif()
+
+# An executable: text and binary, several runs with their times, errors.
+run(0 "${APLC}" ${BACKEND} --executable -o program values.fut)
+feed(0 "-- two matrices\n[[1, 2], [3i32, 0x4]] [[5], [6]]" ./program -e product -r 3 -t times)
+want("^\\[\\[17i32\\], \\[39i32\\]\\]\n$")
+file(STRINGS "${FOLDER}/times" times)
+list(LENGTH times count)
+if(NOT count EQUAL 3)
+  message(FATAL_ERROR "${count} times, not 3")
+endif()
+feed(0 "[[1, 2], [3i32, 0x4]] empty([2][0]i32)" ./program -e product -b)
+file(WRITE "${FOLDER}/numbers" "[1, -2, 3]")
+execute_process(COMMAND ./program -e positive -b COMMAND ./program -e positive WORKING_DIRECTORY "${FOLDER}"
+                INPUT_FILE "${FOLDER}/numbers" OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+want("^\\[1i32, 3i32\\]\n$")
+feed(0 "[10, 20]" ./program -e stats)
+want("^30i64\n\\[11i64, 21i64\\]\n$")
+feed(0 "1.5 true" ./program -e half)
+want("^2.5f16\n$")
+feed(0 "[10, 20]" ./program -e stats -n)
+want("^$")
+feed(1 "[1, 2] [0, 7]" ./program -e at)
+want("Error: .*\n\nBacktrace:\n-> #0  values.fut:15:")
+feed(1 "[1, 2" ./program -e positive)
+want("input #0 of positive, of type \\[\\]i32")
+feed(1 "[[1], [2, 3]] [[1]]" ./program -e product)
+want("rows of different lengths")
+feed(1 "" ./program -e nobody)
+want("No entry point `nobody`")
+feed(0 "" ./program --print-params)
+want("product.T_[a-z]+ \\(tile_size\\)")
+feed(1 "[[1]] [[1]]" ./program -e product --param product.T_none=4)
+want("no tuning parameter")
+
+# A server.
+run(0 "${APLC}" ${BACKEND} --server -o served values.fut)
+file(WRITE "${FOLDER}/numbers" "[3, 4, -5]")
+feed(0 "entry_points
+inputs move
+output move
+fields body
+kind body
+restore \"${FOLDER}/numbers\" xs []i32
+call pairs ps xs
+type ps
+call firsts again ps
+store stored again
+free xs again
+restore stored xs []i32
+shape xs
+call positive more xs
+call move nobody xs
+fields []i32
+nonsense
+tuning_params product
+set_tuning_param product.T_none 4
+project x ps 0
+free ps
+" ./served)
+set(expected "%%% OK
+move
+stats
+pairs
+firsts
+half
+at
+positive
+product
+%%% OK
+body
+f32
+%%% OK
+body
+%%% OK
+mass f64
+position (f32, f32)
+tags []u8
+%%% OK
+record
+%%% OK
+%%% OK
+runtime: N
+%%% OK
+[](i32, bool)
+%%% OK
+runtime: N
+%%% OK
+%%% OK
+%%% OK
+%%% OK
+3
+%%% OK
+runtime: N
+%%% OK
+%%% FAILURE
+move: 1 output and 2 inputs are wanted
+%%% OK
+%%% FAILURE
+Not a record type: []i32
+%%% OK
+%%% FAILURE
+Unknown command: nonsense
+%%% OK
+PARAMS
+%%% OK
+%%% FAILURE
+Unknown tuning parameter: product.T_none
+%%% OK
+%%% FAILURE
+Type [](i32, bool) has no field 0
+%%% OK
+%%% OK
+")
+string(REGEX REPLACE "runtime: [0-9]+" "runtime: N" output "${output}")
+string(REGEX REPLACE "(product[^\n]*\n)+%%% OK\n%%% FAILURE\nUnknown tuning" "PARAMS\n%%% OK\n%%% FAILURE\nUnknown tuning"
+       output "${output}")
+if(NOT output STREQUAL expected)
+  message(FATAL_ERROR "the server says:\n${output}\nnot:\n${expected}")
+endif()
+
+# One form a program, and what cannot be written is said.
+run(64 "${APLC}" ${BACKEND} --library --server values.fut)

@@ -1,0 +1,20 @@
+-- Types at the border of a library: tuples, records, nested ones, arrays of tuples, and what can go wrong.
+type body = {mass: f64, position: (f32, f32), tags: [2]u8}
+
+entry move (b: body) (dx: f32) : body =
+  b with position = (b.position.0 + dx, b.position.1)
+
+entry stats [n] (xs: [n]i64) : (i64, [n]i64) = (i64.sum xs, map (+ 1) xs)
+
+entry pairs [n] (xs: [n]i32) : [n](i32, bool) = map (\x -> (x, x > 0)) xs
+
+entry firsts [n] (ps: [n](i32, bool)) : [n]i32 = map (.0) ps
+
+entry half (x: f16) (b: bool) : f16 = if b then x + 1 else x
+
+entry at [n] (xs: [n]i32) (is: []i64) : []i32 = map (\i -> xs[i]) is
+
+entry positive (xs: []i32) : []i32 = filter (> 0) xs
+
+entry product [m] [n] [q] (A: [m][q]i32) (B: [q][n]i32) : [m][n]i32 =
+  map (\a -> map (\b -> i32.sum (map2 (*) a b)) (transpose B)) A
