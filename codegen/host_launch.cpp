@@ -173,7 +173,10 @@ void Host::declare_parameters(const PlanForms& forms) {
   declarations_.open("static const struct apl_plan_parameter {}_parameters[] = {{", forms.name);
   const auto declare = [&](const std::string& name, apl_plan_number number, std::size_t dim) {
     declarations_.line("{{\"{}\", {}, {}}},", name, kNumbers[number], dim);
-    result_.parameters.push_back({name, kKinds[number]});
+    // A contraction and its parts share theirs.
+    const bool is_new = std::none_of(result_.parameters.begin(), result_.parameters.end(),
+                                     [&](const ProgramParameter& known) { return known.name == name; });
+    if (is_new) result_.parameters.push_back({name, kKinds[number]});
   };
   for (std::size_t d = 0; d < forms.data.dims.size(); ++d) {
     const PlanDim& dim = forms.data.dims[d];
