@@ -54,8 +54,8 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
       entries += text.declarations + text.text + "\n";
       // For whoever calls the entry with dense matrices (ir/sparse_arguments.h).
       if (const BundleInterface sparse = bundle_interface(*function); !sparse.empty())
-        entries +=
-            fmt::format("APL_PROGRAM const char apl_sparse_{}[] = {};\n\n", function->entry->name, c_string(sparse.to_text()));
+        entries += fmt::format("APL_PROGRAM const char apl_sparse_{}[] = {};\n\n", function->entry->name,
+                               c_string(sparse.to_text()));
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
       program.parameters.insert(program.parameters.end(), text.parameters.begin(), text.parameters.end());
       program.has_plans = program.has_plans || text.has_plans;
