@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-check (default: all)
+#     sparse-programs,sparse-check (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-check}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -147,6 +147,13 @@ if wanted sparse; then
   "$bin/apl_sparse_gpu" ${APL_SPARSE_FOLDER:+--folder="$APL_SPARSE_FOLDER"} --json="$out/sparse.json" 2>&1 |
     tee "$out/sparse.log"
   note "${PIPESTATUS[0]}" "sparse products"
+fi
+if wanted sparse-programs; then
+  for large in "" --large; do
+    step "programs with sparse operands $large"
+    "$bin/apl_sparse_tests" --backends="${APL_GPU_BACKEND:-cuda}" --count=100 $large 2>&1 | tee "$out/sparse-programs.log"
+    note "${PIPESTATUS[0]}" "programs with sparse operands"
+  done
 fi
 if wanted sparse-check && command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
