@@ -60,8 +60,8 @@ inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int) { r
 class Emulated {
  public:
   explicit Emulated(const apl::KernelFile& file) : machine_(1) {
-    const std::string text = std::string("#include \"device.h\"\n") + kRuntime + file.kernels +
-                             "extern \"C\" {\n" + file.host + "}\n";
+    const std::string text =
+        std::string("#include \"device.h\"\n") + kRuntime + file.kernels + "extern \"C\" {\n" + file.host + "}\n";
     apl::Compilation compilation;
     compilation.command = {"c++",
                            "-std=c++17",
@@ -95,7 +95,8 @@ class Emulated {
   template <class Function>
   Function function(const std::string& name) {
     auto found = object_.function<Function>(name);
-    REQUIRE(found != nullptr);
+    const bool is_there = found != nullptr;
+    REQUIRE_MESSAGE(is_there, name);
     return found;
   }
   int allocated = 0;  // and not released
