@@ -26,6 +26,7 @@ int main(int count, char** arguments) {
   CLI11_PARSE(app, count, arguments);
   if (!ablation && !memory && !times && !model) ablation = memory = times = model = true;
 
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // tables take their time
   double load = 0;
   getloadavg(&load, 1);
   nlohmann::json all{{"load", load}};

@@ -1,20 +1,36 @@
 // Sampled products: a part of cpu_kernels.h, whose macros it uses.
 
-// Samples: `rows` rows of x with four of y, two vectors at a time.
+// Halves of halves: lanes one after the other would wait for each other.
+APL_SPARSE_INLINE real APL_SPARSE_NAME(lanes_sum)(const vector sums) {
+  typedef real APL_SPARSE_NAME(quarter) __attribute__((vector_size(16)));
+  APL_SPARSE_NAME(quarter) parts[APL_SPARSE_VECTOR / 16];
+  memcpy(parts, &sums, sizeof parts);
+  for (int half = APL_SPARSE_VECTOR / 32; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) parts[k] += parts[k + half];
+  real all[16 / sizeof(real)];
+  memcpy(all, parts, sizeof all);
+  for (int half = 8 / sizeof(real); half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) all[k] = (real)(all[k] + all[k + half]);
+  return all[0];
+}
+
+// Samples: `rows` rows of x with `columns` of y, up to four, two vectors at a time.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const element* const y[4], int64_t dense,
-                                                const int rows, real sample[][4]) {
-  vector sum[2][4][2] = {0};
+                                                const int rows, const int columns, real sample[][4]) {
+  vector sum[2][4][2];
+  EACH(i, rows)
+  EACH(j, columns)
+  EACH(v, 2) sum[i][j][v] = (vector){0};
   int64_t k = 0;
   for (; k + 2 * LANES <= dense; k += 2 * LANES) EACH(v, 2)
   EACH(i, rows) {
     const vector here = LOAD(x[i] + k + v * LANES);
-    EACH(j, 4) sum[i][j][v] += here * LOAD(y[j] + k + v * LANES);
+    EACH(j, columns) sum[i][j][v] += here * LOAD(y[j] + k + v * LANES);
   }
   EACH(i, rows)
-  EACH(j, 4) {
+  EACH(j, columns) {
     const vector both = sum[i][j][0] + sum[i][j][1];
-    real all = 0;
-    for (int64_t lane = 0; lane < LANES; ++lane) all += both[lane];
+    real all = APL_SPARSE_NAME(lanes_sum)(both);
     for (int64_t rest = k; rest < dense; ++rest) all += (real)x[i][rest] * (real)y[j][rest];
     sample[i][j] = all;
   }
@@ -26,13 +42,21 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_ca
                                                   int64_t count) {
   const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
   element* result = (element*)call->result;
-  for (int64_t k = 0; k < count; k += 4) {
+  for (int64_t k = 0; k < count;) {
     const element* columns[4];
     real sample[1][4];
-    for (int j = 0; j < 4; ++j) columns[j] = y + column[k + j < count ? k + j : count - 1] * call->y_stride;
-    APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, sample);
-    for (int j = 0; j < 4 && k + j < count; ++j)
+    const int here = count - k >= 4 ? 4 : count - k >= 2 ? 2 : 1;
+    for (int j = 0; j < here; ++j) columns[j] = y + column[k + j] * call->y_stride;
+    if (here == 4) {
+      APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 4, sample);
+    } else if (here == 2) {
+      APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 2, sample);
+    } else {
+      APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 1, sample);
+    }
+    for (int j = 0; j < here; ++j)
       if (source[k + j] >= 0) result[source[k + j]] = (element)(real)(value[k + j] * sample[0][j]);
+    k += here;
   }
 }
 
@@ -57,7 +81,7 @@ static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call
         const element* y[4];
         real sample[2][4];
         for (int k = 0; k < 4; ++k) y[k] = (const element*)call->y + column[j + k] * call->y_stride;
-        APL_SPARSE_NAME(samples)(x, y, call->dense, 2, sample);
+        APL_SPARSE_NAME(samples)(x, y, call->dense, 2, 4, sample);
         for (int row = 0; row < 2; ++row)
           for (int k = 0; k < 4; ++k) {
             const int64_t at = row * APL_SPARSE_STEP + j + k;
