@@ -15,7 +15,7 @@ namespace {
 // The kernel's body and its one sum.
 class SparseKernel {
  public:
-  SparseKernel(const Stm& stm, const Function& function) : function_(function), stm_(stm) {
+  SparseKernel(const Stm& stm, const apl::Function& function) : function_(function), stm_(stm) {
     op_ = get_if<SegOp>(stm);
     const bool marked =
         std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == kSparseAttribute; });
@@ -129,7 +129,7 @@ class SparseKernel {
     if (get_if<Loop>(inner) || get_if<If>(inner)) ++sums_;
   }
 
-  const Function& function_;
+  const apl::Function& function_;
   const Stm& stm_;
   const SegOp* op_ = nullptr;
   const Screma* sum_ = nullptr;
@@ -151,7 +151,7 @@ bool has_kernels(ScalarType type, ScalarType sum) {
 
 }  // namespace
 
-std::optional<SparseProduct> find_sparse_product(const Stm& stm, const Function& function) {
+std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Function& function) {
   const SparseKernel kernel(stm, function);
   if (!kernel.fits() || kernel.op().space.size() != 2) return std::nullopt;
   const Value i = kernel.op().space[0].index, j = kernel.op().space[1].index;
@@ -208,7 +208,7 @@ std::optional<SparseProduct> find_sparse_product(const Stm& stm, const Function&
   return product;
 }
 
-std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const Function& function) {
+std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Function& function) {
   const SparseKernel kernel(stm, function);
   if (!kernel.fits() || kernel.op().space.size() != 1) return std::nullopt;
   const Value e = kernel.op().space[0].index;

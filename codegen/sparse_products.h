@@ -25,7 +25,7 @@ struct SparseProduct {
   Poly rows, columns, nonzeros, width;
   DenseRows b, c;
 };
-std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const Function& function);
+std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function);
 
 // result[e] = values[e] * sum over k < depth of x[row e][k] y[column e][k].
 struct SparseSampling {
@@ -34,7 +34,7 @@ struct SparseSampling {
   Poly rows, columns, nonzeros, depth;
   DenseRows x, y;
 };
-std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const Function& function);
+std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function);
 
 // Host code that asks the runtime for the kernel. Gives the variable that says whether it ran, or "" if the runtime has
 // none for such a kernel. `block`: what a block is called on the host.
