@@ -162,6 +162,9 @@ Fired Simplifier::convert(Stm& stm, const Convert& op) {
   // A NaN need not keep its bits: there and back is not always where it began.
   if (inner == nullptr || inner->same_bits || op.same_bits) return Fired::none;
   const ScalarType first = values().type(inner->x).element;
+  // An index that stays in the range of the type between.
+  if (first == ScalarType::i64 && op.to == ScalarType::i64 && is_integer(from) && stays_in(inner->x, from))
+    return use(stm, inner->x);
   if (!embeds(first, from)) return Fired::none;
   // There and back, or through a type that loses nothing.
   if (first == op.to) return use(stm, inner->x);

@@ -212,6 +212,7 @@ void Simplifier::define(const Stm& stm) {
     if (non_negative(named->value)) know_size(value, non_negative(named->value - 1) ? 1 : 0);
   }
   if (std::holds_alternative<GetSize>(stm.op)) know_size(value, 1);
+  if (const auto* converted = get_if<Convert>(stm)) know_converted(value, *converted);
 }
 
 Fired Simplifier::apply_rules(Stm& stm) {

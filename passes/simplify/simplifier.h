@@ -64,6 +64,10 @@ class Simplifier {
   bool less(const Poly& a, const Poly& b) const;
   bool in_bounds(const Type& array, const std::vector<DimIndex>& dims) const;
   bool size_like(const Poly& p) const;  // all its symbols are known to be bounded: sizes and indices
+  std::optional<Poly::Division> parts_of_flat(const Poly& x, const Poly& y) const;
+  static std::pair<std::int64_t, std::int64_t> range_of(ScalarType type);
+  bool stays_in(const Operand& x, ScalarType type) const;
+  void know_converted(Value value, const Convert& op);
   void know_index(Value index, const Poly& bound);
   void know_size(Value size, std::int64_t at_least);
   void know_shape(const Type& type);
@@ -97,6 +101,8 @@ class Simplifier {
   bool map_of_view(const Stm& stm, const Screma& op, std::size_t result, Value row);
   Fired screma_of_flattened(Stm& stm, const Screma& op);
   std::optional<std::vector<Poly>> flattened_dims(const Screma& op) const;
+  std::optional<std::pair<std::size_t, std::vector<Poly>>> divided_dim(const Screma& op) const;
+  Fired split_dim(Stm& stm, const Screma& op, std::size_t split, const std::vector<Poly>& dims);
   // Statements that compute element `index` of an iota; nullopt for element types whose arithmetic rounds.
   std::optional<Operand> iota_element(const Iota& iota, const Poly& index, Location location, Out& out);
 

@@ -67,15 +67,54 @@ std::optional<Poly> Simplifier::as_size(const Stm& stm) const {
         if (compares) result = poly_max(x, y);
         break;
       case BinaryOp::div:
-        if (divides) result = floor_div(x, y);
-        break;
       case BinaryOp::mod:
-        if (divides) result = remainder(x, y);
+      case BinaryOp::quot:
+      case BinaryOp::rem: {
+        const bool quotient = op->op == BinaryOp::div || op->op == BinaryOp::quot;
+        const bool floors = op->op == BinaryOp::div || op->op == BinaryOp::mod;
+        if (divides && floors) {
+          result = quotient ? floor_div(x, y) : remainder(x, y);
+        } else if (const auto parts = parts_of_flat(x, y); parts && (floors || non_negative(parts->quotient))) {
+          result = quotient ? parts->quotient : parts->remainder;
+        }
         break;
+      }
       default: break;
     }
   }
   return result && small(*result) ? result : std::nullopt;
+}
+
+// i and j of i*n + j, where j is an index below n.
+std::optional<Poly::Division> Simplifier::parts_of_flat(const Poly& x, const Poly& y) const {
+  if (!size_like(x) || !size_like(y) || y.is_zero()) return std::nullopt;
+  Poly::Division parts = x.divide(y);
+  const bool inside = non_negative(parts.remainder) && less(parts.remainder, y);
+  return inside ? std::optional(std::move(parts)) : std::nullopt;
+}
+
+// The numbers of integer types of at most 32 bits.
+std::pair<std::int64_t, std::int64_t> Simplifier::range_of(ScalarType type) {
+  const int bits = bit_width(type);
+  if (!is_signed(type)) return {0, (std::int64_t{1} << bits) - 1};
+  return {-(std::int64_t{1} << (bits - 1)), (std::int64_t{1} << (bits - 1)) - 1};
+}
+
+bool Simplifier::stays_in(const Operand& x, ScalarType type) const {
+  if (bit_width(type) > 32) return false;
+  const auto [low, high] = range_of(type);
+  const Poly p = rewrite(as_poly(x));
+  return size_like(p) && non_negative(p - low) && non_negative(high - p);
+}
+
+// What was converted from a shorter type is in its range.
+void Simplifier::know_converted(Value value, const Convert& op) {
+  const ScalarType from = values().type(op.x).element;
+  if (op.to != ScalarType::i64 || op.same_bits || !is_integer(from) || bit_width(from) > 32) return;
+  const auto [low, high] = range_of(from);
+  Bounds& bounds = bounds_[value];
+  if (bounds.low.empty()) bounds.low.emplace_back(low);
+  if (bounds.high.empty()) bounds.high.emplace_back(high);
 }
 
 void Simplifier::know_index(Value index, const Poly& bound) {

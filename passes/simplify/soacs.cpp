@@ -1,7 +1,8 @@
 // Inputs and results of map, reduce and redomap.
 //   screma(w, {iota(w), xs}, \ {i, x} -> ...)   =>   screma(j < w, {xs}, \ {x} -> ... j for i ...)
 //   an input that is a replicate => its element; the same input twice => once; a copy => what it copies
-//   screma(w < m*n, {reshape(A, [m*n])}, f)  =>  screma(i < m, j < n, {A}, f)      and a reshape of what it maps
+//   screma(w < m*n, {reshape(A, [m*n])}, f)  =>  screma(i < m, j < n, {A}, f)      and a reshape of what it maps;
+//   likewise if f computes w / n or w % n
 //   screma(w < m, {A}, \ {row} -> rearrange(row, (1, 0)))  =>  rearrange(A, (0, 2, 1))      and the like for other
 //   views a mapped result that is the same for every index => replicate; that is an input's row => the input; that is
 //   the index => iota
@@ -163,37 +164,71 @@ std::optional<std::vector<Poly>> Simplifier::flattened_dims(const Screma& op) co
   return std::nullopt;
 }
 
-// Flattening hides the layout of what was transposed; the dims themselves can always be said. Inputs that were flat
-// from the start are unflattened, which is a view of any layout.
+// A dim of a Screma that its lambda takes apart again, x / n and x % n: the dims that it does as if it were.
+std::optional<std::pair<std::size_t, std::vector<Poly>>> Simplifier::divided_dim(const Screma& op) const {
+  if (op.scans()) return std::nullopt;
+  std::optional<std::pair<std::size_t, std::vector<Poly>>> found;
+  for_each_stm(*op.map.body, [&](const Stm& inner) {
+    const auto* binary = get_if<Binary>(inner);
+    if (binary == nullptr || found || !binary->x.is_value()) return;
+    const bool divides = binary->op == BinaryOp::div || binary->op == BinaryOp::mod || binary->op == BinaryOp::quot ||
+                         binary->op == BinaryOp::rem;
+    const auto at = std::ranges::find(op.indices, binary->x.value());
+    if (!divides || at == op.indices.end()) return;
+    const auto d = static_cast<std::size_t>(at - op.indices.begin());
+    const Poly inside = rewrite(as_poly(binary->y));
+    const std::optional<Poly> outside = op.widths[d].divide_exact(inside);
+    if (!outside || inside.is_one() || outside->is_one() || !size_like(inside) || !size_like(*outside)) return;
+    if (non_negative(inside) && non_negative(*outside)) found.emplace(d, std::vector<Poly>{*outside, inside});
+  });
+  return found;
+}
+
+// Flattening hides the layout of what was transposed; the dims themselves can always be said.
 Fired Simplifier::screma_of_flattened(Stm& stm, const Screma& op) {
-  const std::optional<std::vector<Poly>> dims = flattened_dims(op);
-  if (!dims) return Fired::none;
+  if (const std::optional<std::vector<Poly>> dims = flattened_dims(op)) return split_dim(stm, op, 0, *dims);
+  if (const auto divided = divided_dim(op)) return split_dim(stm, op, divided->first, divided->second);
+  return Fired::none;
+}
+
+// Dim `split` of the Screma as the dims that it is the product of. Inputs that were flat from the start are
+// unflattened, which is a view of any layout.
+Fired Simplifier::split_dim(Stm& stm, const Screma& op, std::size_t split, const std::vector<Poly>& dims) {
   Screma result = op;
-  result.widths = *dims;
+  result.widths.clear();
   result.indices.clear();
   Poly position;
-  for (const Poly& dim : *dims) {
-    const Value index = values().add(Type::scalar(ScalarType::i64), values().name(op.indices[0]));
-    result.indices.push_back(index);
-    position = position * dim + Poly(index);
+  for (std::size_t d = 0; d < op.widths.size(); ++d) {
+    if (d != split) {
+      result.widths.push_back(op.widths[d]);
+      result.indices.push_back(op.indices[d]);
+      continue;
+    }
+    for (const Poly& dim : dims) {
+      const Value index = values().add(Type::scalar(ScalarType::i64), values().name(op.indices[d]));
+      result.widths.push_back(dim);
+      result.indices.push_back(index);
+      position = position * dim + Poly(index);
+    }
   }
-  const Value flat = values().add(Type::scalar(ScalarType::i64), values().name(op.indices[0]));
+  const Value flat = values().add(Type::scalar(ScalarType::i64), values().name(op.indices[split]));
   Out body{{.pattern = {flat}, .op = SizeExpr{position}, .location = stm.location}};
   body.insert(body.end(), op.map.body->stms.begin(), op.map.body->stms.end());
-  bind(op.indices[0], flat);
+  bind(op.indices[split], flat);
   result.map.body = make_body(std::move(body), op.map.body->results);
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-    std::vector<Poly> shape = *dims;
+    std::vector<Poly> shape = result.widths;
     const std::vector<Poly>& row = values().type(op.map.params[k]).shape;
     shape.insert(shape.end(), row.begin(), row.end());
     result.inputs[k] = emit(stm, values().name(op.inputs[k]), Reshape{op.inputs[k], std::move(shape)}).value();
   }
   Stm made = stm;
+  const std::vector<Poly> widths = result.widths;
   made.op = std::move(result);
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     if (!op.is_array(k)) continue;
     const Type& row = values().type(op.map.body->results[k]);
-    made.pattern[k] = values().add(row.array_of(*dims), values().name(stm.pattern[k]));
+    made.pattern[k] = values().add(row.array_of(widths), values().name(stm.pattern[k]));
   }
   const std::vector<Value> pattern = made.pattern;
   statement(std::move(made));
