@@ -62,7 +62,7 @@ Stm fuse_horizontally(const Stm& first, const Stm& second, ValueTable& values);
 std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& values);
 
 // A nest of maps, perfect for `count` dims, as one map over them; nullopt if it is none.
-std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, const ValueTable& values);
+std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, ValueTable& values);
 // A map over several widths as one over the first `count` with one over the others inside.
 Stm split_nest(const Stm& stm, std::size_t count, ValueTable& values);
 // Transposes and slices of element-wise nests become transposes and slices of their inputs, where a Screma or Scatter

@@ -73,6 +73,17 @@ Screma merge_levels(const Screma& outer, const Body& before, const Stm& last, co
   return merged;
 }
 
+// Whether the lambda's parameters, indices or statements are what makes the value.
+bool made_inside(const Screma& screma, Value v) {
+  return std::ranges::find(screma.indices, v) != screma.indices.end() ||
+         std::ranges::find(screma.map.params, v) != screma.map.params.end() ||
+         defining_stm(*screma.map.body, v) != nullptr;
+}
+
+bool has_dims(const Type& type, const std::vector<Poly>& dims) {
+  return type.rank() >= dims.size() && std::equal(dims.begin(), dims.end(), type.shape.begin());
+}
+
 bool is_map(const Stm& stm) {
   const Screma* screma = get_if<Screma>(stm);
   return screma != nullptr && screma->reduces.empty();
@@ -112,7 +123,7 @@ std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& valu
   return result;
 }
 
-std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, const ValueTable& values) {
+std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, ValueTable& values) {
   if (!is_map(stm)) return std::nullopt;
   Stm result = stm;
   for (;;) {
@@ -121,16 +132,37 @@ std::optional<Stm> collapse_nest(const Stm& stm, std::size_t count, const ValueT
     const std::optional<Body> before = statements_between(outer, values);
     if (outer.widths.size() > count || !before || !is_map(outer.map.body->stms.back())) return std::nullopt;
     const Stm& last = outer.map.body->stms.back();
-    std::vector<std::size_t> sources;  // result k of the nest is result sources[k] of the inner level
+    const Screma& inner = std::get<Screma>(last.op);
+    // Result k of the nest is one of the inner level, or a row that all of the nest has: the inner level's index says
+    // which element.
+    std::vector<std::optional<std::size_t>> sources;
     for (const Operand& operand : outer.map.body->results) {
       const auto at = operand.is_value() ? std::ranges::find(last.pattern, operand.value()) : last.pattern.end();
-      if (at == last.pattern.end()) return std::nullopt;
-      sources.push_back(static_cast<std::size_t>(at - last.pattern.begin()));
+      if (at != last.pattern.end()) {
+        sources.emplace_back(static_cast<std::size_t>(at - last.pattern.begin()));
+        continue;
+      }
+      if (!operand.is_value() || made_inside(outer, operand.value()) ||
+          !has_dims(values.type(operand.value()), inner.widths))
+        return std::nullopt;
+      sources.emplace_back();
     }
     Screma merged = merge_levels(outer, *before, last, values);
+    std::vector<Stm> stms = merged.map.body->stms;
     std::vector<Operand> results;
-    for (const std::size_t source : sources) results.push_back(merged.map.body->results[source]);
-    merged.map.body = make_body(merged.map.body->stms, std::move(results));
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      if (sources[k]) {
+        results.push_back(merged.map.body->results[*sources[k]]);
+        continue;
+      }
+      const Value array = outer.map.body->results[k].value();
+      std::vector<DimIndex> here;
+      for (const Value index : inner.indices) here.push_back(DimIndex::fix(index));
+      const Value element = values.add(values.type(array).row(inner.widths.size()), values.name(array));
+      stms.push_back({.pattern = {element}, .op = Index{array, std::move(here)}, .location = last.location});
+      results.emplace_back(element);
+    }
+    merged.map.body = make_body(std::move(stms), std::move(results));
     result.attributes.insert(result.attributes.end(), last.attributes.begin(), last.attributes.end());
     result.op = std::move(merged);
   }
