@@ -33,6 +33,7 @@
 #include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_facts.h"
+#include "passes/extract_kernels/checks.h"
 #include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
@@ -167,13 +168,40 @@ class Extractor {
     return std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "sequential"; });
   }
 
+  // The nest without checks where they all pass; else the nest as it is, which says what is wrong.
+  void guarded_nest(const Stm& stm, const Unchecked& unchecked, std::vector<Stm>& stms) {
+    if (context_.remarks)
+      remark(RemarkKind::applied, "checks-outside", stm,
+             fmt::format("what '{}' is made of is checked before, for all indices, so that it can be tiled",
+                         name_of(stm)));
+    bool changed = false;
+    for (const Stm& before : unchecked.before) extract(before, stms, changed);
+    If choice{unchecked.condition, {}, {}};
+    std::vector<Stm> free;
+    map_nest(unchecked.map, free);
+    choice.then_body = make_body(std::move(free), {unchecked.map.pattern.begin(), unchecked.map.pattern.end()});
+    Stm slow = make_kernel(flatten(stm, find_nest(stm, function_.values), function_.values));
+    slow.attributes.push_back({std::string(kUntiledAttribute), {}});
+    for (Value& v : slow.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+    std::vector<Operand> results(slow.pattern.begin(), slow.pattern.end());
+    choice.else_body = make_body({std::move(slow)}, std::move(results));
+    stms.push_back({.pattern = stm.pattern, .op = std::move(choice), .location = stm.location});
+  }
+
   void map_nest(const Stm& stm, std::vector<Stm>& stms) {
+    if (const auto unchecked = without_checks(stm, function_.values)) {
+      guarded_nest(stm, *unchecked, stms);
+      return;
+    }
     const Nest nest = find_nest(stm, function_.values);
     Stm flat = flatten(stm, nest, function_.values);
     if (!context_.flag("few-threads")) {
       const auto chunks = [this](const Stm& inner, const Segments& segments) { return chunks_for(inner, segments); };
       if (const auto apart = distribute(flat, replicated_, chunks, function_.values)) {
-        if (context_.remarks) explain(stm, *apart);
+        if (context_.remarks) {
+          explain(stm, *apart);
+          for (const Refusal& refusal : apart->not_tiled) explain_not_tiled(refusal);
+        }
         bool changed = false;
         for (std::size_t k = 0; k < apart->stms.size(); ++k) {
           if (apart->work.contains(k)) {
@@ -220,7 +248,6 @@ class Extractor {
         remark(RemarkKind::applied, "segmented", stm,
                fmt::format("the {}s that make '{}' are done in chunks, all at once",
                            apart.form == Form::scan ? "scan" : "reduction", name));
-        for (const Refusal& refusal : apart.not_tiled) explain_not_tiled(refusal);
         return;
     }
   }
@@ -360,30 +387,32 @@ Result<Change> extract(Module& module, PassContext& context) {
 }  // namespace
 
 PassInfo extract_kernels_pass() {
-  return {.name = "extract-kernels",
-          .summary = "turn map nests into kernels of one thread an index",
-          .takes = stage_bit(Stage::soac),
-          .gives = [](Stage) { return Stage::kernel; },
-          .options = {{.name = "few-threads",
-                       .default_value = false,
-                       .help = "for a CPU: an outer map that does other work, too, has one thread an index; a "
-                               "reduction has few chunks, of neighbouring elements"}},
-          .remark_codes = {{"kernel", "a map nest became a kernel"},
-                           {"reduction", "a reduction is folded in chunks, in parallel"},
-                           {"scatter", "a scatter or histogram became a kernel"},
-                           {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
-                           {"scan", "a scan runs in chunks, in parallel"},
-                           {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
-                           {"by-columns", "a reduction of columns has them side by side in its threads"},
-                           {"not-tiled", "a reduction in a map is no contraction that can be tiled, and runs in chunks"},
-                           {"distributed", "an imperfect nest of maps became several kernels"},
-                           {"interchanged", "a loop, branch or scatter inside a map is outside now"},
-                           {"sequentialised", "a map or reduction runs in one thread although it need not"},
-                           {"imperfect-nest", "a nest of maps stops where there is other work beside the inner map"},
-                           {"can-fail-between", "a nest stops at a statement that can fail"},
-                           {"irregular", "a nest stops at a map whose width depends on an outer index"},
-                           {"sequential", "a nest stops where an attribute asks for it"}},
-          .run = extract};
+  return {
+      .name = "extract-kernels",
+      .summary = "turn map nests into kernels of one thread an index",
+      .takes = stage_bit(Stage::soac),
+      .gives = [](Stage) { return Stage::kernel; },
+      .options = {{.name = "few-threads",
+                   .default_value = false,
+                   .help = "for a CPU: an outer map that does other work, too, has one thread an index; a "
+                           "reduction has few chunks, of neighbouring elements"}},
+      .remark_codes = {{"kernel", "a map nest became a kernel"},
+                       {"reduction", "a reduction is folded in chunks, in parallel"},
+                       {"scatter", "a scatter or histogram became a kernel"},
+                       {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
+                       {"scan", "a scan runs in chunks, in parallel"},
+                       {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
+                       {"by-columns", "a reduction of columns has them side by side in its threads"},
+                       {"not-tiled", "a reduction in a map is no contraction that can be tiled, and runs in chunks"},
+                       {"checks-outside", "checks that kept a contraction from being tiled are made before it"},
+                       {"distributed", "an imperfect nest of maps became several kernels"},
+                       {"interchanged", "a loop, branch or scatter inside a map is outside now"},
+                       {"sequentialised", "a map or reduction runs in one thread although it need not"},
+                       {"imperfect-nest", "a nest of maps stops where there is other work beside the inner map"},
+                       {"can-fail-between", "a nest stops at a statement that can fail"},
+                       {"irregular", "a nest stops at a map whose width depends on an outer index"},
+                       {"sequential", "a nest stops where an attribute asks for it"}},
+      .run = extract};
 }
 
 }  // namespace apl

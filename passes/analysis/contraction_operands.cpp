@@ -4,6 +4,7 @@
 #include "ir/builder.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_matcher.h"
+#include "passes/analysis/in_bounds.h"
 
 namespace apl {
 
@@ -136,19 +137,8 @@ class OperandMatcher {
 
   bool always_in_bounds(const Index& index) const {
     SizeFacts facts;
-    for (const ContractionDim& dim : contraction_.dims) {
-      facts.index_of(dim.index, dim.size);
-      if (const auto symbol = dim.size.symbol()) facts.at_least(*symbol, 1);
-    }
-    const Type& type = values_.type(index.array);
-    for (std::size_t k = 0; k < index.dims.size(); ++k) {
-      const DimIndex& dim = index.dims[k];
-      const Poly last = dim.is_slice() ? dim.start + dim.stride * (*dim.count - 1) : dim.start;
-      for (const Poly& at : {dim.start, last})
-        if (prove_non_negative(at, facts) != Proof::yes || prove_less(at, type.shape[k], facts) != Proof::yes)
-          return false;
-    }
-    return true;
+    for (const ContractionDim& dim : contraction_.dims) know_index(facts, dim.index, dim.size);
+    return surely_in_bounds(index, values_, facts);
   }
 
   std::optional<Refusal> add_read(Value read, const std::string& what, Location location) {

@@ -123,6 +123,14 @@ std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const 
   return std::nullopt;
 }
 
+std::optional<Match> match_alone(const Stm& kernel, ValueTable& values) {
+  Function function;
+  function.values = values;
+  for (const Value v : free_values(kernel.op, values)) function.params.push_back(v);
+  function.body = make_body({kernel}, {});
+  return match_contraction(kernel, Layouts(function), values);
+}
+
 std::vector<Match> find_contractions(const Function& function, ValueTable& values) {
   std::vector<Match> matches;
   Layouts layouts(function);

@@ -74,9 +74,16 @@ using Match = std::variant<Contraction, Refusal>;
 // On kernels that fold or scan chunks of what was one reduction: that was asked for a contraction before, they are not.
 inline constexpr std::string_view kChunksAttribute = "chunks";
 
+// On a kernel that is another way to compute what a contraction does: it stays as it is, and is no miss.
+inline constexpr std::string_view kUntiledAttribute = "untiled";
+
 // For a SegMap of the function: nothing if it is none, or there is no redomap in it (no candidate at all).
 // `values` is the function's table; the lambda of a match has fresh values in it.
 std::optional<Match> match_contraction(const Stm& kernel, const Layouts& layouts, ValueTable& values);
+
+// The same for a kernel out of its function, or for one that is not in it: what comes from outside is an array as it
+// is.
+std::optional<Match> match_alone(const Stm& kernel, ValueTable& values);
 
 // Every candidate of the function, loops and branches included, in order.
 std::vector<Match> find_contractions(const Function& function, ValueTable& values);

@@ -18,7 +18,7 @@ struct Distributed {
   std::set<std::size_t> work;  // positions in `stms` of maps with nothing parallel in them
   enum class Form : std::uint8_t { split, loop, branch, scatter, reduction, scan } form = Form::split;
   std::size_t parts = 0;  // split: how many maps and other operations
-  std::vector<Refusal> not_tiled{};  // reduction: why it is no contraction that can be tiled
+  std::vector<Refusal> not_tiled{};  // why reductions among the parts are no contractions that can be tiled
 };
 
 // `flat`: a map without inputs (flatten). nullopt: its lambda holds nothing that could run in parallel, or the maps

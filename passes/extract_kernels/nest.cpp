@@ -197,6 +197,24 @@ Stm make_kernel(Stm flat) {
   return flat;
 }
 
+Stm only(const Stm& flat, const std::vector<Stm>& stms, const Stm& wanted, const ValueTable& values) {
+  Stm alone = flat;
+  Screma map = std::get<Screma>(flat.op);
+  std::vector<Stm> needed;
+  std::set<Value> roots(wanted.pattern.begin(), wanted.pattern.end());
+  for (std::size_t k = stms.size(); k-- > 0;) {
+    const Stm& stm = stms[k];
+    if (std::ranges::none_of(stm.pattern, [&](Value v) { return roots.contains(v); })) continue;
+    roots.merge(free_values(stm.op, values));
+    roots.insert(stm.certificates.begin(), stm.certificates.end());
+    needed.insert(needed.begin(), stm);
+  }
+  map.map.body = make_body(std::move(needed), {wanted.pattern.begin(), wanted.pattern.end()});
+  alone.pattern = wanted.pattern;
+  alone.op = std::move(map);
+  return alone;
+}
+
 Stm make_serial_kernel(const Stm& stm, ValueTable& values) {
   Stm inner = stm;
   inner.certificates.clear();

@@ -33,6 +33,9 @@ Nest find_nest(const Stm& stm, const ValueTable& values);
 // The nest as one map over all its widths, without inputs: the lambda reads by index. The nest's values become its.
 Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values);
 
+// Such a map whose lambda, of the statements `stms`, makes nothing but what `wanted`, one of them, makes.
+Stm only(const Stm& flat, const std::vector<Stm>& stms, const Stm& wanted, const ValueTable& values);
+
 // Such a map as a kernel of one thread an index.
 Stm make_kernel(Stm flat);
 

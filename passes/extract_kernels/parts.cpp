@@ -83,13 +83,8 @@ bool updates_in_place(const Stm& stm, const ValueTable& values) {
 
 // Why the reduction in the map is no contraction that can be tiled; nullopt if it is one.
 std::optional<Refusal> refuse_contraction(const Stm& flat, const ValueTable& values) {
-  Function function;
-  function.values = values;
-  for (const Value v : free_values(flat.op, values)) function.params.push_back({v});
-  function.body = make_body({make_kernel(flat)}, {});
   ValueTable scratch = values;
-  const Layouts layouts(function);
-  const std::optional<Match> match = match_contraction(function.body->stms.front(), layouts, scratch);
+  const std::optional<Match> match = match_alone(make_kernel(flat), scratch);
   if (!match) return Refusal{};
   const Refusal* refusal = std::get_if<Refusal>(&*match);
   return refusal != nullptr ? std::optional(*refusal) : std::nullopt;
@@ -204,19 +199,9 @@ bool Parts::same_operator(const Scatter& scatter) const {
          });
 }
 
-// Whether the reduction, were it alone in the map, is a contraction.
+// Whether the reduction, were it alone in the map with what it needs, is a contraction.
 bool Parts::contracts(const Stm& reduction) {
-  Stm alone = flat_;
-  Screma map = map_;
-  std::vector<Stm> stms;
-  for (const Stm& stm : stms_) {
-    stms.push_back(stm);
-    if (stm.pattern == reduction.pattern) break;
-  }
-  map.map.body = make_body(std::move(stms), {reduction.pattern.begin(), reduction.pattern.end()});
-  alone.pattern = reduction.pattern;
-  alone.op = std::move(map);
-  const std::optional<Refusal> refusal = refuse_contraction(alone, values_);
+  const std::optional<Refusal> refusal = refuse_contraction(only(flat_, stms_, reduction, values_), values_);
   if (refusal) not_tiled_.push_back(*refusal);
   return !refusal;
 }

@@ -1,0 +1,21 @@
+// Checks of a map nest that can be made before it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace apl {
+
+struct Unchecked {
+  std::vector<Stm> before;  // what the condition is computed by, on the host
+  Operand condition;        // true: no check of those that `map` lacks would fail
+  Stm map;                  // the nest without them, with values of its own
+};
+
+// A map nest whose checks keep it from being a contraction, without them; nullopt if it is none all the same, or one
+// already. Where the condition does not hold the nest as it is must run: it may fail, or not.
+std::optional<Unchecked> without_checks(const Stm& map, ValueTable& values);
+
+}  // namespace apl
