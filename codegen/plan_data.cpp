@@ -50,6 +50,21 @@ double operations_of(const TileContract& contract, const ValueTable& values) {
   return std::max(count, 1.0);
 }
 
+// Arrays from outside of the block that code after the reduction reads.
+int arrays_after(const SegOp& kernel, const ValueTable& values) {
+  std::set<Value> local, read;
+  for_each_stm(*kernel.body, [&](const Stm& stm) { local.insert(stm.pattern.begin(), stm.pattern.end()); });
+  for (const Stm& stm : kernel.body->stms) {
+    const SegOp* threads = get_if<SegOp>(stm);
+    if (threads == nullptr) continue;
+    for_each_stm(*threads->body, [&](const Stm& inner) {
+      if (const Index* index = get_if<Index>(inner); index && !local.contains(index->array)) read.insert(index->array);
+    });
+  }
+  std::erase_if(read, [&](Value v) { return !values.type(v).is_array(); });
+  return static_cast<int>(read.size());
+}
+
 }  // namespace
 
 std::set<Value> PlanData::symbols() const {
@@ -148,6 +163,7 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
   }
   for (const Operand& neutral : contract->reduce.neutral)
     data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
+  data.after_arrays = arrays_after(*op, values);
   data.operations = operations_of(*contract, values);
   for (const PlanDim& dim : data.dims)
     if (dim.tile && data.parameters.empty()) {
@@ -169,6 +185,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.result_bytes = data.result_bytes;
   c.widest_result = data.widest_result;
   c.accumulator_bytes = data.accumulator_bytes;
+  c.after_arrays = data.after_arrays;
   c.operations = static_cast<float>(data.operations);
   for (std::size_t d = 0; d < data.dims.size(); ++d) {
     c.dims[d].size = std::max<std::int64_t>(0, number(data.dims[d].size));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/runtime/devices.h"
+#include "ir/builder.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -61,6 +62,48 @@ std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const a
   return each < device.thread_registers ? cost.blocks_per_processor : 0;
 }
 
+// Whether the condition, computed by the host, is false whatever the sizes are, now that tile numbers are known.
+bool is_never(const Operand& condition, const Unit& unit) {
+  if (!condition.is_value()) return false;
+  const auto numbered = [&](const Poly& p) {
+    return p.substitute([&](Value v) -> std::optional<Poly> {
+      const auto number = unit.tile(v);
+      return number ? std::optional(Poly(*number)) : std::nullopt;
+    });
+  };
+  const auto made_by = [&](Value v) {
+    const Stm* made = nullptr;
+    for_each_stm(*unit.function.body, [&](const Stm& stm) {
+      if (stm.pattern.size() == 1 && stm.pattern.front() == v) made = &stm;
+    });
+    return made;
+  };
+  const Stm* compare = made_by(condition.value());
+  const Compare* less = compare != nullptr ? get_if<Compare>(*compare) : nullptr;
+  if (less == nullptr || less->op != CompareOp::lt || !less->x.is_constant() || !less->y.is_value()) return false;
+  const Stm* size = made_by(less->y.value());
+  const SizeExpr* rest = size != nullptr ? get_if<SizeExpr>(*size) : nullptr;
+  return rest != nullptr && numbered(rest->value).constant() == 0 && less->x.constant() == i64_constant(0).constant();
+}
+
+// The kernel without the branch for what is left of a reduction, where its size is a multiple of the tile's depth.
+BodyPtr without_rest(const BodyPtr& body, const Unit& unit) {
+  std::vector<Stm> stms;
+  Substitution stands_for;
+  for (const Stm& stm : body->stms) {
+    const If* rest = get_if<If>(stm);
+    if (rest == nullptr || !rest->else_body->stms.empty() || !is_never(rest->condition, unit)) {
+      stms.push_back(stm);
+      continue;
+    }
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      stands_for.insert_or_assign(stm.pattern[k], rest->else_body->results[k]);
+  }
+  if (stands_for.empty()) return body;
+  ValueTable values = unit.function.values;  // what it stands for lies in the same memory
+  return substitute(make_body(std::move(stms), body->results), stands_for, values);
+}
+
 }  // namespace
 
 std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const CodegenOptions& options) {
@@ -112,9 +155,10 @@ std::string contraction_text(const PlanData& data, Values& host) {
     for (const Poly& stride : operand.strides) strides.push_back(number(stride));
     operands.push_back(fmt::format("{{{}, {{{}}}}}", operand.bytes, fmt::join(strides, ", ")));
   }
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims.size(), data.space_rank,
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims.size(), data.space_rank,
                      data.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
-                     fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "), fmt::join(operands, ", "));
+                     data.after_arrays, fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
+                     fmt::join(operands, ", "));
 }
 
 std::string plan_text(const PlanData& data, const apl_plan& plan) {
@@ -129,6 +173,9 @@ Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& 
     if (data.dims[d].reg) unit.set_tile(data.dims[d].reg, plan.reg[d]);
   }
   Stm changed = stm;
+  // All kernels of a contraction have the same arguments, so what only one of them can do without stays.
+  if (SegOp* kernel = std::get_if<SegOp>(&changed.op); kernel != nullptr && data.symbols().empty())
+    kernel->body = without_rest(kernel->body, unit);
   std::erase_if(changed.attributes,
                 [](const Attribute& attribute) { return attribute.name == "stages" || attribute.name == "walk"; });
   if (plan.stages > 0) changed.attributes.push_back({"stages", {std::to_string(plan.stages)}});

@@ -41,6 +41,7 @@ struct apl_contraction {
   int32_t dim_count, space_rank, operand_count;
   int32_t result_bytes, widest_result;  // of all results' elements together, and of the widest
   int32_t accumulator_bytes;            // of one point's accumulators
+  int32_t after_arrays;                 // that code after the reduction reads
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];

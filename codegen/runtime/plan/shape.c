@@ -158,7 +158,7 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   const int64_t lanes = apl_up(apl_most(c->accumulator_bytes, 4), 4);
   const int64_t accumulators = apl_times(shape->registers, lanes);
   // Measured with ptxas on the products of matrices: what is left goes to addresses, and grows with what is unrolled.
-  enum { kRest = 48, kFewest = 96, kFewCopies = 16, kCopies = 2, kRows = 3 };
+  enum { kRest = 48, kFewest = 96, kFewCopies = 16, kCopies = 2, kRows = 3, kAfter = 8, kAfterArray = 14 };
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
@@ -170,8 +170,10 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
     spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
+  // What code after reads is loaded ahead, with an address for each row.
+  const int64_t after = shape->fast_form && c->after_arrays > 0 ? kAfter + kAfterArray * c->after_arrays : 0;
   shape->needed_registers =
-      accumulators + fragments + (shape->fast_form ? kRest + accumulators / 8 + spread : kRest / 2);
+      accumulators + fragments + after + (shape->fast_form ? kRest + accumulators / 8 + spread : kRest / 2);
   shape->thread_registers = apl_most(shape->needed_registers, shape->fast_form ? kFewest : 0);
   shape->block_accumulators = apl_times(apl_times(shape->threads, shape->registers), apl_most(c->accumulator_bytes, 4));
 }

@@ -255,6 +255,23 @@ TEST_CASE("plans: what is given stays, and the rest is chosen around it") {
   CHECK(choice.considered > 10);
 }
 
+TEST_CASE("plans: arrays that code after the reduction reads take registers: where they are many, tiles are smaller") {
+  const apl_device h200 = device("h200");
+  apl_contraction c = product("aq", "qb", 4096, 4096, 4096);
+  apl_plan_choice plain, after;
+  REQUIRE(apl_plan_select(&c, nullptr, &h200, &plain) == 1);
+  // Seen with ptxas: this plan spills with three arrays after it, and not with one.
+  c.after_arrays = 3;
+  apl_plan_cost cost;
+  REQUIRE(apl_plan_select(&c, nullptr, &h200, &after) == 1);
+  apl_plan_estimate(&c, &plain.best, &h200, &cost);
+  CHECK(cost.registers > h200.thread_registers);
+  CHECK(after.cost.registers <= h200.thread_registers);
+  c.after_arrays = 1;
+  apl_plan_estimate(&c, &plain.best, &h200, &cost);
+  CHECK(cost.registers <= h200.thread_registers);
+}
+
 TEST_CASE("plans: where given numbers cannot work, the fault names one that would") {
   const apl_device h200 = device("h200");
   const apl_contraction c = product("aq", "qb", 4096, 4096, 4096);
