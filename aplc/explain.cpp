@@ -23,8 +23,8 @@ std::string_view kind_text(apl::RemarkKind kind) {
 void show(const apl::Remark& remark, const std::string& file) {
   fmt::print("{}:{}:{}: {}: {} ({}) in {}\n", file, remark.location.line, remark.location.column, remark.pass,
              remark.message, kind_text(remark.kind), remark.function);
-  for (const auto& [key, value] : remark.facts) fmt::print("    {:<24}{}\n", key, value);
-  if (!remark.suggestion.empty()) fmt::print("    {:<24}{}\n", "suggestion", remark.suggestion);
+  for (const auto& [key, value] : remark.facts) fmt::print("    {:<23} {}\n", key, value);
+  if (!remark.suggestion.empty()) fmt::print("    {:<23} {}\n", "suggestion", remark.suggestion);
 }
 
 nlohmann::ordered_json to_json(const apl::Remark& remark) {

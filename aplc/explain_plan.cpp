@@ -65,6 +65,26 @@ std::string block_text(const apl_contraction& c, const apl_plan& plan) {
   return extents.empty() ? "1" : fmt::format("{}", fmt::join(extents, " x "));
 }
 
+// "128 x 16 elements, 8.0 KiB": of each operand, in the order of its dims in the contraction.
+void add_tiles(const PlannedContraction& planned, const apl_plan& plan, Facts& facts) {
+  const apl_contraction& c = *planned.contraction;
+  for (std::size_t k = 0; k < planned.data.operands.size(); ++k) {
+    const apl::PlanData::Operand& operand = planned.data.operands[k];
+    std::vector<std::string> extents;
+    double elements = 1;
+    for (int d = 0; d < c.dim_count; ++d) {
+      const int extent = plan.tile[d] * (d < c.space_rank ? plan.reg[d] : 1);
+      if (extent == 1 || operand.strides[static_cast<std::size_t>(d)].is_zero()) continue;
+      extents.push_back(std::to_string(extent));
+      elements *= extent;
+    }
+    facts.emplace_back(
+        "tile." + operand.name,
+        fmt::format("{} elements, {} a stage", extents.empty() ? "1" : fmt::format("{}", fmt::join(extents, " x ")),
+                    bytes_text(elements * operand.bytes)));
+  }
+}
+
 std::string cost_text(const apl_plan_cost& cost) {
   return fmt::format("{}: arithmetic {}, shared memory {}, memory {}, latency {}", time_text(cost.seconds),
                      time_text(cost.arithmetic), time_text(cost.shared), time_text(cost.memory),
@@ -181,6 +201,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
   facts.emplace_back("plan", numbers_text(way.shown, function, plan));
   facts.emplace_back("block", block_text(c, plan));
+  add_tiles(planned, plan, facts);
   add_cost(cost, device, operations, facts);
   if (choice.fault == APL_PLAN_REGISTERS)
     facts.emplace_back("spills",

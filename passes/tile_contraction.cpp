@@ -21,7 +21,8 @@
 //     return {regtile((a, T_a, R_a), (b, T_b, R_b)) acc}
 //   }
 //
-// Phases: match (passes/analysis/contractions), plan (names and default numbers), kernel.
+// Phases: expose (contractions in branches, beside others, before code that a tiled kernel cannot do), match
+// (passes/analysis/contractions), plan (names and default numbers), kernel.
 // Batch dims (all operands vary) and invariant dims stay on the grid with one thread and one register.
 // Two sides (every operand varies along one of two sets of free dims): the dims of a side are one flattened axis of the
 // space, and tiles are [depth][side], so that the code is the same for every rank. Otherwise every dim is an axis, and
@@ -42,6 +43,8 @@
 #include "ir/walk.h"
 #include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
+#include "passes/tile_contraction/expose.h"
+#include "passes/tile_contraction/windows.h"
 
 namespace apl {
 namespace {
@@ -49,7 +52,6 @@ namespace {
 constexpr const char* kName = "tile-contraction";
 constexpr std::int64_t kSomeParts = 8;                  // where nobody chooses
 constexpr std::int64_t kWaySplit = 2, kWayUntiled = 3;  // as codegen/runtime/plan_select.h numbers variants
-constexpr const char* kUntiled = "untiled";             // on a kernel that is another way of one that was tiled
 
 bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
@@ -64,14 +66,38 @@ class Tiler {
       : module_(module), function_(function), context_(context), result_(function) {}
 
   std::optional<Function> run() {
-    const Layouts layouts(function_);
-    BodyPtr tiled = body(function_.body, layouts);
+    result_.body = exposed(function_.body);
+    const Layouts layouts(result_);
+    BodyPtr tiled = body(result_.body, layouts);
     if (tiled_ == 0) return std::nullopt;
     result_.body = std::move(tiled);
     return std::move(result_);
   }
 
  private:
+  // A body of the host in which contractions stand alone (tile_contraction/expose).
+  BodyPtr exposed(const BodyPtr& old) {
+    std::vector<Stm> stms;
+    bool changed = false;
+    for (const Stm& stm : old->stms) {
+      if (auto apart = tile::expose_contractions(stm, result_.values)) {
+        changed = true;
+        for (const std::string& step : apart->steps)
+          context_.remark({RemarkKind::applied, kName, "exposed", stm.location, function_.name, step, {}, {}});
+        for (Stm& made : apart->stms) stms.push_back(std::move(made));
+        continue;
+      }
+      stms.push_back(stm);
+      if (!std::holds_alternative<Loop>(stm.op) && !std::holds_alternative<If>(stm.op)) continue;
+      stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) {
+        BodyPtr made = exposed(inner);
+        changed = changed || made != inner;
+        return made;
+      });
+    }
+    return changed ? make_body(std::move(stms), old->results) : old;
+  }
+
   // A body of the host, with the loops and branches in it.
   BodyPtr body(const BodyPtr& old, const Layouts& layouts) {
     std::vector<Stm> stms;
@@ -86,16 +112,16 @@ class Tiler {
   }
 
   bool tile(const Stm& stm, const Layouts& layouts, std::vector<Stm>& out) {
-    if (has_attribute(stm, kUntiled)) return false;
+    if (has_attribute(stm, kUntiledAttribute)) return false;
     auto match = match_contraction(stm, layouts, result_.values);
     if (!match) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
-      missed(refusal->code, refusal->location, refusal->message, refusal->suggestion, refusal_facts(*refusal, result_));
+      refused(stm, *refusal);
       return false;
     }
     const auto& contraction = std::get<Contraction>(*match);
     if (has_attribute(stm, "no_tiling")) {
-      missed("no-tiling-attribute", contraction.location, "the program asks for no tiling", "remove #[no_tiling]");
+      not_asked(contraction.location);
       return false;
     }
     Builder host(result_.values, &module_);
@@ -161,7 +187,7 @@ class Tiler {
       });
     };
     const auto untiled = [&](Stm inner, Builder& body) {
-      inner.attributes.push_back({kUntiled, {}});
+      inner.attributes.push_back({std::string(kUntiledAttribute), {}});
       body.append(std::move(inner));
     };
     const auto tiled = [&](const Stm& inner, Builder& body) {
@@ -200,6 +226,7 @@ class Tiler {
     for (const char* name : {"core", "copy", "stages", "swizzle", "walk"})
       if (context_.parameters.contains(prefix + name))
         replaced.attributes.push_back({name, {std::to_string(number(prefix + name))}});
+    if (context_.remarks) windows_ = tile::window_facts(std::get<SegOp>(replaced.op), result_);
     if (splits) {
       join(contraction, tiled, *splits, stm, std::move(replaced), host);
     } else {
@@ -260,14 +287,33 @@ class Tiler {
     }
   }
 
+  void not_asked(Location location) {
+    missed("no-tiling-attribute", location, "the program asks for no tiling", "remove #[no_tiling]");
+  }
+
+  // Where other code is in the way, the reductions alone have a verdict each.
+  void refused(const Stm& stm, const Refusal& refusal) {
+    if (!context_.remarks) return;
+    std::vector<std::pair<Refusal, RemarkFacts>> all;
+    for (const char* code : {"several-redomaps", "reduction-in-branch", "code-after"}) {
+      if (refusal.code != code) continue;
+      if (has_attribute(stm, "no_tiling")) return not_asked(refusal.location);
+      all = tile::refuse_parts(stm, result_);
+    }
+    if (all.empty()) all.emplace_back(refusal, refusal_facts(refusal, result_));
+    for (auto& [one, facts] : all) missed(one.code, one.location, one.message, one.suggestion, std::move(facts));
+  }
+
   void missed(const std::string& code, Location location, const std::string& message, const std::string& suggestion,
               RemarkFacts facts = {}) {
     context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
   void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits, bool open) {
+    if (!context_.remarks) return;
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
+    all.insert(all.end(), windows_.begin(), windows_.end());
     if (splits > 1) all.emplace_back("splits", fmt::format("{} (given)", splits));
     if (open) all.emplace_back("variants", tile::may_split(contraction) ? "tiled, split, untiled" : "tiled, untiled");
     for (const tile::Parameter& parameter : plan.parameters)
@@ -287,6 +333,7 @@ class Tiler {
   const PassContext& context_;
   Function result_;
   int tiled_ = 0;
+  RemarkFacts windows_;  // of the kernel that was tiled last
 };
 
 Result<Change> run(Module& module, PassContext& context) {
@@ -315,13 +362,13 @@ PassInfo tile_contraction_pass() {
       {"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
-      {"several-redomaps", "the kernel streams several redomaps"},
-      {"reduction-in-branch", "the reduction is in a branch of the kernel"},
+      {"exposed", "a kernel was said in other words, in which a contraction stands alone"},
+      {"several-redomaps", "the reduction needs another one, which is no contraction"},
+      {"reduction-in-branch", "the reduction is in a branch, and may fail elsewhere"},
       {"reduction-in-loop", "the reduction is in a loop of the kernel"},
       {"maps-out", "the redomap also gives mapped values"},
       {"array-accumulator", "the reduction operator works on arrays"},
       {"irregular-reduction", "the reduction's width differs from index to index"},
-      {"code-after", "the code after the reduction can fail, or works on arrays"},
       {"code-before", "the code before the reduction makes an array"},
       {"checked-read", "an index in the kernel needs a check"},
       {"operand-row", "the redomap streams rows"},

@@ -31,15 +31,39 @@ std::string operand_layout_text(const Contraction& contraction, const Contractio
   return text;
 }
 
-// Inner follows outer directly wherever they occur.
-bool adjacent_in_memory(const Contraction& contraction, std::size_t outer, std::size_t inner) {
+// Whether inner follows outer directly wherever they occur; if not, the operand where it does not.
+struct Adjacency {
+  bool alike = false;  // the dims are of one class
+  const ContractionOperand* apart = nullptr;
+};
+
+Adjacency adjacency(const Contraction& contraction, std::size_t outer, std::size_t inner) {
   const ContractionDim &a = contraction.dims[outer], &b = contraction.dims[inner];
-  if (a.dim_class != b.dim_class) return false;
-  const auto one = [&](const ContractionOperand& operand) {
-    return operand.strides[outer] == operand.strides[inner] * b.size;
-  };
-  return std::all_of(contraction.operands.begin(), contraction.operands.end(), one) &&
-         std::all_of(contraction.uniform.begin(), contraction.uniform.end(), one);
+  Adjacency result{.alike = a.dim_class == b.dim_class, .apart = nullptr};
+  for (const auto* operands : {&contraction.operands, &contraction.uniform})
+    for (const ContractionOperand& operand : *operands)
+      if (result.apart == nullptr && operand.strides[outer] != operand.strides[inner] * b.size) result.apart = &operand;
+  return result;
+}
+
+// "c*b: X varies along c alone": why neighbours of the result that are of one class are not one dim.
+std::vector<std::string> unmerged_dims(const Contraction& contraction, const Function& function) {
+  std::vector<std::string> reasons;
+  for (std::size_t d = 1; d < contraction.dims.size(); ++d) {
+    const auto [alike, apart] = adjacency(contraction, d - 1, d);
+    if (d == contraction.space_rank || !alike || apart == nullptr) continue;
+    const std::string &outer = contraction.dims[d - 1].name, &inner = contraction.dims[d].name;
+    const std::string& name = function.values.name(apart->base);
+    std::string why;
+    if (apart->varies(d - 1) != apart->varies(d)) {
+      why = fmt::format("{} varies along {} alone", name, apart->varies(d) ? inner : outer);
+    } else {
+      why = fmt::format("in {} {} steps by {}, not by {}", name, outer, print(apart->strides[d - 1], function),
+                        print(apart->strides[d] * contraction.dims[d].size, function));
+    }
+    reasons.push_back(fmt::format("{}*{}: {}", outer, inner, why));
+  }
+  return reasons;
 }
 
 }  // namespace
@@ -47,7 +71,11 @@ bool adjacent_in_memory(const Contraction& contraction, std::size_t outer, std::
 std::vector<std::vector<std::size_t>> merged_dims(const Contraction& contraction) {
   std::vector<std::vector<std::size_t>> groups;
   for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
-    const bool together = d > 0 && d != contraction.space_rank && adjacent_in_memory(contraction, d - 1, d);
+    bool together = d > 0 && d != contraction.space_rank;
+    if (together) {
+      const auto [alike, apart] = adjacency(contraction, d - 1, d);
+      together = alike && apart == nullptr;
+    }
     if (!together) groups.emplace_back();
     groups.back().push_back(d);
   }
@@ -72,6 +100,8 @@ RemarkFacts contraction_facts(const Contraction& contraction, const Function& fu
   for (const std::vector<std::size_t>& group : merged_dims(contraction))
     if (group.size() > 1) merged.push_back(dim_names(contraction, group, "*"));
   if (!merged.empty()) result.emplace_back("merged", fmt::format("{}", fmt::join(merged, " ")));
+  if (const auto apart = unmerged_dims(contraction, function); !apart.empty())
+    result.emplace_back("not-merged", fmt::format("{}", fmt::join(apart, "; ")));
   for (const ContractionOperand& operand : contraction.operands) {
     if (operand.index) {
       result.emplace_back("index", dim_names(contraction, {static_cast<std::size_t>(operand.axes.front())}, ""));

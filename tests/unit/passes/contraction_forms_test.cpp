@@ -27,7 +27,7 @@ CompiledForm compiled_form(const std::string& source) {
   CompiledForm result;
   PipelineOptions options;
   options.remarks = [&](const Remark& remark) {
-    if (remark.pass != "tile-contraction") return;
+    if (remark.pass != "tile-contraction" || remark.code == "exposed") return;
     CHECK_MESSAGE(remark.code == "tiled", remark.message);
     for (const auto& [key, value] : remark.facts)
       if (key == "einsum") result.einsums.push_back(value);
@@ -121,6 +121,71 @@ TEST_CASE("contraction forms: several contracted dims, however they are reduced"
   for (const std::string& form : forms) {
     CAPTURE(form);
     CHECK(compiled_form(form).einsums == std::vector<std::string>{"mpq,pqn->mn"});
+  }
+}
+
+TEST_CASE("contraction forms: what hides a product is the product all the same") {
+  struct Hidden {
+    const char* name;
+    std::string source;
+    std::vector<std::string> einsums;
+  };
+  const std::vector<std::string> product = {"mq,qn->mn"};
+  const std::string element = "f32.sum (tabulate q (\\k -> A[i,k] * B[k,j]))";
+  const std::string flat = "entry main (m: i64) (n: i64) (q: i64) (A: [m*q]f32) (B: [q*n]f32): [m][n]f32 =\n";
+  const std::string bounded = "entry main [m][n][q] (A: [m][q]f32) (B: [q][n]f32) (l: i64): [m][n]f32 =\n";
+  const Hidden forms[] = {
+      {"a branch of some threads", kProductHead + "  tabulate_2d m n (\\i j -> if i < j then 0 else " + element + ")\n",
+       product},
+      {"both branches",
+       "entry main [m][n][q] (A: [m][q]f32) (B: [q][n]f32) (D: [m][q]f32): [m][n]f32 =\n"
+       "  tabulate_2d m n (\\i j -> if i < j then f32.sum (map2 (*) D[i] B[:, j]) else " +
+           element + ")\n",
+       product},
+      {"a branch of all threads",
+       bounded + "  tabulate_2d m n (\\i j -> if l < 5 then " + element + " else f32.i64 (i + j))\n", product},
+      {"two sums in one thread",
+       kProductHead + "  tabulate_2d m n (\\i j -> " + element +
+           " * f32.maximum (tabulate q (\\k -> A[i,k] + B[k,j])))\n",
+       product},
+      {"two products in one thread",
+       "entry main [m][n][q][p] (A: [m][q]f32) (B: [q][n]f32) (C: [m][p]f32) (D: [p][n]f32): [m][n]f32 =\n"
+       "  tabulate_2d m n (\\i j -> " +
+           element + " + f32.sum (tabulate p (\\k -> C[i,k] * D[k,j])))\n",
+       {"mq,qn->mn", "mp,pn->mn"}},
+      {"indices into flat arrays",
+       flat + "  tabulate_2d m n (\\i j -> f32.sum (tabulate q (\\k -> A[i*q+k] * B[k*n+j])))\n", product},
+      {"a flat index over the result",
+       kProductHead + "  tabulate (m*n) (\\ij -> let i = ij / n let j = ij % n in " + element + ") |> unflatten\n",
+       product},
+      {"a flat index over the sum",
+       "entry main [m][n][p][q] (A: [m][p][q]f32) (B: [p][q][n]f32): [m][n]f32 =\n"
+       "  tabulate_2d m n (\\i j -> f32.sum (tabulate (p*q) (\\k -> A[i,k/q,k%q] * B[k/q,k%q,j])))\n",
+       {"mpq,pqn->mn"}},
+      {"a loop that runs as far as it is told",
+       bounded + "  tabulate_2d m n (\\i j -> loop acc = 0 for k < l do acc + A[i,k] * B[k,j])\n",
+       {"ml,ln->mn"}},
+      {"a loop over 32-bit indices",
+       kProductHead + "  tabulate_2d m n (\\i j -> loop acc = 0 for k < i32.i64 q do\n"
+                      "    acc + A[i,i64.i32 k] * B[i64.i32 k,j])\n",
+       {"mx,xn->mn"}},
+      {"columns from a place that is checked",
+       "entry main [m][n][p][q] (A: [m][p]f32) (B: [q][n]f32) (s: i64): [m][n]f32 =\n"
+       "  tabulate_2d m n (\\i j -> f32.sum (tabulate q (\\k -> A[i,k+s] * B[k,j])))\n",
+       product},
+      {"an assert that all threads make", bounded + "  tabulate_2d m n (\\i j -> assert (l > 0) (" + element + "))\n",
+       product},
+      {"an assert of one operand",
+       kProductHead +
+           "  map (\\row -> map (\\col -> f32.sum (map2 (\\x y -> x * f32.sqrt (assert (y >= 0) y)) row col))\n"
+           "    (transpose B)) A\n",
+       product},
+      {"a result that is checked",
+       kProductHead + "  tabulate_2d m n (\\i j -> let r = " + element + " in assert (r >= 0) r)\n", product},
+  };
+  for (const Hidden& form : forms) {
+    CAPTURE(form.name);
+    CHECK(compiled_form(form.source).einsums == form.einsums);
   }
 }
 
