@@ -66,8 +66,7 @@ Check check(const Case& c, const std::vector<HostValue>& inputs, const HostValue
   const std::int64_t depth = c.sizes.at('q');
   const double u = std::ldexp(1.0, -24);
   double squared_error = 0, squared_norm = 0;
-  const auto samples =
-      std::clamp<std::int64_t>(std::int64_t{1000000000} / std::max<std::int64_t>(depth, 1), 100, 20000);
+  const auto samples = std::clamp<std::int64_t>(std::int64_t{50000000} / std::max<std::int64_t>(depth, 1), 50, 20000);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     std::size_t flat = random() % count;
     std::map<char, std::int64_t> at;
@@ -98,7 +97,10 @@ Check check(const Case& c, const std::vector<HostValue>& inputs, const HostValue
   }
   check.norm_error = std::sqrt(squared_error / squared_norm);
   if (check.worst > 1) check = {false, check.worst, check.norm_error, "error over the bound"};
-  if (check.norm_error > 1e-5) check = {false, check.worst, check.norm_error, "error over 1e-5 in norm"};
+  // Rounding errors of a sum add up like a random walk, which is 1e-5 after some 28,000 steps.
+  const double norm_bound = std::max(1e-5, u * std::sqrt(static_cast<double>(depth)));
+  if (check.norm_error > norm_bound)
+    check = {false, check.worst, check.norm_error, fmt::format("error over {:.1g} in norm", norm_bound)};
   return check;
 }
 

@@ -66,8 +66,11 @@ def counted(ncu, bench, case, numbers, names):
     for row in csv.DictReader(io.StringIO("\n".join(lines[first:]))):
         for what, name in names.items():
             if row.get("Metric Name") == name:
-                counts[what] = float(row["Metric Value"].replace(",", ""))
-    return counts, None
+                try:
+                    counts[what] = float(row["Metric Value"].replace(",", ""))
+                except ValueError:  # "n/a": a counter that this device or driver does not give
+                    continue
+    return (counts, None) if counts else (None, "every counter is n/a")
 
 
 def main():
