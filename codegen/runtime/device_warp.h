@@ -7,6 +7,14 @@
 APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % 32); }
 APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / 32); }
 
+// Before a loop of which so many copies are to be made: each takes registers that loads in flight could have.
+#if defined(APL_EMULATE)
+#define APL_UNROLL_BY(count)
+#else
+#define APL_PRAGMA(text) _Pragma(#text)
+#define APL_UNROLL_BY(count) APL_PRAGMA(unroll(count))
+#endif
+
 #if defined(APL_EMULATE)
 
 inline void apl_copy_bytes(void* to, const void* from, int bytes) { __builtin_memcpy(to, from, bytes); }

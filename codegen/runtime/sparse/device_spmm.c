@@ -68,8 +68,6 @@ static struct spmm_choice choose_spmm(const struct apl_sparse_operand* a, int32_
   }
   if (f->parts > 0 && c.split * c.slices > c.warps) c.slices = c.warps / c.split;
   c.staged = stage_spmm(a, &c, columns, options);
-  // The sums of 32 rows take half of a thread's registers: the compiler is to stop at the other half.
-  if (f->parts == 4 && f->records == 0) c.resident = 16 / c.warps;
   if (options && options->resident > 0) c.resident = options->resident;
   c.ahead = options && options->ahead > 0;
   return c;

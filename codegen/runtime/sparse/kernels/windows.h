@@ -30,6 +30,7 @@ APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl
     const int step = from + u < steps ? from + u : steps - 1;
     apl_load<4>(own_columns, step * 16, column[u]);
   }
+  APL_UNROLL_BY(parts == 4 ? 1 : 2)
   for (int s = from; s < steps; s += stride) {
     uint32_t x[flight][4][words], value[flight][parts][2];
     APL_UNROLL
