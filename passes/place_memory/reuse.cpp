@@ -15,13 +15,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
 #include "ir/walk.h"
+#include "passes/place_memory/known_sizes.h"
 
 namespace apl::memory {
 namespace {
+
+// Dead blocks of other sizes that are compared with one that is wanted: each is a question to the prover.
+constexpr std::size_t kMostTried = 32;
 
 const Alloc* host_allocation(const Stm& stm) {
   const Alloc* alloc = get_if<Alloc>(stm);
@@ -41,26 +46,35 @@ class Reuser {
     prepare(*function_.body);
     for (const auto& [from, to] : handed_)
       if (!bytes_.contains(from) || !bytes_.contains(to) || bytes_.at(from) != bytes_.at(to)) loose_.insert({from, to});
-    SizeFacts facts;
-    for (const Value size : function_.sizes) facts.at_least(size, 0);
-    for (const Value param : function_.params) learn(facts, param);
-    function_.body = body(*function_.body, Kind::function, nullptr, facts);
+    for (const Value size : function_.sizes) sizes_.non_negative(size);
+    for (const Value param : function_.params) learn(param);
+    function_.body = body(*function_.body, Kind::function, nullptr);
   }
 
  private:
   enum class Kind : std::uint8_t { function, loop, branch };
 
+  // Blocks, and those of a size.
+  struct Dead {
+    std::set<Value> blocks;
+    std::map<Poly, std::set<Value>> by_size;
+
+    void insert(Value block, const Poly& size) { blocks.insert(block), by_size[size].insert(block); }
+    void erase(Value block, const Poly& size) { blocks.erase(block), by_size[size].erase(block); }
+  };
+
   // A body that is being walked.
   struct Frame {
     const Body* body;
     Kind kind;
-    const Stm* stm;  // the loop or branch
-    SizeFacts facts;
-    std::map<Value, std::size_t> first, last;  // where the body mentions each array; its results count as the end
+    const Stm* stm;                            // the loop or branch
+    KnownSizes::Mark known;                    // before the body
+    std::vector<std::set<Value>> arrays;       // that each statement mentions
+    std::map<Value, std::size_t> first, last;  // where the body mentions each block's arrays; results count as the end
     std::vector<Stm> out;
-    std::vector<Value> owned;  // blocks allocated here, or lent to this body
-    std::set<Value> dead;      // those of them that may serve again
-    std::set<Value> bound;     // by the body and its statements, nested ones included
+    std::set<Value> owned;  // blocks allocated here, or lent to this body
+    Dead dead;              // those of them that may serve again
+    std::set<Value> bound;  // by the body and its statements, nested ones included
     std::size_t at = 0;
   };
 
@@ -70,15 +84,9 @@ class Reuser {
     return where ? where->block : Value{};
   }
 
-  void learn(SizeFacts& facts, Value array) const {
+  void learn(Value array) {
     if (!values_.type(array).is_array()) return;
-    for (const Poly& size : values_.type(array).shape) {
-      if (const auto symbol = size.symbol()) {
-        facts.at_least(*symbol, 0);
-      } else if (!size.constant()) {
-        facts.non_negative(size);
-      }
-    }
+    for (const Poly& size : values_.type(array).shape) sizes_.non_negative(size);
   }
 
   // Sizes of allocations, and which blocks are exchanged or values themselves.
@@ -138,21 +146,22 @@ class Reuser {
     });
   }
 
-  BodyPtr body(const Body& source, Kind kind, const Stm* around, const SizeFacts& facts) {
-    Frame made{.body = &source, .kind = kind, .stm = around, .facts = facts};
+  BodyPtr body(const Body& source, Kind kind, const Stm* around) {
+    Frame made{.body = &source, .kind = kind, .stm = around, .known = sizes_.mark()};
+    made.arrays.resize(source.stms.size());
     for (std::size_t k = 0; k < source.stms.size(); ++k) {
-      std::set<Value> arrays;
-      arrays_in(source.stms[k], arrays, &made.bound);
-      for (const Value v : arrays) {
-        made.first.emplace(v, k);
-        made.last[v] = k;
+      arrays_in(source.stms[k], made.arrays[k], &made.bound);
+      for (const Value v : made.arrays[k]) {
+        made.first.emplace(binding(v)->block, k);
+        made.last[binding(v)->block] = k;
       }
     }
     for (const Operand& x : source.results)
-      if (x.is_value() && binding(x.value())) made.last[x.value()] = source.stms.size();
+      if (const Value block = block_of(x)) made.last[block] = source.stms.size();
     frames_.push_back(std::move(made));
     for (std::size_t k = 0; k < source.stms.size(); ++k) statement(source.stms[k], k);
     BodyPtr result = make_body(std::move(frames_.back().out), source.results);
+    sizes_.release(frames_.back().known);
     frames_.pop_back();
     return result;
   }
@@ -164,42 +173,33 @@ class Reuser {
       if (!fixed_.contains(block) && serve(block, alloc->bytes)) return;
       if (!fixed_.contains(block) && hoist(stm)) return;
       frames_.back().out.push_back(stm);
-      if (!fixed_.contains(block)) frames_.back().owned.push_back(block);
+      if (!fixed_.contains(block)) frames_.back().owned.insert(block);
       return;
     }
     Stm done = stm;
     if (is_host_nest(stm)) {
       const Kind kind = get_if<Loop>(stm) ? Kind::loop : Kind::branch;
-      const SizeFacts facts = frames_.back().facts;
-      done.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(*inner, kind, &stm, facts); });
+      done.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(*inner, kind, &stm); });
     }
     if (copies_in_place(stm)) done.op = Use{*copied_from(stm)};
     Frame& frame = frames_.back();
     frame.out.push_back(std::move(done));
-    for (const Value v : stm.pattern) learn(frame.facts, v);
-    for (const Value block : frame.owned)
-      if (last_use(frame, block) == k) frame.dead.insert(block);
+    for (const Value v : stm.pattern) learn(v);
+    for (const Value v : frame.arrays[k]) {
+      const Value block = binding(v)->block;
+      if (frame.owned.contains(block) && last_use(frame, block) == k) frame.dead.insert(block, bytes_.at(block));
+    }
   }
 
   static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
-  std::size_t last_use(const Frame& frame, Value block) const {
-    std::size_t last = kNever;
-    for (const Value v : arrays_on(block))
-      if (const auto found = frame.last.find(v); found != frame.last.end())
-        last = last == kNever ? found->second : std::max(last, found->second);
-    return last;
+  static std::size_t last_use(const Frame& frame, Value block) {
+    const auto found = frame.last.find(block);
+    return found == frame.last.end() ? kNever : found->second;
   }
-  std::size_t first_use(const Frame& frame, Value block) const {
-    std::size_t first = kNever;
-    for (const Value v : arrays_on(block))
-      if (const auto found = frame.first.find(v); found != frame.first.end()) first = std::min(first, found->second);
-    return first;
-  }
-  const std::vector<Value>& arrays_on(Value block) const {
-    static const std::vector<Value> none;
-    const auto found = arrays_on_.find(block);
-    return found == arrays_on_.end() ? none : found->second;
+  static std::size_t first_use(const Frame& frame, Value block) {
+    const auto found = frame.first.find(block);
+    return found == frame.first.end() ? kNever : found->second;
   }
 
   // All that lies in `from` lies in `to`.
@@ -212,7 +212,19 @@ class Reuser {
       values_.set_type(v, std::move(type));
       arrays_on_[to].push_back(v);
     }
+    for (Frame& frame : frames_) {
+      const auto fold = [&](std::map<Value, std::size_t>& uses, const auto& better) {
+        const auto old = uses.extract(from);
+        if (old.empty()) return;
+        const auto [place, is_new] = uses.emplace(to, old.mapped());
+        if (!is_new) place->second = better(place->second, old.mapped());
+      };
+      fold(frame.first, [](std::size_t a, std::size_t b) { return std::min(a, b); });
+      fold(frame.last, [](std::size_t a, std::size_t b) { return std::max(a, b); });
+    }
     // Who was exchanged with the one is exchanged with the other.
+    if (std::ranges::none_of(handed_, [&](const auto& pair) { return pair.first == from || pair.second == from; }))
+      return;
     std::set<std::pair<Value, Value>> handed;
     for (auto [a, b] : handed_) {
       const bool loose = loose_.contains({a, b});
@@ -244,12 +256,11 @@ class Reuser {
     const auto fits = [&](Value other) {
       const Poly& room = bytes_.at(other);
       if (room == bytes) return true;
-      return !exact && prove_non_negative(room - bytes, frame.facts) == Proof::yes;
+      return !exact && sizes_.surely_non_negative(room - bytes);
     };
     for (const Value input : inputs_in_place(frame, maker, block)) {
       const Value other = block_of(input);
-      const bool owned = std::ranges::find(frame.owned, other) != frame.owned.end();
-      if (!owned || last_use(frame, other) != first || !fits(other)) continue;
+      if (!frame.owned.contains(other) || last_use(frame, other) != first || !fits(other)) continue;
       if (!reads_own_index(maker, input)) {
         remark(RemarkKind::missed, "read-elsewhere", maker, block,
                fmt::format("'{}' is not written over '{}', which ends here: other indices read it", what(name),
@@ -263,21 +274,26 @@ class Reuser {
       return true;
     }
     for (std::size_t level = frames_.size(); level-- > 0;) {
-      Value best;
-      for (const Value other : frames_[level].dead) {
-        if (!fits(other)) continue;
-        if (!best || bytes_.at(other) == bytes) best = other;
-        if (bytes_.at(best) == bytes) break;
-      }
+      const Value best = dead_block(frames_[level].dead, bytes, fits);
       if (!best) continue;
       remark(RemarkKind::applied, "reused", maker, block,
              fmt::format("'{}' lies in the block '{}', which is dead", what(name), what(values_.name(best))), bytes);
-      frames_[level].dead.erase(best);
-      for (std::size_t inner = level + 1; inner < frames_.size(); ++inner) frames_[inner].owned.push_back(best);
+      frames_[level].dead.erase(best, bytes_.at(best));
+      for (std::size_t inner = level + 1; inner < frames_.size(); ++inner) frames_[inner].owned.insert(best);
       merge(block, best);
       return true;
     }
     return false;
+  }
+
+  // The oldest of that size, else the oldest that fits; of many, the last ones alone are asked.
+  static Value dead_block(const Dead& dead, const Poly& bytes, const std::function<bool(Value)>& fits) {
+    const auto same = dead.by_size.find(bytes);
+    if (same != dead.by_size.end() && !same->second.empty()) return *same->second.begin();
+    auto from = dead.blocks.end();
+    for (std::size_t k = 0; k < kMostTried && from != dead.blocks.begin(); ++k) --from;
+    const auto found = std::find_if(from, dead.blocks.end(), fits);
+    return found == dead.blocks.end() ? Value{} : *found;
   }
 
   // The allocation before the outermost loop where its size is known.
@@ -296,7 +312,7 @@ class Reuser {
         if (why.empty() && in_loop(v)) why = fmt::format("its size depends on '{}'", values_.name(v));
       });
       // An allocation of fewer than no bytes fails; in the loop it may never be reached.
-      if (why.empty() && prove_non_negative(bytes, frames_[level - 1].facts) != Proof::yes)
+      if (why.empty() && !sizes_.surely_non_negative(bytes, frames_[level].known))
         why = "its size is not known to be none below 0 before the loop";
       if (!why.empty()) break;
       --level;
@@ -313,7 +329,7 @@ class Reuser {
     remark(RemarkKind::applied, "hoisted", maker, block,
            fmt::format("the block of '{}' is allocated once, before the loop", what(values_.name(block))), bytes);
     frames_[level].out.push_back(stm);
-    for (; level < frames_.size(); ++level) frames_[level].owned.push_back(block);
+    for (; level < frames_.size(); ++level) frames_[level].owned.insert(block);
     return true;
   }
 
@@ -436,6 +452,7 @@ class Reuser {
   ValueTable& values_;
   const PassContext& context_;
   std::vector<Frame> frames_;
+  KnownSizes sizes_;
   std::map<Value, std::vector<Value>> arrays_on_;  // by block
   std::map<Value, Poly> bytes_;                    // of what the host allocates
   std::set<std::pair<Value, Value>> handed_;       // block to block, by loops and branches
