@@ -196,7 +196,7 @@ class Fuser {
                      "code that cannot fail",
                      "fuse{keep-contractions=false} fuses all the same"});
     }
-    ValueTable saved = function_.values;
+    const std::vector<std::pair<Value, Type>> types = types_in({&from, &into});
     const bool changed_before = changed_;
     const RemarkSink quiet = std::exchange(sink_, {});
     Stm fused = fuse_inside(apl::fuse_vertically(from, into, links, kept, function_.values), scope.policy());
@@ -209,10 +209,25 @@ class Fuser {
     const std::size_t depth = heavy ? std::max(parallel_depth(p), parallel_depth(c)) : parallel_depth(c);
     const bool keeps_depth = parallel_depth(result) >= depth && (absorbed || (heavy && c.reduces.empty()));
     if (serial_anyway || keeps_depth) return fused;
-    function_.values = std::move(saved);
+    for (const auto& [value, type] : types) function_.values.set_type(value, type);
     changed_ = changed_before;
     return refuse(
         {"would-lose-parallelism", "the rows of the producer are computed in parallel, and would not be", {}});
+  }
+
+  // Of all that the statements bind.
+  std::vector<std::pair<Value, Type>> types_in(std::initializer_list<const Stm*> stms) const {
+    std::vector<std::pair<Value, Type>> types;
+    const auto note = [&](Value v) { types.emplace_back(v, function_.type(v)); };
+    const auto note_bound = [&](const Stm& stm) {
+      for (const Value v : stm.pattern) note(v);
+      for_each_binder(stm.op, note);
+    };
+    for (const Stm* stm : stms) {
+      note_bound(*stm);
+      for_each_body(stm->op, [&](const BodyPtr& body) { for_each_stm(*body, note_bound); });
+    }
+    return types;
   }
 
   bool fuse_horizontally_from(FuseScope& scope, std::size_t first) {

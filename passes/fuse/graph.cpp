@@ -3,6 +3,7 @@
 // is part of their meaning).
 #include <boost/graph/adjacency_list.hpp>
 
+#include <numeric>
 #include <queue>
 #include <set>
 
@@ -15,8 +16,20 @@ struct DependenceGraph::Graph {
   using Edges = boost::adjacency_list<boost::setS, boost::vecS, boost::bidirectionalS>;
   Edges edges;
   std::vector<bool> gone;
+  std::vector<std::size_t> rank;  // along every edge it grows: a search ends where it has passed what it looks for
 
-  explicit Graph(std::size_t count) : edges(count), gone(count, false) {}
+  explicit Graph(std::size_t count) : edges(count), gone(count, false), rank(count) {
+    std::iota(rank.begin(), rank.end(), 0);
+  }
+
+  // Whether all that comes before `k` has a lower rank, and all that comes later a higher one.
+  bool fits(std::size_t k, std::size_t its_rank) const {
+    for (auto [edge, end] = boost::in_edges(k, edges); edge != end; ++edge)
+      if (rank[boost::source(*edge, edges)] >= its_rank) return false;
+    for (auto [edge, end] = boost::out_edges(k, edges); edge != end; ++edge)
+      if (rank[boost::target(*edge, edges)] <= its_rank) return false;
+    return true;
+  }
 };
 
 DependenceGraph::DependenceGraph(const std::vector<Stm>& stms, const ValueTable& values, const Consumption& consumption)
@@ -62,7 +75,7 @@ bool DependenceGraph::separated(std::size_t earlier, std::size_t later, const st
         if (!is_later) return true;
         continue;
       }
-      if (seen.insert(source).second) pending.push_back(source);
+      if (graph_->rank[source] > graph_->rank[earlier] && seen.insert(source).second) pending.push_back(source);
     }
     return false;
   };
@@ -102,6 +115,13 @@ void DependenceGraph::merge(std::size_t gone, std::size_t kept) {
     if (target != kept) boost::add_edge(kept, target, edges);
   }
   graph_->gone[gone] = true;
+  if (graph_->fits(kept, graph_->rank[kept])) return;
+  if (graph_->fits(kept, graph_->rank[gone])) {
+    graph_->rank[kept] = graph_->rank[gone];
+    return;
+  }
+  std::size_t next = 0;
+  for (const std::size_t k : order()) graph_->rank[k] = next++;
 }
 
 void DependenceGraph::disconnect(std::size_t earlier, std::size_t later) {

@@ -10,6 +10,7 @@
 // is read in one place; only if no one else needs the array; only reads that are done once for an index of their map.
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
@@ -151,6 +152,29 @@ std::size_t loads_of(const Screma& map) {
   return loads;
 }
 
+// Which statements read what.
+class Readers {
+ public:
+  Readers(const std::vector<Stm>& stms, const ValueTable& values) : values_(values), read_(stms.size()) {
+    for (std::size_t k = 0; k < stms.size(); ++k) update(k, stms[k]);
+  }
+
+  void update(std::size_t k, const Stm& stm) {
+    for (const Value v : read_[k]) of_[v].erase(k);
+    read_[k] = free_values(stm.op, values_);
+    for (const Value v : read_[k]) of_[v].insert(k);
+  }
+  std::set<std::size_t> of(Value v) const {
+    const auto found = of_.find(v);
+    return found == of_.end() ? std::set<std::size_t>() : found->second;
+  }
+
+ private:
+  const ValueTable& values_;
+  std::vector<std::set<Value>> read_;
+  std::unordered_map<Value, std::set<std::size_t>> of_;
+};
+
 void drop_result(Stm& producer, std::size_t result) {
   const auto at = static_cast<std::ptrdiff_t>(result);
   Screma& map = std::get<Screma>(producer.op);
@@ -165,24 +189,32 @@ void drop_result(Stm& producer, std::size_t result) {
 std::vector<ScatterFusion> compute_where_read(std::vector<Stm>& stms, const std::vector<Operand>& results,
                                               ValueTable& values, const Consumption& consumption) {
   std::vector<ScatterFusion> all;
+  Readers readers(stms, values);
+  std::set<Value> returned;
+  for (const Operand& result : results)
+    if (result.is_value()) returned.insert(result.value());
   for (std::size_t p = 0; p < stms.size(); ++p) {
     if (!is_candidate(stms[p], values, consumption)) continue;
     for (std::size_t result = stms[p].pattern.size(); result-- > 0;) {
       const Value array = stms[p].pattern[result];
-      if (std::ranges::find(results, Operand(array)) != results.end() || consumption.consumed(array)) continue;
+      const std::set<std::size_t> places = readers.of(array);
+      if (places.empty() || returned.contains(array) || consumption.consumed(array)) continue;
       ReadInliner inliner(stms[p], result, values);
       std::vector<std::pair<std::size_t, Stm>> rewritten;
       bool all_read = true;
-      for (std::size_t k = p + 1; k < stms.size() && all_read; ++k) {
-        if (!free_values(stms[k].op, values).contains(array)) continue;
+      for (const std::size_t k : places) {
         std::optional<Stm> made = inliner.rewrite(stms[k]);
         all_read = made.has_value();
-        if (made) rewritten.emplace_back(k, std::move(*made));
+        if (!all_read) break;
+        rewritten.emplace_back(k, std::move(*made));
       }
       if (!all_read || rewritten.empty()) continue;
       if (inliner.sites() > 1 && loads_of(std::get<Screma>(stms[p].op)) > 1) continue;
       all.push_back({.name = std::string(values.name(array)), .at = stms[rewritten.front().first], .why = {}});
-      for (auto& [k, stm] : rewritten) stms[k] = std::move(stm);
+      for (auto& [k, stm] : rewritten) {
+        stms[k] = std::move(stm);
+        readers.update(k, stms[k]);
+      }
       drop_result(stms[p], result);
     }
   }

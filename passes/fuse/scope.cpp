@@ -10,6 +10,9 @@ namespace apl {
 
 namespace {
 
+// What shares an input with thousands of others is compared with so many of them.
+constexpr std::size_t kMostSiblings = 64;
+
 bool same_attributes(const Stm& a, const Stm& b) {
   return std::ranges::equal(a.attributes, b.attributes, [](const Attribute& x, const Attribute& y) {
     return x.name == y.name && x.arguments == y.arguments;
@@ -46,7 +49,7 @@ void FuseScope::index_users(std::size_t k) {
     if (definitions_.contains(v)) users_[v].push_back(k);
   }
   if (const Screma* screma = get_if<Screma>(stms_[k])) {
-    for (const Value v : screma->inputs) streamers_[v].push_back(k);
+    for (const Value v : screma->inputs) streamers_[v].insert(k);
   }
 }
 
@@ -105,9 +108,10 @@ std::vector<std::size_t> FuseScope::siblings(std::size_t k) const {
   for (const Value input : screma->inputs) {
     const auto streamers = streamers_.find(input);
     if (streamers == streamers_.end()) continue;
-    for (const std::size_t other : streamers->second) {
-      if (other > k && alive_[other]) found.insert(other);
-    }
+    std::size_t count = 0;
+    for (auto other = streamers->second.upper_bound(k); other != streamers->second.end() && count < kMostSiblings;
+         ++other, ++count)
+      found.insert(*other);
   }
   return {found.begin(), found.end()};
 }
@@ -296,6 +300,8 @@ void FuseScope::merge(std::size_t gone, std::size_t kept, Stm stm, const std::ve
     graph_.drop(view);
   }
   alive_[gone] = false;
+  for (const std::size_t k : {gone, kept})
+    for (const Value v : std::get<Screma>(stms_[k].op).inputs) streamers_[v].erase(k);
   stms_[kept] = std::move(stm);
   for (const Value v : stms_[kept].pattern) definitions_.insert_or_assign(v, kept);
   graph_.merge(gone, kept);

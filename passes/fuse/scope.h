@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -29,7 +30,7 @@ class FuseScope {
   // The producers whose mapped results `consumer` streams, directly or with its rows permuted; last first.
   std::vector<std::size_t> producers(std::size_t consumer) const;
   bool streams(std::size_t consumer, Value value) const;
-  // Other Scremas that stream an array that `k` streams too, after it.
+  // Other Scremas that stream an array that `k` streams too, after it; of very many, the next ones.
   std::vector<std::size_t> siblings(std::size_t k) const;
 
   struct Vertical {
@@ -67,7 +68,7 @@ class FuseScope {
   std::vector<bool> alive_;
   std::unordered_map<Value, std::size_t> definitions_;
   std::unordered_map<Value, std::vector<std::size_t>> users_;  // may hold statements that are gone
-  std::unordered_map<Value, std::vector<std::size_t>> streamers_;
+  std::unordered_map<Value, std::set<std::size_t>> streamers_;
 };
 
 }  // namespace apl
