@@ -105,9 +105,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   Value block = stm.pattern.front();
   const ValueTable& table = unit_.function.values;
   Buffer buffer;
-  for (std::uint32_t id = 0; id < table.size(); ++id)
-    if (const Type& type = table.type(Value{id}); type.memory && type.memory->block == block)
-      buffer.element = type.element;
+  buffer.element = elements_[block];
   std::string name = table.name(block);
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
   buffer.name = unit_.fresh(name);

@@ -40,9 +40,9 @@ kernel::Function Kernel::run() {
   if (stm_.location) what += fmt::format(", line {}", stm_.location.line);
   function_.comments.push_back(what);
   // Tile numbers that this kernel uses.
-  for (const auto& [value, number] : unit_.tiles())
-    if (outside_.contains(value)) {
-      Stmt constant = declare(kInt, unit_.name(value), literal(number));
+  for (const Value value : outside_)
+    if (const auto number = unit_.tile(value)) {
+      Stmt constant = declare(kInt, unit_.name(value), literal(*number));
       function_.body.push_back(std::move(constant));
     }
   if (block_level_) {
@@ -73,7 +73,12 @@ void Kernel::collect_params() {
   const auto note = [&](Value v) {
     if (const Type& type = table.type(v); type.memory) elements_[type.memory->block] = type.element;
   };
-  for (std::uint32_t id = 0; id < table.size(); ++id) note(Value{id});
+  const auto note_bound = [&](const Stm& stm) {
+    for (const Value v : stm.pattern) note(v);
+    for_each_binder(stm.op, note);
+  };
+  note_bound(stm_);
+  for_each_body(stm_.op, [&](const BodyPtr& inner) { for_each_stm(*inner, note_bound); });
   for (Value v : free_values(stm_.op, table)) note(v);
   for (Value result : stm_.pattern) note(result);
   outside_ = wanted;
@@ -85,7 +90,7 @@ void Kernel::collect_params() {
       std::string name = table.name(v);
       if (name.ends_with("_mem")) name.resize(name.size() - 4);
       buffer.name = unit_.fresh(name);
-      buffer.element = elements_[v];
+      buffer.element = elements_.at(v);
       buffer.kind = written.count(v) ? BufferKind::global_out : BufferKind::global_in;
       function_.params.push_back({buffer.name, {buffer.element, false}, buffer.kind});
       buffers_[v] = std::move(buffer);
