@@ -192,10 +192,11 @@ bool Session::run(std::string_view text) {
   options.parameters = parameters_;
   options.disabled = options_.disabled;
   options.verify_each = options_.verify_each;
-  options.remarks = [this](const apl::Remark& remark) {
-    remarks_.push_back(remark);
-    if (options_.remarks) fmt::print(stderr, "{}\n", apl::render(remark, options_.file));
-  };
+  if (options_.remarks || options_.keep_remarks)
+    options.remarks = [this](const apl::Remark& remark) {
+      if (options_.keep_remarks) remarks_.push_back(remark);
+      if (options_.remarks) fmt::print(stderr, "{}\n", apl::render(remark, options_.file));
+    };
   options.after_pass = [this](const apl::PassReport& pass, const apl::Module&) {
     passes_.push_back(pass);
     if (options_.timing)

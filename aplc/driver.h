@@ -23,7 +23,8 @@ struct CompileOptions {
   std::string tuning;                   // a file of such lines
   std::string device;                   // for which plans are chosen
   std::vector<std::string> disabled;
-  bool remarks = false;
+  bool remarks = false;       // print them
+  bool keep_remarks = false;  // for Session::remarks
   bool timing = false;
   bool verify_each = true;
 
@@ -37,7 +38,7 @@ class Session {
 
   // Reads .fut or .aplir; on failure the diagnostics are on stderr and exit_code() is set.
   bool read();
-  // Runs a pipeline text; remarks are kept (and printed with --remarks).
+  // Runs a pipeline text; remarks are printed or kept if that is asked for: making them takes its time.
   bool run(std::string_view pipeline);
   void report(const apl::Diagnostic& diagnostic);
 

@@ -101,6 +101,7 @@ void add_explain(CLI::App& app, int& exit) {
         options->file.resize(colon);
       }
     }
+    options->keep_remarks = true;
     Session session(*options);
     if (session.read()) session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda"));
     exit = session.exit_code();
