@@ -76,9 +76,11 @@ bool run_variants(const AblationOptions& options, nlohmann::ordered_json& all) {
         fmt::print(" {:>{}}", "-", width);
         continue;
       }
+      // What is hopeless is measured once.
+      const bool hopeless = variant != 0 && choice.seconds[variant] > 10 * choice.seconds[choice.variant];
+      const int runs = hopeless ? 1 : options.runs;
       auto result = program.call(c.entry, inputs);
-      auto times =
-          result ? program.benchmark(c.entry, inputs, options.runs) : Result<std::vector<double>>(result.error());
+      auto times = result ? program.benchmark(c.entry, inputs, runs) : Result<std::vector<double>>(result.error());
       const Check checked = times ? check(c, inputs, (*result)[0]) : Check{false, 0, 0, "error"};
       ok = ok && checked.ok;
       if (!times || !checked.ok) {

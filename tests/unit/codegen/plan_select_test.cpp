@@ -392,6 +392,28 @@ TEST_CASE("variants: 64 x 64 results of a million products are thirty times as f
   CHECK(choice.variant != APL_VARIANT_SPLIT);
 }
 
+TEST_CASE("variants: what parts cost is near what was measured") {
+  // Microseconds on an H200 (apl_bench --variants).
+  struct Measured {
+    std::int64_t m, n, q;
+    double split;
+  };
+  constexpr Measured kMeasured[] = {{64, 64, 1000000, 325},  {32, 32, 1000000, 184},  {16, 16, 100000, 45},
+                                    {128, 128, 100000, 148}, {256, 256, 100000, 415}, {512, 512, 20000, 342}};
+  const apl_device h200 = device("h200");
+  const apl_plan_list any{};
+  for (const Measured& m : kMeasured) {
+    const apl_contraction c = product("aq", "qb", m.m, m.n, m.q);
+    apl_variant_choice choice;
+    REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
+    CAPTURE(m.m);
+    CAPTURE(m.q);
+    CHECK(choice.variant == APL_VARIANT_SPLIT);
+    CHECK(choice.seconds[APL_VARIANT_SPLIT] * 1e6 / m.split > 0.65);
+    CHECK(choice.seconds[APL_VARIANT_SPLIT] * 1e6 / m.split < 1.25);
+  }
+}
+
 TEST_CASE("variants: parts are the contraction, cut along its outermost reduction") {
   std::mt19937_64 random(3);
   const apl_device h200 = device("h200");
