@@ -11,6 +11,8 @@ if(APL_SANITIZE)
   set(example_flags "-fsanitize=${APL_SANITIZE}")
 endif()
 
+# What an older tree installed is not looked at.
+add_test(NAME install/clean COMMAND "${CMAKE_COMMAND}" -E rm -rf "${prefix}")
 add_test(NAME install/install
   COMMAND "${CMAKE_COMMAND}" --install "${PROJECT_BINARY_DIR}" --prefix "${prefix}")
 add_test(NAME install/headers
@@ -25,10 +27,11 @@ add_test(NAME install/build COMMAND "${CMAKE_COMMAND}" --build "${example_build}
 add_test(NAME install/run COMMAND "${CMAKE_CTEST_COMMAND}" --test-dir "${example_build}" --output-on-failure
   --no-tests=error)
 
-set_tests_properties(install/install PROPERTIES FIXTURES_SETUP apl_installed)
+set_tests_properties(install/clean PROPERTIES FIXTURES_SETUP apl_clean)
+set_tests_properties(install/install PROPERTIES FIXTURES_REQUIRED apl_clean FIXTURES_SETUP apl_installed)
 set_tests_properties(install/headers PROPERTIES FIXTURES_REQUIRED apl_installed)
 set_tests_properties(install/configure PROPERTIES FIXTURES_REQUIRED apl_installed FIXTURES_SETUP example_configured)
 set_tests_properties(install/build PROPERTIES FIXTURES_REQUIRED example_configured FIXTURES_SETUP example_built)
 set_tests_properties(install/run PROPERTIES FIXTURES_REQUIRED example_built)
-set_tests_properties(install/install install/headers install/configure install/build install/run PROPERTIES
+set_tests_properties(install/clean install/install install/headers install/configure install/build install/run PROPERTIES
   TIMEOUT 180 LABELS install)

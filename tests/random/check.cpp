@@ -23,8 +23,11 @@ namespace {
 using Values = std::vector<HostValue>;
 using Clock = std::chrono::steady_clock;
 
-// What the program itself may cost on the interpreter; inputs that cost more are left out.
+// What the program itself may cost on the interpreter; inputs that cost more time or memory are left out.
 constexpr std::chrono::milliseconds kReferenceTime{400};
+bool is_too_large(const Diagnostic& error) {
+  return error.code == Code::run_stopped || error.code == Code::run_out_of_memory;
+}
 
 struct Case {
   testing::Sizes sizes;
@@ -122,7 +125,7 @@ class Checker {
       if (!inputs) return fail(c, "inputs", inputs.error().message);
       Case one{sizes, *std::move(inputs), {}};
       auto expected = interpret_case(c.module, c, one.inputs, 1, kReferenceTime);
-      if (!expected && expected.error().code == Code::run_stopped) continue;
+      if (!expected && is_too_large(expected.error())) continue;
       if (!expected) return fail(c, "interpreter", expected.error().message + "\n" + describe(one));
       one.expected = *std::move(expected);
       c.cases.push_back(std::move(one));
