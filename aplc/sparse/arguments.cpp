@@ -9,8 +9,6 @@
 namespace aplc::sparse {
 namespace {
 
-constexpr std::string_view kBanner = "%%MatrixMarket";
-
 apl::Scalar number(double x, apl::ScalarType type) {
   return apl::is_float(type) ? apl::Scalar::floating(type, x)
                              : apl::Scalar::integer(type, static_cast<std::int64_t>(x));
@@ -19,7 +17,8 @@ apl::Scalar number(double x, apl::ScalarType type) {
 }  // namespace
 
 bool is_matrix_file(const std::string& file, std::string_view text) {
-  return text.starts_with(kBanner) || file.ends_with(".smtx") || file.ends_with(".smtx.gz");
+  const std::string_view name = std::string_view(file).substr(0, file.size() - (file.ends_with(".gz") ? 3 : 0));
+  return text.starts_with('%') || name.ends_with(".mtx") || name.ends_with(".smtx");
 }
 
 apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType type) {

@@ -15,7 +15,7 @@ using GivenMatrices = std::map<std::size_t, apl::HostCsr>;
 
 namespace sparse {
 
-// Whether a file's contents are a matrix: Matrix Market has a banner, .smtx an ending.
+// Whether a file's contents are a matrix: by its ending, .mtx or .smtx, or by a banner, which no value begins like.
 bool is_matrix_file(const std::string& file, std::string_view text);
 
 // As a matrix of that element type; a pattern has ones. run.argument where an integer is wanted and something else is
