@@ -17,7 +17,7 @@ struct Distributed {
   std::vector<Stm> stms;       // in order; together they bind the pattern of the map
   std::set<std::size_t> work;  // positions in `stms` of maps with nothing parallel in them
   enum class Form : std::uint8_t { split, loop, branch, scatter, reduction, scan } form = Form::split;
-  std::size_t parts = 0;  // split: how many maps and other operations
+  std::size_t parts = 0;             // split: how many maps and other operations
   std::vector<Refusal> not_tiled{};  // why reductions among the parts are no contractions that can be tiled
 };
 

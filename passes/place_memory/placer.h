@@ -73,7 +73,7 @@ class Placer {
   Function result_;
   std::optional<Diagnostic> error_;
   std::unordered_map<Value, Value> tiled_;  // row-major copies of arrays that this kernel takes tiles of
-  std::unordered_map<Value, int> uses_;  // how often the source names a value
+  std::unordered_map<Value, int> uses_;     // how often the source names a value
 };
 
 }  // namespace apl::memory
