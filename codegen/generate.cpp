@@ -3,27 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "codegen/c_string.h"
 #include "codegen/lower.h"
 #include "codegen/writer.h"
 #include "ir/sparse_arguments.h"
 
 namespace apl {
-namespace {
-
-std::string c_string(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += "\\n\"\n  \"";
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
-}  // namespace
 
 Result<ProgramText> generate(const Module& module, Target target, const CodegenOptions& options) {
   return lower::generate_edited(module, target, options, {});

@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 
+#include "codegen/c_string.h"
 #include "codegen/library/api_text.h"
 #include "codegen/runtime/devices.h"
 #include "codegen/runtime/embed.h"
@@ -39,19 +40,6 @@ std::string inlined(std::string_view text) {
   return result + "\n";
 }
 
-std::string string_constant(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += "\\n\"\n  \"";
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
 using Texts = std::initializer_list<std::string_view (*)()>;
 void add(std::string& out, Texts texts) {
   for (const auto& text : texts) out += inlined(text()) + "\n";
@@ -82,7 +70,7 @@ std::string device_records() {
                                                               {"h100", device_h100_text()},
                                                               {"h200", device_h200_text()},
                                                               {"gpu", device_gpu_text()}};
-  for (const auto& [name, text] : records) out += fmt::format("  {{\"{}\",\n  {}}},\n", name, string_constant(text));
+  for (const auto& [name, text] : records) out += fmt::format("  {{\"{}\",\n  {}}},\n", name, c_string(text));
   return out + "};\n\n";
 }
 
@@ -132,7 +120,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
               plan_variant_text, plan_device_text});
   add(out, {library_object_text, library_choose_text});
   if (is_cuda) {
-    out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", string_constant(device_header_text()));
+    out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", c_string(device_header_text()));
     if (program->has_plans) out += device_records();
     add(out, {cuda_functions_text, library_nvrtc_text, library_cuda_text, library_cuda_context_text});
   } else {
@@ -145,11 +133,11 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   out += library::api_tables(api);
   Writer self;
   self.open("static const struct apl_api_program apl_this_program = {{");
-  self.line(".file = {},", string_constant(module.file));
+  self.line(".file = {},", c_string(module.file));
   self.line(".places = apl_places,");
   self.line(".kernels = {},", is_cuda && program->has_kernels ? "apl_kernel_text" : "NULL");
   self.line(".forms = {},", program->has_forms ? "apl_kernel_forms" : "NULL");
-  self.line(".device = {},", string_constant(device));
+  self.line(".device = {},", c_string(device));
   self.line(".entries = apl_entries,");
   self.line(".types = apl_types,");
   self.line(".parameters = apl_parameters,");
