@@ -10,13 +10,13 @@ namespace apl::frontend {
 namespace {
 
 // Polynomials larger than this are values of their own from there on.
-constexpr std::size_t kMaxTerms = 12;
-constexpr std::size_t kMaxDegree = 6;
+constexpr std::size_t kMaxFoldedTerms = 12;
+constexpr std::size_t kMaxFoldedDegree = 6;
 
 bool is_small(const Poly& poly) {
-  if (poly.terms().size() > kMaxTerms) return false;
+  if (poly.terms().size() > kMaxFoldedTerms) return false;
   for (const Term& term : poly.terms())
-    if (term.factors.size() > kMaxDegree) return false;
+    if (term.factors.size() > kMaxFoldedDegree) return false;
   return true;
 }
 

@@ -8,15 +8,15 @@ namespace apl::frontend {
 namespace {
 
 // Sizes that people write have a few terms.
-constexpr std::size_t kMaxTerms = 200;
-constexpr std::size_t kMaxDegree = 40;
+constexpr std::size_t kMaxSizeTerms = 200;
+constexpr std::size_t kMaxSizeDegree = 40;
 
 }  // namespace
 
 // The size, unless it has grown beyond all use: sizes of sizes may double with each step.
 const Poly& Lowerer::limited(const Poly& size) {
-  bool small = size.terms().size() <= kMaxTerms;
-  for (const Term& term : size.terms()) small = small && term.factors.size() <= kMaxDegree;
+  bool small = size.terms().size() <= kMaxSizeTerms;
+  for (const Term& term : size.terms()) small = small && term.factors.size() <= kMaxSizeDegree;
   if (!small) unsupported(location_, "a size of this many terms");
   return size;
 }

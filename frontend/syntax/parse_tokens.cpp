@@ -10,7 +10,7 @@ namespace {
 
 // Deep enough for any program that people write; shallow enough for an 8 MB stack in a sanitizer build.
 constexpr int kMaxNesting = 200;
-constexpr std::uint32_t kMaxDepth = 500;
+constexpr std::uint32_t kMaxExpressionDepth = 500;
 
 }  // namespace
 
@@ -96,9 +96,9 @@ void Parser::limit_depth(Expr& expr) {
   std::uint32_t below = 0;
   for_each_child(expr, [&](const Expr& child) { below = std::max(below, child.depth); });
   expr.depth = below + 1;
-  if (expr.depth > kMaxDepth)
+  if (expr.depth > kMaxExpressionDepth)
     fail(Code::unsupported_construct, expr.location,
-         "this expression is more than " + std::to_string(kMaxDepth) + " levels deep");
+         "this expression is more than " + std::to_string(kMaxExpressionDepth) + " levels deep");
 }
 
 }  // namespace apl::frontend

@@ -118,7 +118,7 @@ Result<apl::Program> load(const std::vector<Spec>& specs, const std::string& bac
   return apl::Program::load(program->host, load_options);
 }
 
-void run_batch(const std::vector<Spec>& specs, const std::string& backend, const Send& send) {
+void run_defaults_batch(const std::vector<Spec>& specs, const std::string& backend, const Send& send) {
   send({'b', 0, backend + ", compiling", ""});
   std::size_t now = 0;
   // Bridge's words: "kernel K spills N bytes a thread...".
@@ -152,8 +152,8 @@ bool run_defaults(const ThesisOptions& options, const std::function<bool()>& sto
       specs.push_back(default_spec(options.seed + k, options.small));
     for (const std::string& backend : options.backends) {
       constexpr int kPatience = 120;
-      for (const auto& m :
-           random_tests::in_child([&](const Send& send) { run_batch(specs, backend, send); }, kPatience, stop)) {
+      for (const auto& m : random_tests::in_child([&](const Send& send) { run_defaults_batch(specs, backend, send); },
+                                                  kPatience, stop)) {
         if (m.kind == 'a') ++launched, checked += is_checked(specs[m.number]) ? 1 : 0;
         if (m.kind == 's') {
           ++(m.text.find("next plan") != std::string::npos ? replaced : spilling);

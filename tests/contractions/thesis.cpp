@@ -141,7 +141,7 @@ Result<apl::Program> load(const std::vector<Spec>& specs, const std::string& bac
 }
 
 // In the child: a message for each that fails, and one at the end.
-void run_batch(const std::vector<Spec>& specs, const std::string& backend, const Send& send) {
+void run_thesis_batch(const std::vector<Spec>& specs, const std::string& backend, const Send& send) {
   send({'b', 0, backend + ", compiling", ""});
   auto program = load(specs, backend);
   if (!program) return send({'f', 0, backend, program.error().message});
@@ -169,7 +169,7 @@ bool run_specs(const std::vector<Spec>& specs, const ThesisOptions& options, con
     for (const std::string& backend : options.backends) {
       constexpr int kPatience = 120;
       for (const auto& m :
-           random_tests::in_child([&](const Send& send) { run_batch(batch, backend, send); }, kPatience, stop)) {
+           random_tests::in_child([&](const Send& send) { run_thesis_batch(batch, backend, send); }, kPatience, stop)) {
         if (m.kind == 'a') ++agree;
         if (m.kind != 'f') continue;
         ++failed;

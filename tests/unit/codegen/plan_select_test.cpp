@@ -13,11 +13,11 @@
 
 namespace {
 
-using Sizes = std::map<char, std::int64_t>;
+using LetterSizes = std::map<char, std::int64_t>;
 
 // A product with dims named by letters: operands' dims as they lie in memory, and the result's.
-apl_contraction contraction_of(const std::vector<std::string>& operands, const std::string& result, const Sizes& sizes,
-                               int bytes = 4) {
+apl_contraction contraction_of(const std::vector<std::string>& operands, const std::string& result,
+                               const LetterSizes& sizes, int bytes = 4) {
   std::string all = result;
   for (const std::string& operand : operands)
     for (char dim : operand)
@@ -85,7 +85,7 @@ TEST_CASE("plans: sizes for which numbers were measured get them") {
   };
   const apl_device h200 = device("h200");
   for (const Measured& m : cases) {
-    Sizes sizes;
+    LetterSizes sizes;
     for (char dim : std::string("abcijk")) sizes[dim] = m.n;
     sizes['q'] = m.q;
     const apl_contraction c = contraction_of({m.x, m.y}, m.z, sizes);
@@ -118,7 +118,7 @@ TEST_CASE("plans: what the model likes best was among the best when it was measu
                             {8, 8, 8, 8, 16, {3866, 58, 96, 2544}},
                             {16, 4, 16, 4, 16, {5019, 45, 92, 3350}},
                             {16, 4, 16, 8, 16, {3829, 56, 88, 3380}}};
-  const Sizes short_dims{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
+  const LetterSizes short_dims{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
   const apl_contraction cases[] = {product("aq", "qb", 4096, 4096, 4096), product("aq", "qb", 500, 500, 500),
                                    product("qa", "qb", 1000, 1000, 1000),
                                    contraction_of({"icaq", "qbjk"}, "abcijk", short_dims)};
@@ -181,7 +181,7 @@ apl_contraction random_contraction(std::mt19937_64& random) {
   const std::size_t rank = 1 + pick(10), contracted = 1 + pick(3), operands = 1 + pick(3);
   const std::string result = std::string("abcdefghij").substr(0, rank),
                     depth = std::string("qrs").substr(0, contracted);
-  Sizes sizes;
+  LetterSizes sizes;
   double elements = 1;
   for (char dim : result + depth) {
     sizes[dim] = size();
@@ -364,7 +364,7 @@ TEST_CASE("variants: few results of a long sum are computed in parts, large prod
     CHECK(choice.padded_seconds > choice.seconds[APL_VARIANT_TILED]);
   }
   // The measured products and tensors stay as they are.
-  Sizes sizes{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
+  LetterSizes sizes{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
   const apl_contraction tensor = contraction_of({"icaq", "qbjk"}, "abcijk", sizes);
   apl_variant_choice choice;
   REQUIRE(apl_variant_select(&tensor, &any, &any, 0, &h200, &choice) == 1);
