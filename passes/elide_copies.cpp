@@ -207,16 +207,18 @@ class CopyEliminator {
     return false;
   }
 
-  // Why the copy of `source` must stay; empty: it may go.
-  std::string obstacle(Value source) const {
+  // Why the copy of `source` must stay; empty: it may go. What nobody reads later is no longer looked at: chains of
+  // updates share one root.
+  std::string obstacle(Value source) {
     for (const Value root : roots_.at(source)) {
       const auto home = home_.find(root);
       if (home == home_.end())
         return fmt::format("'{}' belongs to the caller, or to a map", function_.values.name(root));
       if (home->second != boundary().body)
         return fmt::format("'{}' is made outside a body that may run more than once", function_.values.name(root));
-      for (const Value v : members_.at(root))
-        if (read_later(v)) return fmt::format("'{}' is read later", function_.values.name(v));
+      std::set<Value>& members = members_.at(root);
+      std::erase_if(members, [&](Value v) { return !read_later(v); });
+      if (!members.empty()) return fmt::format("'{}' is read later", function_.values.name(*members.begin()));
     }
     return {};
   }
@@ -335,6 +337,7 @@ class CopyEliminator {
         auto& mine = frame.last[source];
         if (mine != kResult && (last == kResult || last > mine)) mine = last;
       }
+      for (const Value root : roots_.at(source)) members_.at(root).insert(source);
       elided_ += own ? 1 : 0;
     } else {
       fresh(result);

@@ -60,6 +60,7 @@ class Inliner {
 
   void find_calls() {
     called_.assign(module_.functions.size(), false);
+    calls_others_ = called_;
     for (std::size_t k = 0; k < module_.functions.size(); ++k) {
       for_each_stm(*module_.functions[k]->body, [&](const Stm& stm) {
         const Apply* apply = get_if<Apply>(stm);
@@ -68,6 +69,7 @@ class Inliner {
         if (callee == numbers_.end()) return;
         calls_.push_back({k, callee->second, stm.location});
         called_[callee->second] = true;
+        calls_others_[k] = true;
       });
     }
   }
@@ -121,7 +123,7 @@ class Inliner {
   }
 
   void inline_into(std::size_t k) {
-    if (std::ranges::none_of(calls_, [&](const Call& call) { return call.caller == k; })) return;
+    if (!calls_others_[k]) return;
     Function function = *module_.functions[k];
     function.body = rewrite(function.body, function);
     module_.functions[k] = std::make_shared<const Function>(std::move(function));
@@ -209,7 +211,7 @@ class Inliner {
   const PassContext& context_;
   std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<Call> calls_;
-  std::vector<bool> called_;
+  std::vector<bool> called_, calls_others_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -12,12 +13,21 @@
 
 namespace apl::verifier {
 
+// Those of the module by name; modules may have thousands.
+using Functions = std::unordered_map<std::string_view, const Function*>;
+
 class Check {
  public:
-  Check(const Module& m, const Function& f, std::vector<Diagnostic>& out) : module(m), function(f), out_(out) {}
+  Check(const Module& m, const Functions& all, const Function& f, std::vector<Diagnostic>& out)
+      : module(m), functions(all), function(f), out_(out) {}
 
   const Module& module;
+  const Functions& functions;
   const Function& function;
+  const Function* find(const std::string& name) const {
+    const auto found = functions.find(name);
+    return found == functions.end() ? nullptr : found->second;
+  }
 
   const ValueTable& values() const { return function.values; }
   const Type& type(Value v) const { return function.values.type(v); }

@@ -198,7 +198,7 @@ class Consumption {
   }
 
   void call(const Stm& stm, const Apply& op) {
-    const Function* callee = check_.module.find(op.function);
+    const Function* callee = check_.find(op.function);
     if (!callee) return;
     for (std::size_t k = 0; k < op.arguments.size(); ++k) {
       if (k < callee->sizes.size() || !op.arguments[k].is_value()) continue;

@@ -70,7 +70,7 @@ void check_op(Check& check, const Stm& stm, const Loop& op) {
 }
 
 void check_op(Check& check, const Stm& stm, const Apply& op) {
-  const Function* callee = check.module.find(op.function);
+  const Function* callee = check.find(op.function);
   if (!callee) return check.broken(stm, fmt::format("there is no function `{}`", op.function));
   if (!callee->result_sizes.empty())
     check.broken(stm,

@@ -10,19 +10,22 @@ namespace apl {
 std::vector<Diagnostic> verify(const Module& module) {
   std::vector<Diagnostic> out;
   bool whole = true;
+  verifier::Functions functions;
+  for (const FunctionPtr& function : module.functions)
+    if (function) functions.emplace(function->name, function.get());
   for (const FunctionPtr& function : module.functions) {
     if (!function) {
       out.push_back(make_error(Code::ir_invalid, {}, "a function of the module is missing."));
       return out;
     }
-    verifier::Check check(module, *function, out);
+    verifier::Check check(module, functions, *function, out);
     whole = verifier::check_structure(check) && whole;
   }
   // Calls look into other functions, so no function is read further unless all are whole.
   if (!whole) return out;
   verifier::check_names(module, out);
   for (const FunctionPtr& function : module.functions) {
-    verifier::Check check(module, *function, out);
+    verifier::Check check(module, functions, *function, out);
     check.learn_sizes();
     verifier::check_function(check);
     verifier::check_scopes(check);

@@ -1,6 +1,7 @@
 #include "passes/place_memory/known_sizes.h"
 
 #include <algorithm>
+#include <span>
 
 namespace apl::memory {
 namespace {
@@ -30,20 +31,29 @@ void KnownSizes::release(Mark mark) {
 bool KnownSizes::surely_non_negative(const Poly& question, Mark mark) const {
   if (const auto number = question.constant()) return *number >= 0;
   const std::set<Value> symbols = symbols_of(question);
-  SizeFacts facts;
+  std::vector<Poly> asked;
   for (const Value symbol : symbols) {
     const auto found = by_newest_.find(symbol);
     if (found == by_newest_.end()) continue;
     for (const Mark at : found->second) {
       if (at >= mark) break;
-      if (known_[at].symbol()) {
-        facts.at_least(symbol, 0);
-      } else if (std::ranges::includes(symbols, symbols_of(known_[at]))) {
-        facts.non_negative(known_[at]);
-      }
+      if (known_[at].symbol() || std::ranges::includes(symbols, symbols_of(known_[at]))) asked.push_back(known_[at]);
     }
   }
-  return prove_non_negative(question, facts) == Proof::yes;
+  const std::size_t facts_count = asked.size();
+  asked.push_back(question);
+  const auto [answer, is_new] = answers_.try_emplace(std::move(asked), false);
+  if (is_new) {
+    SizeFacts facts;
+    for (const Poly& fact : std::span(answer->first).first(facts_count)) {
+      if (const auto symbol = fact.symbol())
+        facts.at_least(*symbol, 0);
+      else
+        facts.non_negative(fact);
+    }
+    answer->second = prove_non_negative(question, facts) == Proof::yes;
+  }
+  return answer->second;
 }
 
 }  // namespace apl::memory

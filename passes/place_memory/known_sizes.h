@@ -1,6 +1,7 @@
 // What the host knows of sizes where it allocates: an array that exists has no size below 0.
 #pragma once
 
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +29,8 @@ class KnownSizes {
   std::vector<Poly> known_;
   std::set<Poly> all_;
   std::unordered_map<Value, std::vector<Mark>> by_newest_;  // by the newest symbol of each
+  // Blocks of a program have few different sizes, and each new one is compared with all: what was known, the question.
+  mutable std::map<std::vector<Poly>, bool> answers_;
 };
 
 }  // namespace apl::memory
