@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
 #include "aplc/test/plan.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   std::string backend = "c";
   std::string entry;
   std::vector<std::string> excluded;
+  std::vector<std::string> plans;  // OPERAND=FILE
   int runs = 10;
   bool no_convergence = false;
   double convergence_seconds = 300;
@@ -130,7 +132,9 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
   if (!tuning)
     executable = tuning.error();
   else if (front.module)
-    executable = Executable::make(*front.module, {options.backend, options.temporary_folder, {}, *tuning, cache});
+    executable = Executable::make(
+        *front.module,
+        {options.backend, options.temporary_folder, {}, *tuning, cache, options.plans, sparse::print_plan_remark});
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
     if (program.cases[k].measured) continue;
     if (!executable) {
@@ -272,6 +276,7 @@ void add_bench(CLI::App& app, int& exit) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--entry-point", options->entry, "measure only this entry");
+  command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
   command->add_option("--exclude-case", options->excluded, "skip cases with this tag")
       ->type_name("TAG")
       ->allow_extra_args(false);

@@ -1,11 +1,13 @@
 // aplc run FILE [ARG ...]: compile and call an entry on values.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "aplc/arguments.h"
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
 #include "codegen/runtime/program.h"
 #include "ir/interpret.h"
@@ -17,6 +19,7 @@ struct RunOptions : CompileOptions {
   std::string entry;
   std::string backend = "c";
   std::vector<std::string> arguments;
+  std::vector<std::string> plans;  // OPERAND=FILE
   std::uint64_t seed = 1;
   bool time = false;
   bool binary = false;
@@ -53,6 +56,7 @@ using Values = std::vector<apl::HostValue>;
 struct Arguments {
   Values values;
   GivenMatrices matrices;
+  std::vector<apl::SparsePlan> plans;
 };
 struct Results {
   Values values;
@@ -83,6 +87,10 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
   program_options.backend = options.backend;
   program_options.seed = options.seed;
   program_options.device_record = options.device;
+  program_options.sparse_plans = inputs.plans;
+  program_options.remarks = [&](const apl::Remark& remark) {
+    if (options.remarks || remark.kind == apl::RemarkKind::missed) sparse::print_plan_remark(remark);
+  };
   if (!options.no_cache) program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();
@@ -123,6 +131,25 @@ void run(const RunOptions& options, int& exit) {
     return;
   }
   inputs.values = std::move(*values);
+  auto plans = sparse::read_plans(options.plans, session.module());
+  if (!plans) {
+    session.report(plans.error());
+    exit = session.exit_code();
+    return;
+  }
+  if (options.backend != "interp") {
+    const apl::FunctionPtr kept = *std::ranges::find(session.module().functions, entry, &apl::FunctionPtr::get);
+    sparse::PlacedPlans placed =
+        sparse::apply_dense_plans(session.module(), std::move(*plans), [&](const apl::Remark& r) {
+          if (options.remarks || r.kind == apl::RemarkKind::missed) sparse::print_plan_remark(r);
+        });
+    if (auto fits = sparse::check_dense_plans(*kept, placed.dense, inputs.values, inputs.matrices); !fits) {
+      session.report(fits.error());
+      exit = session.exit_code();
+      return;
+    }
+    inputs.plans = std::move(placed.tiles);
+  }
   // The interpreter judges the others, so it runs the program as the front end gave it.
   if (options.backend != "interp" && !session.run(pipeline_for(options.backend))) {
     exit = session.exit_code();
@@ -163,6 +190,7 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
       ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
+  command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
   command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_flag("--time", options->time, "print the time of the call");

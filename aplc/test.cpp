@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
 #include "aplc/test/judge.h"
 #include "aplc/test/plan.h"
@@ -224,6 +225,7 @@ void add_test(CLI::App& app, int& exit) {
       "-t,--typecheck", [options] { options->mode = TestMode::typecheck; }, "only parse and type-check");
   command->add_flag("-s,--structure", options->structure, "judge structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
+  command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
   command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
       ->type_name("TAG")
       ->allow_extra_args(false);

@@ -112,9 +112,9 @@ std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<Bu
 
 std::string BundleInterface::to_text() const {
   std::string text;
-  for (const Bundle& bundle : bundles) {
-    text += fmt::format("{} ", bundle.first);
-    for (const BundleField field : bundle.fields) text += fmt::format("{} ", static_cast<int>(field));
+  for (std::size_t k = 0; k < bundles.size(); ++k) {
+    text += fmt::format("{} {} ", names[k], bundles[k].first);
+    for (const BundleField field : bundles[k].fields) text += fmt::format("{} ", static_cast<int>(field));
     text.back() = ';';
   }
   for (const SparseResult& result : results) text += fmt::format("={} {};", result.result, result.bundle);
@@ -133,6 +133,8 @@ BundleInterface BundleInterface::from_text(std::string_view text) {
       continue;
     }
     Bundle bundle;
+    interface.names.emplace_back(part.substr(0, part.find(' ')));
+    part.remove_prefix(std::min(part.size(), interface.names.back().size() + 1));
     bundle.first = number(part);
     while (!part.empty()) bundle.fields.push_back(static_cast<BundleField>(number(part)));
     interface.bundles.push_back(std::move(bundle));
@@ -142,8 +144,9 @@ BundleInterface BundleInterface::from_text(std::string_view text) {
 
 BundleInterface bundle_interface(const Function& function) {
   BundleInterface interface {
-    .bundles = find_bundles(function), .results = {}
+    .bundles = find_bundles(function), .names = {}, .results = {}
   };
+  for (const Bundle& bundle : interface.bundles) interface.names.push_back(function.entry->params[bundle.param].name);
   for (std::size_t k = 0; k < function.results.size(); ++k)
     if (const auto bundle = bundle_of_result(function, k)) interface.results.push_back({k, *bundle});
   return interface;

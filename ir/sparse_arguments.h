@@ -32,6 +32,7 @@ std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<Bu
 // What of an entry's parameters and results is sparse. As text it goes with generated programs.
 struct BundleInterface {
   std::vector<Bundle> bundles;
+  std::vector<std::string> names;  // of the parameters that are bundles
   struct SparseResult {
     std::size_t result = 0, bundle = 0;
   };

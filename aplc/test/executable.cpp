@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
@@ -52,6 +53,11 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   executable.module_ = front;
   executable.parameters_ = options.parameters;
   if (options.backend == "interp") return executable;
+  auto plans = sparse::read_plans(options.plans, front);
+  if (!plans) return std::move(plans).error();
+  sparse::PlacedPlans placed = sparse::apply_dense_plans(executable.module_, std::move(*plans), options.remarks);
+  if (!placed.dense.empty()) executable.front_ = front;
+  executable.dense_plans_ = std::move(placed.dense);
   auto pipeline = apl::parse_pipeline(pipeline_for(options.backend), apl::PassRegistry::builtin());
   if (!pipeline) return std::move(pipeline).error();
   apl::PipelineOptions pipeline_options;
@@ -68,6 +74,8 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   program_options.backend = options.backend;
   program_options.temporary_folder = options.temporary_folder;
   program_options.cache = options.cache;
+  program_options.sparse_plans = std::move(placed.tiles);
+  program_options.remarks = options.remarks;
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();
   executable.program_ = std::move(*program);
@@ -75,7 +83,13 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
 }
 
 apl::Result<Values> Executable::call(const std::string& entry, const Values& inputs) {
+  if (auto fits = check_dense(entry, inputs); !fits) return std::move(fits).error();
   return program_ ? program_->call(entry, inputs) : interpret(entry, inputs);
+}
+
+apl::Status Executable::check_dense(const std::string& entry, const Values& inputs) const {
+  const apl::Function* function = dense_plans_.empty() ? nullptr : front_.find_entry(entry);
+  return function == nullptr ? apl::Unit{} : sparse::check_dense_plans(*function, dense_plans_, inputs, {});
 }
 
 apl::Result<Values> Executable::interpret(const std::string& entry, const Values& inputs) const {

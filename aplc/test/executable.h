@@ -37,6 +37,8 @@ struct ExecutableOptions {
   std::vector<std::string> disabled;  // passes to leave out
   Parameters parameters;
   std::shared_ptr<apl::ObjectCache> cache;  // may be null
+  std::vector<std::string> plans = {};      // OPERAND=FILE of sparse operands
+  apl::RemarkSink remarks = {};             // what became of them; may be null
 };
 
 // A program on a backend; interp runs the module as the front end gave it.
@@ -50,10 +52,13 @@ class Executable {
   std::int64_t peak_bytes() const { return program_ ? program_->peak_bytes() : 0; }
 
  private:
+  apl::Status check_dense(const std::string& entry, const Values& inputs) const;
   apl::Result<Values> interpret(const std::string& entry, const Values& inputs) const;
 
   apl::Module module_;
   Parameters parameters_;
+  apl::Module front_;  // where there are plans that say `form dense`
+  std::vector<apl::SparsePlan> dense_plans_;
   std::optional<apl::Program> program_;  // not for interp
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 #include "aplc/test/executable.h"
 #include "aplc/test/structure.h"
 #include "ir/interpret.h"
@@ -64,7 +65,7 @@ class Judge {
     if (!front_.module) return all({refusal(front_.exit_code), front_.errors});
     apl::Result<Executable> executable = apl::make_error(apl::Code::bug_internal, {}, "not made");
     if (options_.mode != TestMode::typecheck) {
-      executable = Executable::make(*front_.module, executable_options(options_.backend, {}));
+      executable = Executable::make(*front_.module, planned_options());
       if (!executable) return all({refusal(exit_code(executable.error())), apl::render(executable.error(), "", "")});
     }
     for (std::size_t test : tests) {
@@ -91,6 +92,12 @@ class Judge {
   }
 
  private:
+  ExecutableOptions planned_options() const {
+    ExecutableOptions options = executable_options(options_.backend, {});
+    options.plans = options_.plans;
+    options.remarks = sparse::print_plan_remark;
+    return options;
+  }
   ExecutableOptions executable_options(const std::string& backend, std::vector<std::string> disabled) const {
     return {backend, options_.temporary_folder, std::move(disabled), parameters_, cache_};
   }

@@ -18,7 +18,8 @@ struct TestOptions {
   TestMode mode = TestMode::run;
   std::string entry;  // empty: all
   std::vector<std::string> excluded;
-  std::size_t concurrency = 0;  // 0: as many as there are processors
+  std::vector<std::string> plans;  // OPERAND=FILE of sparse operands
+  std::size_t concurrency = 0;     // 0: as many as there are processors
   double timeout = 60;
   std::string reference = "interp";  // or c
   double reference_timeout = 20;

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "codegen/runtime/cuda.h"
 #include "codegen/runtime/embed.h"
 #include "codegen/runtime/emulate.h"
 #include "codegen/runtime/program/bridge.h"
+#include "codegen/runtime/program/sparse_operands.h"
 #include "ir/sparse_arguments.h"
 
 namespace apl {
@@ -105,6 +107,9 @@ Result<HostValue> fetch(Bridge& bridge, const apl_value& output) {
 struct Program::State {
   SharedObject object;
   std::optional<Bridge> bridge;
+  std::vector<program::GivenPlan> plans;
+  RemarkSink remarks;
+  std::set<std::string> said;
   double microseconds = 0;
 
   Result<apl_entry> find(std::string_view entry) const {
@@ -116,6 +121,42 @@ struct Program::State {
   BundleInterface sparse(std::string_view entry) const {
     const auto* text = static_cast<const char*>(object.symbol("apl_sparse_" + std::string(entry)));
     return text == nullptr ? BundleInterface{} : BundleInterface::from_text(text);
+  }
+
+  // The plans for the operands of this call, held against what they are.
+  Status place_plans(const BundleInterface& sparse, const std::vector<HostValue>& values, const Arguments& arguments) {
+    for (std::size_t k = 0; k < sparse.bundles.size() && !plans.empty(); ++k) {
+      const Bundle& bundle = sparse.bundles[k];
+      if (std::ranges::find(plans, sparse.names[k], &program::GivenPlan::operand) == plans.end()) continue;
+      const auto rows = program::rows_of_bundle(bundle, values);
+      if (!rows) continue;
+      auto fitting = program::plans_for(plans, sparse.names[k], rows->view());
+      if (!fitting) return std::move(fitting).error();
+      const auto column = std::ranges::find(bundle.fields, BundleField::column) - bundle.fields.begin();
+      const bool by_rows = column != std::ssize(bundle.fields);
+      const apl_value* block = arguments.values() + bundle.first + (by_rows ? column : 0);
+      bridge->sparse().plan(bridge->age_of(block->data).value_or(0), std::move(*fitting));
+    }
+    return Unit{};
+  }
+
+  // Says what became of each plan, once.
+  void report_plans(std::string_view entry) {
+    for (const program::PlanUse& use : bridge->sparse().take_uses()) {
+      if (!remarks) continue;
+      Remark remark;
+      remark.kind = use.used ? RemarkKind::applied : RemarkKind::missed;
+      remark.pass = "sparse-plan";
+      remark.code = use.used ? "used" : "not-used";
+      remark.function = entry;
+      remark.message =
+          fmt::format("plan {} for `{}` is {}used", use.plan->source, use.plan->operand, use.used ? "" : "not ");
+      const std::string own = std::string_view(bridge->backend().name()) == "c"
+                                  ? "backend c has its own form"
+                                  : "no product with it is one that the runtime has kernels for";
+      remark.facts = {{use.used ? "of it" : "why", use.why.empty() ? own : use.why}};
+      if (said.insert(render(remark, "")).second) remarks(remark);
+    }
   }
 
   // One call. Whatever happens, only what was there before it is allocated after it.
@@ -166,7 +207,11 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   }
   auto object = compile_host(host_text, options);
   if (!object) return std::move(object).error();
+  auto plans = program::read_plans(options.sparse_plans);
+  if (!plans) return std::move(plans).error();
   auto state = std::make_shared<State>();
+  state->plans = std::move(*plans);
+  state->remarks = options.remarks;
   state->object = std::move(*object);
   if (kernel_text.empty())
     if (const auto* text = static_cast<const char*>(state->object.symbol("apl_kernel_text"))) kernel_text = text;
@@ -185,7 +230,9 @@ Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::
   Arguments arguments(*state_->bridge);
   for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();
+  if (auto placed = state_->place_plans(sparse, packed.values, arguments); !placed) return std::move(placed).error();
   auto results = state_->call(*function, arguments, true);
+  state_->report_plans(entry);
   if (results && !sparse.empty()) unpack_results(sparse, packed, *results);
   return results;
 }
@@ -198,12 +245,15 @@ Result<std::vector<double>> Program::benchmark(std::string_view entry, const std
   Arguments arguments(*state_->bridge);
   for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();
+  if (auto placed = state_->place_plans(sparse, packed.values, arguments); !placed) return std::move(placed).error();
   std::vector<double> times;
-  for (int run = -1; run < runs; ++run) {
-    auto called = state_->call(*function, arguments, false);
-    if (!called) return std::move(called).error();
+  std::optional<Diagnostic> failed;
+  for (int run = -1; run < runs && !failed; ++run) {
+    if (auto called = state_->call(*function, arguments, false); !called) failed = std::move(called).error();
     if (run >= 0) times.push_back(state_->microseconds);
   }
+  state_->report_plans(entry);
+  if (failed) return *std::move(failed);
   return times;
 }
 

@@ -14,6 +14,13 @@
 
 namespace apl {
 
+// A plan for a sparse operand (docs/sparse.md): the text of `aplc sparse search`.
+struct SparsePlan {
+  std::string operand;  // the entry's parameter
+  std::string source;   // the file, for messages
+  std::string text;
+};
+
 struct ProgramOptions {
   std::string backend = "c";              // c, emulate, cuda
   std::string c_compiler = "cc";          // for the host file
@@ -28,6 +35,10 @@ struct ProgramOptions {
   std::string keep_folder;               // if set, a folder that exists: generated files and objects are copied there
   std::shared_ptr<ObjectCache> cache;    // of compiled files, for callers who load the same text again; may be null
   std::function<void(std::string)> log;  // what was compiled, how, and how long it took; may be null
+  // Plans for sparse operands. Of several for one operand that is taken which is for the matrix of the call and for the
+  // operator; a call with a matrix that none of them is for fails (run.argument).
+  std::vector<SparsePlan> sparse_plans;
+  RemarkSink remarks;  // what became of them, each once; may be null
 };
 
 // Calls are one at a time; two programs in two threads do not meet. Copies are the same program.

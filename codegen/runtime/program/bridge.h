@@ -36,6 +36,7 @@ class Bridge {
     const apl_kernel_form* forms = nullptr;
   };
   void plans(Plans plans);
+  SparseOperands& sparse() { return *sparse_; }
 
   // Forgets the last error: a call begins.
   void clear_error();

@@ -1,5 +1,7 @@
 #include "codegen/runtime/program/sparse_operands.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -49,11 +51,54 @@ bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
   return width > 0 && nonzeros > 0 && nonzeros >= (kLeastProducts + width - 1) / width;
 }
 
+// What the kernels take of a plan.
+std::string taken(const apl_sparse_form& form, std::int32_t type) {
+  if (type != APL_F16) return "the order of rows; blocks have kernels for f16 alone";
+  return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", form.windows, 8 * form.parts,
+                     form.records);
+}
+
 }  // namespace
+
+void SparseOperands::plan(std::uint64_t age, std::vector<const GivenPlan*> plans) {
+  Planned planned{age, {}};
+  for (const GivenPlan* plan : plans) planned.uses.push_back({plan, false, {}});
+  planned_.push_back(std::move(planned));
+}
+
+std::vector<PlanUse> SparseOperands::take_uses() {
+  std::vector<PlanUse> uses;
+  for (Planned& planned : planned_) uses.insert(uses.end(), planned.uses.begin(), planned.uses.end());
+  planned_.clear();
+  return uses;
+}
+
+PlanUse* SparseOperands::plan_for(std::uint64_t age, bool sddmm) {
+  const auto planned = std::ranges::find(planned_, age, &Planned::age);
+  if (planned == planned_.end()) return nullptr;
+  PlanUse* found = nullptr;
+  for (PlanUse& use : planned->uses) {
+    const apl_sparse_plan& plan = *use.plan->plan;
+    if ((plan.sddmm != 0) != sddmm) {
+      if (use.why.empty())
+        use.why = fmt::format("it is for operator {}, the program multiplies `{}` by {}", sddmm ? "spmm" : "sddmm",
+                              use.plan->operand, sddmm ? "sddmm" : "spmm");
+    } else if (plan.dense) {
+      use.why = "it says `form dense`, and this program was compiled for a sparse operand";
+    } else if (found == nullptr) {
+      found = &use;
+    }
+  }
+  return found;
+}
 
 int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
   const auto age = bridge.age_of(product.column);
-  if (!age || !bridge.is_argument(*age) || !is_worth_it(product.nonzeros, product.width)) return APL_SUCCESS;
+  if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
+  PlanUse* plan = plan_for(*age, false);
+  // A plan that was asked for acts, whatever the size.
+  if (product.width <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, product.width)))
+    return APL_SUCCESS;
   const Key key{*age, product.type, 0};
   auto known = std::ranges::find(products_, key, &Product::key);
   apl_context* ctx = bridge.context();
@@ -63,7 +108,7 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
       products_.erase(products_.begin());
     }
     Product made{.key = key};
-    if (const int status = make(bridge, product, made); status != APL_SUCCESS) return status;
+    if (const int status = make(bridge, product, plan, made); status != APL_SUCCESS) return status;
     products_.push_back(made);
     known = products_.end() - 1;
   }
@@ -75,13 +120,14 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
       return status;
     known->values = bridge.is_argument(values) ? values : 0;
   }
+  if (plan) *plan = {plan->plan, true, taken(known->operand.form, product.type)};
   done = 1;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
   return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
                          {product.c, product.c_row}, product.width, nullptr, nullptr);
 }
 
-int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, Product& made) {
+int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {
   apl_context* ctx = bridge.context();
   HostForm host;
   host.row_start.resize(static_cast<std::size_t>(product.rows) + 1);
@@ -89,7 +135,8 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, Prod
   if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
   if (status != APL_SUCCESS) return status;
   apl_sparse_form* raw = nullptr;
-  const int failed = apl_sparse_form_make(&host.csr, nullptr, product.type, nullptr, &raw);
+  const int failed =
+      apl_sparse_form_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type, nullptr, &raw);
   const Owned<apl_sparse_form, apl_sparse_form_free> form(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload(ctx, form.get(), product.type, &made.operand); });
@@ -97,7 +144,10 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, Prod
 
 int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done) {
   const auto age = bridge.age_of(sampling.column);
-  if (!age || !bridge.is_argument(*age) || !is_worth_it(sampling.nonzeros, sampling.depth)) return APL_SUCCESS;
+  if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
+  PlanUse* plan = plan_for(*age, true);
+  if (sampling.depth <= 0 || sampling.nonzeros <= 0 || (!plan && !is_worth_it(sampling.nonzeros, sampling.depth)))
+    return APL_SUCCESS;
   const Key key{*age, sampling.type, sampling.depth};
   auto known = std::ranges::find(samplings_, key, &Sampling::key);
   apl_context* ctx = bridge.context();
@@ -107,17 +157,18 @@ int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling
       samplings_.erase(samplings_.begin());
     }
     Sampling made{.key = key};
-    if (const int status = make(bridge, sampling, made); status != APL_SUCCESS) return status;
+    if (const int status = make(bridge, sampling, plan, made); status != APL_SUCCESS) return status;
     samplings_.push_back(made);
     known = samplings_.end() - 1;
   }
+  if (plan) *plan = {plan->plan, true, "the order of rows"};
   done = 1;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
   return apl_sparse_sddmm(ctx, &known->operand, sampling.values, {const_cast<void*>(sampling.x), sampling.x_row},
                           {const_cast<void*>(sampling.y), sampling.y_row}, sampling.depth, sampling.result, nullptr);
 }
 
-int SparseOperands::make(Bridge& bridge, const apl_sparse_sampling& sampling, Sampling& made) {
+int SparseOperands::make(Bridge& bridge, const apl_sparse_sampling& sampling, const PlanUse* plan, Sampling& made) {
   apl_context* ctx = bridge.context();
   // The rows are those of each non-zero; where each starts follows.
   std::vector<std::int32_t> row(static_cast<std::size_t>(sampling.nonzeros));
@@ -130,7 +181,8 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_sampling& sampling, Sa
   status = host.read(ctx, sampling.rows, sampling.columns, sampling.nonzeros, sampling.column);
   if (status != APL_SUCCESS) return status;
   apl_sparse_samples* raw = nullptr;
-  const int failed = apl_sparse_samples_make(&host.csr, nullptr, sampling.type, sampling.depth, nullptr, &raw);
+  const int failed = apl_sparse_samples_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, sampling.type,
+                                             sampling.depth, nullptr, &raw);
   const Owned<apl_sparse_samples, apl_sparse_samples_free> form(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload_samples(ctx, form.get(), sampling.type, &made.operand); });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/runtime/program/bridge.h"
+#include "codegen/runtime/program/sparse_plans.h"
 #include "codegen/runtime/sparse/device_form.h"
 
 namespace apl::program {
@@ -15,6 +16,11 @@ class SparseOperands {
   // `done` stays 0 if the program's own kernel is to be launched: small products, arrays that are no arguments.
   int product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done);
   int sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done);
+
+  // Plans for the argument whose columns are in the block of that age, in the calls that follow.
+  void plan(std::uint64_t age, std::vector<const GivenPlan*> plans);
+  // What became of them since they were given; they are forgotten.
+  std::vector<PlanUse> take_uses();
 
  private:
   // An argument is known by its columns' block.
@@ -33,9 +39,17 @@ class SparseOperands {
     Key key;
     apl_sparse_samples_operand operand{};
   };
-  int make(Bridge& bridge, const apl_sparse_product& product, Product& made);
-  int make(Bridge& bridge, const apl_sparse_sampling& sampling, Sampling& made);
+  int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
+  int make(Bridge& bridge, const apl_sparse_sampling& sampling, const PlanUse* plan, Sampling& made);
 
+  // The plan for an operator, if one was given for the argument.
+  PlanUse* plan_for(std::uint64_t age, bool sddmm);
+
+  struct Planned {
+    std::uint64_t age;
+    std::vector<PlanUse> uses;
+  };
+  std::vector<Planned> planned_;
   std::vector<Product> products_;
   std::vector<Sampling> samplings_;
 };

@@ -1,0 +1,128 @@
+#include "aplc/sparse/plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "aplc/driver.h"
+#include "aplc/sparse/files.h"
+#include "codegen/runtime/program/sparse_plans.h"
+#include "ir/sparse_bundle.h"
+
+namespace aplc::sparse {
+namespace {
+
+// The names of an entry's sparse operands.
+std::vector<std::string> operands_of(const apl::Function& function) {
+  std::vector<std::string> names;
+  if (!function.entry) return names;
+  if (const auto requests = apl::sparse_requests(function))
+    for (const apl::SparseRequest& request : *requests) names.push_back(function.entry->params[request.param].name);
+  return names;
+}
+
+bool is_dense(const apl::SparsePlan& given) {
+  apl_sparse_plan* plan = nullptr;
+  std::array<char, 200> message{};
+  apl_sparse_plan_parse(given.text.data(), given.text.size(), &plan, message.data(), message.size());
+  const PlanPointer owned(plan);
+  return plan != nullptr && plan->dense != 0;
+}
+
+// The entry without `#[sparse(operand)]`; null if its result has the operand's pattern.
+apl::FunctionPtr without_request(const apl::Function& function, const std::string& operand) {
+  apl::Function dense = function;
+  bool result = false;
+  std::erase_if(dense.attributes, [&](const apl::Attribute& attribute) {
+    const bool here = attribute.name == apl::kSparseAttribute && !attribute.arguments.empty() &&
+                      attribute.arguments.front() == operand;
+    result = result || (here && attribute.arguments.size() > 1);
+    return here;
+  });
+  return result ? nullptr : std::make_shared<const apl::Function>(std::move(dense));
+}
+
+}  // namespace
+
+const char* const kPlanHelp =
+    "a plan of `aplc sparse search` for a sparse operand, as A=M.plan; several may be given, also for one operand";
+
+apl::Result<std::vector<apl::SparsePlan>> read_plans(const std::vector<std::string>& texts, const apl::Module& module) {
+  std::set<std::string> operands;
+  for (const apl::FunctionPtr& function : module.functions)
+    for (std::string& name : operands_of(*function)) operands.insert(std::move(name));
+  std::vector<apl::SparsePlan> plans;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return apl::make_error(apl::Code::command_bad_argument, {},
+                             fmt::format("--plan {}: expected OPERAND=FILE", text));
+    apl::SparsePlan plan{text.substr(0, equals), text.substr(equals + 1), {}};
+    if (!operands.contains(plan.operand))
+      return apl::make_error(
+          apl::Code::command_bad_argument, {},
+          fmt::format("--plan {}: no entry has a sparse operand `{}`; {}", text, plan.operand,
+                      operands.empty() ? "none has any" : fmt::format("there is {}", fmt::join(operands, ", "))));
+    auto contents = read_file(plan.source);
+    if (!contents)
+      return apl::make_error(apl::Code::command_no_such_file, {},
+                             fmt::format("cannot read {} for `{}`", plan.source, plan.operand));
+    plan.text = std::move(*contents);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+PlacedPlans apply_dense_plans(apl::Module& module, std::vector<apl::SparsePlan> plans, const apl::RemarkSink& remarks) {
+  std::set<std::string> dense, other;
+  for (const apl::SparsePlan& plan : plans) (is_dense(plan) ? dense : other).insert(plan.operand);
+  for (apl::FunctionPtr& function : module.functions) {
+    for (const std::string& operand : operands_of(*function)) {
+      if (!dense.contains(operand) || other.contains(operand)) continue;
+      apl::FunctionPtr without = without_request(*function, operand);
+      apl::Remark remark;
+      remark.pass = "sparse-plan";
+      remark.function = function->entry->name;
+      remark.kind = without ? apl::RemarkKind::applied : apl::RemarkKind::missed;
+      remark.code = without ? "dense" : "dense-result";
+      remark.message = without
+                           ? fmt::format("the plan for `{}` says `form dense`: the dense product is compiled", operand)
+                           : fmt::format(
+                                 "the plan for `{}` says `form dense`, but the result has its pattern: "
+                                 "the product stays sparse",
+                                 operand);
+      if (remarks) remarks(remark);
+      if (without) function = std::move(without);
+    }
+  }
+  PlacedPlans placed;
+  for (apl::SparsePlan& plan : plans) {
+    const bool followed = dense.contains(plan.operand) && !other.contains(plan.operand);
+    (followed ? placed.dense : placed.tiles).push_back(std::move(plan));
+  }
+  return placed;
+}
+
+apl::Status check_dense_plans(const apl::Function& function, const std::vector<apl::SparsePlan>& dense,
+                              const std::vector<apl::HostValue>& values, const GivenMatrices& matrices) {
+  const auto plans = apl::program::read_plans(dense);
+  if (!plans) return plans.error();
+  for (std::size_t k = 0; k < function.entry->params.size(); ++k) {
+    const std::string& name = function.entry->params[k].name;
+    if (std::ranges::find(*plans, name, &apl::program::GivenPlan::operand) == plans->end()) continue;
+    std::size_t value = 0;
+    for (std::size_t before = 0; before < k; ++before) value += function.entry->param_values[before];
+    const auto given = matrices.find(value);
+    if (given == matrices.end() && (value >= values.size() || values[value].rank() != 2)) continue;
+    const apl::HostCsr matrix = given != matrices.end() ? given->second : apl::to_csr(values[value]);
+    const apl_sparse_csr rows{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
+                              matrix.column.data()};
+    if (auto fits = apl::program::plans_for(*plans, name, rows); !fits) return std::move(fits).error();
+  }
+  return apl::Unit{};
+}
+
+void print_plan_remark(const apl::Remark& remark) { fmt::print(stderr, "{}\n", apl::render(remark, "")); }
+
+}  // namespace aplc::sparse
