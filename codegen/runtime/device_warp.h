@@ -56,11 +56,13 @@ void apl_load(const apl_in<T>& from, I index, T* to, int line = __builtin_LINE()
 }
 template <int words, class T, class I>
 void apl_load_words(const apl_in<T>& from, I index, uint32_t* to, int line = __builtin_LINE()) {
+  static_assert(words == 1 || words == 2 || words == 4, "no device has such an access");
   apl_touch_wide<words * 4>(from.data, static_cast<int64_t>(index), 0, line);
   __builtin_memcpy(to, from.data + index, words * 4);
 }
 template <int words, class T, class I>
 void apl_store_words(const apl_out<T>& to, I index, const uint32_t* from, int line = __builtin_LINE()) {
+  static_assert(words == 1 || words == 2 || words == 4, "no device has such an access");
   apl_touch_wide<words * 4>(to.data, static_cast<int64_t>(index), 1, line);
   __builtin_memcpy(to.data + index, from, words * 4);
 }

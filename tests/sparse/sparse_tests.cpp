@@ -113,6 +113,7 @@ class Tester {
       testing::Sizes sizes;
       for (std::size_t k = 0; k < function.sizes.size(); ++k)
         sizes[function.values.name(function.sizes[k])] = k < 2 ? matrix.shape[k] : size();
+      if (options_.large) few_batches(function, random, sizes);
       auto inputs = testing::random_arguments(function, sizes, entry.seed);
       if (!inputs) return fail(entry.text + "\n" + inputs.error().message);
       inputs->front() = matrix;
@@ -132,6 +133,14 @@ class Tester {
       };
       for (const auto& [who, module] : modules) compare(who, interpret(*module, entry.name, *inputs));
       for (auto& [backend, program] : programs) compare(backend, program.call(entry.name, *inputs));
+    }
+  }
+
+  // Three large dims are more than arguments may have.
+  static void few_batches(const Function& function, Random& random, testing::Sizes& sizes) {
+    for (const Value param : function.params) {
+      const Type& type = function.type(param);
+      if (type.rank() == 3) sizes[function.values.name(*type.shape[0].symbol())] = random.between(1, 4);
     }
   }
 

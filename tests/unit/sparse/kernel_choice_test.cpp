@@ -70,7 +70,7 @@ struct Notes {
     REQUIRE(apl_sparse_upload_samples(&context, samples, type, &a) == APL_SUCCESS);
     apl_sparse_samples_free(samples);
     auto* data = reinterpret_cast<void*>(1 << 20);
-    REQUIRE(apl_sparse_sddmm(&context, &a, nullptr, {data, depth}, {data, depth}, depth, data, nullptr) == APL_SUCCESS);
+    REQUIRE(apl_sparse_sddmm(&context, &a, data, {data, depth}, {data, depth}, depth, data, nullptr) == APL_SUCCESS);
     REQUIRE(apl_sparse_release_samples(&context, &a) == APL_SUCCESS);
     return launches.back();
   }
@@ -88,6 +88,21 @@ apl::sparse::Csr even(std::int64_t rows, std::int64_t columns, std::int64_t leng
     m.row_start.push_back(m.nonzeros());
   }
   return m;
+}
+
+// All texts as one, for one call of the compiler: each in a namespace of its own, after what they share.
+std::string one_text(const std::map<std::string, std::string>& texts) {
+  const std::string head = "#include \"device.h\"\n";
+  std::string all = head + apl_sparse_kernel_part(APL_SPARSE_TEXT_WARP);
+  int number = 0;
+  for (const auto& [name, text] : texts) {
+    REQUIRE(text.starts_with(head));
+    const std::string own = text.substr(head.size());
+    for (std::size_t at = 0; (at = own.find("#define APL_SPARSE_", at)) != std::string::npos; at += 8)
+      all += "#undef" + own.substr(at + 7, own.find_first_of(" (", at + 8) - at - 7) + "\n";
+    all += "namespace kernel" + std::to_string(number++) + " {\n" + own + "\n}\n";
+  }
+  return all;
 }
 
 }  // namespace
@@ -122,23 +137,28 @@ TEST_CASE("sparse kernels: nothing runs for nothing") {
   CHECK(notes.sddmm(even(0, 10, 1, 1), APL_F16, 8) == "none");
 }
 
-TEST_CASE("sparse kernels: NVRTC compiles each template without a device") {
+// Every type at each access width, through every template: what programs can ask for, but for the numbers that only
+// change how often something is repeated.
+TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a device") {
   Notes notes;
-  notes.spmm(even(6000, 6000, 6, 1), APL_F16, 128);
-  notes.spmm(even(6000, 6000, 6, 1), APL_F64, 2);
-  notes.spmm(even(6000, 6000, 6, 1), APL_U8, 3);
-  notes.spmm(even(2048, 4096, 64, 16), APL_F16, 128);
-  notes.spmm(sparse_test::random_matrix("uniform", 768, 1), APL_F16, 128);
-  notes.sddmm(even(6000, 6000, 6, 1), APL_F16, 128);
-  notes.sddmm(even(2048, 4096, 64, 16), APL_F16, 100);
-  CHECK(notes.texts.size() == 7);
-  for (const auto& [name, text] : notes.texts) {
-    CAPTURE(name);
-    const auto cubin = apl::compile_with_nvrtc(text, "sm_90");
-    if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
-      MESSAGE("skipped: " << cubin.error().message);
-      return;
+  const apl::sparse::Csr apart = even(6000, 6000, 6, 1), shared = even(2048, 4096, 64, 16);
+  for (const std::int32_t type : {APL_I8, APL_I16, APL_I32, APL_U64, APL_F16, APL_F32, APL_F64})
+    for (const std::int64_t width : {1, 2, 4, 8, 16}) {
+      notes.spmm(apart, type, width);
+      notes.sddmm(apart, type, width);
     }
-    CHECK_MESSAGE(cubin, cubin.error().message);
+  for (const std::int64_t width : {33, 34, 36, 100, 128}) {
+    notes.spmm(shared, APL_F16, width);
+    notes.sddmm(shared, APL_F16, width);
   }
+  notes.sddmm(shared, APL_F16, 256);
+  notes.spmm(sparse_test::random_matrix("uniform", 768, 1), APL_F16, 128);
+  notes.spmm(sparse_test::random_matrix("uniform", 768, 1), APL_F64, 128);
+  CHECK(has(one_text(notes.texts), "namespace"));
+  const auto cubin = apl::compile_with_nvrtc(one_text(notes.texts), "sm_90");
+  if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
+    MESSAGE("skipped: " << cubin.error().message);
+    return;
+  }
+  CHECK_MESSAGE(cubin, cubin.error().message);
 }

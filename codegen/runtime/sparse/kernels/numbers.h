@@ -36,7 +36,8 @@ APL_DEVICE void apl_sparse_add(Sum* sums, T value, const T* x) {
   for (int e = 0; e < count; ++e) sums[e] = apl_sparse_plus(sums[e], apl_sparse_times(Sum(value), Sum(x[e])));
 }
 
-// `count` results side by side, rounded to T; the address is a multiple of their bytes.
+// `count` results side by side, rounded to T, in accesses of up to 16 bytes; the address is a multiple of an access'
+// size.
 template <int count, class T, class Sum>
 APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* sums) {
   constexpr int bytes = count * sizeof(T);
@@ -54,7 +55,9 @@ APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* su
       for (int e = 0; e < count; ++e) rounded[e] = T(sums[e]);
       apl_copy_bytes(words, rounded, bytes);
     }
-    apl_store_words<bytes / 4>(to, at, words);
+    constexpr int piece = bytes < 16 ? bytes : 16;
+    APL_UNROLL
+    for (int w = 0; w < bytes; w += piece) apl_store_words<piece / 4>(to, at + w / int(sizeof(T)), words + w / 4);
   }
 }
 

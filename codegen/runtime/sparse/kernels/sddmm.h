@@ -44,7 +44,7 @@ APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row
     if constexpr (is_scaled) sums[n] = apl_sparse_times(sums[n], Sum(T(values(first + n))));
     sums[n] = after(sums[n], i[n], j[n]);
   }
-  if (count == 4 && sizeof(T) < 8) {
+  if (count == 4) {
     apl_sparse_write<4>(result, first, sums);
   } else {
     for (int n = 0; n < count; ++n) result(first + n) = T(sums[n]);
