@@ -29,6 +29,8 @@ bool is_checked(const Spec& spec) {
   return has_sums(spec) && depth <= kDeepest;
 }
 
+}  // namespace
+
 Spec default_spec(std::uint64_t seed, bool small) {
   std::mt19937_64 random(seed * 0x9e3779b97f4a7c15U + 5);
   const auto below = [&](std::uint64_t n) { return static_cast<std::size_t>(random() % n); };
@@ -77,6 +79,8 @@ Spec default_spec(std::uint64_t seed, bool small) {
   spec.sizes.push_back(std::move(sizes));
   return spec;
 }
+
+namespace {
 
 std::vector<HostValue> inputs_of(const Spec& spec) {
   if (has_sums(spec)) return small_integers(spec, spec.sizes[0], spec.seed);

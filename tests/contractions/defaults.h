@@ -8,6 +8,9 @@
 
 namespace apl::contraction_tests {
 
+// The contraction of a seed.
+Spec default_spec(std::uint64_t seed, bool small);
+
 // Prints failures, kernels that spill, and a last line; true if all were launched, and none spills in the end.
 bool run_defaults(const ThesisOptions& options, const std::function<bool()>& stop);
 

@@ -1,0 +1,266 @@
+#include "tests/contractions/spills.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "codegen/lower.h"
+#include "codegen/plan_forms.h"
+#include "codegen/runtime/devices.h"
+#include "codegen/runtime/embed.h"
+#include "codegen/variant_forms.h"
+#include "frontend/frontend.h"
+#include "passes/pipeline.h"
+#include "tests/contractions/defaults.h"
+
+namespace apl::contraction_tests {
+
+namespace {
+
+using lower::PlanForms;
+using lower::VariantForms;
+
+// What ptxas says of a kernel.
+struct Compiled {
+  int registers = 0, spilled = 0, stack = 0;
+};
+
+struct Family {
+  std::shared_ptr<PlanForms> forms;
+  std::vector<std::string> kernels;    // by plan
+  std::vector<unsigned char> spilled;  // by plan
+};
+
+struct Subject {
+  const Spec* spec = nullptr;
+  FunctionPtr function;
+  std::shared_ptr<VariantForms> variants;
+  Family tiled, parts;
+};
+
+struct Batch {
+  std::vector<Subject> subjects;
+  std::map<std::string, std::string> texts;  // of kernels
+};
+
+// Names of kernels by the list that generated host code has for them.
+std::map<std::string, std::vector<std::string>> kernel_lists(const std::string& host) {
+  static const std::regex kList(R"(static const char \*const (\w+)_kernels\[\] = \{([^}]*)\};)");
+  static const std::regex kName(R"re("(\w+)")re");
+  std::map<std::string, std::vector<std::string>> lists;
+  for (std::sregex_iterator at(host.begin(), host.end(), kList), end; at != end; ++at) {
+    const std::string names = (*at)[2];
+    for (std::sregex_iterator name(names.begin(), names.end(), kName); name != end; ++name)
+      lists[(*at)[1]].push_back((*name)[1]);
+  }
+  return lists;
+}
+
+Result<Batch> make_batch(const std::vector<Spec>& specs) {
+  std::string text;
+  for (const Spec& spec : specs) text += to_source(spec) + "\n";
+  std::optional<Diagnostic> error;
+  auto module = compile({"spills.fut", text}, [&](const Diagnostic& d) {
+    if (!error) error = d;
+  });
+  if (!module) return *error;
+  PipelineOptions options;
+  options.verify_each = false;
+  const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, Machine::gpu, true), PassRegistry::builtin());
+  if (Status status = run_pipeline(*module, *pipeline, options); !status) return std::move(status).error();
+  CodegenOptions codegen;
+  codegen.plans = APL_PLAN_FORMS;
+  Batch batch;
+  auto program = lower::generate_edited(*module, Target::cuda, codegen, [&](const kernel::Function& made) {
+    batch.texts[made.name] = kernel::print(made, kernel::Dialect::cuda);
+  });
+  if (!program) return std::move(program).error();
+  const auto lists = kernel_lists(program->host);
+  std::vector<lower::Place> places;
+  for (const Spec& spec : specs) {
+    const auto function = std::ranges::find_if(
+        module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == spec.entry; });
+    if (function == module->functions.end()) return make_error(Code::bug_internal, {}, "an entry is gone");
+    lower::Unit unit(**function, Target::cuda, {}, places);
+    const auto forms = lower::find_plan_forms(unit, codegen);
+    const auto variants = lower::find_variant_forms(unit, codegen, forms);
+    if (variants.size() != 1) return make_error(Code::bug_internal, {}, spec.entry + " has not one tiled contraction");
+    Subject& subject = batch.subjects.emplace_back();
+    subject.spec = &spec;
+    subject.function = *function;
+    subject.variants = variants.begin()->second;
+    for (const auto& [from, to] :
+         {std::pair(subject.variants->tiled, &subject.tiled), {subject.variants->parts, &subject.parts}}) {
+      if (!from) continue;
+      to->forms = from;
+      to->kernels = lists.at(from->name + "_plan");
+      to->spilled.assign(to->kernels.size(), 0);
+    }
+  }
+  return batch;
+}
+
+apl_contraction contraction_of(const Subject& subject, const Family& family, std::int64_t splits) {
+  const PlanData& data = family.forms->data;
+  apl_contraction made;
+  fill_in(
+      data,
+      [&](Value v) { return v == data.splits ? splits : subject.spec->sizes[0].at(subject.function->values.name(v)); },
+      made);
+  return made;
+}
+
+apl_plan_list list_of(const Family& family) {
+  if (!family.forms) return {};
+  return {family.forms->plans.data(), static_cast<int>(family.kernels.size()), family.spilled.data()};
+}
+
+struct Choice {
+  Family* family = nullptr;  // none: one thread a point
+  std::size_t plan = 0;
+  apl_contraction contraction;
+};
+
+// As codegen/runtime/program/bridge_plans.cpp chooses.
+Choice choose(Subject& subject, const apl_device& device) {
+  Choice choice{&subject.tiled, 0, contraction_of(subject, subject.tiled, 1)};
+  const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts);
+  apl_variant_choice variant;
+  if (apl_variant_select(&choice.contraction, &tiled, subject.parts.forms ? &parts : nullptr, 0, &device, &variant) ==
+      0)
+    variant.variant = APL_VARIANT_TILED;
+  if (variant.variant == APL_VARIANT_UNTILED) return {};
+  if (variant.variant == APL_VARIANT_SPLIT)
+    choice = {&subject.parts, 0, contraction_of(subject, subject.parts, variant.splits)};
+  const apl_plan_list list = list_of(*choice.family);
+  const int best = apl_plan_best_of(&choice.contraction, list.plans, list.count, &device, list.banned);
+  choice.plan = best < 0 ? 0 : static_cast<std::size_t>(best);
+  return choice;
+}
+
+// Of these kernels, in one translation unit.
+Result<std::map<std::string, Compiled>> compile_kernels(const Batch& batch, const std::set<std::string>& names) {
+  std::map<std::string, Compiled> made;
+  if (names.empty()) return made;
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("apl-spills-{}", ::getpid());
+  fs::create_directories(folder);
+  std::ofstream(folder / "device.h") << device_header_text();
+  std::ofstream text(folder / "kernels.cu");
+  text << "#include \"device.h\"\n\n";
+  for (const std::string& name : names) text << batch.texts.at(name) << "\n";
+  text.close();
+  const std::string command =
+      fmt::format("nvcc -arch=sm_90 -std=c++17 -lineinfo -Xptxas -v -cubin -o {0}/kernels.cubin {0}/kernels.cu 2>&1",
+                  folder.string());
+  std::string said;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return make_error(Code::unsupported_backend, {}, "nvcc cannot be started");
+  for (char part[4096]; const std::size_t got = std::fread(part, 1, sizeof part, pipe);) said.append(part, got);
+  const int status = ::pclose(pipe);
+  fs::remove_all(folder);
+  if (status != 0) return make_error(Code::unsupported_backend, {}, fmt::format("this failed: {}\n{}", command, said));
+  static const std::regex kSaid(
+      R"(Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\s+)"
+      R"(ptxas info\s+: Used (\d+) registers)");
+  for (std::sregex_iterator at(said.begin(), said.end(), kSaid), end; at != end; ++at)
+    made[(*at)[1]] = {std::stoi((*at)[5]), std::max(std::stoi((*at)[3]), std::stoi((*at)[4])), std::stoi((*at)[2])};
+  for (const std::string& name : names)
+    if (!made.contains(name)) return make_error(Code::bug_internal, {}, "ptxas says nothing of " + name);
+  return made;
+}
+
+std::string describe_plan(const apl_contraction& c, const apl_plan& plan, const apl_device& device) {
+  apl_plan_cost cost;
+  apl_plan_estimate(&c, &plan, &device, &cost);
+  std::int64_t needed = 0, limit = 0;
+  apl_plan_check(&c, &plan, &device, &needed, &limit);
+  std::string text =
+      fmt::format("{} form, {} threads, {} a processor, {} predicted,", cost.fast != 0 ? "fast" : "general",
+                  cost.threads, cost.blocks_per_processor, cost.registers);
+  for (int d = 0; d < c.dim_count; ++d)
+    if (c.dims[d].fixed == 0) text += fmt::format(" {}x{}", plan.tile[d], d < c.space_rank ? plan.reg[d] : 1);
+  return text + fmt::format(" {} stages, operands of {} and {} bytes, {} dims", plan.stages, c.operands[0].bytes,
+                            c.operands[1].bytes, c.dim_count);
+}
+
+}  // namespace
+
+bool run_spills(const ThesisOptions& options, bool every_form, const std::function<bool()>& stop) {
+  const auto device = find_device("h200");
+  std::size_t kernels = 0, spilling = 0, replaced = 0, untiled = 0, failed = 0;
+  const auto say = [&](const Choice& choice, const Compiled& made) {
+    fmt::print("{}: {} registers, spills {}, {} on the stack; {}\n", choice.family->kernels[choice.plan],
+               made.registers, made.spilled, made.stack,
+               describe_plan(choice.contraction, choice.family->forms->plans[choice.plan], *device));
+    std::fflush(stdout);
+  };
+  for (std::uint64_t first = 0; first < options.count && !stop(); first += options.batch) {
+    std::vector<Spec> specs;
+    for (std::uint64_t k = first; k < std::min(first + options.batch, options.count); ++k)
+      specs.push_back(default_spec(options.seed + k, options.small));
+    auto batch = make_batch(specs);
+    if (!batch) {
+      fmt::print("FAILED: {}\n", batch.error().message);
+      return false;
+    }
+    std::map<std::string, Compiled> known;
+    // Until no plan is struck out any more.
+    for (bool again = true; again && !stop();) {
+      again = false;
+      std::set<std::string> wanted;
+      std::vector<Choice> choices;
+      for (Subject& subject : batch->subjects) {
+        choices.push_back(choose(subject, *device));
+        if (choices.back().family) wanted.insert(choices.back().family->kernels[choices.back().plan]);
+        for (Family* family : {&subject.tiled, &subject.parts})
+          for (std::size_t k = 0; every_form && k < family->kernels.size(); ++k) wanted.insert(family->kernels[k]);
+      }
+      std::erase_if(wanted, [&](const std::string& name) { return known.contains(name); });
+      if (wanted.empty()) {
+        for (const Choice& choice : choices) untiled += choice.family == nullptr ? 1 : 0;
+        break;
+      }
+      auto made = compile_kernels(*batch, wanted);
+      if (!made) {
+        fmt::print("FAILED: {}\n", made.error().message);
+        return false;
+      }
+      known.merge(*made);
+      for (Subject& subject : batch->subjects)
+        for (Family* family : {&subject.tiled, &subject.parts})
+          for (std::size_t k = 0; k < family->kernels.size(); ++k) {
+            const auto found = known.find(family->kernels[k]);
+            if (found == known.end() || !wanted.contains(found->first)) continue;
+            ++kernels;
+            const bool spills = found->second.stack > 0;
+            spilling += spills ? 1 : 0;
+            if (spills || every_form) say({family, k, contraction_of(subject, *family, 2)}, found->second);
+            family->spilled[k] = spills ? 1 : 0;
+            again = again || spills;
+          }
+    }
+    for (Subject& subject : batch->subjects) {
+      const Choice last = choose(subject, *device);
+      if (!last.family) continue;
+      const bool some = std::ranges::count(last.family->spilled, 1) > 0,
+                 this_one = last.family->spilled[last.plan] != 0;
+      replaced += some && !this_one ? 1 : 0;
+      failed += this_one ? 1 : 0;
+    }
+  }
+  fmt::print(
+      "spills: {} kernels compiled, {} spill; {} of {} contractions have another plan for that, {} none, {} are not "
+      "tiled\n",
+      kernels, spilling, replaced, options.count, failed, untiled);
+  return failed == 0;
+}
+
+}  // namespace apl::contraction_tests
