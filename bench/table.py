@@ -15,7 +15,16 @@ def main():
     peers = json.loads(peers_file.read_text(encoding="utf-8")) if peers_file.exists() else {}
     device = peers.pop("device", "unknown device")
     version = peers.pop("torch", None)
-    print(f"{'case':<12} {'apl ms':>9} {'GFLOP/s':>9} {'cuBLAS ms':>10} {'einsum ms':>10} {'of cuBLAS':>10} {'of einsum':>10}")
+    # Research code is not run again: its recorded figures, which count if cuBLAS is as fast as it was then.
+    recorded = json.loads((pathlib.Path(__file__).parent / "research_peers.json").read_text(encoding="utf-8"))
+    research = recorded["cases"] if "H200" in device else {}
+    print(f"{'case':<12} {'apl ms':>9} {'GFLOP/s':>9} {'cuBLAS ms':>10} {'einsum ms':>10} {'of cuBLAS':>10} {'of einsum':>10} "
+          f"{'of research code, recorded':>27}")
+
+    def of_research(name, mine):
+        best = max(research.get(name, {}).values(), default=0)
+        return f"{mine['gflops'] / best:.2f}" if best else "-"
+
     for name, mine in ours.items():
         if "error" in mine:
             print(f"{name:<12} {mine['error']}")
@@ -30,12 +39,17 @@ def main():
             return f"{peer[key] / 1000:.3f}" if peer.get(key) else "-"
 
         print(f"{name:<12} {time / 1000:>9.3f} {mine['gflops']:>9.0f} {show('cublas'):>10} {show('einsum'):>10} "
-              f"{ratio('cublas'):>10} {ratio('einsum'):>10}")
-    ablation_file = folder / "ablation.json"
-    ablation = json.loads(ablation_file.read_text(encoding="utf-8")) if ablation_file.exists() else {}
+              f"{ratio('cublas'):>10} {ratio('einsum'):>10} {of_research(name, mine):>27}")
+
+    def others(name):
+        file = folder / name
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
     date = datetime.date.today().isoformat()
     label = device.lower().replace("nvidia ", "").replace(" ", "-")
-    result = {"date": date, "device": device, "torch": version, "apl": ours, "peers": peers, "ablation": ablation}
+    result = {"date": date, "device": device, "torch": version, "apl": ours, "peers": peers,
+              "research_peers": recorded if research else {}, "ablation": others("ablation.json"),
+              "variants": others("variants.json"), "bank_conflicts": others("ncu.json")}
     target = folder / f"contractions-{label}-{date}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written: {target}")

@@ -45,7 +45,7 @@ struct Subject {
   Family tiled, parts;
 };
 
-struct Batch {
+struct SpillBatch {
   std::vector<Subject> subjects;
   std::map<std::string, std::string> texts;  // of kernels
 };
@@ -63,7 +63,7 @@ std::map<std::string, std::vector<std::string>> kernel_lists(const std::string& 
   return lists;
 }
 
-Result<Batch> make_batch(const std::vector<Spec>& specs) {
+Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
   std::string text;
   for (const Spec& spec : specs) text += to_source(spec) + "\n";
   std::optional<Diagnostic> error;
@@ -77,7 +77,7 @@ Result<Batch> make_batch(const std::vector<Spec>& specs) {
   if (Status status = run_pipeline(*module, *pipeline, options); !status) return std::move(status).error();
   CodegenOptions codegen;
   codegen.plans = APL_PLAN_FORMS;
-  Batch batch;
+  SpillBatch batch;
   auto program = lower::generate_edited(*module, Target::cuda, codegen, [&](const kernel::Function& made) {
     batch.texts[made.name] = kernel::print(made, kernel::Dialect::cuda);
   });
@@ -146,7 +146,7 @@ Choice choose(Subject& subject, const apl_device& device) {
 }
 
 // Of these kernels, in one translation unit.
-Result<std::map<std::string, Compiled>> compile_kernels(const Batch& batch, const std::set<std::string>& names) {
+Result<std::map<std::string, Compiled>> compile_kernels(const SpillBatch& batch, const std::set<std::string>& names) {
   std::map<std::string, Compiled> made;
   if (names.empty()) return made;
   namespace fs = std::filesystem;
