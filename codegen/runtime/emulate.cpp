@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "codegen/runtime/embed.h"
@@ -67,8 +68,7 @@ class EmulateBackend : public Backend {
     auto to = range(data, bytes, "an upload");
     if (!to) return std::move(to).error();
     std::memcpy(data, host, static_cast<std::size_t>(bytes));
-    (*to)->shadow.define((*to)->offset_of(data), bytes);
-    return Unit{};
+    return watch(**to, [&] { (*to)->shadow.define((*to)->offset_of(data), bytes); });
   }
   Status download(void* host, const void* data, std::int64_t bytes) override {
     if (bytes <= 0) return Unit{};
@@ -90,8 +90,9 @@ class EmulateBackend : public Backend {
     auto source = range(from, bytes, "a copy");
     if (!source) return std::move(source).error();
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
-    (*target)->shadow.copy((*target)->offset_of(to), (*source)->shadow, (*source)->offset_of(from), bytes);
-    return Unit{};
+    return watch(**target, [&] {
+      (*target)->shadow.copy((*target)->offset_of(to), (*source)->shadow, (*source)->offset_of(from), bytes);
+    });
   }
 
   Status launch(const apl_launch& launch) override {
@@ -126,6 +127,19 @@ class EmulateBackend : public Backend {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // A shadow grows when it is first looked at in parts.
+  template <typename Change>
+  static Status watch(const Allocation& allocation, const Change& change) {
+    try {
+      change();
+    } catch (const std::bad_alloc&) {
+      return make_error(
+          Code::run_out_of_memory, {},
+          fmt::format("out of memory: to watch the {} bytes of `{}`", allocation.shadow.bytes(), allocation.what));
+    }
+    return Unit{};
+  }
 
   // The allocation that has these bytes.
   Result<Allocation*> range(const void* data, std::int64_t bytes, const char* who) {

@@ -25,6 +25,7 @@ Code code_of(FaultKind kind) {
     case FaultKind::out_of_bounds:
     case FaultKind::no_array:
     case FaultKind::misaligned: return Code::run_index_out_of_bounds;
+    case FaultKind::no_memory: return Code::run_out_of_memory;
     default: return Code::run_race;
   }
 }
@@ -51,6 +52,7 @@ std::string message_of(const Fault& f) {
     case FaultKind::misaligned:
       return fmt::format("{} {} {} in line {} at byte {}, which is not aligned for that", who, does, f.array,
                          f.actor.line, f.index);
+    case FaultKind::no_memory: return fmt::format("out of memory: to watch the {} elements of {}", f.count, f.array);
     case FaultKind::divergence:
       return f.other.line == 0
                  ? fmt::format("{} waits at the barrier in line {}, which thread {} never reaches: it has ended", who,

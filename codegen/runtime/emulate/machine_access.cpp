@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <optional>
 
 #include "codegen/runtime/emulate/machine.h"
 
@@ -35,8 +37,13 @@ void Machine::global(const void* base, std::int64_t index, int bytes, Use use, i
   auto name = [&] { return fmt::format("`{}`", allocation->what); };
   if (index < 0 || index >= count) stop(use, line, name(), index, {FaultKind::out_of_bounds}, count);
   if (start % bytes != 0) stop(use, line, name(), start, {FaultKind::misaligned}, count);
-  if (auto conflict = allocation->shadow.access(moment(line), start + index * bytes, bytes, use))
-    stop(use, line, name(), index, *conflict, count);
+  std::optional<Conflict> conflict;
+  try {
+    conflict = allocation->shadow.access(moment(line), start + index * bytes, bytes, use);
+  } catch (const std::bad_alloc&) {
+    conflict = Conflict{FaultKind::no_memory};
+  }
+  if (conflict) stop(use, line, name(), index, *conflict, count);
 }
 
 void Machine::shared(std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, Use use, int line) {

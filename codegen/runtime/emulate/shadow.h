@@ -54,7 +54,7 @@ struct Moment {
 // replace, repeat: writes of a scatter, of another value than is there and of the same. Threads may write the same.
 enum class Use { read, write, begin_copy, fold, replace, repeat };
 
-enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, misaligned, divergence };
+enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, misaligned, divergence, no_memory };
 
 struct Conflict {
   FaultKind kind{};
