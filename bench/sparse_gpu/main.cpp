@@ -198,6 +198,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     if (name.empty())
       line.how = (samples->windows > 0 ? fmt::format("windows of 8: {} tasks", samples->tasks) : std::string("list")) +
                  fmt::format(", shared {:.2f}, made in {:.2f} s", samples->statistics.shared, seconds);
+    if (name.empty()) line.model = apl_sparse_samples_microseconds(samples, depth);
     apl_sparse_samples_free(samples);
     gpu_.poison(result, 2 * there.nonzeros);
     const double time = gpu_.time([&] {
@@ -209,6 +210,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     if (!name.empty()) fmt::print("    {:9.2f} us  {}\n", time, name);
     return time;
   };
+  line.dense_model = apl_sparse_dense_microseconds(there.rows, depth, there.columns);
   line.ours = line.best = measure({}, "");
   if (request_.sweep) {
     std::string best = "the rules";
@@ -248,7 +250,7 @@ bool Bench::finish() {
   // By operator and kind: geometric means of the best peer's time over ours, and the worst.
   struct Mean {
     double logs = 0, tuned = 0, worst = 1e9;
-    int count = 0, dense_wins = 0, misjudged = 0;  // the model takes the one that is slower by more than 5 %
+    int count = 0, dense_wins = 0, not_told = 0, wrongly_told = 0;  // by more than 5 %
     std::string worst_case;
   };
   std::map<std::string, Mean> means;
@@ -271,8 +273,9 @@ bool Bench::finish() {
     mean.tuned += std::log(best / line.best);
     ++mean.count;
     mean.dense_wins += line.dense > 0 && line.dense * 1.05 < line.ours;
-    if (line.model > 0 && line.dense > 0)
-      mean.misjudged += line.dense_model < line.model ? line.ours * 1.05 < line.dense : line.dense * 1.05 < line.ours;
+    const int told = apl_sparse_prefers_dense(line.model, line.dense_model);
+    mean.not_told += line.dense > 0 && !told && line.dense * 1.05 < line.ours;
+    mean.wrongly_told += line.dense > 0 && told && line.ours * 1.05 < line.dense;
     if (best / line.ours < mean.worst) {
       mean.worst = best / line.ours;
       mean.worst_case = fmt::format("{} {}", line.matrix, line.width);
@@ -281,10 +284,10 @@ bool Bench::finish() {
   for (const auto& [name, mean] : means)
     fmt::print(
         "{:18} {:3} cases: best cuSPARSE takes {:.2f} times as long{}, at worst {:.2f} ({}); dense is faster in {}, "
-        "not told in {}\n",
+        "not told in {}, wrongly in {}\n",
         name, mean.count, std::exp(mean.logs / mean.count),
         request_.sweep ? fmt::format(" (tuned {:.2f})", std::exp(mean.tuned / mean.count)) : "", mean.worst,
-        mean.worst_case, mean.dense_wins, mean.misjudged);
+        mean.worst_case, mean.dense_wins, mean.not_told, mean.wrongly_told);
   fmt::print("{} cases, {} wrong\n", lines_.size(), wrong_);
   if (!request_.json.empty()) std::ofstream(request_.json) << all.dump(1) << "\n";
   for (const KernelStats& kernel : gpu_.bridge().backend().kernels())

@@ -122,6 +122,8 @@ static int make_form_rows(struct form_maker* m) {
     if (key > largest) largest = key;
     f->longs += length >= m->options.block_row;
     f->mediums += length >= m->options.warp_row && length < m->options.block_row;
+    int32_t* longest = &f->longest[length >= m->options.block_row ? 0 : length >= m->options.warp_row ? 1 : 2];
+    if (*longest < length) *longest = (int32_t)((length + 3) / 4 * 4);
   }
   f->records = (int32_t)records;
   f->row_elements = (elements + 15) / 16 * 16;
@@ -235,6 +237,7 @@ static int make_form_window(struct form_maker* m, const struct apl_sparse_group*
     part[0] = (int32_t)own.first_step;
     part[1] = (int32_t)(f->steps - own.first_step);
   }
+  if (f->steps - shared.first_step > f->longest_window) f->longest_window = (int32_t)(f->steps - shared.first_step);
   ++f->windows;
   return APL_SPARSE_FINE;
 }

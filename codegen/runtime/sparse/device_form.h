@@ -47,11 +47,13 @@ struct apl_sparse_form {
   int32_t longs, mediums, records;
   int32_t* record;
   int64_t row_elements;  // a multiple of 16
+  int32_t longest[3];    // padded length, of each class
   int32_t* row_column;
   // Windows of 8 `parts` rows (kernels/windows.h); no parts: no windows.
   int32_t parts, windows;
   int32_t *window, *part, *window_row;
   int64_t steps, units;
+  int32_t longest_window;  // steps
   int32_t* step_column;
   // Where the value of each non-zero goes, in an array of `values`.
   int64_t values;
@@ -61,17 +63,12 @@ int apl_sparse_form_make(const struct apl_sparse_csr* matrix, const struct apl_s
                          const struct apl_sparse_options* options, struct apl_sparse_form** form);
 void apl_sparse_form_free(struct apl_sparse_form* form);
 
-// Microseconds, by a model, of f16 on an H200: of this form's product, and of the dense one with all zeros stored. A
-// program whose matrix is faster dense is told so.
-double apl_sparse_microseconds(const struct apl_sparse_form* form, int64_t width);
-double apl_sparse_dense_microseconds(int64_t rows, int64_t columns, int64_t width);
-
 // SDDMM's arrays: a list of coordinates, and windows of 8 rows where tensor cores are worth it (kernels/sddmm.h).
 struct apl_sparse_samples {
   struct apl_sparse_statistics statistics;
   int64_t rows, columns, nonzeros;
-  int32_t *row, *column;  // padded to fours
-  int32_t tasks, windows;
+  int32_t *row, *column;               // padded to fours
+  int32_t tasks, windows, task_steps;  // at most, of a task
   int64_t steps;
   int32_t *task, *start, *window_row, *step_column;
   uint16_t* mask;
@@ -80,6 +77,15 @@ int apl_sparse_samples_make(const struct apl_sparse_csr* matrix, const struct ap
                             int64_t depth, const struct apl_sparse_options* options,
                             struct apl_sparse_samples** samples);
 void apl_sparse_samples_free(struct apl_sparse_samples* samples);
+
+// Microseconds, by a model, of f16 on an H200 (device_cost.c): of the product with this form, of the samples, and of a
+// dense product of rows times depth and depth times columns. For SpMM the depth is that of A's columns.
+double apl_sparse_microseconds(const struct apl_sparse_form* form, int64_t width);
+double apl_sparse_samples_microseconds(const struct apl_sparse_samples* samples, int64_t depth);
+double apl_sparse_dense_microseconds(int64_t rows, int64_t depth, int64_t columns);
+// Whether to say 'dense': it is faster, or the model cannot tell. Said wrongly it costs up to 1.3 times the time in the
+// recorded products, not said it may cost several times.
+int apl_sparse_prefers_dense(double sparse, double dense);
 
 // A form on a device, and what runs there. Functions give an apl_status; the context has the error's text.
 struct apl_sparse_operand {

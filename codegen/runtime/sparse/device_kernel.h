@@ -23,6 +23,17 @@ int apl_sparse_load_kernel(struct apl_context* ctx, const struct apl_sparse_kern
 int apl_sparse_start(struct apl_context* ctx, const struct apl_sparse_kernel* kernel, int64_t blocks, int32_t threads,
                      int64_t shared_bytes, void** args, int32_t count);
 
+// What kernel of SpMM runs, with what numbers.
+struct apl_sparse_spmm_choice {
+  int32_t elements, lanes, warps;                  // of rows
+  int32_t window_elements, flight, split, slices;  // of windows
+  int staged, resident, ahead;
+};
+enum { APL_SPARSE_PROCESSORS = 132 };
+// `elements`: of the widest access.
+struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_form* form, int32_t type, int32_t elements,
+                                                     int64_t width, const struct apl_sparse_options* options);
+
 // The widest access, in elements, at which both arrays' rows and their lengths allow it.
 int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b,
                           int64_t length);

@@ -34,6 +34,7 @@ static int add_sample_task(struct sample_maker* s, int32_t window, int64_t first
                        sizeof *f->start))
     return APL_SPARSE_OUT_OF_MEMORY;
   const int32_t task[4] = {window, (int32_t)first, (int32_t)steps, 0};
+  if (f->task_steps < steps) f->task_steps = (int32_t)steps;
   memcpy(f->task + 4 * (int64_t)f->tasks, task, sizeof task);
   memcpy(f->start + kSampleHeight * (int64_t)f->tasks, start, kSampleHeight * sizeof *start);
   ++f->tasks;

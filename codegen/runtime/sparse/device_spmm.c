@@ -3,49 +3,33 @@
 
 #include "codegen/runtime/sparse/device_kernel.h"
 
-// What kernel runs, with what numbers.
-struct spmm_choice {
-  int32_t elements, lanes, warps;                  // of rows
-  int32_t window_elements, flight, split, slices;  // of windows
-  int staged, resident, ahead;
-};
-
-enum {
-  kWideColumns = 64,
-  kFewTasks = 1500,
-  kFewNonzeros = 20000,
-  kUsualWarps = 8,
-  kStagedWarps = 32,
-  kProcessors = 132
-};
+enum { kWideColumns = 64, kFewTasks = 1500, kFewNonzeros = 20000, kUsualWarps = 8, kStagedWarps = 32 };
 enum { kStagedBytes = 100 * 1024, kManyStagedRows = 2000, kCacheBytes = 36 << 20 };
 
 // B through shared memory, in slices of so many lanes: where its copies are few beside what is gathered, and there are
 // too few rows to keep the processors busy with rounds of gathers.
-static int stage_spmm(const struct apl_sparse_operand* a, struct spmm_choice* c, int64_t columns,
+static int stage_spmm(const struct apl_sparse_form* f, int32_t type, struct apl_sparse_spmm_choice* c, int64_t columns,
                       const struct apl_sparse_options* options) {
-  const struct apl_sparse_form* f = &a->form;
   const int32_t asked = options ? options->staged : 0;
   int32_t lanes = options && options->lanes > 0 ? options->lanes : 4;
   while (lanes > 2 && f->columns * lanes * 16 > kStagedBytes) lanes /= 2;
-  const int fits = f->parts == 0 && c->elements * apl_sparse_type_size(a->type) == 16 &&
+  const int fits = f->parts == 0 && c->elements * apl_sparse_type_size(type) == 16 &&
                    f->columns * lanes * 16 <= kStagedBytes && f->records > 0;
   if (asked < 0 || !fits) return 0;
   const int64_t slices = (columns + lanes - 1) / lanes;
-  const int64_t copies = kProcessors / slices > 0 ? kProcessors / slices : 1;
+  const int64_t copies = APL_SPARSE_PROCESSORS / slices > 0 ? APL_SPARSE_PROCESSORS / slices : 1;
   const int is_worth_it =
-      f->records >= kProcessors && f->records < kManyStagedRows && f->nonzeros > 2 * copies * f->columns;
+      f->records >= APL_SPARSE_PROCESSORS && f->records < kManyStagedRows && f->nonzeros > 2 * copies * f->columns;
   if (asked == 0 && !is_worth_it) return 0;
   c->lanes = lanes;
   c->warps = kStagedWarps;
   return 1;
 }
 
-static struct spmm_choice choose_spmm(const struct apl_sparse_operand* a, int32_t elements, int64_t width,
-                                      const struct apl_sparse_options* options) {
-  const struct apl_sparse_form* f = &a->form;
-  const int64_t size = apl_sparse_type_size(a->type), columns = (width + elements - 1) / elements;
-  struct spmm_choice c = {.elements = elements, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
+struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_form* f, int32_t type, int32_t elements,
+                                                     int64_t width, const struct apl_sparse_options* options) {
+  const int64_t size = apl_sparse_type_size(type), columns = (width + elements - 1) / elements;
+  struct apl_sparse_spmm_choice c = {.elements = elements, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
   c.lanes = apl_sparse_power_from(columns, 16);
   // Slices of B that stay in the second cache, where rows of B are gathered often; no narrower than the lines of memory
   // like. Small matrices have too few groups for wide ones.
@@ -67,14 +51,14 @@ static struct spmm_choice choose_spmm(const struct apl_sparse_operand* a, int32_
     if (f->records == 0) c.warps = c.split * c.slices > 4 ? c.split * c.slices : 4;
   }
   if (f->parts > 0 && c.split * c.slices > c.warps) c.slices = c.warps / c.split;
-  c.staged = stage_spmm(a, &c, columns, options);
+  c.staged = stage_spmm(f, type, &c, columns, options);
   if (options && options->resident > 0) c.resident = options->resident;
   c.ahead = options && options->ahead > 0;
   return c;
 }
 
-static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_operand* a, const struct spmm_choice* c,
-                     const struct apl_sparse_after* after) {
+static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_operand* a,
+                     const struct apl_sparse_spmm_choice* c, const struct apl_sparse_after* after) {
   const char *written = NULL, *type = apl_sparse_type_name(a->type, &written);
   if (!type) return 0;
   const int32_t parts = a->form.parts, lanes = a->form.records > 0 ? c->lanes : 0;
@@ -116,7 +100,8 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   const char* wrong = apl_sparse_misfit(width, &b, &c);
   if (wrong) return apl_sparse_fail(ctx, APL_ERROR, wrong);
   const int64_t size = apl_sparse_type_size(a->type);
-  const struct spmm_choice choice = choose_spmm(a, apl_sparse_widest(size, &b, &c, width), width, options);
+  const struct apl_sparse_spmm_choice choice =
+      apl_sparse_choose_spmm(f, a->type, apl_sparse_widest(size, &b, &c, width), width, options);
   struct apl_sparse_kernel kernel;
   if (!name_spmm(&kernel, a, &choice, after))
     return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
@@ -132,7 +117,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   const int64_t row_slices = (width + choice.lanes * choice.elements - 1) / (choice.lanes * choice.elements);
   const int64_t sum_size = a->type == APL_F16 ? 4 : size;
   if (choice.staged) {
-    int64_t each = kProcessors / row_slices > 0 ? kProcessors / row_slices : 1;
+    int64_t each = APL_SPARSE_PROCESSORS / row_slices > 0 ? APL_SPARSE_PROCESSORS / row_slices : 1;
     if (each > records) each = records;
     int32_t blocks = (int32_t)each, b_rows = (int32_t)f->columns;
     void* args[] = {&record, &column, &value,  &records, &blocks,      &b_data,

@@ -129,6 +129,31 @@ TEST_CASE("sparse kernels: the rules choose by shared columns, type, width and a
   CHECK(has(notes.spmm(sparse_test::random_matrix("uniform", 768, 1), APL_F16, 128), "_staged"));
 }
 
+TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small matrices, not for graphs") {
+  const auto says_dense = [](const apl::sparse::Csr& m, std::int64_t width) {
+    const apl_sparse_csr csr = sparse_test::view(m);
+    apl_sparse_form* form = nullptr;
+    REQUIRE(apl_sparse_form_make(&csr, nullptr, APL_F16, nullptr, &form) == APL_SPARSE_FINE);
+    apl_sparse_samples* samples = nullptr;
+    REQUIRE(apl_sparse_samples_make(&csr, nullptr, APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
+    const double product = apl_sparse_microseconds(form, width),
+                 sampled = apl_sparse_samples_microseconds(samples, width);
+    apl_sparse_form_free(form);
+    apl_sparse_samples_free(samples);
+    CHECK(product > 1);
+    CHECK(sampled > 1);
+    return std::pair{apl_sparse_prefers_dense(product, apl_sparse_dense_microseconds(m.rows, m.columns, width)) != 0,
+                     apl_sparse_prefers_dense(sampled, apl_sparse_dense_microseconds(m.rows, width, m.columns)) != 0};
+  };
+  // 5 to 10 % of a layer of 768 by 768, in each of the kernels: staged, gathered rows, windows.
+  CHECK(says_dense(even(768, 768, 38, 1), 64) == std::pair{true, true});
+  CHECK(says_dense(even(3072, 768, 38, 1), 128) == std::pair{true, true});
+  CHECK(says_dense(even(768, 768, 96, 16), 256) == std::pair{true, true});
+  // A graph, small and larger.
+  CHECK(says_dense(even(2704, 2704, 4, 1), 128) == std::pair{false, false});
+  CHECK(says_dense(even(20000, 20000, 5, 1), 128) == std::pair{false, false});
+}
+
 TEST_CASE("sparse kernels: nothing runs for nothing") {
   Notes notes;
   notes.launches.emplace_back("none");
