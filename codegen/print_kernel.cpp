@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "codegen/functor.h"
 #include "codegen/kernel_language.h"
 #include "codegen/writer.h"
 
@@ -249,6 +250,26 @@ std::string print(const Function& function, Dialect dialect) {
   Printer(dialect, std::move(device_arrays)).block(function.body, out);
   out.close("}}");
   if (dialect == Dialect::cuda) out.line("APL_EXPORT({})", function.name);
+  return out.take();
+}
+
+std::string print(const Functor& functor, const Function& code) {
+  Writer out;
+  std::set<std::string> device_arrays;
+  out.open("struct {} {{", functor.name);
+  for (const Param& member : functor.members) {
+    out.line("{};", parameter(member, Dialect::cuda));
+    if (member.buffer) device_arrays.insert(member.name);
+  }
+  if (functor.members.empty()) out.line("int32_t unused;");
+  Printer printer(Dialect::cuda, std::move(device_arrays));
+  out.line("template <class Sum>");
+  out.open("APL_DEVICE Sum operator()(Sum whole, int64_t {}, int64_t {}) const {{", functor.row, functor.column);
+  out.line("const {} {} = {}(whole);", c_type(functor.sum_type), functor.sum, c_type(functor.sum_type));
+  printer.block(code.body, out);
+  out.line("return Sum({});", printer.text(functor.result));
+  out.close("}}");
+  out.close("}};");
   return out.take();
 }
 

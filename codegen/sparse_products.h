@@ -18,14 +18,24 @@ struct DenseRows {
   Poly offset, row;
 };
 
-// C[rows][width] = A B; A's arrays are parameters of the function, but for the values.
+// C[rows][width] = A B; A's arrays are parameters of the function, but for the values. Without `j` B and C are vectors,
+// and the width is 1.
 struct SparseProduct {
   ScalarType type{};
   Value row_start, column, values;
   Poly rows, columns, nonzeros, width;
   DenseRows b, c;
+  Value i;  // index of the rows
+  std::optional<Value> j;
+  // One product for each index of these, which B, C and what is done after the sum depend on.
+  std::vector<SegDim> batches;
+  Value sum;
+  std::vector<Stm> after;  // statements that make the result from the sum; none: it is the sum
+  Operand result;
 };
-std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function);
+// `why` (may be null): the condition that is not met, for people.
+std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function,
+                                                 std::string* why = nullptr);
 
 // result[e] = values[e] * sum over k < depth of x[row e][k] y[column e][k].
 struct SparseSampling {
@@ -34,7 +44,8 @@ struct SparseSampling {
   Poly rows, columns, nonzeros, depth;
   DenseRows x, y;
 };
-std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function);
+std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function,
+                                                   std::string* why = nullptr);
 
 // Host code that asks the runtime for the kernel. Gives the variable that says whether it ran, or "" if the runtime has
 // none for such a kernel. `block`: what a block is called on the host.

@@ -119,7 +119,15 @@ struct apl_kernel_form {
   const char* text;
 };
 
-// C[rows][width] = A B, B[columns][width], over the non-zeros of a sparse argument of the entry: `row_start` and
+// What is done with each result before it is written: a type of kernel text with
+// `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value.
+struct apl_sparse_after {
+  const char* type;  // its name, which is a part of the kernel's
+  const char* text;  // its definition
+  const void* value;
+};
+
+// C[rows][width] = after(A B), B[columns][width], over the non-zeros of a sparse argument of the entry: `row_start` and
 // `column` are its arrays, `values` one for each non-zero. All types are one; rows of B and C lie so many elements
 // apart.
 struct apl_sparse_product {
@@ -130,6 +138,7 @@ struct apl_sparse_product {
   int64_t b_row;
   void* c;
   int64_t c_row;
+  const struct apl_sparse_after* after;  // NULL: nothing
 };
 // result[e] = values[e] * sum over k < depth of x[row of e][k] y[column of e][k].
 struct apl_sparse_sampling {

@@ -124,7 +124,7 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
   done = 1;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
   return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
-                         {product.c, product.c_row}, product.width, nullptr, nullptr);
+                         {product.c, product.c_row}, product.width, nullptr, product.after);
 }
 
 int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {

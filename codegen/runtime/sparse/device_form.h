@@ -108,14 +108,6 @@ int apl_sparse_upload_samples(struct apl_context* ctx, const struct apl_sparse_s
                               struct apl_sparse_samples_operand* operand);
 int apl_sparse_release_samples(struct apl_context* ctx, struct apl_sparse_samples_operand* operand);
 
-// What is done with each result before it is written: a type of kernel text with
-// `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value.
-struct apl_sparse_after {
-  const char* type;  // its name, which is a part of the kernel's
-  const char* text;  // its definition
-  void* value;
-};
-
 // A dense array on the device: rows lie `row` elements apart, elements of a row side by side.
 struct apl_sparse_dense {
   void* data;

@@ -43,7 +43,7 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
   if (status) return status;
   int32_t x_row = (int32_t)x.row, y_row = (int32_t)y.row, short_depth = (int32_t)depth, nothing = 0;
   int32_t tasks = f->tasks, nonzeros = (int32_t)f->nonzeros;
-  void *x_data = x.data, *y_data = y.data, *with = after && after->value ? after->value : &nothing;
+  void *x_data = x.data, *y_data = y.data, *with = after && after->value ? (void*)after->value : &nothing;
   void *task = a->task, *first = a->start, *row = a->row, *column = a->column, *mask = a->mask;
   void *window_row = a->window_row, *step_column = a->step_column;
   if (is_windows) {

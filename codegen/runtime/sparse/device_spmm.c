@@ -112,7 +112,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
 
   int32_t b_row = (int32_t)b.row, c_row = (int32_t)c.row, short_width = (int32_t)width, nothing = 0;
   int32_t records = f->records, longs = f->longs, mediums = f->mediums, windows = f->windows;
-  void *b_data = b.data, *c_data = c.data, *with = after && after->value ? after->value : &nothing;
+  void *b_data = b.data, *c_data = c.data, *with = after && after->value ? (void*)after->value : &nothing;
   void *record = a->record, *column = a->row_column, *value = a->value;
   const int64_t row_slices = (width + choice.lanes * choice.elements - 1) / (choice.lanes * choice.elements);
   const int64_t sum_size = a->type == APL_F16 ? 4 : size;
