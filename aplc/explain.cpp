@@ -7,6 +7,8 @@
 
 #include "aplc/driver.h"
 #include "aplc/explain_plan.h"
+#include "aplc/sparse/explain.h"
+#include "aplc/sparse/plans.h"
 
 namespace aplc {
 namespace {
@@ -47,10 +49,8 @@ apl::Machine machine_of(const CompileOptions& options) {
   return device && !options.device.empty() && device->kind == APL_DEVICE_CPU ? apl::Machine::cpu : apl::Machine::gpu;
 }
 
-// What tile numbers the contractions run with.
-bool add_plans(Session& session, const CompileOptions& options, const std::vector<std::string>& texts,
-               std::vector<apl::Remark>& remarks) {
-  Sizes sizes;
+// Numbers of `--size`.
+bool read_sizes(Session& session, const std::vector<std::string>& texts, Sizes& sizes) {
   for (const std::string& text : texts) {
     const auto parsed = parse_tuning(text);
     if (!parsed || parsed->size() != 1) {
@@ -60,6 +60,11 @@ bool add_plans(Session& session, const CompileOptions& options, const std::vecto
     }
     sizes.insert(*parsed->begin());
   }
+  return true;
+}
+
+// What tile numbers the contractions run with.
+bool add_plans(Session& session, const CompileOptions& options, const Sizes& sizes, std::vector<apl::Remark>& remarks) {
   auto device = apl::find_device(options.device.empty() ? "h200" : options.device);
   if (!device) {
     session.report(device.error());
@@ -71,6 +76,38 @@ bool add_plans(Session& session, const CompileOptions& options, const std::vecto
   return true;
 }
 
+struct SparseExplain {
+  std::vector<std::string> operands, plans;  // as they were given
+  bool measure = false;
+  std::map<std::string, sparse::ExplainedMatrix> matrices;
+  std::vector<apl::SparsePlan> tiles;
+};
+
+// Reads what was given for sparse operands; plans that say `form dense` make the program dense.
+apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl::Remark>& remarks) {
+  auto matrices = sparse::read_explained(given.operands);
+  if (!matrices) return std::move(matrices).error();
+  given.matrices = std::move(*matrices);
+  auto plans = sparse::read_plans(given.plans, session.module());
+  if (!plans) return std::move(plans).error();
+  given.tiles = sparse::apply_dense_plans(session.module(), std::move(*plans), [&](const apl::Remark& remark) {
+                  remarks.push_back(remark);
+                }).tiles;
+  return apl::Unit{};
+}
+
+// The products over non-zeros.
+apl::Status add_products(Session& session, const CompileOptions& options, const SparseExplain& given,
+                         const Sizes& sizes, std::vector<apl::Remark>& remarks) {
+  const bool gpu = machine_of(options) == apl::Machine::gpu;
+  const apl::sparse::Profile* profile = apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
+  auto products =
+      sparse::explain_products(session.module(), {given.matrices, given.tiles, sizes, *profile, gpu, given.measure});
+  if (!products) return std::move(products).error();
+  remarks.insert(remarks.end(), products->begin(), products->end());
+  return apl::Unit{};
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit) {
@@ -78,6 +115,7 @@ void add_explain(CLI::App& app, int& exit) {
     bool json = false;
     std::vector<std::string> sizes;
     std::uint32_t line = 0;
+    SparseExplain sparse;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "say what each pass did to the program, what it did not, and why");
@@ -90,6 +128,11 @@ void add_explain(CLI::App& app, int& exit) {
                    "dataset")
       ->type_name("NAME=NUMBER")
       ->allow_extra_args(false);
+  command->add_option("OPERAND", options->sparse.operands, "matrices of sparse operands, as A=@M.mtx");
+  command->add_option("--plan", options->sparse.plans, sparse::kPlanHelp)
+      ->type_name("OPERAND=PLAN")
+      ->allow_extra_args(false);
+  command->add_flag("--measure", options->sparse.measure, "run the products of given matrices on this machine, too");
   command->callback([options, &exit] {
     std::size_t colon = options->file.rfind(':');
     if (colon != std::string::npos) {
@@ -103,14 +146,21 @@ void add_explain(CLI::App& app, int& exit) {
     }
     options->keep_remarks = true;
     Session session(*options);
-    if (session.read()) session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda"));
+    std::vector<apl::Remark> dense, remarks;
+    Sizes sizes;
+    bool fine = session.read() && read_sizes(session, options->sizes, sizes);
+    const auto check = [&](const apl::Status& status) {
+      if (!status) session.report(status.error());
+      fine = fine && status;
+    };
+    if (fine) check(read_sparse(session, options->sparse, dense));
+    if (fine) fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda"));
+    remarks = session.remarks();
+    remarks.insert(remarks.begin(), dense.begin(), dense.end());
+    if (fine) fine = add_plans(session, *options, sizes, remarks);
+    if (fine) check(add_products(session, *options, options->sparse, sizes, remarks));
     exit = session.exit_code();
     if (exit != kFine) return;
-    std::vector<apl::Remark> remarks = session.remarks();
-    if (!add_plans(session, *options, options->sizes, remarks)) {
-      exit = session.exit_code();
-      return;
-    }
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const apl::Remark& remark : remarks) {
       bool here = options->line == 0 || (remark.location.line <= options->line &&

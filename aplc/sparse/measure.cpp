@@ -24,17 +24,20 @@ apl_sparse_type type_of(std::int64_t bytes) {
   return bytes == 1 ? APL_SPARSE_I8 : bytes == 2 ? APL_SPARSE_F16 : bytes == 4 ? APL_SPARSE_F32 : APL_SPARSE_F64;
 }
 
-std::unique_ptr<apl_sparse_tiles, Free> tiles_of(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
+// As the runtime reads it.
+std::unique_ptr<apl_sparse_plan, Free> parsed(const apl::sparse::Plan& plan) {
   const std::string text = to_text(plan);
-  apl_sparse_plan* parsed = nullptr;
+  apl_sparse_plan* made = nullptr;
   char message[200];
-  if (apl_sparse_plan_parse(text.data(), text.size(), &parsed, message, sizeof message) != APL_SPARSE_FINE)
-    return nullptr;
-  const std::unique_ptr<apl_sparse_plan, Free> owned(parsed);
+  apl_sparse_plan_parse(text.data(), text.size(), &made, message, sizeof message);
+  return std::unique_ptr<apl_sparse_plan, Free>(made);
+}
+
+std::unique_ptr<apl_sparse_tiles, Free> tiles_of(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan) {
   const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
                            matrix.column.data()};
   apl_sparse_tiles* tiles = nullptr;
-  if (apl_sparse_pack(&csr, parsed, &tiles) != APL_SPARSE_FINE) return nullptr;
+  if (apl_sparse_pack(&csr, &plan, &tiles) != APL_SPARSE_FINE) return nullptr;
   return std::unique_ptr<apl_sparse_tiles, Free>(tiles);
 }
 
@@ -50,9 +53,24 @@ Measure::Measure(const apl::sparse::Csr& matrix, const apl::sparse::Problem& pro
   if (problem.op == apl::sparse::Operator::sddmm) result_.resize(values_.size());
 }
 
-double Measure::operator()(const apl::sparse::Plan& plan) { return plan.dense ? run_dense(plan) : run(matrix_, plan); }
+double Measure::operator()(const apl::sparse::Plan& plan) {
+  if (plan.dense) return run_dense(plan);
+  const auto read = parsed(plan);
+  return read ? run(matrix_, *read) : 0;
+}
 
-double Measure::run(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
+double Measure::operator()(const apl_sparse_plan& plan) {
+  if (!plan.dense) return run(matrix_, plan);
+  apl::sparse::Plan dense;
+  dense.problem = problem_;
+  dense.rows = matrix_.rows;
+  dense.columns = matrix_.columns;
+  dense.part = problem_.dense;
+  dense.rest = {{1}, 1024, 128};
+  return run_dense(std::move(dense));
+}
+
+double Measure::run(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan) {
   const auto tiles = tiles_of(matrix, plan);
   apl_sparse_cpu_form* made = nullptr;
   if (!tiles || apl_sparse_cpu_form_new(tiles.get(), 1, &made) != APL_SPARSE_FINE) return 0;
@@ -66,7 +84,7 @@ double Measure::run(const apl::sparse::Csr& matrix, const apl::sparse::Plan& pla
   call.sddmm = problem_.op == apl::sparse::Operator::sddmm;
   call.values = packed.data();
   call.dense = problem_.dense;
-  call.part = plan.part;
+  call.part = plan.dense_part;
   call.b = call.y = right_.data();
   call.x = left_.data();
   call.b_stride = call.x_stride = call.y_stride = call.c_stride = problem_.dense;
@@ -84,7 +102,7 @@ double Measure::run(const apl::sparse::Csr& matrix, const apl::sparse::Plan& pla
   return best;
 }
 
-double Measure::run_dense(const apl::sparse::Plan& plan) {
+double Measure::run_dense(apl::sparse::Plan blocks) {
   using namespace apl::sparse;
   if (matrix_.rows * matrix_.columns > kMostDense) return 0;
   Csr full{matrix_.rows, matrix_.columns, {0}, {}, {}};
@@ -93,7 +111,6 @@ double Measure::run_dense(const apl::sparse::Plan& plan) {
       full.column.push_back(static_cast<std::int32_t>(column));
     full.row_start.push_back(full.nonzeros());
   }
-  Plan blocks = plan;
   blocks.dense = false;
   blocks.nonzeros = full.nonzeros();
   blocks.hash = pattern_hash(full);
@@ -103,7 +120,8 @@ double Measure::run_dense(const apl::sparse::Plan& plan) {
   const std::size_t held = values_.size(), wanted = static_cast<std::size_t>(full.nonzeros() * problem_.element_bytes);
   values_.resize(std::max(held, wanted));
   if (problem_.op == Operator::sddmm) result_.resize(std::max(held, wanted));
-  const double time = run(full, blocks);
+  const auto read = parsed(blocks);
+  const double time = read ? run(full, *read) : 0;
   values_.resize(held);
   if (problem_.op == Operator::sddmm) result_.resize(held);
   return time;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/plan.h"
 
 namespace aplc::sparse {
@@ -15,10 +16,11 @@ class Measure {
 
   // Nanoseconds of a product, the least of several; 0 if it cannot be run (a dense product of a large matrix).
   double operator()(const apl::sparse::Plan& plan);
+  double operator()(const apl_sparse_plan& plan);
 
  private:
-  double run(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan);
-  double run_dense(const apl::sparse::Plan& plan);
+  double run(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan);
+  double run_dense(apl::sparse::Plan plan);
 
   const apl::sparse::Csr& matrix_;
   apl::sparse::Problem problem_;

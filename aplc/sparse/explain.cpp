@@ -1,0 +1,389 @@
+#include "aplc/sparse/explain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "aplc/sparse/files.h"
+#include "aplc/sparse/measure.h"
+#include "codegen/runtime/program/sparse_plans.h"
+#include "codegen/runtime/sparse/device_form.h"
+#include "codegen/sparse_products.h"
+#include "ir/sparse_bundle.h"
+#include "ir/walk.h"
+#include "passes/sparse/read.h"
+#include "passes/sparse/search.h"
+
+namespace aplc::sparse {
+namespace {
+
+using apl::program::GivenPlan;
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::int64_t kAssumedWidth = 128;
+
+struct FreeForm {
+  void operator()(apl_sparse_form* form) const { apl_sparse_form_free(form); }
+  void operator()(apl_sparse_samples* samples) const { apl_sparse_samples_free(samples); }
+};
+
+// A product of the program, as far as explaining needs it.
+struct Explained {
+  std::string operand;
+  bool sddmm = false, fits = false;  // a kernel of the runtime
+  std::string why_not;
+  apl::ScalarType type{};
+  apl::Poly width = 1;
+  bool has_width = false;
+  std::size_t batches = 0, after = 0;
+};
+
+std::string microseconds(double time) { return fmt::format("{:.2f} us", time); }
+double percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+double times(std::int64_t stored, std::int64_t nonzeros) {
+  return nonzeros == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(nonzeros);
+}
+
+Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const apl::Function& function) {
+  Explained product;
+  product.operand = attribute.arguments[0];
+  product.sddmm = attribute.arguments[1] == "sddmm";
+  if (product.sddmm) {
+    const auto found = apl::lower::find_sparse_sampling(stm, function, &product.why_not);
+    product.fits = found.has_value();
+    if (found) product.type = found->type, product.width = found->depth, product.has_width = true;
+  } else {
+    const auto found = apl::lower::find_sparse_product(stm, function, &product.why_not);
+    product.fits = found.has_value();
+    if (found) {
+      product.type = found->type, product.width = found->width, product.has_width = true;
+      product.batches = found->batches.size();
+      product.after = found->after.size();
+    }
+  }
+  return product;
+}
+
+std::optional<std::int64_t> number(const apl::Poly& poly, const apl::Function& function, const Sizes& sizes) {
+  bool all = true;
+  const auto size_of = [&](apl::Value v) { return sizes.find(function.values.name(v)); };
+  poly.for_each_symbol([&](apl::Value v) { all = all && size_of(v) != sizes.end(); });
+  return all ? poly.evaluate([&](apl::Value v) { return size_of(v)->second; }) : std::nullopt;
+}
+
+void describe_matrix(const ExplainedMatrix& given, const int32_t* order, Facts& facts) {
+  const apl_sparse_csr csr = view(given.matrix);
+  apl_sparse_statistics s{};
+  if (apl_sparse_measure(&csr, order, &s) != APL_SPARSE_FINE) return;
+  facts.emplace_back("matrix",
+                     fmt::format("{}: {} by {}, {} non-zeros ({:.3g} %)", given.file, s.rows, s.columns, s.nonzeros,
+                                 percent(s.nonzeros, 1) / static_cast<double>(std::max<std::int64_t>(s.rows, 1)) /
+                                     static_cast<double>(std::max<std::int64_t>(s.columns, 1))));
+  facts.emplace_back("rows", fmt::format("{:.1f} non-zeros, at most {}; {:.2f} for each column of 8 rows", s.mean,
+                                         s.longest, s.shared));
+}
+
+// Which formats have the non-zeros, and what they store for them.
+void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
+  std::array<std::int64_t, 4> by_height{};
+  std::int64_t in_blocks = 0, in_lists = 0;
+  for (std::int64_t k = 0; k < t.blocks; ++k) {
+    const apl_sparse_block& block = t.block[k];
+    const std::int32_t* source = t.block_source + block.first_element;
+    const auto held = std::count_if(source, source + block.steps * block.height * APL_SPARSE_STEP,
+                                    [](std::int32_t at) { return at >= 0; });
+    by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(block.height)) - 3)] += held;
+    in_blocks += held;
+  }
+  in_lists = std::count_if(t.list_source, t.list_source + t.list_elements, [](std::int32_t at) { return at >= 0; });
+  std::string heights;
+  for (std::size_t h = 0; h < by_height.size(); ++h)
+    if (by_height[h] > 0)
+      heights +=
+          fmt::format("{}{:.1f} % of {} rows", heights.empty() ? "" : ", ", percent(by_height[h], t.nonzeros), 8 << h);
+  facts.emplace_back("blocks", fmt::format("{:.1f} % of the non-zeros{}", percent(in_blocks, t.nonzeros),
+                                           heights.empty() ? "" : " (" + heights + ")"));
+  facts.emplace_back("lists", fmt::format("{:.1f} %", percent(in_lists, t.nonzeros)));
+  facts.emplace_back("runs", fmt::format("{:.1f} %", percent(t.run_elements, t.nonzeros)));
+  facts.emplace_back("padding", fmt::format("{:.2f} elements stored for each non-zero",
+                                            times(t.block_elements + t.list_elements + t.run_elements, t.nonzeros)));
+}
+
+std::string windows_text(std::int64_t windows, std::int64_t height, std::int64_t steps) {
+  return fmt::format("{} windows of {} rows on tensor cores ({} steps)", windows, height, steps);
+}
+
+// The runtime's kernels for this matrix, what they store, and how long they take by their model.
+void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const apl_sparse_plan* plan,
+                      std::int64_t width, Facts& facts) {
+  const auto type = static_cast<std::int32_t>(product.type);
+  double sparse = 0, dense = 0;
+  if (product.sddmm) {
+    apl_sparse_samples* made = nullptr;
+    if (apl_sparse_samples_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<apl_sparse_samples, FreeForm> samples(made);
+    facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
+                                                       : "a list of coordinates, four to a group of lanes");
+    sparse = apl_sparse_samples_microseconds(made, width);
+    dense = apl_sparse_dense_microseconds(csr.rows, width, csr.columns);
+  } else {
+    apl_sparse_form* made = nullptr;
+    if (apl_sparse_form_make(&csr, plan, type, nullptr, &made) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<apl_sparse_form, FreeForm> form(made);
+    std::string kernels;
+    if (form->windows > 0) kernels = windows_text(form->windows, 8 * form->parts, form->steps);
+    if (form->records > 0)
+      kernels += fmt::format("{}{} gathered rows: {} by a block each, {} by a warp, {} by a group of lanes",
+                             kernels.empty() ? "" : "; ", form->records, form->longs, form->mediums,
+                             form->records - form->longs - form->mediums);
+    facts.emplace_back("kernels", kernels);
+    facts.emplace_back("padding of kernels",
+                       fmt::format("{:.2f} values stored for each non-zero", times(form->values, csr.nonzeros)));
+    sparse = apl_sparse_microseconds(made, width);
+    dense = apl_sparse_dense_microseconds(csr.rows, csr.columns, width);
+  }
+  if (product.type != apl::ScalarType::f16) {
+    facts.emplace_back("predicted", "nothing: the kernels' model is for f16 on an H200");
+    return;
+  }
+  facts.emplace_back("predicted", fmt::format("{} (f16 on an H200, {} {})", microseconds(sparse),
+                                              product.sddmm ? "depth" : "width", width));
+  facts.emplace_back("predicted dense", microseconds(dense));
+  const bool told = apl_sparse_prefers_dense(sparse, dense) != 0;
+  facts.emplace_back(told ? "dense" : "why not dense",
+                     told && dense > sparse
+                         ? "yes: the model cannot tell them apart, and dense is at most a little slower"
+                     : told ? fmt::format("yes: {:.1f} times as fast by the model; leave out #[sparse({})]",
+                                          sparse / dense, product.operand)
+                            : fmt::format("it takes {:.1f} times as long by the model", dense / sparse));
+}
+
+// What was compared when the plan was searched.
+std::vector<std::string> notes_of(const std::string& plan) {
+  std::vector<std::string> notes;
+  for (std::size_t at = 0; at < plan.size();) {
+    const std::size_t end = std::min(plan.find('\n', at), plan.size());
+    const std::string line = plan.substr(at, end - at);
+    if (line.starts_with("note ")) notes.push_back(line.substr(5));
+    if (line.starts_with("form")) break;
+    at = end + 1;
+  }
+  return notes;
+}
+
+class Explainer {
+ public:
+  Explainer(const ExplainRequest& request, std::vector<GivenPlan> plans)
+      : request_(request), plans_(std::move(plans)) {}
+
+  apl::Result<apl::Remark> explain(const apl::Stm& stm, const apl::Attribute& attribute,
+                                   const apl::Function& function) {
+    const Explained product = look_at(stm, attribute, function);
+    apl::Remark remark;
+    remark.kind = apl::RemarkKind::analysis;
+    remark.pass = "sparse-product";
+    remark.code = product.fits ? "runtime" : "own";
+    remark.location = stm.location;
+    remark.function = function.entry->name;
+    remark.message = fmt::format("{} over the non-zeros of `{}`", name_of(product), product.operand);
+    Facts& facts = remark.facts;
+    if (!request_.gpu) {
+      facts.emplace_back("kernel", "on this machine's cores");
+    } else if (product.fits) {
+      facts.emplace_back("kernel", "the runtime's, made for the matrix");
+      facts.emplace_back("otherwise",
+                         "the program's own: products of less than 65536 multiplications without a plan, operands "
+                         "that are no arguments");
+    } else {
+      facts.emplace_back("kernel", "the program's own");
+      facts.emplace_back("why", product.why_not);
+    }
+    auto width = product.has_width ? number(product.width, function, request_.sizes) : std::nullopt;
+    const auto given = request_.matrices.find(product.operand);
+    if (given == request_.matrices.end()) {
+      facts.emplace_back(
+          "plan",
+          has_plans(product.operand)
+              ? fmt::format("held against the matrix when the program runs; see it here with {}=@FILE", product.operand)
+              : std::string("none"));
+      if (product.fits && request_.gpu && !product.sddmm)
+        facts.emplace_back("rule",
+                           "f16: windows on tensor cores where rows have 48 non-zeros or more, and each column of 8 "
+                           "rows 1.45; else rows are gathered");
+      if (product.fits && request_.gpu && product.sddmm)
+        facts.emplace_back("rule",
+                           "f16: windows on tensor cores where rows have 24 non-zeros or more (100 up to 32 terms), "
+                           "or large matrices share columns; else a list of coordinates");
+      return remark;
+    }
+    const apl_sparse_csr csr = view(given->second.matrix);
+    auto fitting = apl::program::plans_for(plans_, product.operand, csr);
+    if (!fitting) return std::move(fitting).error();
+    const GivenPlan* plan = choose(*fitting, product, facts);
+    if (!width && plan != nullptr) width = plan->plan->dense_size;
+    describe_matrix(given->second, plan != nullptr ? plan->plan->row_order : nullptr, facts);
+    describe_plan(given->second.matrix, plan, product, width.value_or(kAssumedWidth), facts);
+    if (request_.gpu && product.fits)
+      describe_kernels(product, csr, plan != nullptr ? plan->plan.get() : nullptr, width.value_or(kAssumedWidth),
+                       facts);
+    return remark;
+  }
+
+ private:
+  static std::string name_of(const Explained& product) {
+    if (product.sddmm) return "SDDMM";
+    const bool vector = product.has_width && product.width.is_one();
+    std::string name = vector ? "SpMV" : "SpMM";
+    if (product.batches > 0) name += ", one product a batch,";
+    if (product.after > 0) name += fmt::format(" with {} statements after the sum,", product.after);
+    return name;
+  }
+
+  bool has_plans(const std::string& operand) const {
+    return std::ranges::find(plans_, operand, &GivenPlan::operand) != plans_.end();
+  }
+
+  // The plan that acts, and where it came from.
+  const GivenPlan* choose(const std::vector<const GivenPlan*>& fitting, const Explained& product, Facts& facts) const {
+    const GivenPlan* chosen = nullptr;
+    for (const GivenPlan* plan : fitting) {
+      const bool sddmm = plan->plan->sddmm != 0;
+      if (sddmm != product.sddmm) {
+        facts.emplace_back("plan", fmt::format("{} is not used: it is for {}", plan->source, sddmm ? "sddmm" : "spmm"));
+      } else if (chosen == nullptr) {
+        chosen = plan;
+      }
+    }
+    if (chosen != nullptr) {
+      facts.emplace_back("plan", fmt::format("{} (given){}", chosen->source,
+                                             product.fits ? "" : ": not used, the kernel is the program's own"));
+    } else if (fitting.empty()) {
+      facts.emplace_back("plan", "none: the built-in rules");
+    }
+    return chosen;
+  }
+
+  void describe_plan(const apl::sparse::Csr& matrix, const GivenPlan* plan, const Explained& product,
+                     std::int64_t width, Facts& facts) {
+    const apl_sparse_csr csr = view(matrix);
+    PlanPointer builtin;
+    const apl_sparse_plan* tiles_of = plan != nullptr ? plan->plan.get() : nullptr;
+    if (tiles_of == nullptr && !request_.gpu) {  // the cores' kernels run tiles always
+      apl_sparse_plan* made = nullptr;
+      apl_sparse_plan_builtin(&csr, &made);
+      builtin.reset(made);
+      tiles_of = made;
+    }
+    if (tiles_of != nullptr && !tiles_of->dense) {
+      apl_sparse_tiles* made = nullptr;
+      apl_sparse_pack(&csr, tiles_of, &made);
+      const TilesPointer tiles(made);
+      if (tiles) describe_tiles(*tiles, facts);
+    }
+    const apl::sparse::Problem problem{product.sddmm ? apl::sparse::Operator::sddmm : apl::sparse::Operator::spmm,
+                                       width, product.fits ? apl::byte_size(product.type) : 4};
+    if (plan != nullptr) {
+      const auto text = std::ranges::find_if(request_.plans, [&](const apl::SparsePlan& p) {
+        return p.operand == plan->operand && p.source == plan->source;
+      });
+      facts.emplace_back("compared", fmt::format("{}", fmt::join(notes_of(text->text), "; ")));
+    } else {
+      facts.emplace_back("costs", costs(matrix, problem));
+    }
+    if (!request_.measure) return;
+    Measure measure(matrix, problem);
+    if (builtin == nullptr && tiles_of == nullptr) {
+      apl_sparse_plan* made = nullptr;
+      apl_sparse_plan_builtin(&csr, &made);
+      builtin.reset(made);
+      tiles_of = made;
+    }
+    const double time = tiles_of != nullptr ? measure(*tiles_of) : 0;
+    facts.emplace_back("measured", time > 0 ? time_text(time) + " on a core of this machine" +
+                                                  (plan == nullptr ? ", by the built-in plan" : "")
+                                            : "nothing: such a product cannot be run here");
+  }
+
+  // Of plans of one format, of a search without other orders, and of the dense product, by the cost model.
+  std::string costs(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem) const {
+    apl::sparse::SearchOptions how;
+    how.problem = problem;
+    how.reorder = false;
+    how.seconds = 10;
+    const apl::sparse::Plan found = apl::sparse::search(matrix, request_.profile, how);
+    std::string text = fmt::format("by profile {}: ", request_.profile.name);
+    for (std::size_t k = 0; k < found.considered.size(); ++k)
+      text +=
+          fmt::format("{}{} {}", k == 0 ? "" : ", ", found.considered[k].first, time_text(found.considered[k].second));
+    return text;
+  }
+
+  const ExplainRequest& request_;
+  std::vector<GivenPlan> plans_;
+};
+
+void visit(const apl::Body& body, const std::function<void(const apl::Stm&)>& see) {
+  for (const apl::Stm& stm : body.stms) {
+    see(stm);
+    if (apl::get_if<apl::Loop>(stm) || apl::get_if<apl::If>(stm))
+      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit(*inner, see); });
+  }
+}
+
+}  // namespace
+
+apl::Result<std::map<std::string, ExplainedMatrix>> read_explained(const std::vector<std::string>& texts) {
+  std::map<std::string, ExplainedMatrix> matrices;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find("=@");
+    if (equals == std::string::npos || equals == 0)
+      return apl::make_error(apl::Code::command_bad_argument, {},
+                             fmt::format("{}: expected OPERAND=@MATRIX, a Matrix Market or .smtx file", text));
+    const std::string file = text.substr(equals + 2);
+    const FileText contents(file);
+    if (!contents.found())
+      return apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {}", file));
+    auto matrix = apl::sparse::read_matrix(contents.text(), {false, 0});
+    if (!matrix) {
+      apl::Diagnostic error = std::move(matrix).error();
+      error.file = file;
+      return error;
+    }
+    matrices.insert_or_assign(text.substr(0, equals), ExplainedMatrix{file, std::move(*matrix)});
+  }
+  return matrices;
+}
+
+apl::Result<std::vector<apl::Remark>> explain_products(const apl::Module& module, const ExplainRequest& request) {
+  auto plans = apl::program::read_plans(request.plans);
+  if (!plans) return std::move(plans).error();
+  Explainer explainer(request, std::move(*plans));
+  std::vector<apl::Remark> remarks;
+  std::optional<apl::Diagnostic> failed;
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry) continue;
+    visit(*function->body, [&](const apl::Stm& stm) {
+      const auto marked = std::ranges::find_if(stm.attributes, [](const apl::Attribute& a) {
+        return a.name == apl::kSparseAttribute && a.arguments.size() == 2;
+      });
+      if (marked == stm.attributes.end() || failed) return;
+      auto remark = explainer.explain(stm, *marked, *function);
+      if (remark) {
+        remarks.push_back(std::move(*remark));
+      } else {
+        failed = std::move(remark).error();
+      }
+    });
+  }
+  if (failed) return *std::move(failed);
+  return remarks;
+}
+
+}  // namespace aplc::sparse

@@ -1,0 +1,36 @@
+// What `aplc explain` says of sparse operands: the products over their non-zeros, by which kernels and plans, and how
+// long they take by the models.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aplc/explain_plan.h"
+#include "codegen/runtime/program.h"
+#include "passes/pass.h"
+#include "passes/sparse/matrix.h"
+#include "passes/sparse/profile.h"
+
+namespace aplc::sparse {
+
+struct ExplainedMatrix {
+  std::string file;
+  apl::sparse::Csr matrix;
+};
+// OPERAND=@FILE; errors as for arguments of `aplc run`.
+apl::Result<std::map<std::string, ExplainedMatrix>> read_explained(const std::vector<std::string>& texts);
+
+struct ExplainRequest {
+  const std::map<std::string, ExplainedMatrix>& matrices;
+  const std::vector<apl::SparsePlan>& plans;
+  const Sizes& sizes;  // by name
+  const apl::sparse::Profile& profile;
+  bool gpu = true;       // the module was compiled for one
+  bool measure = false;  // on this machine's CPU
+};
+// A remark of "kind analysis" for each product of a module at the memory stage. Error run.argument: a plan that is not
+// for its matrix.
+apl::Result<std::vector<apl::Remark>> explain_products(const apl::Module& module, const ExplainRequest& request);
+
+}  // namespace aplc::sparse
