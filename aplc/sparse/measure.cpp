@@ -1,6 +1,7 @@
 #include "aplc/sparse/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 
@@ -11,12 +12,8 @@ namespace {
 
 // A dense product is run as one over full blocks, up to so many elements.
 constexpr std::int64_t kMostDense = std::int64_t{1} << 22;
-constexpr double kSecondsEach = 0.2;
-constexpr int kMostRuns = 30;
 
-struct Free {
-  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
-  void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
+struct FreeForm {
   void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
 };
 
@@ -24,28 +21,27 @@ apl_sparse_type type_of(std::int64_t bytes) {
   return bytes == 1 ? APL_SPARSE_I8 : bytes == 2 ? APL_SPARSE_F16 : bytes == 4 ? APL_SPARSE_F32 : APL_SPARSE_F64;
 }
 
-// As the runtime reads it.
-std::unique_ptr<apl_sparse_plan, Free> parsed(const apl::sparse::Plan& plan) {
+}  // namespace
+
+TilesPointer tiles_of(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
   const std::string text = to_text(plan);
-  apl_sparse_plan* made = nullptr;
-  char message[200];
-  apl_sparse_plan_parse(text.data(), text.size(), &made, message, sizeof message);
-  return std::unique_ptr<apl_sparse_plan, Free>(made);
+  apl_sparse_plan* parsed = nullptr;
+  std::array<char, 200> message{};
+  if (apl_sparse_plan_parse(text.data(), text.size(), &parsed, message.data(), message.size()) != APL_SPARSE_FINE)
+    return nullptr;
+  const PlanPointer owned(parsed);
+  return tiles_of(matrix, *parsed);
 }
 
-std::unique_ptr<apl_sparse_tiles, Free> tiles_of(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan) {
+TilesPointer tiles_of(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan) {
   const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
                            matrix.column.data()};
   apl_sparse_tiles* tiles = nullptr;
   if (apl_sparse_pack(&csr, &plan, &tiles) != APL_SPARSE_FINE) return nullptr;
-  return std::unique_ptr<apl_sparse_tiles, Free>(tiles);
+  return TilesPointer(tiles);
 }
 
-}  // namespace
-
-// All operands are zeros: that takes as long as anything else.
-Measure::Measure(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem)
-    : matrix_(matrix), problem_(problem) {
+Product::Product(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem) : problem_(problem) {
   const auto bytes = [&](std::int64_t count) { return static_cast<std::size_t>(count * problem.element_bytes); };
   values_.resize(bytes(matrix.nonzeros()));
   left_.resize(bytes(matrix.rows * problem.dense));
@@ -53,28 +49,10 @@ Measure::Measure(const apl::sparse::Csr& matrix, const apl::sparse::Problem& pro
   if (problem.op == apl::sparse::Operator::sddmm) result_.resize(values_.size());
 }
 
-double Measure::operator()(const apl::sparse::Plan& plan) {
-  if (plan.dense) return run_dense(plan);
-  const auto read = parsed(plan);
-  return read ? run(matrix_, *read) : 0;
-}
-
-double Measure::operator()(const apl_sparse_plan& plan) {
-  if (!plan.dense) return run(matrix_, plan);
-  apl::sparse::Plan dense;
-  dense.problem = problem_;
-  dense.rows = matrix_.rows;
-  dense.columns = matrix_.columns;
-  dense.part = problem_.dense;
-  dense.rest = {{1}, 1024, 128};
-  return run_dense(std::move(dense));
-}
-
-double Measure::run(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan) {
-  const auto tiles = tiles_of(matrix, plan);
+double Product::operator()(const apl_sparse_tiles& tiles, std::int64_t part, const Effort& effort) {
   apl_sparse_cpu_form* made = nullptr;
-  if (!tiles || apl_sparse_cpu_form_new(tiles.get(), 1, &made) != APL_SPARSE_FINE) return 0;
-  const std::unique_ptr<apl_sparse_cpu_form, Free> form(made);
+  if (apl_sparse_cpu_form_new(&tiles, 1, &made) != APL_SPARSE_FINE) return 0;
+  const std::unique_ptr<apl_sparse_cpu_form, FreeForm> form(made);
   const apl_sparse_type type = type_of(problem_.element_bytes);
   std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(made, type));
   apl_sparse_cpu_values(made, type, values_.data(), packed.data());
@@ -84,14 +62,14 @@ double Measure::run(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan)
   call.sddmm = problem_.op == apl::sparse::Operator::sddmm;
   call.values = packed.data();
   call.dense = problem_.dense;
-  call.part = plan.dense_part;
+  call.part = part;
   call.b = call.y = right_.data();
   call.x = left_.data();
   call.b_stride = call.x_stride = call.y_stride = call.c_stride = problem_.dense;
   call.c = left_.data();
   call.result = result_.data();
   double best = 1e300, all = 0;
-  for (int round = 0; round < kMostRuns && (round < 2 || all < kSecondsEach * 1e9); ++round) {
+  for (int round = 0; round < effort.most_runs && (round < 2 || all < effort.seconds * 1e9); ++round) {
     call.next = 0;
     const auto start = std::chrono::steady_clock::now();
     apl_sparse_cpu_work(&call);
@@ -102,7 +80,27 @@ double Measure::run(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan)
   return best;
 }
 
-double Measure::run_dense(apl::sparse::Plan blocks) {
+double Measure::operator()(const apl::sparse::Plan& plan) {
+  if (plan.dense) return run_dense(plan);
+  const auto tiles = tiles_of(matrix_, plan);
+  return tiles ? product_(*tiles, plan.part) : 0;
+}
+
+double Measure::operator()(const apl_sparse_plan& plan) {
+  if (plan.dense) {
+    apl::sparse::Plan dense;
+    dense.problem = problem_;
+    dense.rows = matrix_.rows;
+    dense.columns = matrix_.columns;
+    dense.part = problem_.dense;
+    dense.rest = {{1}, 1024, 128};
+    return run_dense(dense);
+  }
+  const auto tiles = tiles_of(matrix_, plan);
+  return tiles ? product_(*tiles, plan.dense_part) : 0;
+}
+
+double Measure::run_dense(const apl::sparse::Plan& plan) const {
   using namespace apl::sparse;
   if (matrix_.rows * matrix_.columns > kMostDense) return 0;
   Csr full{matrix_.rows, matrix_.columns, {0}, {}, {}};
@@ -111,20 +109,14 @@ double Measure::run_dense(apl::sparse::Plan blocks) {
       full.column.push_back(static_cast<std::int32_t>(column));
     full.row_start.push_back(full.nonzeros());
   }
+  Plan blocks = plan;
   blocks.dense = false;
   blocks.nonzeros = full.nonzeros();
   blocks.hash = pattern_hash(full);
   blocks.row_order.clear();
   blocks.groups.assign(static_cast<std::size_t>((full.rows + kGroupRows - 1) / kGroupRows), {{{64, 0, 1}}, Rest::ell});
-  // Its values and samples are as many as the matrix has elements.
-  const std::size_t held = values_.size(), wanted = static_cast<std::size_t>(full.nonzeros() * problem_.element_bytes);
-  values_.resize(std::max(held, wanted));
-  if (problem_.op == Operator::sddmm) result_.resize(std::max(held, wanted));
-  const auto read = parsed(blocks);
-  const double time = read ? run(full, *read) : 0;
-  values_.resize(held);
-  if (problem_.op == Operator::sddmm) result_.resize(held);
-  return time;
+  const auto tiles = tiles_of(full, blocks);
+  return tiles ? Product(full, problem_)(*tiles, plan.part) : 0;
 }
 
 }  // namespace aplc::sparse

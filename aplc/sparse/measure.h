@@ -1,30 +1,55 @@
-// Runs products by plans on this machine's cores, for searches that choose by measurement.
+// Runs products by plans on this machine's cores: for searches that choose by measurement, profiles and studies.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
+#include "aplc/sparse/files.h"
 #include "passes/sparse/plan.h"
 
 namespace aplc::sparse {
 
+// The tiles of a plan that makes some; null without memory, or if the plan is for another matrix.
+TilesPointer tiles_of(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan);
+TilesPointer tiles_of(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan);
+
+// When to stop repeating: others run on the machine, so that the least of several counts.
+struct Effort {
+  int most_runs = 30;
+  double seconds = 0.2;
+};
+
+// A product in one thread, which others on the machine disturb least. All operands are zeros: that takes as long as
+// anything else.
+class Product {
+ public:
+  Product(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem);
+
+  // Nanoseconds, the least of several; 0 without memory. The tiles are of that matrix, and the dense loop goes in
+  // parts of `part`.
+  double operator()(const apl_sparse_tiles& tiles, std::int64_t part, const Effort& effort = {});
+
+ private:
+  apl::sparse::Problem problem_;
+  std::vector<unsigned char> values_, left_, right_, result_;
+};
+
 class Measure {
  public:
-  // The matrix must outlive this. Products run in one thread: others on the machine disturb it least.
-  Measure(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem);
+  // The matrix must outlive this.
+  Measure(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem)
+      : matrix_(matrix), problem_(problem), product_(matrix, problem) {}
 
-  // Nanoseconds of a product, the least of several; 0 if it cannot be run (a dense product of a large matrix).
+  // Nanoseconds of a product; 0 if it cannot be run (a dense product of a large matrix).
   double operator()(const apl::sparse::Plan& plan);
   double operator()(const apl_sparse_plan& plan);
 
  private:
-  double run(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan);
-  double run_dense(apl::sparse::Plan plan);
+  double run_dense(const apl::sparse::Plan& plan) const;
 
   const apl::sparse::Csr& matrix_;
   apl::sparse::Problem problem_;
-  std::vector<unsigned char> values_, left_, right_, result_;
+  Product product_;
 };
 
 }  // namespace aplc::sparse

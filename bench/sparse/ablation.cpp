@@ -1,16 +1,15 @@
 // What the parts of the search are worth: withdrawing and local search (table 6), depth and breadth (table 7), levels
-// on a matrix made for them (figure 12), and the memory of what is found (figures 8 and 10).
+// on a matrix made for them (figure 12).
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include "aplc/sparse/measure.h"
+#include "bench/sparse/first_level.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse/report.h"
-#include "passes/sparse/read.h"
-#include "passes/sparse/search.h"
 
 namespace apl::bench {
 namespace {
@@ -18,71 +17,11 @@ namespace {
 using namespace sparse;
 using nlohmann::json;
 
-struct Found {
-  Plan plan;
-  std::int64_t tiles = 0, atomic_tiles = 0, atomic_blocks = 0;  // atomic: another tile has one of their rows
-  double bytes = 0;                                             // of the operand as the tiles store it
-};
-
-Found search_with(const Csr& matrix, const Profile& profile, const SearchOptions& options) {
-  Found found{search(matrix, profile, options)};
-  const auto value = static_cast<double>(options.problem.element_bytes);
-  constexpr double kIndex = 4;
-  RowGroup group;
-  GroupTiles maker(found.plan.rest, matrix.columns);
-  std::vector<TileShape> shapes;
-  for (std::size_t index = 0; index < found.plan.groups.size() && !found.plan.dense; ++index) {
-    GroupPlan copy = found.plan.groups[index];
-    group.read(matrix, found.plan.row_order, static_cast<std::int64_t>(index));
-    shapes.clear();
-    maker.append(group, copy.selections, copy.rest, shapes);
-    for (const TileShape& shape : shapes) {
-      const bool block = shape.kind == TileShape::Kind::block;
-      found.tiles += 1;
-      found.atomic_tiles += shape.shared;
-      found.atomic_blocks += shape.shared && block;
-      const auto rows = static_cast<double>(shape.rows), elements = static_cast<double>(shape.elements);
-      // A row number for each tile or list, a column for each step's column or element.
-      if (block) found.bytes += kIndex + elements * kStepColumns * (kIndex + rows * value);
-      if (shape.kind == TileShape::Kind::ell) found.bytes += rows * kIndex + rows * elements * (kIndex + value);
-      if (shape.kind == TileShape::Kind::run) found.bytes += elements * (2 * kIndex + value);
-    }
-  }
-  if (found.plan.dense) found.bytes = static_cast<double>(matrix.rows) * static_cast<double>(matrix.columns) * value;
-  return found;
-}
-
-SearchOptions options_for(Operator op, std::int64_t dense, const SparseOptions& options) {
-  SearchOptions how;
-  how.problem = {op, dense, 2};
-  how.threads = options.threads;
-  return how;
-}
-
-const Profile& h200() { return *builtin_profile("h200"); }
-
-std::optional<Csr> matrix_for(const std::string& name, const SparseOptions& options) {
-  if (!options.data.empty() && (name == "cora" || name == "citeseer" || name == "pubmed")) {
-    std::ifstream in(fmt::format("{}/{}.mtx", options.data, name), std::ios::binary);
-    if (in) {
-      auto matrix = read_matrix(std::string(std::istreambuf_iterator<char>(in), {}));
-      if (!matrix) return std::nullopt;
-      matrix->value.clear();
-      return std::move(*matrix);
-    }
-  }
-  for (const MatrixName& known : matrix_names())
-    if ((known.name == name || known.name == name + "_syn") && known.nonzeros <= options.most)
-      return make_matrix(known.name, options.threads);
-  return std::nullopt;
-}
-
-// The cheapest plan that makes tiles: where the dense product wins it would hide what the search found.
-double tiled_cost(const Plan& plan) {
-  double least = 0;
-  for (const auto& [name, cost] : plan.considered)
-    if (name != "dense" && (least == 0 || cost < least)) least = cost;
-  return least;
+// The dense product would hide what the search finds.
+Profile without_dense(const char* name) {
+  Profile profile = *builtin_profile(name);
+  profile.dense_launch = 1e15;
+  return profile;
 }
 
 // Latency and search time of a changed search over those of the usual one.
@@ -90,7 +29,8 @@ struct Ratio {
   double latency, seconds;
 };
 Ratio over(const Found& changed, const Found& usual) {
-  return {tiled_cost(changed.plan) / tiled_cost(usual.plan), changed.plan.seconds / std::max(usual.plan.seconds, 1e-6)};
+  return {tiled_cost(changed.plan) / tiled_cost(usual.plan),
+          changed.processor_seconds / std::max(usual.processor_seconds, 1e-6)};
 }
 
 json table_6(const SparseOptions& options) {
@@ -102,38 +42,47 @@ json table_6(const SparseOptions& options) {
       {"cora", 1.0, 1.0, 1.0},           {"citeseer", 1.0, 1.0, 1.3},       {"pubmed", 1.0, 1.0, 2.2},
       {"ppi_syn", 1.4, 1.2, 61.7},       {"arxiv_syn", 1.1, 1.0, 22.1},     {"ND_syn", 1.2, 1.2, 56.1},
       {"proteins_clu", 1.5, 1.0, 213.5}, {"proteins_syn", 1.5, 1.0, 213.5}, {"reddit_clu", 1.1, 1.0, 267.4}};
-  fmt::print("\nTable 6: SpMM, J = 32, over the usual search; (paper's number, for the real matrix on an A100)\n");
-  fmt::print("{:14} {:>20} {:>20} {:>20} {:>28}\n", "matrix", "no withdraw", "no local search", "its search time",
-             "atomic blocks, no withdraw");
+  fmt::print(
+      "\nTable 6: SpMM, J = 32, over the usual search; in brackets the paper's numbers, for the real matrices on an "
+      "A100.\nTiles that are added atomically, blocks and all, with everything, without withdrawing, without local "
+      "search (paper,\nproteins: 1 and 81745 blocks)\n");
+  fmt::print("{:14} {:>16} {:>16} {:>16} {:>8} {:>17} {:>17} {:>17}\n", "matrix", "no withdraw", "no local search",
+             "its search time", "tiles", "atomic: usual", "no withdraw", "no local search");
+  const Profile profile = without_dense("h200");
   json all = json::array();
   for (const Row& row : rows) {
     const auto matrix = matrix_for(row.name, options);
     if (!matrix) continue;
     SearchOptions how = options_for(Operator::spmm, 32, options);
-    const Found usual = search_with(*matrix, h200(), how);
+    const Found usual = search_with(*matrix, profile, how);
     how.greedy.withdraw = false;
-    const Found keeping = search_with(*matrix, h200(), how);
+    const Found keeping = search_with(*matrix, profile, how);
     how.greedy.withdraw = true;
     how.greedy.ratio = 1;
-    const Found single = search_with(*matrix, h200(), how);
+    const Found single = search_with(*matrix, profile, how);
     const Ratio a = over(keeping, usual), b = over(single, usual);
-    fmt::print("{:14} {:12.3f} ({:.1f})   {:12.3f} ({:.1f})   {:11.1f} ({:.1f})   {:>12} of {} -> {} of {}\n", row.name,
-               a.latency, row.paper_withdraw, b.latency, row.paper_local, b.seconds, row.paper_seconds,
-               usual.atomic_blocks, usual.tiles, keeping.atomic_blocks, keeping.tiles);
-    all.push_back({{"matrix", row.name},
-                   {"no_withdraw", a.latency},
-                   {"no_local_search", b.latency},
-                   {"no_local_search_seconds", b.seconds},
-                   {"atomic_tiles", usual.atomic_tiles},
-                   {"atomic_blocks", usual.atomic_blocks},
-                   {"tiles", usual.tiles},
-                   {"atomic_blocks_no_withdraw", keeping.atomic_blocks},
-                   {"atomic_tiles_no_withdraw", keeping.atomic_tiles},
-                   {"atomic_tiles_no_local_search", single.atomic_tiles}});
+    const auto counts = [](const Found& f) { return fmt::format("{} of {}", f.atomic_blocks, f.atomic_tiles); };
+    fmt::print("{:14} {:8.3f} ({:5.1f}) {:8.3f} ({:5.1f}) {:8.2f} ({:5.1f}) {:8} {:>17} {:>17} {:>17}\n", row.name,
+               a.latency, row.paper_withdraw, b.latency, row.paper_local, b.seconds, row.paper_seconds, usual.tiles,
+               counts(usual), counts(keeping), counts(single));
+    const auto tiles = [](const Found& f) {
+      return json{{"all", f.tiles}, {"atomic", f.atomic_tiles}, {"atomic_blocks", f.atomic_blocks}};
+    };
+    all.push_back(
+        {{"matrix", row.name},
+         {"no_withdraw", {{"latency", a.latency}, {"paper", row.paper_withdraw}}},
+         {"no_local_search",
+          {{"latency", b.latency},
+           {"paper", row.paper_local},
+           {"search_time", b.seconds},
+           {"paper_search_time", row.paper_seconds}}},
+         {"tiles", {{"usual", tiles(usual)}, {"no_withdraw", tiles(keeping)}, {"no_local_search", tiles(single)}}}});
   }
   return all;
 }
 
+// Depth is counted as the paper does: tiles of what tiles leave are one level more. So lists of what one round of
+// blocks leaves are the second level already.
 json table_7(const SparseOptions& options) {
   using Numbers = std::array<double, 6>;
   const std::map<std::string, std::array<Numbers, 2>> paper = {
@@ -142,34 +91,46 @@ json table_7(const SparseOptions& options) {
       {"logsparse", {{{1.0, 1.0, 1.0, 1.0, 1.0, 1.0}, {1.3, 1.0, 1.0, 1.0, 2.1, 1.0}}}},
       {"strided", {{{1.0, 1.0, 1.0, 1.0, 1.0, 2.0}, {1.2, 1.0, 1.0, 1.0, 2.6, 1.4}}}}};
   fmt::print(
-      "\nTable 7: over the usual search (no limit of depth, all formats); latency, paper's in brackets, and time\n");
+      "\nTable 7: over the usual search, which has no limit of depth and all formats: latency, in brackets the "
+      "paper's, and\nsearch time. The cost of depth 1 is a model's, such tiles cannot be added up\n");
   fmt::print("{:12} {:5}", "matrix", "op");
-  for (const char* name : {"1 level", "2 levels", "10 levels", "100 levels", "block", "ell / 1d"})
+  for (const char* name : {"depth 1", "depth 2", "depth 10", "depth 100", "blocks alone", "ell / 1d alone"})
     fmt::print(" {:>17}", name);
   fmt::print("\n");
+  const Profile profile = without_dense("h200");
   json all = json::array();
-  for (const char* name : {"reddit_clu", "proteins_clu", "ND_syn", "logsparse", "strided", "crossed"}) {
+  for (const char* name : {"reddit_clu", "proteins_clu", "ppi_syn", "ND_syn", "logsparse", "strided", "crossed"}) {
     const auto matrix = matrix_for(name, options);
     if (!matrix) continue;
     for (const Operator op : {Operator::spmm, Operator::sddmm}) {
       const SearchOptions usual_options = options_for(op, op == Operator::spmm ? 64 : 256, options);
-      const Found usual = search_with(*matrix, h200(), usual_options);
+      const Found usual = search_with(*matrix, profile, usual_options);
       fmt::print("{:12} {:5}", name, to_text(op));
       json row{{"matrix", name}, {"operator", std::string(to_text(op))}};
       const auto known = paper.find(name);
-      int column = 0;
-      const auto look = [&](const std::string& what, const SearchOptions& how) {
-        const Ratio ratio = over(search_with(*matrix, h200(), how), usual);
-        const std::string other =
-            known == paper.end() ? "-" : fmt::format("{:.1f}", known->second[op == Operator::sddmm][column]);
-        fmt::print(" {:6.3f} ({}) {:5.2f}", ratio.latency, other, ratio.seconds);
-        row[what] = {{"latency", ratio.latency}, {"seconds", ratio.seconds}};
+      std::size_t column = 0;
+      const auto show = [&](const std::string& what, const Ratio& ratio) {
+        row[what] = {{"latency", ratio.latency}};
+        if (ratio.seconds > 0) row[what]["search_time"] = ratio.seconds;
+        std::string other = "-";
+        if (known != paper.end()) {
+          const double number = known->second[op == Operator::sddmm][column];
+          row[what]["paper"] = number;
+          other = fmt::format("{:.1f}", number);
+        }
+        fmt::print(" {:6.3f} ({:>3}) {:>5}", ratio.latency, other,
+                   ratio.seconds > 0 ? fmt::format("{:.2f}", ratio.seconds) : "");
         ++column;
       };
-      for (const int levels : {1, 2, 10, 100}) {
+      const auto look = [&](const std::string& what, const SearchOptions& how) {
+        show(what, over(search_with(*matrix, profile, how), usual));
+      };
+      show("depth 1",
+           {first_level_cost(*matrix, profile, usual_options, usual.plan.row_order) / tiled_cost(usual.plan), 0});
+      for (const int depth : {2, 10, 100}) {
         SearchOptions how = usual_options;
-        how.greedy.levels = levels;
-        look(fmt::format("levels {}", levels), how);
+        how.greedy.levels = depth - 1;
+        look(fmt::format("depth {}", depth), how);
       }
       SearchOptions how = usual_options;
       how.formats = {true, false, false};
@@ -186,27 +147,36 @@ json table_7(const SparseOptions& options) {
 // Blocks that pieces of rows cross: with one level either is cut badly.
 json figure_12(const SparseOptions& options) {
   const Csr matrix = *make_matrix("crossed", options.threads);
-  json result;
+  json result{{"paper", {{"one_level_ms", 2.24}, {"all_levels_ms", 0.62}, {"ratio", 3.6}}}};
   fmt::print(
       "\nFigure 12's kind of matrix, SpMM, J = 32 (paper, A100: 2.24 ms with one level, 0.62 ms with all, 3.6 x)\n");
   for (const char* device : {"h200", "cpu"}) {
     SearchOptions how = options_for(Operator::spmm, 32, options);
-    how.problem.element_bytes = 4;
-    const Profile& profile = *builtin_profile(device);
-    aplc::sparse::Measure measure(matrix, how.problem);
+    if (std::string(device) == "cpu") how.problem.element_bytes = 4;
+    const Profile profile = without_dense(device);
     const Found all = search_with(matrix, profile, how);
-    how.greedy.levels = 1;
-    const Found one = search_with(matrix, profile, how);
-    fmt::print("{:5} by the model {:.1f} us with one level, {:.1f} us with all: {:.2f} x", device, one.plan.cost / 1e3,
-               all.plan.cost / 1e3, one.plan.cost / all.plan.cost);
-    result[device] = {{"one_level", one.plan.cost}, {"all_levels", all.plan.cost}};
-    if (std::string(device) == "cpu") {
-      const double slow = measure(one.plan), fast = measure(all.plan);
-      fmt::print("; measured {:.1f} and {:.1f} us: {:.2f} x", slow / 1e3, fast / 1e3, slow / fast);
-      result[device]["one_level_measured"] = slow;
-      result[device]["all_levels_measured"] = fast;
-    }
-    fmt::print("\n");
+    const double one = first_level_cost(matrix, profile, how, all.plan.row_order);
+    SearchOptions two_levels = how;
+    two_levels.greedy.levels = 1;
+    const Found two = search_with(matrix, profile, two_levels);
+    const double cost = tiled_cost(all.plan);
+    fmt::print("{:5} by the model: one level {:.1f} us, two {:.1f} us, all {:.1f} us: {:.2f} x\n", device, one / 1e3,
+               tiled_cost(two.plan) / 1e3, cost / 1e3, one / cost);
+    json& here = result[device] = {{"one_level_us", one / 1e3},
+                                   {"two_levels_us", tiled_cost(two.plan) / 1e3},
+                                   {"all_levels_us", cost / 1e3},
+                                   {"ratio", one / cost},
+                                   {"plan", all.plan.considered.front().first}};
+    if (std::string(device) != "cpu") continue;
+    // What can be run of one level: the best plan of one format.
+    SearchOptions lists = how;
+    lists.formats = {false, true, false};
+    aplc::sparse::Measure measure(matrix, how.problem);
+    const double fast = measure(all.plan), slow = measure(search_with(matrix, profile, lists).plan);
+    fmt::print("{:5} measured: lists alone {:.1f} us, all levels {:.1f} us: {:.2f} x\n", device, slow / 1e3, fast / 1e3,
+               slow / fast);
+    here["lists_measured_us"] = slow / 1e3;
+    here["all_levels_measured_us"] = fast / 1e3;
   }
   return result;
 }
@@ -214,30 +184,11 @@ json figure_12(const SparseOptions& options) {
 }  // namespace
 
 json run_ablation(const SparseOptions& options) {
-  return {{"table_6", table_6(options)}, {"table_7", table_7(options)}, {"figure_12", figure_12(options)}};
-}
-
-json run_memory(const SparseOptions& options) {
-  fmt::print("\nBytes of the operand over CSR's (SpMM, J = 128) and COO's (SDDMM, K = 128), fp16 values\n");
-  json all = json::array();
-  std::vector<std::string> names = {"cora", "citeseer", "pubmed"};
-  for (const MatrixName& known : matrix_names()) names.push_back(known.name);
-  for (const std::string& name : names) {
-    if (name == "cora_syn" || name == "citeseer_syn" || name == "pubmed_syn") continue;
-    const auto matrix = matrix_for(name, options);
-    if (!matrix) continue;
-    const auto nonzeros = static_cast<double>(matrix->nonzeros());
-    const double csr = nonzeros * 6 + 4 * static_cast<double>(matrix->rows + 1), coo = nonzeros * 10;
-    const Found spmm = search_with(*matrix, h200(), options_for(Operator::spmm, 128, options));
-    const Found sddmm = search_with(*matrix, h200(), options_for(Operator::sddmm, 128, options));
-    fmt::print("{:22} CSR {:6.2f}{}  COO {:6.2f}{}\n", name, spmm.bytes / csr, spmm.plan.dense ? " dense" : "      ",
-               sddmm.bytes / coo, sddmm.plan.dense ? " dense" : "");
-    all.push_back({{"matrix", name},
-                   {"over_csr", spmm.bytes / csr},
-                   {"over_coo", sddmm.bytes / coo},
-                   {"dense", {spmm.plan.dense, sddmm.plan.dense}}});
-  }
-  return all;
+  json result{{"times", "nanoseconds of the H200 by the model; search times in processor time"}};
+  result["figure_12"] = figure_12(options);
+  result["table_6"] = table_6(options);
+  result["table_7"] = table_7(options);
+  return result;
 }
 
 }  // namespace apl::bench

@@ -1,171 +1,234 @@
-// Section 5.6: lists of SpMM and runs of SDDMM, as plans have them, predicted and measured. On this machine, one core,
-// by coefficients that are fitted at the same time: its kernels are not those of a GPU, but the model is the same.
+// Section 5.6: lists of SpMM and runs of SDDMM that searches select, predicted and measured on one core of this
+// machine. Its kernels are not those of a GPU, but the model is the same. As in section 4, a sub-task is measured among
+// many of its kind: a matrix that consists of copies of it.
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
-#include <memory>
+#include <map>
+#include <numeric>
 #include <random>
+#include <set>
 
+#include "aplc/sparse/calibrate.h"
+#include "aplc/sparse/measure.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse/report.h"
-#include "codegen/runtime/sparse/cpu.h"
-#include "passes/sparse/search.h"
 
 namespace apl::bench {
 namespace {
 
 using namespace sparse;
+using aplc::sparse::Product;
 
-constexpr std::int64_t kDense = 128, kBytes = 4;
-constexpr int kGroupsEach = 60;
+// Dimensions of the matrices that are made; those of aplc sparse calibrate but for the rows.
+constexpr std::int64_t kDense = 128, kBytes = 4, kGroups = 4, kColumns = 4096;
+// The paper took 5000 lists and 13060 runs.
+constexpr double kRunsForLists = 13060.0 / 5000;
+constexpr int kPasses = 3;
+constexpr std::size_t kMostPoints = 600;  // of a picture
 
-struct Free {
-  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
-  void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
-  void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
-};
-
-// All tiles of one group, of which there are usually several, and nanoseconds that they take again and again.
-struct Sampled {
-  std::vector<TileShape> shapes;
+struct SubTask {
+  TileShape shape;
+  std::vector<std::vector<std::int32_t>> rows;  // columns of each, numbered anew
   double nanoseconds = 0;
 };
 
-double time_of(const Csr& matrix, const Plan& plan) {
-  const std::string text = to_text(plan);
-  char message[200];
-  apl_sparse_plan* parsed = nullptr;
-  apl_sparse_tiles* packed = nullptr;
-  apl_sparse_cpu_form* formed = nullptr;
-  if (apl_sparse_plan_parse(text.data(), text.size(), &parsed, message, sizeof message) != 0) return 0;
-  const std::unique_ptr<apl_sparse_plan, Free> owned(parsed);
-  const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                           matrix.column.data()};
-  if (apl_sparse_pack(&csr, parsed, &packed) != 0) return 0;
-  const std::unique_ptr<apl_sparse_tiles, Free> tiles(packed);
-  if (apl_sparse_cpu_form_new(packed, 1, &formed) != 0) return 0;
-  const std::unique_ptr<apl_sparse_cpu_form, Free> form(formed);
-  std::vector<float> values(static_cast<std::size_t>(matrix.nonzeros()), 0.5F), samples(values.size());
-  std::vector<float> left(static_cast<std::size_t>(matrix.rows * kDense), 0.5F);
-  std::vector<float> right(static_cast<std::size_t>(matrix.columns * kDense), 0.5F);
-  std::vector<unsigned char> held(apl_sparse_cpu_values_bytes(formed, APL_SPARSE_F32));
-  apl_sparse_cpu_values(formed, APL_SPARSE_F32, values.data(), held.data());
-  apl_sparse_cpu_call call{};
-  call.form = formed;
-  call.type = APL_SPARSE_F32;
-  call.sddmm = plan.problem.op == Operator::sddmm;
-  call.values = held.data();
-  call.dense = kDense;
-  call.b = call.y = right.data();
-  call.x = call.c = left.data();
-  call.b_stride = call.x_stride = call.y_stride = call.c_stride = kDense;
-  call.result = samples.data();
-  double best = 1e30;
-  for (int round = 0; round < 40; ++round) {
-    call.next = 0;
-    const auto start = std::chrono::steady_clock::now();
-    apl_sparse_cpu_work(&call);
-    best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+SubTask sub_task(TileShape shape, std::map<std::int64_t, std::vector<std::int32_t>> columns_of) {
+  SubTask task{shape, {}, 0};
+  std::map<std::int32_t, std::int32_t> number;
+  for (const auto& [row, columns] : columns_of)
+    for (const std::int32_t column : columns) number[column] = 0;
+  // They keep their order, and lie apart.
+  std::int64_t next = 0;
+  const auto distinct = static_cast<std::int64_t>(number.size());
+  for (auto& [column, here] : number) here = static_cast<std::int32_t>(next++ * kColumns / distinct);
+  for (auto& [row, columns] : columns_of) {
+    for (std::int32_t& column : columns) column = number[column];
+    task.rows.push_back(std::move(columns));
   }
-  return best;
+  task.shape.columns = distinct;
+  if (shape.kind == TileShape::Kind::run) task.shape.rows = static_cast<std::int64_t>(task.rows.size());
+  return task;
 }
 
-// Groups of the matrix by themselves, stored as lists or runs.
-void sample(const Csr& matrix, Operator op, std::mt19937_64& random, std::vector<Sampled>& all) {
-  const Profile& profile = *builtin_profile("cpu");
-  const Rest rest = op == Operator::spmm ? Rest::ell : Rest::run;
-  const std::int64_t groups = matrix.rows / kGroupRows;
-  for (int k = 0; k < kGroupsEach; ++k) {
-    const std::int64_t index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(groups));
-    Csr part{kGroupRows, matrix.columns, {0}, {}, {}};
-    for (std::int64_t row = index * kGroupRows; row < (index + 1) * kGroupRows; ++row) {
-      part.column.insert(part.column.end(), matrix.row(row).begin(), matrix.row(row).end());
-      part.row_start.push_back(part.nonzeros());
+// List tile or run number `index`.
+SubTask sub_task(const apl_sparse_tiles& tiles, bool lists, std::int64_t index) {
+  std::map<std::int64_t, std::vector<std::int32_t>> columns_of;
+  if (lists) {
+    const apl_sparse_lists& tile = tiles.list_tile[index];
+    for (std::int64_t k = 0; k < static_cast<std::int64_t>(tile.lists) * tile.width; ++k)
+      if (tiles.list_source[tile.first_element + k] >= 0)
+        columns_of[k / tile.width].push_back(tiles.list_column[tile.first_element + k]);
+    return sub_task({TileShape::Kind::ell, false, tile.lists, tile.width, 0}, std::move(columns_of));
+  }
+  const apl_sparse_run& run = tiles.run[index];
+  for (std::int64_t k = run.first; k < run.first + run.count; ++k)
+    columns_of[tiles.run_row[k]].push_back(tiles.run_column[k]);
+  return sub_task({TileShape::Kind::run, false, 0, run.count, 0}, std::move(columns_of));
+}
+
+// Sub-tasks that a search for this machine selects, chosen at random; of matrices with few all.
+void sample(const Csr& matrix, const Profile& profile, Operator op, std::size_t wanted, int threads,
+            std::mt19937_64& random, std::vector<SubTask>& all) {
+  const bool lists = op == Operator::spmm;
+  SearchOptions how;
+  how.problem = {op, kDense, kBytes};
+  how.formats = {true, lists, !lists};  // the paper's two
+  how.threads = threads;
+  Plan plan = search(matrix, profile, how);
+  if (plan.dense) return;
+  const auto tiles = aplc::sparse::tiles_of(matrix, plan);
+  if (!tiles) return;
+  std::vector<std::int64_t> chosen(static_cast<std::size_t>(lists ? tiles->list_tiles : tiles->runs));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  std::shuffle(chosen.begin(), chosen.end(), random);
+  chosen.resize(std::min(chosen.size(), wanted));
+  for (const std::int64_t index : chosen) all.push_back(sub_task(*tiles, lists, index));
+}
+
+// Groups of 64 rows with as many copies of the sub-task as fit, each with its columns moved on.
+Csr copies_of(const SubTask& task, std::int64_t each, std::mt19937_64& random) {
+  Csr matrix{kGroups * kGroupRows, kColumns, {0}, {}, {}};
+  for (std::int64_t group = 0; group < kGroups; ++group) {
+    for (std::int64_t copy = 0; copy < each; ++copy) {
+      const auto by = static_cast<std::int32_t>(random() % kColumns);
+      for (const auto& row : task.rows) {
+        const auto first = static_cast<std::ptrdiff_t>(matrix.column.size());
+        for (const std::int32_t column : row) matrix.column.push_back((column + by) % kColumns);
+        std::sort(matrix.column.begin() + first, matrix.column.end());
+        matrix.row_start.push_back(matrix.nonzeros());
+      }
     }
-    if (part.nonzeros() == 0) continue;
-    Plan plan;
-    plan.problem = {op, kDense, kBytes};
-    plan.rows = part.rows;
-    plan.columns = part.columns;
-    plan.nonzeros = part.nonzeros();
-    plan.hash = pattern_hash(part);
-    plan.part = kDense;
-    plan.rest = {profile.widths, profile.list_elements, profile.run_length};
-    plan.groups = {{{}, rest}};
-    Sampled sampled;
-    RowGroup group;
-    group.read(part, {}, 0);
-    std::vector<Selection> none;
-    GroupTiles(plan.rest, part.columns).append(group, none, rest, sampled.shapes);
-    // Nothing is added atomically here.
-    for (TileShape& shape : sampled.shapes) shape.shared = false;
-    sampled.nanoseconds = time_of(part, plan);
-    if (sampled.nanoseconds > 0) all.push_back(std::move(sampled));
+    matrix.row_start.resize(static_cast<std::size_t>((group + 1) * kGroupRows + 1), matrix.row_start.back());
   }
+  return matrix;
 }
 
-// Coefficients that fit every second group, as algorithm 1 does for single tiles: a group costs a R + b n.
-Profile fitted(const std::vector<Sampled>& all, Operator op) {
-  Profile profile = *builtin_profile("cpu");
-  Coefficients& line = op == Operator::spmm ? profile.spmm_ell : profile.sddmm_run;
-  double rr = 0, rn = 0, nn = 0, rt = 0, nt = 0;
-  line = {1, 0, 1, 0};
-  const CostModel unit(profile, {op, kDense, kBytes}, kDense);
-  for (std::size_t k = 0; k < all.size(); k += 2) {
-    double r = 0;
-    for (const TileShape& shape : all[k].shapes) r += unit.cost(shape);
-    const auto n = static_cast<double>(all[k].shapes.size());
-    // Relative errors count: small groups are as many as large ones.
-    const double weight = 1 / (all[k].nanoseconds * all[k].nanoseconds);
-    rr += weight * r * r;
-    rn += weight * r * n;
-    nn += weight * n * n;
-    rt += weight * r * all[k].nanoseconds;
-    nt += weight * n * all[k].nanoseconds;
+// Measures sub-tasks; rows that no copy has are set to zero by SpMM, and that is taken off.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Operator op) : op_(op), product_(largest(), {op, kDense, kBytes}) {
+    if (op == Operator::spmm)
+      empty_row_ = time_of({{TileShape::Kind::ell, false, 1, 1, 1}, {}, 0}, 1) / static_cast<double>(kGroupRows);
   }
-  const double determinant = rr * nn - rn * rn;
-  line.a = determinant > 0 ? (rt * nn - nt * rn) / determinant : rt / rr;
-  line.b = determinant > 0 ? (nt * rr - rt * rn) / determinant : 0;
-  return profile;
+
+  double operator()(const SubTask& task) {
+    const auto rows = static_cast<std::int64_t>(task.rows.size());
+    const std::int64_t each = std::max<std::int64_t>(1, kGroupRows / rows);
+    const auto empty = static_cast<double>(kGroupRows - each * rows);
+    return std::max(0.0, time_of(task, each) - empty * empty_row_) / static_cast<double>(each);
+  }
+
+ private:
+  // All operands are made once, for the largest matrix there can be.
+  static Csr largest() {
+    Csr matrix{kGroups * kGroupRows, kColumns, {0}, {}, {}};
+    matrix.column.resize(static_cast<std::size_t>(matrix.rows * matrix.columns));
+    matrix.row_start.resize(static_cast<std::size_t>(matrix.rows), 0);
+    matrix.row_start.push_back(static_cast<std::int64_t>(matrix.column.size()));
+    return matrix;
+  }
+
+  // Nanoseconds of a group.
+  double time_of(const SubTask& task, std::int64_t each) {
+    const Csr matrix = copies_of(task, each, random_);
+    const bool lists = task.shape.kind == TileShape::Kind::ell;
+    Plan plan;
+    plan.problem = {op_, kDense, kBytes};
+    plan.rows = matrix.rows;
+    plan.columns = matrix.columns;
+    plan.nonzeros = matrix.nonzeros();
+    plan.hash = pattern_hash(matrix);
+    plan.part = kDense;
+    plan.rest = {{lists ? task.shape.elements : 1},
+                 lists ? task.shape.rows * task.shape.elements : 1,
+                 lists ? 1 : task.shape.elements};
+    plan.groups.assign(kGroups, {{}, lists ? Rest::ell : Rest::run});
+    const auto tiles = aplc::sparse::tiles_of(matrix, plan);
+    return tiles ? product_(*tiles, kDense, {8, 0.001}) / kGroups : 0;
+  }
+
+  Operator op_;
+  Product product_;
+  std::mt19937_64 random_{5};
+  double empty_row_ = 0;
+};
+
+Coefficients& line_of(Profile& profile, Operator op) {
+  return op == Operator::spmm ? profile.spmm_ell : profile.sddmm_run;
+}
+
+// What the model says of sub-tasks first, first + step, ... beside what was measured.
+nlohmann::json compare(const std::vector<SubTask>& all, const Profile& profile, Operator op, std::size_t first,
+                       std::size_t step, const char* who, std::vector<PlotPoint>* points) {
+  const CostModel model(profile, {op, kDense, kBytes}, kDense);
+  double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, squares = 0, relative = 0;
+  for (std::size_t k = first; k < all.size(); k += step) {
+    const double predicted = model.cost(all[k].shape), measured = all[k].nanoseconds;
+    n += 1;
+    x += predicted;
+    y += measured;
+    xx += predicted * predicted;
+    yy += measured * measured;
+    xy += predicted * measured;
+    squares += (predicted - measured) * (predicted - measured);
+    relative += std::abs(predicted - measured) / measured;
+    if (points && k % (all.size() / kMostPoints + 1) == 0) points->push_back({predicted, measured, ""});
+  }
+  if (n == 0) return {};
+  const double pearson = (n * xy - x * y) / std::sqrt((n * xx - x * x) * (n * yy - y * y));
+  const double rmse = std::sqrt(squares / n) / 1e6;
+  fmt::print("{} {}, {:5} sub-tasks, {:32}: Pearson {:.4f} ({}), RMSE {:.1e} ms ({}), mean error {:.1f} %\n",
+             to_text(op), op == Operator::spmm ? "lists" : "runs ", n, who, pearson,
+             op == Operator::spmm ? "0.9243" : "0.9997", rmse, op == Operator::spmm ? "1.4e-4" : "4.8e-5",
+             100 * relative / n);
+  return {{"sub_tasks", n}, {"pearson", pearson}, {"rmse_milliseconds", rmse}, {"mean_relative_error", relative / n}};
 }
 
 }  // namespace
 
-nlohmann::json run_cost_model(const SparseOptions& options, std::vector<PlotPoint>& points) {
+nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>& pictures) {
   fmt::print(
-      "\nCost model on this machine's core, groups that the fit has not seen (paper, A100: Pearson 0.9243 for "
-      "lists, 0.9997 for runs;\nits network of perceptrons is left out)\n");
-  nlohmann::json result;
+      "\nCost model on one core of this machine; in brackets the paper's numbers, on an A100. Its network of "
+      "perceptrons is left out\n");
+  const Profile calibrated = aplc::sparse::calibrate("here");
+  nlohmann::json result{{"left_out", "the network of perceptrons (MLP)"},
+                        {"paper",
+                         {{"spmm", {{"sub_tasks", 5000}, {"pearson", 0.9243}, {"rmse_milliseconds", 1.4e-4}}},
+                          {"sddmm", {{"sub_tasks", 13060}, {"pearson", 0.9997}, {"rmse_milliseconds", 4.8e-5}}}}}};
+  const std::vector<const char*> names = {"cora_syn", "pubmed_syn", "logsparse", "768x768_s90", "3072x768_s95",
+                                          "strided",  "crossed",    "ppi_syn",   "arxiv_syn",   "ND_syn"};
   for (const Operator op : {Operator::spmm, Operator::sddmm}) {
     std::mt19937_64 random(17);
-    std::vector<Sampled> all;
-    for (const char* name : {"cora_syn", "pubmed_syn", "ppi_syn", "arxiv_syn", "ND_syn", "768x768_s90", "3072x768_s95",
-                             "logsparse", "strided", "crossed"})
-      sample(*make_matrix(name, options.threads), op, random, all);
-    const Profile profile = fitted(all, op);
-    const CostModel model(profile, {op, kDense, kBytes}, kDense);
-    double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, squares = 0, relative = 0;
-    for (std::size_t k = 1; k < all.size(); k += 2) {
-      double predicted = 0;
-      for (const TileShape& shape : all[k].shapes) predicted += model.cost(shape);
-      const double measured = all[k].nanoseconds;
-      n += 1;
-      x += predicted;
-      y += measured;
-      xx += predicted * predicted;
-      yy += measured * measured;
-      xy += predicted * measured;
-      squares += (predicted - measured) * (predicted - measured);
-      relative += std::abs(predicted - measured) / measured;
-      points.push_back({predicted, measured, ""});
-    }
-    const double pearson = (n * xy - x * y) / std::sqrt((n * xx - x * x) * (n * yy - y * y));
-    const double rmse = std::sqrt(squares / n) / 1e6;
-    fmt::print("{} {}: {} groups, Pearson {:.4f}, RMSE {:.2e} ms, mean error {:.1f} %\n", to_text(op),
-               op == Operator::spmm ? "lists" : "runs", n, pearson, rmse, 100 * relative / n);
-    result[std::string(to_text(op))] = {
-        {"groups", n}, {"pearson", pearson}, {"rmse_milliseconds", rmse}, {"mean_relative_error", relative / n}};
+    std::vector<SubTask> all;
+    const auto wanted = static_cast<std::size_t>(options.sub_tasks * (op == Operator::spmm ? 1 : kRunsForLists));
+    // What small matrices lack the larger ones behind them give.
+    for (std::size_t k = 0; k < names.size(); ++k)
+      sample(*make_matrix(names[k], options.threads), *builtin_profile("cpu"), op,
+             (wanted - all.size()) / (names.size() - k), options.threads, random, all);
+    Stopwatch stopwatch(op);
+    // Others on the machine disturb all that is measured for a while: so each comes up again much later.
+    for (int pass = 0; pass < kPasses; ++pass)
+      for (SubTask& task : all) {
+        const double now = stopwatch(task);
+        task.nanoseconds = pass == 0 ? now : std::min(task.nanoseconds, now);
+      }
+    std::erase_if(all, [](const SubTask& task) { return task.nanoseconds <= 0; });
+    std::shuffle(all.begin(), all.end(), random);
+
+    // Algorithm 1's line from regular sub-tasks, and one through half of these, that says how far a line can go.
+    Profile fitted = calibrated;
+    std::vector<Sample> half;
+    for (std::size_t k = 0; k < all.size(); k += 2) half.push_back({all[k].shape, all[k].nanoseconds, 0});
+    line_of(fitted, op) = fit(fitted, {op, kDense, kBytes}, kDense, half);
+    std::vector<PlotPoint> points;
+    nlohmann::json& here = result[std::string(to_text(op))];
+    here["calibrated"] = compare(all, calibrated, op, 0, 1, "as aplc sparse calibrate says", &points);
+    here["fitted"] = compare(all, fitted, op, 1, 2, "fitted to every other one", nullptr);
+    pictures.push_back({op == Operator::spmm ? "lists" : "runs",
+                        plot(fmt::format("{} of {} on one core", op == Operator::spmm ? "Lists" : "Runs", to_text(op)),
+                             "predicted ns", "measured ns", points, true)});
   }
   return result;
 }

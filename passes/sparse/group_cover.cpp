@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "passes/sparse/bits.h"
+
 namespace apl::sparse {
 namespace {
 
@@ -75,10 +77,13 @@ double GroupCover::find_best() {
   std::array<Histogram, 15> histograms{};
   for (const std::uint64_t rows : left_) {
     if (rows == 0) continue;
-    std::array<int, 15> count{};
-    for (std::size_t k = 0; k < 8; ++k) count[k] = std::popcount(rows >> (8 * k) & 0xFF);
-    for (std::size_t k = 0; k < 7; ++k) count[8 + k] = count[2 * k] + count[2 * k + 1];
-    for (std::size_t k = 0; k < 15; ++k) ++histograms[k][static_cast<std::size_t>(count[k])];
+    const std::uint64_t eights = byte_counts(rows), sixteens = (eights + (eights >> 8)) & 0x00FF00FF00FF00FFU,
+                        halves = (sixteens + (sixteens >> 16)) & 0x0000FFFF0000FFFFU;
+    for (std::size_t k = 0; k < 8; ++k) ++histograms[k][eights >> (8 * k) & 0xFF];
+    for (std::size_t k = 0; k < 4; ++k) ++histograms[8 + k][sixteens >> (16 * k) & 0xFF];
+    ++histograms[12][halves & 0xFF];
+    ++histograms[13][halves >> 32];
+    ++histograms[14][(halves + (halves >> 32)) & 0xFF];
   }
   candidates_.clear();
   std::size_t number = 0;
@@ -129,7 +134,7 @@ double GroupCover::find_replacement() {
       if (given_back == 0) continue;
       Histogram histogram{};
       for (std::size_t k = 0; k < left_.size(); ++k)
-        ++histogram[static_cast<std::size_t>(std::popcount((left_[k] | inside_[k]) & selection.rows()))];
+        ++histogram[static_cast<std::size_t>(count_bits((left_[k] | inside_[k]) & selection.rows()))];
       std::int64_t columns = 0, points = 0;
       for (int threshold = height; threshold >= 1; --threshold) {
         const std::int64_t here = histogram[static_cast<std::size_t>(threshold)];
@@ -153,12 +158,12 @@ void GroupCover::add_block(const Selection& selection) {
   const std::uint64_t window = selection.rows();
   for (std::size_t k = 0; k < left_.size(); ++k) {
     const std::uint64_t bits = left_[k] & window;
-    if (std::popcount(bits) < selection.threshold) continue;
+    if (count_bits(bits) < selection.threshold) continue;
     left_[k] &= ~window;
     left_columns_ -= left_[k] == 0;
     taken.index.push_back(static_cast<std::uint32_t>(k));
     taken.bits.push_back(bits);
-    taken.points += std::popcount(bits);
+    taken.points += count_bits(bits);
     for (std::uint64_t rows = bits; rows; rows &= rows - 1) --length_[static_cast<std::size_t>(std::countr_zero(rows))];
   }
   left_count_ -= taken.points;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "passes/sparse/bits.h"
+
 namespace apl::sparse {
 
 void RowGroup::read(const Csr& matrix, const std::vector<std::int32_t>& order, std::int64_t index) {
@@ -65,7 +67,7 @@ void GroupTiles::select(const RowGroup& group, std::vector<Selection>& selection
     const std::uint64_t window = selection.rows();
     std::int64_t taken = 0;
     for (std::uint64_t& left : left_) {
-      if (std::popcount(left & window) < selection.threshold) continue;
+      if (count_bits(left & window) < selection.threshold) continue;
       left &= ~window;
       ++taken;
     }
@@ -134,7 +136,7 @@ void GroupTiles::make_runs() {
     for (std::size_t row = 0; row < static_cast<std::size_t>(kGroupRows); ++row)
       if (row_first_[row] < first + count && row_first_[row + 1] > first && row_first_[row] < row_first_[row + 1])
         tile.rows |= std::uint64_t{1} << row;
-    tile.shape.rows = std::popcount(tile.rows);
+    tile.shape.rows = count_bits(tile.rows);
     ++now_;
     tile.shape.columns = distinct(first, count);
     tiles_.push_back(tile);

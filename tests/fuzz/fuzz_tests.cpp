@@ -1,7 +1,8 @@
 // Whatever the text is, readers say what is wrong with it: they do not crash, nor take more than 10 s or 1 GB. What
 // they accept goes through the standard pipeline.
-//   apl_fuzz_tests [--count=400] [--seed=1] [--print]
-// Input k is made from the seed plus k alone. Readers run in a process of their own; what it dies of is made smaller.
+//   apl_fuzz_tests [--count=400] [--seed=1] [--readers=source,ir,values,matrix,tiling] [--print]
+// Input k is made from the seed plus k alone; seeds of other readers are left out and not counted. Readers run in a
+// process of their own; what it dies of is made smaller.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,13 +10,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "codegen/runtime/sparse/sparse.h"
 #include "frontend/frontend.h"
@@ -68,12 +73,43 @@ void run_passes(apl::Module module) {
   std::abort();
 }
 
+// Tiles of the plan for a matrix of its sizes: each non-zero is in one of them, once.
+void pack_tiles(apl_sparse_plan& plan) {
+  constexpr std::int64_t kMost = 1000, kMostStored = 1 << 22;
+  if (plan.dense || plan.rows > kMost || plan.columns > kMost) return;
+  if (plan.width[plan.widths - 1] * plan.rows > kMostStored) return;
+  apl::sparse::Csr matrix{plan.rows, plan.columns, {0}, {}, {}};
+  for (std::int64_t row = 0; row < plan.rows; ++row) {
+    for (std::int64_t column = row * 7 % 11; column < plan.columns; column += 1 + row % 13)
+      matrix.column.push_back(static_cast<std::int32_t>(column));
+    matrix.row_start.push_back(matrix.nonzeros());
+  }
+  const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
+                           matrix.column.data()};
+  plan.nonzeros = csr.nonzeros;
+  plan.hash = apl_sparse_hash(&csr);
+  apl_sparse_tiles* tiles = nullptr;
+  require(apl_sparse_pack(&csr, &plan, &tiles) == APL_SPARSE_FINE);
+  std::vector<int> seen(matrix.column.size());
+  const auto count = [&](const std::int32_t* source, std::int64_t elements) {
+    for (std::int64_t k = 0; k < elements; ++k)
+      if (source[k] >= 0) ++seen.at(static_cast<std::size_t>(source[k]));
+  };
+  count(tiles->block_source, tiles->block_elements);
+  count(tiles->list_source, tiles->list_elements);
+  count(tiles->run_source, tiles->run_elements);
+  require(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
+  apl_sparse_tiles_free(tiles);
+}
+
 // Plans, compositions and profiles: a text is at most one of them.
 bool read_tiling(const std::string& text) {
   apl_sparse_plan* plan = nullptr;
   std::array<char, 200> message{};
   const int status = apl_sparse_plan_parse(text.data(), text.size(), &plan, message.data(), message.size());
   require((status == APL_SPARSE_FINE) == (plan != nullptr) && (plan || message[0] != 0));
+  const bool is_plan = plan != nullptr;
+  if (plan) pack_tiles(*plan);
   apl_sparse_plan_free(plan);
   const auto profile = apl::sparse::parse_profile(text);
   if (profile) {
@@ -85,7 +121,7 @@ bool read_tiling(const std::string& text) {
     const auto again = apl::sparse::parse_composition(apl::sparse::to_text(*composition));
     require(again && *again == *composition);
   }
-  return plan || profile || composition;
+  return is_plan || profile || composition;
 }
 
 // Whether the readers accept the text. What is accepted is well-formed; what is refused has a reason.
@@ -205,13 +241,25 @@ int main(int argc, char** argv) {
   bool print = false;
   app.add_option("--seed", seed, "of the first input");
   app.add_option("--count", count, "inputs");
+  std::set<Reader> readers;
+  const std::map<std::string, Reader> names = {{"source", Reader::source},
+                                               {"ir", Reader::ir},
+                                               {"values", Reader::values},
+                                               {"matrix", Reader::matrix},
+                                               {"tiling", Reader::tiling}};
+  app.add_option("--readers", readers, "only inputs for these")
+      ->delimiter(',')
+      ->transform(CLI::CheckedTransformer(names));
   app.add_flag("--print", print, "print the inputs and read nothing");
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const Pool pool = read_pool(APL_SOURCE_DIR);
-  const auto input = [&](std::uint64_t k) { return mutated(pool, k); };
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t k = seed; seeds.size() < count; ++k)
+    if (readers.empty() || readers.count(reader_of(k)) > 0) seeds.push_back(k);
+  const auto input = [&](std::uint64_t n) { return mutated(pool, seeds[n]); };
   if (print) {
-    for (std::uint64_t k = seed; k < seed + count; ++k) fmt::print("{}\n", input(k).text);
+    for (std::uint64_t n = 0; n < count; ++n) fmt::print("{}\n", input(n).text);
     return 0;
   }
   void* shared = ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -219,24 +267,25 @@ int main(int argc, char** argv) {
   Progress& progress = *new (shared) Progress;
   int failed = 0;
   constexpr std::uint64_t kBatch = 1000;
-  for (std::uint64_t k = seed; k < seed + count && interrupted == 0;) {
-    const std::uint64_t last = std::min(k + kBatch, seed + count);
-    const std::string why = in_child(input, k, last, progress);
+  for (std::uint64_t n = 0; n < count && interrupted == 0;) {
+    const std::uint64_t last = std::min(n + kBatch, count);
+    const std::string why = in_child(input, n, last, progress);
     if (why.empty()) {
-      k = last;
-      if (count > kBatch) fmt::print(stderr, "{} of {}: {} failed\n", k - seed, count, failed);
+      n = last;
+      if (count > kBatch) fmt::print(stderr, "{} of {}: {} failed\n", n, count, failed);
       continue;
     }
     if (interrupted != 0) break;
     const std::uint64_t culprit = progress.started;
     const std::uint64_t accepted = progress.accepted;
     ++failed;
-    fmt::print("FAILED --seed={} --count=1: reader {}: {}\n", culprit, static_cast<char>(input(culprit).reader), why);
+    fmt::print("FAILED --seed={} --count=1: reader {}: {}\n", seeds[culprit], static_cast<char>(input(culprit).reader),
+               why);
     const std::string text = smaller(input(culprit), why, progress);
     fmt::print("smaller, {} bytes:\n{}\n", text.size(), text.substr(0, 2000));
     std::fflush(stdout);
     progress.accepted = accepted;
-    k = culprit + 1;
+    n = culprit + 1;
   }
   fmt::print("{} inputs, {} accepted, {} failed\n", count, progress.accepted, failed);
   // Some changes are harmless, most are not: the test sees both sides.

@@ -166,16 +166,30 @@ Pool read_pool(const std::string& source_folder) {
   return pool;
 }
 
-Input mutated(const Pool& pool, std::uint64_t seed) {
+Reader reader_of(std::uint64_t seed) {
   switch (seed % 10) {
-    case 9: return {Reader::tiling, Mutator(pool.tilings, seed).run()};
-    case 8: return {Reader::matrix, Mutator(pool.matrices, seed).run()};
-    case 0: return {Reader::values, Mutator(pool.values, seed).run()};
+    case 9: return Reader::tiling;
+    case 8: return Reader::matrix;
+    case 0: return Reader::values;
     case 1:
     case 3:
-    case 5: return {Reader::ir, Mutator(pool.modules, seed).run()};
-    default: return {Reader::source, Mutator(pool.sources, seed).run()};
+    case 5: return Reader::ir;
+    default: return Reader::source;
   }
+}
+
+Input mutated(const Pool& pool, std::uint64_t seed) {
+  const auto from = [&](const std::vector<std::string>& texts) {
+    return Input{reader_of(seed), Mutator(texts, seed).run()};
+  };
+  switch (reader_of(seed)) {
+    case Reader::tiling: return from(pool.tilings);
+    case Reader::matrix: return from(pool.matrices);
+    case Reader::values: return from(pool.values);
+    case Reader::ir: return from(pool.modules);
+    case Reader::source: break;
+  }
+  return from(pool.sources);
 }
 
 }  // namespace apl::fuzz

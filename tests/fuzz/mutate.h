@@ -22,6 +22,8 @@ struct Pool {
 };
 Pool read_pool(const std::string& source_folder);
 
+// Which reader the input of this seed is for.
+Reader reader_of(std::uint64_t seed);
 // A few changes to one of the texts; the same seed gives the same input.
 Input mutated(const Pool& pool, std::uint64_t seed);
 

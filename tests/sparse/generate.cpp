@@ -28,55 +28,75 @@ std::string with(std::string text, const std::string& type, const std::string& s
   return text;
 }
 
-const std::vector<std::string>& forms() {
-  static const std::vector<std::string> all = {
-      // SpMM, with its operands and its result in several layouts
-      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [n][b]$T =\n"
-      "  map (\\r -> map (\\c -> $SUM) (transpose B)) A",
-      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [b][m]$T): [n][b]$T =\n"
-      "  map (\\r -> map (\\c -> $SUM) B) A",
-      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [b][n]$T =\n"
-      "  map (\\c -> map (\\r -> $SUM) A) (transpose B)",
-      // over A's rows
-      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [n][b]$T): [m][b]$T =\n"
-      "  map (\\r -> map (\\c -> $SUM) (transpose B)) (transpose A)",
-      // SpMV
-      "#[sparse(A)] entry $NAME [n][m] (A: [n][m]$T) (c: [m]$T): [n]$T = map (\\r -> $SUM) A",
-      // batches
-      "#[sparse(A)] entry $NAME [n][m][b][k] (A: [n][m]$T) (B: [k][m][b]$T): [k][n][b]$T =\n"
-      "  map (\\Bk -> map (\\r -> map (\\c -> $SUM) (transpose Bk)) A) B",
-      // code after
-      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T) (d: [b]$T) (e: [n]$T): [n][b]$T =\n"
-      "  map2 (\\r x -> map2 (\\c y -> $T.max 0 ($SUM + y) - x) (transpose B) d) A e",
-      // SDDMM
-      "#[sparse(A)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T): [n][m]$T =\n"
-      "  map2 (\\row r -> map2 (\\a c -> a * ($SUM)) row Y) A X",
-      "#[sparse(A, result)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [k][m]$T): [n][m]$T =\n"
-      "  map2 (\\row r -> map2 (\\a c -> ($SUM) * a) row (transpose Y)) A X",
-      // SDDMM, then SpMM with what came out
-      "#[sparse(A)] entry $NAME [n][m][k][b] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T) (V: [m][b]$T): [n][b]$T =\n"
-      "  let S = map2 (\\row x -> map2 (\\a y -> a * reduce (+) 0 (map2 (*) x y)) row Y) A X\n"
-      "  in map (\\r -> map (\\c -> $SUM) (transpose V)) S",
-      // SpMM, and something that needs all elements
-      "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): ([n][b]$T, [n]$T) =\n"
-      "  (map (\\r -> map (\\c -> $SUM) (transpose B)) A, map (\\r -> reduce $T.max $T.lowest r) A)",
+struct Form {
+  std::string name, text;
+};
+
+const std::vector<Form>& forms() {
+  static const std::vector<Form> all = {
+      {"SpMM, rows of B",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [n][b]$T =\n"
+       "  map (\\r -> map (\\c -> $SUM) (transpose B)) A"},
+      {"SpMM, columns of B",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [b][m]$T): [n][b]$T =\n"
+       "  map (\\r -> map (\\c -> $SUM) B) A"},
+      {"SpMM, turned result",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [b][n]$T =\n"
+       "  map (\\c -> map (\\r -> $SUM) A) (transpose B)"},
+      {"SpMM, A turned",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [n][b]$T): [m][b]$T =\n"
+       "  map (\\r -> map (\\c -> $SUM) (transpose B)) (transpose A)"},
+      {"SpMV", "#[sparse(A)] entry $NAME [n][m] (A: [n][m]$T) (c: [m]$T): [n]$T = map (\\r -> $SUM) A"},
+      {"SpMM, batches",
+       "#[sparse(A)] entry $NAME [n][m][b][k] (A: [n][m]$T) (B: [k][m][b]$T): [k][n][b]$T =\n"
+       "  map (\\Bk -> map (\\r -> map (\\c -> $SUM) (transpose Bk)) A) B"},
+      {"SpMM, code after",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T) (d: [b]$T) (e: [n]$T): [n][b]$T =\n"
+       "  map2 (\\r x -> map2 (\\c y -> $T.max 0 ($SUM + y) - x) (transpose B) d) A e"},
+      {"SDDMM",
+       "#[sparse(A)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T): [n][m]$T =\n"
+       "  map2 (\\row r -> map2 (\\a c -> a * ($SUM)) row Y) A X"},
+      {"SDDMM, sparse result",
+       "#[sparse(A, result)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [k][m]$T): [n][m]$T =\n"
+       "  map2 (\\row r -> map2 (\\a c -> ($SUM) * a) row (transpose Y)) A X"},
+      {"SDDMM, then SpMM",
+       "#[sparse(A)] entry $NAME [n][m][k][b] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T) (V: [m][b]$T): [n][b]$T =\n"
+       "  let S = map2 (\\row x -> map2 (\\a y -> a * reduce (+) 0 (map2 (*) x y)) row Y) A X\n"
+       "  in map (\\r -> map (\\c -> $SUM) (transpose V)) S"},
+      {"SpMM, and all elements",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): ([n][b]$T, [n]$T) =\n"
+       "  (map (\\r -> map (\\c -> $SUM) (transpose B)) A, map (\\r -> reduce $T.max $T.lowest r) A)"},
   };
   return all;
 }
 
 }  // namespace
 
+const Choices& choices() {
+  static const Choices all = [] {
+    Choices made{{"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"},
+                 {"plus-times", "min-plus", "max-times", "first", "or-and"},
+                 {},
+                 {"uniform", "banded", "block", "power-law", "empty", "full", "one-row", "one-column"}};
+    for (const Form& form : forms()) made.forms.push_back(form.name);
+    return made;
+  }();
+  return all;
+}
+
 Entry random_entry(std::uint64_t seed, const std::string& name) {
   Random random(seed);
-  Entry entry{.name = name, .text = {}, .matrix = {}, .seed = seed};
-  const std::string type = random.one_of<std::string>({"i8", "i16", "i32", "i64", "f16", "f32", "f32", "f64"});
-  std::vector<std::string> operators = {"plus-times", "plus-times", "plus-times", "min-plus", "max-times", "first"};
-  if (type[0] == 'i') operators.emplace_back("or-and");
-  std::string text = with(random.one_of(forms()), type, sum_of(random.one_of(operators), type));
-  text.replace(text.find("$NAME"), 5, name);
-  entry.text = std::move(text);
-  entry.matrix =
-      random.one_of<std::string>({"uniform", "banded", "block", "power-law", "empty", "full", "one-row", "one-column"});
+  Entry entry{.name = name, .seed = seed};
+  entry.type = random.one_of(choices().types);
+  // What has kernels in the runtime is drawn more often.
+  if (random.chance(20)) entry.type = "f32";
+  entry.sum = random.chance(40) ? "plus-times" : random.one_of(choices().sums);
+  if (entry.sum == "or-and" && entry.type[0] == 'f') entry.sum = "plus-times";
+  const Form& form = random.one_of(forms());
+  entry.form = form.name;
+  entry.text = with(form.text, entry.type, sum_of(entry.sum, entry.type));
+  entry.text.replace(entry.text.find("$NAME"), 5, name);
+  entry.matrix = random.one_of(choices().matrices);
   return entry;
 }
 
@@ -85,6 +105,7 @@ HostValue random_matrix(const std::string& kind, ScalarType type, std::int64_t r
   if (kind == "one-row") rows = 1;
   if (kind == "one-column") columns = 1;
   HostValue matrix = HostValue::zeros(type, {rows, columns});
+  const bool negative = is_signed(type) || is_float(type);
   const std::int64_t block = random.between(2, 4), width = random.between(0, 2);
   const auto percent = [&](std::int64_t i, std::int64_t j) -> int {
     if (kind == "empty") return 0;
@@ -97,7 +118,8 @@ HostValue random_matrix(const std::string& kind, ScalarType type, std::int64_t r
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
       if (!random.chance(percent(i, j))) continue;
-      const std::int64_t x = random.between(1, 2) * (random.chance(50) ? 1 : -1);
+      std::int64_t x = random.between(1, 2);
+      if (negative && random.chance(50)) x = -x;
       matrix.set(i * columns + j,
                  is_float(type) ? Scalar::floating(type, static_cast<double>(x)) : Scalar::integer(type, x));
     }

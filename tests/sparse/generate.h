@@ -29,10 +29,18 @@ class Random {
 
 struct Entry {
   std::string name;
-  std::string text;    // its definition
-  std::string matrix;  // the kind of the sparse operand, which is the first parameter
+  std::string text;  // its definition
+  // What was drawn: the element type, the sum over non-zeros, the form of the program, and the kind of the sparse
+  // operand, which is the first parameter.
+  std::string type, sum, form, matrix;
   std::uint64_t seed = 0;
 };
+
+// All that can be drawn, in the order of Entry's fields.
+struct Choices {
+  std::vector<std::string> types, sums, forms, matrices;
+};
+const Choices& choices();
 
 Entry random_entry(std::uint64_t seed, const std::string& name);
 

@@ -1,6 +1,7 @@
 // What definitions 1 to 8 of STile ask holds after every step of the search, not only for the plan at its end.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "passes/sparse/definitions.h"
@@ -48,7 +49,10 @@ struct WatchedCover {
   const Csr& matrix;
   const RowGroup& group;
   GroupCover& cover;
+  const CostModel& model;
+  const RestShape& rest;
   int steps = 0, replaced = 0;
+  std::size_t levels = 0;
 
   bool done() const { return cover.done(); }
   double limit() const { return cover.limit(); }
@@ -73,21 +77,41 @@ struct WatchedCover {
     for (const Tile& tile : tiles) CHECK(check_tile(matrix, tile, &limits));
     CHECK(check_selection(matrix, tiles));
     for (const std::int64_t part : {3, 8}) CHECK(check_partition(matrix, tiles, 8, partition_tasks(tiles, 8, part)));
+    // Definition 7: the next level is made of what the blocks leave, which the cover knows.
+    std::vector<Tile> blocks = tiles;
+    std::erase_if(blocks, [](const Tile& tile) { return tile.format != Format::block; });
+    CHECK(cover.done() == (remaining(matrix, blocks).nonzeros() == 0));
+    levels = std::max(levels, selections.size());
+    // Definition 6: the busiest of three workers has at least its share, and at most the longest sub-task more.
+    std::vector<TileShape> shapes;
+    GroupTiles(rest, matrix.columns).append(group, selections, Rest::ell, shapes);
+    std::vector<double> costs;
+    double all = 0, longest = 0;
+    for (const TileShape& shape : shapes) {
+      costs.push_back(model.cost(shape));
+      CHECK(costs.back() > 0);
+      all += costs.back();
+      longest = std::max(longest, costs.back());
+    }
+    const double cost = partition_cost(costs, 3);
+    CHECK(cost >= std::max(longest, all / 3) * (1 - 1e-12));
+    CHECK(cost <= all / 3 + longest * 2 / 3 + 1e-9);
   }
 };
 
 TEST_CASE("after every step each non-zero is covered once, by tiles and sub-tasks that the definitions allow") {
   // Costs at which blocks of all heights are worth it, and are withdrawn for others.
   Profile profile = *builtin_profile("h200");
-  profile.blocks = {{Operator::spmm, 8, 128, 50},
-                    {Operator::spmm, 16, 128, 60},
-                    {Operator::spmm, 32, 128, 80},
-                    {Operator::spmm, 64, 128, 120}};
+  profile.blocks = {{Operator::spmm, 8, 128, 50},   {Operator::spmm, 16, 128, 60}, {Operator::spmm, 32, 128, 80},
+                    {Operator::spmm, 64, 128, 120}, {Operator::sddmm, 8, 128, 55}, {Operator::sddmm, 16, 128, 70},
+                    {Operator::sddmm, 32, 128, 85}};
   const RestShape rest{profile.widths, profile.list_elements, profile.run_length};
-  const CostModel model(profile, {}, 128);
+  const CostModel models[] = {CostModel(profile, {}, 128), CostModel(profile, {Operator::sddmm, 128, 2}, 128)};
   int steps = 0, replaced = 0;
+  std::size_t levels = 0;
   for (const std::string& kind : kinds())
-    for (int setting = 0; setting < 8; ++setting) {
+    for (int setting = 0; setting < 16; ++setting) {
+      const CostModel& model = models[setting / 8];
       Csr matrix = random_matrix(kind, 64, static_cast<std::uint64_t>(setting));
       RowGroup group;
       group.read(matrix, {}, 0);
@@ -95,14 +119,16 @@ TEST_CASE("after every step each non-zero is covered once, by tiles and sub-task
       INFO(kind << ", setting " << setting);
       GroupCover cover(model, rest, {true, setting % 4 < 2, setting % 4 == 2});  // 3: blocks alone
       cover.start(group);
-      WatchedCover watched{matrix, group, cover};
-      cover_greedily(watched, {setting % 2 == 0 ? 1.2 : 1.0, setting < 6, 0});
+      WatchedCover watched{matrix, group, cover, model, rest};
+      cover_greedily(watched, {setting % 2 == 0 ? 1.2 : 1.0, setting % 8 < 6, 0});
       if (setting % 4 == 3) CHECK(cover.done());
       steps += watched.steps;
       replaced += watched.replaced;
+      levels = std::max(levels, watched.levels);
     }
-  CHECK(steps > 100);
+  CHECK(steps > 200);
   CHECK(replaced > 0);
+  CHECK(levels > 2);
 }
 
 }  // namespace
