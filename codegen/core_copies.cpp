@@ -1,4 +1,4 @@
-// The fast form of a contraction: tables of where rows lie, and copies of tiles (codegen/core_turn.cpp).
+// The fast form of a contraction: copies of tiles (codegen/core_turn.cpp).
 #include <algorithm>
 #include <functional>
 
@@ -16,64 +16,6 @@ using KernelBlock = kernel::Block;
 // Row m in a table. Those of the slow side have two halves, for a turn and the next.
 ExprPtr Kernel::core_slot(std::size_t side, const ExprPtr& m) {
   return side == 0 ? plus(mul(core_->half, number_of(core_->sides[0].extent)), m) : m;
-}
-
-void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
-  Core& core = *core_;
-  const CoreSide& side = core.sides[s];
-  const TileExtent& extent = op.results[0].extents[side.dim];
-  const Lmad& layout = unit_.function.type(stm_.pattern[0]).memory->layout;
-  const std::string m = unit_.fresh("m"), at = unit_.fresh("at");
-  KernelBlock inner;
-  const ExprPtr start = values_.poly(Poly(op.space[side.dim].index) * extent.tile * extent.reg);
-  inner.push_back(declare(kIndex, at, plus(start, variable(m))));
-  const std::string inside = unit_.fresh("inside");
-  inner.push_back(declare({ScalarType::boolean, false}, inside, infix("<", variable(at), values_.poly(extent.bound))));
-  // One index for each dim that is flattened into the side.
-  std::vector<ExprPtr> digits{variable(at)};
-  std::vector<std::size_t> axes{side.dim};
-  if (!extent.split.empty()) {
-    std::vector<ExprPtr> sizes;
-    std::vector<std::string> names;
-    axes.clear();
-    for (const TileExtent::Part& part : extent.split) {
-      sizes.push_back(values_.poly(part.bound));
-      names.push_back(unit_.fresh("i"));
-      axes.push_back(static_cast<std::size_t>(part.axis));
-    }
-    digits = unflatten(at, sizes, names, kIndex, inner);
-  }
-  for (auto& [block, tile] : core.tiles) {
-    if (tile.side != s) continue;
-    ExprPtr position = mul(variable(m), values_.poly(tile.stride));
-    if (!tile.split.empty()) {
-      position = number_of(0);
-      for (std::size_t p = 0; p < tile.split.size(); ++p)
-        position = plus(position, mul(digits[p], values_.poly(tile.split[p].stride)));
-    }
-    inner.push_back(assign(kernel::element(tile.rows, core_slot(s, variable(m))),
-                           select(variable(inside), position, number_of(0))));
-  }
-  // The slow side's table has what is the same for the whole block, too.
-  ExprPtr position = number_of(0);
-  for (std::size_t p = 0; p < axes.size(); ++p)
-    position = plus(position, mul(digits[p], values_.poly(layout.dims()[axes[p]].stride)));
-  if (s == 0) {
-    Poly fixed = layout.offset();
-    for (std::size_t d = 0; d < op.space.size(); ++d) {
-      if (d == core.sides[0].dim || d == core.sides[1].dim) continue;
-      const auto& split = op.results[0].extents[d].split;
-      fixed +=
-          Poly(op.space[d].index) * layout.dims()[split.empty() ? d : static_cast<std::size_t>(split[0].axis)].stride;
-    }
-    position = plus(values_.poly(fixed), position);
-  }
-  inner.push_back(assign(kernel::element(side.results, core_slot(s, variable(m))),
-                         select(variable(inside), position, number_of(-1))));
-  Stmt loop = for_loop(kInt, m, number_of(side.extent), std::move(inner));
-  loop.from = variable(core.thread);
-  loop.step = number_of(core.threads);
-  out.push_back(std::move(loop));
 }
 
 // Whether positions made of these are multiples of `width` elements, as a condition on the sizes. What changes inside
@@ -227,25 +169,38 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
   };
   // Neighbouring threads take neighbouring rows, `width` each.
   const auto along_rows = [&](std::int64_t width) {
-    const std::int64_t groups = side.extent / width, total = groups * tile.depth, steps = core.threads / groups;
+    constexpr std::int64_t kFew = 4;  // copies whose distances the compiler may keep in registers
+    const std::int64_t groups = side.extent / width, steps = std::max<std::int64_t>(core.threads / groups, 1);
     const std::string e = unit_.fresh("e");
-    if (steps * groups == core.threads) {
-      // The same rows all along.
-      const std::string to = unit_.fresh("to"), at = unit_.fresh("at"), m = unit_.fresh("m"), q = unit_.fresh("q"),
+    if (core.threads % groups == 0 || groups % core.threads == 0) {
+      // The same rows all along, one after the other where they are more than threads.
+      const std::int64_t rounds = std::max<std::int64_t>(groups / core.threads, 1),
+                         count = (tile.depth + steps - 1) / steps;
+      const std::string to = unit_.fresh("to"), at = unit_.fresh("at"), m = unit_.fresh("m"),
                         apart = unit_.fresh("apart");
-      KernelBlock made{
-          declare(kInt, m, mul(infix("%", thread, number_of(groups)), number_of(width))),
-          declare(kInt, q, infix("/", thread, number_of(groups))),
-          declare(kInt, to, plus(stage_start, plus(mul(variable(q), number_of(step_size)), variable(m)))),
-          declare(kIndex, at, plus(plus(variable(begin), row_at(variable(m))), mul(variable(q), step_stride))),
-          declare(kIndex, apart, mul(number_of(steps), step_stride))};
-      const ExprPtr here = plus(variable(q), mul(variable(e), number_of(steps)));
-      KernelBlock copy = element(plus(variable(to), mul(variable(e), number_of(steps * step_size))),
-                                 plus(variable(at), mul(variable(e), variable(apart))), here, width);
-      made.push_back(unrolled(e, (tile.depth + steps - 1) / steps,
-                              guarded(std::move(copy), here, tile.depth, inside_tile || tile.depth % steps == 0)));
-      return made;
+      const std::string q = steps == 1 ? "" : unit_.fresh("q"), round = rounds == 1 ? "" : unit_.fresh("i");
+      const bool goes_on = count > kFew;
+      const ExprPtr first = steps == 1 ? number_of(0) : variable(q);
+      ExprPtr group = rounds == 1 ? infix("%", thread, number_of(groups))
+                                  : plus(thread, mul(variable(round), number_of(core.threads)));
+      if (groups == core.threads) group = thread;
+      KernelBlock made{declare(kInt, m, mul(group, number_of(width)))};
+      if (steps > 1) made.push_back(declare(kInt, q, infix("/", thread, number_of(groups))));
+      made.push_back(declare(kInt, to, plus(stage_start, plus(mul(first, number_of(step_size)), variable(m)))));
+      made.push_back(
+          declare(kIndex, at, plus(plus(variable(begin), row_at(variable(m))), mul(first, step_stride)), !goes_on));
+      made.push_back(declare(kIndex, apart, mul(number_of(steps), step_stride)));
+      const ExprPtr here = plus(first, mul(variable(e), number_of(steps)));
+      const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
+      KernelBlock copy =
+          guarded(element(plus(variable(to), mul(variable(e), number_of(steps * step_size))), from_here, here, width),
+                  here, tile.depth, inside_tile || tile.depth % steps == 0);
+      // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
+      if (goes_on) copy.push_back(assign(variable(at), plus(variable(at), variable(apart))));
+      made.push_back(unrolled(e, count, std::move(copy)));
+      return rounds == 1 ? std::move(made) : KernelBlock{unrolled(round, rounds, std::move(made))};
     }
+    const std::int64_t total = groups * tile.depth;
     const std::string x = unit_.fresh("x");
     const ExprPtr m = mul(infix("%", variable(x), number_of(groups)), number_of(width));
     const ExprPtr q = infix("/", variable(x), number_of(groups));
@@ -281,11 +236,15 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
 // Whether vectors of rows can be copied: a variable of the block, worked out once a tile.
 ExprPtr Kernel::core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width) {
   const MemoryBinding& source = *unit_.function.type(op.source).memory;
-  // A vector lies inside the innermost dim, or beyond all.
+  // A vector lies inside the innermost dim, with those that lie together with it, or beyond all.
   const TileGuard& rows = op.guards[tile.row_axis];
   std::vector<Poly> positions;
+  std::size_t apart = rows.split.empty() ? 0 : rows.split.size() - 1;
   if (!rows.split.empty()) {
-    positions.push_back(rows.split.back().bound);
+    Poly together = rows.split.back().bound;
+    while (apart > 0 && rows.split[apart - 1].stride == rows.split.back().stride * together)
+      together *= rows.split[--apart].bound;
+    positions.push_back(together);
   } else if (rows.bound) {
     positions.push_back(*rows.bound);
   }
@@ -293,7 +252,7 @@ ExprPtr Kernel::core_alignment(const CopyTile& op, const CoreTile& tile, std::in
   positions.push_back(op.window.offset());
   for (std::size_t k = 0; k < tile.axes.size(); ++k)
     if (k != tile.row_axis) positions.push_back(op.window.dims()[k].stride);
-  for (std::size_t p = 0; p + 1 < tile.split.size(); ++p) positions.push_back(tile.split[p].stride);
+  for (std::size_t p = 0; p < apart; ++p) positions.push_back(tile.split[p].stride);
   ExprPtr test = call("apl_aligned<16>", {variable(buffer(source.block, stm_.location).name)});
   if (const ExprPtr sizes = aligned(positions, width)) test = infix("&&", test, sizes);
   std::string& name = core_->alignments[kernel::print(test, unit_.dialect())];

@@ -1,6 +1,7 @@
 // The fast form of a contraction: results from registers to memory (codegen/core_turn.cpp).
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -124,10 +125,18 @@ void Kernel::core_write(const SegOp& op, KernelBlock& out) {
     append(out, std::move(staged));
     return;
   }
-  // A vector lies inside the innermost dim, or beyond all.
-  std::vector<Poly> positions{extent.split.empty() ? extent.bound : extent.split.back().bound, layout.offset()};
+  // A vector lies inside the innermost dim, with those that lie together with it, or beyond all.
+  std::set<std::size_t> inner{axis};
+  Poly together = extent.split.empty() ? extent.bound : extent.split.back().bound;
+  for (std::size_t p = extent.split.size(); p-- > 1;) {
+    const auto outer = static_cast<std::size_t>(extent.split[p - 1].axis);
+    if (layout.dims()[outer].stride != layout.dims()[axis].stride * together) break;
+    together *= extent.split[p - 1].bound;
+    inner.insert(outer);
+  }
+  std::vector<Poly> positions{together, layout.offset()};
   for (std::size_t d = 0; d < layout.dims().size(); ++d)
-    if (d != axis) positions.push_back(layout.dims()[d].stride);
+    if (!inner.contains(d)) positions.push_back(layout.dims()[d].stride);
   ExprPtr test;
   for (const Result& result : results) {
     const auto bytes = fast.vector * static_cast<std::int64_t>(byte_size(result.element));

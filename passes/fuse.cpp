@@ -15,7 +15,7 @@
 //               extract-kernels takes apart again what one kernel cannot do.
 //   nested      a reduction of reductions with the same operator and neutral element becomes one over both lists of
 //               widths: row-major order is the same order, and associativity all it takes.
-//   loop        a loop that only accumulates, from the neutral element, is a reduction (fuse/loops).
+//   loop        a loop that only accumulates is a reduction (fuse/loops).
 // Statements keep their order as far as dependences let them.
 //
 // Refuses, with a remark each: a producer that others need, too; other widths; a third statement in between; arrays
@@ -75,7 +75,11 @@ class Fuser {
     if (!worth_it) return old;
     const bool changed_before = std::exchange(changed_, false);
     std::vector<Stm> stms;
-    for (const Stm& stm : old->stms) stms.push_back(fuse_inside(stm, policy));
+    for (const Stm& stm : old->stms) {
+      std::vector<Stm> after;
+      stms.push_back(fuse_inside(stm, policy, &after));
+      std::ranges::move(after, std::back_inserter(stms));
+    }
     for (int round = 0; round < kMaxRounds; ++round) {
       changed_ = lift_views(stms, old->results, function_.values, consumption_) || changed_;
       changed_ = stream_elements(stms, function_.values, consumption_) || changed_;
@@ -118,14 +122,18 @@ class Fuser {
     return fused;
   }
 
-  // A statement with its lambdas fused, and merged with the reduction it reduces.
-  Stm fuse_inside(Stm stm, FusePolicy policy) {
+  // A statement with its lambdas fused, and merged with the reduction it reduces. A loop may become a reduction if
+  // there is room for what comes `after` it then.
+  Stm fuse_inside(Stm stm, FusePolicy policy, std::vector<Stm>* after = nullptr) {
     FusePolicy inside = policy;
     if (std::holds_alternative<Screma>(stm.op) || std::holds_alternative<Scatter>(stm.op)) inside.host = false;
     stm.op = map_bodies(stm.op, [&](const BodyPtr& body) { return fuse(body, inside); });
-    if (std::optional<Stm> reduction = accumulation(stm, policy)) {
-      applied(*reduction, "loop", "a loop that only accumulates is a reduction");
-      stm = std::move(*reduction);
+    if (std::optional<LoopReduction> made = after ? accumulation(stm, policy) : std::nullopt) {
+      applied(made->reduction, "loop",
+              made->after.empty() ? "a loop that only accumulates is a reduction"
+                                  : "a loop that only accumulates is a reduction, before which its start is put");
+      stm = std::move(made->reduction);
+      *after = std::move(made->after);
       changed_ = true;
     }
     while (std::optional<Stm> merged = merge_nested_reduction(stm, function_.values)) {
@@ -136,12 +144,13 @@ class Fuser {
     return stm;
   }
 
-  std::optional<Stm> accumulation(const Stm& stm, FusePolicy policy) {
+  std::optional<LoopReduction> accumulation(const Stm& stm, FusePolicy policy) {
     const Loop* loop = get_if<Loop>(stm);
     if (loop == nullptr || (policy.host && holds_screma(*loop->body))) return std::nullopt;
     const bool sequential = std::ranges::any_of(
         stm.attributes, [](const Attribute& a) { return a.name == "sequential" || a.name == "unroll"; });
-    return sequential ? std::nullopt : loop_as_reduction(stm, function_.values);
+    // On the host no map is around it: it is no contraction, and its order is what the program says.
+    return sequential ? std::nullopt : loop_as_reduction(stm, !policy.host, function_.values);
   }
 
   bool fuse_vertically_into(FuseScope& scope, std::size_t consumer) {

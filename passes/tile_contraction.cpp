@@ -119,9 +119,9 @@ class Tiler {
       refused(stm, *refusal);
       return false;
     }
-    const auto& contraction = std::get<Contraction>(*match);
+    const auto& matched = std::get<Contraction>(*match);
     if (has_attribute(stm, "no_tiling")) {
-      not_asked(contraction.location);
+      not_asked(matched.location);
       return false;
     }
     Builder host(result_.values, &module_);
@@ -129,12 +129,14 @@ class Tiler {
     std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++tiled_;
     const std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
+    const Contraction contraction = tile::merge_reductions(
+        matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values);
     make_indices(contraction, host);
     const bool open = context_.flag("variants") && !any_given(prefix);
     const tile::Plan plan =
         open ? several_ways(contraction, prefix, stm, host) : one_way(contraction, prefix, stm, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
-    applied(contraction, plan, number(prefix + "splits"), open);
+    applied(matched, plan, number(prefix + "splits"), open, tile::may_split(contraction));
     return true;
   }
 
@@ -151,6 +153,13 @@ class Tiler {
       if (name.find('.', prefix.size()) == std::string::npos) return true;
     }
     return false;
+  }
+
+  // Whether the user gave the depth of a reduction dim, of one plan or of all.
+  bool depth_given(const std::string& prefix, const std::string& dim) const {
+    return std::ranges::any_of(context_.parameters, [&](const auto& given) {
+      return given.first.starts_with(prefix) && given.first.ends_with(".T_" + dim);
+    });
   }
 
   // Tiled, or split into as many parts as are given.
@@ -309,13 +318,13 @@ class Tiler {
     context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
-  void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits, bool open) {
+  void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits, bool open, bool may_split) {
     if (!context_.remarks) return;
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
     all.insert(all.end(), windows_.begin(), windows_.end());
     if (splits > 1) all.emplace_back("splits", fmt::format("{} (given)", splits));
-    if (open) all.emplace_back("variants", tile::may_split(contraction) ? "tiled, split, untiled" : "tiled, untiled");
+    if (open) all.emplace_back("variants", may_split ? "tiled, split, untiled" : "tiled, untiled");
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
     context_.remark({RemarkKind::applied,
@@ -366,6 +375,7 @@ PassInfo tile_contraction_pass() {
       {"several-redomaps", "the reduction needs another one, which is no contraction"},
       {"reduction-in-branch", "the reduction is in a branch, and may fail elsewhere"},
       {"reduction-in-loop", "the reduction is in a loop of the kernel"},
+      {"loop-kept", "a loop of the kernel goes through elements of arrays, and is no reduction"},
       {"maps-out", "the redomap also gives mapped values"},
       {"array-accumulator", "the reduction operator works on arrays"},
       {"irregular-reduction", "the reduction's width differs from index to index"},

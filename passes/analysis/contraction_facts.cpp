@@ -159,7 +159,7 @@ RemarkFacts refusal_facts(const Refusal& refusal, const Function& function) {
     std::vector<std::string_view> codes;
   };
   static const std::vector<Question> kQuestions = {
-      {"one-reduction", "one redomap", {"several-redomaps", "reduction-in-branch", "reduction-in-loop"}},
+      {"one-reduction", "one redomap", {"several-redomaps", "reduction-in-branch", "reduction-in-loop", "loop-kept"}},
       {"scalars", "it gives reduced scalars alone", {"maps-out", "array-accumulator"}},
       {"regular",
        "its widths and operator are the same for all indices",

@@ -266,6 +266,59 @@ std::optional<Match> refuse_hidden_reduction(const SegOp& kernel) {
   return std::nullopt;
 }
 
+// Elements of arrays from outside that differ from round to round of the loop.
+std::size_t streamed_elements(const Loop& loop, const ValueTable& values) {
+  std::set<Value> varies(loop.params.begin(), loop.params.end());
+  if (loop.index) varies.insert(loop.index);
+  std::size_t count = 0;
+  // In the order of the program, so that what a value is made of is known.
+  for_each_stm(*loop.body, [&](const Stm& stm) {
+    const std::set<Value> used = free_values(stm.op, values);
+    if (std::ranges::none_of(used, [&](Value v) { return varies.contains(v); })) return;
+    varies.insert(stm.pattern.begin(), stm.pattern.end());
+    for_each_binder(stm.op, [&](Value v) { varies.insert(v); });
+    const Index* index = get_if<Index>(stm);
+    if (index != nullptr && !varies.contains(index->array) && values.type(stm.pattern.front()).is_scalar()) ++count;
+  });
+  return count;
+}
+
+// Why a loop of a thread that goes through elements of several arrays is no reduction.
+std::optional<Match> refuse_kept_loop(const SegOp& kernel, const ValueTable& values) {
+  std::optional<Match> refused;
+  for_each_stm(*kernel.body, [&](const Stm& stm) {
+    const Loop* loop = get_if<Loop>(stm);
+    if (loop == nullptr || refused || loop->params.empty()) return;
+    std::optional<Value> scalar;
+    for (Value v : loop->params) {
+      if (values.type(v).is_array()) return;
+      const bool counts = values.type(v).element != ScalarType::boolean;
+      if (!scalar && counts) scalar = v;
+    }
+    if (!scalar || streamed_elements(*loop, values) < 2) return;
+    const std::string name = "`" + values.name(*scalar) + "`";
+    const auto asked = std::ranges::find_if(
+        stm.attributes, [](const Attribute& a) { return a.name == "sequential" || a.name == "unroll"; });
+    if (!loop->index) {
+      refused =
+          unmatched("loop-kept", stm.location,
+                    "a condition ends the loop that makes " + name + ": how many elements it takes is not known before",
+                    "loop a known number of times, and let what comes too late add the neutral element");
+    } else if (asked != stm.attributes.end()) {
+      refused =
+          unmatched("loop-kept", stm.location, "#[" + asked->name + "] keeps the loop that makes " + name + " as it is",
+                    "remove the attribute");
+    } else {
+      refused = unmatched("loop-kept", stm.location,
+                          "the loop that makes " + name +
+                              " does more in a round than put a value to what it has so far by one operator that is "
+                              "associative and commutative",
+                          "say it as `reduce` with an operator of its own and its neutral element");
+    }
+  });
+  return refused;
+}
+
 }  // namespace
 
 std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, ValueTable& values) {
@@ -280,7 +333,10 @@ std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, V
       stream = {&inner, screma};
       ++redomaps;
     }
-  if (redomaps == 0) return refuse_hidden_reduction(*kernel);
+  if (redomaps == 0) {
+    auto hidden = refuse_hidden_reduction(*kernel);
+    return hidden ? hidden : refuse_kept_loop(*kernel, values);
+  }
   if (redomaps > 1)
     return unmatched("several-redomaps", stm.location, "the kernel streams several redomaps",
                      "reduce in one redomap over one width, or in map nests of their own");

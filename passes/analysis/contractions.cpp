@@ -92,6 +92,38 @@ std::optional<Refusal> refuse_uncovered_dim(const Contraction& contraction) {
 
 namespace {
 
+struct FailingOperation {
+  std::string what;
+  Location location;
+};
+
+// The first one.
+std::optional<FailingOperation> failing_operation(const Body& body, const Contraction& contraction,
+                                                  const ValueTable& values) {
+  for (const Stm& stm : body.stms) {
+    if (!can_fail(stm.op, values)) continue;
+    std::optional<FailingOperation> inside;
+    for_each_body(stm.op, [&](const BodyPtr& inner) {
+      if (!inside) inside = failing_operation(*inner, contraction, values);
+    });
+    if (inside) return inside;
+    const auto made = [&](const std::string& what) {
+      return FailingOperation{what, stm.location ? stm.location : contraction.location};
+    };
+    if (get_if<Assert>(stm) || stm.pattern.empty()) return made("it makes a check");
+    const std::string name = quoted(values.name(stm.pattern.front()));
+    if (get_if<Index>(stm) || get_if<Update>(stm)) return made("it reads or writes " + name + " with a check");
+    const Binary* division = get_if<Binary>(stm);
+    if (division == nullptr) return made("it makes " + name);
+    if (division->y.is_constant()) return made("it divides by 0");
+    const Value divisor = division->y.value();
+    for (const ContractionOperand& operand : contraction.operands)
+      if (operand.element == divisor) return made("it divides by an element of " + array_name(operand, values));
+    return made("it divides by " + quoted(values.name(divisor)) + ", which may be 0");
+  }
+  return std::nullopt;
+}
+
 bool may_not_end(const Body& body) {
   bool found = false;
   for_each_stm(body, [&](const Stm& stm) {
@@ -112,13 +144,13 @@ std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const 
     return refusal("operator-can-fail", contraction.location,
                    "the reduction operator has a while loop, which may not end for the padded elements of a tile",
                    "loop a known number of times");
-  if (can_fail(*contraction.map.body, values))
-    return refusal("map-can-fail", contraction.location,
-                   "the map function can fail (integer division or a check), and a tile computes padded elements too",
+  if (const auto failing = failing_operation(*contraction.map.body, contraction, values))
+    return refusal("map-can-fail", failing->location,
+                   "the map function can fail: " + failing->what + "; a tile computes padded elements too",
                    "compute what can fail in a map before");
-  if (can_fail(*contraction.reduce.op.body, values))
-    return refusal("operator-can-fail", contraction.location,
-                   "the reduction operator can fail, and a tile computes padded elements too",
+  if (const auto failing = failing_operation(*contraction.reduce.op.body, contraction, values))
+    return refusal("operator-can-fail", failing->location,
+                   "the reduction operator can fail: " + failing->what + "; a tile computes padded elements too",
                    "use an operator without division and checks");
   return std::nullopt;
 }

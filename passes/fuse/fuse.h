@@ -78,8 +78,13 @@ bool lift_views(std::vector<Stm>& stms, const std::vector<Operand>& results, Val
 // array. True if something changed.
 bool stream_elements(std::vector<Stm>& stms, ValueTable& values, const Consumption& consumption);
 
-// A loop that only accumulates, by an operator that starts from its neutral element, as a reduction.
-std::optional<Stm> loop_as_reduction(const Stm& stm, ValueTable& values);
+// A loop that only accumulates as a reduction, and what puts before its results what it started from. With `reorder`
+// also sums and products of floats that start anywhere, which that rounds otherwise.
+struct LoopReduction {
+  Stm reduction;
+  std::vector<Stm> after;
+};
+std::optional<LoopReduction> loop_as_reduction(const Stm& stm, bool reorder, ValueTable& values);
 
 // A map that makes what a scatter or histogram `at` streams; `why` it was not fused, if it was not.
 struct ScatterFusion {

@@ -1,6 +1,7 @@
 // The rewrite behind tile-contraction: one matched contraction into a block-level SegMap.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "passes/analysis/contractions.h"
 
 namespace apl::tile {
+
+// The contraction with reduction dims that lie together everywhere as one, unless numbers are given for one of them by
+// its name.
+Contraction merge_reductions(const Contraction& contraction, const std::function<bool(const std::string&)>& is_given,
+                             ValueTable& values);
 
 // How the block space and the tiles' axes come from the dims: the dims of each axis, outermost first. With two `sides`
 // (free dims that the same operands vary along, and no operand along both) all other dims are axes of their own, then

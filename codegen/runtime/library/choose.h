@@ -64,7 +64,6 @@ static bool apl_same_sizes(const struct apl_contraction* a, const struct apl_con
 
 static int apl_choose(struct apl_context* base, const struct apl_contraction* contraction,
                       const struct apl_plan_set* set, int32_t* form) {
-  enum { kHardlyAny = 32 };
   struct futhark_context* ctx = apl_of(base);
   struct apl_choices* choices = apl_choices_of(ctx, set);
   if (!choices) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
@@ -88,7 +87,7 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
       const int status = apl_machine_prepare(ctx, set->kernels[best], &spilled);
       if (status != APL_SUCCESS) return status;
     }
-    if (best < 0 || spilled <= kHardlyAny) {
+    if (best < 0 || spilled == 0) {
       chosen = best < 0 ? first : best;
       break;
     }

@@ -12,6 +12,7 @@ enum { kMostPlans = 2048 };  // plans whose costs are kept; those beyond, in ord
 struct search {
   const struct apl_contraction* c;
   const struct apl_device* device;
+  struct apl_plan_known known;
   int visited, valid, wanted;
   float costs[kMostPlans];  // by visit; below 0: not valid
   struct apl_plan found;
@@ -24,6 +25,7 @@ struct search {
 
 static void start_search(struct search* s, const struct apl_contraction* c, const struct apl_device* device) {
   s->c = c, s->device = device;
+  memset(&s->known, 0, sizeof s->known);
   s->visited = s->valid = s->spills = 0;
   s->fault = APL_PLAN_FINE, s->excess = 0, s->needed = s->limit = 0;
 }
@@ -31,7 +33,7 @@ static void start_search(struct search* s, const struct apl_contraction* c, cons
 static int judge(const struct apl_plan* plan, struct search* s, struct apl_plan_cost* cost) {
   struct apl_plan_shape shape;
   int64_t needed = 0, limit = 0;
-  apl_plan_shape_of(s->c, plan, s->device, &shape);
+  apl_plan_shape_with(s->c, plan, s->device, &s->known, &shape);
   const enum apl_plan_fault fault = apl_plan_fault_of(&shape, s->device, &needed, &limit);
   if (fault != APL_PLAN_FINE) {
     const double excess = (double)needed / (double)apl_most(limit, 1);

@@ -5,11 +5,6 @@
 
 enum { kTableEntry = 8 };
 
-int64_t apl_times(int64_t a, int64_t b) {
-  if (a <= 0 || b <= 0) return 0;
-  return a > APL_PLAN_MANY / b ? APL_PLAN_MANY : a * b;
-}
-
 int apl_core_share(int64_t threads, int64_t registers, int64_t vector, struct apl_core_side* slow,
                    struct apl_core_side* fast) {
   static const int kLanes[][2] = {{4, 8}, {8, 4}, {2, 16}, {16, 2}, {1, 32}, {32, 1}};
@@ -72,13 +67,25 @@ int apl_plan_sides(const struct apl_contraction* c, int8_t side_of[APL_PLAN_DIMS
   return 0;
 }
 
-// Whether 16-byte vectors along `inner`, the innermost dim of a side, are aligned everywhere.
-static int vectors_fit(const struct apl_contraction* c, int o, int inner) {
+// Whether 16-byte vectors along `inner`, the innermost dim of a side, are aligned everywhere. Dims of the side that lie
+// together with it in the operand are one with it.
+static int vectors_fit(const struct apl_contraction* c, int o, const int8_t* side_of, int inner) {
   const int64_t width = 16 / c->operands[o].bytes;
   const int64_t* strides = c->operands[o].strides;
-  if (width <= 1 || strides[inner] != 1 || c->dims[inner].size % width != 0) return 0;
-  for (int d = 0; d < c->dim_count; ++d)
-    if (d != inner && strides[d] % width != 0 && c->dims[d].size > 1) return 0;
+  if (width <= 1 || strides[inner] != 1) return 0;
+  int64_t together = c->dims[inner].size;
+  int apart = inner;  // dims of the side before this one are not in it
+  for (int d = inner; d-- > 0;) {
+    if (side_of[d] != side_of[inner]) continue;
+    if (strides[d] != together) break;
+    together = apl_times(together, c->dims[d].size);
+    apart = d;
+  }
+  if (together % width != 0) return 0;
+  for (int d = 0; d < c->dim_count; ++d) {
+    const int one = d >= apart && d <= inner && side_of[d] == side_of[inner];
+    if (!one && strides[d] % width != 0 && c->dims[d].size > 1) return 0;
+  }
   return 1;
 }
 
@@ -112,8 +119,9 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
       else if (operand->strides[last] == 1)
         tile->copy = APL_COPY_DEPTH;
       else if (operand->strides[inner[tile->side]] == 1)
-        tile->copy = vectors_fit(c, o, inner[tile->side]) && tile->rows % (16 / operand->bytes) == 0 ? APL_COPY_VECTORS
-                                                                                                     : APL_COPY_ROWS;
+        tile->copy = vectors_fit(c, o, side_of, inner[tile->side]) && tile->rows % (16 / operand->bytes) == 0
+                         ? APL_COPY_VECTORS
+                         : APL_COPY_ROWS;
       else
         tile->copy = APL_COPY_SCATTERED;
     } else {
@@ -158,7 +166,7 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   const int64_t lanes = apl_up(apl_most(c->accumulator_bytes, 4), 4);
   const int64_t accumulators = apl_times(shape->registers, lanes);
   // Measured with ptxas on the products of matrices: what is left goes to addresses, and grows with what is unrolled.
-  enum { kRest = 48, kFewest = 96, kFewCopies = 16, kCopies = 2, kRows = 3, kAfter = 8, kAfterArray = 14 };
+  enum { kRest = 52, kFewest = 96, kFewCopies = 16, kCopies = 2, kRows = 3, kAfter = 8, kAfterArray = 14 };
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
@@ -180,9 +188,33 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
 
 void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
                        struct apl_plan_shape* shape) {
+  struct apl_plan_known known = {0};
+  apl_plan_shape_with(c, plan, device, &known, shape);
+}
+
+// Whether the block can be shared out as the fast form wants it. Plans come in the order of their blocks.
+static int share_block(struct apl_plan_known* known, struct apl_plan_shape* shape, int64_t vector) {
+  const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&
+                    known->sides[0].extent == shape->rows[0] && known->sides[1].extent == shape->rows[1];
+  if (!alike) {
+    known->filled = 2, known->threads = shape->threads, known->registers = shape->registers;
+    memset(known->sides, 0, sizeof known->sides);
+    for (int s = 0; s < 2; ++s) known->sides[s].extent = shape->rows[s];
+    known->shared = apl_core_share(shape->threads, shape->registers, vector, &known->sides[0], &known->sides[1]);
+  }
+  memcpy(shape->sides, known->sides, sizeof shape->sides);
+  return known->shared;
+}
+
+void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
+                         struct apl_plan_known* known, struct apl_plan_shape* shape) {
   memset(shape, 0, sizeof *shape);
-  int8_t side_of[APL_PLAN_DIMS];
-  shape->two_sided = apl_plan_sides(c, side_of);
+  if (!known->filled) {
+    known->two_sided = apl_plan_sides(c, known->side_of);
+    known->filled = 1;
+  }
+  const int8_t* side_of = known->side_of;
+  shape->two_sided = known->two_sided;
   shape->threads = shape->registers = shape->depth = shape->blocks = shape->points = 1;
   shape->rows[0] = shape->rows[1] = shape->rows_size[0] = shape->rows_size[1] = 1;
   shape->steps = shape->reduction = 1;
@@ -224,14 +256,17 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
   const int64_t vector = apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
   for (int s = 0; s < 2; ++s) shape->sides[s].extent = shape->rows[s];
   shape->fast_form = shape->two_sided && own_axes && device->kind == APL_DEVICE_GPU && shape->rows[0] > 1 &&
-                     shape->rows[1] > 1 &&
-                     apl_core_share(shape->threads, shape->registers, vector, &shape->sides[0], &shape->sides[1]);
+                     shape->rows[1] > 1 && share_block(known, shape, vector);
   const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
   shape->shared = shape->fast_form ? fast_shared(c, shape, stages) : general_shared(c, plan, shape);
   estimate_registers(c, shape);
-  for (int d = 0; d < c->space_rank; ++d)
-    if (shape->two_sided && side_of[d] == 1)
-      shape->aligned_result = c->dims[d].size % apl_most(shape->sides[1].vector, 1) == 0;
+  // The fast side's innermost dims that follow each other in the result are one.
+  int64_t together = 1;
+  for (int d = c->space_rank; shape->two_sided && d-- > 0;) {
+    if (side_of[d] == 1) together = apl_times(together, c->dims[d].size);
+    if (side_of[d] != 1 && together > 1) break;
+  }
+  shape->aligned_result = shape->two_sided && together % apl_most(shape->sides[1].vector, 1) == 0;
   // The fast side must hold the innermost dim that has more than one element, or nothing is contiguous.
   for (int d = c->space_rank; d-- > 0;) {
     if (c->dims[d].size == 1) continue;
@@ -244,7 +279,10 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
   const int64_t warps = apl_up(shape->threads, kPlanWarp);
   const int64_t registers = apl_up(apl_least(shape->thread_registers, device->thread_registers), 8) * 8;
   int64_t resident = device->processor_blocks;
-  resident = apl_least(resident, device->registers / apl_most(registers * warps * kPlanWarp, 1));
+  // Each scheduler has its share of the registers, for whole warps.
+  const int64_t schedulers = apl_most(device->schedulers, 1);
+  const int64_t resident_warps = device->registers / schedulers / apl_most(registers * kPlanWarp, 1) * schedulers;
+  resident = apl_least(resident, resident_warps / warps);
   resident = apl_least(resident, device->processor_shared / (shape->shared + device->reserved_shared));
   resident = apl_least(resident, device->processor_threads / apl_most(warps * kPlanWarp, 1));
   shape->blocks_per_processor = resident;

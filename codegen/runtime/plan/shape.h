@@ -38,11 +38,27 @@ enum { kPlanWarp = 32, kPlanStages = 3 };  // threads of a warp; stages where no
 // Products are cut off here, so that nothing overflows.
 #define APL_PLAN_MANY (INT64_C(1) << 56)
 
-APL_PLAN_API int64_t apl_times(int64_t a, int64_t b);
+static inline int64_t apl_times(int64_t a, int64_t b) {
+  if (a <= 0 || b <= 0) return 0;
+  // Hardly any product is large, and divisions are slow.
+  if ((a | b) >> 28 == 0) return a * b;
+  return a > APL_PLAN_MANY / b ? APL_PLAN_MANY : a * b;
+}
 static inline int64_t apl_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t apl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// What plans of one contraction have in common, and what the last one's block was shared out like: zeroed for the first
+// plan, then left alone.
+struct apl_plan_known {
+  int filled, two_sided, shared;
+  int8_t side_of[APL_PLAN_DIMS];
+  int64_t threads, registers;  // of `sides`
+  struct apl_core_side sides[2];
+};
+APL_PLAN_API void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan* plan,
+                                      const struct apl_device* device, struct apl_plan_known* known,
+                                      struct apl_plan_shape* shape);
 APL_PLAN_API void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* plan,
                                     const struct apl_device* device, struct apl_plan_shape* shape);
 APL_PLAN_API enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const struct apl_device* device,

@@ -34,7 +34,6 @@ int Bridge::choose(apl_context* ctx, const apl_contraction* contraction, const a
 
 Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const apl_plan_set& set) {
   constexpr std::size_t kKnown = 16;
-  constexpr int kHardlyAny = 32;
   auto [at, is_new] = choices_.try_emplace(&set);
   Choices& choices = at->second;
   if (is_new) choices.spilled.assign(static_cast<std::size_t>(set.count), 0);
@@ -50,16 +49,18 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
                                     set.count, set.name, plans_.device.name));
     if (form < 0 || set.kernels == nullptr) {
       chosen = form < 0 ? first : form;
+      if (form < 0 && plans_.log)
+        plans_.log(fmt::format("kernel {} spills, and there is no plan that does not: it runs", set.kernels[first]));
       break;
     }
     const std::string kernel = set.kernels[form];
     if (auto loaded = load_form(kernel); !loaded) return std::move(loaded).error();
     auto spilled = backend_->spilled_bytes(kernel);
     if (!spilled) return std::move(spilled).error();
-    if (*spilled <= kHardlyAny) chosen = form;
-    if (chosen >= 0 && *spilled > 0 && plans_.log)
-      plans_.log(fmt::format("kernel {} spills {} bytes a thread, which is hardly any", kernel, *spilled));
-    if (chosen >= 0) break;
+    if (*spilled == 0) {
+      chosen = form;
+      break;
+    }
     if (first < 0) first = form;
     choices.spilled[static_cast<std::size_t>(form)] = 1;
     if (plans_.log)

@@ -1,0 +1,61 @@
+// Neighbouring reduction dims that lie together in all arrays as one dim:
+//
+//   R[a] = sum over q, r of X[a, q*r' + r] * Y[q*r' + r]     =>     sum over p < q'*r' of X[a, p] * Y[p]
+//
+// One loop instead of two, whose tiles cross the border between them: no tile of a short inner dim is mostly empty. The
+// order of the steps stays as it was. Dims of the space stay the program's own: where two sides flatten them,
+// neighbours cost nothing (codegen/core_tables.cpp).
+#include <algorithm>
+#include <set>
+
+#include "passes/analysis/contraction_facts.h"
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+
+Contraction merge_reductions(const Contraction& contraction, const std::function<bool(const std::string&)>& is_given,
+                             ValueTable& values) {
+  Contraction merged = contraction;
+  merged.dims.clear();
+  std::vector<int> now(contraction.dims.size());  // of a dim: what it is a part of
+  std::vector<std::size_t> innermost;             // of a new dim: its innermost part
+  std::set<std::string> names;
+  for (const ContractionDim& dim : contraction.dims) names.insert(dim.name);
+  for (const std::vector<std::size_t>& group : merged_dims(contraction)) {
+    const bool together = group.front() >= contraction.space_rank && std::ranges::none_of(group, [&](std::size_t d) {
+                            return is_given(contraction.dims[d].name);
+                          });
+    for (std::size_t d : group) {
+      const ContractionDim& dim = contraction.dims[d];
+      if (d == group.front() || !together) {
+        merged.dims.push_back(dim);
+        innermost.push_back(d);
+      } else {
+        ContractionDim& all = merged.dims.back();
+        all.size *= dim.size;
+        all.name += "_" + dim.name;
+        innermost.back() = d;
+      }
+      now[d] = static_cast<int>(merged.dims.size()) - 1;
+    }
+    if (!together || group.size() == 1) continue;
+    ContractionDim& all = merged.dims.back();
+    const std::string name = all.name;
+    for (int n = 2; !names.insert(all.name).second; ++n) all.name = name + "_" + std::to_string(n);
+    all.index = values.add(Type::scalar(ScalarType::i64), all.name);
+  }
+  for (auto* operands : {&merged.operands, &merged.uniform})
+    for (ContractionOperand& operand : *operands) {
+      const std::vector<Poly> strides = std::move(operand.strides);
+      const std::vector<int> axes = std::move(operand.axes);
+      operand.strides.clear(), operand.axes.clear();
+      for (std::size_t d : innermost) operand.strides.push_back(strides[d]);
+      for (int axis : axes) {
+        const int to = now[static_cast<std::size_t>(axis)];
+        if (std::ranges::find(operand.axes, to) == operand.axes.end()) operand.axes.push_back(to);
+      }
+    }
+  return merged;
+}
+
+}  // namespace apl::tile
