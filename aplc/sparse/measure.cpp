@@ -13,7 +13,7 @@ namespace {
 // A dense product is run as one over full blocks, up to so many elements.
 constexpr std::int64_t kMostDense = std::int64_t{1} << 22;
 
-struct FreeForm {
+struct FreeCpuForm {
   void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
 };
 
@@ -52,7 +52,7 @@ Product::Product(const apl::sparse::Csr& matrix, const apl::sparse::Problem& pro
 double Product::operator()(const apl_sparse_tiles& tiles, std::int64_t part, const Effort& effort) {
   apl_sparse_cpu_form* made = nullptr;
   if (apl_sparse_cpu_form_new(&tiles, 1, &made) != APL_SPARSE_FINE) return 0;
-  const std::unique_ptr<apl_sparse_cpu_form, FreeForm> form(made);
+  const std::unique_ptr<apl_sparse_cpu_form, FreeCpuForm> form(made);
   const apl_sparse_type type = type_of(problem_.element_bytes);
   std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(made, type));
   apl_sparse_cpu_values(made, type, values_.data(), packed.data());
