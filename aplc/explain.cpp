@@ -8,7 +8,9 @@
 #include "aplc/driver.h"
 #include "aplc/explain_plan.h"
 #include "aplc/sparse/explain.h"
+#include "aplc/sparse/files.h"
 #include "aplc/sparse/plans.h"
+#include "codegen/runtime/program/sparse_plans.h"
 
 namespace aplc {
 namespace {
@@ -90,9 +92,14 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
   given.matrices = std::move(*matrices);
   auto plans = sparse::read_plans(given.plans, session.module());
   if (!plans) return std::move(plans).error();
-  given.tiles = sparse::apply_dense_plans(session.module(), std::move(*plans), [&](const apl::Remark& remark) {
-                  remarks.push_back(remark);
-                }).tiles;
+  sparse::PlacedPlans placed = sparse::apply_dense_plans(session.module(), std::move(*plans),
+                                                         [&](const apl::Remark& remark) { remarks.push_back(remark); });
+  given.tiles = std::move(placed.tiles);
+  const auto dense = apl::program::read_plans(placed.dense);
+  if (!dense) return dense.error();
+  for (const auto& [operand, matrix] : given.matrices)
+    if (auto fits = apl::program::plans_for(*dense, operand, sparse::view(matrix.matrix)); !fits)
+      return std::move(fits).error();
   return apl::Unit{};
 }
 

@@ -3,6 +3,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/runtime/program.h"
+#include "codegen/sparse_products.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
@@ -32,6 +33,27 @@ entry sampled [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 
 entry both [n][m][k][b] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32) (V: [m][b]f32): [n][b]f32 =
   let S = map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
   in map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose V)) S
+
+#[sparse(A)]
+entry vector [n][m] (A: [n][m]f32) (x: [m]f32): [n]f32 =
+  map (\row -> f32.sum (map2 (*) row x)) A
+
+#[sparse(A)]
+entry integers [n][m][b] (A: [n][m]i64) (B: [m][b]i64): [n][b]i64 =
+  map (\row -> map (\col -> i64.sum (map2 (*) col row)) (transpose B)) A
+
+#[sparse(A)]
+entry batches [n][m][b] (A: [n][m]f32) (B: [3][m][b]f32): [3][n][b]f32 =
+  map (\each -> map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose each)) A) B
+
+#[sparse(A)]
+entry layer [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (bias: [b]f16) (scale: [n]f16) (most: f16): [n][b]f16 =
+  map2 (\row s ->
+          map2 (\col c ->
+                  let sum = c + s * f16.f32 (f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col))
+                  in if sum < 0 then 0 else f16.min most sum)
+               (transpose B) bias)
+       A scale
 )";
 
 struct Compiled {
@@ -52,8 +74,7 @@ Compiled compiled() {
   return result;
 }
 
-Values inputs_for(const Module& module, const std::string& entry, std::int64_t scale) {
-  const apl::testing::Sizes sizes = {{"n", 40 * scale}, {"m", 56 * scale}, {"b", 40}, {"k", 40}};
+Values inputs_of(const Module& module, const std::string& entry, const apl::testing::Sizes& sizes) {
   const apl::Function& function = *module.find_entry(entry);
   apl::testing::Sizes own;
   for (const apl::Value size : function.sizes) own.insert(*sizes.find(function.values.name(size)));
@@ -63,6 +84,12 @@ Values inputs_for(const Module& module, const std::string& entry, std::int64_t s
   for (std::int64_t k = 0; k < values->front().element_count(); ++k)
     if (k % 3 != 0) values->front().set(k, apl::Scalar::zero(values->front().type));
   return *std::move(values);
+}
+
+Values inputs_for(const Module& module, const std::string& entry, std::int64_t scale) {
+  // A vector alone needs more non-zeros.
+  if (entry == "vector") return inputs_of(module, entry, {{"n", 150 * scale}, {"m", 700}});
+  return inputs_of(module, entry, {{"n", 40 * scale}, {"m", 56 * scale}, {"b", 40}, {"k", 40}});
 }
 
 }  // namespace
@@ -87,7 +114,7 @@ TEST_CASE("the runtime's kernels give what the program's own do") {
   options.backend = "emulate";
   auto loaded = apl::Program::load(without, options);
   REQUIRE(loaded);
-  for (const char* entry : {"spmm", "halves", "sampled", "both"}) {
+  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "integers", "batches", "layer"}) {
     INFO(entry);
     const Values inputs = inputs_for(program.source, entry, 2);
     const auto expected = apl::interpret(program.source, entry, inputs);
@@ -97,6 +124,49 @@ TEST_CASE("the runtime's kernels give what the program's own do") {
       REQUIRE_MESSAGE(got, (got ? std::string() : got.error().message));
       CHECK(apl::testing::same_results(*got, *expected));
     }
+  }
+}
+
+TEST_CASE("what the runtime has no kernels for is refused with the condition that fails") {
+  struct Case {
+    const char *text, *why;
+  };
+  for (const Case& one : {
+           Case{"entry e [n][m][b] (A: [n][m]f32) (B: [b][m]f32): [n][b]f32 = map (\\r -> map (\\c -> f32.sum (map2 "
+                "(*) r "
+                "c)) B) A",
+                "rows of the dense operand and of the result do not both lie side by side in memory"},
+           Case{"entry e [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 = map (\\r -> map (\\c -> reduce f32.max 0 "
+                "(map2 (*) r c)) (transpose B)) A",
+                "its operator is not a plain sum"},
+           Case{"entry e [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 = map (\\r -> map (\\c -> f32.sum (map2 "
+                "(\\a "
+                "x -> a * f32.sqrt x) r c)) (transpose B)) A",
+                "the other factor is computed in the sum"},
+           Case{"entry e [n][m][b] (A: [n][m]f32) (B: [n][b]f32): [m][b]f32 = map (\\r -> map (\\c -> f32.sum (map2 "
+                "(*) r "
+                "c)) (transpose B)) (transpose A)",
+                "its terms are not the non-zeros of a row, one after the other"},
+           Case{
+               "entry e [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 = map2 (\\r x -> map2 (\\a y "
+               "-> a * f32.exp (f32.sum (map2 (*) x y))) r Y) A X",
+               "something is done between the sum and its product with the element"},
+       }) {
+    INFO(one.text);
+    auto module = apl::compile({"sparse.fut", std::string("#[sparse(A)] ") + one.text}, {});
+    REQUIRE(module);
+    const auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+    REQUIRE(apl::run_pipeline(*module, *pipeline, {}));
+    const apl::Function& function = *module->find_entry("e");
+    std::string why = "no kernel over non-zeros";
+    for (const apl::Stm& stm : function.body->stms) {
+      if (!apl::get_if<apl::SegOp>(stm) || stm.attributes.empty()) continue;
+      why.clear();
+      const bool sddmm = stm.attributes.front().arguments.back() == "sddmm";
+      if (sddmm) CHECK(!apl::lower::find_sparse_sampling(stm, function, &why));
+      if (!sddmm) CHECK(!apl::lower::find_sparse_product(stm, function, &why));
+    }
+    CHECK(why == one.why);
   }
 }
 
