@@ -16,6 +16,7 @@
 
 #include "bench/sparse/matrices.h"
 #include "bench/sparse_gpu/peers.h"
+#include "bench/sparse_gpu/shapes.h"
 #include "bench/sparse_gpu/variants.h"
 #include "codegen/runtime/sparse/device_form.h"
 #include "passes/sparse/read.h"
@@ -59,6 +60,7 @@ class Bench {
     double model, dense_model;  // what the model says of them; 0: nothing
     std::string how;
     std::vector<PeerTime> peers;
+    nlohmann::json shape = {};
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
@@ -151,6 +153,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   };
   Form form = make_form(gpu_, a.matrix, there.value, {});
   line.how = form.text;
+  line.shape = shape_of(form.operand.form);
   line.model = apl_sparse_microseconds(&form.operand.form, width);
   line.dense_model = apl_sparse_dense_microseconds(there.rows, there.columns, width);
   line.ours = line.best = measure(form, {});
@@ -198,7 +201,10 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     if (name.empty())
       line.how = (samples->windows > 0 ? fmt::format("windows of 8: {} tasks", samples->tasks) : std::string("list")) +
                  fmt::format(", shared {:.2f}, made in {:.2f} s", samples->statistics.shared, seconds);
-    if (name.empty()) line.model = apl_sparse_samples_microseconds(samples, depth);
+    if (name.empty()) {
+      line.model = apl_sparse_samples_microseconds(samples, depth);
+      line.shape = shape_of(*samples);
+    }
     apl_sparse_samples_free(samples);
     gpu_.poison(result, 2 * there.nonzeros);
     const double time = gpu_.time([&] {
@@ -259,6 +265,7 @@ bool Bench::finish() {
     nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
                            {"width", line.width},    {"us", line.ours},   {"error", line.error},
                            {"dense_us", line.dense}, {"how", line.how}};
+    each["shape"] = line.shape;
     if (request_.sweep) each["best_us"] = line.best;
     if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
     double best = 0;

@@ -1,9 +1,9 @@
 // How long the kernels take, in f16 on an H200, by what bounds them: a launch, the rounds of gathers that follow each
 // other in the longest row or window, bytes that are gathered, blocks that are started.
 //
-// The numbers are least squares fits of the logarithms to bench/results/sparse-h200-2026-11-21.json (248 products,
-// cuBLAS beside them): they err by 10 % (SpMM), 12 % (SDDMM) and 7 % (dense), in root mean square, and by 13, 16 and
-// 8 % for matrices that the fit has not seen. That is enough for a choice between ways that differ, not for a forecast.
+// The numbers are what bench/sparse_gpu/fit.py finds in bench/results/sparse-h200-2026-11-21.json (248 products, cuBLAS
+// beside them): they err by 10 % (SpMM), 11 % (SDDMM) and 7 % (dense), in root mean square, and by 12, 16 and 7 % for
+// matrices that are left out of the fit. That is enough for a choice between ways that differ, not for a forecast.
 #include "codegen/runtime/sparse/device_kernel.h"
 
 // What is gathered comes from the second cache, or where B and C do not fit there, from memory.

@@ -1,0 +1,28 @@
+#include "bench/sparse_gpu/shapes.h"
+
+#include <nlohmann/json.hpp>
+
+namespace apl::bench {
+
+nlohmann::json shape_of(const apl_sparse_form& f) {
+  return {{"rows", f.rows},
+          {"columns", f.columns},
+          {"nonzeros", f.nonzeros},
+          {"mean", f.statistics.mean},
+          {"longs", f.longs},
+          {"mediums", f.mediums},
+          {"records", f.records},
+          {"longest", {f.longest[0], f.longest[1], f.longest[2]}},
+          {"row_elements", f.row_elements},
+          {"parts", f.parts},
+          {"windows", f.windows},
+          {"steps", f.steps},
+          {"longest_window", f.longest_window}};
+}
+
+nlohmann::json shape_of(const apl_sparse_samples& s) {
+  return {{"rows", s.rows},   {"columns", s.columns}, {"nonzeros", s.nonzeros},    {"windows", s.windows},
+          {"tasks", s.tasks}, {"steps", s.steps},     {"task_steps", s.task_steps}};
+}
+
+}  // namespace apl::bench

@@ -1,0 +1,13 @@
+// What the estimates of device_cost.c depend on, as numbers beside the times that they are fitted to (fit.py).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "codegen/runtime/sparse/device_form.h"
+
+namespace apl::bench {
+
+nlohmann::json shape_of(const apl_sparse_form& form);
+nlohmann::json shape_of(const apl_sparse_samples& samples);
+
+}  // namespace apl::bench
