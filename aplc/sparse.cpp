@@ -11,6 +11,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/sparse/calibrate.h"
+#include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/measure.h"
 #include "aplc/sparse/picture.h"
@@ -88,6 +89,15 @@ void print_tiles(const apl_sparse_tiles& t) {
   fmt::print("ell:   {:.1f} % in {} tiles of {} lists, {} elements\n", share(in_lists), t.list_tiles, t.lists,
              t.list_elements);
   fmt::print("1d:    {:.1f} % in {} tiles\n", share(t.run_elements), t.runs);
+}
+
+// What the runtime's own kernels are expected to take with the plan (may be null), where there is a model of them.
+void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_plan* plan) {
+  if (options.device != "h200" || options.element_bytes != 2) return;
+  const auto times = sparse::estimate(sparse::view(matrix), plan, options.op == "sddmm", options.dense);
+  if (times)
+    fmt::print("the runtime's kernels: {:.2f} us, dense {:.2f} us, by their model; dense: {}\n", times->sparse,
+               times->dense, times->verdict());
 }
 
 std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) {
@@ -172,12 +182,14 @@ int search(const SparseOptions& options) {
     for (const auto& [name, cost] : plan.considered)
       fmt::print("{:>12}  {}, by the model\n", sparse::time_text(cost), name);
   }
+  if (plan.dense && !options.quiet && !options.output.empty()) print_estimate(options, *matrix, nullptr);
   if (plan.dense || (options.quiet && options.svg.empty()) || options.output.empty()) return kFine;
   const auto parsed = sparse::load_plan(options.output, exit);
   if (!parsed) return exit;
   const auto tiles = sparse::make_tiles(*matrix, *parsed, exit);
   if (!tiles) return exit;
   if (!options.quiet) print_tiles(*tiles);
+  if (!options.quiet) print_estimate(options, *matrix, parsed.get());
   return draw(options, *matrix, tiles.get());
 }
 

@@ -20,6 +20,10 @@ file(WRITE "${FOLDER}/dense.plan" "${head}operator spmm\ndense 20 part 20\nform 
 string(REPLACE "4 20 8" "4 20 7" other "${head}")
 file(WRITE "${FOLDER}/other.plan" "${other}operator spmm\ndense 20 part 20\nform dense\nend\n")
 
+# A search says what the kernels take by their own model, too.
+aplc(0 sparse search a.mtx -o found.plan --dense 64)
+want("the runtime's kernels: [0-9.]+ us, dense [0-9.]+ us, by their model; dense: ")
+
 set(rows "")
 foreach(row RANGE 1 20)
   string(APPEND rows "[${row}.0f32, ${row}.5f32], ")
@@ -60,6 +64,7 @@ want("lists +25.0 %")
 want("padding +16.25 elements stored for each non-zero")
 want("compared +lists: 1.00 us by the model")
 want("measured +[0-9.]+ us on a core")
+want("predicted +nothing: the kernels' model is for f16")
 want("SDDMM over the non-zeros of `A`")
 want("why +something is done between the sum and its product with the element")
 want("tiles.plan is not used: it is for spmm")

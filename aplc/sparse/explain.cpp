@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "aplc/sparse/describe.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/measure.h"
 #include "codegen/runtime/program/sparse_plans.h"
@@ -23,33 +24,8 @@ namespace aplc::sparse {
 namespace {
 
 using apl::program::GivenPlan;
-using Facts = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::int64_t kAssumedWidth = 128;
-
-struct FreeForm {
-  void operator()(apl_sparse_form* form) const { apl_sparse_form_free(form); }
-  void operator()(apl_sparse_samples* samples) const { apl_sparse_samples_free(samples); }
-};
-
-// A product of the program, as far as explaining needs it.
-struct Explained {
-  std::string operand;
-  bool sddmm = false, fits = false;  // a kernel of the runtime
-  std::string why_not;
-  apl::ScalarType type{};
-  apl::Poly width = 1;
-  bool has_width = false;
-  std::size_t batches = 0, after = 0;
-};
-
-std::string microseconds(double time) { return fmt::format("{:.2f} us", time); }
-double percent(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
-}
-double times(std::int64_t stored, std::int64_t nonzeros) {
-  return nonzeros == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(nonzeros);
-}
 
 Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const apl::Function& function) {
   Explained product;
@@ -71,98 +47,11 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
   return product;
 }
 
-std::optional<std::int64_t> number(const apl::Poly& poly, const apl::Function& function, const Sizes& sizes) {
+std::optional<std::int64_t> size_number(const apl::Poly& poly, const apl::Function& function, const Sizes& sizes) {
   bool all = true;
   const auto size_of = [&](apl::Value v) { return sizes.find(function.values.name(v)); };
   poly.for_each_symbol([&](apl::Value v) { all = all && size_of(v) != sizes.end(); });
   return all ? poly.evaluate([&](apl::Value v) { return size_of(v)->second; }) : std::nullopt;
-}
-
-void describe_matrix(const ExplainedMatrix& given, const int32_t* order, Facts& facts) {
-  const apl_sparse_csr csr = view(given.matrix);
-  apl_sparse_statistics s{};
-  if (apl_sparse_measure(&csr, order, &s) != APL_SPARSE_FINE) return;
-  facts.emplace_back("matrix",
-                     fmt::format("{}: {} by {}, {} non-zeros ({:.3g} %)", given.file, s.rows, s.columns, s.nonzeros,
-                                 percent(s.nonzeros, 1) / static_cast<double>(std::max<std::int64_t>(s.rows, 1)) /
-                                     static_cast<double>(std::max<std::int64_t>(s.columns, 1))));
-  facts.emplace_back("rows", fmt::format("{:.1f} non-zeros, at most {}; {:.2f} for each column of 8 rows", s.mean,
-                                         s.longest, s.shared));
-}
-
-// Which formats have the non-zeros, and what they store for them.
-void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
-  std::array<std::int64_t, 4> by_height{};
-  std::int64_t in_blocks = 0, in_lists = 0;
-  for (std::int64_t k = 0; k < t.blocks; ++k) {
-    const apl_sparse_block& block = t.block[k];
-    const std::int32_t* source = t.block_source + block.first_element;
-    const auto held = std::count_if(source, source + block.steps * block.height * APL_SPARSE_STEP,
-                                    [](std::int32_t at) { return at >= 0; });
-    by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(block.height)) - 3)] += held;
-    in_blocks += held;
-  }
-  in_lists = std::count_if(t.list_source, t.list_source + t.list_elements, [](std::int32_t at) { return at >= 0; });
-  std::string heights;
-  for (std::size_t h = 0; h < by_height.size(); ++h)
-    if (by_height[h] > 0)
-      heights +=
-          fmt::format("{}{:.1f} % of {} rows", heights.empty() ? "" : ", ", percent(by_height[h], t.nonzeros), 8 << h);
-  facts.emplace_back("blocks", fmt::format("{:.1f} % of the non-zeros{}", percent(in_blocks, t.nonzeros),
-                                           heights.empty() ? "" : " (" + heights + ")"));
-  facts.emplace_back("lists", fmt::format("{:.1f} %", percent(in_lists, t.nonzeros)));
-  facts.emplace_back("runs", fmt::format("{:.1f} %", percent(t.run_elements, t.nonzeros)));
-  facts.emplace_back("padding", fmt::format("{:.2f} elements stored for each non-zero",
-                                            times(t.block_elements + t.list_elements + t.run_elements, t.nonzeros)));
-}
-
-std::string windows_text(std::int64_t windows, std::int64_t height, std::int64_t steps) {
-  return fmt::format("{} windows of {} rows on tensor cores ({} steps)", windows, height, steps);
-}
-
-// The runtime's kernels for this matrix, what they store, and how long they take by their model.
-void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const apl_sparse_plan* plan,
-                      std::int64_t width, Facts& facts) {
-  const auto type = static_cast<std::int32_t>(product.type);
-  double sparse = 0, dense = 0;
-  if (product.sddmm) {
-    apl_sparse_samples* made = nullptr;
-    if (apl_sparse_samples_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
-    const std::unique_ptr<apl_sparse_samples, FreeForm> samples(made);
-    facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
-                                                       : "a list of coordinates, four to a group of lanes");
-    sparse = apl_sparse_samples_microseconds(made, width);
-    dense = apl_sparse_dense_microseconds(csr.rows, width, csr.columns);
-  } else {
-    apl_sparse_form* made = nullptr;
-    if (apl_sparse_form_make(&csr, plan, type, nullptr, &made) != APL_SPARSE_FINE) return;
-    const std::unique_ptr<apl_sparse_form, FreeForm> form(made);
-    std::string kernels;
-    if (form->windows > 0) kernels = windows_text(form->windows, 8 * form->parts, form->steps);
-    if (form->records > 0)
-      kernels += fmt::format("{}{} gathered rows: {} by a block each, {} by a warp, {} by a group of lanes",
-                             kernels.empty() ? "" : "; ", form->records, form->longs, form->mediums,
-                             form->records - form->longs - form->mediums);
-    facts.emplace_back("kernels", kernels);
-    facts.emplace_back("padding of kernels",
-                       fmt::format("{:.2f} values stored for each non-zero", times(form->values, csr.nonzeros)));
-    sparse = apl_sparse_microseconds(made, width);
-    dense = apl_sparse_dense_microseconds(csr.rows, csr.columns, width);
-  }
-  if (product.type != apl::ScalarType::f16) {
-    facts.emplace_back("predicted", "nothing: the kernels' model is for f16 on an H200");
-    return;
-  }
-  facts.emplace_back("predicted", fmt::format("{} (f16 on an H200, {} {})", microseconds(sparse),
-                                              product.sddmm ? "depth" : "width", width));
-  facts.emplace_back("predicted dense", microseconds(dense));
-  const bool told = apl_sparse_prefers_dense(sparse, dense) != 0;
-  facts.emplace_back(told ? "dense" : "why not dense",
-                     told && dense > sparse
-                         ? "yes: the model cannot tell them apart, and dense is at most a little slower"
-                     : told ? fmt::format("yes: {:.1f} times as fast by the model; leave out #[sparse({})]",
-                                          sparse / dense, product.operand)
-                            : fmt::format("it takes {:.1f} times as long by the model", dense / sparse));
 }
 
 // What was compared when the plan was searched.
@@ -205,7 +94,7 @@ class Explainer {
       facts.emplace_back("kernel", "the program's own");
       facts.emplace_back("why", product.why_not);
     }
-    auto width = product.has_width ? number(product.width, function, request_.sizes) : std::nullopt;
+    auto width = product.has_width ? size_number(product.width, function, request_.sizes) : std::nullopt;
     const auto given = request_.matrices.find(product.operand);
     if (given == request_.matrices.end()) {
       facts.emplace_back(
@@ -228,7 +117,7 @@ class Explainer {
     if (!fitting) return std::move(fitting).error();
     const GivenPlan* plan = choose(*fitting, product, facts);
     if (!width && plan != nullptr) width = plan->plan->dense_size;
-    describe_matrix(given->second, plan != nullptr ? plan->plan->row_order : nullptr, facts);
+    describe_matrix(given->second.file, csr, plan != nullptr ? plan->plan->row_order : nullptr, facts);
     describe_plan(given->second.matrix, plan, product, width.value_or(kAssumedWidth), facts);
     if (request_.gpu && product.fits)
       describe_kernels(product, csr, plan != nullptr ? plan->plan.get() : nullptr, width.value_or(kAssumedWidth),
@@ -329,11 +218,11 @@ class Explainer {
   std::vector<GivenPlan> plans_;
 };
 
-void visit(const apl::Body& body, const std::function<void(const apl::Stm&)>& see) {
+void visit_statements(const apl::Body& body, const std::function<void(const apl::Stm&)>& see) {
   for (const apl::Stm& stm : body.stms) {
     see(stm);
     if (apl::get_if<apl::Loop>(stm) || apl::get_if<apl::If>(stm))
-      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit(*inner, see); });
+      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit_statements(*inner, see); });
   }
 }
 
@@ -369,7 +258,7 @@ apl::Result<std::vector<apl::Remark>> explain_products(const apl::Module& module
   std::optional<apl::Diagnostic> failed;
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
-    visit(*function->body, [&](const apl::Stm& stm) {
+    visit_statements(*function->body, [&](const apl::Stm& stm) {
       const auto marked = std::ranges::find_if(stm.attributes, [](const apl::Attribute& a) {
         return a.name == apl::kSparseAttribute && a.arguments.size() == 2;
       });

@@ -1,0 +1,113 @@
+#include "aplc/sparse/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+
+#include "aplc/sparse/estimate.h"
+#include "codegen/runtime/sparse/device_form.h"
+
+namespace aplc::sparse {
+namespace {
+
+struct FreeForm {
+  void operator()(apl_sparse_form* form) const { apl_sparse_form_free(form); }
+  void operator()(apl_sparse_samples* samples) const { apl_sparse_samples_free(samples); }
+};
+
+std::string microseconds(double time) { return fmt::format("{:.2f} us", time); }
+double percent_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+double stored_times(std::int64_t stored, std::int64_t nonzeros) {
+  return nonzeros == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(nonzeros);
+}
+
+std::string windows_text(std::int64_t windows, std::int64_t height, std::int64_t steps) {
+  return fmt::format("{} windows of {} rows on tensor cores ({} steps)", windows, height, steps);
+}
+
+}  // namespace
+
+void describe_matrix(const std::string& file, const apl_sparse_csr& csr, const std::int32_t* order, Facts& facts) {
+  apl_sparse_statistics s{};
+  if (apl_sparse_measure(&csr, order, &s) != APL_SPARSE_FINE) return;
+  facts.emplace_back("matrix",
+                     fmt::format("{}: {} by {}, {} non-zeros ({:.3g} %)", file, s.rows, s.columns, s.nonzeros,
+                                 percent_of(s.nonzeros, 1) / static_cast<double>(std::max<std::int64_t>(s.rows, 1)) /
+                                     static_cast<double>(std::max<std::int64_t>(s.columns, 1))));
+  facts.emplace_back("rows", fmt::format("{:.1f} non-zeros, at most {}; {:.2f} for each column of 8 rows", s.mean,
+                                         s.longest, s.shared));
+}
+
+void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
+  std::array<std::int64_t, 4> by_height{};
+  std::int64_t in_blocks = 0, in_lists = 0;
+  for (std::int64_t k = 0; k < t.blocks; ++k) {
+    const apl_sparse_block& block = t.block[k];
+    const std::int32_t* source = t.block_source + block.first_element;
+    const auto held = std::count_if(source, source + block.steps * block.height * APL_SPARSE_STEP,
+                                    [](std::int32_t at) { return at >= 0; });
+    by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(block.height)) - 3)] += held;
+    in_blocks += held;
+  }
+  in_lists = std::count_if(t.list_source, t.list_source + t.list_elements, [](std::int32_t at) { return at >= 0; });
+  std::string heights;
+  for (std::size_t h = 0; h < by_height.size(); ++h)
+    if (by_height[h] > 0)
+      heights += fmt::format("{}{:.1f} % of {} rows", heights.empty() ? "" : ", ", percent_of(by_height[h], t.nonzeros),
+                             8 << h);
+  facts.emplace_back("blocks", fmt::format("{:.1f} % of the non-zeros{}", percent_of(in_blocks, t.nonzeros),
+                                           heights.empty() ? "" : " (" + heights + ")"));
+  facts.emplace_back("lists", fmt::format("{:.1f} %", percent_of(in_lists, t.nonzeros)));
+  facts.emplace_back("runs", fmt::format("{:.1f} %", percent_of(t.run_elements, t.nonzeros)));
+  facts.emplace_back("padding",
+                     fmt::format("{:.2f} elements stored for each non-zero",
+                                 stored_times(t.block_elements + t.list_elements + t.run_elements, t.nonzeros)));
+}
+
+void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const apl_sparse_plan* plan,
+                      std::int64_t width, Facts& facts) {
+  const auto type = static_cast<std::int32_t>(product.type);
+  double sparse = 0, dense = 0;
+  if (product.sddmm) {
+    apl_sparse_samples* made = nullptr;
+    if (apl_sparse_samples_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<apl_sparse_samples, FreeForm> samples(made);
+    facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
+                                                       : "a list of coordinates, four to a group of lanes");
+    sparse = apl_sparse_samples_microseconds(made, width);
+    dense = apl_sparse_dense_microseconds(csr.rows, width, csr.columns);
+  } else {
+    apl_sparse_form* made = nullptr;
+    if (apl_sparse_form_make(&csr, plan, type, nullptr, &made) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<apl_sparse_form, FreeForm> form(made);
+    std::string kernels;
+    if (form->windows > 0) kernels = windows_text(form->windows, 8 * form->parts, form->steps);
+    if (form->records > 0)
+      kernels += fmt::format("{}{} gathered rows: {} by a block each, {} by a warp, {} by a group of lanes",
+                             kernels.empty() ? "" : "; ", form->records, form->longs, form->mediums,
+                             form->records - form->longs - form->mediums);
+    facts.emplace_back("kernels", kernels);
+    facts.emplace_back("padding of kernels",
+                       fmt::format("{:.2f} values stored for each non-zero", stored_times(form->values, csr.nonzeros)));
+    sparse = apl_sparse_microseconds(made, width);
+    dense = apl_sparse_dense_microseconds(csr.rows, csr.columns, width);
+  }
+  if (product.type != apl::ScalarType::f16) {
+    facts.emplace_back("predicted", "nothing: the kernels' model is for f16 on an H200");
+    return;
+  }
+  const Estimate both{sparse, dense};
+  facts.emplace_back("predicted", fmt::format("{} (f16 on an H200, {} {})", microseconds(sparse),
+                                              product.sddmm ? "depth" : "width", width));
+  facts.emplace_back("predicted dense", microseconds(dense));
+  facts.emplace_back("dense", both.verdict() + (both.says_dense() && dense < sparse
+                                                    ? fmt::format("; leave out #[sparse({})]", product.operand)
+                                                    : ""));
+}
+
+}  // namespace aplc::sparse

@@ -1,0 +1,35 @@
+#include "aplc/sparse/estimate.h"
+
+#include <fmt/format.h>
+
+#include "codegen/runtime/sparse/device_form.h"
+
+namespace aplc::sparse {
+
+bool Estimate::says_dense() const { return apl_sparse_prefers_dense(sparse, dense) != 0; }
+
+std::string Estimate::verdict() const {
+  if (!says_dense()) return fmt::format("no: it takes {:.1f} times as long by the model", dense / sparse);
+  if (dense >= sparse) return "yes: the model cannot tell them apart, and it is at most a little slower";
+  return fmt::format("yes: it is {:.1f} times as fast by the model", sparse / dense);
+}
+
+std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
+                                 std::int64_t width) {
+  if (plan != nullptr && plan->dense) plan = nullptr;
+  if (sddmm) {
+    apl_sparse_samples* samples = nullptr;
+    if (apl_sparse_samples_make(&matrix, plan, APL_F16, width, nullptr, &samples) != APL_SPARSE_FINE)
+      return std::nullopt;
+    const double time = apl_sparse_samples_microseconds(samples, width);
+    apl_sparse_samples_free(samples);
+    return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, width, matrix.columns)};
+  }
+  apl_sparse_form* form = nullptr;
+  if (apl_sparse_form_make(&matrix, plan, APL_F16, nullptr, &form) != APL_SPARSE_FINE) return std::nullopt;
+  const double time = apl_sparse_microseconds(form, width);
+  apl_sparse_form_free(form);
+  return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width)};
+}
+
+}  // namespace aplc::sparse
