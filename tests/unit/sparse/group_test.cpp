@@ -1,6 +1,10 @@
 // One group of rows: its candidates, what is withdrawn, and the shapes of its tiles.
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <random>
+
+#include "passes/sparse/bits.h"
 #include "passes/sparse/greedy.h"
 #include "passes/sparse/group_cover.h"
 #include "passes/sparse/profile.h"
@@ -104,6 +108,16 @@ TEST_CASE("tiles that share a row with another are marked") {
   CHECK(runs[0].shared);
   CHECK(runs[1].rows == 2);
   CHECK_FALSE(shapes_of(pattern(16, 16, {{0, 1}, {0, 2}, {3, 1}}), {}, Rest::run)[0].shared);
+}
+
+TEST_CASE("bits are counted in each byte and together") {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 1000; ++round) {
+    const std::uint64_t bits = round == 0 ? 0 : round == 1 ? ~std::uint64_t{0} : random() & (random() | random());
+    CHECK(count_bits(bits) == std::popcount(bits));
+    for (int byte = 0; byte < 8; ++byte)
+      CHECK(static_cast<int>(byte_counts(bits) >> (8 * byte) & 0xFF) == std::popcount(bits >> (8 * byte) & 0xFF));
+  }
 }
 
 }  // namespace
