@@ -143,6 +143,13 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     if (always) return body;
     return KernelBlock{kernel::branch(infix("<", i, number_of(bound)), std::move(body))};
   };
+  // Each copy under way has its address in registers; all of many would not leave enough for the accumulators.
+  constexpr std::int64_t kAtOnce = 4;
+  const auto some_at_once = [](const std::string& index, std::int64_t count, KernelBlock body) {
+    Stmt loop = unrolled(index, count, std::move(body));
+    if (count > kAtOnce) loop.unroll_by = kAtOnce;
+    return loop;
+  };
   using Place = std::function<ExprPtr(const ExprPtr& m, const ExprPtr& piece)>;
   // `columns` threads side by side along the depth, where memory is contiguous, with `width` elements each; the next
   // elements of a thread are `further` on in the tile.
@@ -161,7 +168,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     if (pieces == 1) {
       append(row, std::move(copy));
     } else {
-      row.push_back(unrolled(c, pieces, std::move(copy)));
+      row.push_back(some_at_once(c, pieces, std::move(copy)));
     }
     KernelBlock body{declare(kInt, m, plus(infix("/", thread, number_of(columns)), mul(variable(i), number_of(rows))))};
     append(body, guarded(std::move(row), variable(m), side.extent, side.extent % rows == 0));
@@ -169,7 +176,6 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
   };
   // Neighbouring threads take neighbouring rows, `width` each.
   const auto along_rows = [&](std::int64_t width) {
-    constexpr std::int64_t kFew = 4;  // copies whose distances the compiler may keep in registers
     const std::int64_t groups = side.extent / width, steps = std::max<std::int64_t>(core.threads / groups, 1);
     const std::string e = unit_.fresh("e");
     if (core.threads % groups == 0 || groups % core.threads == 0) {
@@ -179,7 +185,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       const std::string to = unit_.fresh("to"), at = unit_.fresh("at"), m = unit_.fresh("m"),
                         apart = unit_.fresh("apart");
       const std::string q = steps == 1 ? "" : unit_.fresh("q"), round = rounds == 1 ? "" : unit_.fresh("i");
-      const bool goes_on = count > kFew;
+      const bool goes_on = count > kAtOnce;
       const ExprPtr first = steps == 1 ? number_of(0) : variable(q);
       ExprPtr group = rounds == 1 ? infix("%", thread, number_of(groups))
                                   : plus(thread, mul(variable(round), number_of(core.threads)));
@@ -197,7 +203,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
                   here, tile.depth, inside_tile || tile.depth % steps == 0);
       // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
       if (goes_on) copy.push_back(assign(variable(at), plus(variable(at), variable(apart))));
-      made.push_back(unrolled(e, count, std::move(copy)));
+      made.push_back(some_at_once(e, count, std::move(copy)));
       return rounds == 1 ? std::move(made) : KernelBlock{unrolled(round, rounds, std::move(made))};
     }
     const std::int64_t total = groups * tile.depth;
@@ -208,7 +214,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     KernelBlock copy = element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
                                plus(plus(variable(begin), row_at(m)), mul(q, step_stride)), q, width);
     append(body, guarded(std::move(copy), variable(x), total, inside_tile || total % core.threads == 0));
-    return KernelBlock{unrolled(e, (total + core.threads - 1) / core.threads, std::move(body))};
+    return KernelBlock{some_at_once(e, (total + core.threads - 1) / core.threads, std::move(body))};
   };
   const std::int64_t width = 16 / bytes;
   if (tile.by_depth) {

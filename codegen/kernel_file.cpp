@@ -241,6 +241,10 @@ std::string spelled_out(std::string text) {
   }
   for (std::size_t at = text.find("APL_EXPORT("); at != std::string::npos; at = text.find("APL_EXPORT("))
     text.erase(at, text.find('\n', at) + 1 - at);
+  for (std::size_t at = text.find("APL_UNROLL_BY("); at != std::string::npos; at = text.find("APL_UNROLL_BY(", at)) {
+    text[text.find(')', at)] = ' ';
+    text.replace(at, 14, "#pragma unroll ");
+  }
   text = replaced(std::move(text), "APL_UNROLL", "#pragma unroll");
   return text;
 }

@@ -78,7 +78,8 @@ struct Stmt {
   ExprPtr target, value, from, step;  // bounds and conditions are `value`
   std::int64_t count = 0, offset = 0;
   bool unroll = false;
-  bool parallel = false;  // C: an OpenMP loop
+  std::int64_t unroll_by = 0;  // so many rounds at once; 0: all
+  bool parallel = false;       // C: an OpenMP loop
   int collapse = 1;
   int place = 0, code = 0;
   std::vector<ExprPtr> numbers;  // of a failure, for its message

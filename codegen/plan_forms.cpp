@@ -48,8 +48,8 @@ std::vector<apl_plan> plan_for_sizes(const PlanData& data, const Unit& unit, con
   return {choice.best};
 }
 
-// Left alone, the compiler gives a thread of few accumulators as many registers as there are: fewer blocks than the
-// model counts on would run. Where a thread may have all of them nothing needs to be said.
+// Left alone, the compiler gives a thread of few accumulators as many registers as there are, so that fewer blocks than
+// the model counts on would run, and one of many fewer than it needs.
 std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const apl_device& device) {
   constexpr std::int64_t kSomeSize = 64;
   apl_contraction contraction;
@@ -57,9 +57,8 @@ std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const a
       data, [](Value) { return kSomeSize; }, contraction);
   apl_plan_cost cost;
   apl_plan_estimate(&contraction, &plan, &device, &cost);
-  if (device.kind != APL_DEVICE_GPU || cost.fast == 0 || cost.blocks_per_processor < 2) return 0;
-  const std::int64_t each = device.registers / (std::int64_t{cost.threads} * cost.blocks_per_processor);
-  return each < device.thread_registers ? cost.blocks_per_processor : 0;
+  if (device.kind != APL_DEVICE_GPU || cost.fast == 0) return 0;
+  return std::max(cost.blocks_per_processor, 1);
 }
 
 // Whether the condition, computed by the host, is false whatever the sizes are, now that tile numbers are known.

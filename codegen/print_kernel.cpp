@@ -206,7 +206,8 @@ class Printer {
   void loop(const Stmt& s, Writer& out) {
     if (s.parallel && dialect_ == Dialect::c)
       out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
-    if (s.unroll && dialect_ == Dialect::cuda) out.line("APL_UNROLL");
+    if (s.unroll && dialect_ == Dialect::cuda)
+      out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
     block(s.body, out);

@@ -47,6 +47,7 @@ struct apl_half;  // f16
 
 #define APL_DEVICE inline
 #define APL_UNROLL
+#define APL_UNROLL_BY(rounds)
 #define APL_KERNEL(...) extern "C"
 
 // What the emulator gives to kernels. The functions are called before the access that they are told of; if it is a
@@ -247,7 +248,9 @@ void apl_call(void (*kernel)(Parameters...), void** args) {
 // ---- CUDA -------------------------------------------------------------------------------------------------------
 
 #define APL_DEVICE __device__ __forceinline__
+#define APL_PRAGMA(text) _Pragma(#text)
 #define APL_UNROLL _Pragma("unroll")
+#define APL_UNROLL_BY(rounds) APL_PRAGMA(unroll rounds)
 // Threads of a block, and how many blocks a processor is to hold.
 #define APL_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__)
 #define APL_EXPORT(kernel)

@@ -196,7 +196,7 @@ TEST_CASE("forms: sizes for which numbers were measured get them among all forms
     CAPTURE(m.n);
     const apl_plan& plan = plans[static_cast<std::size_t>(best)];
     CHECK(cost.threads == 128);
-    CHECK(cost.registers == 216);
+    CHECK(cost.registers == 220);
     CHECK(cost.blocks_per_processor == 2);
     CHECK(plan.tile[c.dim_count - 1] == 16);
     CHECK(plan.stages == 3);
@@ -206,8 +206,8 @@ TEST_CASE("forms: sizes for which numbers were measured get them among all forms
 TEST_CASE("forms: kernels of few accumulators leave registers to the blocks that the model counts on") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
   const std::string kernels = take(generated(module, Target::cuda, 12)).kernels;
-  // 128 x 128 elements, two blocks: as many registers as a thread may have.
-  CHECK(contains(kernels, "APL_KERNEL(128) void mm1_"));
+  // 128 x 128 elements, two blocks: as many registers as a thread may have, which the compiler does not take unasked.
+  CHECK(contains(kernels, "APL_KERNEL(128, 2) void mm1_"));
   CHECK(contains(kernels, "APL_KERNEL(128, 5) void mm1_"));
   CHECK_FALSE(contains(take(generated(module, Target::cuda, 1)).kernels, "APL_KERNEL(128, "));
 }
@@ -294,7 +294,7 @@ class Spilling : public apl::Backend {
   apl::Result<apl_failure> take_failure() override { return apl_failure{}; }
   apl::Status start_timer() override { return apl::Unit{}; }
   apl::Result<double> stop_timer() override { return 0.0; }
-  apl::Result<int> spilled_bytes(const std::string& kernel) override { return spills.contains(kernel) ? 400 : 0; }
+  apl::Result<int> spilled_bytes(const std::string& kernel) override { return spills.contains(kernel) ? 8 : 0; }
 };
 
 TEST_CASE("forms: one that spills is replaced by the next, with a word in the log") {
@@ -319,9 +319,9 @@ TEST_CASE("forms: one that spills is replaced by the next, with a word in the lo
     std::int32_t form = -1;
     for (int call = 0; call < 2; ++call)
       CHECK(bridge.context()->backend->choose(bridge.context(), &c, &set, &form) == APL_SUCCESS);
-    // If all of them spill the first choice stands.
+    // If all of them spill the first choice stands, and that is said.
     CHECK(form == (spills.size() == 1 ? 1 : 0));
-    CHECK(log.size() == spills.size());
+    CHECK(log.size() == spills.size() + (spills.size() == 2 ? 1 : 0));
     CHECK(backend.loaded.size() == (spills.empty() ? 1 : 2));
   }
 }

@@ -255,6 +255,36 @@ TEST_CASE("plans: what is given stays, and the rest is chosen around it") {
   CHECK(choice.considered > 10);
 }
 
+TEST_CASE("plans: neighbours that lie together cost what one dim of their product costs") {
+  const apl_device h200 = device("h200");
+  const auto seconds = [&](std::int64_t apart) {
+    // Y[q, b, c] with rows of c that are `apart` elements apart; b and c are one side.
+    apl_contraction c{};
+    c.dim_count = 4, c.space_rank = 3, c.operand_count = 2;
+    c.result_bytes = c.widest_result = c.accumulator_bytes = 4;
+    c.operations = 1;
+    c.dims[0] = {4096, APL_DIM_FREE, 0}, c.dims[1] = {682, APL_DIM_FREE, 0}, c.dims[2] = {6, APL_DIM_FREE, 0};
+    c.dims[3] = {4096, APL_DIM_CONTRACTED, 0};
+    c.operands[0] = {4, {1, 0, 0, 4096}}, c.operands[1] = {4, {0, apart, 1, 682 * apart}};
+    const apl_plan plan{{16, 1, 8, 16}, {8, 1, 16}, 3, 0};
+    apl_plan_cost cost;
+    apl_plan_estimate(&c, &plan, &h200, &cost);
+    return cost.seconds;
+  };
+  apl_contraction one{};
+  one.dim_count = 3, one.space_rank = 2, one.operand_count = 2;
+  one.result_bytes = one.widest_result = one.accumulator_bytes = 4;
+  one.operations = 1;
+  one.dims[0] = {4096, APL_DIM_FREE, 0}, one.dims[1] = {4092, APL_DIM_FREE, 0};
+  one.dims[2] = {4096, APL_DIM_CONTRACTED, 0};
+  one.operands[0] = {4, {1, 0, 4096}}, one.operands[1] = {4, {0, 1, 4092}};
+  const apl_plan plan{{16, 8, 16}, {8, 16}, 3, 0};
+  apl_plan_cost cost;
+  apl_plan_estimate(&one, &plan, &h200, &cost);
+  CHECK(seconds(6) == doctest::Approx(cost.seconds));
+  CHECK(seconds(7) > seconds(6));
+}
+
 TEST_CASE("plans: arrays that code after the reduction reads take registers: where they are many, tiles are smaller") {
   const apl_device h200 = device("h200");
   apl_contraction c = product("aq", "qb", 4096, 4096, 4096);
