@@ -32,7 +32,7 @@ def load(path):
             ("row_start", case, case), ("column", case, case), ("plan", text, case), ("format", text, case),
             ("use_plan", whole, case, text), ("search", whole, case, whole, ctypes.c_long, whole, whole),
             ("prepare", number, case, whole, ctypes.c_long, whole), ("run", number, case, whole, whole, whole),
-            ("operand", case, case, whole, whole)):
+            ("program", number, case, whole, whole, whole), ("operand", case, case, whole, whole)):
         function = getattr(library, "sparse_" + name)
         function.restype, function.argtypes = result, arguments
     return library
@@ -81,6 +81,10 @@ def measure(library, case, sddmm, dense, size, seconds, threads):
             if matrix is not None and count == 1:
                 note("scipy", timed(lambda: matrix @ b))
         rounds += here
+        # A compiled program with the same operands, called as often.
+        program = library.sparse_program(case, size, count, max(here, 20))
+        if program > 0:
+            note(f"program {count}", program)
     return least, rounds
 
 
@@ -102,17 +106,19 @@ def run_case(library, name, path, operator, dense, size, seconds, threads):
               "search_seconds": round(searched, 3), "rounds": rounds, "microseconds": least}
     library.sparse_free(case)
     ours = min(v for k, v in least.items() if k.startswith("apl"))
-    peers = {k: v for k, v in least.items() if not k.startswith("apl")}
+    program = min((v for k, v in least.items() if k.startswith("program")), default=math.nan)
+    peers = {k: v for k, v in least.items() if not k.startswith(("apl", "program"))}
     result["ratio"] = min(peers.values()) / ours
+    result["program_ratio"] = min(peers.values()) / program
     result["ratio_one_thread"] = min(least["eigen 1"], least.get("scipy", math.inf)) / least["apl 1"]
     return result
 
 
 def print_row(r):
     t = r["microseconds"]
-    columns = [t.get(k, math.nan) for k in ("apl 1", "apl 2", "eigen 1", "eigen 2", "scipy")]
+    columns = [t.get(k, math.nan) for k in ("apl 1", "apl 2", "program 1", "program 2", "eigen 1", "eigen 2", "scipy")]
     print(f"{r['matrix']:20} {r['operator']:5} {r['dense']:4} " + " ".join(f"{c:10.1f}" for c in columns) +
-          f" {r['ratio']:6.2f} {r['ratio_one_thread']:6.2f}  {r['format']}", flush=True)
+          f" {r['ratio']:6.2f} {r['ratio_one_thread']:6.2f} {r['program_ratio']:6.2f}  {r['format']}", flush=True)
 
 
 def geomean(values):
@@ -134,8 +140,8 @@ def main():
     library, results = load(arguments.module), []
     threads = sorted(set(map(int, arguments.threads.split(","))) | {1})
     load_before = os.getloadavg()[0]
-    print(f"{'matrix':20} {'op':5} {'J':>4} {'apl 1':>10} {'apl 2':>10} {'eigen 1':>10} {'eigen 2':>10} {'scipy':>10} "
-          f"{'ratio':>6} {'one':>6}  format")
+    print(f"{'matrix':20} {'op':5} {'J':>4} {'apl 1':>10} {'apl 2':>10} {'program 1':>10} {'program 2':>10} {'eigen 1':>10} {'eigen 2':>10} {'scipy':>10} "
+          f"{'ratio':>6} {'one':>6} {'prog':>6}  format")
     for operator in arguments.operators.split(","):
         for name in GRAPHS + PRUNED + ATTENTION:
             for dense in map(int, arguments.dense.split(",")):
@@ -156,10 +162,13 @@ def main():
                     "cases": len(here), "geomean": geomean([r["ratio"] for r in here]),
                     "least": min(r["ratio"] for r in here),
                     "one_thread_geomean": geomean([r["ratio_one_thread"] for r in here]),
-                    "one_thread_least": min(r["ratio_one_thread"] for r in here)}
+                    "one_thread_least": min(r["ratio_one_thread"] for r in here),
+                    "program_geomean": geomean([r["program_ratio"] for r in here]),
+                    "program_least": min(r["program_ratio"] for r in here)}
     for name, s in summary.items():
         print(f"{name}: {s['cases']} cases, ratio {s['geomean']:.2f} (least {s['least']:.2f}), with one thread each "
-              f"{s['one_thread_geomean']:.2f} (least {s['one_thread_least']:.2f})")
+              f"{s['one_thread_geomean']:.2f} (least {s['one_thread_least']:.2f}), programs {s['program_geomean']:.2f} "
+              f"(least {s['program_least']:.2f})")
     if arguments.json:
         document = {"threads": threads, "load": [load_before, os.getloadavg()[0]], "scipy": scipy.__version__, "summary": summary,
                     "cases": results}

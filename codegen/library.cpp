@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <functional>
 #include <initializer_list>
+#include <set>
 
 #include "codegen/c_string.h"
 #include "codegen/library/api_text.h"
 #include "codegen/runtime/devices.h"
 #include "codegen/runtime/embed.h"
+#include "codegen/sparse_products.h"
 #include "codegen/writer.h"
-#include "ir/sparse_arguments.h"
+#include "ir/walk.h"
 
 namespace apl {
 namespace {
@@ -74,15 +78,76 @@ std::string device_records() {
   return out + "};\n\n";
 }
 
+// The types of products over non-zeros that the runtime has kernels for.
+std::set<ScalarType> types_of_products(const Module& module) {
+  std::set<ScalarType> types;
+  const auto look = [&](const Function& function, const Stm& stm) {
+    if (const auto product = lower::find_host_product(stm, function)) types.insert(product->type);
+    if (const auto sampling = lower::find_sparse_sampling(stm, function)) types.insert(sampling->type);
+  };
+  for (const FunctionPtr& function : module.functions)
+    if (function->entry && function->body) for_each_stm(*function->body, [&](const Stm& stm) { look(*function, stm); });
+  return types;
+}
+
+// Numbers wrap with and without a sign: one kernel for both.
+std::string kernel_type(ScalarType type) {
+  std::string name(apl::to_text(type));
+  if (name[0] == 'u') name[0] = 'i';
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// A text in which headers that are there several times, once a type, stand where they are included; without the types
+// that nobody wants.
+std::string with_types(std::string_view text, const std::set<std::string>& types) {
+  static constexpr std::pair<std::string_view, std::string_view (*)()> kParts[] = {
+      {"cpu_types.h", sparse_cpu_types_header_text},
+      {"cpu_kernels.h", sparse_cpu_kernels_header_text},
+      {"cpu_samples.h", sparse_cpu_samples_header_text}};
+  constexpr std::string_view kWants = "#if APL_SPARSE_WANTS_", kInclude = "#include \"codegen/runtime/sparse/";
+  std::string result;
+  int unwanted = 0;  // conditions that are open since one was not met
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (unwanted > 0 || (line.starts_with(kWants) && !types.contains(std::string(line.substr(kWants.size()))))) {
+      unwanted += line.starts_with("#if") ? 1 : line.starts_with("#endif") ? -1 : 0;
+      continue;
+    }
+    const auto* part = std::ranges::find_if(kParts, [&](const auto& p) {
+      return line.starts_with(kInclude) && line.substr(kInclude.size()) == std::string(p.first) + "\"";
+    });
+    if (part != std::end(kParts))
+      result += with_types(part->second(), types);
+    else
+      result += std::string(line) + "\n";
+  }
+  return result;
+}
+
+std::string products_text(const std::set<ScalarType>& wanted) {
+  std::set<std::string> types;
+  for (const ScalarType type : wanted) types.insert(kernel_type(type));
+  std::string out = "#define APL_SPARSE_API static\n#define APL_SPARSE_SOME_TYPES\n";
+  for (const std::string& type : types) out += fmt::format("#define APL_SPARSE_WANTS_{} 1\n", type);
+  // These may fuse a product with a sum.
+  out += "#pragma GCC diagnostic ignored \"-Wpsabi\"\n#if defined(__GNUC__) && !defined(__clang__)\n";
+  out +=
+      "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#pragma GCC push_options\n#pragma GCC "
+      "optimize(\"fp-contract=fast\")\n#endif\n\n";
+  add(out, {sparse_sparse_header_text, sparse_cpu_header_text, sparse_cpu_operands_header_text, sparse_group_code_text,
+            sparse_builtin_code_text, sparse_pack_code_text, sparse_cpu_form_code_text});
+  out += inlined(with_types(sparse_cpu_code_text(), types)) + "\n";
+  add(out, {sparse_cpu_operands_code_text});
+  return out + "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC pop_options\n#endif\n\n";
+}
+
 }  // namespace
 
 Result<LibraryText> generate_library(const Module& module, Target target, const CodegenOptions& codegen,
                                      const LibraryOptions& options) {
-  for (const FunctionPtr& function : module.functions)
-    if (function->entry && !bundle_interface(*function).empty())
-      return make_error(
-          Code::unsupported_construct, function->location,
-          fmt::format("a library with sparse operands cannot be made yet: entry `{}`", function->entry->name));
   auto program = generate(module, target, codegen);
   if (!program) return std::move(program).error();
   std::string device;
@@ -92,6 +157,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     device = std::move(*text);
   }
   library::Api api{target, {}, {}, program->parameters};
+  for (const FunctionPtr& function : module.functions)
+    for (const Bundle& bundle : find_bundles(*function)) api.types.want(bundle);
   for (const FunctionPtr& function : module.functions)
     if (function->entry) api.entries.push_back(library::api_entry(*function, api.types));
 
@@ -108,7 +175,9 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
                      is_cuda ? ", -ldl, -lpthread" : "");
   out += "#if defined(__GNUC__) && !defined(__clang__)\n";
   out += "#pragma GCC optimize(\"wrapv\", \"no-math-errno\", \"no-trapping-math\", \"fp-contract=off\")\n";
-  out += "#endif\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n#define _GNU_SOURCE\n\n";
+  out +=
+      "#endif\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
+      "#pragma GCC diagnostic ignored \"-Wunused-const-variable\"\n#define _GNU_SOURCE\n\n";
   out +=
       options.artifact == Artifact::library ? fmt::format("#include \"{}.h\"\n\n", options.name) : made.header + "\n";
   out += "// ---- the runtime: none of it is seen outside of this file ----\n\n";
@@ -124,9 +193,12 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     if (program->has_plans) out += device_records();
     add(out, {cuda_functions_text, library_nvrtc_text, library_cuda_text, library_cuda_context_text});
   } else {
+    const std::set<ScalarType> types = types_of_products(module);
+    out += fmt::format("#define APL_HAS_SPARSE {}\n\n", types.empty() ? 0 : 1);
+    if (!types.empty()) out += products_text(types);
     add(out, {library_host_text});
   }
-  add(out, {library_context_text, library_values_text, library_store_text});
+  add(out, {library_context_text, library_values_text, library_sparse_values_text, library_store_text});
   out += "// ---- the program ----\n\n";
   out += inlined(program->host);
   out += "// ---- what it says of itself ----\n\n";
@@ -148,7 +220,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   out += library::api_definitions(api);
   if (options.artifact == Artifact::library) return made;
   out += "\n// ---- the program around it ----\n\n";
-  add(out, {library_text_text, library_options_text,
+  add(out, {library_text_text, library_matrix_text, library_options_text,
             options.artifact == Artifact::server ? library_server_text : library_executable_text});
   return made;
 }

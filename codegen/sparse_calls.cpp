@@ -70,7 +70,7 @@ std::string write_after(const SparseProduct& product, const Stm& stm, Unit& unit
 
 std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
                               const std::function<std::string(Value)>& block, Writer& out) {
-  if (unit.target == Target::c) return {};
+  const bool on_host = unit.target == Target::c;
   const ValueTable& table = unit.function.values;
   const auto text = [&](const Poly& p) { return kernel::print(values.poly(p), kernel::Dialect::c); };
   const auto array = [&](Value v) { return block(table.type(v).memory->block); };
@@ -81,7 +81,7 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
   std::string call, fields;
   std::vector<SegDim> batches;
   std::optional<SparseProduct> followed;
-  if (const auto product = find_sparse_product(stm, unit.function)) {
+  if (const auto product = on_host ? find_host_product(stm, unit.function) : find_sparse_product(stm, unit.function)) {
     call = "product";
     batches = product->batches;
     if (!product->after.empty()) followed = product;
@@ -112,6 +112,10 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
   out.line("const struct apl_sparse_{} {} = {{{}}};", call, asked, fields);
   out.line("status = ctx->backend->sparse_{}(ctx, &{}, &{});", call, asked, made);
   out.line("if (status != APL_SUCCESS) goto done;");
+  if (on_host) {
+    out.line("#pragma omp parallel if ({} > 1)", made);
+    out.line("if ({}) ctx->backend->sparse_work(ctx);", made);
+  }
   for (std::size_t k = 0; k < batches.size(); ++k) out.close("}}");
   out.close("}}");
   return made;

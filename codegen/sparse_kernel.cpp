@@ -16,6 +16,7 @@ SparseKernel::SparseKernel(const Stm& stm, const apl::Function& function, std::s
     refuse("it is not one result of one kernel over the non-zeros");
     return;
   }
+  is_sparse_ = true;
   for (const Stm& inner : op_->body->stms) define(inner, false);
   if (sum_ != nullptr)
     for (const Stm& inner : sum_->map.body->stms) define(inner, true);
@@ -39,6 +40,11 @@ void SparseKernel::define(const Stm& inner, bool in_sum) {
   const Screma* screma = get_if<Screma>(inner);
   const bool branches = get_if<Loop>(inner) != nullptr || get_if<If>(inner) != nullptr;
   if ((screma != nullptr && sum_ != nullptr) || (branches && (in_sum || sum_ == nullptr))) is_straight_ = false;
+  if (const Loop* loop = get_if<Loop>(inner); loop != nullptr && sum_ == nullptr) {
+    if (loop->index) local_.insert(loop->index);
+    local_.insert(loop->params.begin(), loop->params.end());
+    for (const Stm& own : loop->body->stms) define(own, in_sum);
+  }
   if (screma == nullptr || sum_ != nullptr) return;
   sum_ = screma;
   sum_stm_ = &inner;
@@ -75,7 +81,7 @@ std::optional<std::pair<Value, Poly>> SparseKernel::position(const Operand& x) c
     if (!t.memory) return std::nullopt;
     return std::pair{t.memory->block, index_layout(t.memory->layout, index->dims).offset()};
   }
-  for (std::size_t k = 0; k < sum_->map.params.size(); ++k) {
+  for (std::size_t k = 0; sum_ != nullptr && k < sum_->map.params.size(); ++k) {
     if (!(sum_->map.params[k] == x.value())) continue;
     const Type& t = type(sum_->inputs[k]);
     if (!t.memory || t.rank() != 1) return std::nullopt;

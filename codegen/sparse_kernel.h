@@ -25,6 +25,8 @@ class SparseKernel {
     return std::nullopt;
   }
 
+  // Whether it belongs to a sparse operand at all.
+  bool is_sparse() const { return is_sparse_; }
   bool fits() const { return fits_; }
   const SegOp& op() const { return *op_; }
   const Screma& sum() const { return *sum_; }
@@ -71,7 +73,7 @@ class SparseKernel {
   const Screma* sum_ = nullptr;
   const Stm* sum_stm_ = nullptr;
   bool is_straight_ = true;  // no branch or loop before the sum or in it, no other sum
-  bool fits_ = false;
+  bool is_sparse_ = false, fits_ = false;
   std::map<Value, const Stm*> definitions_;
   std::set<Value> local_;
 };

@@ -7,11 +7,6 @@
 namespace apl::lower {
 namespace {
 
-bool has_kernels(ScalarType type, ScalarType sum) {
-  if (type != sum) return type == ScalarType::f16 && sum == ScalarType::f32;
-  return is_integer(type) || type == ScalarType::f16 || type == ScalarType::f32 || type == ScalarType::f64;
-}
-
 // The rows of B and C, and what is left of the space beside them: a dim of elements side by side, and batches.
 struct ProductRows {
   DenseRows b, c;
@@ -49,6 +44,11 @@ std::optional<ProductRows> rows_of_product(const SparseKernel& kernel, const std
 
 }  // namespace
 
+bool has_sparse_kernels(ScalarType type, ScalarType sum) {
+  if (type != sum) return type == ScalarType::f16 && sum == ScalarType::f32;
+  return is_integer(type) || type == ScalarType::f16 || type == ScalarType::f32 || type == ScalarType::f64;
+}
+
 std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Function& function, std::string* why) {
   const SparseKernel kernel(stm, function, why);
   if (!kernel.fits()) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Func
   product.sum = kernel.summed();
   const ScalarType sum_type = kernel.element_type(Operand(kernel.summed()));
   if (kernel.element_type(b) != product.type || kernel.element_type(kernel.result()) != product.type ||
-      !has_kernels(product.type, sum_type))
+      !has_sparse_kernels(product.type, sum_type))
     return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
   // values[first + p], where the sum goes from row_start[i] to row_start[i + 1]; on either side of the product.
   std::optional<Value> first, values;
@@ -149,7 +149,7 @@ std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Fu
   for (const Operand& operand : {x, y, kernel.result()})
     if (kernel.element_type(operand) != sampling.type)
       return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
-  if (!has_kernels(sampling.type, kernel.element_type(Operand(kernel.summed()))))
+  if (!has_sparse_kernels(sampling.type, kernel.element_type(Operand(kernel.summed()))))
     return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
   const auto values = kernel.element_of(a, Poly(e));
   const auto x_at = kernel.position(x), y_at = kernel.position(y);

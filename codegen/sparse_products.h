@@ -37,6 +37,9 @@ struct SparseProduct {
 std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function,
                                                  std::string* why = nullptr);
 
+// The same where a thread has a row of sums that grows by a row of products at a time (sparsify{few-threads}).
+std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Function& function);
+
 // result[e] = values[e] * sum over k < depth of x[row e][k] y[column e][k].
 struct SparseSampling {
   ScalarType type{};
@@ -46,6 +49,12 @@ struct SparseSampling {
 };
 std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function,
                                                    std::string* why = nullptr);
+
+// Whether the runtime has kernels for elements of this type that are added up in that one.
+bool has_sparse_kernels(ScalarType type, ScalarType sum);
+
+// What the runtime's kernels for CPUs do of a kernel of a C program.
+std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function);
 
 // Host code that asks the runtime for the kernel. Gives the variable that says whether it ran, or "" if the runtime has
 // none for such a kernel. `block`: what a block is called on the host.

@@ -1,17 +1,26 @@
-// Products on this machine's cores: ours and Eigen's, for bench/sparse_cpu.py, which times scipy's in the same process.
-// All calls for one matrix and one operator: a Case. Compiled for the machine that it runs on, as Eigen has to be.
+// Products on this machine's cores: ours, called as a library and by a compiled program, and Eigen's, for
+// bench/sparse_cpu.py, which times scipy's in the same process. All calls for one matrix and one operator: a Case.
+// Compiled for the machine that it runs on, as Eigen has to be.
 #include <omp.h>
 
 #include <Eigen/Sparse>
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "aplc/sparse/measure.h"
 #include "bench/sparse/matrices.h"
+#include "codegen/codegen.h"
+#include "codegen/runtime/program.h"
 #include "codegen/runtime/sparse/cpu.h"
+#include "frontend/frontend.h"
+#include "ir/sparse_arguments.h"
+#include "passes/pipeline.h"
 #include "passes/sparse/plan.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
@@ -49,6 +58,8 @@ struct Case {
   Operands<float> f32;
   Operands<double> f64;
   Operands<_Float16> f16;  // without Eigen, which is too slow to be a peer
+  std::optional<apl::Program> program;
+  std::vector<apl::HostValue> inputs;  // of the program
 };
 
 template <class Number>
@@ -158,6 +169,56 @@ double error_of(Case& c, Operands<Number>& o) {
   return worst / largest;
 }
 
+constexpr const char* kPrograms = R"(
+#[sparse(A)]
+entry spmm [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
+  map (\row -> map (\col -> T.sum (map2 (*) row col)) (transpose B)) A
+
+#[sparse(A)]
+entry spmv [n][m] (A: [n][m]T) (x: [m]T): [n]T = map (\row -> T.sum (map2 (*) row x)) A
+
+#[sparse(A, result)]
+entry sddmm [n][m][k] (A: [n][m]T) (X: [n][k]T) (Y: [m][k]T): [n][m]T =
+  map2 (\row x -> map2 (\a y -> a * T.sum (map2 (*) x y)) row Y) A X
+)";
+
+const char* entry_of(const Case& c) { return c.sddmm ? "sddmm" : c.dense == 1 ? "spmv" : "spmm"; }
+
+// Compiles the program for the case's operator, and makes its arguments of the case's operands.
+template <class Number>
+bool prepare_program(Case& c, const Operands<Number>& o) {
+  constexpr auto kType = sizeof(Number) == 4 ? apl::ScalarType::f32 : apl::ScalarType::f64;
+  std::string text = kPrograms;
+  for (std::size_t at = 0; (at = text.find('T', at)) != std::string::npos;)
+    text.replace(at, 1, sizeof(Number) == 4 ? "f32" : "f64");
+  auto module = apl::compile({"products.fut", text}, {});
+  if (!module) return false;
+  const auto pipeline =
+      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu), apl::PassRegistry::builtin());
+  if (!pipeline || !apl::run_pipeline(*module, *pipeline, {})) return false;
+  auto host = apl::generate(*module, apl::Target::c);
+  if (!host) return false;
+  auto program = apl::Program::load(host->host, {});
+  if (!program) return false;
+  c.program.emplace(std::move(*program));
+  const auto array = [](const auto& elements, apl::ScalarType type, std::vector<std::int64_t> shape) {
+    apl::HostValue value = apl::HostValue::zeros(type, std::move(shape));
+    std::memcpy(value.data.data(), elements, value.data.size());
+    return value;
+  };
+  apl::HostCsr matrix{c.matrix.rows, c.matrix.columns, {}, {}, {}};
+  matrix.row_start.assign(c.matrix.row_start.begin(), c.matrix.row_start.end());
+  matrix.column.assign(c.matrix.column.begin(), c.matrix.column.end());
+  matrix.values = array(o.values.data(), kType, {c.matrix.nonzeros()});
+  const apl::Function& entry = *module->find_entry(entry_of(c));
+  c.inputs = apl::bundle_values(matrix, apl::find_bundles(entry).front().fields);
+  if (c.sddmm) c.inputs.push_back(array(o.x.data(), kType, {c.matrix.rows, c.dense}));
+  std::vector<std::int64_t> shape = {c.matrix.columns};
+  if (c.sddmm || c.dense > 1) shape.push_back(c.dense);
+  c.inputs.push_back(array(o.b.data(), kType, std::move(shape)));
+  return true;
+}
+
 bool use_plan(Case& c, const std::string& text) {
   apl_sparse_plan* plan = nullptr;
   char message[200];
@@ -234,6 +295,14 @@ double sparse_prepare(Case* c, int sddmm, long dense, int bytes) {
   if (bytes == 2) return prepare(*c, c->f16), error_of(*c, c->f16);
   if (bytes == 4) return prepare(*c, c->f32), error_of(*c, c->f32);
   return prepare(*c, c->f64), error_of(*c, c->f64);
+}
+// The least of several runs of a program with the same operands, after one that does not count; negative if there is
+// none.
+double sparse_program(Case* c, int bytes, int threads, int runs) {
+  if (!c->program && !(bytes == 4 ? prepare_program(*c, c->f32) : prepare_program(*c, c->f64))) return -1;
+  omp_set_num_threads(threads);
+  const auto times = c->program->benchmark(entry_of(*c), c->inputs, runs);
+  return times && !times->empty() ? 1000 * *std::min_element(times->begin(), times->end()) : -1;
 }
 double sparse_run(Case* c, int bytes, int threads, int eigen) {
   if (eigen) return bytes == 4 ? run_eigen(*c, c->f32, threads) : run_eigen(*c, c->f64, threads);

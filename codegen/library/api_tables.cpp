@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cctype>
+
 #include "codegen/library/api_text.h"
 #include "codegen/writer.h"
 
@@ -16,12 +18,18 @@ std::string quoted_text(const std::string& text) {
   return result + "\"";
 }
 
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
 bool is_seen(const ApiType& type) { return type.element != ScalarType::unit || type.kind == ApiType::Kind::opaque; }
 
 void type_table(const ApiType& type, Writer& out) {
   const std::string& name = type.c_name;
   if (type.kind != ApiType::Kind::opaque) {
-    out.line("static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL}};", name,
+    out.line("static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL, NULL}};", name,
              quoted_text(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
              type_constant(type.element), type.rank);
     return;
@@ -33,9 +41,14 @@ void type_table(const ApiType& type, Writer& out) {
   out.line("static const struct apl_api_type *const apl_values_{}[] = {{{}}};", name, fmt::join(values, ", "));
   if (!fields.empty())
     out.line("static const struct apl_api_field apl_fields_{}[] = {{{}}};", name, fmt::join(fields, ", "));
+  std::vector<std::string> bundle;
+  for (const BundleField field : type.bundle) bundle.push_back("APL_FIELD_" + upper(to_text(field)));
+  if (!bundle.empty()) out.line("static const int32_t apl_bundle_{}[] = {{{}}};", name, fmt::join(bundle, ", "));
   out.line(
-      "static const struct apl_api_type apl_type_{0} = {{{1}, APL_API_OPAQUE, 0, 0, {2}, apl_values_{0}, {3}, {4}}};",
-      name, quoted_text(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name);
+      "static const struct apl_api_type apl_type_{0} = {{{1}, APL_API_OPAQUE, 0, 0, {2}, apl_values_{0}, {3}, {4}, "
+      "{5}}};",
+      name, quoted_text(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name,
+      bundle.empty() ? "NULL" : "apl_bundle_" + name);
 }
 
 }  // namespace
@@ -52,15 +65,27 @@ std::string api_tables(const Api& api) {
   for (const ApiEntry& entry : api.entries) {
     std::vector<std::string> inputs;
     for (const ApiEntry::Input& input : entry.inputs) inputs.push_back("&apl_type_" + input.type->c_name);
-    if (!inputs.empty())
-      out.line("static const struct apl_api_type *const apl_inputs_{}[] = {{{}}};", entry.name,
-               fmt::join(inputs, ", "));
+    if (inputs.empty()) continue;
+    out.line("static const struct apl_api_type *const apl_inputs_{}[] = {{{}}};", entry.name, fmt::join(inputs, ", "));
+    std::vector<std::string> names, picks;
+    for (std::size_t k = 0; k < entry.inputs.size(); ++k) {
+      const ApiEntry::Input& input = entry.inputs[k];
+      names.push_back(quoted_text(input.name));
+      picks.push_back(input.picks.empty() ? "NULL" : fmt::format("apl_picks_{}_{}", entry.name, k));
+      if (!input.picks.empty())
+        out.line("static const int32_t {}[] = {{{}, {}}};", picks.back(), input.picks.size(),
+                 fmt::join(input.picks, ", "));
+    }
+    out.line("static const char *const apl_names_{}[] = {{{}}};", entry.name, fmt::join(names, ", "));
+    out.line("static const int32_t *const apl_picks_{}[] = {{{}}};", entry.name, fmt::join(picks, ", "));
   }
   out.open("static const struct apl_api_entry apl_entries[] = {{");
   for (const ApiEntry& entry : api.entries)
-    out.line("{{\"{0}\", apl_entry_{0}, {1}, {2}, &apl_type_{3}}},", entry.name, entry.inputs.size(),
-             entry.inputs.empty() ? "NULL" : "apl_inputs_" + entry.name, entry.output->c_name);
-  out.line("{{NULL, NULL, 0, NULL, NULL}},");
+    out.line("{{\"{0}\", apl_entry_{0}, {1}, {2}, &apl_type_{3}, {4}, {5}}},", entry.name, entry.inputs.size(),
+             entry.inputs.empty() ? "NULL" : "apl_inputs_" + entry.name, entry.output->c_name,
+             entry.inputs.empty() ? "NULL" : "apl_names_" + entry.name,
+             entry.inputs.empty() ? "NULL" : "apl_picks_" + entry.name);
+  out.line("{{NULL, NULL, 0, NULL, NULL, NULL, NULL}},");
   out.close("}};");
   out.open("static const struct apl_api_parameter apl_parameters[] = {{");
   for (const ProgramParameter& parameter : api.parameters)
@@ -122,6 +147,15 @@ std::string api_manifest(const Api& api, const std::string& version) {
           fields.push_back(fmt::format("{{\"name\": {}, \"type\": {}, \"project\": \"futhark_project_{}_{}\"}}",
                                        quoted_text(field.name), quoted_text(field.type->name), name, field.name));
         out.line("\"record\": {{\"new\": \"futhark_new_{}\", \"fields\": [{}]}},", name, fmt::join(fields, ", "));
+      }
+      if (!type.bundle.empty()) {
+        out.line("\"elemtype\": \"{}\",", apl::to_text(type.values[1]->element));
+        out.line(
+            "\"ops\": {{\"new\": \"futhark_new_{0}\", \"free\": \"futhark_free_{0}\", \"shape\": "
+            "\"futhark_shape_{0}\", \"nonzeros\": \"futhark_nonzeros_{0}\"}}",
+            name);
+        out.close("}}{}", list(t, types.size()));
+        continue;
       }
       out.line(
           "\"ops\": {{\"free\": \"futhark_free_{0}\", \"store\": \"futhark_store_{0}\", \"restore\": "

@@ -34,7 +34,9 @@ class Functions {
     for (const ApiType& type : api_.types.all())
       if (type.kind == ApiType::Kind::array && type.element != ScalarType::unit) array(type);
     for (const ApiType& type : api_.types.all())
-      if (type.kind == ApiType::Kind::opaque) opaque(type);
+      if (type.kind == ApiType::Kind::opaque && type.bundle.empty()) opaque(type);
+    for (const ApiType& type : api_.types.all())
+      if (!type.bundle.empty()) sparse(type);
     if (!bodies_)
       out_.raw(
           fmt::format("\n// Entries. The result is the caller's to free.{}\n",
@@ -128,6 +130,31 @@ class Functions {
           fmt::format("int futhark_project_{0}_{1}(struct futhark_context *ctx, {2}, const struct futhark_{0} *obj)",
                       name, type.fields[f].name, out(*type.fields[f].type, "out")),
           {fmt::format("return apl_project(ctx, {}, {}, out);", object, f)});
+  }
+
+  void sparse(const ApiType& type) {
+    const std::string name = type.c_name;
+    const ApiType& values = *type.values[1];
+    const std::string object = "(const struct apl_object *)obj";
+    out_.line("");
+    if (!bodies_) {
+      out_.line("// A sparse matrix, from compressed rows, which are copied: row i has the non-zeros row_start[i] to");
+      out_.line("// row_start[i + 1] - 1, whose columns rise. Without values all are one.");
+      out_.line("struct futhark_{};", name);
+    }
+    function(fmt::format("struct futhark_{0} *futhark_new_{0}(struct futhark_context *ctx, int64_t rows, int64_t "
+                         "columns, const int64_t *row_start, const int32_t *column, const {1} *values)",
+                         name, api_scalar(values.element)),
+             {fmt::format("return ({})apl_new_sparse(ctx, &apl_type_{}, rows, columns, row_start, column, values);",
+                          handle(type), name)});
+    function(fmt::format("int futhark_free_{0}(struct futhark_context *ctx, struct futhark_{0} *obj)", name),
+             {"return apl_free_object(ctx, (struct apl_object *)obj);"});
+    function(fmt::format("const int64_t *futhark_shape_{0}(struct futhark_context *ctx, const struct futhark_{0} *obj)",
+                         name),
+             {"(void)ctx;", fmt::format("return apl_sparse_shape({});", object)});
+    function(
+        fmt::format("int64_t futhark_nonzeros_{0}(struct futhark_context *ctx, const struct futhark_{0} *obj)", name),
+        {"(void)ctx;", fmt::format("return apl_sparse_nonzeros({});", object)});
   }
 
   void entry(std::size_t k) {

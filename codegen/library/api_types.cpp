@@ -134,6 +134,21 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
   return add(std::move(type));
 }
 
+void ApiTypes::want(const Bundle& bundle) {
+  wanted_[bundle.element].insert(bundle.fields.begin(), bundle.fields.end());
+}
+
+const ApiType* ApiTypes::sparse(ScalarType element) {
+  ApiType type;
+  type.kind = ApiType::Kind::opaque;
+  type.name = type.c_name = fmt::format("sparse_{}", apl::to_text(element));
+  for (const BundleField field : wanted_[element]) {
+    type.bundle.push_back(field);
+    type.values.push_back(leaf(element_of(field, element), field == BundleField::shape ? 3 : 1));
+  }
+  return add(std::move(type));
+}
+
 const ApiType* ApiTypes::tuple(const std::vector<const ApiType*>& parts) {
   std::vector<ApiType::Field> fields;
   for (const ApiType* part : parts) fields.push_back({std::to_string(fields.size()), part, 0});
@@ -199,6 +214,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     if (!type) type = flat.size() == 1 ? flat[0] : types.tuple(flat);
     return type;
   };
+  const std::vector<Bundle> bundles = find_bundles(function);
   auto param = function.params.begin();
   for (std::size_t k = 0; param != function.params.end(); ++k) {
     const bool is_named = k < info.params.size();
@@ -206,9 +222,17 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     const auto flat = leaves(param, param + static_cast<std::ptrdiff_t>(count),
                              [&](Value v) -> const Type& { return function.type(v); });
     param += static_cast<std::ptrdiff_t>(count);
-    entry.inputs.push_back(
-        {is_named ? info.params[k].name : fmt::format("in{}", k),
-         whole(is_named ? info.params[k].type : "", flat, attribute("type_name", std::to_string(k)))});
+    if (const auto bundle = std::ranges::find(bundles, k, &Bundle::param); bundle != bundles.end()) {
+      ApiEntry::Input input{info.params[k].name, types.sparse(bundle->element), {}};
+      for (const BundleField field : bundle->fields)
+        input.picks.push_back(
+            static_cast<std::size_t>(std::ranges::find(input.type->bundle, field) - input.type->bundle.begin()));
+      entry.inputs.push_back(std::move(input));
+      continue;
+    }
+    entry.inputs.push_back({is_named ? info.params[k].name : fmt::format("in{}", k),
+                            whole(is_named ? info.params[k].type : "", flat, attribute("type_name", std::to_string(k))),
+                            {}});
   }
   const auto flat =
       leaves(function.results.begin(), function.results.end(), [](const Type& t) -> const Type& { return t; });

@@ -4,11 +4,13 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/sparse_bundle.h"
 
 namespace apl::library {
 
@@ -25,7 +27,8 @@ struct ApiType {
     const ApiType* type;
     std::size_t first;  // of its values
   };
-  std::vector<Field> fields;  // of a tuple or a record
+  std::vector<Field> fields;        // of a tuple or a record
+  std::vector<BundleField> bundle;  // of a sparse operand: what its values are
 
   std::size_t value_count() const { return kind == Kind::opaque ? values.size() : 1; }
 };
@@ -37,6 +40,9 @@ class ApiTypes {
   // What a type's text in the source says; `known` is what the source calls it, if it has a name. nullptr if the text
   // does not describe values of the types `flat`.
   const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const std::string& known);
+  // The sparse operand of these elements, with the arrays of all bundles that were wanted.
+  const ApiType* sparse(ScalarType element);
+  void want(const Bundle& bundle);
   // Of some values about which nothing is known.
   const ApiType* tuple(const std::vector<const ApiType*>& parts);
   const std::deque<ApiType>& all() const { return types_; }
@@ -50,6 +56,7 @@ class ApiTypes {
   std::deque<ApiType> types_;
   std::map<std::string, const ApiType*> by_name_;
   std::map<std::string, int> c_names_;
+  std::map<ScalarType, std::set<BundleField>> wanted_;
 };
 
 struct ApiEntry {
@@ -57,11 +64,13 @@ struct ApiEntry {
   struct Input {
     std::string name;
     const ApiType* type;
+    std::vector<std::size_t> picks;  // of a sparse operand: which of the type's values the entry takes
   };
   std::vector<Input> inputs;
   const ApiType* output;
 };
 
+// After `types` were told of all bundles that there are.
 ApiEntry api_entry(const Function& function, ApiTypes& types);
 
 // C's type of a scalar in the API.

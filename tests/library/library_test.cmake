@@ -4,7 +4,7 @@ cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${SOURCE}/examples/mm0.fut" "${SOURCE}/examples/library/main.c" "${SOURCE}/tests/library/values.fut"
-     "${SOURCE}/tests/library/check.c" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
+     "${SOURCE}/tests/library/sparse.fut" "${SOURCE}/tests/library/sparse.c" "${SOURCE}/tests/library/check.c" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
 set(libraries -lm)
 set(flags -O1 -fopenmp)
 if("${BACKEND}" STREQUAL "cuda")
@@ -178,6 +178,52 @@ string(REGEX REPLACE "(product[^\n]*\n)+%%% OK\n%%% FAILURE\nUnknown tuning" "PA
 if(NOT output STREQUAL expected)
   message(FATAL_ERROR "the server says:\n${output}\nnot:\n${expected}")
 endif()
+
+# Sparse operands: made of arrays, of files, of dense matrices.
+run(0 "${APLC}" ${BACKEND} --library -o operands sparse.fut)
+run(0 "${CC}" -std=c11 -Wall -Wextra -Wno-unused-parameter -Werror ${flags} -c operands.c -o operands.o)
+run(0 "${CC}" -Wall -Wextra -Werror ${flags} operands.o sparse.c ${libraries} -o sparse)
+run(0 ./sparse)
+file(READ "${FOLDER}/operands.json" manifest)
+string(JSON new GET "${manifest}" types sparse_f32 ops new)
+if(NOT new STREQUAL "futhark_new_sparse_f32")
+  message(FATAL_ERROR "the manifest says: ${manifest}")
+endif()
+run(0 "${APLC}" ${BACKEND} --executable -o products sparse.fut)
+# Not in order, one entry twice.
+file(WRITE "${FOLDER}/a.mtx" "%%MatrixMarket matrix coordinate real general\n% made by hand\n2 3 4\n2 3 1\n1 1 2\n2 3 4\n1 3 -1\n")
+feed(0 "[[1, 3], [2, 0], [3f32, 1]]" ./products -e smooth A=@a.mtx)
+want("^\\[\\[-1.0f32, 5.0f32\\], \\[15.0f32, 5.0f32\\]\\]\n$")
+feed(0 "[[2, 0, -1], [0, -0.0, 5]] [[1], [2], [3f32]]" ./products -e smooth)
+want("^\\[\\[-1.0f32\\], \\[15.0f32\\]\\]\n$")
+# The operand is not the first one; the result are its non-zeros.
+feed(0 "[[1], [2]] [[1], [10], [0.5f32]]" ./products -e sample A=@a.mtx)
+want("^\\[2.0f32, -0.5f32, 5.0f32\\]\n$")
+file(WRITE "${FOLDER}/b.mtx" "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n1 1\n2 1\n")
+feed(0 "[[1], [7u8]]" ./products -e paths A=@b.mtx)
+want("^\\[\\[8u8\\], \\[1u8\\]\\]\n$")
+file(WRITE "${FOLDER}/bad.mtx" "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 2\n3 1 1\n")
+feed(1 "[[1]]" ./products -e smooth A=@bad.mtx)
+want("input #0 of smooth, of type sparse_f32: 3 in a matrix file is not from 1 to 2")
+file(WRITE "${FOLDER}/bad.mtx" "%%MatrixMarket matrix coordinate real general\n2 3 1000000000000\n1 1 2\n")
+feed(1 "[[1]]" ./products -e smooth A=@bad.mtx)
+want("less than it says")
+file(WRITE "${FOLDER}/bad.mtx" "%%MatrixMarket matrix coordinate real general\n2 900000000000 0\n")
+feed(1 "[[1]]" ./products -e smooth A=@bad.mtx)
+want("not from 0 to")
+feed(1 "[[1]]" ./products -e smooth B=@a.mtx)
+want("no sparse operand of this name")
+run(0 "${APLC}" ${BACKEND} --server -o sparse_server sparse.fut)
+file(WRITE "${FOLDER}/x" "[1, 1f32]")
+feed(0 "inputs spread
+kind sparse_f32
+restore a.mtx A sparse_f32
+restore x x []f32
+call spread y A x
+store y y
+store z A
+" ./sparse_server)
+want("sparse_f32\n\\[\\]f32\n%%% OK\nopaque\n%%% OK\n%%% OK\n%%% OK\nruntime: [0-9]+\n%%% OK\n%%% OK\n%%% FAILURE\nSparse")
 
 # One form a program, and what cannot be written is said.
 run(64 "${APLC}" ${BACKEND} --library --server values.fut)

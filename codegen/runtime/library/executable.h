@@ -9,7 +9,56 @@ struct apl_run_options {
   FILE* times;
   int runs;
   bool binary, silent;
+  char** files;
+  int file_count;
 };
+
+// The file for a sparse input, `NAME=@FILE` on the command line; NULL: it comes from standard input.
+static const char* apl_file_of(const struct apl_run_options* options, const char* name) {
+  const size_t length = strlen(name);
+  for (int k = 0; k < options->file_count; ++k)
+    if (strncmp(options->files[k], name, length) == 0 && options->files[k][length] == '=')
+      return options->files[k] + length + 2;
+  return NULL;
+}
+static void apl_check_files(const struct apl_run_options* options, const struct apl_api_entry* entry) {
+  for (int k = 0; k < options->file_count; ++k) {
+    const char* equals = strchr(options->files[k], '=');
+    int32_t input = 0;
+    if (!equals || equals[1] != '@')
+      apl_die("`%s`: values are read from standard input, but for NAME=@FILE of a sparse operand", options->files[k]);
+    for (; input < entry->input_count; ++input)
+      if (strlen(entry->names[input]) == (size_t)(equals - options->files[k]) &&
+          strncmp(entry->names[input], options->files[k], (size_t)(equals - options->files[k])) == 0)
+        break;
+    if (input == entry->input_count || !entry->inputs[input]->bundle)
+      apl_die("`%s`: %s has no sparse operand of this name", options->files[k], entry->name);
+  }
+}
+
+static void apl_read_input(struct futhark_context* ctx, const struct apl_run_options* options,
+                           const struct apl_api_entry* entry, int32_t input, struct apl_reader* in,
+                           struct apl_object* object) {
+  const char* file = apl_file_of(options, entry->names[input]);
+  struct apl_reader from_file = {NULL, NULL, ""};
+  char* text = NULL;
+  if (file) {
+    FILE* opened = fopen(file, "rb");
+    size_t size = 0;
+    text = opened ? apl_read_all(opened, &size) : NULL;
+    if (opened) fclose(opened);
+    if (!text) apl_die("cannot read %s", file);
+    from_file.at = text;
+    from_file.end = text + size;
+    in = &from_file;
+  }
+  if (!apl_read_object(ctx, in, object)) {
+    if (in->problem[0])
+      apl_die("input #%d of %s, of type %s: %s", input, entry->name, entry->inputs[input]->name, in->problem);
+    apl_check(ctx, APL_ERROR);
+  }
+  free(text);
+}
 
 // Each run has inputs of its own.
 static void apl_run(struct futhark_context* ctx, const struct apl_run_options* options) {
@@ -22,6 +71,7 @@ static void apl_run(struct futhark_context* ctx, const struct apl_run_options* o
     for (entry = apl_this_program.entries; entry->name; ++entry) fprintf(stderr, "  %s\n", entry->name);
     exit(1);
   }
+  apl_check_files(options, entry);
   size_t size = 0;
   char* text = apl_read_all(stdin, &size);
   struct apl_reader in = {text, text + size, ""};
@@ -31,12 +81,7 @@ static void apl_run(struct futhark_context* ctx, const struct apl_run_options* o
   for (int32_t k = 0; k < entry->input_count; ++k) {
     inputs[k] = apl_make_object(entry->inputs[k]);
     if (!inputs[k]) apl_die("out of memory");
-    for (int32_t part = 0; part < entry->inputs[k]->value_count; ++part)
-      if (!apl_read_item(ctx, &in, &inputs[k]->items[part])) {
-        if (in.problem[0])
-          apl_die("input #%d of %s, of type %s: %s", k, entry->name, entry->inputs[k]->name, in.problem);
-        apl_check(ctx, APL_ERROR);
-      }
+    apl_read_input(ctx, options, entry, k, &in, inputs[k]);
     arguments[k] = apl_argument(inputs[k]);
   }
   apl_skip(&in);
@@ -71,7 +116,7 @@ int main(int argc, char** argv) {
                                         {"no-print-result", no_argument, NULL, 'n'},
                                         {NULL, 0, NULL, 0}};
   struct futhark_context_config* cfg = futhark_context_config_new();
-  struct apl_run_options options = {NULL, NULL, 1, false, false};
+  struct apl_run_options options = {NULL, NULL, 1, false, false, NULL, 0};
   if (!cfg) apl_die("out of memory");
   for (int option; (option = getopt_long(argc, argv, "hDLPd:e:t:r:bn", known, NULL)) != -1;) {
     if (apl_take_option(cfg, option)) continue;
@@ -85,18 +130,22 @@ int main(int argc, char** argv) {
       case 'b': options.binary = true; break;
       case 'n': options.silent = true; break;
       case 'h':
-        printf("Usage: %s [OPTION]...\nReads the values of an entry from standard input, writes its result.\n%s%s",
-               argv[0], apl_common_help,
-               "  -e, --entry-point NAME   the entry to call (main)\n"
-               "  -t, --write-runtime-to F microseconds of each run, a line each, without input and output\n"
-               "  -r, --runs N             how often to call it; then one run more goes before\n"
-               "  -b, --binary-output      write the result in the binary format\n"
-               "  -n, --no-print-result    do not write it\n");
+        printf(
+            "Usage: %s [OPTION]... [NAME=@FILE]...\nReads the values of an entry from standard input, writes its "
+            "result.\n%s%s",
+            argv[0], apl_common_help,
+            "  -e, --entry-point NAME   the entry to call (main)\n"
+            "  -t, --write-runtime-to F microseconds of each run, a line each, without input and output\n"
+            "  -r, --runs N             how often to call it; then one run more goes before\n"
+            "  -b, --binary-output      write the result in the binary format\n"
+            "  -n, --no-print-result    do not write it\n"
+            "  NAME=@FILE               the sparse operand of this name: a Matrix Market file of coordinates\n");
         return 0;
       default: return 1;
     }
   }
-  if (optind < argc) apl_die("`%s`: values are read from standard input", argv[optind]);
+  options.files = argv + optind;
+  options.file_count = argc - optind;
   struct futhark_context* ctx = futhark_context_new(cfg);
   if (!ctx) apl_die("out of memory");
   apl_check(ctx, APL_SUCCESS);

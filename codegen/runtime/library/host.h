@@ -9,6 +9,9 @@
 
 struct apl_machine {
   struct apl_failure failure;
+#if APL_HAS_SPARSE
+  struct apl_sparse_cpu_operands sparse;
+#endif
 };
 
 // A block's size stands before it; vector code likes whole cache lines.
@@ -58,6 +61,32 @@ static int apl_host_synchronise(struct apl_context* base) {
   return status;
 }
 
+#if APL_HAS_SPARSE
+// The number of an array among the call's arguments; 0: it is none.
+static uint64_t apl_number_of(const struct futhark_context* ctx, const void* data) {
+  for (int32_t k = 0; k < ctx->argument_count; ++k)
+    if (ctx->arguments[k].data == data) return ctx->arguments[k].number;
+  return 0;
+}
+static int apl_host_made(struct apl_context* base, int status) {
+  if (status == APL_SPARSE_FINE) return APL_SUCCESS;
+  return apl_backend_error(base, status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR,
+                           "a sparse argument has no form (%d)", status);
+}
+static int apl_host_product(struct apl_context* base, const struct apl_sparse_product* product, int32_t* done) {
+  struct futhark_context* ctx = apl_of(base);
+  return apl_host_made(base, apl_sparse_cpu_product(&ctx->machine->sparse, product, apl_number_of(ctx, product->column),
+                                                    apl_number_of(ctx, product->values), NULL, done));
+}
+static int apl_host_sampling(struct apl_context* base, const struct apl_sparse_sampling* sampling, int32_t* done) {
+  struct futhark_context* ctx = apl_of(base);
+  return apl_host_made(base,
+                       apl_sparse_cpu_sampling(&ctx->machine->sparse, sampling, apl_number_of(ctx, sampling->column),
+                                               apl_number_of(ctx, sampling->values), NULL, done));
+}
+static void apl_host_work(struct apl_context* base) { apl_sparse_cpu_work(&apl_of(base)->machine->sparse.call); }
+#endif
+
 static const struct apl_backend apl_the_backend = {
     .name = "c",
     .allocate = apl_host_allocate,
@@ -70,6 +99,11 @@ static const struct apl_backend apl_the_backend = {
     .choose_variant = apl_choose_variant,
     .synchronise = apl_host_synchronise,
     .finish = apl_host_synchronise,
+#if APL_HAS_SPARSE
+    .sparse_product = apl_host_product,
+    .sparse_sampling = apl_host_sampling,
+    .sparse_work = apl_host_work,
+#endif
 };
 
 static int apl_machine_open(struct futhark_context* ctx) {
@@ -78,12 +112,21 @@ static int apl_machine_open(struct futhark_context* ctx) {
   ctx->base.failure = &ctx->machine->failure;
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   ctx->device.processors = ctx->config->threads > 0 ? ctx->config->threads : cores > 0 ? (int32_t)cores : 1;
+#if APL_HAS_SPARSE
+  ctx->machine->sparse.threads = ctx->device.processors;
+#endif
   return APL_SUCCESS;
 }
-static void apl_machine_close(struct futhark_context* ctx) { free(ctx->machine); }
 static int apl_machine_clear(struct futhark_context* ctx) {
   (void)ctx;
+#if APL_HAS_SPARSE
+  apl_sparse_cpu_forget(&ctx->machine->sparse);
+#endif
   return APL_SUCCESS;
+}
+static void apl_machine_close(struct futhark_context* ctx) {
+  apl_machine_clear(ctx);
+  free(ctx->machine);
 }
 static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, int32_t* spilled) {
   (void)ctx, (void)kernel;

@@ -18,6 +18,17 @@
 
 enum apl_api_kind { APL_API_SCALAR, APL_API_ARRAY, APL_API_OPAQUE };
 
+// The arrays of a sparse operand.
+enum apl_bundle_field {
+  APL_FIELD_SHAPE,
+  APL_FIELD_VALUES,
+  APL_FIELD_ROW_START,
+  APL_FIELD_ROW,
+  APL_FIELD_COLUMN,
+  APL_FIELD_COLUMN_START,
+  APL_FIELD_BY_COLUMN
+};
+
 struct apl_api_type;
 struct apl_api_field {
   const char* name;
@@ -34,6 +45,7 @@ struct apl_api_type {
   const struct apl_api_type* const* values;  // of an opaque type
   int32_t field_count;
   const struct apl_api_field* fields;  // of a tuple or a record
+  const int32_t* bundle;               // of a sparse operand: the apl_bundle_field of each value; else NULL
 };
 
 struct apl_api_entry {
@@ -42,6 +54,8 @@ struct apl_api_entry {
   int32_t input_count;
   const struct apl_api_type* const* inputs;
   const struct apl_api_type* output;
+  const char* const* names;     // of the inputs
+  const int32_t* const* picks;  // which values of a sparse input it takes: how many, and their numbers; NULL: all
 };
 
 struct apl_api_parameter {
@@ -98,6 +112,12 @@ struct apl_choices {
   unsigned char banned[APL_PLAN_FORMS];
 };
 
+// An array of an entry's arguments. The same number means the same contents; 0: nobody knows.
+struct apl_argument {
+  const void* data;
+  uint64_t number;
+};
+
 struct apl_machine;  // the backend's own
 
 // `base` comes first: a pointer to it is one to the context.
@@ -115,6 +135,9 @@ struct futhark_context {
   int64_t bytes, peak_bytes;  // of the backend's memory
   int64_t calls;              // of entries while profiling, and their time
   double microseconds;
+  uint64_t storages;                     // made so far
+  const struct apl_argument* arguments;  // of the call that runs
+  int32_t argument_count;
 };
 
 static inline struct futhark_context* apl_of(struct apl_context* base) { return (struct futhark_context*)base; }

@@ -4,7 +4,7 @@
 
 #include <getopt.h>
 
-#include "codegen/runtime/library/text.h"
+#include "codegen/runtime/library/matrix.h"
 
 static void apl_die(const char* format, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void apl_die(const char* format, ...) {

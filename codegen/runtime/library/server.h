@@ -131,9 +131,7 @@ static void apl_do_restore(struct apl_server* server, char** words, int count) {
     const struct apl_api_type* type = apl_get_type(server, words[k + 1]);
     if (!type || !apl_is_new(server, words[k])) break;
     struct apl_object* object = apl_make_object(type);
-    bool ok = object != NULL;
-    for (int32_t part = 0; part < type->value_count && ok; ++part)
-      ok = apl_read_item(server->ctx, &in, &object->items[part]);
+    const bool ok = object && apl_read_object(server->ctx, &in, object);
     if (ok) {
       apl_set(server, words[k], object);
       continue;
@@ -158,6 +156,10 @@ static void apl_do_store(struct apl_server* server, char** words, int count) {
   }
   for (int k = 1; k < count && !server->failed; ++k) {
     const struct apl_object* object = apl_get(server, words[k]);
+    if (object && object->type->bundle) {
+      apl_refuse(server, "Sparse operands cannot be stored: %s", words[k]);
+      break;
+    }
     for (int32_t part = 0; object && part < object->type->value_count && !server->failed; ++part)
       apl_server_check(server, apl_write_item(server->ctx, file, &object->items[part], true));
   }

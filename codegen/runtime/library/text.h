@@ -193,23 +193,29 @@ static bool apl_read_binary(struct apl_reader* in, struct apl_value* value, stru
   return true;
 }
 
-// A value of the item's type. An error is in the reader, or in the context.
-static bool apl_read_item(struct futhark_context* ctx, struct apl_reader* in, struct apl_item* item) {
-  struct apl_value* value = &item->value;
-  struct apl_elements_read elements = {NULL, 0, 0};
+// Of a value of this type and rank: its shape, and its elements or its scalar. An error is in the reader.
+static bool apl_read_data(struct apl_reader* in, struct apl_value* value, struct apl_elements_read* elements) {
   for (int32_t d = 0; d < value->rank; ++d) value->shape[d] = -1;
   apl_skip(in);
   bool ok = true;
   if (in->end - in->at >= 2 && in->at[0] == 'b' && in->at[1] == APL_BINARY_VERSION) {
-    ok = apl_read_binary(in, value, &elements);
-    if (ok && value->rank == 0) memcpy(&value->scalar, elements.data, (size_t)apl_element_size(value->type));
+    ok = apl_read_binary(in, value, elements);
+    if (ok && value->rank == 0) memcpy(&value->scalar, elements->data, (size_t)apl_element_size(value->type));
   } else if (value->rank == 0) {
     ok = apl_read_scalar(in, value->type, &value->scalar);
   } else {
-    ok = apl_accept(in, "empty(") ? apl_read_empty(in, value) : apl_read_array(in, value, 0, &elements);
+    ok = apl_accept(in, "empty(") ? apl_read_empty(in, value) : apl_read_array(in, value, 0, elements);
     for (int32_t d = 0; d < value->rank && ok; ++d)
       if (value->shape[d] < 0) ok = apl_unreadable(in, "the sizes of an empty array are not known: empty([0][1]i32)");
   }
+  return ok;
+}
+
+// A value of the item's type. An error is in the reader, or in the context.
+static bool apl_read_item(struct futhark_context* ctx, struct apl_reader* in, struct apl_item* item) {
+  struct apl_value* value = &item->value;
+  struct apl_elements_read elements = {NULL, 0, 0};
+  bool ok = apl_read_data(in, value, &elements);
   if (ok && value->rank > 0) {
     int64_t shape[APL_MAX_RANK];
     memcpy(shape, value->shape, sizeof shape);

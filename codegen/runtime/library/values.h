@@ -8,6 +8,7 @@
 struct apl_storage {
   void* data;
   int64_t references;
+  uint64_t number;  // that no other had before; 0: the caller may change it
   bool is_callers;
 };
 
@@ -83,6 +84,7 @@ static int apl_own(struct futhark_context* ctx, struct apl_item* item, void* dat
   }
   item->storage->data = item->value.data = data;
   item->storage->references = 1;
+  item->storage->number = is_callers ? 0 : ++ctx->storages;
   item->storage->is_callers = is_callers;
   return APL_SUCCESS;
 }
@@ -233,8 +235,11 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
   int32_t count = 0;
   for (int32_t k = 0; k < entry->input_count; ++k) count += entry->inputs[k]->value_count;
   struct apl_value* values = calloc((size_t)(count + type->value_count), sizeof *values);
+  struct apl_argument* arguments = calloc((size_t)count + 1, sizeof *arguments);
   struct apl_object* made = apl_make_object(type);
-  int status = values && made ? APL_SUCCESS : APL_OUT_OF_MEMORY;
+  int status = values && arguments && made ? APL_SUCCESS : APL_OUT_OF_MEMORY;
+  ctx->arguments = arguments;
+  ctx->argument_count = 0;
   if (status != APL_SUCCESS) apl_backend_error(&ctx->base, status, "out of memory");
   for (int32_t k = 0, at = 0; k < entry->input_count && status == APL_SUCCESS; ++k) {
     const struct apl_api_type* input = entry->inputs[k];
@@ -243,8 +248,13 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
       memcpy(&values[at++].scalar, inputs[k], (size_t)apl_element_size(input->element));
       continue;
     }
-    for (int32_t part = 0; part < input->value_count; ++part)
-      values[at++] = ((const struct apl_object*)inputs[k])->items[part].value;
+    const int32_t* picks = entry->picks[k];
+    for (int32_t part = 0; part < (picks ? picks[0] : input->value_count); ++part) {
+      const struct apl_item* item = &((const struct apl_object*)inputs[k])->items[picks ? picks[part + 1] : part];
+      if (item->storage)
+        arguments[ctx->argument_count++] = (struct apl_argument){item->value.data, item->storage->number};
+      values[at++] = item->value;
+    }
   }
   if (status == APL_SUCCESS) {
     const double start = apl_now();
@@ -266,6 +276,9 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
     if (type->kind != APL_API_SCALAR) memset(out, 0, sizeof made);
   }
   free(values);
+  free(arguments);
+  ctx->arguments = NULL;
+  ctx->argument_count = 0;
   if (status != APL_SUCCESS && !ctx->base.error[0]) apl_backend_error(&ctx->base, status, "the entry failed");
   return apl_leave(ctx, status);
 }

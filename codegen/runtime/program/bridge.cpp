@@ -43,7 +43,9 @@ int status_of(const Diagnostic& error) {
 }  // namespace
 
 Bridge::Bridge(std::unique_ptr<Backend> backend, const apl_place* places)
-    : backend_(std::move(backend)), table_(table_for(*backend_)), sparse_(std::make_unique<SparseOperands>()) {
+    : backend_(std::move(backend)),
+      table_(table_for(*backend_)),
+      sparse_(std::make_unique<SparseOperands>(std::string_view(backend_->name()) == "c")) {
   context_.backend = &table_;
   context_.state = this;
   context_.failure = backend_->failure();
@@ -89,6 +91,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
   };
   table.sparse_product = &Bridge::sparse_product;
   table.sparse_sampling = &Bridge::sparse_sampling;
+  table.sparse_work = &Bridge::sparse_work;
   table.finish = &Bridge::synchronise;
   return table;
 }
@@ -194,5 +197,7 @@ int Bridge::sparse_product(apl_context* ctx, const apl_sparse_product* product, 
 int Bridge::sparse_sampling(apl_context* ctx, const apl_sparse_sampling* sampling, std::int32_t* done) {
   return of(ctx).sparse_->sampling(of(ctx), *sampling, *done);
 }
+
+void Bridge::sparse_work(apl_context* ctx) { of(ctx).sparse_->work(); }
 
 }  // namespace apl::program

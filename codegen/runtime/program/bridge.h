@@ -89,6 +89,7 @@ class Bridge {
 
   static int sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done);
   static int sparse_sampling(apl_context* ctx, const apl_sparse_sampling* sampling, std::int32_t* done);
+  static void sparse_work(apl_context* ctx);
 
   struct Block {
     std::int64_t bytes;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <thread>
 
 namespace apl::program {
 namespace {
@@ -58,6 +59,16 @@ std::string taken(const apl_sparse_form& form, std::int32_t type) {
                      form.records);
 }
 
+std::string taken(const apl_sparse_tiles& tiles) {
+  return fmt::format("{} blocks, {} lists and {} runs", tiles.blocks, tiles.lists, tiles.runs);
+}
+
+// The number of an array that was there before the call; 0: it will not be seen again.
+std::uint64_t lasting(const Bridge& bridge, const void* data) {
+  const std::uint64_t age = bridge.age_of(data).value_or(0);
+  return bridge.is_argument(age) ? age : 0;
+}
+
 }  // namespace
 
 void SparseOperands::plan(std::uint64_t age, std::vector<const GivenPlan*> plans) {
@@ -92,7 +103,20 @@ PlanUse* SparseOperands::plan_for(std::uint64_t age, bool sddmm) {
   return found;
 }
 
+SparseOperands::SparseOperands(bool on_host) : on_host_(on_host) {
+  cpu_.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
+  if (on_host_) {
+    const std::uint64_t pattern = lasting(bridge, product.column);
+    PlanUse* plan = plan_for(pattern, false);
+    const int status = apl_sparse_cpu_product(&cpu_, &product, pattern, lasting(bridge, product.values),
+                                              plan ? plan->plan->plan.get() : nullptr, &done);
+    if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
+    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.form->tiles)};
+    return APL_SUCCESS;
+  }
   const auto age = bridge.age_of(product.column);
   if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
   PlanUse* plan = plan_for(*age, false);
@@ -143,6 +167,15 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, cons
 }
 
 int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done) {
+  if (on_host_) {
+    const std::uint64_t pattern = lasting(bridge, sampling.column);
+    PlanUse* plan = plan_for(pattern, true);
+    const int status = apl_sparse_cpu_sampling(&cpu_, &sampling, pattern, lasting(bridge, sampling.values),
+                                               plan ? plan->plan->plan.get() : nullptr, &done);
+    if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
+    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.form->tiles)};
+    return APL_SUCCESS;
+  }
   const auto age = bridge.age_of(sampling.column);
   if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
   PlanUse* plan = plan_for(*age, true);

@@ -1,5 +1,5 @@
 // Products over the non-zeros of arguments, by kernels of the runtime: forms of the arguments are made at the first
-// call with them, and kept for the next.
+// call with them, and kept for the next. On the host by those for CPUs, which the program's threads then do.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,23 @@
 
 #include "codegen/runtime/program/bridge.h"
 #include "codegen/runtime/program/sparse_plans.h"
+#include "codegen/runtime/sparse/cpu_operands.h"
 #include "codegen/runtime/sparse/device_form.h"
 
 namespace apl::program {
 
 class SparseOperands {
  public:
+  explicit SparseOperands(bool on_host);
+  ~SparseOperands() { apl_sparse_cpu_forget(&cpu_); }
+  SparseOperands(const SparseOperands&) = delete;
+  SparseOperands& operator=(const SparseOperands&) = delete;
+
   // `done` stays 0 if the program's own kernel is to be launched: small products, arrays that are no arguments.
   int product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done);
   int sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done);
+  // Of the host: what was asked for last, by each of the threads.
+  void work() { apl_sparse_cpu_work(&cpu_.call); }
 
   // Plans for the argument whose columns are in the block of that age, in the calls that follow.
   void plan(std::uint64_t age, std::vector<const GivenPlan*> plans);
@@ -50,6 +58,8 @@ class SparseOperands {
     std::vector<PlanUse> uses;
   };
   std::vector<Planned> planned_;
+  const bool on_host_;
+  apl_sparse_cpu_operands cpu_{};
   std::vector<Product> products_;
   std::vector<Sampling> samplings_;
 };

@@ -10,6 +10,17 @@
 #include <immintrin.h>
 #endif
 
+// A library of one file says which types it has.
+#ifndef APL_SPARSE_SOME_TYPES
+#define APL_SPARSE_WANTS_F32 1
+#define APL_SPARSE_WANTS_F64 1
+#define APL_SPARSE_WANTS_F16 1
+#define APL_SPARSE_WANTS_I8 1
+#define APL_SPARSE_WANTS_I16 1
+#define APL_SPARSE_WANTS_I32 1
+#define APL_SPARSE_WANTS_I64 1
+#endif
+
 enum { APL_SPARSE_AHEAD = 12 };  // elements that are fetched before they are used
 #define APL_SPARSE_INLINE static inline __attribute__((always_inline))
 #define APL_SPARSE_APART static __attribute__((noinline))
@@ -25,7 +36,7 @@ struct task {
 };
 typedef void group_function(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t group);
 
-static int64_t row_at(const struct apl_sparse_tiles* tiles, int64_t position) {
+static int64_t cpu_row_at(const struct apl_sparse_tiles* tiles, int64_t position) {
   return tiles->row_order ? tiles->row_order[position] : position;
 }
 
@@ -64,6 +75,8 @@ size_t apl_sparse_type_bytes(enum apl_sparse_type type) {
   static const size_t kBytes[APL_SPARSE_TYPES] = {4, 8, 2, 1, 2, 4, 8};
   return kBytes[type];
 }
+
+int apl_sparse_cpu_has(enum apl_sparse_type type) { return group_of(type) != NULL; }
 
 static int64_t part_of(const struct apl_sparse_cpu_call* call) {
   return call->sddmm || call->part <= 0 || call->part > call->dense ? call->dense : call->part;

@@ -21,7 +21,9 @@ enum apl_sparse_type {
   APL_SPARSE_I64,
   APL_SPARSE_TYPES
 };
-size_t apl_sparse_type_bytes(enum apl_sparse_type type);
+APL_SPARSE_API size_t apl_sparse_type_bytes(enum apl_sparse_type type);
+// Whether there are kernels for the type: not every compiler has halves.
+APL_SPARSE_API int apl_sparse_cpu_has(enum apl_sparse_type type);
 
 // Groups [begin, end) with about so many multiplications for each iteration of the dense loop.
 struct apl_sparse_chunk {
@@ -44,16 +46,25 @@ struct apl_sparse_cpu_form {
   // The longest first.
   int64_t chunks;
   struct apl_sparse_chunk* chunk;
+  struct apl_sparse_tiles* rows;  // instead of tiles: those of apl_sparse_cpu_form_rows
 };
 
 // `threads` is for how many the work should be cut.
-int apl_sparse_cpu_form_new(const struct apl_sparse_tiles* tiles, int threads, struct apl_sparse_cpu_form** form);
-void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form);
+APL_SPARSE_API int apl_sparse_cpu_form_new(const struct apl_sparse_tiles* tiles, int threads,
+                                           struct apl_sparse_cpu_form** form);
+// Without tiles: a stripe is a row of the matrix. It costs as much as there are rows; the columns are borrowed, may be
+// set anew, and values in the form's order are the matrix' own (of halves: floats). The row of each non-zero, if it is
+// given, is of use for samples of short rows.
+APL_SPARSE_API int apl_sparse_cpu_form_rows(const struct apl_sparse_csr* matrix, int threads,
+                                            struct apl_sparse_cpu_form** form);
+APL_SPARSE_API void apl_sparse_cpu_form_columns(struct apl_sparse_cpu_form* form, const int32_t* column,
+                                                const int32_t* row);
+APL_SPARSE_API void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form);
 
 // Values in the form's order, with zeros where there are none; `packed` has room for so many bytes.
-size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type);
-void apl_sparse_cpu_values(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type, const void* values,
-                           void* packed);
+APL_SPARSE_API size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type);
+APL_SPARSE_API void apl_sparse_cpu_values(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type,
+                                          const void* values, void* packed);
 
 // One product. Rows of b, c, x and y are contiguous and begin so many elements apart.
 struct apl_sparse_cpu_call {
@@ -71,9 +82,9 @@ struct apl_sparse_cpu_call {
 
 // Does what is left to do. Any number of threads may be in it for the same call; the call is done when all have come
 // back.
-void apl_sparse_cpu_work(struct apl_sparse_cpu_call* call);
+APL_SPARSE_API void apl_sparse_cpu_work(struct apl_sparse_cpu_call* call);
 // How many threads a call is worth, at most `threads`.
-int apl_sparse_cpu_threads(const struct apl_sparse_cpu_call* call, int threads);
+APL_SPARSE_API int apl_sparse_cpu_threads(const struct apl_sparse_cpu_call* call, int threads);
 
 #ifdef __cplusplus
 }

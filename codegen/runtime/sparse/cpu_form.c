@@ -53,8 +53,11 @@ static int64_t count_stripes(const struct apl_sparse_tiles* t) {
 }
 
 // Multiplications of a group for each iteration of the dense loop; a row costs something even without.
-static int64_t work_of_group(const struct apl_sparse_tiles* t, int64_t group) {
+static int64_t work_of_group(const struct apl_sparse_cpu_form* form, int64_t group) {
+  const struct apl_sparse_tiles* t = form->tiles;
   int64_t work = APL_SPARSE_GROUP;
+  if (form->rows)
+    return work + form->stripe_first[form->group_stripe[group + 1]] - form->stripe_first[form->group_stripe[group]];
   for (int64_t k = t->group_block[group]; k < t->group_block[group + 1]; ++k)
     work += t->block[k].steps * APL_SPARSE_STEP * t->block[k].height / 2;
   for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
@@ -97,14 +100,14 @@ static void cut_chunks(struct apl_sparse_cpu_form* form, int threads) {
   enum { kChunksEach = 8, kLeastWork = 512 };
   const int64_t groups = form->tiles->groups;
   int64_t all = 0;
-  for (int64_t group = 0; group < groups; ++group) all += work_of_group(form->tiles, group);
+  for (int64_t group = 0; group < groups; ++group) all += work_of_group(form, group);
   int64_t wanted = all / (kChunksEach * (int64_t)(threads < 1 ? 1 : threads)) + 1;
   if (threads <= 1) wanted = all;
   if (wanted < kLeastWork) wanted = kLeastWork;
   for (int64_t begin = 0; begin < groups;) {
     struct apl_sparse_chunk chunk = {begin, begin, 0};
     while (chunk.end < groups && (chunk.end == begin || chunk.work < wanted))
-      chunk.work += work_of_group(form->tiles, chunk.end++);
+      chunk.work += work_of_group(form, chunk.end++);
     begin = chunk.end;
     form->chunk[form->chunks++] = chunk;
   }
@@ -144,8 +147,48 @@ int apl_sparse_cpu_form_new(const struct apl_sparse_tiles* tiles, int threads, s
   return APL_SPARSE_FINE;
 }
 
+int apl_sparse_cpu_form_rows(const struct apl_sparse_csr* matrix, int threads, struct apl_sparse_cpu_form** made) {
+  *made = NULL;
+  struct apl_sparse_cpu_form* form = calloc(1, sizeof *form);
+  if (!form) return APL_SPARSE_OUT_OF_MEMORY;
+  const int64_t groups = (matrix->rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
+  const size_t rows = (size_t)matrix->rows;
+  struct apl_sparse_tiles* t = form->rows = calloc(1, sizeof *t);
+  form->stripe_target = malloc((rows + 1) * sizeof *form->stripe_target);
+  form->stripe_first = malloc((rows + 1) * sizeof *form->stripe_first);
+  form->group_stripe = malloc(((size_t)groups + 1) * sizeof *form->group_stripe);
+  form->group_clear = calloc((size_t)groups + 1, sizeof *form->group_clear);
+  form->chunk = malloc(((size_t)groups + 1) * sizeof *form->chunk);
+  if (!t || !form->stripe_target || !form->stripe_first || !form->group_stripe || !form->group_clear || !form->chunk) {
+    apl_sparse_cpu_form_free(form);
+    return APL_SPARSE_OUT_OF_MEMORY;
+  }
+  form->tiles = t;
+  t->rows = matrix->rows;
+  t->columns = matrix->columns;
+  t->nonzeros = t->run_elements = matrix->nonzeros;
+  t->groups = groups;
+  t->group_block = t->group_lists = t->group_run = form->group_clear;  // all are empty
+  form->stripes = matrix->rows;
+  for (int64_t row = 0; row < matrix->rows; ++row) form->stripe_target[row] = (int32_t)row;
+  memcpy(form->stripe_first, matrix->row_start, (rows + 1) * sizeof *form->stripe_first);
+  for (int64_t group = 0; group <= groups; ++group)
+    form->group_stripe[group] = group < groups ? group * APL_SPARSE_GROUP : matrix->rows;
+  apl_sparse_cpu_form_columns(form, matrix->column, NULL);
+  cut_chunks(form, threads);
+  *made = form;
+  return APL_SPARSE_FINE;
+}
+
+void apl_sparse_cpu_form_columns(struct apl_sparse_cpu_form* form, const int32_t* column, const int32_t* row) {
+  // They are read.
+  form->rows->run_column = (int32_t*)(uintptr_t)column;
+  form->rows->run_row = (int32_t*)(uintptr_t)row;
+}
+
 void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form) {
   if (!form) return;
+  free(form->rows);
   free(form->block_adds);
   free(form->list_target);
   free(form->stripe_target);
@@ -167,9 +210,12 @@ size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum 
   return (size_t)(t->block_elements + t->list_elements + t->run_elements + 1) * packed_bytes(type);
 }
 
-#define APL_SPARSE_GATHER(from_type, to_type) \
-  for (int64_t k = 0; k < count; ++k)         \
-  ((to_type*)packed)[at + k] = source[k] < 0 ? (to_type)0 : (to_type)((const from_type*)values)[source[k]]
+// Without sources: as they are.
+#define APL_SPARSE_GATHER(from_type, to_type)                                                       \
+  for (int64_t k = 0; k < count; ++k) {                                                             \
+    const int64_t from = source ? source[k] : k;                                                    \
+    ((to_type*)packed)[at + k] = from < 0 ? (to_type)0 : (to_type)((const from_type*)values)[from]; \
+  }
 
 static void gather(enum apl_sparse_type type, const int32_t* source, int64_t count, const void* values, int64_t at,
                    void* packed) {

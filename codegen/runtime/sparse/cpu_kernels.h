@@ -3,6 +3,7 @@
 //   APL_SPARSE_ELEMENT       what operands hold
 //   APL_SPARSE_REAL          what is added up; packed values are of this type
 //   APL_SPARSE_HALVES        if elements are halves and sums are floats
+//   APL_SPARSE_WORDS         if sums have 32 bits
 //   APL_SPARSE_VECTOR        bytes of a vector of sums
 // Sums live in registers for a slice of the dense loop: at most eight vectors of a row, or two of each of four rows.
 #define element APL_SPARSE_ELEMENT
@@ -91,7 +92,10 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(one)(const struct apl_sparse_cpu_call* ca
     APL_SPARSE_NO_GATHER;
     fourth += value[k + 3] * (real)b[column[k + 3] * stride];
   }
-  for (; k < count; ++k) sum += value[k] * (real)b[column[k] * stride];
+  for (; k < count; ++k) {
+    sum += value[k] * (real)b[column[k] * stride];
+    APL_SPARSE_NO_GATHER;
+  }
   const real all = (real)((real)(sum + second) + (real)(third + fourth));
   APL_SPARSE_NAME(put_one)(call, task, target, all);
 }
@@ -128,12 +132,45 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* c
     APL_SPARSE_NAME(one)(call, task, column, value, width, target[list], stride);
 }
 
+// Rows of the matrix itself with one column of B: nothing but what they have is read.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(row_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                                 int64_t group, const int64_t stride) {
+  const struct apl_sparse_cpu_form* form = call->form;
+  const int64_t begin = form->group_stripe[group], end = form->group_stripe[group + 1], c_stride = call->c_stride;
+  const int32_t* column = form->tiles->run_column;
+  const int64_t* start = form->stripe_first;
+  const real* value = (const real*)call->values;
+  const element* b = (const element*)call->b + task->begin;
+  element* c = (element*)call->c + task->begin;
+  int64_t k = start[begin];
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t last = start[row + 1];
+    real sum = 0, second = 0, third = 0, fourth = 0;
+    for (; k + 3 < last; k += 4) {
+      sum += value[k] * (real)b[column[k] * stride];
+      second += value[k + 1] * (real)b[column[k + 1] * stride];
+      third += value[k + 2] * (real)b[column[k + 2] * stride];
+      fourth += value[k + 3] * (real)b[column[k + 3] * stride];
+      __asm__("" : "+r"(k));  // as APL_SPARSE_NO_GATHER
+    }
+    for (; k < last; ++k) {
+      sum += value[k] * (real)b[column[k] * stride];
+      __asm__("" : "+r"(k));
+    }
+    c[row * c_stride] = (element)(real)((real)(sum + second) + (real)(third + fourth));
+  }
+}
+
 // Lists and runs of a group with one column of B.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(group_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                                    int64_t group, const int64_t stride) {
   const struct apl_sparse_cpu_form* form = call->form;
   const struct apl_sparse_tiles* t = form->tiles;
   const real *list_value = (const real*)call->values + t->block_elements, *run_value = list_value + t->list_elements;
+  if (form->rows) {
+    APL_SPARSE_NAME(row_ones)(call, task, group, stride);
+    return;
+  }
   for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
     APL_SPARSE_NAME(ones)(call, task, &t->list_tile[k], list_value + t->list_tile[k].first_element, stride);
   for (int64_t k = form->group_stripe[group]; k < form->group_stripe[group + 1]; ++k) {
@@ -215,7 +252,7 @@ static void APL_SPARSE_NAME(block_vector)(const struct apl_sparse_cpu_call* call
   for (int64_t i = 0; i < 8 && block->position + first + i < t->rows; ++i) {
     real all = 0;
     for (int j = 0; j < APL_SPARSE_STEP; ++j) all += sum[i][j];
-    element* c = (element*)call->c + row_at(t, block->position + first + i) * call->c_stride + task->begin;
+    element* c = (element*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
     *c = (element)(real)(call->form->block_adds[index] >> (first + i) & 1 ? (real)*c + all : all);
   }
 }
@@ -237,7 +274,7 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
     const element* b = (const element*)call->b + task->begin;
     element* c[4] = {0, 0, 0, 0};
     for (int64_t i = 0; i < rows; ++i)
-      c[i] = (element*)call->c + row_at(t, block->position + first + i) * call->c_stride + task->begin;
+      c[i] = (element*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
     int64_t done = 0;
     for (; task->count - done >= 2 * LANES; done += 2 * LANES) {
       APL_SPARSE_NAME(four_rows)(call, column, value, block->steps, step_elements, b + done, c, adds, rows, 2);
@@ -253,7 +290,13 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
   }
 }
 
+#if defined(APL_SPARSE_WORDS) && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define APL_SPARSE_FOUR_LANES
+#endif
+#endif
 #include "codegen/runtime/sparse/cpu_samples.h"
+#undef APL_SPARSE_FOUR_LANES
 
 // All tiles of a group: the one walk over them, for products and samples.
 static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t group) {
@@ -275,6 +318,15 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
     }
   }
   const int rows = task->count > 1 || call->sddmm;
+  // Few non-zeros a row: four of them at a time, whatever their rows are.
+  const int64_t first_run = form->stripe_first ? form->stripe_first[form->group_stripe[group]] : 0;
+  const int64_t runs = form->stripe_first ? form->stripe_first[form->group_stripe[group + 1]] - first_run : 0;
+  if (call->sddmm && form->rows && t->run_row && runs < 12 * APL_SPARSE_GROUP) {
+    APL_SPARSE_NAME(sample_pairs)
+    (call, t->run_row + first_run, t->run_column + first_run, first_run, run_value + first_run, runs,
+     task->far ? t->run_elements - first_run - 8 : 0);
+    return;
+  }
   for (int64_t k = t->group_lists[group]; rows && k < t->group_lists[group + 1]; ++k) {
     const struct apl_sparse_lists* tile = &t->list_tile[k];
     const int64_t end = tile->first_element + (int64_t)tile->lists * tile->width;
@@ -282,7 +334,8 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
     for (int64_t list = tile->first_list, at = tile->first_element; at < end; ++list, at += tile->width) {
       if (call->sddmm) {
         APL_SPARSE_NAME(sample_row)
-        (call, t->list_row[list], t->list_column + at, t->list_source + at, list_value + at, tile->width);
+        (call, t->list_row[list], t->list_column + at, t->list_source + at, 0, list_value + at, tile->width,
+         task->far ? t->list_elements - at - 4 : 0);
       } else {
         APL_SPARSE_NAME(row)
         (call, task, t->list_column + at, list_value + at, tile->width, form->list_target[list], ahead);
@@ -291,11 +344,14 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
   }
   for (int64_t k = form->group_stripe[group]; rows && k < form->group_stripe[group + 1]; ++k) {
     const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
+    const int32_t target = form->stripe_target[k];
     if (call->sddmm) {
-      APL_SPARSE_NAME(sample_row)(call, t->run_row[at], t->run_column + at, t->run_source + at, run_value + at, count);
+      APL_SPARSE_NAME(sample_row)
+      (call, target < 0 ? ~target : target, t->run_column + at, t->run_source ? t->run_source + at : NULL, at,
+       run_value + at, count, task->far ? t->run_elements - at - 4 : 0);
     } else {
       APL_SPARSE_NAME(row)
-      (call, task, t->run_column + at, run_value + at, count, form->stripe_target[k],
+      (call, task, t->run_column + at, run_value + at, count, target,
        task->far && at + count + APL_SPARSE_AHEAD <= t->run_elements);
     }
   }

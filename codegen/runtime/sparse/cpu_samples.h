@@ -14,6 +14,30 @@ APL_SPARSE_INLINE real APL_SPARSE_NAME(lanes_sum)(const vector sums) {
   return all[0];
 }
 
+// The sums of four vectors, together: a step each halves all of them.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(four_lanes_sums)(const vector sums[4], real all[4]) {
+#ifdef APL_SPARSE_FOUR_LANES
+  typedef real APL_SPARSE_NAME(four) __attribute__((vector_size(16)));
+  APL_SPARSE_NAME(four) part[4];
+  EACH(j, 4) {
+    APL_SPARSE_NAME(four) parts[APL_SPARSE_VECTOR / 16];
+    memcpy(parts, &sums[j], sizeof parts);
+    for (int half = APL_SPARSE_VECTOR / 32; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) parts[k] += parts[k + half];
+    part[j] = parts[0];
+  }
+  const APL_SPARSE_NAME(four) low =
+      __builtin_shufflevector(part[0], part[1], 0, 4, 1, 5) + __builtin_shufflevector(part[0], part[1], 2, 6, 3, 7);
+  const APL_SPARSE_NAME(four) high =
+      __builtin_shufflevector(part[2], part[3], 0, 4, 1, 5) + __builtin_shufflevector(part[2], part[3], 2, 6, 3, 7);
+  const APL_SPARSE_NAME(four) both =
+      __builtin_shufflevector(low, high, 0, 1, 4, 5) + __builtin_shufflevector(low, high, 2, 3, 6, 7);
+  memcpy(all, &both, sizeof both);
+#else
+  EACH(j, 4) all[j] = APL_SPARSE_NAME(lanes_sum)(sums[j]);
+#endif
+}
+
 // Samples: `rows` rows of x with `columns` of y, up to four, two vectors at a time.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const element* const y[4], int64_t dense,
                                                 const int rows, const int columns, real sample[][4]) {
@@ -27,36 +51,94 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const e
     const vector here = LOAD(x[i] + k + v * LANES);
     EACH(j, columns) sum[i][j][v] += here * LOAD(y[j] + k + v * LANES);
   }
-  EACH(i, rows)
-  EACH(j, columns) {
-    const vector both = sum[i][j][0] + sum[i][j][1];
-    real all = APL_SPARSE_NAME(lanes_sum)(both);
-    for (int64_t rest = k; rest < dense; ++rest) all += (real)x[i][rest] * (real)y[j][rest];
-    sample[i][j] = all;
+  if (k + LANES <= dense) {
+    EACH(i, rows)
+    EACH(j, columns) sum[i][j][0] += LOAD(x[i] + k) * LOAD(y[j] + k);
+    k += LANES;
+  }
+  EACH(i, rows) {
+    vector both[4];
+    EACH(j, columns) both[j] = sum[i][j][0] + sum[i][j][1];
+    if (columns == 4) {
+      APL_SPARSE_NAME(four_lanes_sums)(both, sample[i]);
+    } else {
+      EACH(j, columns) sample[i][j] = APL_SPARSE_NAME(lanes_sum)(both[j]);
+    }
+    for (int64_t rest = k; rest < dense; ++rest) EACH(j, columns) sample[i][j] += (real)x[i][rest] * (real)y[j][rest];
   }
 }
 
-// Samples of one row with `count` columns; sources of -1 want none.
+// Samples of one row with `count` columns; sources of -1 want none, without sources results stand side by side from
+// `first` on. Rows of y that are needed next, `ahead` of them, are fetched before.
 APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
-                                                  const int32_t* column, const int32_t* source, const real* value,
-                                                  int64_t count) {
+                                                  const int32_t* column, const int32_t* source, int64_t first,
+                                                  const real* value, int64_t count, int64_t ahead) {
   const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
   element* result = (element*)call->result;
   for (int64_t k = 0; k < count;) {
     const element* columns[4];
     real sample[1][4];
-    const int here = count - k >= 4 ? 4 : count - k >= 2 ? 2 : 1;
-    for (int j = 0; j < here; ++j) columns[j] = y + column[k + j] * call->y_stride;
-    if (here == 4) {
+    // Three are made as four, one of them twice.
+    const int64_t left = count - k;
+    const int here = left >= 4 ? 4 : (int)left;
+    for (int j = 0; j < 4; ++j) columns[j] = y + column[k + (j < here ? j : 0)] * call->y_stride;
+    for (int j = 0; j < here && k + j < ahead; ++j)
+      APL_SPARSE_FETCH(y + column[k + j + 4] * call->y_stride, call->dense * (int64_t)sizeof(element));
+    if (here >= 3) {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 4, sample);
     } else if (here == 2) {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 2, sample);
     } else {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 1, sample);
     }
-    for (int j = 0; j < here; ++j)
-      if (source[k + j] >= 0) result[source[k + j]] = (element)(real)(value[k + j] * sample[0][j]);
+    if (here == 4 && !source) {
+      EACH(j, 4) result[first + k + j] = (element)(real)(value[k + j] * sample[0][j]);
+    } else {
+      for (int j = 0; j < here; ++j) {
+        const int64_t to = source ? source[k + j] : first + k + j;
+        if (to >= 0) result[to] = (element)(real)(value[k + j] * sample[0][j]);
+      }
+    }
     k += here;
+  }
+}
+
+// Samples whose rows are given, too, four at a time.
+APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_call* call, const int32_t* row,
+                                                    const int32_t* column, int64_t first, const real* value,
+                                                    int64_t count, int64_t ahead) {
+  element* result = (element*)call->result + first;
+  const int64_t dense = call->dense;
+  for (int64_t n = 0; n < count; n += 4) {
+    const element *x[4], *y[4];
+    const int64_t left = count - n;
+    EACH(j, 4) {
+      const int64_t here = n + (j < left ? j : 0);
+      x[j] = (const element*)call->x + row[here] * call->x_stride;
+      y[j] = (const element*)call->y + column[here] * call->y_stride;
+    }
+    for (int64_t j = n; j < n + 4 && j < ahead; ++j)
+      APL_SPARSE_FETCH((const element*)call->y + column[j + 8] * call->y_stride, dense * (int64_t)sizeof(element));
+    vector sum[4], other[4];
+    EACH(j, 4) sum[j] = other[j] = (vector){0};
+    int64_t k = 0;
+    for (; k + 2 * LANES <= dense; k += 2 * LANES) EACH(j, 4) {
+        sum[j] += LOAD(x[j] + k) * LOAD(y[j] + k);
+        other[j] += LOAD(x[j] + k + LANES) * LOAD(y[j] + k + LANES);
+      }
+    if (k + LANES <= dense) {
+      EACH(j, 4) sum[j] += LOAD(x[j] + k) * LOAD(y[j] + k);
+      k += LANES;
+    }
+    real sample[4];
+    EACH(j, 4) sum[j] += other[j];
+    APL_SPARSE_NAME(four_lanes_sums)(sum, sample);
+    for (; k < dense; ++k) EACH(j, 4) sample[j] += (real)x[j][k] * (real)y[j][k];
+    if (left >= 4) {
+      EACH(j, 4) result[n + j] = (element)(real)(value[n + j] * sample[j]);
+    } else {
+      for (int64_t j = 0; j < left; ++j) result[n + j] = (element)(real)(value[n + j] * sample[j]);
+    }
   }
 }
 
@@ -73,7 +155,7 @@ static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call
       const real* value = (const real*)call->values + first;
       const element* x[2];
       for (int64_t row = 0; row < 2; ++row)
-        x[row] = (const element*)call->x + row_at(t, block->position + i + (row && both)) * call->x_stride;
+        x[row] = (const element*)call->x + cpu_row_at(t, block->position + i + (row && both)) * call->x_stride;
       for (int j = 0; j < APL_SPARSE_STEP; j += 4) {
         int32_t any = -1;  // some are missing in most blocks, all four of both rows in many
         for (int k = j; k < j + 4; ++k) any &= source[k] & source[k + APL_SPARSE_STEP];

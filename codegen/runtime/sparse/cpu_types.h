@@ -1,13 +1,19 @@
 // Kernels for one instruction set, with vectors of APL_SPARSE_VECTOR bytes; APL_SPARSE_SET(name) names them.
-// APL_SPARSE_FLOATS: of floating-point types alone.
+// APL_SPARSE_FLOATS: of floating-point types alone. APL_SPARSE_WANTS_F32 and the others: whether there are any of this
+// type.
+#if APL_SPARSE_WANTS_F32
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_f32)
+#define APL_SPARSE_WORDS
 #define APL_SPARSE_ELEMENT float
 #define APL_SPARSE_REAL float
 #include "codegen/runtime/sparse/cpu_kernels.h"
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#undef APL_SPARSE_WORDS
+#endif
 
+#if APL_SPARSE_WANTS_F64
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_f64)
 #define APL_SPARSE_ELEMENT double
 #define APL_SPARSE_REAL double
@@ -15,9 +21,12 @@
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#endif
 
 #ifdef __FLT16_MAX__
+#if APL_SPARSE_WANTS_F16
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_f16)
+#define APL_SPARSE_WORDS
 #define APL_SPARSE_ELEMENT _Float16
 #define APL_SPARSE_REAL float
 #define APL_SPARSE_HALVES
@@ -25,11 +34,14 @@
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#undef APL_SPARSE_WORDS
 #undef APL_SPARSE_HALVES
+#endif
 #endif
 
 #ifndef APL_SPARSE_FLOATS
 // Unsigned: they wrap. Products of narrow types are made in int, and cut off again.
+#if APL_SPARSE_WANTS_I8
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_i8)
 #define APL_SPARSE_ELEMENT uint8_t
 #define APL_SPARSE_REAL uint8_t
@@ -37,7 +49,9 @@
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#endif
 
+#if APL_SPARSE_WANTS_I16
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_i16)
 #define APL_SPARSE_ELEMENT uint16_t
 #define APL_SPARSE_REAL uint16_t
@@ -45,15 +59,21 @@
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#endif
 
+#if APL_SPARSE_WANTS_I32
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_i32)
+#define APL_SPARSE_WORDS
 #define APL_SPARSE_ELEMENT uint32_t
 #define APL_SPARSE_REAL uint32_t
 #include "codegen/runtime/sparse/cpu_kernels.h"
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#undef APL_SPARSE_WORDS
+#endif
 
+#if APL_SPARSE_WANTS_I64
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_i64)
 #define APL_SPARSE_ELEMENT uint64_t
 #define APL_SPARSE_REAL uint64_t
@@ -61,17 +81,35 @@
 #undef APL_SPARSE_NAME
 #undef APL_SPARSE_ELEMENT
 #undef APL_SPARSE_REAL
+#endif
 
 #endif
 
 static group_function* const APL_SPARSE_SET(groups)[APL_SPARSE_TYPES] = {
-    [APL_SPARSE_F32] = APL_SPARSE_SET(group_f32), [APL_SPARSE_F64] = APL_SPARSE_SET(group_f64),
+#if APL_SPARSE_WANTS_F32
+    [APL_SPARSE_F32] = APL_SPARSE_SET(group_f32),
+#endif
+#if APL_SPARSE_WANTS_F64
+    [APL_SPARSE_F64] = APL_SPARSE_SET(group_f64),
+#endif
 #ifdef __FLT16_MAX__
+#if APL_SPARSE_WANTS_F16
     [APL_SPARSE_F16] = APL_SPARSE_SET(group_f16),
 #endif
+#endif
 #ifndef APL_SPARSE_FLOATS
-    [APL_SPARSE_I8] = APL_SPARSE_SET(group_i8),   [APL_SPARSE_I16] = APL_SPARSE_SET(group_i16),
-    [APL_SPARSE_I32] = APL_SPARSE_SET(group_i32), [APL_SPARSE_I64] = APL_SPARSE_SET(group_i64),
+#if APL_SPARSE_WANTS_I8
+    [APL_SPARSE_I8] = APL_SPARSE_SET(group_i8),
+#endif
+#if APL_SPARSE_WANTS_I16
+    [APL_SPARSE_I16] = APL_SPARSE_SET(group_i16),
+#endif
+#if APL_SPARSE_WANTS_I32
+    [APL_SPARSE_I32] = APL_SPARSE_SET(group_i32),
+#endif
+#if APL_SPARSE_WANTS_I64
+    [APL_SPARSE_I64] = APL_SPARSE_SET(group_i64),
+#endif
 #endif
 };
 

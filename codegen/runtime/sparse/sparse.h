@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A library of one file keeps its functions to itself.
+#ifndef APL_SPARSE_API
+#define APL_SPARSE_API
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -27,7 +32,7 @@ struct apl_sparse_csr {
 };
 
 // The key of plans: a hash of sizes and places of the non-zeros.
-uint64_t apl_sparse_hash(const struct apl_sparse_csr* matrix);
+APL_SPARSE_API uint64_t apl_sparse_hash(const struct apl_sparse_csr* matrix);
 
 struct apl_sparse_selection {
   uint8_t height;     // 8, 16, 32 or 64
@@ -59,10 +64,11 @@ struct apl_sparse_plan {
 };
 
 // Reads a plan's text. On failure the message says why, and in which line.
-int apl_sparse_plan_parse(const char* text, size_t length, struct apl_sparse_plan** plan, char* message, size_t size);
+APL_SPARSE_API int apl_sparse_plan_parse(const char* text, size_t length, struct apl_sparse_plan** plan, char* message,
+                                         size_t size);
 // A plan without a search: windows of 32 and 8 rows where neighbouring rows share columns, lists elsewhere.
-int apl_sparse_plan_builtin(const struct apl_sparse_csr* matrix, struct apl_sparse_plan** plan);
-void apl_sparse_plan_free(struct apl_sparse_plan* plan);
+APL_SPARSE_API int apl_sparse_plan_builtin(const struct apl_sparse_csr* matrix, struct apl_sparse_plan** plan);
+APL_SPARSE_API void apl_sparse_plan_free(struct apl_sparse_plan* plan);
 
 // `position` counts rows in the plan's order. Steps have 16 columns; a step that is not full repeats a column, with
 // sources of -1. Columns of a block: step k has column[16 * (first_step + k) ..]. Elements, row by row within a step:
@@ -98,21 +104,21 @@ struct apl_sparse_tiles {
 };
 
 // A plan for another matrix is malformed.
-int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
-                    struct apl_sparse_tiles** tiles);
-void apl_sparse_tiles_free(struct apl_sparse_tiles* tiles);
+APL_SPARSE_API int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                                   struct apl_sparse_tiles** tiles);
+APL_SPARSE_API void apl_sparse_tiles_free(struct apl_sparse_tiles* tiles);
 
 // C[rows][dense] = A B with B[columns][dense]; values are those of the matrix the tiles were made from. C need not be
 // set before. The dense loop goes in parts of `part` (0: whole).
-void apl_sparse_spmm_f32(const struct apl_sparse_tiles* tiles, const float* values, const float* b, int64_t dense,
-                         int64_t part, float* c);
-void apl_sparse_spmm_f64(const struct apl_sparse_tiles* tiles, const double* values, const double* b, int64_t dense,
-                         int64_t part, double* c);
+APL_SPARSE_API void apl_sparse_spmm_f32(const struct apl_sparse_tiles* tiles, const float* values, const float* b,
+                                        int64_t dense, int64_t part, float* c);
+APL_SPARSE_API void apl_sparse_spmm_f64(const struct apl_sparse_tiles* tiles, const double* values, const double* b,
+                                        int64_t dense, int64_t part, double* c);
 // result[n] = values[n] * sum over k of x[row of n][k] * y[column of n][k], for every non-zero n.
-void apl_sparse_sddmm_f32(const struct apl_sparse_tiles* tiles, const float* values, const float* x, const float* y,
-                          int64_t dense, float* result);
-void apl_sparse_sddmm_f64(const struct apl_sparse_tiles* tiles, const double* values, const double* x, const double* y,
-                          int64_t dense, double* result);
+APL_SPARSE_API void apl_sparse_sddmm_f32(const struct apl_sparse_tiles* tiles, const float* values, const float* x,
+                                         const float* y, int64_t dense, float* result);
+APL_SPARSE_API void apl_sparse_sddmm_f64(const struct apl_sparse_tiles* tiles, const double* values, const double* x,
+                                         const double* y, int64_t dense, double* result);
 
 // The non-zeros of one group by column, for the packer and for plans: of distinct column k, rows[k] has a bit for each
 // row of the group, and source[first[k] ..] its non-zeros in that order.
@@ -124,9 +130,9 @@ struct apl_sparse_group {
   uint64_t* key[2];
   int32_t* order[2];
 };
-int apl_sparse_group_read(struct apl_sparse_group* group, const struct apl_sparse_csr* matrix, const int32_t* row_order,
-                          int64_t index);
-void apl_sparse_group_free(struct apl_sparse_group* group);
+APL_SPARSE_API int apl_sparse_group_read(struct apl_sparse_group* group, const struct apl_sparse_csr* matrix,
+                                         const int32_t* row_order, int64_t index);
+APL_SPARSE_API void apl_sparse_group_free(struct apl_sparse_group* group);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,15 @@
 // Sparse products in programs, by the runtime's kernels.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "codegen/codegen.h"
 #include "codegen/runtime/program.h"
+#include "codegen/runtime/sparse/cpu_operands.h"
 #include "codegen/sparse_products.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
+#include "ir/walk.h"
 #include "passes/pipeline.h"
 #include "tests/testing.h"
 
@@ -61,17 +65,26 @@ struct Compiled {
   std::string host;
 };
 
-Compiled compiled() {
+Compiled compiled(apl::Target target = apl::Target::cuda, const char* text = kSource) {
   Compiled result;
-  auto module = apl::compile({"sparse.fut", kSource}, {});
+  auto module = apl::compile({"sparse.fut", text}, {});
   REQUIRE(module);
   result.source = result.memory = std::move(*module);
-  const auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+  const apl::Machine machine = target == apl::Target::c ? apl::Machine::cpu : apl::Machine::gpu;
+  const auto pipeline =
+      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
   REQUIRE(apl::run_pipeline(result.memory, *pipeline, {}));
-  auto text = apl::generate(result.memory, apl::Target::cuda);
-  REQUIRE(text);
-  result.host = text->host;
+  auto generated = apl::generate(result.memory, target);
+  REQUIRE(generated);
+  result.host = generated->host;
   return result;
+}
+
+// Without the program's own kernels: what is right comes from the runtime.
+std::string without_own(std::string host) {
+  for (std::size_t at = 0; (at = host.find("_made) {", at)) != std::string::npos; ++at)
+    host.replace(host.rfind("if (!", at), at + 8 - host.rfind("if (!", at), "if (0) {");
+  return host;
 }
 
 Values inputs_of(const Module& module, const std::string& entry, const apl::testing::Sizes& sizes) {
@@ -106,13 +119,9 @@ TEST_CASE("sparse products and samplings of a GPU's programs ask the runtime fir
 
 TEST_CASE("the runtime's kernels give what the program's own do") {
   const Compiled program = compiled();
-  // Without the program's own kernels: what is right comes from the runtime.
-  std::string without = program.host;
-  for (std::size_t at = 0; (at = without.find("_made) {", at)) != std::string::npos; ++at)
-    without.replace(without.rfind("if (!", at), at + 8 - without.rfind("if (!", at), "if (0) {");
   apl::ProgramOptions options;
   options.backend = "emulate";
-  auto loaded = apl::Program::load(without, options);
+  auto loaded = apl::Program::load(without_own(program.host), options);
   REQUIRE(loaded);
   for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "integers", "batches", "layer"}) {
     INFO(std::string(entry));
@@ -181,4 +190,74 @@ TEST_CASE("small products are the program's own") {
   REQUIRE(expected);
   REQUIRE(got);
   CHECK(apl::testing::same_results(*got, *expected));
+}
+
+TEST_CASE("C programs leave products of every type to the runtime: rows of sums, rounded or not, and samplings") {
+  std::string text = kSource;
+  for (const char* type : {"i8", "u16", "i32", "u64", "f64"}) {
+    std::string entry = R"(
+#[sparse(A)]
+entry spmm_T [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
+  map (\row -> map (\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A
+)";
+    for (std::size_t at = 0; (at = entry.find('T', at)) != std::string::npos;) entry.replace(at, 1, type);
+    text += entry;
+  }
+  const Compiled program = compiled(apl::Target::c, text.c_str());
+  apl::ProgramOptions options;
+  options.backend = "c";
+  options.c_flags = {"-O0"};
+  auto loaded = apl::Program::load(without_own(program.host), options);
+  REQUIRE_MESSAGE(loaded, (loaded ? std::string() : loaded.error().message));
+  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "batches", "spmm_i8", "spmm_u16", "spmm_i32",
+                            "spmm_u64", "spmm_f64"}) {
+    INFO(entry);
+    const Values inputs = inputs_for(program.source, entry, 1);
+    const auto expected = apl::interpret(program.source, entry, inputs);
+    REQUIRE(expected);
+    const auto got = loaded->call(entry, inputs);
+    REQUIRE_MESSAGE(got, (got ? std::string() : got.error().message));
+    CHECK(apl::testing::same_results(*got, *expected));
+  }
+}
+
+TEST_CASE("C programs keep what they make of an argument, and pack it when that pays") {
+  constexpr std::int64_t kRows = 200, kColumns = 96, kWidth = 64;
+  std::vector<std::int64_t> start = {0};
+  std::vector<std::int32_t> column;
+  std::vector<float> values, b(static_cast<std::size_t>(kColumns * kWidth), 1.0F);
+  // Neighbouring rows have the same columns, so that blocks pay.
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int32_t k = 0; k < 12; ++k) column.push_back(static_cast<std::int32_t>(row / 8) % 8 + 8 * k);
+    start.push_back(static_cast<std::int64_t>(column.size()));
+  }
+  values.assign(column.size(), 2.0F);
+  std::vector<float> c(static_cast<std::size_t>(kRows * kWidth));
+  const apl_sparse_product product{APL_F32,       kRows,    kColumns, start.back(), kWidth, start.data(), column.data(),
+                                   values.data(), b.data(), kWidth,   c.data(),     kWidth, nullptr};
+  apl_sparse_cpu_operands operands{};
+  operands.threads = 2;
+  const auto run = [&](std::uint64_t pattern, std::uint64_t whose) {
+    std::int32_t threads = 0;
+    std::fill(c.begin(), c.end(), -1.0F);
+    REQUIRE(apl_sparse_cpu_product(&operands, &product, pattern, whose, nullptr, &threads) == APL_SPARSE_FINE);
+    if (threads > 0) apl_sparse_cpu_work(&operands.call);
+    return threads;
+  };
+  CHECK(run(0, 0) == 0);  // an array that is gone after the call
+  REQUIRE(run(7, 8) > 0);
+  CHECK(operands.known[0].tiles == nullptr);
+  for (int call = 0; call < 10; ++call) REQUIRE(run(7, 8) > 0);
+  CHECK(operands.count == 1);
+  CHECK(operands.known[0].tiles != nullptr);
+  CHECK(std::all_of(c.begin(), c.end(), [](float x) { return x == 24.0F; }));
+  // Other values come into the same tiles.
+  for (float& value : values) value = 3.0F;
+  run(7, 0);
+  CHECK(std::all_of(c.begin(), c.end(), [](float x) { return x == 36.0F; }));
+  // Many arguments: the oldest is forgotten.
+  for (std::uint64_t pattern = 20; pattern < 30; ++pattern) run(pattern, 0);
+  CHECK(operands.count == APL_SPARSE_CPU_KNOWN);
+  CHECK(operands.known[0].pattern == 22);
+  apl_sparse_cpu_forget(&operands);
 }

@@ -1,0 +1,152 @@
+// What a library of sparse.fut promises, on any backend. Prints nothing if all of it holds.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operands.h"
+
+enum { kRows = 130, kColumns = 90, kEach = 12, kNonzeros = kRows * kEach, kWidth = 40 };
+
+static struct futhark_context* ctx;
+static int wrong = 0;
+
+#define WANT(condition)                                                               \
+  do {                                                                                \
+    if (!(condition)) {                                                               \
+      ++wrong;                                                                        \
+      char* error = futhark_context_get_error(ctx);                                   \
+      printf("line %d: %s (%s)\n", __LINE__, #condition, error ? error : "no error"); \
+      free(error);                                                                    \
+    }                                                                                 \
+  } while (0)
+
+static int error_has(const char* words) {
+  char* error = futhark_context_get_error(ctx);
+  const int found = error != NULL && strstr(error, words) != NULL;
+  if (!found) printf("the error is: %s\n", error ? error : "none");
+  free(error);
+  return found;
+}
+
+static int64_t row_start[kRows + 1];
+static int32_t column[kNonzeros];
+static float values[kNonzeros], dense[kRows + kColumns][kWidth], line[kRows];
+
+// Neighbouring rows share columns. Small whole numbers, so that all orders agree.
+static void fill(void) {
+  for (int i = 0; i < kRows; ++i) {
+    row_start[i + 1] = row_start[i] + kEach;
+    line[i] = (float)(i % 7 - 3);
+    for (int k = 0; k < kEach; ++k) {
+      column[row_start[i] + k] = i / 16 % 7 + 7 * k;
+      values[row_start[i] + k] = (float)((i + 3 * k) % 5 - 2);
+    }
+  }
+  for (int i = 0; i < kRows + kColumns; ++i)
+    for (int j = 0; j < kWidth; ++j) dense[i][j] = (float)((i * 7 + j) % 4 - 1);
+}
+
+static void products(struct futhark_sparse_f32* a) {
+  static float c[kRows][kWidth];
+  struct futhark_f32_2d *b = futhark_new_f32_2d(ctx, dense[0], kColumns, kWidth), *result;
+  // Often enough that the runtime makes something of the matrix.
+  for (int call = 0; call < 20; ++call) {
+    int right = 1;
+    WANT(futhark_entry_smooth(ctx, &result, a, b) == 0);
+    WANT(futhark_values_f32_2d(ctx, result, c[0]) == 0);
+    WANT(futhark_free_f32_2d(ctx, result) == 0);
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kWidth; ++j) {
+        float sum = 0;
+        for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) sum += values[k] * dense[column[k]][j];
+        right = right && sum == c[i][j];
+      }
+    WANT(right);
+    // Nothing of a matrix that is gone stays behind.
+    if (call == 17) WANT(futhark_context_clear_caches(ctx) == 0);
+  }
+  WANT(futhark_free_f32_2d(ctx, b) == 0);
+}
+
+static void columns(struct futhark_sparse_f32* a) {
+  float y[kColumns], wanted[kColumns] = {0};
+  struct futhark_f32_1d *x = futhark_new_f32_1d(ctx, line, kRows), *result;
+  for (int i = 0; i < kRows; ++i)
+    for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) wanted[column[k]] += values[k] * line[i];
+  WANT(futhark_entry_spread(ctx, &result, a, x) == 0);
+  WANT(futhark_values_f32_1d(ctx, result, y) == 0 && memcmp(y, wanted, sizeof y) == 0);
+  WANT(futhark_free_f32_1d(ctx, result) == 0);
+  WANT(futhark_free_f32_1d(ctx, x) == 0);
+}
+
+// What comes out are the non-zeros, in the order in which they were given.
+static void samples(struct futhark_sparse_f32* a) {
+  static float got[kNonzeros];
+  struct futhark_f32_2d* x = futhark_new_f32_2d(ctx, dense[kColumns], kRows, kWidth);
+  struct futhark_f32_2d* y = futhark_new_f32_2d(ctx, dense[0], kColumns, kWidth);
+  struct futhark_f32_1d* result;
+  int right = 1;
+  WANT(futhark_entry_sample(ctx, &result, x, a, y) == 0);
+  WANT(futhark_shape_f32_1d(ctx, result)[0] == kNonzeros);
+  WANT(futhark_values_f32_1d(ctx, result, got) == 0);
+  for (int i = 0; i < kRows; ++i)
+    for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) {
+      float sum = 0;
+      for (int d = 0; d < kWidth; ++d) sum += dense[kColumns + i][d] * dense[column[k]][d];
+      right = right && got[k] == values[k] * sum;
+    }
+  WANT(right);
+  WANT(futhark_free_f32_1d(ctx, result) == 0);
+  WANT(futhark_free_f32_2d(ctx, x) == 0);
+  WANT(futhark_free_f32_2d(ctx, y) == 0);
+}
+
+static void patterns(void) {
+  const int64_t starts[] = {0, 2, 2, 3};
+  const int32_t places[] = {0, 1, 1};
+  const uint8_t numbers[] = {3, 250};
+  uint8_t got[3];
+  struct futhark_sparse_u8* a = futhark_new_sparse_u8(ctx, 3, 2, starts, places, NULL);
+  struct futhark_u8_2d *b = futhark_new_u8_2d(ctx, numbers, 2, 1), *result;
+  WANT(a != NULL && futhark_nonzeros_sparse_u8(ctx, a) == 3);
+  WANT(futhark_entry_paths(ctx, &result, a, b) == 0);
+  WANT(futhark_values_u8_2d(ctx, result, got) == 0 && got[0] == 253 && got[1] == 0 && got[2] == 250);
+  WANT(futhark_free_u8_2d(ctx, result) == 0);
+  WANT(futhark_free_u8_2d(ctx, b) == 0);
+  WANT(futhark_free_sparse_u8(ctx, a) == 0);
+}
+
+static void errors(void) {
+  const int64_t starts[] = {0, 2, 1}, late[] = {1, 2, 2}, good[] = {0, 2, 2};
+  const int32_t falling[] = {1, 0}, outside[] = {0, 2}, rising[] = {0, 1};
+  WANT(futhark_new_sparse_f32(ctx, 2, 2, starts, rising, NULL) == NULL && error_has("row 1 of a sparse matrix ends"));
+  WANT(futhark_new_sparse_f32(ctx, 2, 2, late, rising, NULL) == NULL && error_has("starts at 1"));
+  WANT(futhark_new_sparse_f32(ctx, 2, 2, good, falling, NULL) == NULL && error_has("row 0 of a sparse matrix do not"));
+  WANT(futhark_new_sparse_f32(ctx, 2, 2, good, outside, NULL) == NULL && error_has("column 2 of 2"));
+  WANT(futhark_new_sparse_f32(ctx, -1, 2, good, rising, NULL) == NULL && error_has("-1 rows"));
+  // Sizes that do not fit are an error of the entry.
+  struct futhark_sparse_f32* a = futhark_new_sparse_f32(ctx, 2, 2, good, rising, NULL);
+  struct futhark_f32_2d *b = futhark_new_f32_2d(ctx, dense[0], 3, 2), *result;
+  WANT(futhark_entry_smooth(ctx, &result, a, b) != 0 && error_has("`B`"));
+  WANT(futhark_free_f32_2d(ctx, b) == 0);
+  WANT(futhark_free_sparse_f32(ctx, a) == 0);
+}
+
+int main(void) {
+  struct futhark_context_config* cfg = futhark_context_config_new();
+  ctx = futhark_context_new(cfg);
+  fill();
+  struct futhark_sparse_f32* a = futhark_new_sparse_f32(ctx, kRows, kColumns, row_start, column, values);
+  WANT(a != NULL);
+  WANT(futhark_shape_sparse_f32(ctx, a)[0] == kRows && futhark_shape_sparse_f32(ctx, a)[1] == kColumns);
+  WANT(futhark_nonzeros_sparse_f32(ctx, a) == kNonzeros);
+  products(a);
+  columns(a);
+  samples(a);
+  patterns();
+  errors();
+  WANT(futhark_free_sparse_f32(ctx, a) == 0);
+  futhark_context_free(ctx);
+  futhark_context_config_free(cfg);
+  return wrong > 0;
+}
