@@ -147,6 +147,7 @@ if wanted sparse; then
   "$bin/apl_sparse_gpu" ${APL_SPARSE_FOLDER:+--folder="$APL_SPARSE_FOLDER"} --json="$out/sparse.json" 2>&1 |
     tee "$out/sparse.log"
   note "${PIPESTATUS[0]}" "sparse products"
+  python3 bench/sparse_gpu/dated.py "$out/sparse.json" "$out"
 fi
 if wanted sparse-programs; then
   for large in "" --large; do
