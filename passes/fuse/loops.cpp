@@ -113,8 +113,7 @@ std::optional<LoopReduction> loop_as_reduction(const Stm& stm, bool reorder, Val
   bool reads = false, from_neutral = true;
   for_each_stm(rest, [&](const Stm& inner) { reads = reads || get_if<Index>(inner) != nullptr; });
   for (std::size_t k = 0; k < found.size(); ++k)
-    from_neutral =
-        from_neutral && is_neutral(found[k].neutral, found[k].op, loop->initial[k]) && !found[k].negated;
+    from_neutral = from_neutral && is_neutral(found[k].neutral, found[k].op, loop->initial[k]) && !found[k].negated;
   if (!from_neutral && !reads) return std::nullopt;
 
   Screma screma{.widths = {loop->bound}, .indices = {loop->index}};

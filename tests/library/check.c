@@ -4,27 +4,7 @@
 #include <string.h>
 
 #include "bodies.h"
-
-static struct futhark_context* ctx;
-static int wrong = 0;
-
-#define WANT(condition)                                                               \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      ++wrong;                                                                        \
-      char* error = futhark_context_get_error(ctx);                                   \
-      printf("line %d: %s (%s)\n", __LINE__, #condition, error ? error : "no error"); \
-      free(error);                                                                    \
-    }                                                                                 \
-  } while (0)
-
-static int error_has(const char* words) {
-  char* error = futhark_context_get_error(ctx);
-  const int found = error != NULL && strstr(error, words) != NULL;
-  if (!found) printf("the error is: %s\n", error ? error : "none");
-  free(error);
-  return found;
-}
+#include "want.h"
 
 static void records(void) {
   struct futhark_opaque_tup2_f32_f32 *position, *moved_to;

@@ -4,29 +4,9 @@
 #include <string.h>
 
 #include "operands.h"
+#include "want.h"
 
 enum { kRows = 130, kColumns = 90, kEach = 12, kNonzeros = kRows * kEach, kWidth = 40 };
-
-static struct futhark_context* ctx;
-static int wrong = 0;
-
-#define WANT(condition)                                                               \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      ++wrong;                                                                        \
-      char* error = futhark_context_get_error(ctx);                                   \
-      printf("line %d: %s (%s)\n", __LINE__, #condition, error ? error : "no error"); \
-      free(error);                                                                    \
-    }                                                                                 \
-  } while (0)
-
-static int error_has(const char* words) {
-  char* error = futhark_context_get_error(ctx);
-  const int found = error != NULL && strstr(error, words) != NULL;
-  if (!found) printf("the error is: %s\n", error ? error : "none");
-  free(error);
-  return found;
-}
 
 static int64_t row_start[kRows + 1];
 static int32_t column[kNonzeros];
