@@ -60,6 +60,13 @@ int main(int count, char** arguments) {
   app.add_option("--results", results, "folder for a JSON file and pictures of each study: sparse-STUDY-DATE.json");
   CLI11_PARSE(app, count, arguments);
   if (!ablation && !memory && !times && !model) ablation = memory = times = model = true;
+  // Said now, not when the studies are over.
+  std::error_code no_folder;
+  if (!results.empty() && !std::filesystem::is_directory(results) &&
+      !std::filesystem::create_directories(results, no_folder)) {
+    fmt::print(stderr, "cannot make the folder {}: {}\n", results, no_folder.message());
+    return 1;
+  }
 
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // tables take their time
   const std::time_t now = std::time(nullptr);
