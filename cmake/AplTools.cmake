@@ -18,6 +18,11 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
+# Half a gigabyte a compiler before it collects its garbage: 5 % of its time.
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options("SHELL:--param ggc-min-heapsize=524288")
+endif()
+
 if(APL_SANITIZE)
   add_compile_options(-fsanitize=${APL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${APL_SANITIZE})
