@@ -83,7 +83,7 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     dense = apl_sparse_dense_microseconds(csr.rows, width, csr.columns);
   } else {
     apl_sparse_form* made = nullptr;
-    if (apl_sparse_form_make(&csr, plan, type, nullptr, &made) != APL_SPARSE_FINE) return;
+    if (apl_sparse_form_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
     const std::unique_ptr<apl_sparse_form, FreeForm> form(made);
     std::string kernels;
     if (form->windows > 0) kernels = windows_text(form->windows, 8 * form->parts, form->steps);

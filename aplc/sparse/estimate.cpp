@@ -26,7 +26,7 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
     return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, width, matrix.columns)};
   }
   apl_sparse_form* form = nullptr;
-  if (apl_sparse_form_make(&matrix, plan, APL_F16, nullptr, &form) != APL_SPARSE_FINE) return std::nullopt;
+  if (apl_sparse_form_make(&matrix, plan, APL_F16, width, nullptr, &form) != APL_SPARSE_FINE) return std::nullopt;
   const double time = apl_sparse_microseconds(form, width);
   apl_sparse_form_free(form);
   return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width)};

@@ -1,16 +1,19 @@
 // Sparse products on a GPU, f16 with f32 sums, beside cuSPARSE and dense cuBLAS in the same run: times, and every
 // result checked in full against the plainest kernel.
 //   apl_sparse_gpu [--emulate] [--operators=spmm,sddmm] [--matrices=A,B] [--widths=32,128] [--folder=DIR] [--json=FILE]
-//                  [--sweep] [--once] [--no-peers]
+//                  [--sweep] [--plans] [--once] [--no-peers]
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -20,12 +23,13 @@
 #include "bench/sparse_gpu/variants.h"
 #include "codegen/runtime/sparse/device_form.h"
 #include "passes/sparse/read.h"
+#include "passes/sparse/search.h"
 
 namespace apl::bench {
 namespace {
 
 struct Request {
-  bool emulate = false, sweep = false, no_peers = false, once = false;
+  bool emulate = false, sweep = false, plans = false, no_peers = false, once = false;
   std::vector<std::string> operators = {"spmm", "sddmm"}, matrices;
   std::vector<std::int64_t> widths;
   std::string folder, json;
@@ -61,10 +65,13 @@ class Bench {
     std::string how;
     std::vector<PeerTime> peers;
     nlohmann::json shape = {};
+    double planned = 0;  // by the plan of a search that ran its candidates here
+    std::string plan = "";
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
   void sddmm(const Case& a, const OnDevice& there, std::int64_t depth);
+  void take_plan(Line& line, const sparse::Plan& plan);
   void report(Line line);
   bool wanted(const char* op) const {
     return std::find(request_.operators.begin(), request_.operators.end(), op) != request_.operators.end();
@@ -92,11 +99,12 @@ struct Form {
   std::string text;
 };
 
-Form make_form(Gpu& gpu, const sparse::Csr& m, const void* values, const apl_sparse_options& options) {
+Form make_form(Gpu& gpu, const sparse::Csr& m, const void* values, std::int64_t width,
+               const apl_sparse_options& options, const apl_sparse_plan* plan = nullptr) {
   const auto start = std::chrono::steady_clock::now();
   const apl_sparse_csr csr = view(m);
   apl_sparse_form* form = nullptr;
-  if (apl_sparse_form_make(&csr, nullptr, APL_F16, &options, &form) != APL_SPARSE_FINE) give_up("no form");
+  if (apl_sparse_form_make(&csr, plan, APL_F16, width, &options, &form) != APL_SPARSE_FINE) give_up("no form");
   const double seconds = seconds_since(start);
   Form made;
   gpu.check(apl_sparse_upload(gpu.context(), form, APL_F16, &made.operand));
@@ -108,6 +116,29 @@ Form make_form(Gpu& gpu, const sparse::Csr& m, const void* values, const apl_spa
   made.text += fmt::format(", shared {:.2f}, made in {:.2f} s", form->statistics.shared, seconds);
   apl_sparse_form_free(form);
   return made;
+}
+
+struct FreePlan {
+  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
+};
+using PlanPointer = std::unique_ptr<apl_sparse_plan, FreePlan>;
+
+PlanPointer parse_plan(const sparse::Plan& plan) {
+  const std::string text = to_text(plan);
+  apl_sparse_plan* parsed = nullptr;
+  std::array<char, 200> message{};
+  if (apl_sparse_plan_parse(text.data(), text.size(), &parsed, message.data(), message.size()) != APL_SPARSE_FINE)
+    give_up(message.data());
+  return PlanPointer(parsed);
+}
+
+// What the search finds that runs its candidates by `time`, in microseconds.
+sparse::Plan search_by(const sparse::Csr& matrix, sparse::Operator op, std::int64_t width,
+                       const std::function<double(const apl_sparse_plan&)>& time) {
+  sparse::SearchOptions options;
+  options.problem = {op, width, 2};
+  options.measure = [&](const sparse::Plan& plan) { return plan.dense ? 0 : 1e3 * time(*parse_plan(plan)); };
+  return sparse::search(matrix, *sparse::builtin_profile("h200"), options);
 }
 
 void Bench::run(const Case& a) {
@@ -151,7 +182,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
     line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
     return time;
   };
-  Form form = make_form(gpu_, a.matrix, there.value, {});
+  Form form = make_form(gpu_, a.matrix, there.value, width, {});
   line.how = form.text;
   line.shape = shape_of(form.operand.form);
   line.model = apl_sparse_microseconds(&form.operand.form, width);
@@ -161,7 +192,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   if (request_.sweep) {
     std::string best = "the rules";
     for (const FormVariant& each : spmm_variants(a.matrix)) {
-      Form other = make_form(gpu_, a.matrix, there.value, each.options);
+      Form other = make_form(gpu_, a.matrix, there.value, width, each.options);
       for (const Variant& variant : each.variants) {
         const double time = measure(other, variant.options);
         fmt::print("    {:9.2f} us  {}\n", time, variant.name);
@@ -170,6 +201,22 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
       gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
     }
     line.how += "; best " + best;
+  }
+  if (request_.plans) {
+    const sparse::Plan plan = search_by(a.matrix, sparse::Operator::spmm, width, [&](const apl_sparse_plan& candidate) {
+      Form other = make_form(gpu_, a.matrix, there.value, width, {}, &candidate);
+      const double time = measure(other, {});
+      fmt::print("    {:9.2f} us  {}\n", time, other.text);
+      gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
+      for (const int window : {8, 16, 32}) {
+        if (!request_.sweep || other.operand.form.parts == 0) break;
+        Form high = make_form(gpu_, a.matrix, there.value, width, {.window = window}, &candidate);
+        fmt::print("    {:9.2f} us  {}\n", measure(high, {}), high.text);
+        gpu_.check(apl_sparse_release(gpu_.context(), &high.operand));
+      }
+      return time;
+    });
+    take_plan(line, plan);
   }
   if (has_peers_) {
     line.peers = peers_.spmm(there, b, width, c, wanted);
@@ -190,10 +237,11 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
   gpu_.plain_sddmm(there.start, there.column, there.rows, x, y, depth, wanted);
   Line line{a.name, a.kind, "sddmm", depth, 0, 0, 0, 0, 0, 0, "", {}};
   const apl_sparse_csr csr = view(a.matrix);
-  const auto measure = [&](const apl_sparse_options& options, const std::string& name) {
+  const auto measure = [&](const apl_sparse_options& options, const std::string& name,
+                           const apl_sparse_plan* plan = nullptr) {
     apl_sparse_samples* samples = nullptr;
     const auto start = std::chrono::steady_clock::now();
-    if (apl_sparse_samples_make(&csr, nullptr, APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
+    if (apl_sparse_samples_make(&csr, plan, APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
       give_up("no form of samples");
     const double seconds = seconds_since(start);
     apl_sparse_samples_operand operand{};
@@ -213,7 +261,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     const double error = gpu_.error_of(result, wanted, there.nonzeros);
     line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
     gpu_.check(apl_sparse_release_samples(gpu_.context(), &operand));
-    if (!name.empty()) fmt::print("    {:9.2f} us  {}\n", time, name);
+    if (!name.empty() && plan == nullptr) fmt::print("    {:9.2f} us  {}\n", time, name);
     return time;
   };
   line.dense_model = apl_sparse_dense_microseconds(there.rows, depth, there.columns);
@@ -226,6 +274,9 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     }
     line.how += "; best " + best;
   }
+  if (request_.plans)
+    take_plan(line, search_by(a.matrix, sparse::Operator::sddmm, depth,
+                              [&](const apl_sparse_plan& plan) { return measure({}, "by a plan", &plan); }));
   if (has_peers_) {
     line.peers = peers_.sddmm(there, x, y, depth, result, wanted);
     if (there.rows * there.columns <= kLargestDense)
@@ -233,6 +284,13 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
                                         gpu_.scratch(2 * there.rows * there.columns, "all products"));
   }
   report(std::move(line));
+}
+
+void Bench::take_plan(Line& line, const sparse::Plan& plan) {
+  for (const auto& [name, nanoseconds] : plan.measured) fmt::print("    {:9.2f} us  {}\n", nanoseconds / 1e3, name);
+  if (plan.measured.empty()) return;
+  line.plan = plan.measured.front().first;
+  line.planned = plan.measured.front().second / 1e3;
 }
 
 void Bench::report(Line line) {
@@ -255,8 +313,8 @@ void Bench::report(Line line) {
 bool Bench::finish() {
   // By operator and kind: geometric means of the best peer's time over ours, and the worst.
   struct Mean {
-    double logs = 0, tuned = 0, worst = 1e9;
-    int count = 0, dense_wins = 0, not_told = 0, wrongly_told = 0;  // by more than 5 %
+    double logs = 0, tuned = 0, planned = 0, worst = 1e9;
+    int count = 0, plans = 0, dense_wins = 0, not_told = 0, wrongly_told = 0;  // by more than 5 %
     std::string worst_case;
   };
   std::map<std::string, Mean> means;
@@ -267,6 +325,7 @@ bool Bench::finish() {
                            {"dense_us", line.dense}, {"how", line.how}};
     each["shape"] = line.shape;
     if (request_.sweep) each["best_us"] = line.best;
+    if (line.planned > 0) each["plan"] = {{"us", line.planned}, {"name", line.plan}};
     if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
     double best = 0;
     for (const PeerTime& peer : line.peers) {
@@ -274,8 +333,9 @@ bool Bench::finish() {
       if (best == 0 || peer.microseconds < best) best = peer.microseconds;
     }
     all.push_back(std::move(each));
-    if (best == 0) continue;
     Mean& mean = means[line.op + " " + line.kind];
+    if (line.planned > 0) mean.planned += std::log(line.ours / line.planned), ++mean.plans;
+    if (best == 0) continue;
     mean.logs += std::log(best / line.ours);
     mean.tuned += std::log(best / line.best);
     ++mean.count;
@@ -288,13 +348,19 @@ bool Bench::finish() {
       mean.worst_case = fmt::format("{} {}", line.matrix, line.width);
     }
   }
-  for (const auto& [name, mean] : means)
+  for (const auto& [name, mean] : means) {
+    if (mean.count == 0) continue;
     fmt::print(
         "{:18} {:3} cases: best cuSPARSE takes {:.2f} times as long{}, at worst {:.2f} ({}); dense is faster in {}, "
         "not told in {}, wrongly in {}\n",
         name, mean.count, std::exp(mean.logs / mean.count),
         request_.sweep ? fmt::format(" (tuned {:.2f})", std::exp(mean.tuned / mean.count)) : "", mean.worst,
         mean.worst_case, mean.dense_wins, mean.not_told, mean.wrongly_told);
+  }
+  for (const auto& [name, mean] : means)
+    if (mean.plans > 0)
+      fmt::print("{:18} the rules take {:.3f} times as long as the best plan of a search\n", name,
+                 std::exp(mean.planned / mean.plans));
   fmt::print("{} cases, {} wrong\n", lines_.size(), wrong_);
   if (!request_.json.empty()) std::ofstream(request_.json) << all.dump(1) << "\n";
   for (const KernelStats& kernel : gpu_.bridge().backend().kernels())
@@ -341,6 +407,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Sparse products on a GPU beside cuSPARSE and cuBLAS"};
   app.add_flag("--emulate", request.emulate, "run in emulation, without times");
   app.add_flag("--sweep", request.sweep, "try many parameters beside the rules'");
+  app.add_flag("--plans", request.plans, "search for plans, and run those that the model likes");
   app.add_flag("--once", request.once, "check results, time nothing");
   app.add_flag("--no-peers", request.no_peers, "ours alone");
   app.add_option("--operators", request.operators)->delimiter(',');

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -123,7 +124,10 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
   // A plan that was asked for acts, whatever the size.
   if (product.width <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, product.width)))
     return APL_SUCCESS;
-  const Key key{*age, product.type, 0};
+  // Widths that are alike share a form.
+  const auto width = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(product.width, 32, 512))));
+  const Key key{*age, product.type, width};
   auto known = std::ranges::find(products_, key, &Product::key);
   apl_context* ctx = bridge.context();
   if (known == products_.end()) {
@@ -159,8 +163,8 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, cons
   if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
   if (status != APL_SUCCESS) return status;
   apl_sparse_form* raw = nullptr;
-  const int failed =
-      apl_sparse_form_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type, nullptr, &raw);
+  const int failed = apl_sparse_form_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type,
+                                          product.width, nullptr, &raw);
   const Owned<apl_sparse_form, apl_sparse_form_free> form(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload(ctx, form.get(), product.type, &made.operand); });

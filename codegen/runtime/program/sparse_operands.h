@@ -35,7 +35,7 @@ class SparseOperands {
   struct Key {
     std::uint64_t age = 0;
     std::int32_t type = 0;
-    std::int64_t depth = 0;  // of sampled products, whose form depends on it
+    std::int64_t depth = 0;  // iterations of the dense loop, roughly for products: the form depends on it
     bool operator==(const Key&) const = default;
   };
   struct Product {

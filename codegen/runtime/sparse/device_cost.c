@@ -1,56 +1,80 @@
 // How long the kernels take, in f16 on an H200, by what bounds them: a launch, the rounds of gathers that follow each
-// other in the longest row or window, bytes that are gathered, blocks that are started.
+// other in the longest row or window, bytes that are gathered, rounds that are issued, warps that are started. Of SpMM
+// the first kernel of all that fits a matrix is chosen by it.
 //
-// The numbers are what bench/sparse_gpu/fit.py finds in bench/results/sparse-h200-2026-11-21.json (248 products, cuBLAS
-// beside them): they err by 10 % (SpMM), 11 % (SDDMM) and 7 % (dense), in root mean square, and by 12, 16 and 7 % for
-// matrices that are left out of the fit. That is enough for a choice between ways that differ, not for a forecast.
+// SpMM's numbers are fitted to 124 products of 23 matrices, each by some 40 kernels (`apl_sparse_gpu --sweep` of
+// 2026-11-22): they err by 10 % (rows), 15 % (windows) and 14 % (staged) in root mean square; the kernels that they
+// choose take 1.05 times as long as the best of the 40, for matrices that are left out of the fit. Those of SDDMM and
+// dense products are what bench/sparse_gpu/fit.py finds in bench/results/sparse-h200-2026-11-21.json, and err by 11 and
+// 7 %. That is enough for a choice between ways that differ, not for a forecast.
+#include <math.h>
+
 #include "codegen/runtime/sparse/device_kernel.h"
+
+const double apl_sparse_launch_microseconds = 1.74;
 
 // What is gathered comes from the second cache, or where B and C do not fit there, from memory.
 static const double kCacheBytes = 40e6;
 
 static double cost_larger(double a, double b) { return a > b ? a : b; }
 static int64_t cost_rounds(int64_t length, int64_t each) { return (length + each - 1) / each; }
+static double cost_both(double latency, double throughput) { return sqrt(latency * latency + throughput * throughput); }
+static int cost_is_large(const struct apl_sparse_form* f, double row_bytes) {
+  return (double)(f->rows + f->columns) * row_bytes > kCacheBytes;
+}
 
-// What all gathers and blocks together take, and what the longest row takes.
-static double cost_of_rows(const struct apl_sparse_form* f, const struct apl_sparse_spmm_choice* c, int64_t width,
-                           int is_large) {
-  const int64_t groups = 32 / c->lanes, shorts = f->records - f->longs - f->mediums;
-  int64_t rounds = cost_rounds(f->longest[0], 4 * c->warps * groups);
+// Long rows have a block of 8 warps, medium ones a warp, others a group of its lanes.
+double apl_sparse_rows_cost(const struct apl_sparse_form* f, double row_bytes, int64_t slices, int32_t lanes,
+                            int ahead) {
+  const int64_t groups = 32 / lanes, shorts = f->records - f->longs - f->mediums;
+  int64_t rounds = cost_rounds(f->longest[0], 32 * groups);
   if (rounds < cost_rounds(f->longest[1], 4 * groups)) rounds = cost_rounds(f->longest[1], 4 * groups);
   if (rounds < cost_rounds(f->longest[2], 4)) rounds = cost_rounds(f->longest[2], 4);
-  const int64_t slices = cost_rounds(width, c->lanes * c->elements);
-  const int64_t blocks =
-      (f->longs + cost_rounds(f->mediums, c->warps) + cost_rounds(shorts, c->warps * groups)) * slices;
-  const double bytes = 2.0 * (double)width * (double)f->row_elements;
-  return cost_larger(0.547 * (double)rounds, bytes * (is_large ? 0.110e-6 : 0.0868e-6) + 2.08e-3 * (double)blocks);
+  const double warps =
+      0.246 * (double)f->mediums + 2.0 * (double)f->longs + 0.307 * (double)cost_rounds(shorts, groups);
+  const double issued = 0.128 * (double)f->row_elements / (4.0 * (double)groups);
+  double bytes = row_bytes * (double)f->row_elements * (cost_is_large(f, row_bytes) ? 0.0538e-6 : 0.0173e-6);
+  if (ahead) bytes *= 0.801;
+  if (f->sorted > 0 && f->statistics.shared > 1.05) bytes *= 1.048;
+  return cost_both((ahead ? 0.365 : 0.482) * (double)rounds, bytes + (issued + warps) * (double)slices * 1e-3);
+}
+
+double apl_sparse_windows_cost(const struct apl_sparse_form* f, double row_bytes, int64_t slices,
+                               const struct apl_sparse_spmm_choice* c) {
+  const int k = f->parts == 1 ? 0 : f->parts == 2 ? 1 : 2;
+  static const double kStep[] = {0.567, 0.346, 0.36}, kBytes[] = {1, 0.953, 1.056}, kTask[] = {0.624, 1.135, 2.69};
+  const int64_t rounds = cost_rounds(f->longest_window, c->split * c->flight);
+  const int is_narrow = row_bytes <= 64, usual = is_narrow ? 4 : 8;
+  const double shares = 0.175 * f->parts * log2((double)c->split);  // what warps that share a window tell each other
+  const double latency = kStep[k] * (is_narrow ? 0.8 : 1) * (double)rounds + shares;
+  double bytes = kBytes[k] * row_bytes * (double)(f->steps * APL_SPARSE_STEP);
+  bytes *= cost_is_large(f, row_bytes) ? 0.21e-6 : 0.139e-6;
+  if (c->resident > 0) bytes *= 0.88;
+  // Narrow accesses are the more of them.
+  if (c->window_elements < usual) bytes *= (double)usual / c->window_elements;
+  return cost_both(latency, bytes + kTask[k] * (double)(f->windows * slices * c->split) * 1e-3);
 }
 
 // A block copies its slice of B, then a warp has a row at a time.
-static double cost_of_staged(const struct apl_sparse_form* f, const struct apl_sparse_spmm_choice* c, int64_t width) {
-  const int64_t groups = 32 / c->lanes, slices = cost_rounds(width, c->lanes * c->elements);
+double apl_sparse_staged_cost(const struct apl_sparse_form* f, int64_t slices, int32_t lanes) {
+  const int64_t groups = 32 / lanes;
   int64_t blocks = APL_SPARSE_PROCESSORS / slices > 0 ? APL_SPARSE_PROCESSORS / slices : 1;
   if (blocks > f->records) blocks = f->records;
-  const int64_t longest = f->longest[0] > f->longest[1] ? f->longest[0] : f->longest[1];
+  int64_t longest = 0;
+  for (int k = 0; k < 3; ++k)
+    if (longest < f->longest[k]) longest = f->longest[k];
   const int64_t mean = f->records > 0 ? cost_rounds(f->row_elements, f->records) : 0;
-  int64_t rounds = cost_rounds(f->records, blocks * c->warps) * cost_rounds(mean, 4 * groups);
+  int64_t rounds = cost_rounds(f->records, blocks * 32) * cost_rounds(mean, 4 * groups);
   if (rounds < cost_rounds(longest, 4 * groups)) rounds = cost_rounds(longest, 4 * groups);
-  const double slice_bytes = 16.0 * c->lanes;
+  const double slice_bytes = 16.0 * lanes;
   return (double)cost_rounds(blocks * slices, APL_SPARSE_PROCESSORS) *
-         (0.356 * (double)rounds + 35.3e-6 * (double)f->columns * slice_bytes +
-          6.73e-6 * (double)f->row_elements / (double)blocks * slice_bytes);
+         (0.192 * (double)rounds + 30.2e-6 * (double)f->columns * slice_bytes +
+          9.0e-6 * (double)f->row_elements / (double)blocks * slice_bytes);
 }
 
 double apl_sparse_microseconds(const struct apl_sparse_form* form, int64_t width) {
-  const int64_t elements = width % 8 == 0 ? 8 : width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
-  const struct apl_sparse_spmm_choice c = apl_sparse_choose_spmm(form, APL_F16, (int32_t)elements, width, NULL);
-  const double row_bytes = 2.0 * (double)width;
-  const int is_large = (double)(form->rows + form->columns) * row_bytes > kCacheBytes;
-  if (c.staged) return 1.03 + cost_of_staged(form, &c, width);
-  const double rows = form->records > 0 ? cost_of_rows(form, &c, width, is_large) : 0;
-  if (form->parts == 0) return 1.68 + rows;
-  const double gathered = (double)form->steps * APL_SPARSE_STEP * row_bytes;
-  return 3.39 + rows + 0.227 * (double)form->longest_window / c.split + gathered * (is_large ? 0.236e-6 : 0.113e-6);
+  const int32_t elements = width % 8 == 0 ? 8 : width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
+  return apl_sparse_choose_spmm(form, APL_F16, elements, width, NULL).microseconds;
 }
 
 double apl_sparse_samples_microseconds(const struct apl_sparse_samples* samples, int64_t depth) {

@@ -3,14 +3,44 @@
 
 #include <string.h>
 
+#include "codegen/runtime/sparse/device_kernel.h"
 #include "codegen/runtime/sparse/form_arrays.h"
 
 enum { kFormUnit = 8 * APL_SPARSE_STEP };
 
+static int64_t form_steps(int64_t columns) { return (columns + APL_SPARSE_STEP - 1) / APL_SPARSE_STEP; }
+
+// Adds the steps that the group's windows of 8, 16 and 32 rows would have; how many columns 8 rows meet.
+static int64_t look_at_windows(const struct apl_sparse_group* group, struct apl_sparse_statistics* statistics) {
+  enum { kParts = APL_SPARSE_GROUP / 8 };
+  int64_t all = 0, own[3][kParts] = {{0}}, shared[3][kParts] = {{0}};
+  for (int64_t c = 0; c < group->columns; ++c) {
+    unsigned met = 0;  // parts
+    for (int part = 0; part < kParts; ++part) met |= (unsigned)((group->rows[c] >> (8 * part) & 255) != 0) << part;
+    for (int k = 0; k < 3; ++k)
+      for (int window = 0; window < kParts >> k; ++window) {
+        const unsigned here = met >> (window << k) & ((1u << (1 << k)) - 1);
+        const int is_shared = (here & (here - 1)) != 0;
+        shared[k][window] += is_shared;
+        for (int part = window << k; !is_shared && part < (window + 1) << k; ++part) own[k][part] += met >> part & 1;
+      }
+  }
+  for (int k = 0; k < 3; ++k)
+    for (int window = 0; window < kParts >> k; ++window) {
+      int64_t steps = form_steps(shared[k][window]);
+      for (int part = window << k; part < (window + 1) << k; ++part) steps += form_steps(own[k][part]);
+      statistics->steps[k] += (double)steps;
+      if (statistics->longest_window[k] < steps) statistics->longest_window[k] = (int32_t)steps;
+    }
+  for (int part = 0; part < kParts; ++part) all += own[0][part];
+  return all;
+}
+
 int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
                        struct apl_sparse_statistics* statistics) {
   enum { kFormLooks = 256 };
-  *statistics = (struct apl_sparse_statistics){matrix->rows, matrix->columns, matrix->nonzeros, 0, 0, 0};
+  *statistics =
+      (struct apl_sparse_statistics){.rows = matrix->rows, .columns = matrix->columns, .nonzeros = matrix->nonzeros};
   for (int64_t row = 0; row < matrix->rows; ++row) {
     const int64_t length = matrix->row_start[row + 1] - matrix->row_start[row];
     if (length > statistics->longest) statistics->longest = length;
@@ -18,15 +48,16 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
   if (matrix->rows > 0) statistics->mean = (double)matrix->nonzeros / (double)matrix->rows;
   const int64_t groups = (matrix->rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
   struct apl_sparse_group group = {0};
-  int64_t entries = 0, vectors = 0;
+  int64_t entries = 0, vectors = 0, looks = 0;
   for (int64_t g = 0; g < groups; g += groups / kFormLooks + 1) {
     if (apl_sparse_group_read(&group, matrix, row_order, g)) return APL_SPARSE_OUT_OF_MEMORY;
     entries += group.entries;
-    for (int64_t k = 0; k < group.columns; ++k)
-      for (int part = 0; part < APL_SPARSE_GROUP; part += 8) vectors += (group.rows[k] >> part & 255) != 0;
+    vectors += look_at_windows(&group, statistics);
+    ++looks;
   }
   apl_sparse_group_free(&group);
   if (vectors > 0) statistics->shared = (double)entries / (double)vectors;
+  for (int k = 0; k < 3 && looks > 0; ++k) statistics->steps[k] *= (double)groups / (double)looks;
   return APL_SPARSE_FINE;
 }
 
@@ -43,40 +74,42 @@ static int32_t form_row_at(const struct form_maker* m, int64_t position) {
   return m->plan && m->plan->row_order ? m->plan->row_order[position] : (int32_t)position;
 }
 
-// Windows pay where columns of 8 rows are shared and rows are long enough to fill their steps.
-static void settle_form(struct form_maker* m, int32_t type) {
-  const struct apl_sparse_statistics* s = &m->form->statistics;
-  struct apl_sparse_options* o = &m->options;
-  const int has_selections = m->plan && m->plan->stretches > 0;
-  if (type != APL_F16) o->window = -1;
-  if (o->window == 0 && !has_selections) o->window = s->shared >= 1.45 && s->mean >= 48 ? 0 : -1;
-  // High windows share more; but there must be enough of them.
-  if (o->window == 0) o->window = m->matrix->rows < 50000 ? 16 : 32;
-  // Groups of lanes have few rounds on small matrices of short rows; elsewhere there are enough of them.
-  int32_t warp_row = 24, block_row = 256;
-  if (s->mean < 24 && s->rows < 5000) {
-    warp_row = 8, block_row = 24;
-  } else if (s->mean < 24 && s->rows < 50000) {
-    warp_row = 8, block_row = 48;
-  } else if (s->mean > 100 && s->rows >= 50000) {
-    warp_row = 32, block_row = 512;
-  }
-  if (s->rows >= 50000 && block_row < 2 * s->mean) block_row = (int32_t)(2 * s->mean);
-  if (o->warp_row == 0) o->warp_row = warp_row;
-  if (o->block_row == 0) o->block_row = block_row;
-  if (o->block_row < o->warp_row) o->block_row = o->warp_row;
-  // Neighbours that share columns find them in the first cache, if they stay neighbours and are long.
-  if (o->sorted == 0) o->sorted = s->shared < 1.1 || s->mean < 24 ? 1 : -1;
+// The height that has most of the rows that the plan selects; 0: it selects none.
+static int32_t height_of_plan(const struct apl_sparse_plan* plan) {
+  int64_t rows[APL_SPARSE_GROUP + 1] = {0};
+  for (int64_t s = 0; plan && s < plan->stretches; ++s)
+    for (int64_t k = 0; k < plan->stretch[s].selections; ++k) {
+      const int height = plan->selection[plan->stretch[s].first + k].height;
+      rows[height < 32 ? height : 32] += plan->stretch[s].groups * height;
+    }
+  int32_t most = 0;
+  for (int32_t height = 8; height <= 32; height *= 2)
+    if (rows[height] > rows[most]) most = height;
+  return most;
 }
 
-static int mark_form_windows(struct form_maker* m) {
-  const int64_t halves = (m->matrix->rows + 31) / 32;
-  m->has_windows = calloc((size_t)halves + 2, 1);
-  if (!m->has_windows) return APL_SPARSE_OUT_OF_MEMORY;
-  if (m->options.window < 0) return APL_SPARSE_FINE;
+// Rows are gathered or in windows of one height, whichever the model likes better; a plan has chosen.
+static void settle_form(struct form_maker* m, int32_t type, int64_t width) {
+  const struct apl_sparse_statistics* s = &m->form->statistics;
+  struct apl_sparse_options* o = &m->options;
+  if (type != APL_F16) o->window = -1;
+  if (o->window == 0 && m->plan && m->plan->stretches > 0) {
+    o->window = height_of_plan(m->plan);
+    if (o->window == 0) o->window = -1;
+  }
+  if (o->window != 0) return;
+  struct apl_sparse_options rows = *o;
+  const double gathered = apl_sparse_settle_rows(m->matrix, m->has_windows, NULL, type, width, s, &rows);
+  if (apl_sparse_settle_windows(m->matrix, type, width, s, &o->window) >= gathered) o->window = -1;
+}
+
+static int64_t form_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
+
+static void mark_form_windows(struct form_maker* m) {
+  if (m->options.window < 0) return;
   if (!m->plan || m->plan->stretches == 0) {
-    memset(m->has_windows, 1, (size_t)halves);
-    return APL_SPARSE_FINE;
+    memset(m->has_windows, 1, (size_t)form_halves(m->matrix));
+    return;
   }
   int64_t group = 0;
   for (int64_t s = 0; s < m->plan->stretches; ++s) {
@@ -93,7 +126,6 @@ static int mark_form_windows(struct form_maker* m) {
       m->has_windows[2 * group + 1] = has[1];
     }
   }
-  return APL_SPARSE_FINE;
 }
 
 static int64_t form_row_length(const struct form_maker* m, int32_t row) {
@@ -297,8 +329,10 @@ static int sort_form_windows(struct apl_sparse_form* f) {
 }
 
 int apl_sparse_form_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                         const struct apl_sparse_options* options, struct apl_sparse_form** form) {
+                         int64_t width, const struct apl_sparse_options* options, struct apl_sparse_form** form) {
+  enum { kUsualWidth = 128 };
   *form = NULL;
+  if (width <= 0) width = kUsualWidth;
   if (plan && (plan->rows != matrix->rows || plan->columns != matrix->columns || plan->nonzeros != matrix->nonzeros))
     return APL_SPARSE_MALFORMED;
   if (matrix->rows > INT32_MAX || matrix->nonzeros > INT32_MAX) return APL_SPARSE_TOO_LARGE;
@@ -310,11 +344,17 @@ int apl_sparse_form_make(const struct apl_sparse_csr* matrix, const struct apl_s
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
   f->place = apl_sparse_array(matrix->nonzeros, sizeof *f->place);
+  m.has_windows = calloc((size_t)form_halves(matrix) + 2, 1);
+  const int32_t* row_order = plan ? plan->row_order : NULL;
   int status =
-      f->place ? apl_sparse_measure(matrix, plan ? plan->row_order : NULL, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
-  if (!status) settle_form(&m, type);
-  if (!status) status = mark_form_windows(&m);
-  if (!status) status = make_form_rows(&m);
+      f->place && m.has_windows ? apl_sparse_measure(matrix, row_order, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
+  if (!status) {
+    settle_form(&m, type, width);
+    mark_form_windows(&m);
+    apl_sparse_settle_rows(matrix, m.has_windows, row_order, type, width, &f->statistics, &m.options);
+    f->sorted = m.options.sorted;
+    status = make_form_rows(&m);
+  }
   if (!status) status = make_form_windows(&m);
   if (!status) status = sort_form_windows(f);
   f->values = f->row_elements + f->units * kFormUnit;

@@ -19,11 +19,13 @@ struct apl_sparse_statistics {
   int64_t rows, columns, nonzeros, longest;  // row
   double mean;                               // non-zeros a row
   double shared;                             // non-zeros a column of 8 rows, in a sample
+  double steps[3];                           // of windows of 8, 16 and 32 rows, by the sample
+  int32_t longest_window[3];                 // steps, of those in the sample
 };
 int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
                        struct apl_sparse_statistics* statistics);
 
-// 0: by the rules.
+// 0: what takes least by the model.
 struct apl_sparse_options {
   int32_t window;     // rows of a window: 8, 16 or 32; -1: no windows, all rows are gathered
   int32_t warp_row;   // rows from so many non-zeros on have a warp,
@@ -48,6 +50,7 @@ struct apl_sparse_form {
   int32_t* record;
   int64_t row_elements;  // a multiple of 16
   int32_t longest[3];    // padded length, of each class
+  int32_t sorted;        // by length; -1: as they are in each class
   int32_t* row_column;
   // Windows of 8 `parts` rows (kernels/windows.h); no parts: no windows.
   int32_t parts, windows;
@@ -59,8 +62,9 @@ struct apl_sparse_form {
   int64_t values;
   uint32_t* place;
 };
+// For a C of so many columns: any other will do, too, if not as fast.
 int apl_sparse_form_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                         const struct apl_sparse_options* options, struct apl_sparse_form** form);
+                         int64_t width, const struct apl_sparse_options* options, struct apl_sparse_form** form);
 void apl_sparse_form_free(struct apl_sparse_form* form);
 
 // SDDMM's arrays: a list of coordinates, and windows of 8 rows where tensor cores are worth it (kernels/sddmm.h).

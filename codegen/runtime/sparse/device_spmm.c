@@ -1,59 +1,107 @@
-// SpMM: the rules that choose a kernel, and its launch.
+// SpMM: the kernel that takes least by the model, and its launch.
 #include <stdio.h>
 
 #include "codegen/runtime/sparse/device_kernel.h"
 
-enum { kWideColumns = 64, kFewTasks = 1500, kFewNonzeros = 20000, kUsualWarps = 8, kStagedWarps = 32 };
-enum { kStagedBytes = 100 * 1024, kManyStagedRows = 2000, kCacheBytes = 36 << 20 };
+enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8, kStagedWarps = 32 };
+enum { kStagedBytes = 100 * 1024, kCacheBytes = 36 << 20 };
 
-// B through shared memory, in slices of so many lanes: where its copies are few beside what is gathered, and there are
-// too few rows to keep the processors busy with rounds of gathers.
-static int stage_spmm(const struct apl_sparse_form* f, int32_t type, struct apl_sparse_spmm_choice* c, int64_t columns,
-                      const struct apl_sparse_options* options) {
-  const int32_t asked = options ? options->staged : 0;
-  int32_t lanes = options && options->lanes > 0 ? options->lanes : 4;
-  while (lanes > 2 && f->columns * lanes * 16 > kStagedBytes) lanes /= 2;
-  const int fits = f->parts == 0 && c->elements * apl_sparse_type_size(type) == 16 &&
-                   f->columns * lanes * 16 <= kStagedBytes && f->records > 0;
-  if (asked < 0 || !fits) return 0;
-  const int64_t slices = (columns + lanes - 1) / lanes;
-  const int64_t copies = APL_SPARSE_PROCESSORS / slices > 0 ? APL_SPARSE_PROCESSORS / slices : 1;
-  const int is_worth_it =
-      f->records >= APL_SPARSE_PROCESSORS && f->records < kManyStagedRows && f->nonzeros > 2 * copies * f->columns;
-  if (asked == 0 && !is_worth_it) return 0;
-  c->lanes = lanes;
-  c->warps = kStagedWarps;
-  return 1;
+struct spmm_case {
+  const struct apl_sparse_form* form;
+  const struct apl_sparse_options* options;  // none of them null
+  int64_t size, width;                       // bytes of an element, columns of C
+  double row_bytes;
+};
+
+static int64_t rounded_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
+
+// How many lanes have a row, and whether they load its columns ahead.
+static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choice* c) {
+  const struct apl_sparse_form* f = a->form;
+  if (f->records == 0) return 0;
+  const int64_t columns = rounded_up(a->width, c->elements);
+  int32_t most = apl_sparse_power_from(columns, 16);
+  // Slices of B that stay in the second cache, where rows of B are gathered often; no narrower than the lines of memory
+  // like.
+  while (most > 8 && f->statistics.mean >= 50 && most * c->elements > kWideColumns &&
+         f->columns * most * c->elements * a->size > kCacheBytes)
+    most /= 2;
+  // Groups of few lanes are many: that is for small matrices.
+  int32_t fewest = f->rows < kSmallRows ? 4 : most == 16 ? 8 : most;
+  if (fewest > most) fewest = most;
+  if (a->options->lanes > 0) most = fewest = a->options->lanes;
+  double least = 0;
+  for (int32_t lanes = most; lanes >= fewest; lanes /= 2)
+    for (int ahead = 0; ahead <= (lanes == 16); ++ahead) {
+      if (a->options->ahead != 0 && ahead != (a->options->ahead > 0)) continue;
+      const double time = apl_sparse_rows_cost(f, a->row_bytes, rounded_up(columns, lanes), lanes, ahead);
+      if (least > 0 && time >= least) continue;
+      least = time;
+      c->lanes = lanes;
+      c->ahead = ahead;
+    }
+  return least;
+}
+
+// How many warps share a window.
+static double choose_windows(const struct spmm_case* a, struct apl_sparse_spmm_choice* c) {
+  const struct apl_sparse_form* f = a->form;
+  if (f->parts == 0) return 0;
+  // A warp has 8 times so many columns of C.
+  c->window_elements = c->elements > 4 && a->width <= 32 ? 4 : c->elements;
+  const int64_t slices = rounded_up(a->width, 8 * c->window_elements);
+  c->flight = f->parts == 1 ? 2 : 1;
+  if (a->options->slices > 0) c->slices = a->options->slices;
+  double least = 0;
+  struct apl_sparse_spmm_choice best = *c;
+  for (c->split = 1; c->split <= 8; c->split *= 2) {
+    if (a->options->split > 0 && c->split != a->options->split) continue;
+    // Four blocks a processor are fewer registers than high windows would take: for the many that hide each other.
+    for (c->resident = 0; c->resident <= (f->parts == 4 && f->records == 0 && c->split <= 2 ? 4 : 0);
+         c->resident += 4) {
+      const double time = apl_sparse_windows_cost(f, a->row_bytes, slices, c);
+      if (least > 0 && time >= least) continue;
+      least = time;
+      best = *c;
+    }
+  }
+  *c = best;
+  if (f->records == 0) c->warps = c->split * c->slices > 4 ? c->split * c->slices : 4;
+  if (c->split * c->slices > c->warps) c->slices = c->warps / c->split;
+  return least;
+}
+
+// B through shared memory, in slices of so many lanes. Negative: it does not fit.
+static double choose_staged(const struct spmm_case* a, const struct apl_sparse_spmm_choice* c, int32_t* lanes) {
+  const struct apl_sparse_form* f = a->form;
+  *lanes = a->options->lanes > 0 ? a->options->lanes : 4;
+  while (*lanes > 2 && f->columns * *lanes * 16 > kStagedBytes) *lanes /= 2;
+  const int fits =
+      f->parts == 0 && c->elements * a->size == 16 && f->columns * *lanes * 16 <= kStagedBytes && f->records > 0;
+  if (a->options->staged < 0 || !fits) return -1;
+  return apl_sparse_staged_cost(f, rounded_up(rounded_up(a->width, c->elements), *lanes), *lanes);
 }
 
 struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_form* f, int32_t type, int32_t elements,
                                                      int64_t width, const struct apl_sparse_options* options) {
-  const int64_t size = apl_sparse_type_size(type), columns = (width + elements - 1) / elements;
-  struct apl_sparse_spmm_choice c = {.elements = elements, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
-  c.lanes = apl_sparse_power_from(columns, 16);
-  // Slices of B that stay in the second cache, where rows of B are gathered often; no narrower than the lines of memory
-  // like. Small matrices have too few groups for wide ones.
-  if (f->nonzeros < kFewNonzeros && c.lanes > 8) c.lanes = 8;
-  while (c.lanes > 8 && f->statistics.mean >= 50 && c.lanes * elements > kWideColumns &&
-         f->columns * c.lanes * elements * size > kCacheBytes)
-    c.lanes /= 2;
-  if (options && options->lanes > 0) c.lanes = options->lanes;
-  if (f->parts > 0) {
-    // A warp has 8 times so many columns of C.
-    c.window_elements = elements > 4 && width <= 32 ? 4 : elements;
-    const int64_t slices = (width + 8 * c.window_elements - 1) / (8 * c.window_elements);
-    c.flight = f->parts == 1 ? 2 : 1;
-    const int64_t steps = f->steps / (f->windows > 0 ? f->windows : 1);
-    while (c.split < 8 && f->windows * slices * c.split < kFewTasks && steps >= 2 * c.split * c.flight) c.split *= 2;
-    if (f->parts == 4 && c.split == 1) c.split = 2;
-    if (options && options->split > 0) c.split = options->split;
-    if (options && options->slices > 0) c.slices = options->slices;
-    if (f->records == 0) c.warps = c.split * c.slices > 4 ? c.split * c.slices : 4;
+  static const struct apl_sparse_options kOpen = {0};
+  const int64_t size = apl_sparse_type_size(type);
+  const struct spmm_case a = {f, options ? options : &kOpen, size, width, (double)(width * size)};
+  struct apl_sparse_spmm_choice c = {
+      .elements = elements, .lanes = 1, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
+  c.microseconds = choose_rows(&a, &c);
+  c.microseconds += choose_windows(&a, &c);
+  int32_t lanes = 0;
+  const double staged = choose_staged(&a, &c, &lanes);
+  if (staged >= 0 && (staged < c.microseconds || a.options->staged > 0)) {
+    c.microseconds = staged;
+    c.staged = 1;
+    c.lanes = lanes;
+    c.warps = kStagedWarps;
+    c.ahead = 0;
   }
-  if (f->parts > 0 && c.split * c.slices > c.warps) c.slices = c.warps / c.split;
-  c.staged = stage_spmm(f, type, &c, columns, options);
-  if (options && options->resident > 0) c.resident = options->resident;
-  c.ahead = options && options->ahead > 0;
+  if (a.options->resident > 0) c.resident = a.options->resident;
+  c.microseconds += apl_sparse_launch_microseconds;
   return c;
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("a plan makes the form of a program's operand, whatever the size") {
   struct Case {
     const char *op, *form, *said;
   };
-  for (const Case& one : {Case{"spmm", kWindows, "is used {of it=4 windows of 16 rows on tensor cores"},
+  for (const Case& one : {Case{"spmm", kWindows, "is used {of it=2 windows of 32 rows on tensor cores"},
                           Case{"sddmm", kWindows, "is not used {why=it is for operator sddmm"},
                           Case{"spmm", "form dense\n", "is not used {why=it says `form dense`"}}) {
     INFO(one.said);

@@ -126,7 +126,7 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, plan, kType<T>, &options, &form) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_form_make(&csr, plan, kType<T>, layout.width, &options, &form) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), form, kType<T>, &a));
   apl_sparse_form_free(form);
@@ -250,9 +250,9 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
   }
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, plan.get(), APL_F16, nullptr, &form) == APL_SPARSE_FINE);
-  CHECK(form->parts == 2);    // few rows: windows of 16
-  CHECK(form->windows == 3);  // the second half of the first group, the last two rows
+  REQUIRE(apl_sparse_form_make(&csr, plan.get(), APL_F16, 40, nullptr, &form) == APL_SPARSE_FINE);
+  CHECK(form->parts == 4);    // most of what the plan selects is 32 rows high
+  CHECK(form->windows == 2);  // the second half of the first group, the last two rows
   CHECK(form->records == 130 - 32 - 2);
   apl_sparse_form_free(form);
   check_sddmm<Half>(m, plan.get(), {.window = 8}, {64}, true);
@@ -309,7 +309,7 @@ TEST_CASE("sparse kernels: values may be set again") {
   const apl_sparse_csr csr = sparse_test::view(m);
   const apl_sparse_options options{.window = 16};
   apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, nullptr, APL_F16, &options, &form) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_form_make(&csr, nullptr, APL_F16, 16, &options, &form) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), form, APL_F16, &a));
   apl_sparse_form_free(form);
