@@ -98,13 +98,14 @@ TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& p
   const apl_sparse_csr csr = view(matrix);
   apl_sparse_tiles* tiles = nullptr;
   const int status = apl_sparse_pack(&csr, &plan, &tiles);
-  if (status == APL_SPARSE_MALFORMED) {
-    fmt::print(stderr, "aplc: error: the plan is for another matrix [run.argument]\n");
-    exit = kProgram;
+  std::array<char, 200> differs{};
+  if (status == APL_SPARSE_MALFORMED && apl_sparse_plan_fits(&plan, &csr, differs.data(), differs.size()) != 0) {
+    fmt::print(stderr, "aplc: error: the plan {} [run.argument]\n", differs.data());
   } else if (status != APL_SPARSE_FINE) {
-    fmt::print(stderr, "aplc: error: out of memory [run.out-of-memory]\n");
-    exit = kProgram;
+    fmt::print(stderr, "aplc: error: {} [{}]\n", apl_sparse_status_text(status),
+               status == APL_SPARSE_OUT_OF_MEMORY ? "run.out-of-memory" : "run.argument");
   }
+  if (status != APL_SPARSE_FINE) exit = kProgram;
   return TilesPointer(tiles);
 }
 

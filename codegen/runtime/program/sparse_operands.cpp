@@ -26,12 +26,8 @@ template <class T, auto Free>
 using Owned = std::unique_ptr<T, Freed<Free>>;
 
 int refuse(apl_context* ctx, int status) {
-  if (status == APL_SPARSE_OUT_OF_MEMORY) {
-    std::snprintf(ctx->error, sizeof ctx->error, "out of memory for the form of a sparse argument");
-    return APL_OUT_OF_MEMORY;
-  }
-  std::snprintf(ctx->error, sizeof ctx->error, "a sparse argument has no form (%d)", status);
-  return APL_ERROR;
+  std::snprintf(ctx->error, sizeof ctx->error, "sparse argument: %s", apl_sparse_status_text(status));
+  return status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR;
 }
 
 // The argument's arrays on the host.

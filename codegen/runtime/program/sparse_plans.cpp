@@ -16,18 +16,6 @@ std::vector<T> elements(const HostValue& value) {
   return result;
 }
 
-// How the plan's matrix differs from the one that is there; empty if it does not.
-std::string difference(const apl_sparse_plan& plan, const apl_sparse_csr& matrix, std::uint64_t hash) {
-  if (plan.rows != matrix.rows || plan.columns != matrix.columns)
-    return fmt::format("is for a matrix of {} by {}, the operand has {} by {}", plan.rows, plan.columns, matrix.rows,
-                       matrix.columns);
-  if (plan.nonzeros != matrix.nonzeros)
-    return fmt::format("is for {} non-zeros, the operand has {}", plan.nonzeros, matrix.nonzeros);
-  if (plan.hash != hash)
-    return fmt::format("is for another pattern: its key is {:016x}, the operand's {:016x}", plan.hash, hash);
-  return {};
-}
-
 }  // namespace
 
 Result<std::vector<GivenPlan>> read_plans(const std::vector<SparsePlan>& texts) {
@@ -49,14 +37,13 @@ Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& pl
                                                 const apl_sparse_csr& matrix) {
   std::vector<const GivenPlan*> fitting;
   std::string differences;
-  const std::uint64_t hash = apl_sparse_hash(&matrix);
   for (const GivenPlan& given : plans) {
     if (given.operand != operand) continue;
-    const std::string differs = difference(*given.plan, matrix, hash);
-    if (differs.empty()) {
+    std::array<char, 200> differs{};
+    if (apl_sparse_plan_fits(given.plan.get(), &matrix, differs.data(), differs.size()) == APL_SPARSE_FINE) {
       fitting.push_back(&given);
     } else {
-      differences += fmt::format("{}plan {} {}", differences.empty() ? "" : "; ", given.source, differs);
+      differences += fmt::format("{}plan {} {}", differences.empty() ? "" : "; ", given.source, differs.data());
     }
   }
   if (fitting.empty() && !differences.empty())

@@ -1,24 +1,7 @@
-// Plans without a search, and the key of plans.
+// Plans without a search.
 #include <stdlib.h>
 
 #include "codegen/runtime/sparse/sparse.h"
-
-static uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
-uint64_t apl_sparse_hash(const struct apl_sparse_csr* matrix) {
-  uint64_t sum = 0;
-  for (int64_t row = 0; row < matrix->rows; ++row) {
-    uint64_t hash = (uint64_t)row + 1;
-    for (int64_t k = matrix->row_start[row]; k < matrix->row_start[row + 1]; ++k)
-      hash = (hash ^ (uint32_t)matrix->column[k]) * 0x9E3779B97F4A7C15u + (hash >> 29);
-    sum += mix(hash);
-  }
-  return mix(mix((uint64_t)matrix->rows + 1) + 3 * mix((uint64_t)matrix->columns + 2) + sum);
-}
 
 // Whether neighbouring rows share columns: non-zeros a column of 8 rows, in some of the groups.
 static int rows_share_columns(const struct apl_sparse_csr* matrix, int* share) {
@@ -68,12 +51,4 @@ int apl_sparse_plan_builtin(const struct apl_sparse_csr* matrix, struct apl_spar
   }
   *plan = made;
   return APL_SPARSE_FINE;
-}
-
-void apl_sparse_plan_free(struct apl_sparse_plan* plan) {
-  if (!plan) return;
-  free(plan->row_order);
-  free(plan->stretch);
-  free(plan->selection);
-  free(plan);
 }

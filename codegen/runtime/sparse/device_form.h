@@ -11,9 +11,6 @@
 extern "C" {
 #endif
 
-// More values than 32 bits can number. Beside enum apl_sparse_status.
-enum { APL_SPARSE_TOO_LARGE = 3 };
-
 // What the rules look at.
 struct apl_sparse_statistics {
   int64_t rows, columns, nonzeros, longest;  // row

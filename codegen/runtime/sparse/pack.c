@@ -18,7 +18,8 @@ struct packer {
   int64_t row_first[APL_SPARSE_GROUP + 1];
   int32_t *rest_column, *rest_source;
   int64_t rest_room;
-  int failed;
+  int64_t most;  // elements that blocks and lists may have
+  int failed;    // an apl_sparse_status
 };
 
 // Room for `more` elements after `count`; what `failed` says stays.
@@ -28,11 +29,23 @@ static void* grown(struct packer* packer, void* data, int64_t count, int64_t mor
   if (wanted < count + more) wanted = count + more + 64;
   void* larger = realloc(data, (size_t)wanted * element);
   if (!larger) {
-    packer->failed = 1;
+    packer->failed = APL_SPARSE_OUT_OF_MEMORY;
     return data;
   }
   *room = wanted;
   return larger;
+}
+
+// Windows of 8 to 32 rows need no more, whatever the matrix: 16 columns are filled up, and columns of 32 rows.
+static int64_t most_elements(const struct apl_sparse_csr* matrix) {
+  enum { kTimes = 32, kAlways = 1 << 22 };
+  return kTimes * (matrix->nonzeros + matrix->rows) + kAlways;
+}
+
+// Padding is counted before there is memory for it: a plan may say anything.
+static void count_elements(struct packer* packer, int64_t more) {
+  if (packer->tiles->block_elements + packer->tiles->list_elements + more > packer->most)
+    packer->failed = APL_SPARSE_PADDED;
 }
 
 static int count_bits(uint64_t x) {
@@ -46,6 +59,8 @@ static int count_bits(uint64_t x) {
 static void add_steps(struct packer* p, int64_t steps, int32_t height) {
   struct apl_sparse_tiles* t = p->tiles;
   const int64_t columns = steps * APL_SPARSE_STEP, elements = columns * height;
+  count_elements(p, elements);
+  if (p->failed) return;
   t->block_column = grown(p, t->block_column, t->steps * APL_SPARSE_STEP, columns, &p->column_room, sizeof(int32_t));
   t->block_source = grown(p, t->block_source, t->block_elements, elements, &p->element_room, sizeof(int32_t));
   if (p->failed) return;
@@ -103,7 +118,7 @@ static int64_t gather_rest(struct packer* p) {
     p->rest_room = count + count / 2;
     p->rest_column = malloc((size_t)p->rest_room * sizeof(int32_t));
     p->rest_source = malloc((size_t)p->rest_room * sizeof(int32_t));
-    p->failed = p->failed || !p->rest_column || !p->rest_source;
+    if (!p->rest_column || !p->rest_source) p->failed = APL_SPARSE_OUT_OF_MEMORY;
   }
   if (p->failed) return 0;
   int64_t next[APL_SPARSE_GROUP];
@@ -159,6 +174,8 @@ static int width_index(const struct apl_sparse_plan* plan, int64_t count) {
 static void add_list(struct packer* p, int32_t width, int32_t row, int64_t first, int64_t count) {
   struct apl_sparse_tiles* t = p->tiles;
   int64_t room = p->list_element_room;
+  count_elements(p, width);
+  if (p->failed) return;
   t->list_row = grown(p, t->list_row, t->lists, 1, &p->list_room, sizeof(int32_t));
   t->list_column = grown(p, t->list_column, t->list_elements, width, &room, sizeof(int32_t));
   t->list_source = grown(p, t->list_source, t->list_elements, width, &p->list_element_room, sizeof(int32_t));
@@ -202,7 +219,7 @@ static void pack_group(struct packer* p, int64_t index, const struct apl_sparse_
   t->group_block[index] = t->blocks;
   t->group_lists[index] = t->list_tiles;
   t->group_run[index] = t->runs;
-  if (apl_sparse_group_read(&p->group, p->matrix, p->plan->row_order, index)) p->failed = 1;
+  if (apl_sparse_group_read(&p->group, p->matrix, p->plan->row_order, index)) p->failed = APL_SPARSE_OUT_OF_MEMORY;
   if (p->failed || p->group.entries == 0) return;
   p->left = grown(p, p->left, 0, p->group.columns, &p->left_room, sizeof *p->left);
   if (p->failed) return;
@@ -221,10 +238,12 @@ static void pack_group(struct packer* p, int64_t index, const struct apl_sparse_
 int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
                     struct apl_sparse_tiles** tiles) {
   *tiles = NULL;
-  if (plan->rows != matrix->rows || plan->columns != matrix->columns || plan->nonzeros != matrix->nonzeros ||
-      plan->dense || plan->hash != apl_sparse_hash(matrix))
-    return APL_SPARSE_MALFORMED;
-  struct packer p = {.matrix = matrix, .plan = plan, .tiles = calloc(1, sizeof(struct apl_sparse_tiles))};
+  char differs[200];
+  if (plan->dense || apl_sparse_plan_fits(plan, matrix, differs, sizeof differs)) return APL_SPARSE_MALFORMED;
+  struct packer p = {.matrix = matrix,
+                     .plan = plan,
+                     .tiles = calloc(1, sizeof(struct apl_sparse_tiles)),
+                     .most = most_elements(matrix)};
   if (!p.tiles) return APL_SPARSE_OUT_OF_MEMORY;
   struct apl_sparse_tiles* t = p.tiles;
   t->rows = matrix->rows;
@@ -235,10 +254,10 @@ int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse
   t->group_block = calloc(starts, sizeof(int64_t));
   t->group_lists = calloc(starts, sizeof(int64_t));
   t->group_run = calloc(starts, sizeof(int64_t));
-  p.failed = !t->group_block || !t->group_lists || !t->group_run;
+  if (!t->group_block || !t->group_lists || !t->group_run) p.failed = APL_SPARSE_OUT_OF_MEMORY;
   if (plan->row_order && !p.failed) {
     t->row_order = malloc(((size_t)matrix->rows + 1) * sizeof(int32_t));
-    p.failed = !t->row_order;
+    if (!t->row_order) p.failed = APL_SPARSE_OUT_OF_MEMORY;
     if (!p.failed) memcpy(t->row_order, plan->row_order, (size_t)matrix->rows * sizeof(int32_t));
   }
   int64_t index = 0;
@@ -255,7 +274,7 @@ int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse
   free(p.rest_source);
   if (p.failed) {
     apl_sparse_tiles_free(t);
-    return APL_SPARSE_OUT_OF_MEMORY;
+    return p.failed;
   }
   *tiles = t;
   return APL_SPARSE_FINE;

@@ -22,7 +22,15 @@ extern "C" {
 
 enum { APL_SPARSE_GROUP = 64, APL_SPARSE_STEP = 16, APL_SPARSE_MAX_WIDTHS = 16 };
 
-enum apl_sparse_status { APL_SPARSE_FINE = 0, APL_SPARSE_MALFORMED = 1, APL_SPARSE_OUT_OF_MEMORY = 2 };
+enum apl_sparse_status {
+  APL_SPARSE_FINE = 0,
+  APL_SPARSE_MALFORMED = 1,
+  APL_SPARSE_OUT_OF_MEMORY = 2,
+  APL_SPARSE_TOO_LARGE = 3,  // more values than 32 bits can number
+  APL_SPARSE_PADDED = 4      // the plan's tiles would be little but padding
+};
+// What a status says of a matrix and its plan, as a part of a sentence.
+APL_SPARSE_API const char* apl_sparse_status_text(int status);
 
 // Compressed rows; columns rise within a row. Everything is borrowed.
 struct apl_sparse_csr {
@@ -66,6 +74,9 @@ struct apl_sparse_plan {
 // Reads a plan's text. On failure the message says why, and in which line.
 APL_SPARSE_API int apl_sparse_plan_parse(const char* text, size_t length, struct apl_sparse_plan** plan, char* message,
                                          size_t size);
+// Whether the plan is for this matrix; else the message goes on after `the plan`, and says what differs.
+APL_SPARSE_API int apl_sparse_plan_fits(const struct apl_sparse_plan* plan, const struct apl_sparse_csr* matrix,
+                                        char* message, size_t size);
 // A plan without a search: windows of 32 and 8 rows where neighbouring rows share columns, lists elsewhere.
 APL_SPARSE_API int apl_sparse_plan_builtin(const struct apl_sparse_csr* matrix, struct apl_sparse_plan** plan);
 APL_SPARSE_API void apl_sparse_plan_free(struct apl_sparse_plan* plan);
@@ -103,7 +114,8 @@ struct apl_sparse_tiles {
   int32_t *run_row, *run_column, *run_source;
 };
 
-// A plan for another matrix is malformed.
+// A plan for another matrix, or for a dense product, is malformed. Tiles of more than 32 elements for each non-zero and
+// each row, and four million beside them, are refused before there is memory for them.
 APL_SPARSE_API int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
                                    struct apl_sparse_tiles** tiles);
 APL_SPARSE_API void apl_sparse_tiles_free(struct apl_sparse_tiles* tiles);

@@ -122,6 +122,29 @@ TEST_CASE("a plan for another matrix is refused") {
   CHECK_FALSE(pack(m, *own));
 }
 
+TEST_CASE("tiles of far more padding than the matrix has elements are refused before there is memory for them") {
+  std::vector<std::pair<std::int32_t, std::int32_t>> diagonal;
+  for (std::int32_t row = 0; row < 64000; ++row) diagonal.emplace_back(row, row);
+  const Csr m = pattern(64000, 64000, diagonal);
+  const apl_sparse_csr csr = view(m);
+  const auto status_of = [&](const std::string& width, const std::string& stretch) {
+    const PlanPointer plan = parse_plan(plan_head(m) + "form tiles\norder natural\nlists " + width +
+                                        " elements 1073741824 run 9\ngroups 1000\n1000 " + stretch + "\nend\n");
+    REQUIRE(plan);
+    apl_sparse_tiles* tiles = nullptr;
+    const int status = apl_sparse_pack(&csr, plan.get(), &tiles);
+    apl_sparse_tiles_free(tiles);
+    return status;
+  };
+  // 32 elements for each row and non-zero, and four million: 8.3 million, or 129 a row.
+  CHECK(status_of("1048576", "ell") == APL_SPARSE_PADDED);
+  CHECK(status_of("130", "ell") == APL_SPARSE_PADDED);
+  CHECK(status_of("129", "ell") == APL_SPARSE_FINE);
+  CHECK(status_of("1048576", "run") == APL_SPARSE_FINE);
+  CHECK(status_of("1048576", "64@0>=1 ell") == APL_SPARSE_FINE);
+  CHECK(status_of("129", "64@0>=2 64@0>=1 ell") == APL_SPARSE_FINE);
+}
+
 TEST_CASE("what is wrong with a plan's text is said at its line") {
   const Csr m = random_matrix("uniform", 70, 1);
   const std::string good =
@@ -147,6 +170,9 @@ TEST_CASE("what is wrong with a plan's text is said at its line") {
   CHECK(changed("2 ell", "2 12@0>=1 ell") == "line 9: windows have 8, 16, 32 or 64 rows");
   CHECK(changed("2 ell", "2 32@2>=1 ell") == "line 9: expected a number from 0 to 1");
   CHECK(changed("2 ell", "2 8@0>=9 ell") == "line 9: expected a number from 1 to 8");
+  std::string many;
+  for (int k = 0; k < 257; ++k) many += " 8@0>=1";
+  CHECK(changed("2 ell", "2" + many + " ell") == "line 9: more than 256 selections");
   CHECK(changed("end\n", "end\nmore") == "line 11: text after the plan's end");
 }
 
