@@ -130,15 +130,15 @@ std::string with_types(std::string_view text, const std::set<std::string>& types
 std::string products_text(const std::set<ScalarType>& wanted) {
   std::set<std::string> types;
   for (const ScalarType type : wanted) types.insert(kernel_type(type));
-  std::string out = "#define APL_SPARSE_API static\n#define APL_SPARSE_SOME_TYPES\n";
+  std::string out = "#define APL_SPARSE_SOME_TYPES\n";
   for (const std::string& type : types) out += fmt::format("#define APL_SPARSE_WANTS_{} 1\n", type);
   // These may fuse a product with a sum.
   out += "#pragma GCC diagnostic ignored \"-Wpsabi\"\n#if defined(__GNUC__) && !defined(__clang__)\n";
   out +=
       "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#pragma GCC push_options\n#pragma GCC "
       "optimize(\"fp-contract=fast\")\n#endif\n\n";
-  add(out, {sparse_sparse_header_text, sparse_cpu_header_text, sparse_cpu_operands_header_text, sparse_group_code_text,
-            sparse_builtin_code_text, sparse_pack_code_text, sparse_cpu_form_code_text});
+  add(out, {sparse_cpu_header_text, sparse_cpu_operands_header_text, sparse_group_code_text, sparse_builtin_code_text,
+            sparse_pack_code_text, sparse_cpu_form_code_text});
   out += inlined(with_types(sparse_cpu_code_text(), types)) + "\n";
   add(out, {sparse_cpu_operands_code_text});
   return out + "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC pop_options\n#endif\n\n";
@@ -187,6 +187,10 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   if (program->has_plans)
     add(out, {plan_shape_header_text, plan_shape_text, plan_cost_text, plan_enumerate_text, plan_select_text,
               plan_variant_text, plan_device_text});
+  // Of every target: a plan is held against its matrix even where no kernel follows it.
+  const bool has_sparse = std::ranges::any_of(api.types.all(), [](const auto& type) { return !type.bundle.empty(); });
+  out += fmt::format("#define APL_HAS_SPARSE_TYPES {}\n#define APL_SPARSE_API static\n\n", has_sparse ? 1 : 0);
+  if (has_sparse) add(out, {sparse_sparse_header_text, sparse_plan_code_text});
   add(out, {library_object_text, library_choose_text});
   if (is_cuda) {
     out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", c_string(device_header_text()));
@@ -194,11 +198,12 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     add(out, {cuda_functions_text, library_nvrtc_text, library_cuda_text, library_cuda_context_text});
   } else {
     const std::set<ScalarType> types = types_of_products(module);
-    out += fmt::format("#define APL_HAS_SPARSE {}\n\n", types.empty() ? 0 : 1);
+    out += fmt::format("#define APL_HAS_PRODUCTS {}\n\n", types.empty() ? 0 : 1);
     if (!types.empty()) out += products_text(types);
     add(out, {library_host_text});
   }
   add(out, {library_context_text, library_values_text, library_sparse_values_text, library_store_text});
+  if (has_sparse) add(out, {library_sparse_plan_text});
   out += "// ---- the program ----\n\n";
   out += inlined(program->host);
   out += "// ---- what it says of itself ----\n\n";

@@ -152,7 +152,7 @@ std::string api_manifest(const Api& api, const std::string& version) {
         out.line("\"elemtype\": \"{}\",", apl::to_text(type.values[1]->element));
         out.line(
             "\"ops\": {{\"new\": \"futhark_new_{0}\", \"free\": \"futhark_free_{0}\", \"shape\": "
-            "\"futhark_shape_{0}\", \"nonzeros\": \"futhark_nonzeros_{0}\"}}",
+            "\"futhark_shape_{0}\", \"nonzeros\": \"futhark_nonzeros_{0}\", \"set_plan\": \"futhark_set_plan_{0}\"}}",
             name);
         out.close("}}{}", list(t, types.size()));
         continue;

@@ -155,6 +155,16 @@ class Functions {
     function(
         fmt::format("int64_t futhark_nonzeros_{0}(struct futhark_context *ctx, const struct futhark_{0} *obj)", name),
         {"(void)ctx;", fmt::format("return apl_sparse_nonzeros({});", object)});
+    if (!bodies_) {
+      out_.line(
+          "// A plan of `aplc sparse search` for this matrix, as text; one for products and one for samples may be");
+      out_.line("// there. NULL takes them away. One for another matrix is an error.{}",
+                api_.target == Target::cuda ? " It is checked and kept: kernels for GPUs do not follow it." : "");
+    }
+    function(fmt::format("int futhark_set_plan_{0}(struct futhark_context *ctx, struct futhark_{0} *obj, const char "
+                         "*text, size_t length)",
+                         name),
+             {"return apl_set_plan(ctx, (struct apl_object *)obj, text, length);"});
   }
 
   void entry(std::size_t k) {

@@ -5,6 +5,7 @@ file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${SOURCE}/examples/mm0.fut" "${SOURCE}/examples/library/main.c" "${SOURCE}/tests/library/values.fut"
      "${SOURCE}/tests/library/sparse.fut" "${SOURCE}/tests/library/sparse.c" "${SOURCE}/tests/library/check.c"
+     "${SOURCE}/tests/library/threads.c"
      "${SOURCE}/tests/library/want.h" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
 set(libraries -lm)
 set(flags -O1 -fopenmp)
@@ -54,6 +55,10 @@ run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o check.c ${libraries} -o ch
 run(0 ./check)
 run(0 "${CXX}" -Wall -Wextra -Werror ${flags} bodies.o header.cpp ${libraries} -o header)
 run(0 ./header)
+if("${BACKEND}" STREQUAL "c")
+  run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o threads.c ${libraries} -o threads)
+  run(0 ./threads)
+endif()
 file(READ "${FOLDER}/bodies.json" manifest)
 string(JSON cfun GET "${manifest}" entry_points move cfun)
 string(JSON field GET "${manifest}" types body record fields 0 name)
@@ -187,7 +192,8 @@ run(0 "${CC}" -Wall -Wextra -Werror ${flags} operands.o sparse.c ${libraries} -o
 run(0 ./sparse)
 file(READ "${FOLDER}/operands.json" manifest)
 string(JSON new GET "${manifest}" types sparse_f32 ops new)
-if(NOT new STREQUAL "futhark_new_sparse_f32")
+string(JSON set_plan GET "${manifest}" types sparse_f32 ops set_plan)
+if(NOT new STREQUAL "futhark_new_sparse_f32" OR NOT set_plan STREQUAL "futhark_set_plan_sparse_f32")
   message(FATAL_ERROR "the manifest says: ${manifest}")
 endif()
 run(0 "${APLC}" ${BACKEND} --executable -o products sparse.fut)
@@ -214,6 +220,29 @@ feed(1 "[[1]]" ./products -e smooth A=@bad.mtx)
 want("not from 0 to")
 feed(1 "[[1]]" ./products -e smooth B=@a.mtx)
 want("no sparse operand of this name")
+# Plans: the matrix' key is asked for by an error.
+function(write_plan file key form)
+  file(WRITE "${FOLDER}/${file}" "apl-sparse-plan 1\nmatrix 2 3 3 ${key}\noperator spmm\ndense 8 part 8\n${form}\nend\n")
+endfunction()
+set(tiles "form tiles\norder 1 0\nlists 1 2 elements 8 run 8\ngroups 1\n1 8@0>=2 ell")
+write_plan(a.plan 0 "${tiles}")
+set(operands "[[1, 3], [2, 0], [3f32, 1]]")
+feed(1 "${operands}" ./products -e smooth A=@a.mtx --plan A=a.plan)
+want("--plan A=a.plan: Error: the plan is for another pattern: its key is 0+, the operand's [0-9a-f]+")
+string(REGEX MATCH "operand's ([0-9a-f]+)" found "${errors}")
+write_plan(a.plan "${CMAKE_MATCH_1}" "${tiles}")
+write_plan(dense.plan "${CMAKE_MATCH_1}" "form dense")
+feed(0 "${operands}" ./products -e smooth A=@a.mtx --plan A=a.plan -L)
+want("^\\[\\[-1.0f32, 5.0f32\\], \\[15.0f32, 5.0f32\\]\\]\n")
+if("${BACKEND}" STREQUAL "c")
+  want("sparse product by the plan: 1 blocks, 1 lists, 0 runs")
+endif()
+feed(1 "${operands}" ./products -e smooth A=@a.mtx --plan A=dense.plan)
+want("compile the program without #.sparse. for this operand")
+feed(1 "${operands}" ./products -e smooth A=@a.mtx --plan B=a.plan)
+want("smooth has no sparse operand of this name")
+feed(1 "${operands}" ./products -e smooth A=@a.mtx --plan A=none.plan)
+want("cannot read none.plan")
 run(0 "${APLC}" ${BACKEND} --server -o sparse_server sparse.fut)
 file(WRITE "${FOLDER}/x" "[1, 1f32]")
 feed(0 "inputs spread
@@ -223,8 +252,11 @@ restore x x []f32
 call spread y A x
 store y y
 store z A
+set_plan A a.plan
+set_plan x a.plan
+set_plan A dense.plan
 " ./sparse_server)
-want("sparse_f32\n\\[\\]f32\n%%% OK\nopaque\n%%% OK\n%%% OK\n%%% OK\nruntime: [0-9]+\n%%% OK\n%%% OK\n%%% FAILURE\nSparse")
+want("sparse_f32\n\\[\\]f32\n%%% OK\nopaque\n%%% OK\n%%% OK\n%%% OK\nruntime: [0-9]+\n%%% OK\n%%% OK\n%%% FAILURE\nSparse[^\n]*\n%%% OK\n%%% OK\n%%% FAILURE\nNot a sparse operand: x\n%%% OK\n%%% FAILURE\n[^\n]*form dense")
 
 # One form a program, and what cannot be written is said.
 run(64 "${APLC}" ${BACKEND} --library --server values.fut)

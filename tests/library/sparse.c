@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "operands.h"
 #include "want.h"
@@ -26,7 +27,7 @@ static void fill(void) {
     for (int j = 0; j < kWidth; ++j) dense[i][j] = (float)((i * 7 + j) % 4 - 1);
 }
 
-static void products(struct futhark_sparse_f32* a) {
+static void products(struct futhark_sparse_f32* a, int clear) {
   static float c[kRows][kWidth];
   struct futhark_f32_2d *b = futhark_new_f32_2d(ctx, dense[0], kColumns, kWidth), *result;
   // Often enough that the runtime makes something of the matrix.
@@ -43,7 +44,7 @@ static void products(struct futhark_sparse_f32* a) {
       }
     WANT(right);
     // Nothing of a matrix that is gone stays behind.
-    if (call == 17) WANT(futhark_context_clear_caches(ctx) == 0);
+    if (clear && call == 17) WANT(futhark_context_clear_caches(ctx) == 0);
   }
   WANT(futhark_free_f32_2d(ctx, b) == 0);
 }
@@ -81,6 +82,98 @@ static void samples(struct futhark_sparse_f32* a) {
   WANT(futhark_free_f32_2d(ctx, y) == 0);
 }
 
+// A plan's text for a matrix of these sizes; the key is asked for by an error.
+static size_t plan_text(char* text, size_t room, int rows, int columns_, int nonzeros, unsigned long long key,
+                        const char* op, const char* form) {
+  return (size_t)snprintf(text, room, "apl-sparse-plan 1\nmatrix %d %d %d %llx\noperator %s\ndense 40 part 40\n%send\n",
+                          rows, columns_, nonzeros, key, op, form);
+}
+static unsigned long long key_of(int status) {
+  char* error = futhark_context_get_error(ctx);
+  const char* words = "the operand's ";
+  const char* at = error ? strstr(error, words) : NULL;
+  const unsigned long long key = at && status != 0 ? strtoull(at + strlen(words), NULL, 16) : 0;
+  free(error);
+  return key;
+}
+
+// How often the log has these words since it was looked at last.
+static int logged(FILE* log, const char* words) {
+  char line[256];
+  int count = 0;
+  rewind(log);
+  while (fgets(line, sizeof line, log)) count += strstr(line, words) != NULL;
+  WANT(ftruncate(fileno(log), 0) == 0);
+  rewind(log);
+  return count;
+}
+
+static void plans(struct futhark_sparse_f32* a) {
+  static const char tiles[] =
+      "form tiles\norder natural\nlists 1 2 4 elements 64 run 32\ngroups 3\n1 32@0>=12 ell\n2 run\n";
+  // Kernels for GPUs do not follow plans. The first 32 rows have 24 columns of 16 non-zeros, and 32 rows of 12 follow.
+#if defined(FUTHARK_BACKEND_c)
+  enum { kFollowed = 1 };
+#else
+  enum { kFollowed = 0 };
+#endif
+  char text[400];
+  FILE* log = tmpfile();
+  futhark_context_set_logging_file(ctx, log);
+  size_t size = plan_text(text, sizeof text, kRows, kColumns + 1, kNonzeros, 0, "spmm", tiles);
+  WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) != 0 &&
+       error_has("is for a matrix of 130 by 91, the operand has 130 by 90"));
+  size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros - 1, 0, "spmm", tiles);
+  WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) != 0 && error_has("1559 non-zeros, the operand has 1560"));
+  size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros, 0, "spmm", tiles);
+  const unsigned long long key = key_of(futhark_set_plan_sparse_f32(ctx, a, text, size));
+  WANT(key != 0);
+  size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros, key, "spmm", "form dense\n");
+  WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) != 0 && error_has("without #[sparse] for this operand"));
+  WANT(futhark_set_plan_sparse_f32(ctx, a, "plan", 4) != 0 && error_has("line 1: expected"));
+  // None of those is there. What the runtime has made of the matrix by now gives way to a plan.
+  products(a, 0);
+  WANT(logged(log, "by the plan") == 0);
+  size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros, key, "spmm", tiles);
+  WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) == 0);
+  products(a, 0);
+  samples(a);
+  WANT(logged(log, "by the plan: 1 blocks, 96 lists, 25 runs") == kFollowed * 20);
+  size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros, key, "sddmm", tiles);
+  WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) == 0);
+  samples(a);
+  WANT(logged(log, "sparse samples by the plan: 1 blocks") == kFollowed);
+  products(a, 0);
+  WANT(futhark_set_plan_sparse_f32(ctx, a, NULL, 0) == 0);
+  logged(log, "");
+  samples(a);
+  products(a, 0);
+  WANT(logged(log, "by the plan") == 0);
+  futhark_context_set_logging_file(ctx, stderr);
+  fclose(log);
+}
+
+// What its library has of a matrix are the columns' starts.
+static void plans_by_columns(void) {
+  const int64_t starts[] = {0, 2, 2, 3};
+  const int32_t places[] = {0, 1, 1};
+  const double numbers[] = {2, 3, 5}, x[] = {1, 10, 100};
+  double got[2];
+  char text[400];
+  struct futhark_sparse_f64* a = futhark_new_sparse_f64(ctx, 3, 2, starts, places, numbers);
+  const char form[] = "form tiles\norder natural\nlists 1 elements 8 run 8\ngroups 1\n1 ell\n";
+  size_t size = plan_text(text, sizeof text, 3, 2, 3, 0, "spmm", form);
+  const unsigned long long key = key_of(futhark_set_plan_sparse_f64(ctx, a, text, size));
+  size = plan_text(text, sizeof text, 3, 2, 3, key, "spmm", form);
+  WANT(key != 0 && futhark_set_plan_sparse_f64(ctx, a, text, size) == 0);
+  struct futhark_f64_1d *given = futhark_new_f64_1d(ctx, x, 3), *result;
+  WANT(futhark_entry_down(ctx, &result, a, given) == 0);
+  WANT(futhark_values_f64_1d(ctx, result, got) == 0 && got[0] == 2 && got[1] == 503);
+  WANT(futhark_free_f64_1d(ctx, result) == 0);
+  WANT(futhark_free_f64_1d(ctx, given) == 0);
+  WANT(futhark_free_sparse_f64(ctx, a) == 0);
+}
+
 static void patterns(void) {
   const int64_t starts[] = {0, 2, 2, 3};
   const int32_t places[] = {0, 1, 1};
@@ -114,15 +207,18 @@ static void errors(void) {
 
 int main(void) {
   struct futhark_context_config* cfg = futhark_context_config_new();
+  futhark_context_config_set_logging(cfg, 1);
   ctx = futhark_context_new(cfg);
   fill();
   struct futhark_sparse_f32* a = futhark_new_sparse_f32(ctx, kRows, kColumns, row_start, column, values);
   WANT(a != NULL);
   WANT(futhark_shape_sparse_f32(ctx, a)[0] == kRows && futhark_shape_sparse_f32(ctx, a)[1] == kColumns);
   WANT(futhark_nonzeros_sparse_f32(ctx, a) == kNonzeros);
-  products(a);
+  products(a, 1);
   columns(a);
   samples(a);
+  plans(a);
+  plans_by_columns();
   patterns();
   errors();
   WANT(futhark_free_sparse_f32(ctx, a) == 0);

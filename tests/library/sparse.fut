@@ -15,3 +15,8 @@ entry sample [n][m][k] (X: [n][k]f32) (A: [n][m]f32) (Y: [m][k]f32): [n][m]f32 =
 #[sparse(A)]
 entry paths [n][m][b] (A: [n][m]u8) (B: [m][b]u8): [n][b]u8 =
   map (\row -> map (\col -> u8.sum (map2 (*) row col)) (transpose B)) A
+
+-- Its matrix is known by columns alone.
+#[sparse(A)]
+entry down [n][m] (A: [n][m]f64) (x: [n]f64): [m]f64 =
+  map (\col -> f64.sum (map2 (*) col x)) (transpose A)

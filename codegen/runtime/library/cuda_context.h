@@ -130,6 +130,13 @@ static int apl_open_driver(struct futhark_context* ctx) {
   return apl_cuda_check(&ctx->base, m->init(0), "starting the driver");
 }
 
+// Nothing is made of sparse operands, and no threads of this machine work.
+static void apl_machine_forget(struct futhark_context* ctx, uint64_t number) { (void)ctx, (void)number; }
+static int apl_swap_threads(int threads) {
+  (void)threads;
+  return 0;
+}
+
 static int apl_machine_open(struct futhark_context* ctx) {
   char name[256] = "";
   int32_t forms = 0;

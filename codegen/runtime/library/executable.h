@@ -11,7 +11,19 @@ struct apl_run_options {
   bool binary, silent;
   char** files;
   int file_count;
+  char** plans;  // NAME=FILE each
+  int plan_count;
 };
+
+// The sparse input that the text before `=` names; -1: there is none.
+static int32_t apl_find_sparse(const struct apl_api_entry* entry, const char* text) {
+  const char* equals = strchr(text, '=');
+  for (int32_t k = 0; equals && k < entry->input_count; ++k)
+    if (entry->inputs[k]->bundle && strlen(entry->names[k]) == (size_t)(equals - text) &&
+        strncmp(entry->names[k], text, (size_t)(equals - text)) == 0)
+      return k;
+  return -1;
+}
 
 // The file for a sparse input, `NAME=@FILE` on the command line; NULL: it comes from standard input.
 static const char* apl_file_of(const struct apl_run_options* options, const char* name) {
@@ -24,15 +36,32 @@ static const char* apl_file_of(const struct apl_run_options* options, const char
 static void apl_check_files(const struct apl_run_options* options, const struct apl_api_entry* entry) {
   for (int k = 0; k < options->file_count; ++k) {
     const char* equals = strchr(options->files[k], '=');
-    int32_t input = 0;
     if (!equals || equals[1] != '@')
       apl_die("`%s`: values are read from standard input, but for NAME=@FILE of a sparse operand", options->files[k]);
-    for (; input < entry->input_count; ++input)
-      if (strlen(entry->names[input]) == (size_t)(equals - options->files[k]) &&
-          strncmp(entry->names[input], options->files[k], (size_t)(equals - options->files[k])) == 0)
-        break;
-    if (input == entry->input_count || !entry->inputs[input]->bundle)
+    if (apl_find_sparse(entry, options->files[k]) < 0)
       apl_die("`%s`: %s has no sparse operand of this name", options->files[k], entry->name);
+  }
+  for (int k = 0; k < options->plan_count; ++k)
+    if (apl_find_sparse(entry, options->plans[k]) < 0)
+      apl_die("--plan %s: %s has no sparse operand of this name", options->plans[k], entry->name);
+}
+
+static void apl_follow_plans(struct futhark_context* ctx, const struct apl_run_options* options,
+                             const struct apl_api_entry* entry, struct apl_object** inputs) {
+  (void)ctx, (void)inputs;
+  for (int k = 0; k < options->plan_count; ++k) {
+    const char* file = strchr(options->plans[k], '=') + 1;
+    size_t size = 0;
+    char* text = apl_read_file(file, &size);
+    if (!text) apl_die("cannot read %s", file);
+#if APL_HAS_SPARSE_TYPES
+    struct apl_object* operand = inputs[apl_find_sparse(entry, options->plans[k])];
+    if (apl_set_plan(ctx, operand, text, size) != APL_SUCCESS) {
+      char* error = futhark_context_get_error(ctx);
+      apl_die("--plan %s: %s", options->plans[k], error ? error : "unknown error");
+    }
+#endif
+    free(text);
   }
 }
 
@@ -43,10 +72,8 @@ static void apl_read_input(struct futhark_context* ctx, const struct apl_run_opt
   struct apl_reader from_file = {NULL, NULL, ""};
   char* text = NULL;
   if (file) {
-    FILE* opened = fopen(file, "rb");
     size_t size = 0;
-    text = opened ? apl_read_all(opened, &size) : NULL;
-    if (opened) fclose(opened);
+    text = apl_read_file(file, &size);
     if (!text) apl_die("cannot read %s", file);
     from_file.at = text;
     from_file.end = text + size;
@@ -87,6 +114,7 @@ static void apl_run(struct futhark_context* ctx, const struct apl_run_options* o
   apl_skip(&in);
   if (in.at != in.end)
     apl_die("there is more on standard input than the %d values of %s", entry->input_count, entry->name);
+  apl_follow_plans(ctx, options, entry, inputs);
   // One run more when time counts.
   const int warm = options->times || options->runs > 1 ? 1 : 0;
   struct apl_object* result = NULL;
@@ -114,10 +142,11 @@ int main(int argc, char** argv) {
                                         {"runs", required_argument, NULL, 'r'},
                                         {"binary-output", no_argument, NULL, 'b'},
                                         {"no-print-result", no_argument, NULL, 'n'},
+                                        {"plan", required_argument, NULL, APL_OPTION_PLAN},
                                         {NULL, 0, NULL, 0}};
   struct futhark_context_config* cfg = futhark_context_config_new();
-  struct apl_run_options options = {NULL, NULL, 1, false, false, NULL, 0};
-  if (!cfg) apl_die("out of memory");
+  struct apl_run_options options = {.runs = 1, .plans = calloc((size_t)argc, sizeof *options.plans)};
+  if (!cfg || !options.plans) apl_die("out of memory");
   for (int option; (option = getopt_long(argc, argv, "hDLPd:e:t:r:bn", known, NULL)) != -1;) {
     if (apl_take_option(cfg, option)) continue;
     switch (option) {
@@ -129,6 +158,7 @@ int main(int argc, char** argv) {
       case 'r': options.runs = atoi(optarg) > 0 ? atoi(optarg) : 1; break;
       case 'b': options.binary = true; break;
       case 'n': options.silent = true; break;
+      case APL_OPTION_PLAN: options.plans[options.plan_count++] = optarg; break;
       case 'h':
         printf(
             "Usage: %s [OPTION]... [NAME=@FILE]...\nReads the values of an entry from standard input, writes its "
@@ -139,6 +169,7 @@ int main(int argc, char** argv) {
             "  -r, --runs N             how often to call it; then one run more goes before\n"
             "  -b, --binary-output      write the result in the binary format\n"
             "  -n, --no-print-result    do not write it\n"
+            "      --plan NAME=FILE     a plan of `aplc sparse search` for the sparse operand of this name\n"
             "  NAME=@FILE               the sparse operand of this name: a Matrix Market file of coordinates\n");
         return 0;
       default: return 1;
@@ -156,6 +187,7 @@ int main(int argc, char** argv) {
     free(report);
   }
   if (options.times) fclose(options.times);
+  free(options.plans);
   futhark_context_free(ctx);
   futhark_context_config_free(cfg);
   return 0;

@@ -2,14 +2,16 @@
 #ifndef APL_HOST_H
 #define APL_HOST_H
 
-#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "codegen/runtime/library/choose.h"
 #include "codegen/runtime/library/object.h"
 
 struct apl_machine {
   struct apl_failure failure;
-#if APL_HAS_SPARSE
+#if APL_HAS_PRODUCTS
   struct apl_sparse_cpu_operands sparse;
 #endif
 };
@@ -61,28 +63,39 @@ static int apl_host_synchronise(struct apl_context* base) {
   return status;
 }
 
-#if APL_HAS_SPARSE
-// The number of an array among the call's arguments; 0: it is none.
-static uint64_t apl_number_of(const struct futhark_context* ctx, const void* data) {
+#if APL_HAS_PRODUCTS
+// The call's argument that has this array.
+static struct apl_argument apl_argument_of(const struct futhark_context* ctx, const void* data) {
   for (int32_t k = 0; k < ctx->argument_count; ++k)
-    if (ctx->arguments[k].data == data) return ctx->arguments[k].number;
-  return 0;
+    if (ctx->arguments[k].data == data) return ctx->arguments[k];
+  return (struct apl_argument){data, 0, NULL};
 }
-static int apl_host_made(struct apl_context* base, int status) {
+// What a product's kernels say, and by which plan it is done.
+static int apl_host_made(struct apl_context* base, int status, const struct apl_sparse_plan* plan, int32_t done) {
+  struct futhark_context* ctx = apl_of(base);
+  const struct apl_sparse_cpu_form* form = ctx->machine->sparse.call.form;
+  if (status == APL_SPARSE_FINE && plan && done)
+    apl_log(ctx, "sparse %s by the plan: %lld blocks, %lld lists, %lld runs", plan->sddmm ? "samples" : "product",
+            (long long)form->tiles->blocks, (long long)form->tiles->lists, (long long)form->tiles->runs);
   if (status == APL_SPARSE_FINE) return APL_SUCCESS;
   return apl_backend_error(base, status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR,
-                           "a sparse argument has no form (%d)", status);
+                           "sparse operand: %s", apl_sparse_status_text(status));
 }
 static int apl_host_product(struct apl_context* base, const struct apl_sparse_product* product, int32_t* done) {
   struct futhark_context* ctx = apl_of(base);
-  return apl_host_made(base, apl_sparse_cpu_product(&ctx->machine->sparse, product, apl_number_of(ctx, product->column),
-                                                    apl_number_of(ctx, product->values), NULL, done));
+  const struct apl_argument pattern = apl_argument_of(ctx, product->column);
+  const struct apl_sparse_plan* plan = pattern.plans ? pattern.plans[0] : NULL;
+  const int status = apl_sparse_cpu_product(&ctx->machine->sparse, product, pattern.number,
+                                            apl_argument_of(ctx, product->values).number, plan, done);
+  return apl_host_made(base, status, plan, *done);
 }
 static int apl_host_sampling(struct apl_context* base, const struct apl_sparse_sampling* sampling, int32_t* done) {
   struct futhark_context* ctx = apl_of(base);
-  return apl_host_made(base,
-                       apl_sparse_cpu_sampling(&ctx->machine->sparse, sampling, apl_number_of(ctx, sampling->column),
-                                               apl_number_of(ctx, sampling->values), NULL, done));
+  const struct apl_argument pattern = apl_argument_of(ctx, sampling->column);
+  const struct apl_sparse_plan* plan = pattern.plans ? pattern.plans[1] : NULL;
+  const int status = apl_sparse_cpu_sampling(&ctx->machine->sparse, sampling, pattern.number,
+                                             apl_argument_of(ctx, sampling->values).number, plan, done);
+  return apl_host_made(base, status, plan, *done);
 }
 static void apl_host_work(struct apl_context* base) { apl_sparse_cpu_work(&apl_of(base)->machine->sparse.call); }
 #endif
@@ -99,30 +112,51 @@ static const struct apl_backend apl_the_backend = {
     .choose_variant = apl_choose_variant,
     .synchronise = apl_host_synchronise,
     .finish = apl_host_synchronise,
-#if APL_HAS_SPARSE
+#if APL_HAS_PRODUCTS
     .sparse_product = apl_host_product,
     .sparse_sampling = apl_host_sampling,
     .sparse_work = apl_host_work,
 #endif
 };
 
+static int apl_swap_threads(int threads) {
+  int before = 0;
+#ifdef _OPENMP
+  if (threads > 0) {
+    before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+  }
+#else
+  (void)threads;
+#endif
+  return before;
+}
+
 static int apl_machine_open(struct futhark_context* ctx) {
   ctx->machine = calloc(1, sizeof *ctx->machine);
   if (!ctx->machine) return apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory");
   ctx->base.failure = &ctx->machine->failure;
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  ctx->device.processors = ctx->config->threads > 0 ? ctx->config->threads : cores > 0 ? (int32_t)cores : 1;
-#if APL_HAS_SPARSE
+  ctx->device.processors = 1;
+#ifdef _OPENMP
+  ctx->device.processors = ctx->config->threads > 0 ? ctx->config->threads : omp_get_max_threads();
+#endif
+#if APL_HAS_PRODUCTS
   ctx->machine->sparse.threads = ctx->device.processors;
 #endif
   return APL_SUCCESS;
 }
 static int apl_machine_clear(struct futhark_context* ctx) {
   (void)ctx;
-#if APL_HAS_SPARSE
+#if APL_HAS_PRODUCTS
   apl_sparse_cpu_forget(&ctx->machine->sparse);
 #endif
   return APL_SUCCESS;
+}
+static void apl_machine_forget(struct futhark_context* ctx, uint64_t number) {
+  (void)ctx, (void)number;
+#if APL_HAS_PRODUCTS
+  apl_sparse_cpu_forget_pattern(&ctx->machine->sparse, number);
+#endif
 }
 static void apl_machine_close(struct futhark_context* ctx) {
   apl_machine_clear(ctx);

@@ -112,10 +112,13 @@ struct apl_choices {
   unsigned char banned[APL_PLAN_FORMS];
 };
 
+struct apl_sparse_plan;
+
 // An array of an entry's arguments. The same number means the same contents; 0: nobody knows.
 struct apl_argument {
   const void* data;
   uint64_t number;
+  struct apl_sparse_plan* const* plans;  // of its sparse operand, or null: for products, and for samples
 };
 
 struct apl_machine;  // the backend's own
@@ -220,6 +223,10 @@ static const struct apl_backend apl_the_backend;
 static int apl_machine_open(struct futhark_context* ctx);
 static void apl_machine_close(struct futhark_context* ctx);
 static int apl_machine_clear(struct futhark_context* ctx);  // memory that is kept for later
+// What was made of the array with this number, other than by a plan that it has now.
+static void apl_machine_forget(struct futhark_context* ctx, uint64_t number);
+// How many threads the calling thread's parallel regions have from now on, and what they had; 0: it stays as it is.
+static int apl_swap_threads(int threads);
 // Compiles a form of a kernel, if that was not done yet, and says what it spills, in bytes a thread.
 static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, int32_t* spilled);
 

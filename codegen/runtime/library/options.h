@@ -47,7 +47,8 @@ enum apl_long_option {
   APL_OPTION_PARAM,
   APL_OPTION_TUNING,
   APL_OPTION_THREADS,
-  APL_OPTION_NVRTC
+  APL_OPTION_NVRTC,
+  APL_OPTION_PLAN
 };
 
 #define APL_COMMON_OPTIONS                                                                                          \

@@ -118,14 +118,12 @@ static void apl_do_call(struct apl_server* server, char** words, int count) {
 }
 
 static void apl_do_restore(struct apl_server* server, char** words, int count) {
-  FILE* file = fopen(words[0], "rb");
-  if (!file) {
+  size_t size = 0;
+  char* text = apl_read_file(words[0], &size);
+  if (!text) {
     apl_refuse(server, "Failed to open %s", words[0]);
     return;
   }
-  size_t size = 0;
-  char* text = apl_read_all(file, &size);
-  fclose(file);
   struct apl_reader in = {text, text + size, ""};
   for (int k = 1; k + 1 < count && !server->failed; k += 2) {
     const struct apl_api_type* type = apl_get_type(server, words[k + 1]);
@@ -145,6 +143,24 @@ static void apl_do_restore(struct apl_server* server, char** words, int count) {
   }
   // What was copied to the device is there before its text goes.
   if (!server->failed) apl_server_check(server, futhark_context_sync(server->ctx));
+  free(text);
+}
+
+// A variable, and the file of a plan for it.
+static void apl_do_set_plan(struct apl_server* server, char** words, int count) {
+  (void)count;
+  struct apl_object* object = apl_get(server, words[0]);
+  if (!object) return;
+  size_t size = 0;
+  char* text = object->type->bundle ? apl_read_file(words[1], &size) : NULL;
+  if (!object->type->bundle) {
+    apl_refuse(server, "Not a sparse operand: %s", words[0]);
+  } else if (!text) {
+    apl_refuse(server, "Failed to open %s", words[1]);
+  }
+#if APL_HAS_SPARSE_TYPES
+  if (text) apl_server_check(server, apl_set_plan(server->ctx, object, text, size));
+#endif
   free(text);
 }
 
@@ -362,6 +378,7 @@ static const struct apl_command apl_commands[] = {
     {"report", 0, false, apl_do_report},
     {"pause_profiling", 0, false, apl_do_pause},
     {"unpause_profiling", 0, false, apl_do_unpause},
+    {"set_plan", 2, false, apl_do_set_plan},
     {"set_tuning_param", 2, false, apl_do_set_tuning_param},
     {"tuning_params", 1, false, apl_do_tuning_params},
     {"tuning_param_class", 1, false, apl_do_tuning_param_class},

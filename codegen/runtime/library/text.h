@@ -330,5 +330,11 @@ static char* apl_read_all(FILE* in, size_t* size) {
   *size = used;
   return text;
 }
+static char* apl_read_file(const char* name, size_t* size) {
+  FILE* in = fopen(name, "rb");
+  char* text = in ? apl_read_all(in, size) : NULL;
+  if (in) fclose(in);
+  return text;
+}
 
 #endif

@@ -3,6 +3,9 @@
 #define APL_VALUES_H
 
 #include "codegen/runtime/library/context.h"
+#if APL_HAS_SPARSE_TYPES
+#include "codegen/runtime/sparse/sparse.h"
+#endif
 
 // Memory of an array, shared by all values that have it.
 struct apl_storage {
@@ -19,6 +22,7 @@ struct apl_item {
 
 struct apl_object {
   const struct apl_api_type* type;
+  struct apl_sparse_plan* plans[2];  // of a sparse operand: for products, and for samples
   struct apl_item items[];
 };
 
@@ -71,6 +75,9 @@ static int apl_drop_object(struct futhark_context* ctx, struct apl_object* objec
     const int dropped = apl_drop_storage(ctx, object->items[k].storage);
     if (status == APL_SUCCESS) status = dropped;
   }
+#if APL_HAS_SPARSE_TYPES
+  for (int k = 0; k < 2; ++k) apl_sparse_plan_free(object->plans[k]);
+#endif
   free(object);
   return status;
 }
@@ -250,16 +257,20 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
     }
     const int32_t* picks = entry->picks[k];
     for (int32_t part = 0; part < (picks ? picks[0] : input->value_count); ++part) {
-      const struct apl_item* item = &((const struct apl_object*)inputs[k])->items[picks ? picks[part + 1] : part];
+      const struct apl_object* object = inputs[k];
+      const struct apl_item* item = &object->items[picks ? picks[part + 1] : part];
       if (item->storage)
-        arguments[ctx->argument_count++] = (struct apl_argument){item->value.data, item->storage->number};
+        arguments[ctx->argument_count++] =
+            (struct apl_argument){item->value.data, item->storage->number, object->plans};
       values[at++] = item->value;
     }
   }
   if (status == APL_SUCCESS) {
     const double start = apl_now();
     struct apl_value* results = values + count;
+    const int before = apl_swap_threads(ctx->config->threads);
     status = entry->function(&ctx->base, values, results);
+    apl_swap_threads(before);
     if (ctx->profiling) ++ctx->calls, ctx->microseconds += apl_now() - start;
     for (int32_t k = 0; k < type->value_count && status == APL_SUCCESS; ++k) {
       made->items[k].value = results[k];

@@ -45,6 +45,18 @@ void apl_sparse_cpu_forget(struct apl_sparse_cpu_operands* operands) {
   operands->count = 0;
 }
 
+void apl_sparse_cpu_forget_pattern(struct apl_sparse_cpu_operands* operands, uint64_t pattern) {
+  int kept = 0;
+  for (int k = 0; k < operands->count; ++k) {
+    if (operands->known[k].pattern == pattern) {
+      forget_operand(&operands->known[k]);
+    } else {
+      operands->known[kept++] = operands->known[k];
+    }
+  }
+  operands->count = kept;
+}
+
 static struct apl_sparse_cpu_operand* find_operand(struct apl_sparse_cpu_operands* operands, uint64_t pattern,
                                                    int sampled) {
   for (int k = 0; k < operands->count; ++k)

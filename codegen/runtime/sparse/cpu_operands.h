@@ -45,6 +45,8 @@ APL_SPARSE_API int apl_sparse_cpu_sampling(struct apl_sparse_cpu_operands* opera
                                            const struct apl_sparse_sampling* sampling, uint64_t pattern,
                                            uint64_t values, const struct apl_sparse_plan* plan, int32_t* threads);
 APL_SPARSE_API void apl_sparse_cpu_forget(struct apl_sparse_cpu_operands* operands);
+// What was made of one pattern: where another plan is for it from now on.
+APL_SPARSE_API void apl_sparse_cpu_forget_pattern(struct apl_sparse_cpu_operands* operands, uint64_t pattern);
 
 #ifdef __cplusplus
 }
