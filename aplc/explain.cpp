@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "aplc/driver.h"
 #include "aplc/explain_plan.h"
@@ -83,7 +84,18 @@ struct SparseExplain {
   bool measure = false;
   std::map<std::string, sparse::ExplainedMatrix> matrices;
   std::vector<apl::SparsePlan> tiles;
+  std::optional<apl::sparse::Profile> profile;  // of --device
 };
+
+// A profile for products over non-zeros stands for its machine; contractions are explained for any of its kind. False
+// with an error, if it is damaged.
+bool take_profile(CompileOptions& options, SparseExplain& given, int& exit) {
+  const sparse::FileText file(options.device);
+  if (options.device.empty() || !file.found() || !file.text().starts_with("apl-device-profile")) return true;
+  given.profile = sparse::load_profile(options.device, exit);
+  if (given.profile) options.device = given.profile->gpu ? "" : "cpu";
+  return given.profile.has_value();
+}
 
 // Reads what was given for sparse operands; plans that say `form dense` make the program dense.
 apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl::Remark>& remarks) {
@@ -107,9 +119,10 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
 apl::Status add_products(Session& session, const CompileOptions& options, const SparseExplain& given,
                          const Sizes& sizes, std::vector<apl::Remark>& remarks) {
   const bool gpu = machine_of(options) == apl::Machine::gpu;
-  const apl::sparse::Profile* profile = apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
+  const apl::sparse::Profile profile =
+      given.profile ? *given.profile : *apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
   auto products =
-      sparse::explain_products(session.module(), {given.matrices, given.tiles, sizes, *profile, gpu, given.measure});
+      sparse::explain_products(session.module(), {given.matrices, given.tiles, sizes, profile, gpu, given.measure});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
   return apl::Unit{};
@@ -127,6 +140,11 @@ void add_explain(CLI::App& app, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "say what each pass did to the program, what it did not, and why");
   options->add_to(*command);
+  command->get_option("--device")
+      ->description(
+          "machine: a100, h100, h200 (default), gpu, cpu, a file like those of codegen/runtime/devices, or a profile "
+          "of `aplc "
+          "sparse calibrate`");
   command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
   command->add_flag("--json", options->json, "the same as JSON");
   command
@@ -152,6 +170,7 @@ void add_explain(CLI::App& app, int& exit) {
       }
     }
     options->keep_remarks = true;
+    if (!take_profile(*options, options->sparse, exit)) return;
     Session session(*options);
     std::vector<apl::Remark> dense, remarks;
     Sizes sizes;

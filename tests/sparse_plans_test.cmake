@@ -75,3 +75,23 @@ want("\"code\": \"runtime\"")
 want("products of less than 65536 multiplications")
 aplc(2 explain product.fut A=@a.mtx --plan A=other.plan)
 aplc(64 explain product.fut A=a.mtx)
+
+# A profile says what costs are by, and whether kernels are for a GPU.
+set(profile "apl-device-profile 1\nname here\nkind cpu\nworkers 1\nlaunch 1000\npeak 2\ndense 24 1000\nspmm ell 0.02 200 1 0
+spmm run 0.02 0 1 0\nsddmm ell 0.05 0 1 0\nsddmm run 0.04 250 1 0\nblock-tile 500\nspmm block 8 128 600\nlists 1 2 4
+list-elements 64\nrun-length 32\n")
+file(WRITE "${FOLDER}/here.profile" "${profile}")
+aplc(0 explain product.fut A=@a.mtx --device here.profile)
+want("kernel +on this machine's cores")
+want("costs +by profile here: ")
+string(REPLACE "kind cpu" "kind gpu" profile "${profile}")
+file(WRITE "${FOLDER}/gpu.profile" "${profile}")
+aplc(0 explain product.fut A=@a.mtx --device gpu.profile)
+want("kernel +the runtime's, made for the matrix")
+want("costs +by profile here: ")
+file(WRITE "${FOLDER}/bad.profile" "apl-device-profile 1\nname here\nkind tpu\n")
+aplc(2 explain product.fut --device bad.profile)
+want_error("bad.profile:3:1: error: expected cpu or gpu")
+aplc(64 run product.fut -e product --backend=c --device here.profile A=@a.mtx "B=[${rows}]")
+want_error("here.profile: a profile for sparse products, which `aplc explain`")
+aplc(64 explain product.fut --device none.profile)

@@ -27,6 +27,10 @@ Result<apl_device> parse_device(const std::string& text, const std::string& file
   apl_device device{};
   int line = 0;
   if (apl_device_parse(text.c_str(), &device, &line) != 0) return device;
+  if (text.starts_with("apl-device-profile"))
+    return make_error(
+        Code::command_bad_argument, {},
+        fmt::format("{}: a profile for sparse products, which `aplc explain` and `aplc sparse` take", file));
   return make_error(Code::command_bad_argument, {},
                     fmt::format("{}: line {}: no device record: lines `name = value` with all that a {} has", file,
                                 line, device.kind == APL_DEVICE_CPU ? "CPU" : "GPU"));

@@ -19,6 +19,7 @@ namespace {
 // 0.042 ns a non-zero of a run. Higher steps of sampled products and atomic additions are estimates.
 constexpr std::string_view kH200 = R"(apl-device-profile 1
 name h200
+kind gpu
 workers 132
 launch 2500
 peak 1.43
@@ -54,6 +55,7 @@ run-length 256
 // One core of a Zen 3 server, as `aplc sparse calibrate` measured it with fp32 values.
 constexpr std::string_view kCpu = R"(apl-device-profile 1
 name cpu
+kind cpu
 workers 1
 launch 1000
 peak 2
@@ -146,6 +148,11 @@ class ProfileReader {
       profile_.name = words_[1];
       return "";
     }
+    if (key == "kind") {
+      if (words_.size() != 2 || (words_[1] != "cpu" && words_[1] != "gpu")) return "expected cpu or gpu";
+      profile_.gpu = words_[1] == "gpu";
+      return "";
+    }
     if (key == "spmm" || key == "sddmm") return read_operator(key == "spmm" ? Operator::spmm : Operator::sddmm);
     if (key == "lists") return read_widths();
     if (key == "dense") {
@@ -219,10 +226,11 @@ Result<Profile> parse_profile(std::string_view text) { return ProfileReader(text
 
 std::string to_text(const Profile& p) {
   std::string text = fmt::format(
-      "apl-device-profile 1\nname {}\nworkers {}\nlaunch {}\npeak {}\ndense {} {}\nspmm ell {}\nspmm run {}\nsddmm ell "
+      "apl-device-profile 1\nname {}\nkind {}\nworkers {}\nlaunch {}\npeak {}\ndense {} {}\nspmm ell {}\nspmm run "
+      "{}\nsddmm ell "
       "{}\nsddmm run {}\nblock-tile {}\n",
-      p.name, p.workers, p.launch, p.peak, p.dense_rate, p.dense_launch, line_text(p.spmm_ell), line_text(p.spmm_run),
-      line_text(p.sddmm_ell), line_text(p.sddmm_run), p.block_tile);
+      p.name, p.gpu ? "gpu" : "cpu", p.workers, p.launch, p.peak, p.dense_rate, p.dense_launch, line_text(p.spmm_ell),
+      line_text(p.spmm_run), line_text(p.sddmm_ell), line_text(p.sddmm_run), p.block_tile);
   for (const BlockCost& b : p.blocks)
     text += fmt::format("{} block {} {} {}\n", to_text(b.op), b.height, b.dense, b.nanoseconds);
   return text + fmt::format("lists {}\nlist-elements {}\nrun-length {}\n", fmt::join(p.widths, " "), p.list_elements,

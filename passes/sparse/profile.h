@@ -32,6 +32,7 @@ struct BlockCost {
 
 struct Profile {
   std::string name;
+  bool gpu = false;         // else a CPU
   int workers = 1;          // multiprocessors, or cores
   double launch = 0;        // nanoseconds that every product takes
   double peak = 1;          // operations a byte: peak rate over bandwidth
