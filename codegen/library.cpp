@@ -83,7 +83,7 @@ std::set<ScalarType> types_of_products(const Module& module) {
   std::set<ScalarType> types;
   const auto look = [&](const Function& function, const Stm& stm) {
     if (const auto product = lower::find_host_product(stm, function)) types.insert(product->type);
-    if (const auto sampling = lower::find_sparse_sampling(stm, function)) types.insert(sampling->type);
+    if (const auto sampling = lower::find_host_sampling(stm, function)) types.insert(sampling->type);
   };
   for (const FunctionPtr& function : module.functions)
     if (function->entry && function->body) for_each_stm(*function->body, [&](const Stm& stm) { look(*function, stm); });

@@ -265,7 +265,8 @@ std::string print(const Functor& functor, const Function& code) {
   if (functor.members.empty()) out.line("int32_t unused;");
   Printer printer(Dialect::cuda, std::move(device_arrays));
   out.line("template <class Sum>");
-  out.open("APL_DEVICE Sum operator()(Sum whole, int64_t {}, int64_t {}) const {{", functor.row, functor.column);
+  out.open("APL_DEVICE Sum operator()(Sum whole, int64_t {}, int64_t {}{}) const {{", functor.row, functor.column,
+           functor.counts_nonzeros ? ", int64_t " + functor.nonzero : "");
   out.line("const {} {} = {}(whole);", c_type(functor.sum_type), functor.sum, c_type(functor.sum_type));
   printer.block(code.body, out);
   out.line("return Sum({});", printer.text(functor.result));

@@ -24,24 +24,32 @@ std::string name_of_text(const std::string& text) {
   return fmt::format("apl_after_{:016x}", hash);
 }
 
+// What a kernel of the runtime tells the code after a sum.
+struct Told {
+  Value row;
+  std::optional<Value> column, nonzero;
+  bool counts_nonzeros = false;  // it tells the non-zero's number, too, whether the code reads it or not
+};
+
 // Declares what is done after the sum; the name of the variable.
-std::string write_after(const SparseProduct& product, const Stm& stm, Unit& unit, Values& values,
+std::string write_after(const AfterSum& after, const Told& told, const Stm& stm, Unit& unit, Values& values,
                         const std::function<std::string(Value)>& block, Writer& out) {
   const ValueTable& table = unit.function.values;
   Stm code = stm;
   code.pattern.clear();
-  SegOp frame{
-      .level = SegLevel::thread, .space = {}, .body = make_body(product.after, {product.result}), .results = {}};
+  SegOp frame{.level = SegLevel::thread, .space = {}, .body = make_body(after.stms, {after.result}), .results = {}};
   code.op = std::move(frame);
   Kernel lowering(unit, code);
   const kernel::Function function = lowering.run();
 
   kernel::Functor functor;
-  functor.sum_type = {table.type(product.sum).element, false};
-  functor.sum = unit.name(product.sum);
-  functor.row = unit.name(product.i);
-  functor.column = product.j ? unit.name(*product.j) : "";
-  functor.result = Values(unit, kernel::Dialect::cuda).operand(product.result);
+  functor.sum_type = {table.type(after.sum).element, false};
+  functor.sum = unit.name(after.sum);
+  functor.row = unit.name(told.row);
+  functor.column = told.column ? unit.name(*told.column) : "";
+  functor.counts_nonzeros = told.counts_nonzeros;
+  functor.nonzero = told.nonzero ? unit.name(*told.nonzero) : "";
+  functor.result = Values(unit, kernel::Dialect::cuda).operand(after.result);
   std::vector<std::string> fields, numbers;
   const auto member = [&](const kernel::Param& param, const std::string& type, const std::string& value) {
     functor.members.push_back(param);
@@ -52,7 +60,7 @@ std::string write_after(const SparseProduct& product, const Stm& stm, Unit& unit
   for (const Value b : lowering.blocks()) member(function.params[at++], "const void *", block(b));
   for (const Value s : lowering.scalars()) {
     const kernel::Param& param = function.params[at++];
-    if (s == product.sum || s == product.i || s == product.j) continue;
+    if (s == after.sum || s == told.row || s == told.column || s == told.nonzero) continue;
     member(param, kernel::c_type(param.type) + " ", kernel::print(values.value(s), kernel::Dialect::c));
   }
   functor.name = "apl_after";
@@ -78,27 +86,37 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
     return fmt::format(".{0} = (char *){1} + ({2}) * {3}, .{0}_row = {4}", name, block(dense.block), text(dense.offset),
                        byte_size(type), text(dense.row));
   };
+  const auto nonzeros = [&](const std::string& name, const Nonzeros& numbers, ScalarType type) {
+    return fmt::format(".{} = (char *){} + ({}) * {}", name, block(numbers.block), text(numbers.offset),
+                       byte_size(type));
+  };
   std::string call, fields;
   std::vector<SegDim> batches;
-  std::optional<SparseProduct> followed;
+  AfterSum after;
+  Told told;
   if (const auto product = on_host ? find_host_product(stm, unit.function) : find_sparse_product(stm, unit.function)) {
     call = "product";
     batches = product->batches;
-    if (!product->after.empty()) followed = product;
+    after = product->after;
+    told = {.row = product->i, .column = product->j, .nonzero = {}};
     fields = fmt::format(
-        ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .width = {}, .row_start = {}, .column = {}, "
-        ".values = {}, {}, {}",
+        ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .width = {}, .row_start = {}, .column = {}, {}, {}, {}",
         c_enum_of(product->type), text(product->rows), text(product->columns), text(product->nonzeros),
-        text(product->width), array(product->row_start), array(product->column), array(product->values),
-        rows("b", product->b, product->type), rows("c", product->c, product->type));
-  } else if (const auto sampling = find_sparse_sampling(stm, unit.function)) {
+        text(product->width), array(product->row_start), array(product->column),
+        nonzeros("values", product->values, product->type), rows("b", product->b, product->type),
+        rows("c", product->c, product->type));
+  } else if (const auto sampling =
+                 on_host ? find_host_sampling(stm, unit.function) : find_sparse_sampling(stm, unit.function)) {
     call = "sampling";
+    batches = sampling->batches;
+    after = sampling->after;
+    told = {.row = sampling->i, .column = sampling->j, .nonzero = sampling->e, .counts_nonzeros = true};
     fields = fmt::format(
-        ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .depth = {}, .row = {}, .column = {}, .values = {}, "
-        "{}, {}, .result = {}",
+        ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .depth = {}, .row = {}, .column = {}, {}, {}, {}",
         c_enum_of(sampling->type), text(sampling->rows), text(sampling->columns), text(sampling->nonzeros),
-        text(sampling->depth), array(sampling->row), array(sampling->column), array(sampling->values),
-        rows("x", sampling->x, sampling->type), rows("y", sampling->y, sampling->type), array(sampling->result));
+        text(sampling->depth), array(sampling->row), array(sampling->column), rows("x", sampling->x, sampling->type),
+        rows("y", sampling->y, sampling->type), nonzeros("result", sampling->result, sampling->type));
+    if (sampling->values) fields += ", " + nonzeros("values", *sampling->values, sampling->type);
   } else {
     return {};
   }
@@ -108,7 +126,7 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
   out.open("if (ctx->backend->sparse_{}) {{", call);
   for (const SegDim& dim : batches)
     out.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", unit.name(dim.index), text(dim.bound));
-  if (followed) fields += ", .after = &" + write_after(*followed, stm, unit, values, block, out);
+  if (!after.empty()) fields += ", .after = &" + write_after(after, told, stm, unit, values, block, out);
   out.line("const struct apl_sparse_{} {} = {{{}}};", call, asked, fields);
   out.line("status = ctx->backend->sparse_{}(ctx, &{}, &{});", call, asked, made);
   out.line("if (status != APL_SUCCESS) goto done;");

@@ -20,6 +20,13 @@ SparseKernel::SparseKernel(const Stm& stm, const apl::Function& function, std::s
   for (const Stm& inner : op_->body->stms) define(inner, false);
   if (sum_ != nullptr)
     for (const Stm& inner : sum_->map.body->stms) define(inner, true);
+  bool has_loops = false;
+  for_each_stm(*op_->body,
+               [&](const Stm& inner) { has_loops = has_loops || get_if<Screma>(inner) || get_if<Loop>(inner); });
+  if (!has_loops) {
+    refuse("it has no sum: each of its numbers comes from one non-zero");
+    return;
+  }
   if (sum_ == nullptr || !is_straight_ || sum_->widths.size() != 1 || sum_->reduces.size() != 1 || sum_->scans() ||
       sum_->map.body->results.size() != 1) {
     refuse("there are several sums, or branches and loops in the sum or before it");
@@ -109,6 +116,64 @@ std::optional<DenseRows> SparseKernel::rows(const std::pair<Value, Poly>& at, Va
   return local ? std::nullopt : std::optional(DenseRows{at.first, outer->rest, outer->coefficient});
 }
 
+std::optional<Nonzeros> SparseKernel::nonzeros(const std::pair<Value, Poly>& at, const Poly& nonzero) const {
+  const Poly offset = at.second - nonzero;
+  bool local = false;
+  offset.for_each_symbol([&](Value v) { local = local || local_.contains(v) || nonzero.mentions(v); });
+  return local ? std::nullopt : std::optional(Nonzeros{at.first, offset});
+}
+
+std::vector<SparseKernel::ReadIndex> SparseKernel::read_indices(const Poly& position, const Poly& nonzero) const {
+  std::vector<ReadIndex> found;
+  position.for_each_symbol([&](Value v) {
+    const auto index = narrow(v);
+    if (const auto array = index ? element_of(*index, nonzero) : std::nullopt) found.push_back({v, *array});
+  });
+  return found;
+}
+
+std::optional<SparseKernel::RowTerms> SparseKernel::row_terms(const Operand& term, Value p, Poly count) const {
+  const Binary* times = defined_by<Binary>(term);
+  if (times == nullptr || times->op != BinaryOp::mul) return refuse("its terms are not products of two numbers");
+  RowTerms terms;
+  std::optional<Value> first;
+  for (const auto& [x, y] : {std::pair{times->x, times->y}, std::pair{times->y, times->x}}) {
+    const Index* value = defined_by<Index>(bare(x));
+    if (value == nullptr || value->dims.back().is_slice()) continue;
+    terms.nonzero = value->dims.back().start;
+    first = (terms.nonzero - Poly(p)).symbol();
+    const auto at = first ? position(bare(x)) : std::nullopt;
+    const auto values = at ? nonzeros(*at, terms.nonzero) : std::nullopt;
+    first = values ? first : std::nullopt;
+    if (!first) continue;
+    terms.values = *values;
+    terms.type = element_type(bare(x));
+    terms.other = bare(y);
+    break;
+  }
+  if (!first) return refuse("its terms are not the non-zeros of a row, one after the other");
+  // From row_start[i] to row_start[i + 1].
+  if (const SizeExpr* size = count.symbol() ? defined_by<SizeExpr>(Operand(*count.symbol())) : nullptr)
+    count = size->value;
+  const Poly last = count + Poly(*first);
+  std::optional<Value> starts;
+  for (const SegDim& dim : op_->space) {
+    const auto found = starts ? std::nullopt : element_of(Operand(*first), Poly(dim.index));
+    if (found) {
+      starts = found;
+      terms.i = dim.index;
+    } else {
+      terms.others.push_back(dim);
+    }
+  }
+  if (!starts || !last.symbol() || element_of(Operand(*last.symbol()), Poly(terms.i) + 1) != starts)
+    return refuse("the sum does not go over the non-zeros of a row (transposed operands go by columns)");
+  if (terms.values.offset.mentions(terms.i))
+    return refuse("its terms are not the non-zeros of a row, one after the other");
+  terms.row_start = *starts;
+  return terms;
+}
+
 std::optional<SparseKernel::Parameter> SparseKernel::parameter(Value array, BundleField field) const {
   std::vector<Value> params;
   for (const Value param : function_.params)
@@ -122,9 +187,12 @@ std::optional<SparseKernel::Parameter> SparseKernel::parameter(Value array, Bund
   return std::nullopt;
 }
 
-std::optional<std::vector<Stm>> SparseKernel::after() const {
+std::optional<std::vector<Stm>> SparseKernel::after(const std::vector<Value>& given) const {
+  if (bare(result()) == Operand(summed())) return std::vector<Stm>{};
   std::set<Value> needed;
-  const auto need = [&](Value v) { needed.insert(v); };
+  const auto need = [&](Value v) {
+    if (std::ranges::find(given, v) == given.end()) needed.insert(v);
+  };
   if (result().is_value()) need(result().value());
   std::vector<Stm> stms;
   for (auto stm = op_->body->stms.rbegin(); stm != op_->body->stms.rend(); ++stm) {

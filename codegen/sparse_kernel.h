@@ -53,6 +53,24 @@ class SparseKernel {
 
   // position = offset + row * i + j (or with no j), with nothing else that the kernel computes.
   std::optional<DenseRows> rows(const std::pair<Value, Poly>& at, Value i, std::optional<Value> j) const;
+  // position = offset + nonzero, where the offset has no more of the space than the batches of `nonzero`'s array.
+  std::optional<Nonzeros> nonzeros(const std::pair<Value, Poly>& at, const Poly& nonzero) const;
+  // The indices in a position that are elements `nonzero` of arrays.
+  struct ReadIndex {
+    Value index, array;
+  };
+  std::vector<ReadIndex> read_indices(const Poly& position, const Poly& nonzero) const;
+
+  // values[first + p] times another factor, on either side, where p < count goes over the non-zeros of row i.
+  struct RowTerms {
+    Value i, row_start;
+    Nonzeros values;
+    ScalarType type{};  // of the values
+    Poly nonzero;       // first + p
+    Operand other;
+    std::vector<SegDim> others;  // of the space
+  };
+  std::optional<RowTerms> row_terms(const Operand& term, Value p, Poly count) const;
 
   // The bundle that has the array as that field.
   struct Parameter {
@@ -60,8 +78,9 @@ class SparseKernel {
   };
   std::optional<Parameter> parameter(Value array, BundleField field) const;
 
-  // The statements that make the result from the sum; nullopt if they cannot stand behind a kernel of the runtime.
-  std::optional<std::vector<Stm>> after() const;
+  // The statements that make the result from the sum and from `given`, which the runtime's kernels know; nullopt if
+  // they cannot stand behind one. None: the result is the sum, perhaps rounded.
+  std::optional<std::vector<Stm>> after(const std::vector<Value>& given) const;
 
  private:
   void define(const Stm& inner, bool in_sum);

@@ -52,72 +52,35 @@ bool has_sparse_kernels(ScalarType type, ScalarType sum) {
 std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Function& function, std::string* why) {
   const SparseKernel kernel(stm, function, why);
   if (!kernel.fits()) return std::nullopt;
-  const Binary* times = kernel.defined_by<Binary>(kernel.term());
-  if (times == nullptr || times->op != BinaryOp::mul) return kernel.refuse("its terms are not products of two numbers");
-  Operand a = kernel.bare(times->x), b = kernel.bare(times->y);
-
+  const auto terms = kernel.row_terms(kernel.term(), kernel.sum().indices.front(), kernel.sum().widths.front());
+  if (!terms) return std::nullopt;
   SparseProduct product;
-  product.type = kernel.element_type(a);
-  product.sum = kernel.summed();
+  product.type = terms->type;
   const ScalarType sum_type = kernel.element_type(Operand(kernel.summed()));
-  if (kernel.element_type(b) != product.type || kernel.element_type(kernel.result()) != product.type ||
+  if (kernel.element_type(terms->other) != product.type || kernel.element_type(kernel.result()) != product.type ||
       !has_sparse_kernels(product.type, sum_type))
     return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
-  // values[first + p], where the sum goes from row_start[i] to row_start[i + 1]; on either side of the product.
-  std::optional<Value> first, values;
-  Poly at;
-  for (const auto& [x, y] : {std::pair{a, b}, std::pair{b, a}}) {
-    const Index* value = kernel.defined_by<Index>(x);
-    if (value == nullptr || value->dims.size() != 1 || value->dims[0].is_slice() || !kernel.is_whole(value->array))
-      continue;
-    at = value->dims[0].start;
-    first = (at - Poly(kernel.sum().indices.front())).symbol();
-    if (!first) continue;
-    values = value->array;
-    b = y;
-    break;
-  }
-  if (!first) return kernel.refuse("its terms are not the non-zeros of a row, one after the other");
-  product.values = *values;
-  Poly width = kernel.sum().widths.front();
-  if (const SizeExpr* size = width.symbol() ? kernel.defined_by<SizeExpr>(Operand(*width.symbol())) : nullptr)
-    width = size->value;
-  const Poly last = width + Poly(*first);
-  std::optional<Value> starts;
-  for (const SegDim& dim : kernel.op().space) {
-    starts = kernel.element_of(Operand(*first), Poly(dim.index));
-    if (!starts) continue;
-    product.i = dim.index;
-    break;
-  }
-  if (!starts || !last.symbol() || kernel.element_of(Operand(*last.symbol()), Poly(product.i) + 1) != starts)
-    return kernel.refuse("the sum does not go over the non-zeros of a row (transposed operands go by columns)");
-  product.row_start = *starts;
+  product.values = terms->values;
+  product.row_start = terms->row_start;
+  product.i = terms->i;
   // B[column[first + p]][j]
-  const auto b_at = kernel.position(b);
+  const auto b_at = kernel.position(terms->other);
   if (!b_at) return kernel.refuse("the other factor is computed in the sum");
-  std::optional<Value> k;
-  b_at->second.for_each_symbol([&](Value v) {
-    const auto column = kernel.narrow(v);
-    const auto array = column ? kernel.element_of(*column, at) : std::nullopt;
-    if (!array) return;
-    k = v;
-    product.column = *array;
-  });
+  const auto read = kernel.read_indices(b_at->second, terms->nonzero);
   const Value result = stm.pattern.front();
-  if (!k || !kernel.type(result).memory) return kernel.refuse("the other factor is not a row of a dense matrix");
-  const auto rows = rows_of_product(kernel, *b_at, *k, result, product.i);
+  if (read.empty() || !kernel.type(result).memory)
+    return kernel.refuse("the other factor is not a row of a dense matrix");
+  product.column = read.front().array;
+  const auto rows = rows_of_product(kernel, *b_at, read.front().index, result, product.i);
   if (!rows) return kernel.refuse("rows of the dense operand and of the result do not both lie side by side in memory");
   const auto parameter = kernel.parameter(product.column, BundleField::column);
   if (!parameter || !kernel.parameter(product.row_start, BundleField::row_start))
     return kernel.refuse("its arrays are no arguments of the entry");
-  // C is the sum, perhaps rounded, or something is made of it first.
-  product.result = kernel.result();
-  if (!(kernel.bare(kernel.result()) == Operand(kernel.summed()))) {
-    auto after = kernel.after();
-    if (!after) return std::nullopt;
-    product.after = *std::move(after);
-  }
+  if (rows->j && product.values.offset.mentions(*rows->j))
+    return kernel.refuse("the elements differ along the rows of the dense operand");
+  auto after = kernel.after({});
+  if (!after) return std::nullopt;
+  product.after = {kernel.summed(), *std::move(after), kernel.result()};
   product.rows = parameter->rows;
   product.columns = parameter->columns;
   product.nonzeros = parameter->nonzeros;
@@ -127,66 +90,6 @@ std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Func
   product.b = rows->b;
   product.c = rows->c;
   return product;
-}
-
-std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Function& function, std::string* why) {
-  const SparseKernel kernel(stm, function, why);
-  if (!kernel.fits()) return std::nullopt;
-  if (kernel.op().space.size() != 1) return kernel.refuse("there are more dims than the non-zeros (batches)");
-  const Value e = kernel.op().space[0].index;
-  const Binary* scaled = kernel.defined_by<Binary>(kernel.bare(kernel.result()));
-  const Binary* times = kernel.defined_by<Binary>(kernel.term());
-  if (scaled == nullptr || scaled->op != BinaryOp::mul || times == nullptr || times->op != BinaryOp::mul)
-    return kernel.refuse("the result is not an element times a sum of products");
-  const bool sum_first = kernel.bare(scaled->x) == Operand(kernel.summed());
-  const Operand a = kernel.bare(sum_first ? scaled->y : scaled->x);
-  if (!(kernel.bare(sum_first ? scaled->x : scaled->y) == Operand(kernel.summed())))
-    return kernel.refuse("something is done between the sum and its product with the element");
-  const Operand x = kernel.bare(times->x), y = kernel.bare(times->y);
-
-  SparseSampling sampling;
-  sampling.type = kernel.element_type(a);
-  for (const Operand& operand : {x, y, kernel.result()})
-    if (kernel.element_type(operand) != sampling.type)
-      return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
-  if (!has_sparse_kernels(sampling.type, kernel.element_type(Operand(kernel.summed()))))
-    return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
-  const auto values = kernel.element_of(a, Poly(e));
-  const auto x_at = kernel.position(x), y_at = kernel.position(y);
-  const Type& result = kernel.type(stm.pattern.front());
-  if (!values || !x_at || !y_at || !result.memory || result.rank() != 1 ||
-      !(result.memory->layout == Lmad::row_major(result.shape)))
-    return kernel.refuse("the factors or the element are computed in the kernel");
-  sampling.values = *values;
-  sampling.result = stm.pattern.front();
-  // X[row[e]][k] and Y[column[e]][k], in either order.
-  const Value k = kernel.sum().indices.front();
-  const auto rows_by = [&](const std::pair<Value, Poly>& at, BundleField field, Value& array) {
-    std::optional<DenseRows> rows;
-    at.second.for_each_symbol([&](Value v) {
-      const auto index = kernel.narrow(v);
-      const auto from = index ? kernel.element_of(*index, Poly(e)) : std::nullopt;
-      if (!from || !kernel.parameter(*from, field)) return;
-      array = *from;
-      rows = kernel.rows(at, v, k);
-    });
-    return rows;
-  };
-  auto x_rows = rows_by(*x_at, BundleField::row, sampling.row);
-  auto y_rows = rows_by(*y_at, BundleField::column, sampling.column);
-  if (!x_rows || !y_rows) {
-    x_rows = rows_by(*y_at, BundleField::row, sampling.row);
-    y_rows = rows_by(*x_at, BundleField::column, sampling.column);
-  }
-  if (!x_rows || !y_rows) return kernel.refuse("rows of both dense operands do not lie side by side in memory");
-  const auto parameter = kernel.parameter(sampling.column, BundleField::column);
-  sampling.rows = parameter->rows;
-  sampling.columns = parameter->columns;
-  sampling.nonzeros = parameter->nonzeros;
-  sampling.depth = kernel.sum().widths.front();
-  sampling.x = *x_rows;
-  sampling.y = *y_rows;
-  return sampling;
 }
 
 }  // namespace apl::lower

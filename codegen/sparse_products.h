@@ -18,20 +18,33 @@ struct DenseRows {
   Poly offset, row;
 };
 
-// C[rows][width] = A B; A's arrays are parameters of the function, but for the values. Without `j` B and C are vectors,
-// and the width is 1.
+// A number for each non-zero, side by side from element `offset` of the block on.
+struct Nonzeros {
+  Value block;
+  Poly offset;
+};
+
+// What stands between a sum and its store: statements that make the result from the sum, or none.
+struct AfterSum {
+  Value sum;
+  std::vector<Stm> stms;
+  Operand result;
+  bool empty() const { return stms.empty(); }
+};
+
+// C[rows][width] = after(A B); A's arrays are parameters of the function, but for the values. Without `j` B and C are
+// vectors, and the width is 1.
 struct SparseProduct {
   ScalarType type{};
-  Value row_start, column, values;
+  Value row_start, column;
+  Nonzeros values;
   Poly rows, columns, nonzeros, width;
   DenseRows b, c;
   Value i;  // index of the rows
   std::optional<Value> j;
-  // One product for each index of these, which B, C and what is done after the sum depend on.
+  // One product for each index of these, which A's values, B, C and what is done after the sum depend on.
   std::vector<SegDim> batches;
-  Value sum;
-  std::vector<Stm> after;  // statements that make the result from the sum; none: it is the sum
-  Operand result;
+  AfterSum after;
 };
 // `why` (may be null): the condition that is not met, for people.
 std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function,
@@ -40,12 +53,18 @@ std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::F
 // The same where a thread has a row of sums that grows by a row of products at a time (sparsify{few-threads}).
 std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Function& function);
 
-// result[e] = values[e] * sum over k < depth of x[row e][k] y[column e][k].
+// result[e] = after(values[e] * sum over k < depth of x[row e][k] y[column e][k]). If anything else is done with the
+// sum, there are no values: the code after it reads what it needs of them.
 struct SparseSampling {
   ScalarType type{};
-  Value row, column, values, result;
+  Value row, column;
+  std::optional<Nonzeros> values;
+  Nonzeros result;
   Poly rows, columns, nonzeros, depth;
   DenseRows x, y;
+  Value e, i, j;                // the non-zero, its row, its column
+  std::vector<SegDim> batches;  // as for products
+  AfterSum after;
 };
 std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function,
                                                    std::string* why = nullptr);
@@ -55,6 +74,7 @@ bool has_sparse_kernels(ScalarType type, ScalarType sum);
 
 // What the runtime's kernels for CPUs do of a kernel of a C program.
 std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function);
+std::optional<SparseSampling> find_host_sampling(const Stm& kernel, const apl::Function& function);
 
 // Host code that asks the runtime for the kernel. Gives the variable that says whether it ran, or "" if the runtime has
 // none for such a kernel. `block`: what a block is called on the host.

@@ -62,80 +62,38 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
   const SparseKernel kernel(stm, function, nullptr);
   if (!kernel.is_sparse() || kernel.op().body->results.size() != 1) return std::nullopt;
   const auto sums = find_rows_of_sums(kernel);
-  const Binary* times = sums ? kernel.defined_by<Binary>(sums->product) : nullptr;
-  if (times == nullptr || times->op != BinaryOp::mul) return std::nullopt;
-  SparseProduct product;
-  const Value result = stm.pattern.front();
-  const Type& type = kernel.type(result);
-  if (!type.memory || type.rank() != kernel.op().space.size() + 1) return std::nullopt;
-  product.type = type.element;
-  for (const Operand& factor : {times->x, times->y})
-    if (kernel.element_type(kernel.bare(factor)) != product.type) return std::nullopt;
-  if (!has_sparse_kernels(product.type, sums->sum)) return std::nullopt;
-  // values[first + p], on either side of the product, where p goes from row_start[i] to row_start[i + 1].
-  std::optional<Value> first;
-  Operand b;
-  Poly at;
-  for (const auto& [x, y] : {std::pair{times->x, times->y}, std::pair{times->y, times->x}}) {
-    const Index* value = kernel.defined_by<Index>(kernel.bare(x));
-    if (value == nullptr || value->dims.size() != 1 || value->dims[0].is_slice() || !kernel.is_whole(value->array))
-      continue;
-    at = value->dims[0].start;
-    first = (at - Poly(sums->p)).symbol();
-    if (!first) continue;
-    product.values = value->array;
-    b = kernel.bare(y);
-    break;
-  }
-  if (!first) return std::nullopt;
-  Poly count = sums->count;
-  if (const SizeExpr* size = count.symbol() ? kernel.defined_by<SizeExpr>(Operand(*count.symbol())) : nullptr)
-    count = size->value;
-  const Poly last = count + Poly(*first);
-  std::optional<Value> starts;
-  for (const SegDim& dim : kernel.op().space) {
-    if (starts) {
-      product.batches.push_back(dim);
-      continue;
-    }
-    starts = kernel.element_of(Operand(*first), Poly(dim.index));
-    if (starts)
-      product.i = dim.index;
-    else
-      product.batches.push_back(dim);
-  }
-  if (!starts || !last.symbol() || kernel.element_of(Operand(*last.symbol()), Poly(product.i) + 1) != starts)
+  const auto terms = sums ? kernel.row_terms(sums->product, sums->p, sums->count) : std::nullopt;
+  if (!terms) return std::nullopt;
+  const Type& type = kernel.type(stm.pattern.front());
+  if (!type.memory || type.rank() != kernel.op().space.size() + 1 || type.element != terms->type ||
+      kernel.element_type(terms->other) != terms->type || !has_sparse_kernels(terms->type, sums->sum))
     return std::nullopt;
-  product.row_start = *starts;
-  // B[column[first + p]][j]
-  const auto b_at = kernel.position(b);
-  std::optional<Value> k;
-  if (b_at)
-    b_at->second.for_each_symbol([&](Value v) {
-      const auto column = kernel.narrow(v);
-      const auto array = column ? kernel.element_of(*column, at) : std::nullopt;
-      if (!array) return;
-      k = v;
-      product.column = *array;
-    });
-  if (!k) return std::nullopt;
+  // B[column[first + p]][j] and C[i][j]
+  const auto b_at = kernel.position(terms->other);
+  const auto read = b_at ? kernel.read_indices(b_at->second, terms->nonzero) : std::vector<SparseKernel::ReadIndex>{};
+  if (read.empty()) return std::nullopt;
   std::vector<Poly> indices;
   for (const SegDim& dim : kernel.op().space) indices.emplace_back(dim.index);
   indices.emplace_back(sums->j);
-  const auto b_rows = kernel.rows(*b_at, *k, sums->j);
-  const auto c_rows = kernel.rows({type.memory->block, type.memory->layout.apply(indices)}, product.i, sums->j);
-  const auto parameter = kernel.parameter(product.column, BundleField::column);
-  if (!b_rows || !c_rows || !parameter || !kernel.parameter(product.row_start, BundleField::row_start))
+  const auto b_rows = kernel.rows(*b_at, read.front().index, sums->j);
+  const auto c_rows = kernel.rows({type.memory->block, type.memory->layout.apply(indices)}, terms->i, sums->j);
+  const auto parameter = kernel.parameter(read.front().array, BundleField::column);
+  if (!b_rows || !c_rows || !parameter || !kernel.parameter(terms->row_start, BundleField::row_start))
     return std::nullopt;
-  product.rows = parameter->rows;
-  product.columns = parameter->columns;
-  product.nonzeros = parameter->nonzeros;
-  product.width = sums->width;
-  product.j = sums->j;
-  product.b = *b_rows;
-  product.c = *c_rows;
-  product.result = kernel.result();
-  return product;
+  return SparseProduct{.type = terms->type,
+                       .row_start = terms->row_start,
+                       .column = read.front().array,
+                       .values = terms->values,
+                       .rows = parameter->rows,
+                       .columns = parameter->columns,
+                       .nonzeros = parameter->nonzeros,
+                       .width = sums->width,
+                       .b = *b_rows,
+                       .c = *c_rows,
+                       .i = terms->i,
+                       .j = sums->j,
+                       .batches = terms->others,
+                       .after = {.sum = {}, .stms = {}, .result = kernel.result()}};
 }
 
 std::optional<SparseProduct> find_host_product(const Stm& stm, const apl::Function& function) {

@@ -130,7 +130,7 @@ class Sparsifier {
   bool sample(const Stm& stm, Value base, sparsify::Reason& reason, std::vector<Stm>& out) {
     Builder host(result_.values);
     host.set_location(stm.location);
-    auto made = sparsify::sample(stm, sparse_.at(base), base, layouts_, host);
+    auto made = sparsify::sample(stm, sparse_, base, layouts_, host);
     if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
       reason = *refused;
       return false;
@@ -146,8 +146,11 @@ class Sparsifier {
     const std::vector<SegDim>& space = std::get<SegOp>(stm.op).space;
     for (std::size_t k = 0; k < nonzeros.size(); ++k) {
       const bool zero = sparsify::same_number(sampled.elsewhere[k], Scalar::zero(sampled.elsewhere[k].type()));
-      if (space.size() == 2 && zero && sampled.row_dim < sampled.column_dim)
-        sparse_.insert_or_assign(stm.pattern[k], SparseArray{&pattern, nonzeros[k]});
+      if (zero && sampled.row_dim + 2 == space.size() && sampled.column_dim + 1 == space.size()) {
+        SparseArray array{&pattern, nonzeros[k]};
+        for (std::size_t d = 0; d < sampled.row_dim; ++d) array.batches.push_back(space[d].bound);
+        sparse_.insert_or_assign(stm.pattern[k], array);
+      }
       const std::size_t first = host.stms().size();
       sparsify::make_dense(stm.pattern[k], nonzeros[k], pattern, space, sampled.row_dim, sampled.column_dim,
                            sampled.elsewhere[k], host);
@@ -174,7 +177,7 @@ class Sparsifier {
     if (contraction == nullptr) return false;
     Builder host(result_.values);
     host.set_location(stm.location);
-    auto made = sparsify::contract(stm, *contraction, sparse_.at(base), base, context_.flag("few-threads"), host);
+    auto made = sparsify::contract(stm, *contraction, sparse_, base, context_.flag("few-threads"), host);
     if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
       reason = *refused;
       return false;
@@ -194,7 +197,7 @@ class Sparsifier {
   // The entry's result is the non-zeros alone.
   void sparse_result(const Pattern& pattern, std::vector<Operand>& results) {
     const auto found = results[0].is_value() ? sparse_.find(results[0].value()) : sparse_.end();
-    if (found == sparse_.end() || found->second.pattern != &pattern) {
+    if (found == sparse_.end() || found->second.pattern != &pattern || !found->second.batches.empty()) {
       context_.remark(
           {.kind = RemarkKind::missed,
            .pass = kSparsify,

@@ -34,14 +34,18 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
   if (product.sddmm) {
     const auto found = apl::lower::find_sparse_sampling(stm, function, &product.why_not);
     product.fits = found.has_value();
-    if (found) product.type = found->type, product.width = found->depth, product.has_width = true;
+    if (found) {
+      product.type = found->type, product.width = found->depth, product.has_width = true;
+      product.batches = found->batches.size();
+      product.after = found->after.stms.size();
+    }
   } else {
     const auto found = apl::lower::find_sparse_product(stm, function, &product.why_not);
     product.fits = found.has_value();
     if (found) {
       product.type = found->type, product.width = found->width, product.has_width = true;
       product.batches = found->batches.size();
-      product.after = found->after.size();
+      product.after = found->after.stms.size();
     }
   }
   return product;
@@ -127,9 +131,8 @@ class Explainer {
 
  private:
   static std::string name_of(const Explained& product) {
-    if (product.sddmm) return "SDDMM";
     const bool vector = product.has_width && product.width.is_one();
-    std::string name = vector ? "SpMV" : "SpMM";
+    std::string name = product.sddmm ? "SDDMM" : vector ? "SpMV" : "SpMM";
     if (product.batches > 0) name += ", one product a batch,";
     if (product.after > 0) name += fmt::format(" with {} statements after the sum,", product.after);
     return name;

@@ -120,7 +120,8 @@ struct apl_kernel_form {
 };
 
 // What is done with each result before it is written: a type of kernel text with
-// `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value.
+// `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value. For
+// samplings with the number of the non-zero behind the column.
 struct apl_sparse_after {
   const char* type;  // its name, which is a part of the kernel's
   const char* text;  // its definition
@@ -140,16 +141,18 @@ struct apl_sparse_product {
   int64_t c_row;
   const struct apl_sparse_after* after;  // NULL: nothing
 };
-// result[e] = values[e] * sum over k < depth of x[row of e][k] y[column of e][k].
+// result[e] = after(values[e] * sum over k < depth of x[row of e][k] y[column of e][k]).
 struct apl_sparse_sampling {
   int32_t type;
   int64_t rows, columns, nonzeros, depth;
-  const void *row, *column, *values;
+  const void *row, *column;
+  const void* values;  // NULL: 1
   const void* x;
   int64_t x_row;
   const void* y;
   int64_t y_row;
   void* result;
+  const struct apl_sparse_after* after;  // NULL: nothing
 };
 
 struct apl_context;

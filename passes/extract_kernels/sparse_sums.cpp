@@ -1,5 +1,6 @@
 #include "passes/extract_kernels/sparse_sums.h"
 
+#include <algorithm>
 #include <set>
 
 #include "ir/layouts.h"
@@ -12,7 +13,9 @@ namespace {
 class SparseSums {
  public:
   SparseSums(const Function& function, std::set<Value> operands)
-      : function_(function), layouts_(function), operands_(std::move(operands)) {}
+      : function_(function), layouts_(function), operands_(std::move(operands)) {
+    for (const Value operand : operands_) shapes_.push_back(function.values.type(operand).shape);
+  }
 
   BodyPtr run(const BodyPtr& body, bool in_map) {
     std::vector<Stm> stms;
@@ -25,6 +28,9 @@ class SparseSums {
         stms.back().op =
             map_bodies(stm.op, [&](const BodyPtr& inner) { return run(inner, in_map || screma != nullptr); });
       }
+      if (screma != nullptr && reads_operand(*screma))
+        for (const Value made : stm.pattern)
+          if (has_operand_shape(made)) operands_.insert(made);
     }
     return make_body(std::move(stms), body->results);
   }
@@ -42,9 +48,17 @@ class SparseSums {
     return false;
   }
 
+  // What is computed from an operand, and has its rows and columns, may be sparse, too.
+  bool has_operand_shape(Value v) const {
+    const std::vector<Poly>& shape = function_.values.type(v).shape;
+    return shape.size() >= 2 &&
+           std::ranges::find(shapes_, std::vector<Poly>(shape.end() - 2, shape.end())) != shapes_.end();
+  }
+
   const Function& function_;
   const Layouts layouts_;
-  const std::set<Value> operands_;
+  std::set<Value> operands_;
+  std::vector<std::vector<Poly>> shapes_;
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace apl {
 
-// Reductions inside of maps that read an operand that the entry calls sparse are marked `#[sequential]`: sparsify makes
-// them sums over a row's non-zeros, which a thread does alone. A function without sparse operands is the same.
+// Reductions inside of maps that read an operand that the entry calls sparse, or what may be sparse like it, are marked
+// `#[sequential]`: sparsify makes them sums over a row's non-zeros, which a thread does alone. A function without
+// sparse operands is the same.
 BodyPtr keep_sparse_sums(const Function& function);
 
 }  // namespace apl

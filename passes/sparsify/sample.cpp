@@ -28,47 +28,128 @@ BodyPtr without(const BodyPtr& body, const std::set<Value>& drop) {
   return make_body(std::move(stms), body->results);
 }
 
-}  // namespace
-
-std::optional<ElementAt> element_at(const Lmad& layout, const Pattern& pattern, const std::vector<SegDim>& indices) {
-  if (layout.rank() != 0) return std::nullopt;
-  for (const SegDim& row : indices)
-    for (const SegDim& column : indices)
-      if (!(row.index == column.index) && row.bound == pattern.rows && column.bound == pattern.columns &&
-          layout.offset() == pattern.columns * Poly(row.index) + Poly(column.index))
-        return ElementAt{row.index, column.index};
-  return std::nullopt;
+// A branch that elements of A decide is the same for nearly all non-zeros. Sums in what these take are taken out of it,
+// so that the kernel is a sum and code after it.
+BodyPtr with_sums_first(const BodyPtr& body, const Absence& absence, const ValueTable& values) {
+  std::vector<Stm> stms;
+  for (const Stm& stm : body->stms) {
+    const If* choice = get_if<If>(stm);
+    const auto absent = choice != nullptr ? absence.of(choice->condition) : std::nullopt;
+    if (!absent) {
+      stms.push_back(stm);
+      continue;
+    }
+    const bool in_then = !absent->as_bool();
+    const Body& taken = in_then ? *choice->then_body : *choice->else_body;
+    std::set<Value> needed;
+    std::vector<Stm> first, rest;
+    bool total = true;
+    for (auto inner = taken.stms.rbegin(); inner != taken.stms.rend(); ++inner) {
+      const Screma* sum = get_if<Screma>(*inner);
+      const bool moves = (sum != nullptr && !sum->reduces.empty() && !sum->scans()) ||
+                         std::ranges::any_of(inner->pattern, [&](Value v) { return needed.contains(v); });
+      (moves ? first : rest).insert((moves ? first : rest).begin(), *inner);
+      if (!moves) continue;
+      total = total && !can_fail(inner->op, values);
+      for (const Value v : free_values(inner->op, values)) needed.insert(v);
+    }
+    if (!total) {
+      stms.push_back(stm);
+      continue;
+    }
+    stms.insert(stms.end(), first.begin(), first.end());
+    If without = *choice;
+    (in_then ? without.then_body : without.else_body) = make_body(std::move(rest), taken.results);
+    stms.push_back(stm);
+    stms.back().op = std::move(without);
+  }
+  return make_body(std::move(stms), body->results);
 }
 
-std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array, Value base, const Layouts& layouts,
-                                     Builder& host) {
-  ValueTable& values = host.values();
-  const Pattern& pattern = *array.pattern;
-  const SegOp& op = std::get<SegOp>(kernel.op);
-  const std::string name = "`" + values.name(base) + "`";
-  const Reason not_here{"not-sampled", name + " is not read where the kernel writes", {}};
+// How a kernel reads a sparse array: where, if always at one place, and what is no more read then.
+struct Reads {
   std::optional<ElementAt> place;
-  std::set<Value> elements, drop;
-  bool sampled = true;
+  bool at_one_place = true;
+  std::map<Value, ElementAt> elements;
+  std::set<Value> drop;
+};
+
+Reads reads_of(const SegOp& op, Value base, const SparseArray& array, const Layouts& layouts,
+               const ValueTable& values) {
+  Reads reads;
   const auto note = [&](Value v, bool own_statement) {
     const Layout* layout = layouts.find(v);
     if (layout == nullptr || layout->base != base) return;
     if (values.type(v).is_array()) {
-      if (own_statement) drop.insert(v);
+      if (own_statement) reads.drop.insert(v);
       return;
     }
-    const auto here = element_at(layout->lmad, pattern, op.space);
-    sampled =
-        sampled && own_statement && here && (!place || (place->row == here->row && place->column == here->column));
-    if (here) place = here;
-    elements.insert(v);
-    drop.insert(v);
+    const auto here = element_at(layout->lmad, array, op.space);
+    reads.at_one_place = reads.at_one_place && own_statement && here &&
+                         (!reads.place || (reads.place->row == here->row && reads.place->column == here->column));
+    if (!here) return;
+    reads.place = here;
+    reads.elements.emplace(v, *here);
+    reads.drop.insert(v);
   };
   for_each_stm(*op.body, [&](const Stm& stm) {
     for (const Value v : stm.pattern) note(v, get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Use>(stm));
     for_each_binder(stm.op, [&](Value v) { note(v, false); });
   });
-  if (elements.empty() || !sampled || !place) return not_here;
+  reads.at_one_place = reads.at_one_place && reads.place;
+  return reads;
+}
+
+}  // namespace
+
+std::optional<ElementAt> element_at(const Lmad& layout, const SparseArray& array, const std::vector<SegDim>& indices) {
+  if (layout.rank() != 0) return std::nullopt;
+  const Pattern& pattern = *array.pattern;
+  const auto index_at = [&](Poly& rest, const Poly& stride, const Poly& bound) -> std::optional<Value> {
+    for (const SegDim& dim : indices) {
+      const auto linear = dim.bound == bound ? rest.linear_in(dim.index) : std::nullopt;
+      if (!linear || !(linear->coefficient == stride)) continue;
+      rest = linear->rest;
+      return dim.index;
+    }
+    return std::nullopt;
+  };
+  Poly rest = layout.offset(), stride = pattern.rows * pattern.columns;
+  const auto column = index_at(rest, 1, pattern.columns), row = index_at(rest, pattern.columns, pattern.rows);
+  if (!row || !column) return std::nullopt;
+  ElementAt at{*row, *column, {}};
+  for (auto batch = array.batches.rbegin(); batch != array.batches.rend(); ++batch) {
+    const auto index = index_at(rest, stride, *batch);
+    if (!index) return std::nullopt;
+    at.batches.insert(at.batches.begin(), *index);
+    stride = stride * *batch;
+  }
+  return rest.is_zero() ? std::optional(at) : std::nullopt;
+}
+
+std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arrays, Value base, const Layouts& layouts,
+                                     Builder& host) {
+  ValueTable& values = host.values();
+  const Pattern& pattern = *arrays.at(base).pattern;
+  const SegOp& op = std::get<SegOp>(kernel.op);
+  const std::string name = "`" + values.name(base) + "`";
+  const Reason not_here{"not-sampled", name + " is not read where the kernel writes", {}};
+  // Of all arrays with this pattern that are read where the kernel writes.
+  std::map<Value, std::pair<const SparseArray*, ElementAt>> elements;
+  std::set<Value> drop;
+  std::optional<ElementAt> place;
+  const auto add = [&](Value of, const SparseArray& array) {
+    const Reads reads = reads_of(op, of, array, layouts, values);
+    if (!reads.at_one_place || (place && !(place->row == reads.place->row && place->column == reads.place->column)))
+      return;
+    place = reads.place;
+    for (const auto& [element, at] : reads.elements) elements.emplace(element, std::pair{&array, at});
+    drop.insert(reads.drop.begin(), reads.drop.end());
+  };
+  add(base, arrays.at(base));
+  if (!place) return not_here;
+  for (const auto& [of, array] : arrays)
+    if (of != base && array.pattern == &pattern) add(of, array);
   for (const KernelResult& result : op.results)
     if (result.kind != KernelResult::Kind::returns) return not_here;
   for (const Operand& result : op.body->results)
@@ -77,7 +158,7 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array
                     "map over the elements in a nest of its own"};
 
   Absence absence(values);
-  for (const Value element : elements) absence.know(element, Scalar::zero(values.type(element).element));
+  for (const auto& [element, at] : elements) absence.know(element, Scalar::zero(values.type(element).element));
   absence.look_for_infinities(*op.body);
   absence.run(*op.body);
   Sampled made{.kernel = kernel, .elsewhere = {}};
@@ -105,7 +186,7 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array
       renaming.insert_or_assign(op.space[d].index, Operand(index));
     }
   }
-  const BodyPtr kept = without(op.body, drop);
+  const BodyPtr kept = with_sums_first(without(op.body, drop), absence, values);
   over.body = host.body([&](Builder& thread) {
     const auto at = [&](BundleField field, Value index) {
       const Value here = thread.index(pattern.field(field), {Poly(nonzero)}, std::string(to_text(field)));
@@ -113,8 +194,18 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array
     };
     at(BundleField::row, place->row);
     at(BundleField::column, place->column);
-    const Value a = thread.index(array.values, {Poly(nonzero)}, "a");
-    for (const Value element : elements) renaming.insert_or_assign(element, Operand(a));
+    std::map<std::pair<Value, std::vector<Value>>, Value> read;
+    for (const auto& [element, from] : elements) {
+      const auto& [array, where] = from;
+      Value& a = read[{array->values, where.batches}];
+      if (!a) {
+        std::vector<Poly> index;
+        for (const Value batch : where.batches) index.push_back(substitute(Poly(batch), renaming));
+        index.emplace_back(nonzero);
+        a = thread.index(array->values, index, "a");
+      }
+      renaming.insert_or_assign(element, Operand(a));
+    }
     const BodyPtr body = copy_fresh(kept, renaming, values, values);
     thread.append_all(body->stms);
     return body->results;

@@ -27,10 +27,11 @@ struct Pattern {
   Value field(BundleField f) const { return fields[static_cast<std::size_t>(f)]; }
 };
 
-// An array [rows][columns] that is 0 where the pattern has nothing: a parameter, or what was made from one.
+// An array [batches...][rows][columns] that is 0 where the pattern has nothing: a parameter, or what was made from one.
 struct SparseArray {
   const Pattern* pattern = nullptr;
-  Value values;  // [nonzeros]
+  Value values;                 // [batches...][nonzeros]
+  std::vector<Poly> batches{};  // most have none
 };
 using SparseArrays = std::unordered_map<Value, SparseArray>;  // by what would be the dense array
 
@@ -67,30 +68,32 @@ class Absence {
 // Equal, but for the sign of a zero.
 bool same_number(const Scalar& a, const Scalar& b);
 
-// The index expressions of an element of a sparse array.
+// The indices of an element of a sparse array.
 struct ElementAt {
   Value row, column;
+  std::vector<Value> batches;
 };
-// If the layout is A's element [row][column] for two different ones of `indices`, each of which runs over the whole
-// dim.
-std::optional<ElementAt> element_at(const Lmad& layout, const Pattern& pattern, const std::vector<SegDim>& indices);
+// If the layout is the array's element [batches...][row][column] for different ones of `indices`, each of which runs
+// over the whole dim.
+std::optional<ElementAt> element_at(const Lmad& layout, const SparseArray& array, const std::vector<SegDim>& indices);
 
 // A contraction over A's rows or columns: `kernel` becomes the same sum over the non-zeros of each row (column) alone.
-// `whole_rows`: a thread has a whole row of sums where it can.
+// `whole_rows`: a thread has a whole row of sums where it can. A is the array that would be `base`; others of `arrays`
+// that have its pattern and are read beside it are sparse, too.
 struct Contracted {
   Stm kernel;
   bool by_columns = false;  // A's rows are reduced
 };
-std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArray& array,
+std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArrays& arrays,
                                           Value base, bool whole_rows, Builder& host);
 
-// A kernel that reads A where it writes: done at the non-zeros alone.
+// A kernel that reads A where it writes: done at the non-zeros alone. `base` and `arrays` as above.
 struct Sampled {
   Stm kernel;                               // its results have the non-zeros in place of rows and columns
   std::vector<Scalar> elsewhere;            // what the results are where A has nothing
   std::size_t row_dim = 0, column_dim = 0;  // of the space before
 };
-std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArray& array, Value base, const Layouts& layouts,
+std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arrays, Value base, const Layouts& layouts,
                                      Builder& host);
 
 // `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros

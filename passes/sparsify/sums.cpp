@@ -22,6 +22,8 @@
 // associative operator will do. Over i the rows of a column are gone through in the same way.
 #include "passes/sparsify/sums.h"
 
+#include <algorithm>
+
 #include "ir/walk.h"
 
 namespace apl::sparsify {
@@ -67,17 +69,19 @@ Value read(const Reader& reader, const Contraction& contraction, const Substitut
 
 }  // namespace
 
-Sums::Sums(const Contraction& contraction, const SparseArray& array, const std::set<Value>& ours, std::size_t own,
+Sums::Sums(const Contraction& contraction, const Pattern& pattern, const SparseOperands& ours, std::size_t own,
            std::size_t summed, bool by_columns, Builder& host)
     : contraction_(contraction),
-      array_(array),
+      pattern_(pattern),
+      ours_(ours),
       own_(own),
       summed_(summed),
       by_columns_(by_columns),
       host_(host),
       values_(host.values()) {
   for (const ContractionOperand& operand : contraction.operands)
-    readers_.push_back(ours.contains(operand.element) ? Reader{} : make_reader(operand, contraction, host));
+    readers_.push_back(ours.contains(operand.element) ? Reader{.operand = &operand, .array = {}, .by_axis = {}}
+                                                      : make_reader(operand, contraction, host));
   for (const ContractionOperand& operand : contraction.uniform)
     uniform_.push_back(make_reader(operand, contraction, host));
 }
@@ -94,23 +98,35 @@ void Sums::open_space(SegOp& made, std::size_t dims) {
 }
 
 Sums::Range Sums::range(const SegOp& made, Builder& thread) {
-  const Value starts = array_.pattern->field(by_columns_ ? BundleField::column_start : BundleField::row_start);
+  const Value starts = pattern_.field(by_columns_ ? BundleField::column_start : BundleField::row_start);
   const Poly mine(made.space[own_].index);
   const Value first = thread.index(starts, {mine}, "first"), last = thread.index(starts, {mine + 1}, "last");
   return {first, thread.size(Poly(last) - Poly(first), "count")};
 }
 
 Sums::Nonzero Sums::nonzero(const Range& range, Value p, Builder& term) {
-  const Pattern& pattern = *array_.pattern;
   Poly at = Poly(range.first) + Poly(p);
   if (by_columns_) {
-    const Value which = term.index(pattern.field(BundleField::by_column), {at}, "which");
+    const Value which = term.index(pattern_.field(BundleField::by_column), {at}, "which");
     at = Poly(term.convert(ScalarType::i64, which, "nonzero"));
   }
   const BundleField field = by_columns_ ? BundleField::row : BundleField::column;
-  const Value other = term.index(pattern.field(field), {at}, std::string(to_text(field)));
+  const Value other = term.index(pattern_.field(field), {at}, std::string(to_text(field)));
   const Value index = term.convert(ScalarType::i64, other, values_.name(contraction_.dims[summed_].index));
-  return {index, term.index(array_.values, {at}, "a")};
+  Nonzero found{index, {}};
+  std::map<std::pair<Value, std::vector<std::size_t>>, Value> read;
+  for (const auto& [element, operand] : ours_) {
+    Value& a = read[{operand.array->values, operand.batches}];
+    if (!a) {
+      std::vector<Poly> position;
+      for (const std::size_t batch : operand.batches)
+        position.push_back(substitute(Poly(contraction_.dims[batch].index), here_));
+      position.push_back(at);
+      a = term.index(operand.array->values, position, "a");
+    }
+    found.elements.emplace(element, a);
+  }
+  return found;
 }
 
 std::vector<Operand> Sums::term(const Nonzero& nonzero, Substitution here, Builder& out) {
@@ -118,8 +134,10 @@ std::vector<Operand> Sums::term(const Nonzero& nonzero, Substitution here, Build
   for (const Reader& reader : uniform_)
     here.insert_or_assign(reader.operand->element, Operand(read(reader, contraction_, here, out)));
   std::vector<Operand> arguments;
-  for (const Reader& reader : readers_)
-    arguments.emplace_back(reader.operand == nullptr ? nonzero.value : read(reader, contraction_, here, out));
+  for (const Reader& reader : readers_) {
+    const auto ours = nonzero.elements.find(reader.operand->element);
+    arguments.emplace_back(ours != nonzero.elements.end() ? ours->second : read(reader, contraction_, here, out));
+  }
   return inline_lambda(copy_fresh(contraction_.map, here, values_, values_), arguments, values_, out.stms());
 }
 
@@ -157,6 +175,8 @@ SegOp Sums::elements() {
 }
 
 bool Sums::has_rows() const {
+  for (const auto& [element, operand] : ours_)
+    if (std::ranges::find(operand.batches, contraction_.space_rank - 1) != operand.batches.end()) return false;
   return contraction_.space_rank >= 2 && own_ + 1 < contraction_.space_rank &&
          contraction_.dims.size() == contraction_.space_rank + 1;
 }

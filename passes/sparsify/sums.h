@@ -5,17 +5,24 @@
 
 namespace apl::sparsify {
 
+// An operand that has A's pattern, with the dims of its batches; by its elements.
+struct SparseOperand {
+  const SparseArray* array = nullptr;
+  std::vector<std::size_t> batches;
+};
+using SparseOperands = std::map<Value, SparseOperand>;
+
 // Elements of an array by the indices of the dims: each axis of the array is one dim, or else as one row of elements.
 struct Reader {
-  const ContractionOperand* operand = nullptr;      // none: the sparse array
-  Value array;                                      // none: the elements are indices
+  const ContractionOperand* operand = nullptr;
+  Value array;                                      // none: the elements are indices, or those of a sparse array
   std::vector<std::optional<std::size_t>> by_axis;  // dims; empty: by position
 };
 
 class Sums {
  public:
   // `own` is the space dim of A's rows (or columns), `summed` the contracted dim of the others.
-  Sums(const Contraction& contraction, const SparseArray& array, const std::set<Value>& ours, std::size_t own,
+  Sums(const Contraction& contraction, const Pattern& pattern, const SparseOperands& ours, std::size_t own,
        std::size_t summed, bool by_columns, Builder& host);
 
   // A thread for each element.
@@ -30,7 +37,8 @@ class Sums {
     Value first, count;
   };
   struct Nonzero {
-    Value other, value;  // the index in the other dim (i64), and the element
+    Value other;                      // the index in the other dim (i64)
+    std::map<Value, Value> elements;  // of the operands, by what stands for them in the map function
   };
   Value index_value(const std::string& hint);
   void open_space(SegOp& made, std::size_t dims);
@@ -41,7 +49,8 @@ class Sums {
   std::vector<Operand> code_after(const std::vector<Operand>& sums, const Substitution& here, Builder& out);
 
   const Contraction& contraction_;
-  const SparseArray& array_;
+  const Pattern& pattern_;
+  const SparseOperands ours_;
   std::size_t own_, summed_;
   bool by_columns_;
   Builder& host_;

@@ -319,16 +319,17 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
   }
   const int rows = task->count > 1 || call->sddmm;
   // Few non-zeros a row: four of them at a time, whatever their rows are.
+  const int64_t few = 12;
   const int64_t first_run = form->stripe_first ? form->stripe_first[form->group_stripe[group]] : 0;
   const int64_t runs = form->stripe_first ? form->stripe_first[form->group_stripe[group + 1]] - first_run : 0;
-  if (call->sddmm && form->rows && t->run_row && runs < 12 * APL_SPARSE_GROUP) {
-    APL_SPARSE_NAME(sample_pairs)
-    (call, t->run_row + first_run, t->run_column + first_run, first_run, run_value + first_run, runs,
-     task->far ? t->run_elements - first_run - 8 : 0);
-    return;
-  }
+  const int are_runs_short =
+      call->sddmm && t->run_row && runs < few * (form->group_stripe[group + 1] - form->group_stripe[group]);
   for (int64_t k = t->group_lists[group]; rows && k < t->group_lists[group + 1]; ++k) {
     const struct apl_sparse_lists* tile = &t->list_tile[k];
+    if (call->sddmm && tile->width < few) {
+      APL_SPARSE_NAME(sample_lists)(call, tile, list_value + tile->first_element, task->far);
+      continue;
+    }
     const int64_t end = tile->first_element + (int64_t)tile->lists * tile->width;
     const int ahead = task->far && end + APL_SPARSE_AHEAD <= t->list_elements;
     for (int64_t list = tile->first_list, at = tile->first_element; at < end; ++list, at += tile->width) {
@@ -342,7 +343,11 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
       }
     }
   }
-  for (int64_t k = form->group_stripe[group]; rows && k < form->group_stripe[group + 1]; ++k) {
+  if (are_runs_short)
+    APL_SPARSE_NAME(sample_pairs)
+    (call, t->run_row + first_run, t->run_column + first_run, t->run_source ? t->run_source + first_run : NULL,
+     first_run, run_value + first_run, runs, task->far ? t->run_elements - first_run - 8 : 0);
+  for (int64_t k = form->group_stripe[group]; rows && !are_runs_short && k < form->group_stripe[group + 1]; ++k) {
     const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
     const int32_t target = form->stripe_target[k];
     if (call->sddmm) {

@@ -68,46 +68,79 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const e
   }
 }
 
-// Samples of one row with `count` columns; sources of -1 want none, without sources results stand side by side from
-// `first` on. Rows of y that are needed next, `ahead` of them, are fetched before.
-APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
-                                                  const int32_t* column, const int32_t* source, int64_t first,
-                                                  const real* value, int64_t count, int64_t ahead) {
-  const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
+// Results of up to four samples: at `source`, where -1 wants none, or side by side from `first` on.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(put_samples)(const struct apl_sparse_cpu_call* call, const int32_t* source,
+                                                    int64_t first, const real* value, const real* sample, int count) {
   element* result = (element*)call->result;
-  for (int64_t k = 0; k < count;) {
+  const int is_together = !source || (count == 4 && source[0] >= 0 && source[1] == source[0] + 1 &&
+                                      source[2] == source[0] + 2 && source[3] == source[0] + 3);
+  if (source && is_together) first = source[0];
+  if (count == 4 && is_together) {
+    EACH(j, 4) result[first + j] = (element)(real)(value[j] * sample[j]);
+    return;
+  }
+  for (int j = 0; j < count; ++j) {
+    const int64_t to = source ? source[j] : first + j;
+    if (to >= 0) result[to] = (element)(real)(value[j] * sample[j]);
+  }
+}
+
+// Samples of one row of x, kept in `vectors` registers that have all of it, with four of y.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(kept_samples)(const vector* x, const element* const y[4], const int vectors,
+                                                     real sample[4]) {
+  vector sum[4];
+  EACH(j, 4) sum[j] = x[0] * LOAD(y[j]);
+  for (int v = 1; v < vectors; ++v) EACH(j, 4) sum[j] += x[v] * LOAD(y[j] + v * LANES);
+  APL_SPARSE_NAME(four_lanes_sums)(sum, sample);
+}
+
+// Samples of one row with `count` columns, four at a time; of fewer some are made twice. Rows of y that are needed next,
+// `ahead` of them, are fetched before. `vectors`: of the dense loop, if they are few; 0: any number of terms.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_cpu_call* call, int64_t row,
+                                                       const int32_t* column, const int32_t* source, int64_t first,
+                                                       const real* value, int64_t count, int64_t ahead,
+                                                       const int vectors) {
+  const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
+  vector kept[4];
+  EACH(v, 4) if (v < vectors) kept[v] = LOAD(x + v * LANES);
+  for (int64_t k = 0; k < count; k += 4) {
     const element* columns[4];
     real sample[1][4];
-    // Three are made as four, one of them twice.
-    const int64_t left = count - k;
-    const int here = left >= 4 ? 4 : (int)left;
-    for (int j = 0; j < 4; ++j) columns[j] = y + column[k + (j < here ? j : 0)] * call->y_stride;
+    const int here = count - k < 4 ? (int)(count - k) : 4;
+    EACH(j, 4) columns[j] = y + column[k + (j < here ? j : 0)] * call->y_stride;
     for (int j = 0; j < here && k + j < ahead; ++j)
       APL_SPARSE_FETCH(y + column[k + j + 4] * call->y_stride, call->dense * (int64_t)sizeof(element));
-    if (here >= 3) {
+    if (vectors > 0) {
+      APL_SPARSE_NAME(kept_samples)(kept, columns, vectors, sample[0]);
+    } else if (here >= 3) {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 4, sample);
     } else if (here == 2) {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 2, sample);
     } else {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 1, sample);
     }
-    if (here == 4 && !source) {
-      EACH(j, 4) result[first + k + j] = (element)(real)(value[k + j] * sample[0][j]);
-    } else {
-      for (int j = 0; j < here; ++j) {
-        const int64_t to = source ? source[k + j] : first + k + j;
-        if (to >= 0) result[to] = (element)(real)(value[k + j] * sample[0][j]);
-      }
-    }
-    k += here;
+    APL_SPARSE_NAME(put_samples)(call, source ? source + k : NULL, first + k, value + k, sample[0], here);
   }
+}
+
+APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
+                                                  const int32_t* column, const int32_t* source, int64_t first,
+                                                  const real* value, int64_t count, int64_t ahead) {
+#define COLUMNS(vectors) \
+  APL_SPARSE_NAME(sample_columns)(call, row, column, source, first, value, count, ahead, vectors)
+  switch (call->dense % LANES == 0 ? call->dense / LANES : 0) {
+    case 1: COLUMNS(1); break;
+    case 2: COLUMNS(2); break;
+    case 4: COLUMNS(4); break;
+    default: COLUMNS(0);
+  }
+#undef COLUMNS
 }
 
 // Samples whose rows are given, too, four at a time.
 APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_call* call, const int32_t* row,
-                                                    const int32_t* column, int64_t first, const real* value,
-                                                    int64_t count, int64_t ahead) {
-  element* result = (element*)call->result + first;
+                                                    const int32_t* column, const int32_t* source, int64_t first,
+                                                    const real* value, int64_t count, int64_t ahead) {
   const int64_t dense = call->dense;
   for (int64_t n = 0; n < count; n += 4) {
     const element *x[4], *y[4];
@@ -134,12 +167,31 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_
     EACH(j, 4) sum[j] += other[j];
     APL_SPARSE_NAME(four_lanes_sums)(sum, sample);
     for (; k < dense; ++k) EACH(j, 4) sample[j] += (real)x[j][k] * (real)y[j][k];
-    if (left >= 4) {
-      EACH(j, 4) result[n + j] = (element)(real)(value[n + j] * sample[j]);
-    } else {
-      for (int64_t j = 0; j < left; ++j) result[n + j] = (element)(real)(value[n + j] * sample[j]);
-    }
+    APL_SPARSE_NAME(put_samples)
+    (call, source ? source + n : NULL, first + n, value + n, sample, left < 4 ? (int)left : 4);
   }
+}
+
+// Short lists of a tile: what is wanted of them, whatever their rows are.
+static void APL_SPARSE_NAME(sample_lists)(const struct apl_sparse_cpu_call* call, const struct apl_sparse_lists* tile,
+                                          const real* value, int far) {
+  enum { kTogether = 128 };
+  const struct apl_sparse_tiles* t = call->form->tiles;
+  int32_t row[kTogether], column[kTogether], source[kTogether];
+  real values[kTogether];
+  int64_t count = 0;
+  for (int64_t list = 0, at = tile->first_element; list < tile->lists; ++list)
+    for (int32_t k = 0; k < tile->width; ++k, ++at) {
+      if (t->list_source[at] < 0) continue;
+      row[count] = t->list_row[tile->first_list + list];
+      column[count] = t->list_column[at];
+      source[count] = t->list_source[at];
+      values[count] = value[at - tile->first_element];
+      if (++count < kTogether) continue;
+      APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
+      count = 0;
+    }
+  APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
 }
 
 static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call, int64_t index) {

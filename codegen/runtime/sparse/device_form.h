@@ -120,6 +120,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
                     struct apl_sparse_dense c, int64_t width, const struct apl_sparse_options* options,
                     const struct apl_sparse_after* after);
 // result[n] = after(values[n] * sum over k of x[row of n][k] y[column of n][k]); without `values` they are 1.
+// `after` is called with n, too.
 int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_operand* a, const void* values,
                      struct apl_sparse_dense x, struct apl_sparse_dense y, int64_t depth, void* result,
                      const struct apl_sparse_after* after);

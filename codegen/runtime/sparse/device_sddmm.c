@@ -52,6 +52,10 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
     return apl_sparse_start(ctx, &kernel, (tasks + warps - 1) / warps, warps * 32, 0, args, 14);
   }
   const int64_t each = 4 * (warps * 32 / lanes);
-  void* args[] = {&row, &column, &values, &nonzeros, &x_data, &x_row, &y_data, &y_row, &short_depth, &result, with};
-  return apl_sparse_start(ctx, &kernel, (nonzeros + each - 1) / each, warps * 32, 0, args, 11);
+  // Results of a batch begin anywhere.
+  const uintptr_t written_at_once = 4 * (uintptr_t)size < 16 ? 4 * (uintptr_t)size : 16;
+  int32_t are_aligned = (uintptr_t)result % written_at_once == 0;
+  void* args[] = {&row,    &column, &values,      &nonzeros, &x_data,      &x_row,
+                  &y_data, &y_row,  &short_depth, &result,   &are_aligned, with};
+  return apl_sparse_start(ctx, &kernel, (nonzeros + each - 1) / each, warps * 32, 0, args, 12);
 }

@@ -58,6 +58,34 @@ entry layer [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (bias: [b]f16) (scale: [n]f1
                   in if sum < 0 then 0 else f16.min most sum)
                (transpose B) bias)
        A scale
+
+#[sparse(A, result)]
+entry scores [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32) (u: [n]f32) (w: [m]f32) (by: f32): [n][m]f32 =
+  map3 (\row x r ->
+          map3 (\a y c ->
+                  let s = by * f32.sum (map2 (*) x y) - r + c
+                  in if a == 0 then 0 else a * (if s < 0 then 0.25 * s else s))
+               row Y w)
+       A X u
+
+#[sparse(A, result)]
+entry half_scores [n][m][k] (A: [n][m]f16) (X: [n][k]f16) (Y: [m][k]f16): [n][m]f16 =
+  map2 (\row x ->
+          map2 (\a y -> if a == 0
+                        then 0
+                        else f16.f32 (f32.f16 a + 0.125 * f32.sum (map2 (\p q -> f32.f16 p * f32.f16 q) x y)))
+               row Y)
+       A X
+
+#[sparse(A)]
+entry heads [n][m][k][b] (A: [n][m]f32) (X: [3][n][k]f32) (Y: [3][m][k]f32) (Z: [m][k]f32) (V: [3][m][b]f32)
+    : [3][n][b]f32 =
+  map3 (\X Y V ->
+          let S = map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
+          let T = map3 (\row s x -> map3 (\a s z -> if a == 0 then 0 else f32.max s (f32.sum (map2 (*) x z))) row s Z)
+                       A S X
+          in map2 (\row t -> map (\col -> t + f32.sum (map2 (*) row col)) (transpose V)) T (map f32.sum S))
+       X Y V
 )";
 
 struct Compiled {
@@ -123,7 +151,8 @@ TEST_CASE("the runtime's kernels give what the program's own do") {
   options.backend = "emulate";
   auto loaded = apl::Program::load(without_own(program.host), options);
   REQUIRE(loaded);
-  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "integers", "batches", "layer"}) {
+  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "integers", "batches", "layer", "scores",
+                            "half_scores", "heads"}) {
     INFO(std::string(entry));
     const Values inputs = inputs_for(program.source, entry, 2);
     const auto expected = apl::interpret(program.source, entry, inputs);
@@ -158,8 +187,22 @@ TEST_CASE("what the runtime has no kernels for is refused with the condition tha
                 "its terms are not the non-zeros of a row, one after the other"},
            Case{
                "entry e [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 = map2 (\\r x -> map2 (\\a y "
-               "-> a * f32.exp (f32.sum (map2 (*) x y))) r Y) A X",
-               "something is done between the sum and its product with the element"},
+               "-> a * f32.sum (map2 (\\p q -> p * f32.exp q) x y)) r Y) A X",
+               "the factors are computed in the kernel"},
+           Case{
+               "entry e [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f64 = map2 (\\r x -> map2 (\\a y "
+               "-> f64.f32 (a * f32.sum (map2 (*) x y))) r Y) A X",
+               "there are no kernels for its types: all must be one, or f16 with sums in f32"},
+           Case{
+               "entry e [n][m][k] (A: [n][m]f32) (X: [k][n]f32) (Y: [m][k]f32): [n][m]f32 = map2 (\\r x -> map2 (\\a y "
+               "-> a * f32.sum (map2 (*) x y)) r Y) A (transpose X)",
+               "rows of both dense operands do not lie side by side in memory"},
+           Case{"entry e [n][m][k] (A: [n][m]i32) (X: [n][k]i32) (Y: [m][k]i32) (d: i32): [n][m]i32 = map2 (\\r x -> "
+                "map2 "
+                "(\\a y -> a * (i32.sum (map2 (*) x y) / d)) r Y) A X",
+                "code after the sum can fail"},
+           Case{"entry e [n][m] (A: [n][m]f32) (x: [n]f32): [n][m]f32 = map2 (\\r x -> map (\\a -> a * x) r) A x",
+                "it has no sum: each of its numbers comes from one non-zero"},
        }) {
     INFO(one.text);
     auto module = apl::compile({"sparse.fut", std::string("#[sparse(A)] ") + one.text}, {});

@@ -156,7 +156,8 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
 
 template <class T>
 void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
-                 bool is_scaled) {
+                 bool is_scaled, const apl_sparse_after* after = nullptr,
+                 const std::function<double(double, std::int64_t, std::int64_t, std::size_t)>& wanted_after = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
@@ -172,7 +173,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(T));
   void* result = *bridge.allocate(bytes, "samples");
   void* values = is_scaled ? upload<T>(bridge, m.value, "values") : nullptr;
-  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, layout.width, result, nullptr));
+  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, layout.width, result, after));
   std::vector<T> samples_of(static_cast<std::size_t>(m.nonzeros()));
   REQUIRE(bridge.backend().download(samples_of.data(), result, bytes));
   bool right = true;
@@ -182,6 +183,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
       double sum = 0;
       for (std::int64_t k = 0; k < layout.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
       if (is_scaled) sum *= m.value[n];
+      if (wanted_after) sum = wanted_after(sum, i, j, n);
       right = right && to_number(samples_of[n]) == to_number(from_number<T>(sum));
       ++n;
     }
@@ -282,6 +284,20 @@ TEST_CASE("sparse kernels: what is done with a sum sees its row and column") {
   };
   check_spmm<Half>(m, nullptr, {.window = 32}, {40}, &after, wanted);
   check_spmm<Half>(m, nullptr, {.window = -1}, {40}, &after, wanted);
+}
+
+TEST_CASE("sparse kernels: what is done with a sampled sum sees its row, its column and which non-zero it is") {
+  const Csr m = sparse_test::random_matrix("banded", 40, 3);
+  const apl_sparse_after after{"bench_place",
+                               "struct bench_place {\n  int32_t unused;\n  template <class Sum>\n  APL_DEVICE Sum "
+                               "operator()(Sum sum, int64_t row, int64_t column, int64_t nonzero) const {\n    return "
+                               "Sum(row) - Sum(column) + Sum(nonzero % 100) + sum;\n  }\n};\n",
+                               nullptr};
+  const auto wanted = [](double sum, std::int64_t i, std::int64_t j, std::size_t n) {
+    return static_cast<double>(i) - static_cast<double>(j) + static_cast<double>(n % 100) + sum;
+  };
+  check_sddmm<Half>(m, nullptr, {.window = 8}, {40}, false, &after, wanted);
+  check_sddmm<float>(m, nullptr, {}, {20}, true, &after, wanted);
 }
 
 TEST_CASE("sparse kernels: sampled products by list and by windows for every kind of matrix") {

@@ -62,11 +62,11 @@ APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* su
 }
 
 // What is done with a sum before it is written: nothing. Programs that add a bias or an activation put a type of
-// their own in its place, which is handed to the kernel by value.
+// their own in its place, which is handed to the kernel by value. Sampled products have the non-zero's number, too.
 struct apl_sparse_same {
   int32_t unused;
   template <class Sum>
-  APL_DEVICE Sum operator()(Sum sum, int64_t, int64_t) const {
+  APL_DEVICE Sum operator()(Sum sum, int64_t, int64_t, int64_t = 0) const {
     return sum;
   }
 };

@@ -1,11 +1,12 @@
 // SDDMM: result[n] = after(values[n] * sum over k of X[row of n][k] Y[column of n][k]), in the order of the non-zeros.
 
 // By coordinates: a group of lanes has four non-zeros, loads of both rows side by side, and adds by shuffles.
+// `are_aligned`: four results may be written at once.
 template <int lanes, int elements, int warps, bool is_scaled, class T, class After>
 APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row, const apl_in<int32_t>& column,
                                       const apl_in<T>& values, int32_t nonzeros, const apl_in<T>& x, int32_t x_row,
                                       const apl_in<T>& y, int32_t y_row, int32_t depth, const apl_out<T>& result,
-                                      const After& after) {
+                                      bool are_aligned, const After& after) {
   typedef typename apl_sparse_sum<T>::type Sum;
   const int q = apl_lane() % lanes;
   const int64_t first = (int64_t(block) * (warps * 32 / lanes) + apl_thread() / lanes) * 4;
@@ -42,9 +43,9 @@ APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row
   for (int n = 0; n < 4; ++n) {
     if (n >= count) break;
     if constexpr (is_scaled) sums[n] = apl_sparse_times(sums[n], Sum(T(values(first + n))));
-    sums[n] = after(sums[n], i[n], j[n]);
+    sums[n] = after(sums[n], i[n], j[n], first + n);
   }
-  if (count == 4) {
+  if (count == 4 && are_aligned) {
     apl_sparse_write<4>(result, first, sums);
   } else {
     for (int n = 0; n < count; ++n) result(first + n) = T(sums[n]);
@@ -139,7 +140,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sample
         const int64_t place = start[r] + apl_ones(mask & ((1u << slot) - 1));
         float sum = sums[2 * c + r];
         if constexpr (is_scaled) sum *= float(values(place));
-        result(place) = apl_half(after(sum, rows[r], columns[c]));
+        result(place) = apl_half(after(sum, rows[r], columns[c], place));
       }
       start[r] += apl_ones(mask);
     }
@@ -161,9 +162,9 @@ void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t
 APL_KERNEL(APL_SPARSE_WARPS * 32)
 void APL_SPARSE_NAME(apl_in<int32_t> row, apl_in<int32_t> column, apl_in<APL_SPARSE_TYPE> values, int32_t nonzeros,
                      apl_in<APL_SPARSE_TYPE> x, int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
-                     apl_out<APL_SPARSE_TYPE> result, APL_SPARSE_AFTER after) {
+                     apl_out<APL_SPARSE_TYPE> result, int32_t are_aligned, APL_SPARSE_AFTER after) {
   apl_sparse_sddmm_list<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
-      unsigned(apl_block()), row, column, values, nonzeros, x, x_row, y, y_row, depth, result, after);
+      unsigned(apl_block()), row, column, values, nonzeros, x, x_row, y, y_row, depth, result, are_aligned != 0, after);
 }
 #endif
 APL_SPARSE_EXPORT(APL_SPARSE_NAME)
