@@ -59,6 +59,17 @@ const std::vector<Form>& forms() {
       {"SDDMM, sparse result",
        "#[sparse(A, result)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [k][m]$T): [n][m]$T =\n"
        "  map2 (\\row r -> map2 (\\a c -> ($SUM) * a) row (transpose Y)) A X"},
+      {"SDDMM, code after",
+       "#[sparse(A)] entry $NAME [n][m][k] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T) (d: [n]$T) (e: [m]$T): [n][m]$T "
+       "=\n"
+       "  map3 (\\row r x -> map3 (\\a c y -> if a == 0 then 0 else $T.max a ($SUM) + x - y) row Y e) A X d"},
+      {"SDDMM, batches",
+       "#[sparse(A)] entry $NAME [n][m][g][k][b] (A: [n][m]$T) (X: [g][n][k]$T) (Y: [g][m][k]$T) (V: [g][m][b]$T)\n"
+       "    : [g][n][b]$T =\n"
+       "  map3 (\\X Y V -> let S = map2 (\\row x -> map2 (\\a y -> a * reduce (+) 0 (map2 (*) x y)) row Y) A X\n"
+       "                  let T = map2 (\\row s -> map2 (\\a s -> if a == 0 then 0 else $T.max s 1) row s) A S\n"
+       "                  in map2 (\\r t -> map (\\c -> t + $SUM) (transpose V)) T (map (reduce $T.max 0) S))\n"
+       "       X Y V"},
       {"SDDMM, then SpMM",
        "#[sparse(A)] entry $NAME [n][m][k][b] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T) (V: [m][b]$T): [n][b]$T =\n"
        "  let S = map2 (\\row x -> map2 (\\a y -> a * reduce (+) 0 (map2 (*) x y)) row Y) A X\n"
