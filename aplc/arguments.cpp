@@ -82,6 +82,13 @@ std::string describe(apl::ScalarType element, std::size_t rank) {
 
 }  // namespace
 
+void round_stored(apl::HostValue& value, apl::ScalarType param) {
+  if (value.type != apl::ScalarType::f32 || param != apl::ScalarType::bf16) return;
+  apl::HostValue rounded = apl::HostValue::zeros(param, value.shape);
+  for (std::int64_t k = 0; k < value.element_count(); ++k) rounded.set(k, apl::convert(value.at(k), param));
+  value = std::move(rounded);
+}
+
 apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts,
                                    GivenMatrices& matrices) {
   std::vector<std::string> names = parameter_names(entry);
@@ -148,6 +155,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
     const apl::Type& type = entry.type(entry.params[k]);
     if (!slots[k])
       return bad(fmt::format("no value for parameter `{}` : {}", names[k], describe(type.element, type.rank())));
+    round_stored(*slots[k], type.element);
     if (slots[k]->type != type.element || slots[k]->shape.size() != type.rank())
       return bad(fmt::format("parameter `{}` is a {}, the value given is a {}", names[k],
                              describe(type.element, type.rank()), describe(slots[k]->type, slots[k]->shape.size())));

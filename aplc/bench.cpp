@@ -101,7 +101,7 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
   }
   auto inputs = case_inputs(file, bench_case.test_case.input);
   if (!inputs) return fail(inputs.error());
-  if (auto fits = check_inputs(*entry, *inputs); !fits) return fail(fits.error());
+  if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
   const apl::suite::Expected& expected = bench_case.test_case.expected;
   auto got = executable.call(bench_case.entry, *inputs);
   if (!got) return fail(got.error());

@@ -106,7 +106,7 @@ class TuneRun {
       const apl::Function* entry = front_.module->find_entry(test.entry);
       if (!entry) continue;
       auto inputs = case_inputs(options_.file, test.test_case.input);
-      if (!inputs || !check_inputs(*entry, *inputs)) {
+      if (!inputs || !fit_inputs(*entry, *inputs)) {
         fmt::print(stderr, "aplc: {}: dataset {} cannot be read, and is left out\n", test.entry, test.test_case.name);
         continue;
       }
@@ -292,6 +292,8 @@ class TuneRun {
       const Dataset& dataset = datasets_[k];
       auto inputs = case_inputs(options_.file, dataset.test_case.input);
       if (!inputs) return fail(inputs.error());
+      const apl::Function* entry = front_.module->find_entry(dataset.entry);
+      if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
       auto got = executable->call(dataset.entry, *inputs);
       if (!got) return fail(got.error());
       const std::string reference = fmt::format("{}/{}.results", options_.temporary_folder, k);

@@ -27,6 +27,9 @@ std::string type_enum(ScalarType type) {
   return "APL_" + text;
 }
 
+// The interface has their bits.
+bool has_own_bits(ScalarType type) { return is_float(type) && byte_size(type) == 2; }
+
 }  // namespace
 
 Host::Host(Unit& unit, const CodegenOptions& options)
@@ -120,8 +123,9 @@ void Host::bind_parameters() {
     const Type& type = f.type(f.params[k]);
     if (type.is_scalar()) {
       const std::string given = fmt::format("inputs[{}].scalar.{}", k, field_of(type.element));
-      out_.line("const {} {} = {};", c_type({type.element, false}), unit_.name(f.params[k]),
-                type.element == ScalarType::f16 ? fmt::format("apl_from_bits_f16({})", given) : given);
+      out_.line(
+          "const {} {} = {};", c_type({type.element, false}), unit_.name(f.params[k]),
+          has_own_bits(type.element) ? fmt::format("apl_from_bits_{}({})", apl::to_text(type.element), given) : given);
       bound.insert(f.params[k]);
       continue;
     }
@@ -156,8 +160,9 @@ void Host::give_results() {
     out_.line("outputs[{}].rank = {};", k, type.rank());
     if (type.is_scalar()) {
       const std::string value = text(values_.operand(operand));
-      out_.line("outputs[{}].scalar.{} = {};", k, field_of(type.element),
-                type.element == ScalarType::f16 ? fmt::format("apl_to_bits_f16({})", value) : value);
+      out_.line(
+          "outputs[{}].scalar.{} = {};", k, field_of(type.element),
+          has_own_bits(type.element) ? fmt::format("apl_to_bits_{}({})", apl::to_text(type.element), value) : value);
       continue;
     }
     for (std::size_t d = 0; d < type.rank(); ++d) out_.line("outputs[{}].shape[{}] = {};", k, d, text(type.shape[d]));
@@ -192,7 +197,8 @@ void Host::statement(const Stm& stm) {
                 "division by zero", {});
     declare(values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)));
   } else if (const Compare* compare = get_if<Compare>(stm)) {
-    declare(values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)));
+    declare(
+        values_.compare(compare->op, type_of(compare->x), values_.operand(compare->x), values_.operand(compare->y)));
   } else if (const Convert* convert = get_if<Convert>(stm)) {
     declare(values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)));
   } else if (const Assert* assertion = get_if<Assert>(stm)) {

@@ -76,7 +76,7 @@ class Values {
   // The scalar operation as an expression.
   kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
   kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
-  kernel::ExprPtr compare(CompareOp op, kernel::ExprPtr x, kernel::ExprPtr y);
+  kernel::ExprPtr compare(CompareOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
   kernel::ExprPtr convert(const Convert& op, ScalarType from, kernel::ExprPtr x);
 
  private:

@@ -65,7 +65,9 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     scalar(stm, values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)),
            out);
   } else if (const Compare* compare = get_if<Compare>(stm)) {
-    scalar(stm, values_.compare(compare->op, values_.operand(compare->x), values_.operand(compare->y)), out);
+    scalar(stm,
+           values_.compare(compare->op, type_of(compare->x), values_.operand(compare->x), values_.operand(compare->y)),
+           out);
   } else if (const Convert* convert = get_if<Convert>(stm)) {
     scalar(stm, values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)), out);
   } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {

@@ -55,9 +55,13 @@ const char* math_name(BinaryOp op) {
   }
 }
 
+void refuse_bf16(ScalarType type) {
+  if (type == ScalarType::bf16) unsupported({}, "arithmetic on bf16");
+}
+
 // Halves are computed as floats; the cast rounds.
 ExprPtr rounded(ScalarType type, ExprPtr x) {
-  if (type == ScalarType::bf16) unsupported({}, "arithmetic on bf16");
+  refuse_bf16(type);
   return type == ScalarType::f16 ? cast({type, false}, std::move(x)) : x;
 }
 
@@ -201,6 +205,7 @@ ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector
 }
 
 ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
+  refuse_bf16(type);
   if (const char* name = math_name(op); name && is_float(type)) return math(name, type, {x});
   switch (op) {
     case UnaryOp::neg:
@@ -213,6 +218,7 @@ ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
 }
 
 ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
+  refuse_bf16(type);
   const bool integer = is_integer(type);
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
   auto arithmetic = [&](const char* symbol) {
@@ -237,12 +243,22 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   }
 }
 
-ExprPtr Values::compare(CompareOp op, ExprPtr x, ExprPtr y) {
+ExprPtr Values::compare(CompareOp op, ScalarType type, ExprPtr x, ExprPtr y) {
+  refuse_bf16(type);
   const char* symbol = op == CompareOp::eq ? "==" : op == CompareOp::ne ? "!=" : op == CompareOp::lt ? "<" : "<=";
   return infix(symbol, std::move(x), std::move(y));
 }
 
 ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
+  if (!op.same_bits && from == ScalarType::bf16 && op.to != from) {
+    x = call("apl_from_bf16", {std::move(x)});
+    from = ScalarType::f32;
+    if (op.to == from) return x;
+  }
+  if (!op.same_bits && op.to == ScalarType::bf16 && from != op.to) {
+    const bool fits = from == ScalarType::f32 || from == ScalarType::f16 || bit_width(from) < 32;
+    return call(fits ? "apl_to_bf16" : "apl_to_bf16_of_f64", {std::move(x)});
+  }
   if (op.same_bits && is_float(from)) return cast({op.to, false}, typed_call("apl_to_bits", from, {x}));
   if (op.same_bits && is_float(op.to)) return typed_call("apl_from_bits", op.to, {x});
   if (op.to == ScalarType::boolean) return infix("!=", x, literal(std::int64_t{0}));

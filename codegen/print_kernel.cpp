@@ -22,7 +22,7 @@ std::string c_type(CType type) {
     case ScalarType::u32: return "uint32_t";
     case ScalarType::u64: return "uint64_t";
     case ScalarType::f16: return "apl_half";
-    case ScalarType::bf16: return "uint16_t";
+    case ScalarType::bf16: return "apl_bfloat";
     case ScalarType::f32: return "float";
     case ScalarType::f64: return "double";
     case ScalarType::boolean: return "bool";

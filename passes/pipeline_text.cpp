@@ -254,7 +254,10 @@ std::string Pipeline::to_text() const {
 }
 
 std::string standard_pipeline(Stage until, Machine machine, bool variants) {
-  std::string passes = "inline,simplify,cse,fuse,simplify,cse,elide-copies";
+  // GPUs convert f16 in an instruction.
+  std::string passes =
+      machine == Machine::gpu ? "inline,simplify,cse,sink-conversions{halves}" : "inline,simplify,cse,sink-conversions";
+  passes += ",fuse,simplify,cse,elide-copies";
   if (until == Stage::soac) return passes;
   passes += machine == Machine::cpu ? ",extract-kernels{few-threads}" : ",extract-kernels";
   passes += ",simplify,cse";

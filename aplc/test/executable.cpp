@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "aplc/arguments.h"
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
@@ -194,7 +195,7 @@ apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input
   return apl::make_error(apl::Code::bug_internal, {}, "an input of no known kind");
 }
 
-apl::Status check_inputs(const apl::Function& entry, const Values& inputs) {
+apl::Status fit_inputs(const apl::Function& entry, Values& inputs) {
   auto describe = [](apl::ScalarType type, std::size_t rank) {
     std::string text;
     for (std::size_t k = 0; k < rank; ++k) text += "[]";
@@ -206,6 +207,7 @@ apl::Status check_inputs(const apl::Function& entry, const Values& inputs) {
         fmt::format("the entry `{}` takes {} values, {} are given", entry.name, entry.params.size(), inputs.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const apl::Type& type = entry.type(entry.params[k]);
+    round_stored(inputs[k], type.element);
     if (inputs[k].type == type.element && inputs[k].rank() == type.rank()) continue;
     return apl::make_error(
         apl::Code::run_argument, {},

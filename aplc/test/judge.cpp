@@ -150,7 +150,7 @@ class Judge {
       return {ours ? TestKind::unsupported : TestKind::bad_test, "input: " + inputs.error().message};
     }
     const Expected& expected = test.test_case.expected;
-    apl::Status fits = check_inputs(*entry, *inputs);
+    apl::Status fits = fit_inputs(*entry, *inputs);
     apl::Result<Values> got = fits ? executable.call(test.entry, *inputs) : apl::Result<Values>(fits.error());
     if (!got) {
       const int code = exit_code(got.error());

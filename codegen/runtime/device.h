@@ -40,7 +40,8 @@ struct apl_failure {
   int64_t values[12];
 };
 
-struct apl_half;  // f16
+struct apl_half;    // f16
+struct apl_bfloat;  // bf16
 
 #if defined(APL_EMULATE)
 // ---- emulation --------------------------------------------------------------------------------------------------
@@ -284,6 +285,12 @@ struct apl_in<apl_half> {
   const apl_half* data;
   template <class I>
   APL_DEVICE apl_half operator()(I index) const;
+};
+template <>
+struct apl_in<apl_bfloat> {
+  const apl_bfloat* data;
+  template <class I>
+  APL_DEVICE apl_bfloat operator()(I index) const;
 };
 
 template <class T>
@@ -599,9 +606,36 @@ struct apl_half {
 #undef APL_HALF_OF
   APL_DEVICE operator float() const { return apl_half_number(bits); }
 };
+
+// bf16: kept and converted, never computed with; the upper half of a float, rounded to even. A NaN is quiet.
+APL_DEVICE float apl_bfloat_number(uint16_t bits) { return apl_from_bits<float>(static_cast<uint32_t>(bits) << 16); }
+APL_DEVICE uint16_t apl_bfloat_bits(float x) {
+  const uint32_t bits = apl_to_bits(x);
+  return static_cast<uint16_t>(x != x ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+struct apl_bfloat {
+  uint16_t bits;
+  apl_bfloat() = default;
+  APL_DEVICE explicit apl_bfloat(float number) : bits(apl_bfloat_bits(number)) {}
+  APL_DEVICE operator float() const { return apl_bfloat_number(bits); }
+};
+APL_DEVICE float apl_from_bf16(apl_bfloat x) { return x; }
+APL_DEVICE apl_bfloat apl_to_bf16(float x) { return apl_bfloat(x); }
+// By a float that remembers in its last bit that it is not exact, so that nothing is rounded twice.
+APL_DEVICE apl_bfloat apl_to_bf16_of_f64(double x) {
+  const float near = static_cast<float>(x);
+  uint32_t bits = apl_to_bits(near);
+  if (x == x && static_cast<double>(near) != x) bits = (bits - (fabs(static_cast<double>(near)) > fabs(x) ? 1 : 0)) | 1;
+  return apl_bfloat(apl_from_bits<float>(bits));
+}
+
 #if !defined(APL_EMULATE)
 template <class I>
 APL_DEVICE apl_half apl_in<apl_half>::operator()(I index) const {
+  return data[index];
+}
+template <class I>
+APL_DEVICE apl_bfloat apl_in<apl_bfloat>::operator()(I index) const {
   return data[index];
 }
 #endif

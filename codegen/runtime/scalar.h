@@ -107,6 +107,26 @@ static inline apl_half apl_nextafter_f16(apl_half a, apl_half b) {
 }
 #endif
 
+// bf16, which is kept and converted, and never computed with: the upper half of a float, rounded to even; a NaN is
+// quiet.
+typedef struct {
+  uint16_t bits;
+} apl_bfloat;
+static inline uint16_t apl_to_bits_bf16(apl_bfloat a) { return a.bits; }
+static inline apl_bfloat apl_from_bits_bf16(uint16_t bits) { return (apl_bfloat){bits}; }
+static inline float apl_from_bf16(apl_bfloat a) { return apl_from_bits_f32((uint32_t)a.bits << 16); }
+static inline apl_bfloat apl_to_bf16(float x) {
+  const uint32_t bits = apl_to_bits_f32(x);
+  return apl_from_bits_bf16(x != x ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+}
+// By a float that remembers in its last bit that it is not exact, so that nothing is rounded twice.
+static inline apl_bfloat apl_to_bf16_of_f64(double x) {
+  const float near = (float)x;
+  uint32_t bits = apl_to_bits_f32(near);
+  if (x == x && (double)near != x) bits = (bits - (fabs((double)near) > fabs(x) ? 1 : 0)) | 1;
+  return apl_to_bf16(apl_from_bits_f32(bits));
+}
+
 // Float to integer: towards zero, saturated; NaN and the infinities give 0.
 #define APL_FROM_FLOAT(T, N, low, high)          \
   static inline T apl_from_float_##N(double x) { \

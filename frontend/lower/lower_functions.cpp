@@ -204,7 +204,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   builder.set_location(location_);
   std::vector<ComputedParam> computed;
   auto* outer_computed = std::exchange(computed_params_, &computed);
-  for (const PatternPtr& param : source.params) add_param(*param, result);
+  const std::vector<std::string> narrow = narrow_params(global);
+  for (const PatternPtr& param : source.params) add_param(*param, global, narrow, result);
   computed_params_ = outer_computed;
   // Only the callers of an entry may get them wrong.
   for (const auto& [size, actual, element] : computed)
@@ -233,9 +234,10 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   }
   for (const auto& [size, name] : decided) function.result_sizes.push_back(name);
   function.body = builder.finish(results);
-  result.callable = decided.empty();
+  result.callable = decided.empty() && narrow.empty();
   if (result.callable || global.entry) {
     if (global.entry) {
+      finish_storage(global, result, narrow);
       function.entry = entry_info(global, result);
       if (const auto sparse = sparse_requests(function); !sparse) {
         if (sink_) sink_(sparse.error());
@@ -257,11 +259,13 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   return result;
 }
 
-void Lowerer::add_param(const Pattern& pattern, Instance& instance) {
+void Lowerer::add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
+                        Instance& instance) {
   const PatternName* name = as_name(pattern);
   const std::size_t before = function_->params.size();
   const std::string hint = name ? name->name : "p" + std::to_string(instance.counts.size());
-  const StaticValue value = make_param(checked_.pattern_types[pattern.id], hint);
+  StaticValue value = make_param(checked_.pattern_types[pattern.id], hint);
+  if (std::ranges::find(narrow, hint) != narrow.end()) value = widen_param(global, hint, value);
   bind_pattern(pattern, value);
   instance.names.push_back(hint);
   instance.counts.push_back(function_->params.size() - before);
@@ -291,9 +295,13 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
   info.name = global.definition->name;
   info.param_values = instance.counts;
   Ty type = global.type;
+  const std::vector<std::string> narrow = narrow_params(global);
   for (std::size_t k = 0; k < instance.counts.size(); ++k) {
     const TyArrow arrow = *store_.get_if<TyArrow>(type);
-    info.params.push_back({instance.names[k], store_.to_text(arrow.from)});
+    std::string text = store_.to_text(arrow.from);
+    if (std::ranges::find(narrow, instance.names[k]) != narrow.end())
+      text.replace(text.rfind(']') + 1, std::string::npos, to_text(ScalarType::bf16));
+    info.params.push_back({instance.names[k], std::move(text)});
     type = arrow.to;
   }
   // One text for each value that the entry gives.

@@ -155,7 +155,8 @@ class Lowerer {
     StaticValue value;                // the result's form, on values of the function
     std::vector<std::string> names;   // of the source's parameters
     std::vector<std::size_t> counts;  // how many values each of them became
-    bool callable = false;            // else its result has sizes that only it knows, and calls are expanded
+    bool callable = false;            // else its result has sizes that only it knows, or it has parameters that are
+                                      // kept in another type: calls are expanded
   };
   struct InstanceKey {
     std::uint32_t global = 0;
@@ -170,11 +171,18 @@ class Lowerer {
       const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
       const std::string& path);
   StaticValue make_param(Ty type, const std::string& name);
-  void add_param(const Pattern& pattern, Instance& instance);
+  void add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
+                 Instance& instance);
   void eta_expand(const Global& global, Instance& instance);
   EntryInfo entry_info(const Global& global, const Instance& instance);
   void lower_entry(std::uint32_t global);
   std::string unique_name(const std::string& wanted);
+
+  // lower_storage.cpp
+  std::vector<std::string> narrow_params(const Global& global) const;
+  [[noreturn]] void refuse_storage(const Global& global, Code code, const std::string& message) const;
+  StaticValue widen_param(const Global& global, const std::string& name, const StaticValue& param);
+  void finish_storage(const Global& global, const Instance& instance, const std::vector<std::string>& narrow);
 
   // builtins_scalar.cpp
   std::optional<StaticValue> run_scalar_builtin(const Closure::Builtin& builtin, const Values& x);
