@@ -90,6 +90,7 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
     return fmt::format(".{} = (char *){} + ({}) * {}", name, block(numbers.block), text(numbers.offset),
                        byte_size(type));
   };
+  const auto result_type = [](const auto& asked) { return asked.is_wide ? ScalarType::f32 : asked.type; };
   std::string call, fields;
   std::vector<SegDim> batches;
   AfterSum after;
@@ -104,7 +105,8 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
         c_enum_of(product->type), text(product->rows), text(product->columns), text(product->nonzeros),
         text(product->width), array(product->row_start), array(product->column),
         nonzeros("values", product->values, product->type), rows("b", product->b, product->type),
-        rows("c", product->c, product->type));
+        rows("c", product->c, result_type(*product)));
+    if (product->is_wide) fields += ", .is_wide = 1";
   } else if (const auto sampling =
                  on_host ? find_host_sampling(stm, unit.function) : find_sparse_sampling(stm, unit.function)) {
     call = "sampling";
@@ -115,7 +117,8 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
         ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .depth = {}, .row = {}, .column = {}, {}, {}, {}",
         c_enum_of(sampling->type), text(sampling->rows), text(sampling->columns), text(sampling->nonzeros),
         text(sampling->depth), array(sampling->row), array(sampling->column), rows("x", sampling->x, sampling->type),
-        rows("y", sampling->y, sampling->type), nonzeros("result", sampling->result, sampling->type));
+        rows("y", sampling->y, sampling->type), nonzeros("result", sampling->result, result_type(*sampling)));
+    if (sampling->is_wide) fields += ", .is_wide = 1";
     if (sampling->values) fields += ", " + nonzeros("values", *sampling->values, sampling->type);
   } else {
     return {};

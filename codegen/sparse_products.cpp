@@ -44,9 +44,10 @@ std::optional<ProductRows> rows_of_product(const SparseKernel& kernel, const std
 
 }  // namespace
 
-bool has_sparse_kernels(ScalarType type, ScalarType sum) {
-  if (type != sum) return type == ScalarType::f16 && sum == ScalarType::f32;
-  return is_integer(type) || type == ScalarType::f16 || type == ScalarType::f32 || type == ScalarType::f64;
+bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result) {
+  if (type == ScalarType::bf16 || (type == ScalarType::f16 && sum != type))
+    return sum == ScalarType::f32 && (result == sum || (result == type && type == ScalarType::f16));
+  return type == sum && type == result && (is_integer(type) || is_float(type));
 }
 
 std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Function& function, std::string* why) {
@@ -56,10 +57,11 @@ std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Func
   if (!terms) return std::nullopt;
   SparseProduct product;
   product.type = terms->type;
-  const ScalarType sum_type = kernel.element_type(Operand(kernel.summed()));
-  if (kernel.element_type(terms->other) != product.type || kernel.element_type(kernel.result()) != product.type ||
-      !has_sparse_kernels(product.type, sum_type))
-    return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
+  const ScalarType result_type = kernel.element_type(kernel.result());
+  if (kernel.element_type(terms->other) != product.type ||
+      !has_sparse_kernels(product.type, kernel.element_type(Operand(kernel.summed())), result_type))
+    return kernel.refuse("there are no kernels for its types: all must be one, or f16 or bf16 with sums in f32");
+  product.is_wide = result_type != product.type;
   product.values = terms->values;
   product.row_start = terms->row_start;
   product.i = terms->i;

@@ -36,6 +36,7 @@ struct AfterSum {
 // vectors, and the width is 1.
 struct SparseProduct {
   ScalarType type{};
+  bool is_wide = false;  // C has the sums' type, f32, where A and B have 16 bits
   Value row_start, column;
   Nonzeros values;
   Poly rows, columns, nonzeros, width;
@@ -57,6 +58,7 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Func
 // sum, there are no values: the code after it reads what it needs of them.
 struct SparseSampling {
   ScalarType type{};
+  bool is_wide = false;  // as for products
   Value row, column;
   std::optional<Nonzeros> values;
   Nonzeros result;
@@ -69,8 +71,9 @@ struct SparseSampling {
 std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function,
                                                    std::string* why = nullptr);
 
-// Whether the runtime has kernels for elements of this type that are added up in that one.
-bool has_sparse_kernels(ScalarType type, ScalarType sum);
+// Whether the runtime has kernels for elements of this type that are added up in that one, and written as a third. f16
+// and bf16 are added up in f32; what is written is that, or f16 again.
+bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result);
 
 // What the runtime's kernels for CPUs do of a kernel of a C program.
 std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function);

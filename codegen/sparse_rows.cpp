@@ -65,8 +65,8 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
   const auto terms = sums ? kernel.row_terms(sums->product, sums->p, sums->count) : std::nullopt;
   if (!terms) return std::nullopt;
   const Type& type = kernel.type(stm.pattern.front());
-  if (!type.memory || type.rank() != kernel.op().space.size() + 1 || type.element != terms->type ||
-      kernel.element_type(terms->other) != terms->type || !has_sparse_kernels(terms->type, sums->sum))
+  if (!type.memory || type.rank() != kernel.op().space.size() + 1 || kernel.element_type(terms->other) != terms->type ||
+      !has_sparse_kernels(terms->type, sums->sum, type.element))
     return std::nullopt;
   // B[column[first + p]][j] and C[i][j]
   const auto b_at = kernel.position(terms->other);
@@ -81,6 +81,7 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
   if (!b_rows || !c_rows || !parameter || !kernel.parameter(terms->row_start, BundleField::row_start))
     return std::nullopt;
   return SparseProduct{.type = terms->type,
+                       .is_wide = type.element != terms->type,
                        .row_start = terms->row_start,
                        .column = read.front().array,
                        .values = terms->values,

@@ -65,10 +65,11 @@ std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Fu
   if (times == nullptr || times->op != BinaryOp::mul) return kernel.refuse("its terms are not products of two numbers");
   SparseSampling sampling;
   sampling.type = kernel.element_type(kernel.bare(times->x));
+  const ScalarType result_type = kernel.element_type(kernel.result());
   if (kernel.element_type(kernel.bare(times->y)) != sampling.type ||
-      kernel.element_type(kernel.result()) != sampling.type ||
-      !has_sparse_kernels(sampling.type, kernel.element_type(Operand(kernel.summed()))))
-    return kernel.refuse("there are no kernels for its types: all must be one, or f16 with sums in f32");
+      !has_sparse_kernels(sampling.type, kernel.element_type(Operand(kernel.summed())), result_type))
+    return kernel.refuse("there are no kernels for its types: all must be one, or f16 or bf16 with sums in f32");
+  sampling.is_wide = result_type != sampling.type;
   const auto rows = sampled_rows(kernel, *times);
   if (!rows) return std::nullopt;
   sampling.e = rows->e.index;

@@ -120,8 +120,8 @@ struct apl_kernel_form {
 };
 
 // What is done with each result before it is written: a type of kernel text with
-// `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value. For
-// samplings with the number of the non-zero behind the column.
+// `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value.
+// For samplings with the number of the non-zero behind the column.
 struct apl_sparse_after {
   const char* type;  // its name, which is a part of the kernel's
   const char* text;  // its definition
@@ -133,6 +133,7 @@ struct apl_sparse_after {
 // apart.
 struct apl_sparse_product {
   int32_t type;
+  int32_t is_wide;  // C has the type of the sums: f32 where elements are f16 or bf16
   int64_t rows, columns, nonzeros, width;
   const void *row_start, *column, *values;
   const void* b;
@@ -144,6 +145,7 @@ struct apl_sparse_product {
 // result[e] = after(values[e] * sum over k < depth of x[row of e][k] y[column of e][k]).
 struct apl_sparse_sampling {
   int32_t type;
+  int32_t is_wide;  // results have the type of the sums
   int64_t rows, columns, nonzeros, depth;
   const void *row, *column;
   const void* values;  // NULL: 1

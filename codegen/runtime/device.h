@@ -251,7 +251,7 @@ void apl_call(void (*kernel)(Parameters...), void** args) {
 #define APL_DEVICE __device__ __forceinline__
 #define APL_PRAGMA(text) _Pragma(#text)
 #define APL_UNROLL _Pragma("unroll")
-#define APL_UNROLL_BY(rounds) APL_PRAGMA(unroll rounds)
+#define APL_UNROLL_BY(rounds) APL_PRAGMA(unroll(rounds))
 // Threads of a block, and how many blocks a processor is to hold.
 #define APL_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__)
 #define APL_EXPORT(kernel)
@@ -652,6 +652,11 @@ struct apl_traits<float> {
 };
 template <>
 struct apl_traits<apl_half> {
+  static constexpr bool is_float = true;
+  static constexpr bool is_signed = true;
+};
+template <>
+struct apl_traits<apl_bfloat> {
   static constexpr bool is_float = true;
   static constexpr bool is_signed = true;
 };

@@ -7,14 +7,6 @@
 APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % 32); }
 APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / 32); }
 
-// Before a loop of which so many copies are to be made: each takes registers that loads in flight could have.
-#if defined(APL_EMULATE)
-#define APL_UNROLL_BY(count)
-#else
-#define APL_PRAGMA(text) _Pragma(#text)
-#define APL_UNROLL_BY(count) APL_PRAGMA(unroll(count))
-#endif
-
 #if defined(APL_EMULATE)
 
 inline void apl_copy_bytes(void* to, const void* from, int bytes) { __builtin_memcpy(to, from, bytes); }
@@ -70,13 +62,19 @@ void apl_store_words(const apl_out<T>& to, I index, const uint32_t* from, int li
 inline uint32_t apl_low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t apl_high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000u); }
 inline int apl_ones(uint32_t bits) { return __builtin_popcount(bits); }
-inline float apl_low_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair)); }
-inline float apl_high_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair >> 16)); }
+// Number `which` of two in a word.
+template <class T>
+float apl_number_of(uint32_t pair, int which) {
+  T number;
+  number.bits = static_cast<uint16_t>(pair >> 16 * which);
+  return number;
+}
 inline uint32_t apl_half_pair(float low, float high) {
   return apl_half_bits(low) | static_cast<uint32_t>(apl_half_bits(high)) << 16;
 }
 
-inline void apl_mma_f16(float* sums, const uint32_t* a, const uint32_t* b, int line = __builtin_LINE()) {
+template <class T>
+void apl_mma(float* sums, const uint32_t* a, const uint32_t* b, int line = __builtin_LINE()) {
   const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
   apl_exchange<6>(words, line, [&](const uint32_t(*lanes)[8]) {
     for (int e = 0; e < 4; ++e) {
@@ -85,8 +83,7 @@ inline void apl_mma_f16(float* sums, const uint32_t* a, const uint32_t* b, int l
       for (int k = 0; k < 16; ++k) {
         const uint32_t from_a = lanes[apl_lane() / 4 * 4 + k % 8 / 2][row + k / 8 * 2];
         const uint32_t from_b = lanes[column * 4 + k % 8 / 2][4 + k / 8];
-        sum +=
-            k % 2 ? apl_high_number(from_a) * apl_high_number(from_b) : apl_low_number(from_a) * apl_low_number(from_b);
+        sum += apl_number_of<T>(from_a, k % 2) * apl_number_of<T>(from_b, k % 2);
       }
       sums[e] = sum;
     }
@@ -164,28 +161,38 @@ APL_DEVICE void apl_store_words(const apl_out<T>& to, I index, const uint32_t* f
   *reinterpret_cast<chunk*>(to.data + index) = stored;
 }
 
-// Two f16 in a word: the low ones of two words, the high ones, as numbers, of numbers.
+// Two halves in a word: the low ones of two words, the high ones; of numbers as f16.
 APL_DEVICE uint32_t apl_low_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 APL_DEVICE uint32_t apl_high_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
 APL_DEVICE int apl_ones(uint32_t bits) { return __popc(bits); }
-APL_DEVICE float apl_low_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair)); }
-APL_DEVICE float apl_high_number(uint32_t pair) { return apl_half_number(static_cast<uint16_t>(pair >> 16)); }
 APL_DEVICE uint32_t apl_half_pair(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
 
-// sums[16][8] += a[16][16] b[16][8] of f16, shared out over the lanes as PTX's mma.m16n8k16 does: lane 4 g + t has of a
-// the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b those at (2t, g), (2t + 8, g) along k, of the
-// sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
-APL_DEVICE void apl_mma_f16(float* sums, const uint32_t* a, const uint32_t* b) {
+// sums[16][8] += a[16][16] b[16][8] of T, which is f16 or bf16, shared out over the lanes as PTX's mma.m16n8k16 does:
+// lane 4 g + t has of a the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b those at (2t, g), (2t +
+// 8, g) along k, of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+template <class T>
+APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#define APL_MMA(T, name)                                                          \
+  template <>                                                                     \
+  APL_DEVICE void apl_mma<T>(float* sums, const uint32_t* a, const uint32_t* b) { \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name                    \
+        ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"              \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])              \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));      \
+  }
+#else
+#define APL_MMA(T, name) \
+  template <>            \
+  APL_DEVICE void apl_mma<T>(float*, const uint32_t*, const uint32_t*) {}
 #endif
-}
+APL_MMA(apl_half, "f16")
+APL_MMA(apl_bfloat, "bf16")
+#undef APL_MMA
 
 #endif
 #endif

@@ -51,7 +51,7 @@ bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
 
 // What the kernels take of a plan.
 std::string taken(const apl_sparse_form& form, std::int32_t type) {
-  if (type != APL_F16) return "the order of rows; blocks have kernels for f16 alone";
+  if (type != APL_F16 && type != APL_BF16) return "the order of rows; blocks have kernels for f16 and bf16 alone";
   return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", form.windows, 8 * form.parts,
                      form.records);
 }
@@ -146,6 +146,7 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
   }
   if (plan) *plan = {plan->plan, true, taken(known->operand.form, product.type)};
   done = 1;
+  known->operand.is_wide = product.is_wide;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
   return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
                          {product.c, product.c_row}, product.width, nullptr, product.after);
@@ -196,6 +197,7 @@ int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling
   }
   if (plan) *plan = {plan->plan, true, "the order of rows"};
   done = 1;
+  known->operand.is_wide = sampling.is_wide;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
   return apl_sparse_sddmm(ctx, &known->operand, sampling.values, {const_cast<void*>(sampling.x), sampling.x_row},
                           {const_cast<void*>(sampling.y), sampling.y_row}, sampling.depth, sampling.result, sampling.after);

@@ -343,10 +343,9 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
       }
     }
   }
-  if (are_runs_short)
-    APL_SPARSE_NAME(sample_pairs)
-    (call, t->run_row + first_run, t->run_column + first_run, t->run_source ? t->run_source + first_run : NULL,
-     first_run, run_value + first_run, runs, task->far ? t->run_elements - first_run - 8 : 0);
+  if (are_runs_short) APL_SPARSE_NAME(sample_pairs)
+  (call, t->run_row + first_run, t->run_column + first_run, t->run_source ? t->run_source + first_run : NULL, first_run,
+   run_value + first_run, runs, task->far ? t->run_elements - first_run - 8 : 0);
   for (int64_t k = form->group_stripe[group]; rows && !are_runs_short && k < form->group_stripe[group + 1]; ++k) {
     const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
     const int32_t target = form->stripe_target[k];

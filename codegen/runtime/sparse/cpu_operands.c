@@ -9,7 +9,8 @@ enum { kLeastWork = 1 << 13 };
 enum { kPackFrom = 512 };
 
 // The type whose kernels do it; numbers wrap with and without a sign.
-static int find_type(int32_t type, enum apl_sparse_type* found) {
+static int find_type(int32_t type, int32_t is_wide, enum apl_sparse_type* found) {
+  if (is_wide) return 0;
   switch (type) {
     case APL_F16: *found = APL_SPARSE_F16; break;
     case APL_F32: *found = APL_SPARSE_F32; break;
@@ -153,7 +154,7 @@ int apl_sparse_cpu_product(struct apl_sparse_cpu_operands* operands, const struc
                            uint64_t pattern, uint64_t values, const struct apl_sparse_plan* plan, int32_t* threads) {
   enum apl_sparse_type type;
   *threads = 0;
-  if (pattern == 0 || !find_type(product->type, &type) ||
+  if (pattern == 0 || !find_type(product->type, product->is_wide, &type) ||
       !is_worth_it(product->rows, product->nonzeros, product->width, plan))
     return APL_SPARSE_FINE;
   struct apl_sparse_cpu_operand* operand = find_operand(operands, pattern, 0);
@@ -176,7 +177,7 @@ int apl_sparse_cpu_sampling(struct apl_sparse_cpu_operands* operands, const stru
                             uint64_t pattern, uint64_t values, const struct apl_sparse_plan* plan, int32_t* threads) {
   enum apl_sparse_type type;
   *threads = 0;
-  if (pattern == 0 || !find_type(sampling->type, &type) ||
+  if (pattern == 0 || !find_type(sampling->type, sampling->is_wide, &type) ||
       !is_worth_it(sampling->rows, sampling->nonzeros, sampling->depth, plan))
     return APL_SPARSE_FINE;
   struct apl_sparse_cpu_operand* operand = find_operand(operands, pattern, 1);

@@ -94,8 +94,8 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(kept_samples)(const vector* x, const elem
   APL_SPARSE_NAME(four_lanes_sums)(sum, sample);
 }
 
-// Samples of one row with `count` columns, four at a time; of fewer some are made twice. Rows of y that are needed next,
-// `ahead` of them, are fetched before. `vectors`: of the dense loop, if they are few; 0: any number of terms.
+// Samples of one row with `count` columns, four at a time; of fewer some are made twice. Rows of y that are needed
+// next, `ahead` of them, are fetched before. `vectors`: of the dense loop, if they are few; 0: any number of terms.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_cpu_call* call, int64_t row,
                                                        const int32_t* column, const int32_t* source, int64_t first,
                                                        const real* value, int64_t count, int64_t ahead,
@@ -126,8 +126,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_c
 APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
                                                   const int32_t* column, const int32_t* source, int64_t first,
                                                   const real* value, int64_t count, int64_t ahead) {
-#define COLUMNS(vectors) \
-  APL_SPARSE_NAME(sample_columns)(call, row, column, source, first, value, count, ahead, vectors)
+#define COLUMNS(vectors) APL_SPARSE_NAME(sample_columns)(call, row, column, source, first, value, count, ahead, vectors)
   switch (call->dense % LANES == 0 ? call->dense / LANES : 0) {
     case 1: COLUMNS(1); break;
     case 2: COLUMNS(2); break;

@@ -1,5 +1,5 @@
 // SpMM's arrays: rows by class, windows with their shared and own steps.
-#include "codegen/runtime/sparse/device_form.h"
+#include "codegen/runtime/sparse/device_kernel.h"
 
 #include <string.h>
 
@@ -92,7 +92,7 @@ static int32_t height_of_plan(const struct apl_sparse_plan* plan) {
 static void settle_form(struct form_maker* m, int32_t type, int64_t width) {
   const struct apl_sparse_statistics* s = &m->form->statistics;
   struct apl_sparse_options* o = &m->options;
-  if (type != APL_F16) o->window = -1;
+  if (!apl_sparse_is_half(type)) o->window = -1;
   if (o->window == 0 && m->plan && m->plan->stretches > 0) {
     o->window = height_of_plan(m->plan);
     if (o->window == 0) o->window = -1;

@@ -88,9 +88,10 @@ double apl_sparse_dense_microseconds(int64_t rows, int64_t depth, int64_t column
 // recorded products, not said it may cost several times.
 int apl_sparse_prefers_dense(double sparse, double dense);
 
-// A form on a device, and what runs there. Functions give an apl_status; the context has the error's text.
+// A form on a device, and what runs there. `is_wide`, which may be set before each call: results have the type of the
+// sums, f32 where elements are f16 or bf16. Functions give an apl_status; the context has the error's text.
 struct apl_sparse_operand {
-  int32_t type;
+  int32_t type, is_wide;
   struct apl_sparse_form form;  // without its host arrays
   void *record, *row_column, *window, *part, *window_row, *step_column, *place, *value;
 };
@@ -101,7 +102,7 @@ int apl_sparse_set_values(struct apl_context* ctx, struct apl_sparse_operand* op
 int apl_sparse_release(struct apl_context* ctx, struct apl_sparse_operand* operand);
 
 struct apl_sparse_samples_operand {
-  int32_t type;
+  int32_t type, is_wide;
   struct apl_sparse_samples form;  // without its host arrays
   void *row, *column, *task, *start, *window_row, *step_column, *mask;
 };

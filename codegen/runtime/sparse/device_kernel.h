@@ -5,6 +5,10 @@
 #include "codegen/runtime/sparse/device_form.h"
 
 int64_t apl_sparse_type_size(int32_t type);
+// Whether it has 16 bits and sums of 32: what tensor cores multiply here.
+int apl_sparse_is_half(int32_t type);
+// The types of results as a kernel writes them, and what its name has behind that of the elements' type.
+const char* apl_sparse_result_type(int32_t type, int32_t is_wide, const char** suffix);
 // The type's name in kernels' names, and as kernels write it; null for types without kernels.
 const char* apl_sparse_type_name(int32_t type, const char** written);
 

@@ -1,7 +1,7 @@
 // SDDMM's arrays: a list of coordinates, or windows of 8 rows with masks.
 #include <string.h>
 
-#include "codegen/runtime/sparse/device_form.h"
+#include "codegen/runtime/sparse/device_kernel.h"
 #include "codegen/runtime/sparse/form_arrays.h"
 
 enum { kSampleHeight = 8 };
@@ -117,7 +117,7 @@ int apl_sparse_samples_make(const struct apl_sparse_csr* matrix, const struct ap
   // The product of a window's rows and a step's columns is made whole. It pays where rows are long, which are then read
   // once, and where large matrices share columns; with few terms only if rows are very long.
   const int32_t wish = options ? options->window : 0;
-  const int can = type == APL_F16;
+  const int can = apl_sparse_is_half(type);
   const double mean = f->statistics.mean, shared = f->statistics.shared;
   const int is_worth_it = depth <= 32 ? mean >= 100 : mean >= 24 || (shared >= 1.25 && matrix->nonzeros >= 500000);
   // Few steps: short tasks, so that there are enough of them.

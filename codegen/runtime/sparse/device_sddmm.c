@@ -11,7 +11,8 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
                      const struct apl_sparse_after* after) {
   static const enum apl_sparse_text kParts[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_SDDMM};
   const struct apl_sparse_samples* f = &a->form;
-  const char *written = NULL, *type = apl_sparse_type_name(a->type, &written);
+  const char *written = NULL, *type = apl_sparse_type_name(a->type, &written), *suffix;
+  const char* result_type = apl_sparse_result_type(a->type, a->is_wide, &suffix);
   if (!type) return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
   if (f->nonzeros == 0) return APL_SUCCESS;
   const char* wrong = apl_sparse_misfit(depth, &x, &y);
@@ -26,11 +27,12 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
   const int32_t lanes = apl_sparse_power_from((depth + wide - 1) / wide, 16),
                 warps = is_windows ? kSampleWarps : kListWarps;
   struct apl_sparse_kernel kernel = {.length = 0};
-  snprintf(kernel.name, sizeof kernel.name, "apl_sddmm_%s_%d_%d%s%s_%dx%d%s%s%s", type, warps, quads,
+  snprintf(kernel.name, sizeof kernel.name, "apl_sddmm_%s%s_%d_%d%s%s_%dx%d%s%s%s", type, suffix, warps, quads,
            is_one_piece ? "" : "_pieces", is_whole ? "" : "_rest", is_windows ? 0 : lanes, wide,
            values ? "_scaled" : "", after ? "_" : "", after ? after->type : "");
   apl_sparse_define(&kernel, "NAME", "%s", kernel.name);
   apl_sparse_define(&kernel, "TYPE", "%s", written);
+  apl_sparse_define(&kernel, "RESULT", "%s", result_type);
   apl_sparse_define(&kernel, "AFTER", "%s", after ? after->type : "apl_sparse_same");
   apl_sparse_define(&kernel, "QUADS", "%d", quads);
   apl_sparse_define(&kernel, "ONE_PIECE", "%d", is_one_piece);
@@ -53,7 +55,8 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
   }
   const int64_t each = 4 * (warps * 32 / lanes);
   // Results of a batch begin anywhere.
-  const uintptr_t written_at_once = 4 * (uintptr_t)size < 16 ? 4 * (uintptr_t)size : 16;
+  const int wide_results = a->is_wide && apl_sparse_is_half(a->type);
+  const uintptr_t written_at_once = !wide_results && size < 4 ? 4 * (uintptr_t)size : 16;
   int32_t are_aligned = (uintptr_t)result % written_at_once == 0;
   void* args[] = {&row,    &column, &values,      &nonzeros, &x_data,      &x_row,
                   &y_data, &y_row,  &short_depth, &result,   &are_aligned, with};

@@ -107,15 +107,17 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_for
 
 static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_operand* a,
                      const struct apl_sparse_spmm_choice* c, const struct apl_sparse_after* after) {
-  const char *written = NULL, *type = apl_sparse_type_name(a->type, &written);
+  const char *written = NULL, *type = apl_sparse_type_name(a->type, &written), *suffix;
+  const char* result = apl_sparse_result_type(a->type, a->is_wide, &suffix);
   if (!type) return 0;
   const int32_t parts = a->form.parts, lanes = a->form.records > 0 ? c->lanes : 0;
   kernel->length = 0;
-  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s", type, lanes,
+  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s", type, suffix, lanes,
            c->elements, c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident,
            c->ahead ? "_ahead" : "", c->staged ? "_staged" : "", after ? "_" : "", after ? after->type : "");
   apl_sparse_define(kernel, "NAME", "%s", kernel->name);
   apl_sparse_define(kernel, "TYPE", "%s", written);
+  apl_sparse_define(kernel, "RESULT", "%s", result);
   apl_sparse_define(kernel, "AFTER", "%s", after ? after->type : "apl_sparse_same");
   apl_sparse_define(kernel, "STAGED", "%d", c->staged);
   if (c->resident > 0)
@@ -134,6 +136,15 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   return 1;
 }
 
+// Wide results are written by up to 16 bytes, too: more elements than that are several accesses.
+static int32_t widest_of_spmm(const struct apl_sparse_operand* a, const struct apl_sparse_dense* b,
+                              const struct apl_sparse_dense* c, int64_t width) {
+  const int64_t size = apl_sparse_type_size(a->type);
+  if (!a->is_wide || !apl_sparse_is_half(a->type)) return apl_sparse_widest(size, b, c, width);
+  const int32_t of_b = apl_sparse_widest(size, b, b, width), of_c = apl_sparse_widest(sizeof(float), c, c, width);
+  return of_c == 16 / sizeof(float) || of_b < of_c ? of_b : of_c;
+}
+
 int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a, struct apl_sparse_dense b,
                     struct apl_sparse_dense c, int64_t width, const struct apl_sparse_options* options,
                     const struct apl_sparse_after* after) {
@@ -149,7 +160,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   if (wrong) return apl_sparse_fail(ctx, APL_ERROR, wrong);
   const int64_t size = apl_sparse_type_size(a->type);
   const struct apl_sparse_spmm_choice choice =
-      apl_sparse_choose_spmm(f, a->type, apl_sparse_widest(size, &b, &c, width), width, options);
+      apl_sparse_choose_spmm(f, a->type, widest_of_spmm(a, &b, &c, width), width, options);
   struct apl_sparse_kernel kernel;
   if (!name_spmm(&kernel, a, &choice, after))
     return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
@@ -163,7 +174,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   void *b_data = b.data, *c_data = c.data, *with = after && after->value ? (void*)after->value : &nothing;
   void *record = a->record, *column = a->row_column, *value = a->value;
   const int64_t row_slices = (width + choice.lanes * choice.elements - 1) / (choice.lanes * choice.elements);
-  const int64_t sum_size = a->type == APL_F16 ? 4 : size;
+  const int64_t sum_size = apl_sparse_is_half(a->type) ? 4 : size;
   if (choice.staged) {
     int64_t each = APL_SPARSE_PROCESSORS / row_slices > 0 ? APL_SPARSE_PROCESSORS / row_slices : 1;
     if (each > records) each = records;

@@ -17,36 +17,46 @@ Device emulated_warps(const std::string& kernels) {
 
 }  // namespace
 
-TEST_CASE("device_warp: the product of matrices of f16 is that of the fragments' places") {
+TEST_CASE("device_warp: the product of matrices of f16 and bf16 is that of the fragments' places") {
   // a[i][k] = i + 3 k - 20, b[k][j] = k - 2 j; each lane puts its fragments together by the rule of m16n8k16.
   Device device = emulated_warps(R"(
-APL_KERNEL(64) void product(apl_out<float> C) {
+template <class T>
+uint32_t pair(float low, float high) {
+  return T(low).bits | uint32_t(T(high).bits) << 16;
+}
+template <class T>
+void multiply(const apl_out<float>& C) {
   const int g = apl_lane() / 4, t = apl_lane() % 4;
   const auto a = [](int i, int k) { return float(i + 3 * k - 20); };
   const auto b = [](int k, int j) { return float(k - 2 * j); };
   uint32_t from_a[4], from_b[2];
   for (int r = 0; r < 4; ++r) {
     const int i = g + r % 2 * 8, k = 2 * t + r / 2 * 8;
-    from_a[r] = apl_half_pair(a(i, k), a(i, k + 1));
+    from_a[r] = pair<T>(a(i, k), a(i, k + 1));
   }
-  for (int r = 0; r < 2; ++r) from_b[r] = apl_half_pair(b(2 * t + 8 * r, g), b(2 * t + 8 * r + 1, g));
+  for (int r = 0; r < 2; ++r) from_b[r] = pair<T>(b(2 * t + 8 * r, g), b(2 * t + 8 * r + 1, g));
   float sums[4] = {1, 1, 1, 1};
   // The second warp adds its product twice.
-  for (int n = 0; n <= apl_warp(); ++n) apl_mma_f16(sums, from_a, from_b);
+  for (int n = 0; n <= apl_warp(); ++n) apl_mma<T>(sums, from_a, from_b);
   for (int e = 0; e < 4; ++e) C(apl_warp() * 128 + (g + e / 2 * 8) * 8 + 2 * t + e % 2) = sums[e];
 }
-APL_EXPORT(product)
+APL_KERNEL(64) void product_f16(apl_out<float> C) { multiply<apl_half>(C); }
+APL_EXPORT(product_f16)
+APL_KERNEL(64) void product_bf16(apl_out<float> C) { multiply<apl_bfloat>(C); }
+APL_EXPORT(product_bf16)
 )");
-  void* C = device.scratch<float>(256, "C");
-  take(device.launch("product", 1, 64, 0, C));
-  const auto c = device.read<float>(C, 256);
-  for (int warp = 0; warp < 2; ++warp)
-    for (int i = 0; i < 16; ++i)
-      for (int j = 0; j < 8; ++j) {
-        float sum = 0;
-        for (int k = 0; k < 16; ++k) sum += static_cast<float>((i + 3 * k - 20) * (k - 2 * j));
-        CHECK(c[static_cast<std::size_t>(warp * 128 + i * 8 + j)] == 1 + static_cast<float>(warp + 1) * sum);
-      }
+  for (const char* product : {"product_f16", "product_bf16"}) {
+    void* C = device.scratch<float>(256, "C");
+    take(device.launch(product, 1, 64, 0, C));
+    const auto c = device.read<float>(C, 256);
+    for (int warp = 0; warp < 2; ++warp)
+      for (int i = 0; i < 16; ++i)
+        for (int j = 0; j < 8; ++j) {
+          float sum = 0;
+          for (int k = 0; k < 16; ++k) sum += static_cast<float>((i + 3 * k - 20) * (k - 2 * j));
+          CHECK(c[static_cast<std::size_t>(warp * 128 + i * 8 + j)] == 1 + static_cast<float>(warp + 1) * sum);
+        }
+  }
 }
 
 TEST_CASE("device_warp: shuffles give the value of the other lane") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -34,6 +35,9 @@ Bridge& emulator() {
 struct Half {
   std::uint16_t bits;
 };
+struct Bfloat {
+  std::uint16_t bits;
+};
 
 // Whole numbers up to 2048 are exact in f16.
 Half to_half(double number) {
@@ -50,10 +54,18 @@ double from_half(Half half) {
   return half.bits >> 15 ? -magnitude : magnitude;
 }
 
+// Whole numbers up to 256 are exact in bf16.
+Bfloat to_bfloat(double number) {
+  return {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(number)) >> 16)};
+}
+double from_bfloat(Bfloat x) { return static_cast<double>(std::bit_cast<float>(std::uint32_t{x.bits} << 16)); }
+
 template <class T>
 T from_number(double number) {
   if constexpr (std::is_same_v<T, Half>)
     return to_half(number);
+  else if constexpr (std::is_same_v<T, Bfloat>)
+    return to_bfloat(number);
   else
     return static_cast<T>(static_cast<std::int64_t>(number));
 }
@@ -61,6 +73,8 @@ template <class T>
 double to_number(T element) {
   if constexpr (std::is_same_v<T, Half>)
     return from_half(element);
+  else if constexpr (std::is_same_v<T, Bfloat>)
+    return from_bfloat(element);
   else if constexpr (std::is_integral_v<T>)
     return static_cast<double>(static_cast<std::int64_t>(element));  // numbers without a sign wrap, too
   else
@@ -69,6 +83,7 @@ double to_number(T element) {
 
 template <class T>
 constexpr std::int32_t kType = std::is_same_v<T, Half>           ? APL_F16
+                               : std::is_same_v<T, Bfloat>       ? APL_BF16
                                : std::is_same_v<T, float>        ? APL_F32
                                : std::is_same_v<T, double>       ? APL_F64
                                : std::is_same_v<T, std::int8_t>  ? APL_I8
@@ -118,7 +133,8 @@ void* upload(Bridge& bridge, const std::vector<double>& numbers, const char* wha
   return data;
 }
 
-template <class T>
+// Operands of T, results of Result: T itself, or float for types of 16 bits.
+template <class T, class Result = T>
 void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
                 const apl_sparse_after* after = nullptr,
                 const std::function<double(double, std::int64_t, std::int64_t)>& wanted_after = {}) {
@@ -132,29 +148,30 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
   apl_sparse_form_free(form);
   check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<T>(bridge, m.value, "values")));
   Dense<T> b(m.columns, layout.width, layout.width + layout.more_b, layout.offset);
-  Dense<T> c(m.rows, layout.width, layout.width + layout.more_c, layout.offset);
+  a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
+  Dense<Result> c(m.rows, layout.width, layout.width + layout.more_c, layout.offset);
   const apl_sparse_dense b_there = b.on(bridge, "B", true), c_there = c.on(bridge, "C", false);
   check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, layout.width, &options, after));
   bool right = true;
   for (std::int64_t i = 0; i < m.rows; ++i) {
-    std::vector<T> row(static_cast<std::size_t>(layout.width));
+    std::vector<Result> row(static_cast<std::size_t>(layout.width));
     if (layout.width > 0)
-      REQUIRE(bridge.backend().download(row.data(), static_cast<const T*>(c_there.data) + i * c_there.row,
-                                        layout.width * static_cast<std::int64_t>(sizeof(T))));
+      REQUIRE(bridge.backend().download(row.data(), static_cast<const Result*>(c_there.data) + i * c_there.row,
+                                        layout.width * static_cast<std::int64_t>(sizeof(Result))));
     for (std::int64_t j = 0; j < layout.width; ++j) {
       double sum = 0;
       for (std::int64_t k = m.row_start[static_cast<std::size_t>(i)]; k < m.row_start[static_cast<std::size_t>(i) + 1];
            ++k)
         sum += m.value[static_cast<std::size_t>(k)] * to_number(b.at(m.column[static_cast<std::size_t>(k)], j));
       if (wanted_after) sum = wanted_after(sum, i, j);
-      right = right && to_number(row[static_cast<std::size_t>(j)]) == to_number(from_number<T>(sum));
+      right = right && to_number(row[static_cast<std::size_t>(j)]) == to_number(from_number<Result>(sum));
     }
   }
   CHECK(right);
   REQUIRE(bridge.release_since(mark));
 }
 
-template <class T>
+template <class T, class Result = T>
 void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
                  bool is_scaled, const apl_sparse_after* after = nullptr,
                  const std::function<double(double, std::int64_t, std::int64_t, std::size_t)>& wanted_after = {}) {
@@ -170,11 +187,12 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   Dense<T> x(m.rows, layout.width, layout.width + layout.more_b, layout.offset);
   Dense<T> y(m.columns, layout.width, layout.width + layout.more_c, layout.offset);
   const apl_sparse_dense x_there = x.on(bridge, "X", true), y_there = y.on(bridge, "Y", true);
-  const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(T));
+  a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
+  const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(Result));
   void* result = *bridge.allocate(bytes, "samples");
   void* values = is_scaled ? upload<T>(bridge, m.value, "values") : nullptr;
   check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, layout.width, result, after));
-  std::vector<T> samples_of(static_cast<std::size_t>(m.nonzeros()));
+  std::vector<Result> samples_of(static_cast<std::size_t>(m.nonzeros()));
   REQUIRE(bridge.backend().download(samples_of.data(), result, bytes));
   bool right = true;
   std::size_t n = 0;
@@ -184,7 +202,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
       for (std::int64_t k = 0; k < layout.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
       if (is_scaled) sum *= m.value[n];
       if (wanted_after) sum = wanted_after(sum, i, j, n);
-      right = right && to_number(samples_of[n]) == to_number(from_number<T>(sum));
+      right = right && to_number(samples_of[n]) == to_number(from_number<Result>(sum));
       ++n;
     }
   CHECK(right);
@@ -316,6 +334,28 @@ TEST_CASE("sparse kernels: sampled products by list and by windows for every kin
   check_sddmm<float>(m, nullptr, {}, {48}, true);
   check_sddmm<double>(m, nullptr, {}, {5}, false);
   check_sddmm<std::int32_t>(m, nullptr, {}, {9}, true);
+}
+
+TEST_CASE("sparse kernels: bf16, and results of f32, which no access of 16 bytes holds as many of") {
+  for (const char* kind : {"power-law", "block", "full", "one column"}) {
+    CAPTURE(kind);
+    const Csr m = sparse_test::random_matrix(kind, 75, 13);
+    // Rows of C that allow accesses of 16 bytes, of 8, of 4.
+    for (const Layout& layout : {Layout{136}, Layout{24, 0, 2, 2}, Layout{24, 0, 1, 0}, Layout{20, 4, 12, 4}}) {
+      CAPTURE(layout.width);
+      const apl_sparse_options rows{.window = -1, .warp_row = 4, .block_row = 12, .staged = -1};
+      check_spmm<Bfloat, float>(m, nullptr, rows, layout);
+      check_spmm<Half, float>(m, nullptr, rows, layout);
+      check_spmm<Bfloat, float>(m, nullptr, {.window = 16, .split = 2}, layout);
+      check_spmm<Half, float>(m, nullptr, {.window = 32}, layout);
+    }
+    check_spmm<Bfloat, float>(m, nullptr, {.window = -1, .staged = 1}, {40});
+    for (const int window : {-1, 8}) {
+      check_sddmm<Bfloat, float>(m, nullptr, {.window = window}, {48, 1, 2}, true);
+      check_sddmm<Bfloat, float>(m, nullptr, {.window = window}, {160}, false);
+      check_sddmm<Half, float>(m, nullptr, {.window = window}, {64}, true);
+    }
+  }
 }
 
 TEST_CASE("sparse kernels: values may be set again") {

@@ -3,7 +3,7 @@
 // Kernels are named by macros, which must be replaced first.
 #define APL_SPARSE_EXPORT(kernel) APL_EXPORT(kernel)
 
-// f16 is added as float, all else as it is.
+// Floats of 16 bits are added as float, all else as it is.
 template <class T>
 struct apl_sparse_sum {
   typedef T type;
@@ -11,6 +11,18 @@ struct apl_sparse_sum {
 template <>
 struct apl_sparse_sum<apl_half> {
   typedef float type;
+};
+template <>
+struct apl_sparse_sum<apl_bfloat> {
+  typedef float type;
+};
+template <class T>
+struct apl_sparse_is_half {
+  static constexpr bool value = false;
+};
+template <>
+struct apl_sparse_is_half<apl_half> {
+  static constexpr bool value = true;
 };
 
 template <class Sum>
@@ -46,7 +58,7 @@ APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* su
     for (int e = 0; e < count; ++e) to(at + e) = T(sums[e]);
   } else {
     uint32_t words[bytes / 4];
-    if constexpr (sizeof(T) == 2 && apl_traits<T>::is_float) {
+    if constexpr (apl_sparse_is_half<T>::value) {
       APL_UNROLL
       for (int w = 0; w < bytes / 4; ++w) words[w] = apl_half_pair(sums[2 * w], sums[2 * w + 1]);
     } else {

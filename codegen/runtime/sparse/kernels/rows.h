@@ -17,9 +17,9 @@ struct apl_sparse_rows {
   }
 };
 
-template <int lanes, int elements, int warps, bool is_ahead, class T, class After>
+template <int lanes, int elements, int warps, bool is_ahead, class T, class Result, class After>
 APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_sparse_rows<T>& a, const apl_in<T>& b,
-                                     int32_t b_row, const apl_out<T>& c, int32_t c_row, int32_t width,
+                                     int32_t b_row, const apl_out<Result>& c, int32_t c_row, int32_t width,
                                      const After& after) {
   typedef typename apl_sparse_sum<T>::type Sum;
   constexpr int groups = 32 / lanes;

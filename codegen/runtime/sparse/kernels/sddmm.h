@@ -2,10 +2,10 @@
 
 // By coordinates: a group of lanes has four non-zeros, loads of both rows side by side, and adds by shuffles.
 // `are_aligned`: four results may be written at once.
-template <int lanes, int elements, int warps, bool is_scaled, class T, class After>
+template <int lanes, int elements, int warps, bool is_scaled, class T, class Result, class After>
 APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row, const apl_in<int32_t>& column,
                                       const apl_in<T>& values, int32_t nonzeros, const apl_in<T>& x, int32_t x_row,
-                                      const apl_in<T>& y, int32_t y_row, int32_t depth, const apl_out<T>& result,
+                                      const apl_in<T>& y, int32_t y_row, int32_t depth, const apl_out<Result>& result,
                                       bool are_aligned, const After& after) {
   typedef typename apl_sparse_sum<T>::type Sum;
   const int q = apl_lane() % lanes;
@@ -48,14 +48,14 @@ APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row
   if (count == 4 && are_aligned) {
     apl_sparse_write<4>(result, first, sums);
   } else {
-    for (int n = 0; n < count; ++n) result(first + n) = T(sums[n]);
+    for (int n = 0; n < count; ++n) result(first + n) = Result(sums[n]);
   }
 }
 
-// On the tensor cores, f16 with sums in f32: windows of 8 rows of X, whose columns come in steps of 16. For each step
-// and row a mask says which of the 16 results are wanted; the place of a result is the count of those before it, so no
-// number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's rows stay in
-// registers, else they are read again for each step, from the first cache.
+// On the tensor cores, f16 or bf16 with sums in f32: windows of 8 rows of X, whose columns come in steps of 16. For
+// each step and row a mask says which of the 16 results are wanted; the place of a result is the count of those before
+// it, so no number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's rows stay
+// in registers, else they are read again for each step, from the first cache.
 struct apl_sparse_samples {
   apl_in<int32_t> task;    // window, first step, steps, nothing
   apl_in<int32_t> start;   // of each row of each task: the place of its first result
@@ -66,10 +66,9 @@ struct apl_sparse_samples {
 };
 
 // Elements k .. k + 7 of a row that begins at `from`, in accesses of `wide` elements; 0 behind its end.
-template <int wide, bool is_whole>
-APL_DEVICE void apl_sparse_load_eight(const apl_in<apl_half>& array, int64_t from, int32_t k, int32_t depth,
-                                      uint32_t* words) {
-  apl_half elements[8];
+template <int wide, bool is_whole, class T>
+APL_DEVICE void apl_sparse_load_eight(const apl_in<T>& array, int64_t from, int32_t k, int32_t depth, uint32_t* words) {
+  T elements[8];
   APL_UNROLL
   for (int e = 0; e < 8; e += wide) {
     if (is_whole || k + e < depth) {
@@ -81,11 +80,11 @@ APL_DEVICE void apl_sparse_load_eight(const apl_in<apl_half>& array, int64_t fro
   apl_copy_bytes(words, elements, 16);
 }
 
-template <int quads, bool is_one_piece, int wide, bool is_whole, int warps, bool is_scaled, class After>
-APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_samples& a, const apl_in<apl_half>& values,
-                                         const apl_in<apl_half>& x, int32_t x_row, const apl_in<apl_half>& y,
-                                         int32_t y_row, int32_t depth, const apl_out<apl_half>& result,
-                                         const After& after) {
+template <int quads, bool is_one_piece, int wide, bool is_whole, int warps, bool is_scaled, class T, class Result,
+          class After>
+APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_samples& a, const apl_in<T>& values,
+                                         const apl_in<T>& x, int32_t x_row, const apl_in<T>& y, int32_t y_row,
+                                         int32_t depth, const apl_out<Result>& result, const After& after) {
   const int lane = apl_lane(), g = lane / 4, t = lane % 4;
   const int index = int(block) * warps + apl_warp();
   if (index >= a.tasks) return;
@@ -124,8 +123,8 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sample
       for (int q = 0; q < quads; ++q) {
         const uint32_t first[4] = {of_y[0][q][0], of_y[1][q][0], of_y[0][q][1], of_y[1][q][1]};
         const uint32_t second[4] = {of_y[0][q][2], of_y[1][q][2], of_y[0][q][3], of_y[1][q][3]};
-        apl_mma_f16(sums, first, of_x[q]);
-        apl_mma_f16(others, second, of_x[q] + 2);
+        apl_mma<T>(sums, first, of_x[q]);
+        apl_mma<T>(others, second, of_x[q] + 2);
       }
     }
     APL_UNROLL
@@ -140,7 +139,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sample
         const int64_t place = start[r] + apl_ones(mask & ((1u << slot) - 1));
         float sum = sums[2 * c + r];
         if constexpr (is_scaled) sum *= float(values(place));
-        result(place) = apl_half(after(sum, rows[r], columns[c], place));
+        result(place) = Result(after(sum, rows[r], columns[c], place));
       }
       start[r] += apl_ones(mask);
     }
@@ -150,9 +149,9 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sample
 #if APL_SPARSE_QUADS
 APL_KERNEL(APL_SPARSE_WARPS * 32)
 void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t> row, apl_in<int32_t> column,
-                     apl_in<int32_t> mask, int32_t tasks, apl_in<apl_half> values, apl_in<apl_half> x, int32_t x_row,
-                     apl_in<apl_half> y, int32_t y_row, int32_t depth, apl_out<apl_half> result,
-                     APL_SPARSE_AFTER after) {
+                     apl_in<int32_t> mask, int32_t tasks, apl_in<APL_SPARSE_TYPE> values, apl_in<APL_SPARSE_TYPE> x,
+                     int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
+                     apl_out<APL_SPARSE_RESULT> result, APL_SPARSE_AFTER after) {
   apl_sparse_sddmm_windows<APL_SPARSE_QUADS, APL_SPARSE_ONE_PIECE, APL_SPARSE_ELEMENTS, APL_SPARSE_WHOLE,
                            APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
       unsigned(apl_block()), apl_sparse_samples{task, start, row, column, mask, tasks}, values, x, x_row, y, y_row,
@@ -162,7 +161,7 @@ void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t
 APL_KERNEL(APL_SPARSE_WARPS * 32)
 void APL_SPARSE_NAME(apl_in<int32_t> row, apl_in<int32_t> column, apl_in<APL_SPARSE_TYPE> values, int32_t nonzeros,
                      apl_in<APL_SPARSE_TYPE> x, int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
-                     apl_out<APL_SPARSE_TYPE> result, int32_t are_aligned, APL_SPARSE_AFTER after) {
+                     apl_out<APL_SPARSE_RESULT> result, int32_t are_aligned, APL_SPARSE_AFTER after) {
   apl_sparse_sddmm_list<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
       unsigned(apl_block()), row, column, values, nonzeros, x, x_row, y, y_row, depth, result, are_aligned != 0, after);
 }

@@ -2,9 +2,9 @@
 //
 // Rows are dealt out to the blocks like cards, longest first, so that blocks have alike much; a warp has one row at a
 // time, whose non-zeros its groups share by fours.
-template <int lanes, int elements, int warps, class T, class After>
+template <int lanes, int elements, int warps, class T, class Result, class After>
 APL_DEVICE void apl_sparse_spmm_staged(unsigned block, unsigned blocks, unsigned slice, const apl_sparse_rows<T>& a,
-                                       const apl_in<T>& b, int32_t b_row, int32_t b_rows, const apl_out<T>& c,
+                                       const apl_in<T>& b, int32_t b_row, int32_t b_rows, const apl_out<Result>& c,
                                        int32_t c_row, int32_t width, const After& after) {
   typedef typename apl_sparse_sum<T>::type Sum;
   constexpr int groups = 32 / lanes, row = lanes * elements;

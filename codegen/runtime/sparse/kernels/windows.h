@@ -1,4 +1,4 @@
-// SpMM of f16 by windows of 8, 16 or 32 rows on the tensor cores, sums in f32.
+// SpMM of f16 or bf16 by windows of 8, 16 or 32 rows on the tensor cores, sums in f32.
 //
 // A window's columns come in steps of 16. Those that two or more of its parts of 8 rows meet are shared steps, with
 // values for all of the window; the others are steps of one part. One warp has all of a window's sums for 8 `elements`
@@ -6,24 +6,25 @@
 // rows of B are the side of 16, straight from memory: lane 4 g + t loads, of the step's columns 4t .. 4t + 3, the
 // elements g * `elements` .., and as both sides may name k and the columns of C as they like, a pair of elements is
 // the rows g and g + 8 of one product.
+template <class T>
 struct apl_sparse_windows {
   apl_in<int32_t> window;  // number, first step, shared steps, first unit of 8 rows' values; of each window
   apl_in<int32_t> part;    // first step, steps; of each part of each window, by number
   apl_in<int32_t> row;     // of each place in each window, by number; -1: none
   apl_in<int32_t> column;  // [step][16]; of a window its shared steps, then its parts'
-  apl_in<apl_half> value;  // [unit][8 rows][16 columns]; a shared step has one unit a part
+  apl_in<T> value;         // [unit][8 rows][16 columns]; a shared step has one unit a part
   int32_t windows;
 };
 
 // Adds the steps `from`, `from` + `stride` .. of `steps` to the sums of `parts` parts, `flight` steps at a time.
-template <int parts, int elements, int flight>
+template <int parts, int elements, int flight, class T>
 APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl_in<int32_t>& columns, int32_t first,
-                                 const apl_in<apl_half>& values, int32_t unit, int from, int stride, int steps,
-                                 const apl_in<apl_half>& b, int32_t b_row) {
+                                 const apl_in<T>& values, int32_t unit, int from, int stride, int steps,
+                                 const apl_in<T>& b, int32_t b_row) {
   constexpr int words = (elements + 1) / 2;
   // Numbers of steps and values within a window are short.
   const apl_in<int32_t> own_columns{columns.data + int64_t(first) * 16 + apl_lane() % 4 * 4};
-  const apl_in<apl_half> own_values{values.data + int64_t(unit) * 128 + apl_lane() * 4};
+  const apl_in<T> own_values{values.data + int64_t(unit) * 128 + apl_lane() * 4};
   int32_t column[flight][4];
   APL_UNROLL
   for (int u = 0; u < flight; ++u) {
@@ -65,7 +66,7 @@ APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl
         const uint32_t side[4] = {apl_low_halves(x[u][0][m], x[u][1][m]), apl_high_halves(x[u][0][m], x[u][1][m]),
                                   apl_low_halves(x[u][2][m], x[u][3][m]), apl_high_halves(x[u][2][m], x[u][3][m])};
         APL_UNROLL
-        for (int h = 0; h < parts; ++h) apl_mma_f16(sums[h][m], side, value[u][h]);
+        for (int h = 0; h < parts; ++h) apl_mma<T>(sums[h][m], side, value[u][h]);
       }
     }
   }
@@ -73,10 +74,10 @@ APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl
 
 // `split` warps share a window's steps; a block's warps have `slices` slices of C's columns beside each other, so that
 // they read the same values.
-template <int parts, int elements, int flight, int split, int slices, int warps, class After>
-APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, const apl_sparse_windows& a,
-                                        const apl_in<apl_half>& b, int32_t b_row, const apl_out<apl_half>& c,
-                                        int32_t c_row, int32_t width, const After& after) {
+template <int parts, int elements, int flight, int split, int slices, int warps, class T, class Result, class After>
+APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, const apl_sparse_windows<T>& a,
+                                        const apl_in<T>& b, int32_t b_row, const apl_out<Result>& c, int32_t c_row,
+                                        int32_t width, const After& after) {
   constexpr int words = (elements + 1) / 2, threads = warps * 32;
   const int warp = apl_warp(), lane = apl_lane(), g = lane / 4, t = lane % 4;
   const int share = warp % split, slice = int(slice_group) * slices + warp / split % slices;
@@ -99,7 +100,7 @@ APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, co
   int32_t window[4] = {-1, 0, 0, 0};
   if (is_there) {
     apl_load<4>(a.window, int64_t(index) * 4, window);
-    const apl_in<apl_half> columns_of_b{b.data + j};
+    const apl_in<T> columns_of_b{b.data + j};
     if (window[2] != 0)
       apl_sparse_steps<parts, elements, flight>(sums, a.column, window[1], a.value, window[3], share * flight,
                                                 split * flight, window[2], columns_of_b, b_row);
