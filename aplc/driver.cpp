@@ -122,9 +122,17 @@ int plans_for(const std::string& backend) {
   return backend == "c" ? kCompiled : kChosen;
 }
 
-std::string pipeline_for(const std::string& backend) {
-  return apl::standard_pipeline(apl::Stage::memory, backend == "c" ? apl::Machine::cpu : apl::Machine::gpu, true);
+std::string pipeline_for(const std::string& backend, bool tiles) {
+  std::string text = apl::standard_pipeline(backend == "interp" ? apl::Stage::kernel : apl::Stage::memory,
+                                            backend == "c" ? apl::Machine::cpu : apl::Machine::gpu, true);
+  constexpr std::string_view kPass = "sparsify";
+  const std::size_t end = text.find(kPass) + kPass.size();
+  if (tiles) text.insert(text[end] == '{' ? end + 1 : end, text[end] == '{' ? "tiles " : "{tiles}");
+  return text;
 }
+
+const char* const kTilesHelp =
+    "sparse operands as the tiles of their plans, or of the built-in plan: kernels of the program's own over them";
 
 std::string cache_folder() {
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };

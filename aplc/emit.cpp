@@ -23,6 +23,7 @@ struct EmitOptions : CompileOptions {
     command.add_option("-o,--output", output,
                        "file to write (default: standard output); of a library or program: its name, without an ending "
                        "(default: the input's)");
+    command.add_flag("--tiles", tiles, kTilesHelp);
     auto* kind = command.add_option_group("form");
     kind->add_flag("--library", library, "NAME.c, NAME.h and NAME.json: a library with Futhark's C API");
     kind->add_flag("--executable", executable, "NAME and NAME.c: a program that reads values and writes results");
@@ -94,9 +95,9 @@ int emit_kernel_file(Session& session, const EmitOptions& options, apl::CodegenO
 
 void run(const EmitOptions& options, apl::Target target, int& exit) {
   Session session(options);
-  bool ok =
-      session.read() && session.run(options.form == "kernel" ? apl::standard_pipeline(apl::Stage::memory)
-                                                             : pipeline_for(target == apl::Target::c ? "c" : "cuda"));
+  bool ok = session.read() && session.run(options.form == "kernel"
+                                              ? apl::standard_pipeline(apl::Stage::memory)
+                                              : pipeline_for(target == apl::Target::c ? "c" : "cuda", options.tiles));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

@@ -157,6 +157,7 @@ void add_explain(CLI::App& app, int& exit) {
   command->add_option("--plan", options->sparse.plans, sparse::kPlanHelp)
       ->type_name("OPERAND=PLAN")
       ->allow_extra_args(false);
+  command->add_flag("--tiles", options->tiles, kTilesHelp);
   command->add_flag("--measure", options->sparse.measure, "run the products of given matrices on this machine, too");
   command->callback([options, &exit] {
     std::size_t colon = options->file.rfind(':');
@@ -180,7 +181,8 @@ void add_explain(CLI::App& app, int& exit) {
       fine = fine && status;
     };
     if (fine) check(read_sparse(session, options->sparse, dense));
-    if (fine) fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda"));
+    if (fine)
+      fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles));
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
     if (fine) fine = add_plans(session, *options, sizes, remarks);

@@ -10,6 +10,7 @@
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
 #include "codegen/runtime/program.h"
+#include "codegen/runtime/program/sparse_tiles.h"
 #include "ir/interpret.h"
 
 namespace aplc {
@@ -63,16 +64,44 @@ struct Results {
   std::map<std::size_t, apl::HostCsr> matrices;  // in place of values
 };
 
+// The arguments as the function takes them.
+apl::Result<apl::PackedArguments> place(const apl::Function& function, const std::string& entry,
+                                        const Arguments& inputs, const RunOptions& options) {
+  auto plans = apl::program::read_plans(inputs.plans);
+  if (!plans) return std::move(plans).error();
+  const apl::TileMaker tiles = apl::program::tile_maker(std::move(*plans), [&](const apl::program::PlanUse& use) {
+    if (options.remarks || !use.used) sparse::print_plan_remark(apl::program::plan_remark(use, entry, {}));
+  });
+  return sparse::place_operands(function, inputs.values, inputs.matrices, tiles);
+}
+
+// Those with a sparse operand's pattern: as files have it where one was given, since it may be too large to be dense.
+Results sparse_results(const apl::Function& function, const Arguments& inputs, const apl::PackedArguments& placed,
+                       Values values) {
+  const apl::BundleInterface sparse = apl::bundle_interface(function);
+  Results results{std::move(values), {}};
+  if (inputs.matrices.empty()) {
+    apl::unpack_results(sparse, placed, results.values);
+    return results;
+  }
+  for (const auto& [result, bundle] : sparse.results) {
+    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[bundle]).first->second;
+    matrix.values = std::move(results.values[result]);
+  }
+  return results;
+}
+
 apl::Result<Results> interpret(Session& session, const std::string& entry, const Arguments& inputs,
                                const RunOptions& options) {
   apl::InterpretOptions interpret;
   interpret.seed = options.seed;
   interpret.parameters = session.parameters();
   const apl::Function& function = *session.module().find_entry(entry);
-  auto results = apl::interpret(session.module(), entry,
-                                sparse::place_operands(function, inputs.values, inputs.matrices).values, interpret);
+  auto placed = place(function, entry, inputs, options);
+  if (!placed) return std::move(placed).error();
+  auto results = apl::interpret(session.module(), entry, placed->values, interpret);
   if (!results) return std::move(results).error();
-  return Results{std::move(*results), {}};
+  return sparse_results(function, inputs, *placed, std::move(*results));
 }
 
 apl::Result<Results> compile_and_call(Session& session, const std::string& entry, const Arguments& inputs,
@@ -95,22 +124,12 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();
   const apl::Function& function = *session.module().find_entry(entry);
-  const apl::BundleInterface sparse = apl::bundle_interface(function);
-  apl::PackedArguments placed = sparse::place_operands(function, inputs.values, inputs.matrices);
-  auto values = program->call(entry, placed.values);
+  auto placed = place(function, entry, inputs, options);
+  if (!placed) return std::move(placed).error();
+  auto values = program->call(entry, placed->values);
   if (!values) return std::move(values).error();
   if (options.time) fmt::print(stderr, "{}: {:.0f} us\n", entry, program->last_microseconds());
-  Results results{std::move(*values), {}};
-  // What came with a file may be too large to be dense.
-  if (inputs.matrices.empty()) {
-    apl::unpack_results(sparse, placed, results.values);
-    return results;
-  }
-  for (const auto& [result, bundle] : sparse.results) {
-    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[bundle]).first->second;
-    matrix.values = std::move(results.values[result]);
-  }
-  return results;
+  return sparse_results(function, inputs, *placed, std::move(*values));
 }
 
 void run(const RunOptions& options, int& exit) {
@@ -137,7 +156,9 @@ void run(const RunOptions& options, int& exit) {
     exit = session.exit_code();
     return;
   }
-  if (options.backend != "interp") {
+  // The interpreter judges the others, so it runs the program as the front end gave it; tiles are there after passes.
+  const bool compile = options.backend != "interp" || options.tiles;
+  if (compile) {
     const apl::FunctionPtr kept = *std::ranges::find(session.module().functions, entry, &apl::FunctionPtr::get);
     sparse::PlacedPlans placed =
         sparse::apply_dense_plans(session.module(), std::move(*plans), [&](const apl::Remark& r) {
@@ -150,8 +171,7 @@ void run(const RunOptions& options, int& exit) {
     }
     inputs.plans = std::move(placed.tiles);
   }
-  // The interpreter judges the others, so it runs the program as the front end gave it.
-  if (options.backend != "interp" && !session.run(pipeline_for(options.backend))) {
+  if (compile && !session.run(pipeline_for(options.backend, options.tiles))) {
     exit = session.exit_code();
     return;
   }
@@ -191,6 +211,7 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
+  command->add_flag("--tiles", options->tiles, kTilesHelp);
   command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_flag("--time", options->time, "print the time of the call");

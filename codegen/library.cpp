@@ -148,6 +148,13 @@ std::string products_text(const std::set<ScalarType>& wanted) {
 
 Result<LibraryText> generate_library(const Module& module, Target target, const CodegenOptions& codegen,
                                      const LibraryOptions& options) {
+  for (const FunctionPtr& function : module.functions)
+    for (const Bundle& bundle : find_bundles(*function))
+      if (has_tiles(bundle.fields))
+        return make_error(Code::unsupported_construct, function->location,
+                          fmt::format("libraries, executables and servers do not make tiles: `{}` of the entry `{}` "
+                                      "wants them.",
+                                      function->entry->params[bundle.param].name, function->entry->name));
   auto program = generate(module, target, codegen);
   if (!program) return std::move(program).error();
   std::string device;

@@ -11,6 +11,7 @@
 
 #include "ir/host_value.h"
 #include "ir/module.h"
+#include "ir/sparse_arguments.h"
 
 namespace apl {
 
@@ -18,6 +19,7 @@ struct InterpretOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
   std::function<bool()> stop;                      // asked now and then; true ends with an error
+  TileMaker tiles{};                               // of dense arguments, for entries that take tiles
 };
 
 // Runs an entry on values for its parameters (not for its sizes: those follow from the shapes, and shapes that

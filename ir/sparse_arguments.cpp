@@ -51,7 +51,17 @@ std::vector<std::int32_t> by_column(const HostCsr& matrix) {
   return result;
 }
 
-HostValue field_value(const HostCsr& matrix, BundleField field) {
+// The row of each element of lists or runs.
+std::vector<std::int32_t> row_of_elements(const std::vector<std::int32_t>& row,
+                                          const std::vector<std::int64_t>& start) {
+  std::vector<std::int32_t> rows;
+  rows.reserve(static_cast<std::size_t>(start.back()));
+  for (std::size_t k = 0; k < row.size(); ++k)
+    rows.insert(rows.end(), static_cast<std::size_t>(start[k + 1] - start[k]), row[k]);
+  return rows;
+}
+
+HostValue field_value(const HostCsr& matrix, const HostTiles& tiles, BundleField field) {
   switch (field) {
     case BundleField::shape: return HostValue::zeros(matrix.values.type, {0, matrix.rows, matrix.columns});
     case BundleField::values: return matrix.values;
@@ -60,6 +70,20 @@ HostValue field_value(const HostCsr& matrix, BundleField field) {
     case BundleField::column: return indices(matrix.column);
     case BundleField::column_start: return starts(column_starts(matrix));
     case BundleField::by_column: return indices(by_column(matrix));
+    case BundleField::block_row: return indices(tiles.block_row);
+    case BundleField::block_step: return indices(tiles.block_step);
+    case BundleField::block_column: return indices(tiles.block_column);
+    case BundleField::block_source: return indices(tiles.block_source);
+    case BundleField::list_row: return indices(tiles.list_row);
+    case BundleField::list_start: return starts(tiles.list_start);
+    case BundleField::list_column: return indices(tiles.list_column);
+    case BundleField::list_source: return indices(tiles.list_source);
+    case BundleField::list_element_row: return indices(row_of_elements(tiles.list_row, tiles.list_start));
+    case BundleField::run_row: return indices(tiles.run_row);
+    case BundleField::run_start: return starts(tiles.run_start);
+    case BundleField::run_column: return indices(tiles.run_column);
+    case BundleField::run_source: return indices(tiles.run_source);
+    case BundleField::run_element_row: return indices(row_of_elements(tiles.run_row, tiles.run_start));
   }
   return {};
 }
@@ -106,7 +130,20 @@ HostValue to_dense(const HostCsr& matrix) {
 
 std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<BundleField>& fields) {
   std::vector<HostValue> values;
-  for (const BundleField field : fields) values.push_back(field_value(matrix, field));
+  for (const BundleField field : fields) values.push_back(field_value(matrix, {}, field));
+  return values;
+}
+
+Result<std::vector<HostValue>> bundle_values(const std::string& operand, const HostCsr& matrix,
+                                             const std::vector<BundleField>& fields, const TileMaker& tiles) {
+  if (!has_tiles(fields)) return bundle_values(matrix, fields);
+  if (!tiles)
+    return make_error(Code::unsupported_construct, {},
+                      fmt::format("the sparse operand `{}` is wanted as tiles, which cannot be made here.", operand));
+  const auto made = tiles(operand, matrix, fields);
+  if (!made) return made.error();
+  std::vector<HostValue> values;
+  for (const BundleField field : fields) values.push_back(field_value(matrix, *made, field));
   return values;
 }
 
@@ -152,7 +189,8 @@ BundleInterface bundle_interface(const Function& function) {
   return interface;
 }
 
-PackedArguments pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments) {
+Result<PackedArguments> pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments,
+                                       const TileMaker& tiles) {
   PackedArguments packed;
   auto next = interface.bundles.begin();
   for (std::size_t k = 0; k < arguments.size(); ++k) {
@@ -164,8 +202,10 @@ PackedArguments pack_arguments(const BundleInterface& interface, const std::vect
     packed.matrices.emplace_back();
     if (arguments[k].rank() == 2) {
       packed.matrices.back() = to_csr(arguments[k]);
-      for (HostValue& value : bundle_values(*packed.matrices.back(), next->fields))
-        packed.values.push_back(std::move(value));
+      const auto bundle = static_cast<std::size_t>(next - interface.bundles.begin());
+      auto values = bundle_values(interface.names[bundle], *packed.matrices.back(), next->fields, tiles);
+      if (!values) return std::move(values).error();
+      for (HostValue& value : *values) packed.values.push_back(std::move(value));
     } else {
       // One that is no bundle either is refused by its shape; the others must be there for that.
       packed.values.push_back(arguments[k]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,22 @@ struct HostCsr {
 HostCsr to_csr(const HostValue& dense);
 HostValue to_dense(const HostCsr& matrix);
 
-// One value for each field.
+// The tiles that a plan makes of a matrix, as the fields of a bundle have them; fields that are not here follow.
+struct HostTiles {
+  std::vector<std::int32_t> block_row, block_step, block_column, block_source;
+  std::vector<std::int32_t> list_row, list_column, list_source;
+  std::vector<std::int64_t> list_start = {0};
+  std::vector<std::int32_t> run_row, run_column, run_source;
+  std::vector<std::int64_t> run_start = {0};
+};
+// Makes the tiles of an operand, of which these fields are wanted. The IR knows no plans: who has them gives one.
+using TileMaker = std::function<Result<HostTiles>(const std::string& operand, const HostCsr& matrix,
+                                                  const std::vector<BundleField>& fields)>;
+
+// One value for each field. Fields of tiles without somebody who makes them are an error (unsupported.construct); the
+// second form is for bundles that have none.
+Result<std::vector<HostValue>> bundle_values(const std::string& operand, const HostCsr& matrix,
+                                             const std::vector<BundleField>& fields, const TileMaker& tiles);
 std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<BundleField>& fields);
 
 // What of an entry's parameters and results is sparse. As text it goes with generated programs.
@@ -51,7 +67,8 @@ struct PackedArguments {
   std::vector<std::optional<HostCsr>> matrices;
 };
 // An argument that is no matrix where a bundle is wanted stays as it is: the callee says what is wrong with it.
-PackedArguments pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments);
+Result<PackedArguments> pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments,
+                                       const TileMaker& tiles = {});
 // Sparse results become dense where the pattern is known.
 void unpack_results(const BundleInterface& interface, const PackedArguments& arguments,
                     std::vector<HostValue>& results);

@@ -104,6 +104,47 @@ ScalarType element_of(BundleField field, ScalarType matrix) {
   return scalar_type_from_text(info(field).element).value_or(matrix);
 }
 
+bool is_tile_field(BundleField field) { return field >= BundleField::block_row; }
+bool has_tiles(const std::vector<BundleField>& fields) { return std::ranges::any_of(fields, is_tile_field); }
+
+std::vector<BundleExtent> counted_extents() {
+  return {BundleExtent::nonzeros,      BundleExtent::block_rows, BundleExtent::block_columns, BundleExtent::lists,
+          BundleExtent::list_elements, BundleExtent::run_rows,   BundleExtent::run_elements};
+}
+
+std::string count_name(std::string_view operand, BundleExtent extent) {
+  const auto called = [](BundleExtent of) {
+    switch (of) {
+      case BundleExtent::nonzeros: return "nonzeros";
+      case BundleExtent::block_rows: return "block_rows";
+      case BundleExtent::block_columns: return "block_columns";
+      case BundleExtent::lists: return "lists";
+      case BundleExtent::list_elements: return "list_elements";
+      case BundleExtent::run_rows: return "run_rows";
+      case BundleExtent::run_elements: return "run_elements";
+      default: return "count";
+    }
+  };
+  return fmt::format("{}_{}", operand, called(extent));
+}
+
+std::optional<std::vector<Poly>> bundle_shape(BundleExtent extent, const BundleSizes& sizes) {
+  const auto from = [&](BundleExtent counted, std::int64_t factor, std::int64_t more) {
+    const auto count = sizes.counts.find(counted);
+    return count == sizes.counts.end() ? std::nullopt
+                                       : std::optional(std::vector<Poly>{Poly(factor) * count->second + Poly(more)});
+  };
+  switch (extent) {
+    case BundleExtent::none: return std::vector<Poly>{0, sizes.rows, sizes.columns};
+    case BundleExtent::rows_and_one: return std::vector<Poly>{sizes.rows + 1};
+    case BundleExtent::columns_and_one: return std::vector<Poly>{sizes.columns + 1};
+    case BundleExtent::block_elements: return from(BundleExtent::block_rows, kBlockWidth, 0);
+    case BundleExtent::lists_and_one: return from(BundleExtent::lists, 1, 1);
+    case BundleExtent::run_rows_and_one: return from(BundleExtent::run_rows, 1, 1);
+    default: return from(extent, 1, 0);
+  }
+}
+
 std::vector<Bundle> find_bundles(const Function& function) {
   std::vector<Bundle> bundles;
   if (!function.entry) return bundles;
@@ -136,14 +177,19 @@ std::optional<std::string> check_bundles(const Function& function) {
       return fmt::format("the arrays of the sparse parameter `{}` are not in their order", name);
     if (shape.rank() != 3 || !shape.shape[0].is_zero())
       return fmt::format("the sparse parameter `{}` does not say its shape", name);
-    const Type& values = function.type(params[bundle.first + 1]);
+    BundleSizes sizes{shape.shape[1], shape.shape[2], {}};
+    const std::vector<BundleExtent> counted = counted_extents();
     for (std::size_t k = 1; k < bundle.fields.size(); ++k) {
       const Type& type = function.type(params[bundle.first + k]);
       const BundleExtent extent = extent_of(bundle.fields[k]);
-      const bool fits = type.rank() == 1 && type.element == element_of(bundle.fields[k], bundle.element) &&
-                        (extent != BundleExtent::nonzeros || type.shape == values.shape) &&
-                        (extent != BundleExtent::rows_and_one || type.shape[0] == shape.shape[1] + 1) &&
-                        (extent != BundleExtent::columns_and_one || type.shape[0] == shape.shape[2] + 1);
+      if (type.rank() == 1 && std::ranges::find(counted, extent) != counted.end())
+        sizes.counts.try_emplace(extent, type.shape[0]);
+    }
+    for (std::size_t k = 1; k < bundle.fields.size(); ++k) {
+      const Type& type = function.type(params[bundle.first + k]);
+      const auto wanted = bundle_shape(extent_of(bundle.fields[k]), sizes);
+      const bool fits = type.rank() == 1 && type.element == element_of(bundle.fields[k], bundle.element) && wanted &&
+                        type.shape == *wanted;
       if (!fits)
         return fmt::format("`{}` of the sparse parameter `{}` has another type", to_text(bundle.fields[k]), name);
     }

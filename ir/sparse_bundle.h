@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,11 +41,40 @@ inline constexpr std::size_t kBundleFields = 0
 #include "ir/bundle_fields.def"
     ;
 
-enum class BundleExtent : std::uint8_t { none, nonzeros, rows_and_one, columns_and_one };
+enum class BundleExtent : std::uint8_t {
+  none,
+  nonzeros,
+  rows_and_one,
+  columns_and_one,
+  block_rows,
+  block_columns,
+  block_elements,  // kBlockWidth a row of a block
+  lists,
+  lists_and_one,
+  list_elements,
+  run_rows,
+  run_rows_and_one,
+  run_elements,
+};
+inline constexpr int kBlockWidth = 16;
 
 std::string_view to_text(BundleField field);
 BundleExtent extent_of(BundleField field);
 ScalarType element_of(BundleField field, ScalarType matrix);
+bool is_tile_field(BundleField field);
+bool has_tiles(const std::vector<BundleField>& fields);
+
+// The sizes of a bundle: those of the matrix, and how many non-zeros and parts of tiles there are, one for each extent
+// that is the shape of an array as it stands.
+struct BundleSizes {
+  Poly rows, columns;
+  std::map<BundleExtent, Poly> counts;
+};
+std::vector<BundleExtent> counted_extents();
+// "A_block_rows": how that size of a function is called.
+std::string count_name(std::string_view operand, BundleExtent extent);
+// nullopt where it needs a count that is not there.
+std::optional<std::vector<Poly>> bundle_shape(BundleExtent extent, const BundleSizes& sizes);
 
 struct Bundle {
   std::size_t param = 0;  // of EntryInfo::params

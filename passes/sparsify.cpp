@@ -17,7 +17,8 @@
 // Phases: the arrays of each sparse operand (ir/sparse_bundle.h); every kernel that reads it, in order: one that reads
 // A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse
 // again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
-// What nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
+// With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_samples). What
+// nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
 // operators on finite numbers (sparsify/absence). What is refused gets a dense copy of A, and a remark: never a wrong
 // result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
 #include <fmt/format.h>
@@ -37,7 +38,12 @@ constexpr const char* kSparsify = "sparsify";
 class Sparsifier {
  public:
   Sparsifier(const Function& function, const PassContext& context, std::vector<SparseRequest> requests)
-      : function_(function), context_(context), requests_(std::move(requests)), result_(function), layouts_(function) {}
+      : function_(function),
+        context_(context),
+        ways_{context.flag("few-threads"), context.flag("tiles"), !context.flag("unfused")},
+        requests_(std::move(requests)),
+        result_(function),
+        layouts_(function) {}
 
   Function run() {
     patterns_.reserve(requests_.size());
@@ -64,18 +70,16 @@ class Sparsifier {
     pattern.element = type.element;
     pattern.rows = type.shape[0];
     pattern.columns = type.shape[1];
-    pattern.nonzeros = Poly(values.add(Type::scalar(ScalarType::i64), pattern.name + "_nonzeros"));
+    pattern.sizes = {pattern.rows, pattern.columns, {}};
+    for (const BundleExtent extent : counted_extents())
+      pattern.sizes.counts.emplace(extent,
+                                   Poly(values.add(Type::scalar(ScalarType::i64), count_name(pattern.name, extent))));
+    pattern.nonzeros = pattern.sizes.counts.at(BundleExtent::nonzeros);
     for (std::size_t f = 0; f < kBundleFields; ++f) {
       const auto field = static_cast<BundleField>(f);
-      std::vector<Poly> shape;
-      switch (extent_of(field)) {
-        case BundleExtent::none: shape = {0, pattern.rows, pattern.columns}; break;
-        case BundleExtent::nonzeros: shape = {pattern.nonzeros}; break;
-        case BundleExtent::rows_and_one: shape = {pattern.rows + 1}; break;
-        case BundleExtent::columns_and_one: shape = {pattern.columns + 1}; break;
-      }
-      pattern.fields[f] = values.add(Type::array(element_of(field, type.element), std::move(shape)),
-                                     fmt::format("{}_{}", pattern.name, to_text(field)));
+      pattern.fields[f] =
+          values.add(Type::array(element_of(field, type.element), *bundle_shape(extent_of(field), pattern.sizes)),
+                     fmt::format("{}_{}", pattern.name, to_text(field)));
     }
     patterns_.push_back(pattern);
     sparse_.emplace(pattern.dense, SparseArray{&patterns_.back(), pattern.field(BundleField::values)});
@@ -137,13 +141,11 @@ class Sparsifier {
     }
     const Pattern& pattern = *sparse_.at(base).pattern;
     auto& sampled = std::get<sparsify::Sampled>(made);
-    const std::vector<Type> types = result_types(sampled.kernel.op, result_.values);
-    for (std::size_t k = 0; k < types.size(); ++k)
-      sampled.kernel.pattern.push_back(result_.values.add(types[k], result_.values.name(stm.pattern[k]) + "_values"));
-    sampled.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "sddmm"}});
-    const std::vector<Value> nonzeros = sampled.kernel.pattern;
-    host.append(std::move(sampled.kernel));
     const std::vector<SegDim>& space = std::get<SegOp>(stm.op).space;
+    for (const Value result : stm.pattern) sampled.names.push_back(result_.values.name(result) + "_values");
+    sampled.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "sddmm"}});
+    const std::vector<Value> nonzeros = ways_.tiles ? sparsify::sample_tiles(sampled, space, pattern, ways_.fused, host)
+                                                    : sparsify::sample_nonzeros(sampled, host);
     for (std::size_t k = 0; k < nonzeros.size(); ++k) {
       const bool zero = sparsify::same_number(sampled.elsewhere[k], Scalar::zero(sampled.elsewhere[k].type()));
       if (zero && sampled.row_dim + 2 == space.size() && sampled.column_dim + 1 == space.size()) {
@@ -177,20 +179,23 @@ class Sparsifier {
     if (contraction == nullptr) return false;
     Builder host(result_.values);
     host.set_location(stm.location);
-    auto made = sparsify::contract(stm, *contraction, sparse_, base, context_.flag("few-threads"), host);
+    auto made = sparsify::contract(stm, *contraction, sparse_, base, ways_, host);
     if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
       reason = *refused;
       return false;
     }
     const Pattern& pattern = *sparse_.at(base).pattern;
-    auto& contracted = std::get<sparsify::Contracted>(made);
-    contracted.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "spmm"}});
-    host.append(std::move(contracted.kernel));
+    const auto& contracted = std::get<sparsify::Contracted>(made);
     for (Stm& made_stm : host.stms()) out.push_back(std::move(made_stm));
-    applied(
-        stm, "spmm", pattern,
-        fmt::format("the sum {} goes over the non-zeros of `{}`, {} by {}", contraction->einsum(result_), pattern.name,
-                    contracted.by_columns ? "column" : "row", contracted.by_columns ? "column" : "row"));
+    const char* along = contracted.by_columns ? "column" : "row";
+    applied(stm, "spmm", pattern,
+            fmt::format("the sum {} goes over the {} of `{}`", contraction->einsum(result_),
+                        contracted.by_tiles ? "tiles" : "non-zeros", pattern.name) +
+                (contracted.by_tiles ? "" : fmt::format(", {} by {}", along, along)));
+    if (const auto& why = contracted.why_not)
+      report(RemarkKind::missed, stm.location, why->code,
+             fmt::format("the sum over `{}` goes {} by {}, not by tiles: {}", pattern.name, along, along, why->message),
+             why->suggestion);
     return true;
   }
 
@@ -198,15 +203,9 @@ class Sparsifier {
   void sparse_result(const Pattern& pattern, std::vector<Operand>& results) {
     const auto found = results[0].is_value() ? sparse_.find(results[0].value()) : sparse_.end();
     if (found == sparse_.end() || found->second.pattern != &pattern || !found->second.batches.empty()) {
-      context_.remark(
-          {.kind = RemarkKind::missed,
-           .pass = kSparsify,
-           .code = "result-is-dense",
-           .location = function_.location,
-           .function = function_.name,
-           .message = fmt::format("the result is not known to have the pattern of `{}`: it stays dense", pattern.name),
-           .facts = {},
-           .suggestion = fmt::format("multiply by the elements of `{}` last", pattern.name)});
+      report(RemarkKind::missed, function_.location, "result-is-dense",
+             fmt::format("the result is not known to have the pattern of `{}`: it stays dense", pattern.name),
+             fmt::format("multiply by the elements of `{}` last", pattern.name));
       return;
     }
     results[0] = found->second.values;
@@ -290,7 +289,9 @@ class Sparsifier {
       const auto at = std::ranges::find(result_.params, pattern.dense);
       const auto next = result_.params.erase(at);
       result_.params.insert(next, params.begin(), params.end());
-      result_.sizes.push_back(*pattern.nonzeros.symbol());
+      for (const auto& [extent, count] : pattern.sizes.counts)
+        if (std::ranges::any_of(fields, [&](BundleField field) { return extent_of(field) == extent; }))
+          result_.sizes.push_back(*count.symbol());
       EntryInfo& entry = *result_.entry;
       entry.params[requests_[k].param].type = bundle_text(entry.params[requests_[k].param].type, fields);
       entry.param_values[requests_[k].param] = fields.size();
@@ -309,30 +310,31 @@ class Sparsifier {
   }
 
   void missed(const Stm& stm, Value base, const sparsify::Reason& reason) const {
-    context_.remark(
-        {.kind = RemarkKind::missed,
-         .pass = kSparsify,
-         .code = reason.code == "not-sampled" ? "no-contraction" : reason.code,
-         .location = stm.location,
-         .function = function_.name,
-         .message = fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base), reason.message),
-         .facts = {},
-         .suggestion = reason.suggestion});
+    report(RemarkKind::missed, stm.location, reason.code == "not-sampled" ? "no-contraction" : reason.code,
+           fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base), reason.message),
+           reason.suggestion);
   }
 
   void made_dense(Value dense) const {
-    context_.remark({.kind = RemarkKind::analysis,
+    report(RemarkKind::analysis, function_.location, "dense-copy",
+           fmt::format("`{}` is made dense, too", function_.values.name(dense)), {});
+  }
+
+  void report(RemarkKind kind, const Location& location, std::string code, std::string message,
+              std::string suggestion) const {
+    context_.remark({.kind = kind,
                      .pass = kSparsify,
-                     .code = "dense-copy",
-                     .location = function_.location,
+                     .code = std::move(code),
+                     .location = location,
                      .function = function_.name,
-                     .message = fmt::format("`{}` is made dense, too", function_.values.name(dense)),
+                     .message = std::move(message),
                      .facts = {},
-                     .suggestion = {}});
+                     .suggestion = std::move(suggestion)});
   }
 
   const Function& function_;
   const PassContext& context_;
+  const sparsify::Ways ways_;
   const std::vector<SparseRequest> requests_;
   Function result_;
   const Layouts layouts_;
@@ -357,23 +359,29 @@ Result<Change> run_sparsify(Module& module, PassContext& context) {
 }  // namespace
 
 PassInfo sparsify_pass() {
-  return {.name = kSparsify,
-          .summary = "go through matrices that an entry calls sparse by their non-zeros",
-          .takes = stage_bit(Stage::kernel),
-          .options = {{.name = "few-threads",
-                       .default_value = false,
-                       .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"}},
-          .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
-                           {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
-                           {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
-                           {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
-                           {"no-contraction", "what reads a sparse matrix is no contraction"},
-                           {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
-                           {"absence-not-neutral", "it is not known that absent elements change nothing"},
-                           {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
-                           {"used-twice", "a contraction reads a sparse matrix at two places"},
-                           {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
-          .run = run_sparsify};
+  return {
+      .name = kSparsify,
+      .summary = "go through matrices that an entry calls sparse by their non-zeros",
+      .takes = stage_bit(Stage::kernel),
+      .options = {{.name = "few-threads",
+                   .default_value = false,
+                   .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"},
+                  {.name = "tiles",
+                   .default_value = false,
+                   .help = "over the tiles of a plan, which are arguments: blocks, lists and runs in one kernel"},
+                  {.name = "unfused", .default_value = false, .help = "with tiles: a kernel for each kind of them"}},
+      .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
+                       {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
+                       {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
+                       {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
+                       {"no-contraction", "what reads a sparse matrix is no contraction"},
+                       {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
+                       {"absence-not-neutral", "it is not known that absent elements change nothing"},
+                       {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
+                       {"used-twice", "a contraction reads a sparse matrix at two places"},
+                       {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
+                       {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
+      .run = run_sparsify};
 }
 
 }  // namespace apl

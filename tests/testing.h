@@ -17,6 +17,7 @@
 
 #include "ir/host_value.h"
 #include "ir/module.h"
+#include "ir/sparse_arguments.h"
 #include "passes/pass.h"
 
 namespace apl::testing {
@@ -95,6 +96,7 @@ struct LawOptions {
   std::uint64_t seed = 1;                          // of the inputs and random sizes
   std::vector<std::uint64_t> orders = {1, 2};      // interpreter seeds that `after` is run with
   std::map<std::string, std::int64_t> parameters;  // values of get_size
+  TileMaker tiles{};                               // where `after` takes tiles
 };
 
 // The law every transformation obeys: both modules give the same results for the entry on random inputs.

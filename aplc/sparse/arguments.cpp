@@ -40,8 +40,9 @@ apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType ty
   return matrix;
 }
 
-apl::PackedArguments place_operands(const apl::Function& compiled, const std::vector<apl::HostValue>& arguments,
-                                    const GivenMatrices& matrices) {
+apl::Result<apl::PackedArguments> place_operands(const apl::Function& compiled,
+                                                 const std::vector<apl::HostValue>& arguments,
+                                                 const GivenMatrices& matrices, const apl::TileMaker& tiles) {
   const std::vector<apl::Bundle> bundles = apl::find_bundles(compiled);
   apl::PackedArguments placed;
   std::size_t next = 0;
@@ -61,8 +62,10 @@ apl::PackedArguments place_operands(const apl::Function& compiled, const std::ve
       placed.values.push_back(apl::to_dense(given->second));
       continue;
     }
-    for (apl::HostValue& value : apl::bundle_values(*placed.matrices.back(), bundles[next++].fields))
-      placed.values.push_back(std::move(value));
+    const std::string& operand = compiled.entry->params[bundles[next].param].name;
+    auto values = apl::bundle_values(operand, *placed.matrices.back(), bundles[next++].fields, tiles);
+    if (!values) return std::move(values).error();
+    for (apl::HostValue& value : *values) placed.values.push_back(std::move(value));
   }
   return placed;
 }

@@ -23,8 +23,9 @@ bool is_matrix_file(const std::string& file, std::string_view text);
 apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType type);
 
 // Arguments for the function as it was compiled: the matrices as bundles where it takes them, else dense.
-apl::PackedArguments place_operands(const apl::Function& compiled, const std::vector<apl::HostValue>& arguments,
-                                    const GivenMatrices& matrices);
+apl::Result<apl::PackedArguments> place_operands(const apl::Function& compiled,
+                                                 const std::vector<apl::HostValue>& arguments,
+                                                 const GivenMatrices& matrices, const apl::TileMaker& tiles);
 
 // A sparse result of a matrix file, as a Matrix Market file.
 std::string to_matrix_market(const apl::HostCsr& matrix);

@@ -18,6 +18,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 struct Explained {
   std::string operand;
   bool sddmm = false, fits = false;  // a kernel of the runtime
+  bool tiles = false;                // over the tiles of a plan, by a kernel of the program
   std::string why_not;
   apl::ScalarType type{};
   apl::Poly width = 1;

@@ -31,7 +31,10 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
   Explained product;
   product.operand = attribute.arguments[0];
   product.sddmm = attribute.arguments[1] == "sddmm";
-  if (product.sddmm) {
+  product.tiles = apl::get_if<apl::Scatter>(stm) != nullptr;
+  if (product.tiles) {
+    product.why_not = "the program was compiled for tiles";
+  } else if (product.sddmm) {
     const auto found = apl::lower::find_sparse_sampling(stm, function, &product.why_not);
     product.fits = found.has_value();
     if (found) {
@@ -85,9 +88,12 @@ class Explainer {
     remark.code = product.fits ? "runtime" : "own";
     remark.location = stm.location;
     remark.function = function.entry->name;
-    remark.message = fmt::format("{} over the non-zeros of `{}`", name_of(product), product.operand);
+    remark.message =
+        fmt::format("{} over the {} of `{}`", name_of(product), product.tiles ? "tiles" : "non-zeros", product.operand);
     Facts& facts = remark.facts;
-    if (!request_.gpu) {
+    if (product.tiles) {
+      facts.emplace_back("kernel", "the program's own: one, which branches on the number of the tile");
+    } else if (!request_.gpu) {
       facts.emplace_back("kernel", "on this machine's cores");
     } else if (product.fits) {
       facts.emplace_back("kernel", "the runtime's, made for the matrix");
@@ -154,10 +160,11 @@ class Explainer {
       }
     }
     if (chosen != nullptr) {
-      facts.emplace_back("plan", fmt::format("{} (given){}", chosen->source,
-                                             product.fits ? "" : ": not used, the kernel is the program's own"));
+      facts.emplace_back(
+          "plan", fmt::format("{} (given){}", chosen->source,
+                              product.fits || product.tiles ? "" : ": not used, the kernel is the program's own"));
     } else if (fitting.empty()) {
-      facts.emplace_back("plan", "none: the built-in rules");
+      facts.emplace_back("plan", product.tiles ? "none: the built-in plan" : "none: the built-in rules");
     }
     return chosen;
   }
@@ -167,7 +174,8 @@ class Explainer {
     const apl_sparse_csr csr = view(matrix);
     PlanPointer builtin;
     const apl_sparse_plan* tiles_of = plan != nullptr ? plan->plan.get() : nullptr;
-    if (tiles_of == nullptr && !request_.gpu) {  // the cores' kernels run tiles always
+    // The cores' kernels run tiles always.
+    if (tiles_of == nullptr && (!request_.gpu || product.tiles)) {
       apl_sparse_plan* made = nullptr;
       apl_sparse_plan_builtin(&csr, &made);
       builtin.reset(made);

@@ -9,6 +9,7 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
+#include "codegen/runtime/program/sparse_tiles.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
@@ -53,19 +54,25 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   Executable executable;
   executable.module_ = front;
   executable.parameters_ = options.parameters;
-  if (options.backend == "interp") return executable;
+  if (options.backend == "interp" && !options.tiles) return executable;
   auto plans = sparse::read_plans(options.plans, front);
   if (!plans) return std::move(plans).error();
   sparse::PlacedPlans placed = sparse::apply_dense_plans(executable.module_, std::move(*plans), options.remarks);
   if (!placed.dense.empty()) executable.front_ = front;
   executable.dense_plans_ = std::move(placed.dense);
-  auto pipeline = apl::parse_pipeline(pipeline_for(options.backend), apl::PassRegistry::builtin());
+  auto pipeline = apl::parse_pipeline(pipeline_for(options.backend, options.tiles), apl::PassRegistry::builtin());
   if (!pipeline) return std::move(pipeline).error();
   apl::PipelineOptions pipeline_options;
   pipeline_options.disabled = options.disabled;
   pipeline_options.parameters = options.parameters;
   if (auto status = apl::run_pipeline(executable.module_, *pipeline, pipeline_options); !status)
     return std::move(status).error();
+  if (options.backend == "interp") {
+    auto tile_plans = apl::program::read_plans(placed.tiles);
+    if (!tile_plans) return std::move(tile_plans).error();
+    executable.tiles_ = apl::program::tile_maker(std::move(*tile_plans));
+    return executable;
+  }
   apl::CodegenOptions codegen;
   codegen.parameters = options.parameters;
   codegen.plans = plans_for(options.backend);
@@ -96,6 +103,7 @@ apl::Status Executable::check_dense(const std::string& entry, const Values& inpu
 apl::Result<Values> Executable::interpret(const std::string& entry, const Values& inputs) const {
   apl::InterpretOptions options;
   options.parameters = parameters_;
+  options.tiles = tiles_;
   return apl::interpret(module_, entry, inputs, options);
 }
 

@@ -11,6 +11,7 @@
 #include "codegen/runtime/program.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
+#include "ir/sparse_arguments.h"
 #include "suite/test_block.h"
 
 namespace aplc {
@@ -39,9 +40,10 @@ struct ExecutableOptions {
   std::shared_ptr<apl::ObjectCache> cache;  // may be null
   std::vector<std::string> plans = {};      // OPERAND=FILE of sparse operands
   apl::RemarkSink remarks = {};             // what became of them; may be null
+  bool tiles = false;                       // sparse operands as the tiles of plans
 };
 
-// A program on a backend; interp runs the module as the front end gave it.
+// A program on a backend; interp runs the module as the front end gave it, or with tiles after the passes for kernels.
 class Executable {
  public:
   static apl::Result<Executable> make(const apl::Module& front, const ExecutableOptions& options);
@@ -59,6 +61,7 @@ class Executable {
   Parameters parameters_;
   apl::Module front_;  // where there are plans that say `form dense`
   std::vector<apl::SparsePlan> dense_plans_;
+  apl::TileMaker tiles_;                 // for interp
   std::optional<apl::Program> program_;  // not for interp
 };
 

@@ -95,6 +95,7 @@ class Judge {
   ExecutableOptions planned_options() const {
     ExecutableOptions options = executable_options(options_.backend, {});
     options.plans = options_.plans;
+    options.tiles = options_.tiles;
     options.remarks = sparse::print_plan_remark;
     return options;
   }

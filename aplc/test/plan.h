@@ -19,6 +19,7 @@ struct TestOptions {
   std::string entry;  // empty: all
   std::vector<std::string> excluded;
   std::vector<std::string> plans;  // OPERAND=FILE of sparse operands
+  bool tiles = false;              // sparse operands as the tiles of plans
   std::size_t concurrency = 0;     // 0: as many as there are processors
   double timeout = 60;
   std::string reference = "interp";  // or c

@@ -13,6 +13,7 @@
 #include "codegen/runtime/emulate.h"
 #include "codegen/runtime/program/bridge.h"
 #include "codegen/runtime/program/sparse_operands.h"
+#include "codegen/runtime/program/sparse_tiles.h"
 #include "ir/sparse_arguments.h"
 
 namespace apl {
@@ -108,6 +109,7 @@ struct Program::State {
   SharedObject object;
   std::optional<Bridge> bridge;
   std::vector<program::GivenPlan> plans;
+  std::vector<Remark> tile_remarks;  // of plans whose tiles are arguments of this call
   RemarkSink remarks;
   std::set<std::string> said;
   double microseconds = 0;
@@ -121,6 +123,14 @@ struct Program::State {
   BundleInterface sparse(std::string_view entry) const {
     const auto* text = static_cast<const char*>(object.symbol("apl_sparse_" + std::string(entry)));
     return text == nullptr ? BundleInterface{} : BundleInterface::from_text(text);
+  }
+
+  // Arguments as the entry takes them; without sparse operands nothing.
+  Result<PackedArguments> pack(const BundleInterface& sparse, const std::vector<HostValue>& inputs,
+                               std::string_view entry) {
+    if (sparse.empty()) return PackedArguments{};
+    const auto see = [&](const program::PlanUse& use) { tile_remarks.push_back(program::plan_remark(use, entry, {})); };
+    return pack_arguments(sparse, inputs, program::tile_maker(plans, see));
   }
 
   // The plans for the operands of this call, held against what they are.
@@ -142,21 +152,15 @@ struct Program::State {
 
   // Says what became of each plan, once.
   void report_plans(std::string_view entry) {
-    for (const program::PlanUse& use : bridge->sparse().take_uses()) {
-      if (!remarks) continue;
-      Remark remark;
-      remark.kind = use.used ? RemarkKind::applied : RemarkKind::missed;
-      remark.pass = "sparse-plan";
-      remark.code = use.used ? "used" : "not-used";
-      remark.function = entry;
-      remark.message =
-          fmt::format("plan {} for `{}` is {}used", use.plan->source, use.plan->operand, use.used ? "" : "not ");
-      const std::string own = std::string_view(bridge->backend().name()) == "c"
-                                  ? "backend c has its own form"
-                                  : "no product with it is one that the runtime has kernels for";
-      remark.facts = {{use.used ? "of it" : "why", use.why.empty() ? own : use.why}};
-      if (said.insert(render(remark, "")).second) remarks(remark);
-    }
+    std::vector<Remark> all = std::move(tile_remarks);
+    tile_remarks.clear();
+    const std::string own = std::string_view(bridge->backend().name()) == "c"
+                                ? "backend c has its own form"
+                                : "no product with it is one that the runtime has kernels for";
+    for (const program::PlanUse& use : bridge->sparse().take_uses())
+      all.push_back(program::plan_remark(use, entry, own));
+    for (const Remark& remark : all)
+      if (remarks && said.insert(render(remark, "")).second) remarks(remark);
   }
 
   // One call. Whatever happens, only what was there before it is allocated after it.
@@ -226,7 +230,9 @@ Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
   const BundleInterface sparse = state_->sparse(entry);
-  const PackedArguments packed = sparse.empty() ? PackedArguments{} : pack_arguments(sparse, inputs);
+  auto packing = state_->pack(sparse, inputs, entry);
+  if (!packing) return std::move(packing).error();
+  const PackedArguments packed = *std::move(packing);
   Arguments arguments(*state_->bridge);
   for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();
@@ -241,7 +247,9 @@ Result<std::vector<double>> Program::benchmark(std::string_view entry, const std
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
   const BundleInterface sparse = state_->sparse(entry);
-  const PackedArguments packed = sparse.empty() ? PackedArguments{} : pack_arguments(sparse, inputs);
+  auto packing = state_->pack(sparse, inputs, entry);
+  if (!packing) return std::move(packing).error();
+  const PackedArguments packed = *std::move(packing);
   Arguments arguments(*state_->bridge);
   for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();

@@ -101,9 +101,10 @@ Result<std::vector<HostValue>> interpret(const Module& module, std::string_view 
   try {
     const BundleInterface sparse = bundle_interface(*function);
     if (sparse.empty()) return interpreter::Machine(module, options).run_entry(*function, arguments);
-    const PackedArguments packed = pack_arguments(sparse, arguments);
-    std::vector<HostValue> results = interpreter::Machine(module, options).run_entry(*function, packed.values);
-    unpack_results(sparse, packed, results);
+    const auto packed = pack_arguments(sparse, arguments, options.tiles);
+    if (!packed) return packed.error();
+    std::vector<HostValue> results = interpreter::Machine(module, options).run_entry(*function, packed->values);
+    unpack_results(sparse, *packed, results);
     return results;
   } catch (interpreter::RunError& error) {
     return std::move(error.diagnostic);

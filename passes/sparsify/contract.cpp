@@ -63,10 +63,24 @@ std::optional<Reason> refuse(const Contraction& contraction, const SparseOperand
   return std::nullopt;
 }
 
+// Tiles add to what other tiles of the row gave, in any order.
+std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_columns, const ValueTable& values) {
+  if (by_columns)
+    return Reason{"rows-not-tiles", "it adds up rows, and a plan's tiles are parts of rows", "transpose the matrix"};
+  if (!contraction.reduce.commutative)
+    return Reason{"rows-not-tiles", "its operator is not known to be commutative, and tiles come in any order",
+                  "use an operator that is, or reduce_comm"};
+  const std::set<Value> read = free_values(contraction.reduce.op, values);
+  for (const ContractionDim& dim : contraction.dims)
+    if (read.contains(dim.index))
+      return Reason{"rows-not-tiles", "its operator depends on where the sum goes", "let the operator be the same"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArrays& arrays,
-                                          Value base, bool whole_rows, Builder& host) {
+                                          Value base, const Ways& ways, Builder& host) {
   ValueTable& values = host.values();
   const SparseArray& array = arrays.at(base);
   const std::string name = "`" + values.name(base) + "`";
@@ -104,13 +118,21 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
   });
   if (auto refused = refuse(contraction, ours, base, values)) return *refused;
 
-  Sums sums(contraction, *array.pattern, ours, row_in_space ? role->row : role->column,
-            row_in_space ? role->column : role->row, !row_in_space, host);
-  Contracted result{.kernel = kernel, .by_columns = !row_in_space};
-  result.kernel.op = whole_rows && sums.has_rows() ? sums.rows() : sums.elements();
+  Contracted result{.by_columns = !row_in_space};
+  const std::size_t own = row_in_space ? role->row : role->column;
+  if (ways.tiles) result.why_not = refuse_tiles(contraction, result.by_columns, values);
+  result.by_tiles = ways.tiles && !result.why_not;
+  Sums sums(contraction, *array.pattern, ours, own, row_in_space ? role->column : role->row, !row_in_space, host);
+  Stm made = kernel;
+  made.attributes.push_back({std::string(kSparseAttribute), {array.pattern->name, "spmm"}});
   for (const Value check : contraction.certificates)
-    if (std::ranges::find(result.kernel.certificates, check) == result.kernel.certificates.end())
-      result.kernel.certificates.push_back(check);
+    if (std::ranges::find(made.certificates, check) == made.certificates.end()) made.certificates.push_back(check);
+  if (result.by_tiles) {
+    sums.tiles(made, ways.fused);
+    return result;
+  }
+  made.op = ways.whole_rows && sums.has_rows() ? sums.rows() : sums.elements();
+  host.append(std::move(made));
   return result;
 }
 

@@ -161,7 +161,8 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
   for (const auto& [element, at] : elements) absence.know(element, Scalar::zero(values.type(element).element));
   absence.look_for_infinities(*op.body);
   absence.run(*op.body);
-  Sampled made{.kernel = kernel, .elsewhere = {}};
+  Sampled made;
+  made.kernel = kernel;
   for (const Operand& result : op.body->results) {
     const auto is = absence.of(result);
     if (!is)
@@ -171,9 +172,12 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
     made.elsewhere.push_back(*is);
   }
 
+  made.body = with_sums_first(without(op.body, drop), absence, values);
+  made.place = *place;
+  made.elements = elements;
   SegOp over{.level = SegLevel::thread, .space = {}, .body = {}, .results = op.results};
   const Value nonzero = values.add(Type::scalar(ScalarType::i64), "e");
-  Substitution renaming;
+  Substitution others;
   for (std::size_t d = 0; d < op.space.size(); ++d) {
     if (op.space[d].index == place->row) {
       made.row_dim = d;
@@ -183,32 +187,16 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
     } else {
       const Value index = values.add(Type::scalar(ScalarType::i64), values.name(op.space[d].index));
       over.space.push_back({index, op.space[d].bound});
-      renaming.insert_or_assign(op.space[d].index, Operand(index));
+      others.insert_or_assign(op.space[d].index, Operand(index));
     }
   }
-  const BodyPtr kept = with_sums_first(without(op.body, drop), absence, values);
   over.body = host.body([&](Builder& thread) {
     const auto at = [&](BundleField field, Value index) {
       const Value here = thread.index(pattern.field(field), {Poly(nonzero)}, std::string(to_text(field)));
-      renaming.insert_or_assign(index, Operand(thread.convert(ScalarType::i64, here, values.name(index))));
+      return thread.convert(ScalarType::i64, here, values.name(index));
     };
-    at(BundleField::row, place->row);
-    at(BundleField::column, place->column);
-    std::map<std::pair<Value, std::vector<Value>>, Value> read;
-    for (const auto& [element, from] : elements) {
-      const auto& [array, where] = from;
-      Value& a = read[{array->values, where.batches}];
-      if (!a) {
-        std::vector<Poly> index;
-        for (const Value batch : where.batches) index.push_back(substitute(Poly(batch), renaming));
-        index.emplace_back(nonzero);
-        a = thread.index(array->values, index, "a");
-      }
-      renaming.insert_or_assign(element, Operand(a));
-    }
-    const BodyPtr body = copy_fresh(kept, renaming, values, values);
-    thread.append_all(body->stms);
-    return body->results;
+    const Value row = at(BundleField::row, place->row), column = at(BundleField::column, place->column);
+    return sample_at(made, row, column, nonzero, others, thread);
   });
   const std::set<Value> left = free_values(*over.body, values);
   for (const Value v : drop)
@@ -217,6 +205,36 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
   made.kernel.op = std::move(over);
   made.kernel.pattern.clear();
   return made;
+}
+
+std::vector<Operand> sample_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
+                               Builder& out) {
+  here.insert_or_assign(sampled.place.row, Operand(row));
+  here.insert_or_assign(sampled.place.column, Operand(column));
+  std::map<std::pair<Value, std::vector<Value>>, Value> read;
+  for (const auto& [element, from] : sampled.elements) {
+    const auto& [array, where] = from;
+    Value& a = read[{array->values, where.batches}];
+    if (!a) {
+      std::vector<Poly> index;
+      for (const Value batch : where.batches) index.push_back(substitute(Poly(batch), here));
+      index.emplace_back(nonzero);
+      a = out.index(array->values, index, "a");
+    }
+    here.insert_or_assign(element, Operand(a));
+  }
+  const BodyPtr body = copy_fresh(sampled.body, here, out.values(), out.values());
+  out.append_all(body->stms);
+  return body->results;
+}
+
+std::vector<Value> sample_nonzeros(Sampled& sampled, Builder& host) {
+  const std::vector<Type> types = result_types(sampled.kernel.op, host.values());
+  for (std::size_t k = 0; k < types.size(); ++k)
+    sampled.kernel.pattern.push_back(host.values().add(types[k], sampled.names[k]));
+  const std::vector<Value> results = sampled.kernel.pattern;
+  host.append(std::move(sampled.kernel));
+  return results;
 }
 
 }  // namespace apl::sparsify

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,9 +25,28 @@ struct Pattern {
   Value dense;       // what it was
   ScalarType element = ScalarType::unit;
   Poly rows, columns, nonzeros;
+  BundleSizes sizes;
   std::array<Value, kBundleFields> fields;
   Value field(BundleField f) const { return fields[static_cast<std::size_t>(f)]; }
 };
+
+// How sums and samples go over the non-zeros.
+struct Ways {
+  bool whole_rows = false;  // a thread has a whole row of sums where it can
+  bool tiles = false;       // over the tiles of a plan
+  bool fused = true;        // all kinds of tiles in one kernel
+};
+
+// The three kinds of tiles as they are gone through: rows of blocks, lists, rows of runs.
+enum class TileKind : std::uint8_t { blocks, lists, runs };
+// Which kernels there are, each for kinds of tiles that it tells apart by the number of the tile.
+std::vector<std::vector<TileKind>> tile_kernels(bool fused);
+// A chain of branches on `at`, which counts through the tiles of these kinds, `counts` of each; `leaf` gets the kind
+// and the number among those of its kind, and gives values of these types.
+std::vector<Operand> branch_on_tiles(const std::vector<TileKind>& kinds, const std::vector<Poly>& counts,
+                                     const Poly& at, const std::vector<std::string>& names,
+                                     const std::vector<Type>& types, Builder& out,
+                                     const std::function<std::vector<Operand>(TileKind, const Poly&, Builder&)>& leaf);
 
 // An array [batches...][rows][columns] that is 0 where the pattern has nothing: a parameter, or what was made from one.
 struct SparseArray {
@@ -77,24 +98,40 @@ struct ElementAt {
 // over the whole dim.
 std::optional<ElementAt> element_at(const Lmad& layout, const SparseArray& array, const std::vector<SegDim>& indices);
 
-// A contraction over A's rows or columns: `kernel` becomes the same sum over the non-zeros of each row (column) alone.
-// `whole_rows`: a thread has a whole row of sums where it can. A is the array that would be `base`; others of `arrays`
-// that have its pattern and are read beside it are sparse, too.
+// A contraction over A's rows or columns becomes the same sum over the non-zeros of each row (column) alone: `host`
+// gets the kernels that give what `kernel` did. A is the array
+// that would be `base`; others of `arrays` that have its pattern and are read beside it are sparse, too.
 struct Contracted {
-  Stm kernel;
-  bool by_columns = false;  // A's rows are reduced
+  bool by_columns = false;        // A's rows are reduced
+  bool by_tiles = false;          // over tiles of a plan
+  std::optional<Reason> why_not;  // tiles were asked for
 };
 std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArrays& arrays,
-                                          Value base, bool whole_rows, Builder& host);
+                                          Value base, const Ways& ways, Builder& host);
 
 // A kernel that reads A where it writes: done at the non-zeros alone. `base` and `arrays` as above.
 struct Sampled {
   Stm kernel;                               // its results have the non-zeros in place of rows and columns
   std::vector<Scalar> elsewhere;            // what the results are where A has nothing
   std::size_t row_dim = 0, column_dim = 0;  // of the space before
+  // The body before: without what reads A, by the names of its indices and of A's elements.
+  BodyPtr body;
+  ElementAt place;
+  std::map<Value, std::pair<const SparseArray*, ElementAt>> elements;
+  std::vector<std::string> names;  // for the results
 };
 std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arrays, Value base, const Layouts& layouts,
                                      Builder& host);
+
+// What the body gives for a non-zero, where `here` has the other indices.
+std::vector<Operand> sample_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
+                               Builder& out);
+
+// `host` gets the kernel; the results are what it gives.
+std::vector<Value> sample_nonzeros(Sampled& sampled, Builder& host);
+// The same over the elements of tiles.
+std::vector<Value> sample_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
+                                bool fused, Builder& host);
 
 // `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros
 // at the place of `row_dim`, without `column_dim`.

@@ -113,14 +113,18 @@ Sums::Nonzero Sums::nonzero(const Range& range, Value p, Builder& term) {
   const BundleField field = by_columns_ ? BundleField::row : BundleField::column;
   const Value other = term.index(pattern_.field(field), {at}, std::string(to_text(field)));
   const Value index = term.convert(ScalarType::i64, other, values_.name(contraction_.dims[summed_].index));
-  Nonzero found{index, {}};
+  return elements_at(index, at, here_, term);
+}
+
+Sums::Nonzero Sums::elements_at(Value other, const Poly& at, const Substitution& here, Builder& term) {
+  Nonzero found{other, {}};
   std::map<std::pair<Value, std::vector<std::size_t>>, Value> read;
   for (const auto& [element, operand] : ours_) {
     Value& a = read[{operand.array->values, operand.batches}];
     if (!a) {
       std::vector<Poly> position;
       for (const std::size_t batch : operand.batches)
-        position.push_back(substitute(Poly(contraction_.dims[batch].index), here_));
+        position.push_back(substitute(Poly(contraction_.dims[batch].index), here));
       position.push_back(at);
       a = term.index(operand.array->values, position, "a");
     }

@@ -30,6 +30,9 @@ class Sums {
   // A thread for each row of elements, where there are rows and one summed dim.
   bool has_rows() const;
   SegOp rows();
+  // Kernels over the tiles of a plan, which give what `kernel` does; its operator is commutative, and A's columns are
+  // summed.
+  void tiles(const Stm& kernel, bool fused);
 
  private:
   // The non-zeros of this index: from `first` on, so many.
@@ -41,9 +44,14 @@ class Sums {
     std::map<Value, Value> elements;  // of the operands, by what stands for them in the map function
   };
   Value index_value(const std::string& hint);
+  // The row of a tile (i64), and its part of the sums.
+  std::vector<Operand> tile_row(TileKind kind, const Poly& at, Substitution here, Builder& out);
+  Scatter tile_kernel(const std::vector<TileKind>& kinds, const std::vector<Value>& targets);
   void open_space(SegOp& made, std::size_t dims);
   Range range(const SegOp& made, Builder& thread);
   Nonzero nonzero(const Range& range, Value p, Builder& term);
+  // The operands' elements at a non-zero; `here` has the space's indices.
+  Nonzero elements_at(Value other, const Poly& at, const Substitution& here, Builder& term);
   // The map function's results for a non-zero, where `here` has all indices.
   std::vector<Operand> term(const Nonzero& nonzero, Substitution here, Builder& out);
   std::vector<Operand> code_after(const std::vector<Operand>& sums, const Substitution& here, Builder& out);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "codegen/runtime/program/sparse_tiles.h"
 #include "ir/verify.h"
 #include "tests/golden_runner/source.h"
 #include "tests/testing.h"
@@ -72,6 +73,7 @@ class Check {
     testing::LawOptions options;
     options.parameters = file_.parameters;
     options.sizes = file_.sizes;
+    options.tiles = program::tile_maker();
     law("input and output differ in meaning", testing::same_meaning(run.before, run.after, options));
   }
 

@@ -1,14 +1,17 @@
 // Random programs with a sparse operand, on matrices of several kinds: after sparsify, after all passes, and on
-// backends they give what the same programs give without sparsify. Elements are small integers, so equality is exact.
+// backends they give what the same programs give without sparsify; over tiles, too, by random plans and by the built-in
+// one. Elements are small integers, so equality is exact.
 //   apl_sparse_tests --count=3000 --seed=1 [--backends=c,emulate,cuda] [--c-flags=-O0] [--batch=25] [--large]
 //                    [--state=FILE]
 // Long runs tell after each batch how far they are; with a state file they go on where one before stopped.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <list>
 #include <map>
 #include <optional>
 
@@ -18,6 +21,7 @@
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
 #include "tests/sparse/generate.h"
+#include "tests/sparse/tiles.h"
 #include "tests/testing.h"
 
 namespace {
@@ -37,21 +41,21 @@ struct Options {
 
 // How far a run is.
 struct Tally {
-  int done = 0, sparse = 0, compared = 0, failed = 0;
+  int done = 0, sparse = 0, tiled = 0, compared = 0, failed = 0;
   std::map<std::string, int> drawn;  // by kind of choice and choice
 
   // `key` is what the numbers belong to: those of another run are not continued.
   void load(const std::string& file, const std::string& key) {
     std::ifstream in(file);
     std::string line;
-    if (!std::getline(in, line) || line != key || !(in >> done >> sparse >> compared >> failed)) {
+    if (!std::getline(in, line) || line != key || !(in >> done >> sparse >> tiled >> compared >> failed)) {
       *this = {};
       return;
     }
     for (int n = 0; in >> n && in.ignore() && std::getline(in, line);) drawn[line] = n;
   }
   bool save(const std::string& file, const std::string& key) const {
-    std::string text = fmt::format("{}\n{} {} {} {}\n", key, done, sparse, compared, failed);
+    std::string text = fmt::format("{}\n{} {} {} {} {}\n", key, done, sparse, tiled, compared, failed);
     for (const auto& [name, n] : drawn) text += fmt::format("{} {}\n", n, name);
     const std::string temporary = file + ".tmp";
     return static_cast<bool>(std::ofstream(temporary) << text) && std::rename(temporary.c_str(), file.c_str()) == 0;
@@ -81,10 +85,11 @@ class Tester {
                    std::difftime(std::time(nullptr), start) / (last - before) * (options_.count - last));
     }
     const bool all_drawn = print_drawn();
-    fmt::print("{} programs, {} sums and products over non-zeros, {} comparisons, {} failed\n", tally_.done,
-               tally_.sparse, tally_.compared, tally_.failed);
+    fmt::print("{} programs, {} sums and products over non-zeros, {} of them over tiles, {} comparisons, {} failed\n",
+               tally_.done, tally_.sparse, tally_.tiled, tally_.compared, tally_.failed);
     // A pass that never does anything is right, too.
-    return tally_.failed > 0 || tally_.sparse * 10 < tally_.done * 8 || !all_drawn ? 1 : 0;
+    const bool enough = tally_.sparse * 10 >= tally_.done * 8 && tally_.tiled * 10 >= tally_.done * 5;
+    return tally_.failed > 0 || !enough || !all_drawn ? 1 : 0;
   }
 
  private:
@@ -106,6 +111,7 @@ class Tester {
     print("sums", choices().sums);
     print("forms", choices().forms);
     print("matrices", choices().matrices);
+    print("tiles", {"blocks", "lists", "runs", "padding"});
     return all;
   }
 
@@ -121,17 +127,35 @@ class Tester {
     fmt::print("{}\n", what);
   }
 
-  std::optional<Module> passes(const Module& source, Machine machine, Module* after_sparsify) {
+  // What is compared with the program as it was written.
+  struct Subject {
+    std::string who;
+    const Module* module;
+    Program* program = nullptr;  // none: the interpreter runs the module
+  };
+
+  // `ways`: options of sparsify.
+  std::optional<Module> passes(const Module& source, Stage until, Machine machine, const std::string& ways,
+                               Module* after_sparsify) {
     PipelineOptions options;
     options.after_pass = [&](const PassReport& report, const Module& module) {
       if (report.pass == "sparsify" && after_sparsify != nullptr) *after_sparsify = module;
     };
     options.remarks = [&](const Remark& remark) {
-      tally_.sparse +=
-          after_sparsify != nullptr && remark.pass == "sparsify" && remark.kind == RemarkKind::applied ? 1 : 0;
+      if (after_sparsify == nullptr || remark.pass != "sparsify") return;
+      int& count = ways.empty() ? tally_.sparse : tally_.tiled;
+      count += remark.kind == RemarkKind::applied ? 1 : 0;
+      count -= remark.code == "rows-not-tiles" ? 1 : 0;
     };
     Module module = source;
-    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
+    std::string text = standard_pipeline(until, machine);
+    if (!ways.empty()) {
+      const std::string few = "sparsify{few-threads}";
+      const std::size_t at = text.find("sparsify");
+      const bool has_few = text.compare(at, few.size(), few) == 0;
+      text.replace(at, has_few ? few.size() : 8, fmt::format("sparsify{{{}{}}}", has_few ? "few-threads " : "", ways));
+    }
+    const auto pipeline = parse_pipeline(text, PassRegistry::builtin());
     const Status status = run_pipeline(module, *pipeline, options);
     if (status) return module;
     fail("pipeline: " + status.error().message);
@@ -148,32 +172,58 @@ class Tester {
     const auto source =
         compile({"random.fut", text}, [&](const Diagnostic& d) { fmt::print("{}", render(d, "random.fut", text)); });
     if (!source) return fail("the programs do not compile");
-    Module sparse;
-    const auto gpu = passes(*source, Machine::gpu, &sparse), cpu = passes(*source, Machine::cpu, nullptr);
-    if (!gpu || !cpu) return;
-    std::vector<std::pair<std::string, const Module*>> modules = {{"interpreter after sparsify", &sparse},
-                                                                  {"interpreter after all passes", &*gpu}};
-    std::map<std::string, Program> programs;
-    for (const std::string& backend : options_.backends) {
-      const bool c = backend == "c";
-      auto made = generate(c ? *cpu : *gpu, c ? Target::c : Target::cuda, {});
-      if (!made) return fail(backend + ": " + made.error().message);
-      ProgramOptions load;
-      load.backend = backend;
-      load.c_flags = options_.c_flags;
-      auto program = Program::load(made->host, load);
-      if (!program) return fail(backend + ": " + program.error().message);
-      programs.emplace(backend, std::move(*program));
-    }
+    Module sparse, tiles, unfused;
+    const auto gpu = passes(*source, Stage::memory, Machine::gpu, "", &sparse);
+    const auto cpu = passes(*source, Stage::memory, Machine::cpu, "", nullptr);
+    const auto gpu_tiles = passes(*source, Stage::memory, Machine::gpu, "tiles", &tiles);
+    const auto cpu_tiles = passes(*source, Stage::memory, Machine::cpu, "tiles", nullptr);
+    const auto apart = passes(*source, Stage::kernel, Machine::gpu, "tiles unfused", nullptr);
+    if (!gpu || !cpu || !gpu_tiles || !cpu_tiles || !apart) return;
+    std::vector<Subject> subjects = {{"interpreter after sparsify", &sparse},
+                                     {"interpreter after all passes", &*gpu},
+                                     {"interpreter after sparsify{tiles}", &tiles},
+                                     {"interpreter after all passes with tiles", &*gpu_tiles},
+                                     {"interpreter with tiles unfused", &*apart}};
+    std::list<Program> programs;
+    for (const std::string& backend : options_.backends)
+      for (const bool by_tiles : {false, true}) {
+        const bool c = backend == "c";
+        const Module& module = c ? (by_tiles ? *cpu_tiles : *cpu) : by_tiles ? *gpu_tiles : *gpu;
+        auto made = generate(module, c ? Target::c : Target::cuda, {});
+        if (!made) return fail(backend + ": " + made.error().message);
+        ProgramOptions load;
+        load.backend = backend;
+        load.c_flags = options_.c_flags;
+        auto program = Program::load(made->host, load);
+        if (!program) return fail(backend + ": " + program.error().message);
+        programs.push_back(std::move(*program));
+        subjects.push_back({backend + (by_tiles ? " with tiles" : ""), &module, &programs.back()});
+      }
     for (const Entry& entry : entries) {
       count_drawn(entry);
-      try_entry(entry, *source, modules, programs);
+      try_entry(entry, *source, subjects);
     }
   }
 
-  void try_entry(const Entry& entry, const Module& source,
-                 const std::vector<std::pair<std::string, const Module*>>& modules,
-                 std::map<std::string, Program>& programs) {
+  static Result<Values> run_subject(const Subject& subject, const std::string& entry, const Values& inputs,
+                                    std::uint64_t seed) {
+    InterpretOptions order;
+    order.seed = seed;
+    return subject.program != nullptr ? subject.program->call(entry, inputs)
+                                      : interpret(*subject.module, entry, inputs, order);
+  }
+
+  // By a plan, with arguments that are tiles.
+  Result<Values> run_tiles(const Subject& subject, const BundleInterface& sparse, const std::string& entry,
+                           const Values& inputs, bool builtin, std::uint64_t seed) {
+    const auto packed = pack_arguments(sparse, inputs, plan_tiles(builtin, seed, tally_.drawn));
+    if (!packed) return packed.error();
+    auto results = run_subject(subject, entry, packed->values, seed);
+    if (results) unpack_results(sparse, *packed, *results);
+    return results;
+  }
+
+  void try_entry(const Entry& entry, const Module& source, const std::vector<Subject>& subjects) {
     const Function& function = *source.find_entry(entry.name);
     Random random(entry.seed + 1);
     // Sums of sums are too large to be exact in half precision.
@@ -208,8 +258,18 @@ class Tester {
         }
         fail(why);
       };
-      for (const auto& [who, module] : modules) compare(who, interpret(*module, entry.name, *inputs));
-      for (auto& [backend, program] : programs) compare(backend, program.call(entry.name, *inputs));
+      for (const Subject& subject : subjects) {
+        const std::uint64_t seed = entry.seed + static_cast<std::uint64_t>(round);
+        const BundleInterface sparse = bundle_interface(*subject.module->find_entry(entry.name));
+        const bool tiles = std::ranges::any_of(sparse.bundles, [](const Bundle& b) { return has_tiles(b.fields); });
+        if (!tiles) {
+          compare(subject.who, run_subject(subject, entry.name, *inputs, seed));
+          continue;
+        }
+        for (const bool builtin : {false, true})
+          compare(fmt::format("{} by {} plan", subject.who, builtin ? "the built-in" : "a random"),
+                  run_tiles(subject, sparse, entry.name, *inputs, builtin, seed));
+      }
     }
   }
 

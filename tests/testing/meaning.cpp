@@ -106,6 +106,7 @@ class Law {
     InterpretOptions options;
     options.seed = order;
     options.parameters = options_.parameters;
+    options.tiles = options_.tiles;
     return options;
   }
 

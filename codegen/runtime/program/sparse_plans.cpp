@@ -86,4 +86,16 @@ std::optional<BundleRows> rows_of_bundle(const Bundle& bundle, const std::vector
   return rows;
 }
 
+Remark plan_remark(const PlanUse& use, std::string_view entry, const std::string& otherwise) {
+  Remark remark;
+  remark.kind = use.used ? RemarkKind::applied : RemarkKind::missed;
+  remark.pass = "sparse-plan";
+  remark.code = use.used ? "used" : "not-used";
+  remark.function = entry;
+  remark.message =
+      fmt::format("plan {} for `{}` is {}used", use.plan->source, use.plan->operand, use.used ? "" : "not ");
+  remark.facts = {{use.used ? "of it" : "why", use.why.empty() ? otherwise : use.why}};
+  return remark;
+}
+
 }  // namespace apl::program

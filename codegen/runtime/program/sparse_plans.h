@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/runtime/program.h"
@@ -42,5 +43,7 @@ struct PlanUse {
   bool used = false;
   std::string why;  // it was not used, or what of it was
 };
+// `otherwise` stands for an empty reason.
+Remark plan_remark(const PlanUse& use, std::string_view entry, const std::string& otherwise);
 
 }  // namespace apl::program
