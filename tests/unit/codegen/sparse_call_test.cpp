@@ -276,8 +276,20 @@ TEST_CASE("C programs keep what they make of an argument, and pack it when that 
   }
   values.assign(column.size(), 2.0F);
   std::vector<float> c(static_cast<std::size_t>(kRows * kWidth));
-  const apl_sparse_product product{APL_F32,       kRows,    kColumns, start.back(), kWidth, start.data(), column.data(),
-                                   values.data(), b.data(), kWidth,   c.data(),     kWidth, nullptr};
+  const apl_sparse_product product{.type = APL_F32,
+                                   .is_wide = 0,
+                                   .rows = kRows,
+                                   .columns = kColumns,
+                                   .nonzeros = start.back(),
+                                   .width = kWidth,
+                                   .row_start = start.data(),
+                                   .column = column.data(),
+                                   .values = values.data(),
+                                   .b = b.data(),
+                                   .b_row = kWidth,
+                                   .c = c.data(),
+                                   .c_row = kWidth,
+                                   .after = nullptr};
   apl_sparse_cpu_operands operands{};
   operands.threads = 2;
   const auto run = [&](std::uint64_t pattern, std::uint64_t whose) {
