@@ -36,18 +36,29 @@ std::optional<std::string> read_file(const std::string& name) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
+namespace {
+
+bool write_at(const std::string& name, std::string_view text) {
+  std::ofstream out(name, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.flush();
+  return out.good();
+}
+
+}  // namespace
+
 bool write_file(const std::string& name, std::string_view text) {
-  std::string temporary = name + ".tmp";
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.flush();
-    if (!out) {
-      std::remove(temporary.c_str());
-      return false;
-    }
-  }
-  return std::rename(temporary.c_str(), name.c_str()) == 0;
+  std::error_code ignored;
+  const auto status = std::filesystem::status(name, ignored);
+  if (std::filesystem::is_directory(status)) return false;
+  // Devices and pipes are written to, never replaced, and so is what a link points to.
+  const bool is_link = std::filesystem::is_symlink(name, ignored), is_there = std::filesystem::exists(status);
+  if (is_there ? !std::filesystem::is_regular_file(status) : is_link) return write_at(name, text);
+  const std::string target = is_link ? std::filesystem::canonical(name, ignored).string() : name;
+  const std::string temporary = target + ".tmp";
+  if (!target.empty() && write_at(temporary, text) && std::rename(temporary.c_str(), target.c_str()) == 0) return true;
+  std::remove(temporary.c_str());
+  return false;
 }
 
 int emit(const std::string& name, std::string_view text) {

@@ -8,6 +8,9 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "aplc/driver.h"
 #include "aplc/sparse/calibrate.h"
@@ -33,6 +36,22 @@ struct SparseOptions {
 
 int draw(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_tiles* tiles) {
   return options.svg.empty() ? kFine : emit(options.svg, sparse::picture(matrix, tiles));
+}
+
+// Said before a search, not after it.
+bool are_writable(const std::vector<std::string>& files, int& exit) {
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    const bool is_there = std::filesystem::exists(file, ignored);
+    const std::string written = is_there ? file : folder.empty() ? "." : folder.string();
+    if (file.empty() || (::access(written.c_str(), W_OK) == 0 && !(is_there && std::filesystem::is_directory(file))))
+      continue;
+    fmt::print(stderr, "aplc: error: cannot write {} [command.no-such-file]\n", file);
+    exit = kCommandLine;
+    return false;
+  }
+  return true;
 }
 
 int inspect(const SparseOptions& options) {
@@ -133,6 +152,13 @@ class StopAtInterrupt {
   void (*before_)(int);
 };
 
+void print_search(const apl::sparse::Plan& plan) {
+  fmt::print("searched for {:.2f} s{}\n", plan.seconds, plan.complete ? "" : ", then stopped");
+  for (const auto& [name, time] : plan.measured) fmt::print("{:>12}  {}, measured\n", sparse::time_text(time), name);
+  for (const auto& [name, cost] : plan.considered)
+    fmt::print("{:>12}  {}, by the model\n", sparse::time_text(cost), name);
+}
+
 int search(const SparseOptions& options) {
   int exit = kFine;
   const auto formats = parse_formats(options.formats);
@@ -142,7 +168,7 @@ int search(const SparseOptions& options) {
     return kCommandLine;
   }
   const auto profile = sparse::load_profile(options.device, exit);
-  if (!profile) return exit;
+  if (!profile || !are_writable({options.output, options.svg}, exit)) return exit;
   const auto matrix = sparse::load_matrix(options.input, false, exit);
   if (!matrix) return exit;
   apl::sparse::SearchOptions how;
@@ -156,8 +182,9 @@ int search(const SparseOptions& options) {
   const bool terminal = ::isatty(2) != 0 && !options.quiet;
   how.progress = [terminal](const apl::sparse::Progress& p) {
     if (terminal)
-      fmt::print(stderr, "\r{:3.0f} % ({}), about {:.0f} s left, best so far {}   ", 100 * p.done, p.stage,
-                 p.seconds_left, p.best > 0 ? sparse::time_text(p.best) : "-");
+      fmt::print(stderr, "\r\033[K{:3.0f} % ({}), {}best so far {}", 100 * p.done, p.stage,
+                 p.done > 0 ? fmt::format("about {:.0f} s left, ", p.seconds_left) : "",
+                 p.best > 0 ? sparse::time_text(p.best) : "-");
     return !StopAtInterrupt::asked();
   };
   std::optional<sparse::Measure> measure;
@@ -171,42 +198,46 @@ int search(const SparseOptions& options) {
   }();
   if (terminal) fmt::print(stderr, "\r\033[K");
   const std::string text = to_text(plan);
-  if (options.output.empty()) {
-    emit("", text);
-  } else if (const int code = emit(options.output, text); code != kFine) {
-    return code;
-  }
-  if (!options.quiet && !options.output.empty()) {
-    fmt::print("searched for {:.2f} s{}\n", plan.seconds, plan.complete ? "" : ", then stopped");
-    for (const auto& [name, time] : plan.measured) fmt::print("{:>12}  {}, measured\n", sparse::time_text(time), name);
-    for (const auto& [name, cost] : plan.considered)
-      fmt::print("{:>12}  {}, by the model\n", sparse::time_text(cost), name);
-  }
-  if (plan.dense && !options.quiet && !options.output.empty()) print_estimate(options, *matrix, nullptr);
-  if (plan.dense || (options.quiet && options.svg.empty()) || options.output.empty()) return kFine;
-  const auto parsed = sparse::load_plan(options.output, exit);
+  if (const int code = emit(options.output, text); code != kFine) return code;
+  const bool talks = !options.quiet && !options.output.empty();
+  if (talks) print_search(plan);
+  if (plan.dense && talks) print_estimate(options, *matrix, nullptr);
+  if (plan.dense) return draw(options, *matrix, nullptr);
+  if (!talks && options.svg.empty()) return kFine;
+  const auto parsed = sparse::parse_plan(text, options.output, exit);
   if (!parsed) return exit;
   const auto tiles = sparse::make_tiles(*matrix, *parsed, exit);
   if (!tiles) return exit;
-  if (!options.quiet) print_tiles(*tiles);
-  if (!options.quiet) print_estimate(options, *matrix, parsed.get());
+  if (talks) print_tiles(*tiles);
+  if (talks) print_estimate(options, *matrix, parsed.get());
   return draw(options, *matrix, tiles.get());
 }
 
 int show(const SparseOptions& options) {
   int exit = kFine;
-  const auto plan = sparse::load_plan(options.input, exit);
-  if (!plan) return exit;
+  if (options.matrix.empty() && !options.svg.empty()) {
+    fmt::print(stderr, "aplc: error: --svg draws the plan's matrix: give it, too [command.bad-argument]\n");
+    return kCommandLine;
+  }
+  std::vector<std::string> notes;
+  const auto plan = sparse::load_plan(options.input, exit, &notes);
+  if (!plan || !are_writable({options.svg}, exit)) return exit;
+  std::optional<apl::sparse::Csr> matrix;
+  if (!options.matrix.empty()) {
+    matrix = sparse::load_matrix(options.matrix, false, exit);
+    if (!matrix || !sparse::check_plan(*matrix, *plan, exit)) return exit;
+  }
   fmt::print("for a matrix of {} by {} with {} non-zeros, key {:016x}\n", plan->rows, plan->columns, plan->nonzeros,
              plan->hash);
   fmt::print("{}, dense loop of {} in parts of {}\n", plan->sddmm ? "sddmm" : "spmm", plan->dense_size,
              plan->dense_part);
+  for (const std::string& note : notes) fmt::print("  {}\n", note);
   if (plan->dense) fmt::print("no tiles: the dense product is cheaper\n");
   if (!plan->dense)
-    fmt::print("rows {}, {} stretches\n", plan->row_order ? "reordered" : "as they are", plan->stretches);
-  if (options.matrix.empty() || plan->dense) return kFine;
-  const auto matrix = sparse::load_matrix(options.matrix, false, exit);
-  if (!matrix) return exit;
+    fmt::print("rows {}, stretches of groups that are alike: {}\n", plan->row_order ? "reordered" : "as they are",
+               plan->stretches);
+  if (!matrix) return kFine;
+  if (plan->dense) return draw(options, *matrix, nullptr);
   const auto tiles = sparse::make_tiles(*matrix, *plan, exit);
   if (!tiles) return exit;
   print_tiles(*tiles);

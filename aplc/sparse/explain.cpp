@@ -61,19 +61,6 @@ std::optional<std::int64_t> size_number(const apl::Poly& poly, const apl::Functi
   return all ? poly.evaluate([&](apl::Value v) { return size_of(v)->second; }) : std::nullopt;
 }
 
-// What was compared when the plan was searched.
-std::vector<std::string> notes_of(const std::string& plan) {
-  std::vector<std::string> notes;
-  for (std::size_t at = 0; at < plan.size();) {
-    const std::size_t end = std::min(plan.find('\n', at), plan.size());
-    const std::string line = plan.substr(at, end - at);
-    if (line.starts_with("note ")) notes.push_back(line.substr(5));
-    if (line.starts_with("form")) break;
-    at = end + 1;
-  }
-  return notes;
-}
-
 class Explainer {
  public:
   Explainer(const ExplainRequest& request, std::vector<GivenPlan> plans)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "aplc/driver.h"
@@ -79,32 +80,56 @@ std::optional<apl::sparse::Profile> load_profile(const std::string& name, int& e
   return std::nullopt;
 }
 
-PlanPointer load_plan(const std::string& file, int& exit) {
-  const FileText text(file);
-  if (!text.found()) {
-    exit = report_missing(file);
-    return nullptr;
-  }
+PlanPointer parse_plan(std::string_view text, const std::string& file, int& exit) {
   apl_sparse_plan* plan = nullptr;
   std::array<char, 200> message{};
-  if (apl_sparse_plan_parse(text.text().data(), text.text().size(), &plan, message.data(), message.size()) != 0) {
+  if (apl_sparse_plan_parse(text.data(), text.size(), &plan, message.data(), message.size()) != 0) {
     fmt::print(stderr, "{}: error: {} [syntax.error]\n", file, message.data());
     exit = kProgram;
   }
   return PlanPointer(plan);
 }
 
+std::vector<std::string> notes_of(std::string_view plan) {
+  constexpr std::string_view kNote = "note ";
+  std::vector<std::string> notes;
+  for (std::size_t at = 0; at < plan.size();) {
+    const std::size_t end = std::min(plan.find('\n', at), plan.size());
+    const std::string_view line = plan.substr(at, end - at);
+    if (line.starts_with(kNote)) notes.emplace_back(line.substr(kNote.size()));
+    if (line.starts_with("form")) break;
+    at = end + 1;
+  }
+  return notes;
+}
+
+PlanPointer load_plan(const std::string& file, int& exit, std::vector<std::string>* notes) {
+  const FileText text(file);
+  if (!text.found()) {
+    exit = report_missing(file);
+    return nullptr;
+  }
+  if (notes != nullptr) *notes = notes_of(text.text());
+  return parse_plan(text.text(), file, exit);
+}
+
+bool check_plan(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit) {
+  const apl_sparse_csr csr = view(matrix);
+  std::array<char, 200> differs{};
+  if (apl_sparse_plan_fits(&plan, &csr, differs.data(), differs.size()) == APL_SPARSE_FINE) return true;
+  fmt::print(stderr, "aplc: error: the plan {} [run.argument]\n", differs.data());
+  exit = kProgram;
+  return false;
+}
+
 TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit) {
   const apl_sparse_csr csr = view(matrix);
   apl_sparse_tiles* tiles = nullptr;
   const int status = apl_sparse_pack(&csr, &plan, &tiles);
-  std::array<char, 200> differs{};
-  if (status == APL_SPARSE_MALFORMED && apl_sparse_plan_fits(&plan, &csr, differs.data(), differs.size()) != 0) {
-    fmt::print(stderr, "aplc: error: the plan {} [run.argument]\n", differs.data());
-  } else if (status != APL_SPARSE_FINE) {
+  if (status == APL_SPARSE_MALFORMED) check_plan(matrix, plan, exit);
+  if (status != APL_SPARSE_FINE && status != APL_SPARSE_MALFORMED)
     fmt::print(stderr, "aplc: error: {} [{}]\n", apl_sparse_status_text(status),
                status == APL_SPARSE_OUT_OF_MEMORY ? "run.out-of-memory" : "run.argument");
-  }
   if (status != APL_SPARSE_FINE) exit = kProgram;
   return TilesPointer(tiles);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/matrix.h"
@@ -43,7 +44,14 @@ using TilesPointer = std::unique_ptr<apl_sparse_tiles, TilesDeleter>;
 std::optional<apl::sparse::Csr> load_matrix(const std::string& file, bool values, int& exit);
 // A built-in name or a file.
 std::optional<apl::sparse::Profile> load_profile(const std::string& name, int& exit);
-PlanPointer load_plan(const std::string& file, int& exit);
+// `notes` (may be null) gets what the plan's own notes say.
+PlanPointer load_plan(const std::string& file, int& exit, std::vector<std::string>* notes = nullptr);
+// `file` is for messages.
+PlanPointer parse_plan(std::string_view text, const std::string& file, int& exit);
+// Of a plan's text: what was compared when it was searched, for people.
+std::vector<std::string> notes_of(std::string_view plan);
+// Whether the plan is for the matrix; an error of the command if not.
+bool check_plan(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit);
 TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit);
 
 apl_sparse_csr view(const apl::sparse::Csr& matrix);

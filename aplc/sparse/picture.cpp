@@ -13,22 +13,24 @@ namespace aplc::sparse {
 namespace {
 
 constexpr std::int64_t kMostCells = 160;
-constexpr int kSide = 640, kBar = 120, kShades = 8;
+// The longer side, and the shorter one at least; bars of the rows' lengths.
+constexpr int kSide = 640, kLeastSide = 40, kBar = 120, kShades = 8;
+constexpr double kPalest = 0.2;
 // Block, ELL, 1-D; a pattern without tiles is black.
 constexpr std::array<const char*, 4> kColours = {"#1a7f37", "#0969da", "#bc4c00", "#000000"};
 constexpr std::array<const char*, 3> kNames = {"block", "ell", "1d"};
 
 struct Cells {
-  std::int64_t rows, columns;  // cells
   std::int64_t height, width;  // of a cell, in rows and columns
+  std::int64_t rows, columns;  // cells
   std::vector<std::array<std::int64_t, 4>> count;
   std::vector<std::int64_t> in_row;
 
   explicit Cells(const apl::sparse::Csr& m)
-      : rows(std::clamp<std::int64_t>(m.rows, 1, kMostCells)),
-        columns(std::clamp<std::int64_t>(m.columns, 1, kMostCells)),
-        height(std::max<std::int64_t>(1, (m.rows + rows - 1) / rows)),
-        width(std::max<std::int64_t>(1, (m.columns + columns - 1) / columns)),
+      : height(std::max<std::int64_t>(1, (m.rows + kMostCells - 1) / kMostCells)),
+        width(std::max<std::int64_t>(1, (m.columns + kMostCells - 1) / kMostCells)),
+        rows(std::max<std::int64_t>(1, (m.rows + height - 1) / height)),
+        columns(std::max<std::int64_t>(1, (m.columns + width - 1) / width)),
         count(static_cast<std::size_t>(rows * columns)),
         in_row(static_cast<std::size_t>(rows)) {}
 
@@ -75,6 +77,21 @@ std::map<std::pair<std::size_t, int>, std::string> shades_of(const Cells& cells)
   return paths;
 }
 
+// Which format has which share.
+std::string legend(const std::vector<std::uint8_t>& format, double y) {
+  std::string text;
+  for (std::size_t kind = 0; kind < kNames.size(); ++kind) {
+    const auto has = std::count(format.begin(), format.end(), static_cast<std::uint8_t>(kind));
+    const double share = format.empty() ? 0 : 100 * static_cast<double>(has) / static_cast<double>(format.size());
+    const int x = 130 * static_cast<int>(kind);
+    text += fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n<text x=\"{}\" y=\"{}\">{} {:.1f} "
+        "%</text>\n",
+        x, y - 11, kColours[kind], x + 18, y, kNames[kind], share);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tiles) {
@@ -85,28 +102,36 @@ std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tile
     auto k = static_cast<std::size_t>(matrix.row_start[static_cast<std::size_t>(row)]);
     for (const std::int32_t column : matrix.row(row)) cells.add(position, column, format.empty() ? 3 : format[k++]);
   }
+  // Sides as the matrix has them, as far as they can be seen.
+  const auto longer = static_cast<double>(std::max<std::int64_t>({matrix.rows, matrix.columns, 1}));
+  const auto side = [&](std::int64_t size) {
+    return std::max<double>(kLeastSide, std::round(kSide * static_cast<double>(size) / longer));
+  };
+  const double width = side(matrix.columns), height = side(matrix.rows), left = width + 10;
+  const double page = std::max<double>(left + kBar, 420);
+  const double h = height / static_cast<double>(cells.rows);
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-10 -10 {} {}\" font-family=\"sans-serif\" "
-      "font-size=\"14\">\n<rect width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#888\"/>\n",
-      kSide + kBar + 40, kSide + 50, kSide, kSide);
-  const double h = static_cast<double>(kSide) / static_cast<double>(cells.rows);
-  svg += fmt::format("<g transform=\"scale({:.4f} {:.4f})\">\n",
-                     static_cast<double>(kSide) / static_cast<double>(cells.columns), h);
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-10 -10 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+      "font-family=\"sans-serif\" font-size=\"14\">\n<rect x=\"-10\" y=\"-10\" width=\"{0}\" height=\"{1}\" "
+      "fill=\"white\"/>\n<g transform=\"scale({2:.4f} {3:.4f})\" shape-rendering=\"crispEdges\">\n",
+      page + 20, height + (tiles ? 85 : 60), width / static_cast<double>(cells.columns), h);
   for (const auto& [shade, path] : shades_of(cells))
     fmt::format_to(std::back_inserter(svg), "<path fill=\"{}\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n",
-                   kColours[shade.first], static_cast<double>(shade.second) / kShades, path);
-  svg += "</g>\n";
+                   kColours[shade.first], kPalest + (1 - kPalest) * shade.second / kShades, path);
+  svg += fmt::format("</g>\n<rect width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#888\"/>\n", width, height);
   const std::int64_t longest = std::max<std::int64_t>(1, *std::max_element(cells.in_row.begin(), cells.in_row.end()));
   for (std::int64_t i = 0; i < cells.rows; ++i)
-    fmt::format_to(
-        std::back_inserter(svg), "<rect x=\"{}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#888\"/>\n",
-        kSide + 10, static_cast<double>(i) * h,
-        kBar * static_cast<double>(cells.in_row[static_cast<std::size_t>(i)]) / static_cast<double>(longest), h);
-  svg += fmt::format("<text x=\"0\" y=\"{}\">{} by {}, {} non-zeros</text>\n", kSide + 25, matrix.rows, matrix.columns,
-                     matrix.nonzeros());
-  for (std::size_t kind = 0; tiles && kind < kNames.size(); ++kind)
-    svg += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n", kSide - 150 + 60 * static_cast<int>(kind),
-                       kSide + 25, kColours[kind], kNames[kind]);
+    fmt::format_to(std::back_inserter(svg),
+                   "<rect x=\"{}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" fill=\"#888\" "
+                   "shape-rendering=\"crispEdges\"/>\n",
+                   left, static_cast<double>(i) * h,
+                   kBar * static_cast<double>(cells.in_row[static_cast<std::size_t>(i)]) / static_cast<double>(longest),
+                   h);
+  svg += fmt::format("<text x=\"0\" y=\"{}\">{} by {}, {} non-zeros{}</text>\n", height + 20, matrix.rows,
+                     matrix.columns, matrix.nonzeros(), tiles && tiles->row_order ? ", rows reordered" : "");
+  svg += fmt::format("<text x=\"0\" y=\"{}\" fill=\"#666\" font-size=\"12\">bars: non-zeros of {}, at most {}</text>\n",
+                     height + 38, cells.height == 1 ? "a row" : fmt::format("{} rows", cells.height), longest);
+  if (tiles) svg += legend(format, height + 62);
   return svg + "</svg>\n";
 }
 

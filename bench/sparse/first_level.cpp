@@ -172,7 +172,7 @@ double first_level_cost(const Csr& matrix, const Profile& profile, const SearchO
   single.reorder = false;
   single.greedy.levels = 1;
   for (const auto& [name, cost] : search(matrix, profile, single).considered)
-    if (name != "dense" && name != "hybrid") least = std::min(least, cost);
+    if (name != "dense" && !name.starts_with("hybrid")) least = std::min(least, cost);
   return least;
 }
 

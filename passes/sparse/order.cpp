@@ -55,7 +55,7 @@ std::vector<std::int32_t> order_by_length(const Csr& matrix) {
   return order;
 }
 
-std::vector<std::int32_t> order_by_labels(const Csr& matrix, int threads) {
+std::vector<std::int32_t> order_by_labels(const Csr& matrix, int threads, const std::function<bool()>& go_on) {
   const Csr turned = [&] {  // of the pattern alone
     const Csr lines{matrix.rows, matrix.columns, matrix.row_start, matrix.column, {}};
     return transpose(lines);
@@ -68,6 +68,7 @@ std::vector<std::int32_t> order_by_labels(const Csr& matrix, int threads) {
           std::min(rows[static_cast<std::size_t>(row)], scatter_bits(static_cast<std::uint32_t>(column)));
   std::vector<std::uint32_t> columns(static_cast<std::size_t>(matrix.columns), ~0U);
   for (int round = 0; round < kRounds; ++round) {
+    if (go_on && !go_on()) return {};
     take_labels(turned, rows, columns, threads);
     take_labels(matrix, columns, rows, threads);
   }

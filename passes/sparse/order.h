@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "passes/sparse/matrix.h"
@@ -13,7 +14,8 @@ namespace apl::sparse {
 // Longest rows first (primitive 1 of STile).
 std::vector<std::int32_t> order_by_length(const Csr& matrix);
 // Communities: rows and columns take the commonest label of those they meet, in turn, and rows are sorted by label.
-std::vector<std::int32_t> order_by_labels(const Csr& matrix, int threads);
+// `go_on` (may be empty) is asked between rounds: empty if it says no.
+std::vector<std::int32_t> order_by_labels(const Csr& matrix, int threads, const std::function<bool()>& go_on = {});
 // Reverse Cuthill-McKee of the graph of the matrix, or of rows and columns if it is not square.
 std::vector<std::int32_t> order_by_bandwidth(const Csr& matrix);
 

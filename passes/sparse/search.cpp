@@ -63,7 +63,8 @@ class Search {
     consider("hybrid", "natural", {}, part, true);
     if (options_.reorder && options_.formats.block && groups_ > 1) reorder(part);
     // Costs of the winner with the cut that is best for it may have other tiles.
-    if (plan_.part != part && !stopped()) consider("hybrid", plan_.order, plan_.row_order, plan_.part, false);
+    if (plan_.part != part && !stopped())
+      consider("hybrid for parts of " + std::to_string(plan_.part), plan_.order, plan_.row_order, plan_.part, false);
     const double dense =
         CostModel(profile_, options_.problem, options_.problem.dense).dense_product(matrix_.rows, matrix_.columns);
     note("dense", dense);
@@ -267,13 +268,21 @@ class Search {
       const Sharing sharing = column_sharing(matrix_, order);
       return sharing.eight > kBetterSharing * natural.eight || sharing.thirty_two > kBetterSharing * natural.thirty_two;
     };
-    const auto try_order = [&](const std::string& name, Order order, bool always) {
-      if (always || worth(order)) consider("hybrid", name, order, part, false);
+    const auto try_order = [&](const std::string& name, const Order& order, bool always) {
+      if (goes_on(name) && (always || worth(order))) consider("hybrid", name, order, part, false);
     };
-    if (!stopped()) try_order("labels", order_by_labels(matrix_, threads_), false);
-    if (!stopped() && matrix_.nonzeros() <= kMostForBandwidth)
+    const auto going_on = [&] { return goes_on("order by labels"); };
+    if (going_on()) try_order("labels", order_by_labels(matrix_, threads_, going_on), false);
+    if (goes_on("order by bandwidth") && matrix_.nonzeros() <= kMostForBandwidth)
       try_order("bandwidth", order_by_bandwidth(matrix_), false);
-    if (!stopped() && matrix_.nonzeros() <= kMostForLength) try_order("length", order_by_length(matrix_), true);
+    if (goes_on("order by length") && matrix_.nonzeros() <= kMostForLength)
+      try_order("length", order_by_length(matrix_), true);
+  }
+
+  // Where groups are not looked at.
+  bool goes_on(const std::string& stage) {
+    if (!stopped()) report(stage, 0);
+    return !stopped_;
   }
 
   void report(const std::string& order_name, std::int64_t index) {

@@ -12,7 +12,7 @@
 namespace apl::sparse {
 
 struct Progress {
-  std::string_view stage;   // which order is being searched
+  std::string_view stage;   // which order is being made or searched
   double done = 0;          // 0 .. 1, of all that may have to be done
   double seconds = 0;       // so far
   double seconds_left = 0;  // an estimate

@@ -109,13 +109,14 @@ TEST_CASE("profiles print as what they were parsed from; mistakes are said at th
     return profile ? 0 : profile.error().location.line;
   };
   CHECK(line_of_error("profile 1", "profile 2") == 1);
-  CHECK(line_of_error("workers 1", "workers 0") == 3);
-  CHECK(line_of_error("workers 1", "workers nan") == 3);
-  CHECK(line_of_error("launch 1000", "lunch 1000") == 4);
+  CHECK(line_of_error("kind cpu", "kind tpu") == 3);
+  CHECK(line_of_error("workers 1", "workers 0") == 4);
+  CHECK(line_of_error("workers 1", "workers nan") == 4);
+  CHECK(line_of_error("launch 1000", "lunch 1000") == 5);
   CHECK(line_of_error("spmm block 8", "spmm block 9") > 0);
   CHECK(line_of_error("lists 1 2", "lists 2 1") > 0);
   CHECK(line_of_error("run-length 256\n", "") > 0);
-  CHECK(line_of_error("peak 2\n", "launch 2\n") == 5);
+  CHECK(line_of_error("peak 2\n", "launch 2\n") == 6);
 }
 
 }  // namespace
