@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Times sparse products on this machine's cores: ours beside scipy's and Eigen's, all in one process.
 
-    sparse_cpu.py MODULE [--json FILE] [--data FOLDER] [--seconds S] [--only TEXT,...] [--dense 1,32,128,512] [--bytes 4]
+    sparse_cpu.py MODULE [--json FILE] [--data FOLDER] [--seconds S] [--only TEXT,...] [--most N]
+                  [--dense 1,32,128,512] [--bytes 4]
 MODULE is what bench/sparse_cpu/module.cpp becomes. With --data, cora, citeseer and pubmed are read from FOLDER as Matrix
 Market files; else there are stand-ins. Times are the least of many interleaved repetitions, in microseconds, with one
 thread those of its processor: the machine may be busy with other work. Each library is given one thread and two (scipy
@@ -88,10 +89,13 @@ def measure(library, case, sddmm, dense, size, seconds, threads):
     return least, rounds
 
 
-def run_case(library, name, path, operator, dense, size, seconds, threads):
+def run_case(library, name, path, operator, dense, size, seconds, threads, most):
     case = library.sparse_case(path.encode(), 2)
     if not case:
         raise SystemExit(f"no matrix {path}")
+    if library.sparse_size(case, 2) > most:
+        library.sparse_free(case)
+        return None
     sddmm = operator == "sddmm"
     before = time.monotonic()
     if library.sparse_search(case, sddmm, dense, size, 20000) == 0:
@@ -132,6 +136,7 @@ def main():
     parser.add_argument("--data")
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--only", default="", help="parts of names, separated by commas")
+    parser.add_argument("--most", type=float, default=math.inf, help="leave out matrices with more non-zeros")
     parser.add_argument("--dense", default="1,32,128,512")
     parser.add_argument("--bytes", type=int, default=4, choices=(4, 8))
     parser.add_argument("--threads", default="1,2")
@@ -150,9 +155,11 @@ def main():
                 path = name
                 if name in GRAPHS[:3]:
                     path = f"{arguments.data}/{name}.mtx" if arguments.data else name + "_syn"
-                results.append(run_case(library, name, path, operator, dense, arguments.bytes, arguments.seconds,
-                                        threads))
-                print_row(results[-1])
+                result = run_case(library, name, path, operator, dense, arguments.bytes, arguments.seconds, threads,
+                                  arguments.most)
+                if result:
+                    results.append(result)
+                    print_row(result)
     summary = {}
     for operator in arguments.operators.split(","):
         for kind, names in (("graphs", GRAPHS), ("pruned", PRUNED), ("attention", ATTENTION), ("all", None)):
@@ -178,4 +185,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit("stopped: no results are written")

@@ -34,9 +34,13 @@ std::string machine() {
 // All at once: who reads the file never sees half of it.
 bool write(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path temporary = file.string() + ".tmp";
+  std::ofstream out(temporary);
+  out << text;
+  out.close();
   std::error_code error;
-  if (std::ofstream(temporary) << text) std::filesystem::rename(temporary, file, error);
-  if (!error && std::filesystem::exists(file)) return true;
+  if (out) std::filesystem::rename(temporary, file, error);
+  if (out && !error) return true;
+  std::filesystem::remove(temporary, error);
   fmt::print(stderr, "cannot write {}\n", file.string());
   return false;
 }
