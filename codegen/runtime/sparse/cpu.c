@@ -101,8 +101,10 @@ void apl_sparse_cpu_work(struct apl_sparse_cpu_call* call) {
 }
 
 int apl_sparse_cpu_threads(const struct apl_sparse_cpu_call* call, int threads) {
-  enum { kWorthIt = 20000 };
-  const int64_t most = call->form->tiles->nonzeros * (call->dense < 1 ? 1 : call->dense) / kWorthIt;
+  // Of a single column each multiplication waits for an element of its own; of several, vectors do eight at once.
+  enum { kWorthIt = 20000, kWorthItAlone = 10000 };
+  const int64_t each = call->dense == 1 ? kWorthItAlone : kWorthIt;
+  const int64_t most = call->form->tiles->nonzeros * (call->dense < 1 ? 1 : call->dense) / each;
   const int64_t tasks = most < call->form->chunks ? most : call->form->chunks;
   return tasks < 1 ? 1 : tasks < threads ? (int)tasks : threads;
 }

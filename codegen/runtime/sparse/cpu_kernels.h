@@ -334,8 +334,10 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
     const int ahead = task->far && end + APL_SPARSE_AHEAD <= t->list_elements;
     for (int64_t list = tile->first_list, at = tile->first_element; at < end; ++list, at += tile->width) {
       if (call->sddmm) {
+        int64_t wanted = tile->width;
+        while (wanted > 0 && t->list_source[at + wanted - 1] < 0) --wanted;
         APL_SPARSE_NAME(sample_row)
-        (call, t->list_row[list], t->list_column + at, t->list_source + at, 0, list_value + at, tile->width,
+        (call, t->list_row[list], t->list_column + at, t->list_source + at, 0, list_value + at, wanted,
          task->far ? t->list_elements - at - 4 : 0);
       } else {
         APL_SPARSE_NAME(row)

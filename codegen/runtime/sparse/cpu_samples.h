@@ -179,17 +179,20 @@ static void APL_SPARSE_NAME(sample_lists)(const struct apl_sparse_cpu_call* call
   int32_t row[kTogether], column[kTogether], source[kTogether];
   real values[kTogether];
   int64_t count = 0;
-  for (int64_t list = 0, at = tile->first_element; list < tile->lists; ++list)
+  for (int64_t list = 0, at = tile->first_element; list < tile->lists; ++list) {
+    if (count + tile->width > kTogether) {
+      APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
+      count = 0;
+    }
+    // No branch on what is padding: nobody foresees it.
     for (int32_t k = 0; k < tile->width; ++k, ++at) {
-      if (t->list_source[at] < 0) continue;
       row[count] = t->list_row[tile->first_list + list];
       column[count] = t->list_column[at];
       source[count] = t->list_source[at];
       values[count] = value[at - tile->first_element];
-      if (++count < kTogether) continue;
-      APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
-      count = 0;
+      count += source[count] >= 0;
     }
+  }
   APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
 }
 
