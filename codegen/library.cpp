@@ -78,24 +78,27 @@ std::string device_records() {
   return out + "};\n\n";
 }
 
-// The types of products over non-zeros that the runtime has kernels for.
-std::set<ScalarType> types_of_products(const Module& module) {
-  std::set<ScalarType> types;
+// Numbers wrap with and without a sign: one kernel for both.
+std::string kernel_type(ScalarType type, bool is_wide) {
+  std::string name(apl::to_text(type));
+  if (name[0] == 'u') name[0] = 'i';
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return is_wide ? name + "_WIDE" : name;
+}
+
+// The types of products over non-zeros that the runtime has kernels for, as these are called.
+std::set<std::string> types_of_products(const Module& module) {
+  std::set<std::string> types;
+  const auto add_type = [&](const auto& found) {
+    if (found) types.insert(kernel_type(found->type, found->is_wide));
+  };
   const auto look = [&](const Function& function, const Stm& stm) {
-    if (const auto product = lower::find_host_product(stm, function)) types.insert(product->type);
-    if (const auto sampling = lower::find_host_sampling(stm, function)) types.insert(sampling->type);
+    add_type(lower::find_host_product(stm, function));
+    add_type(lower::find_host_sampling(stm, function));
   };
   for (const FunctionPtr& function : module.functions)
     if (function->entry && function->body) for_each_stm(*function->body, [&](const Stm& stm) { look(*function, stm); });
   return types;
-}
-
-// Numbers wrap with and without a sign: one kernel for both.
-std::string kernel_type(ScalarType type) {
-  std::string name(apl::to_text(type));
-  if (name[0] == 'u') name[0] = 'i';
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return name;
 }
 
 // A text in which headers that are there several times, once a type, stand where they are included; without the types
@@ -127,9 +130,7 @@ std::string with_types(std::string_view text, const std::set<std::string>& types
   return result;
 }
 
-std::string products_text(const std::set<ScalarType>& wanted) {
-  std::set<std::string> types;
-  for (const ScalarType type : wanted) types.insert(kernel_type(type));
+std::string products_text(const std::set<std::string>& types) {
   std::string out = "#define APL_SPARSE_SOME_TYPES\n";
   for (const std::string& type : types) out += fmt::format("#define APL_SPARSE_WANTS_{} 1\n", type);
   // These may fuse a product with a sum.
@@ -204,7 +205,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     if (program->has_plans) out += device_records();
     add(out, {cuda_functions_text, library_nvrtc_text, library_cuda_text, library_cuda_context_text});
   } else {
-    const std::set<ScalarType> types = types_of_products(module);
+    const std::set<std::string> types = types_of_products(module);
     out += fmt::format("#define APL_HAS_PRODUCTS {}\n\n", types.empty() ? 0 : 1);
     if (!types.empty()) out += products_text(types);
     add(out, {library_host_text});

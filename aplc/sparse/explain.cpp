@@ -100,13 +100,15 @@ class Explainer {
               ? fmt::format("held against the matrix when the program runs; see it here with {}=@FILE", product.operand)
               : std::string("none"));
       if (product.fits && request_.gpu && !product.sddmm)
-        facts.emplace_back("rule",
-                           "f16: windows on tensor cores where rows have 48 non-zeros or more, and each column of 8 "
-                           "rows 1.45; else rows are gathered");
+        facts.emplace_back(
+            "rule",
+            "f16, bf16: windows on tensor cores where rows have 48 non-zeros or more, and each column of 8 "
+            "rows 1.45; else rows are gathered");
       if (product.fits && request_.gpu && product.sddmm)
-        facts.emplace_back("rule",
-                           "f16: windows on tensor cores where rows have 24 non-zeros or more (100 up to 32 terms), "
-                           "or large matrices share columns; else a list of coordinates");
+        facts.emplace_back(
+            "rule",
+            "f16, bf16: windows on tensor cores where rows have 24 non-zeros or more (100 up to 32 terms), "
+            "or large matrices share columns; else a list of coordinates");
       return remark;
     }
     const apl_sparse_csr csr = view(given->second.matrix);

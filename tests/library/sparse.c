@@ -49,6 +49,40 @@ static void products(struct futhark_sparse_f32* a, int clear) {
   WANT(futhark_free_f32_2d(ctx, b) == 0);
 }
 
+// bf16: the upper half of a float, of small whole numbers.
+static uint16_t bf16_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (uint16_t)(bits >> 16);
+}
+
+static void products_of_bf16(void) {
+  static uint16_t narrow_values[kNonzeros], narrow_dense[kColumns][kWidth];
+  static float c[kRows][kWidth];
+  for (int k = 0; k < kNonzeros; ++k) narrow_values[k] = bf16_of(values[k]);
+  for (int i = 0; i < kColumns; ++i)
+    for (int j = 0; j < kWidth; ++j) narrow_dense[i][j] = bf16_of(dense[i][j]);
+  struct futhark_sparse_bf16* a = futhark_new_sparse_bf16(ctx, kRows, kColumns, row_start, column, narrow_values);
+  struct futhark_bf16_2d* b = futhark_new_bf16_2d(ctx, narrow_dense[0], kColumns, kWidth);
+  struct futhark_f32_2d* result;
+  WANT(a != NULL && b != NULL);
+  for (int call = 0; call < 14; ++call) {
+    int right = 1;
+    WANT(futhark_entry_smooth_bf16(ctx, &result, a, b) == 0);
+    WANT(futhark_values_f32_2d(ctx, result, c[0]) == 0);
+    WANT(futhark_free_f32_2d(ctx, result) == 0);
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kWidth; ++j) {
+        float sum = 0;
+        for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) sum += values[k] * dense[column[k]][j];
+        right = right && sum == c[i][j];
+      }
+    WANT(right);
+  }
+  WANT(futhark_free_bf16_2d(ctx, b) == 0);
+  WANT(futhark_free_sparse_bf16(ctx, a) == 0);
+}
+
 static void columns(struct futhark_sparse_f32* a) {
   float y[kColumns], wanted[kColumns] = {0};
   struct futhark_f32_1d *x = futhark_new_f32_1d(ctx, line, kRows), *result;
@@ -215,6 +249,7 @@ int main(void) {
   WANT(futhark_shape_sparse_f32(ctx, a)[0] == kRows && futhark_shape_sparse_f32(ctx, a)[1] == kColumns);
   WANT(futhark_nonzeros_sparse_f32(ctx, a) == kNonzeros);
   products(a, 1);
+  products_of_bf16();
   columns(a);
   samples(a);
   plans(a);

@@ -3,6 +3,11 @@
 entry smooth [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
   map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
 
+-- What callers hand over in 16 bits.
+#[sparse(A)] #[bf16(A, B)]
+entry smooth_bf16 [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
+
 -- The same matrix with other arrays of it.
 #[sparse(A)]
 entry spread [n][m] (A: [n][m]f32) (x: [n]f32): [m]f32 =

@@ -28,6 +28,18 @@ std::string with(std::string text, const std::string& type, const std::string& s
   return text;
 }
 
+// Arrays of the entry that are kept as bf16: the sparse one, and most of the others.
+std::string kept_as_bf16(std::string_view form, Random& random) {
+  std::string names = "A";
+  for (std::size_t at = 0; (at = form.find(": [", at)) != std::string_view::npos; ++at) {
+    const std::size_t open = form.rfind('(', at);
+    if (open == std::string_view::npos || form.find(')', open) < at) continue;  // the type of the result
+    const std::string_view name = form.substr(open + 1, at - open - 1);
+    if (name != "A" && random.chance(85)) names += fmt::format(", {}", name);
+  }
+  return fmt::format("#[bf16({})] ", names);
+}
+
 struct Form {
   std::string name, text;
 };
@@ -85,7 +97,7 @@ const std::vector<Form>& forms() {
 
 const Choices& choices() {
   static const Choices all = [] {
-    Choices made{{"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"},
+    Choices made{{"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"},
                  {"plus-times", "min-plus", "max-times", "first", "or-and"},
                  {},
                  {"uniform", "banded", "block", "power-law", "empty", "full", "one-row", "one-column"}};
@@ -102,11 +114,14 @@ Entry random_entry(std::uint64_t seed, const std::string& name) {
   // What has kernels in the runtime is drawn more often.
   if (random.chance(20)) entry.type = "f32";
   entry.sum = random.chance(40) ? "plus-times" : random.one_of(choices().sums);
-  if (entry.sum == "or-and" && entry.type[0] == 'f') entry.sum = "plus-times";
+  const bool is_kept = entry.type == "bf16";
+  const std::string type = is_kept ? "f32" : entry.type;
+  if (entry.sum == "or-and" && type[0] == 'f') entry.sum = "plus-times";
   const Form& form = random.one_of(forms());
   entry.form = form.name;
-  entry.text = with(form.text, entry.type, sum_of(entry.sum, entry.type));
+  entry.text = with(form.text, type, sum_of(entry.sum, type));
   entry.text.replace(entry.text.find("$NAME"), 5, name);
+  if (is_kept) entry.text = kept_as_bf16(form.text, random) + entry.text;
   entry.matrix = random.one_of(choices().matrices);
   return entry;
 }

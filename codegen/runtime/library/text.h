@@ -57,10 +57,10 @@ static uint16_t apl_half_of(double x) {
   return (uint16_t)(sign | ((unsigned)rint(ldexp(magnitude, 10 - exponent)) + ((unsigned)(exponent + 14) << 10)));
 }
 
-static bool apl_is_float(int32_t type) { return type == APL_F16 || type == APL_F32 || type == APL_F64; }
+static bool apl_is_float(int32_t type) { return type >= APL_F16 && type <= APL_F64; }
 static void apl_put_float(int32_t type, double x, void* to) {
   const float single = (float)x;
-  const uint16_t half = apl_half_of(x);
+  const uint16_t half = type == APL_BF16 ? apl_to_bf16_of_f64(x).bits : apl_half_of(x);
   memcpy(to,
          type == APL_F64   ? (const void*)&x
          : type == APL_F32 ? (const void*)&single
@@ -84,6 +84,10 @@ static bool apl_read_scalar(struct apl_reader* in, int32_t type, void* to) {
     return value || strcmp(word, "false") == 0 || apl_unreadable(in, "`%s` is no bool", word);
   }
   char special[16];
+  // What is kept as bf16 may be given as f32, which is rounded.
+  const bool is_single = type == APL_BF16 && length > 3 &&
+                         (!strcmp(word + length - 3, "f32") || !strncmp(word + (word[0] == '-'), "f32.", 4));
+  if (is_single) name = "f32";
   if (apl_is_float(type)) {
     snprintf(special, sizeof special, "-%s.inf", name);
     if (strcmp(word, special + 1) == 0) return apl_put_float(type, INFINITY, to), true;
@@ -97,7 +101,7 @@ static bool apl_read_scalar(struct apl_reader* in, int32_t type, void* to) {
   char* end = word;
   if (apl_is_float(type)) {
     const double value = strtod(word, &end);
-    apl_put_float(type, value, to);
+    apl_put_float(type, is_single ? (double)(float)value : value, to);
   } else {
     const char* digits = word + (word[0] == '-');
     const int base = is_hex ? 16 : strncmp(digits, "0b", 2) == 0 ? 2 : 10;
@@ -165,7 +169,9 @@ static bool apl_read_empty(struct apl_reader* in, struct apl_value* value) {
     count *= value->shape[d];
     if (!apl_accept(in, "]")) return apl_unreadable(in, "`]` is wanted");
   }
-  if (!apl_accept(in, apl_type_names[value->type]) || !apl_accept(in, ")") || count != 0)
+  const bool is_typed =
+      apl_accept(in, apl_type_names[value->type]) || (value->type == APL_BF16 && apl_accept(in, "f32"));
+  if (!is_typed || !apl_accept(in, ")") || count != 0)
     return apl_unreadable(in, "an empty array of %s is wanted", apl_type_names[value->type]);
   return true;
 }
@@ -193,13 +199,30 @@ static bool apl_read_binary(struct apl_reader* in, struct apl_value* value, stru
   return true;
 }
 
+// The same; what is kept as bf16 may be given as f32, which is rounded.
+static bool apl_read_binary_or_round(struct apl_reader* in, struct apl_value* value, struct apl_elements_read* to) {
+  const bool is_single =
+      value->type == APL_BF16 && in->end - in->at >= APL_BINARY_HEAD && !memcmp(in->at + 3, " f32", 4);
+  if (!is_single) return apl_read_binary(in, value, to);
+  value->type = APL_F32;
+  const bool ok = apl_read_binary(in, value, to);
+  for (int64_t k = 0; ok && k < apl_elements(value); ++k) {
+    float single;
+    memcpy(&single, to->data + 4 * k, sizeof single);
+    const uint16_t bits = apl_to_bf16(single).bits;
+    memcpy(to->data + 2 * k, &bits, sizeof bits);
+  }
+  value->type = APL_BF16;
+  return ok;
+}
+
 // Of a value of this type and rank: its shape, and its elements or its scalar. An error is in the reader.
 static bool apl_read_data(struct apl_reader* in, struct apl_value* value, struct apl_elements_read* elements) {
   for (int32_t d = 0; d < value->rank; ++d) value->shape[d] = -1;
   apl_skip(in);
   bool ok = true;
   if (in->end - in->at >= 2 && in->at[0] == 'b' && in->at[1] == APL_BINARY_VERSION) {
-    ok = apl_read_binary(in, value, elements);
+    ok = apl_read_binary_or_round(in, value, elements);
     if (ok && value->rank == 0) memcpy(&value->scalar, elements->data, (size_t)apl_element_size(value->type));
   } else if (value->rank == 0) {
     ok = apl_read_scalar(in, value->type, &value->scalar);
@@ -241,7 +264,8 @@ static void apl_write_float(FILE* out, double x, int32_t type) {
       const double again = strtod(digits, NULL);
       if (type == APL_F64   ? again == x
           : type == APL_F32 ? (float)again == (float)x
-                            : apl_half_of(again) == apl_half_of(x))
+          : type == APL_F16 ? apl_half_of(again) == apl_half_of(x)
+                            : apl_to_bf16_of_f64(again).bits == apl_to_bf16_of_f64(x).bits)
         break;
     }
     fprintf(out, "%s%s%s", digits, strpbrk(digits, ".e") ? "" : ".0", name);
@@ -258,6 +282,7 @@ static void apl_write_element(FILE* out, int32_t type, const void* at) {
     case APL_BOOL: fputs(integer ? "true" : "false", out); return;
     case APL_UNIT: fputs("()", out); return;
     case APL_F16: apl_write_float(out, apl_float_of_half((uint16_t)integer), type); return;
+    case APL_BF16: apl_write_float(out, (double)apl_from_bf16(apl_from_bits_bf16((uint16_t)integer)), type); return;
     case APL_F32: memcpy(&single, at, 4), apl_write_float(out, single, type); return;
     case APL_F64: memcpy(&number, at, 8), apl_write_float(out, number, type); return;
     case APL_U8:

@@ -15,6 +15,8 @@
 #define APL_SPARSE_WANTS_F32 1
 #define APL_SPARSE_WANTS_F64 1
 #define APL_SPARSE_WANTS_F16 1
+#define APL_SPARSE_WANTS_F16_WIDE 1
+#define APL_SPARSE_WANTS_BF16_WIDE 1
 #define APL_SPARSE_WANTS_I8 1
 #define APL_SPARSE_WANTS_I16 1
 #define APL_SPARSE_WANTS_I32 1
@@ -28,6 +30,14 @@ enum { APL_SPARSE_AHEAD = 12 };  // elements that are fetched before they are us
 #define APL_SPARSE_NO_GATHER __asm__ volatile("" : : : "memory")
 #define APL_SPARSE_FETCH(p, bytes) \
   for (int64_t line = 0; line < (int64_t)(bytes); line += 64) __builtin_prefetch((const char*)(p) + line)
+
+// bf16 is the upper half of a float.
+static inline float apl_sparse_bfloat(uint16_t bits) {
+  const uint32_t word = (uint32_t)bits << 16;
+  float number;
+  memcpy(&number, &word, sizeof number);
+  return number;
+}
 
 // A part of the dense loop, for groups.
 struct task {
@@ -72,7 +82,7 @@ static group_function* group_of(enum apl_sparse_type type) {
 }
 
 size_t apl_sparse_type_bytes(enum apl_sparse_type type) {
-  static const size_t kBytes[APL_SPARSE_TYPES] = {4, 8, 2, 1, 2, 4, 8};
+  static const size_t kBytes[APL_SPARSE_TYPES] = {4, 8, 2, 2, 2, 1, 2, 4, 8};
   return kBytes[type];
 }
 

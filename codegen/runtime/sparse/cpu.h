@@ -10,11 +10,13 @@
 extern "C" {
 #endif
 
-// Elements of all operands. f16 is added up in f32; integers wrap.
+// Elements of all operands. f16 and bf16 are added up in f32; `WIDE`: results are f32. Integers wrap.
 enum apl_sparse_type {
   APL_SPARSE_F32,
   APL_SPARSE_F64,
   APL_SPARSE_F16,
+  APL_SPARSE_F16_WIDE,
+  APL_SPARSE_BF16_WIDE,
   APL_SPARSE_I8,
   APL_SPARSE_I16,
   APL_SPARSE_I32,

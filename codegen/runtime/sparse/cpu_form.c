@@ -200,9 +200,12 @@ void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form) {
   free(form);
 }
 
-// Halves are kept as what they are added up in.
+// Floats of 16 bits are kept as what they are added up in.
+static int is_half(enum apl_sparse_type type) {
+  return type == APL_SPARSE_F16 || type == APL_SPARSE_F16_WIDE || type == APL_SPARSE_BF16_WIDE;
+}
 static size_t packed_bytes(enum apl_sparse_type type) {
-  return type == APL_SPARSE_F16 ? sizeof(float) : apl_sparse_type_bytes(type);
+  return is_half(type) ? sizeof(float) : apl_sparse_type_bytes(type);
 }
 
 size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type) {
@@ -227,8 +230,13 @@ static void gather(enum apl_sparse_type type, const int32_t* source, int64_t cou
     case APL_SPARSE_I8: APL_SPARSE_GATHER(uint8_t, uint8_t); break;
     case APL_SPARSE_I16: APL_SPARSE_GATHER(uint16_t, uint16_t); break;
 #ifdef __FLT16_MAX__
-    case APL_SPARSE_F16: APL_SPARSE_GATHER(_Float16, float); break;
+    case APL_SPARSE_F16:
+    case APL_SPARSE_F16_WIDE: APL_SPARSE_GATHER(_Float16, float); break;
 #endif
+    case APL_SPARSE_BF16_WIDE:
+      APL_SPARSE_GATHER(uint16_t, uint32_t);
+      for (int64_t k = 0; k < count; ++k) ((uint32_t*)packed)[at + k] <<= 16;
+      break;
     default: break;
   }
 }

@@ -2,12 +2,24 @@
 //   APL_SPARSE_NAME(name)    the name of a function here
 //   APL_SPARSE_ELEMENT       what operands hold
 //   APL_SPARSE_REAL          what is added up; packed values are of this type
+//   APL_SPARSE_RESULT        what results hold; not defined: elements
 //   APL_SPARSE_HALVES        if elements are halves and sums are floats
+//   APL_SPARSE_BFLOATS       if elements are the bits of bf16 and sums are floats; results must be, too
 //   APL_SPARSE_WORDS         if sums have 32 bits
 //   APL_SPARSE_VECTOR        bytes of a vector of sums
 // Sums live in registers for a slice of the dense loop: at most eight vectors of a row, or two of each of four rows.
 #define element APL_SPARSE_ELEMENT
 #define real APL_SPARSE_REAL
+#ifdef APL_SPARSE_RESULT
+#define output APL_SPARSE_RESULT
+#else
+#define output APL_SPARSE_ELEMENT
+#endif
+#ifdef APL_SPARSE_BFLOATS
+#define NUMBER(x) apl_sparse_bfloat(x)
+#else
+#define NUMBER(x) ((real)(x))
+#endif
 #define vector APL_SPARSE_NAME(vector_of)
 // Unrolled before anything else looks at them, so that sums are registers and never an array.
 #define EACH(index, count) _Pragma("GCC unroll 8") for (int index = 0; index < (count); ++index)
@@ -16,25 +28,38 @@
 typedef real vector __attribute__((vector_size(APL_SPARSE_VECTOR)));
 #if defined(APL_SPARSE_HALVES) && defined(__F16C__) && APL_SPARSE_VECTOR == 32
 #define LOAD(p) ((vector)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p))))
-#define STORE(p, v) _mm_storeu_si128((__m128i*)(p), _mm256_cvtps_ph((__m256)(v), _MM_FROUND_TO_NEAREST_INT))
+#define STORE_HALVES(p, v) _mm_storeu_si128((__m128i*)(p), _mm256_cvtps_ph((__m256)(v), _MM_FROUND_TO_NEAREST_INT))
 #elif defined(APL_SPARSE_HALVES)
 typedef _Float16 APL_SPARSE_NAME(halves) __attribute__((vector_size(APL_SPARSE_VECTOR / 2)));
 typedef APL_SPARSE_NAME(halves) APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias));
 #define LOAD(p) __builtin_convertvector(*(const APL_SPARSE_NAME(unaligned)*)(p), vector)
-#define STORE(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = __builtin_convertvector(v, APL_SPARSE_NAME(halves)))
+#define STORE_HALVES(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = __builtin_convertvector(v, APL_SPARSE_NAME(halves)))
+#elif defined(APL_SPARSE_BFLOATS)
+typedef uint16_t APL_SPARSE_NAME(shorts) __attribute__((vector_size(APL_SPARSE_VECTOR / 2)));
+typedef APL_SPARSE_NAME(shorts) APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias));
+typedef uint32_t APL_SPARSE_NAME(words) __attribute__((vector_size(APL_SPARSE_VECTOR)));
+#define LOAD(p) \
+  ((vector)(__builtin_convertvector(*(const APL_SPARSE_NAME(unaligned)*)(p), APL_SPARSE_NAME(words)) << 16))
+#endif
+#if defined(APL_SPARSE_HALVES) && !defined(APL_SPARSE_RESULT)
+#define LOAD_OUTPUT(p) LOAD(p)
+#define STORE(p, v) STORE_HALVES(p, v)
 #else
-typedef vector APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias));
-#define LOAD(p) ((vector) * (const APL_SPARSE_NAME(unaligned)*)(p))
-#define STORE(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = (v))
+typedef vector APL_SPARSE_NAME(outputs) __attribute__((aligned(1), may_alias));
+#define LOAD_OUTPUT(p) ((vector) * (const APL_SPARSE_NAME(outputs)*)(p))
+#define STORE(p, v) (*(APL_SPARSE_NAME(outputs)*)(p) = (v))
+#endif
+#ifndef LOAD
+#define LOAD(p) LOAD_OUTPUT(p)
 #endif
 
 // C = A B: columns of one row, for `vectors` vectors from b on. `ahead`: rows of B are fetched some elements before
 // they are used.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(row_slice)(const int32_t* column, const real* value, int64_t count,
-                                                  const element* b, int64_t stride, element* c, int adds,
+                                                  const element* b, int64_t stride, output* c, int adds,
                                                   const int vectors, const int ahead) {
   vector sum[8], other[4];
-  EACH(v, vectors) sum[v] = adds ? LOAD(c + v * LANES) : (vector){0};
+  EACH(v, vectors) sum[v] = adds ? LOAD_OUTPUT(c + v * LANES) : (vector){0};
   int64_t k = 0;
   // Few sums depend on each other too closely: two columns at a time.
   if (vectors <= 4 && count > 1) {
@@ -62,18 +87,18 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(row_slice)(const int32_t* column, const r
 
 // What is left of a row after whole vectors: fewer than LANES columns.
 static void APL_SPARSE_NAME(row_rest)(const int32_t* column, const real* value, int64_t count, const element* b,
-                                      int64_t stride, element* c, int adds, int64_t rest) {
+                                      int64_t stride, output* c, int adds, int64_t rest) {
   real sum[APL_SPARSE_VECTOR];
   for (int64_t j = 0; j < rest; ++j) sum[j] = adds ? (real)c[j] : 0;
   for (int64_t k = 0; k < count; ++k)
-    for (int64_t j = 0; j < rest; ++j) sum[j] += value[k] * (real)b[column[k] * stride + j];
-  for (int64_t j = 0; j < rest; ++j) c[j] = (element)sum[j];
+    for (int64_t j = 0; j < rest; ++j) sum[j] += value[k] * NUMBER(b[column[k] * stride + j]);
+  for (int64_t j = 0; j < rest; ++j) c[j] = (output)sum[j];
 }
 
 APL_SPARSE_INLINE void APL_SPARSE_NAME(put_one)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                                 int32_t target, real sum) {
-  element* c = (element*)call->c + (target < 0 ? ~target : target) * call->c_stride + task->begin;
-  *c = (element)(real)(target < 0 ? (real)*c + sum : sum);
+  output* c = (output*)call->c + (target < 0 ? ~target : target) * call->c_stride + task->begin;
+  *c = (output)(real)(target < 0 ? (real)*c + sum : sum);
 }
 
 // A column of B at a time is a dot product: four sums, as they must not wait for each other.
@@ -84,16 +109,16 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(one)(const struct apl_sparse_cpu_call* ca
   real sum = 0, second = 0, third = 0, fourth = 0;
   int64_t k = 0;
   for (; count >= 12 && k + 3 < count; k += 4) {
-    sum += value[k] * (real)b[column[k] * stride];
+    sum += value[k] * NUMBER(b[column[k] * stride]);
     APL_SPARSE_NO_GATHER;
-    second += value[k + 1] * (real)b[column[k + 1] * stride];
+    second += value[k + 1] * NUMBER(b[column[k + 1] * stride]);
     APL_SPARSE_NO_GATHER;
-    third += value[k + 2] * (real)b[column[k + 2] * stride];
+    third += value[k + 2] * NUMBER(b[column[k + 2] * stride]);
     APL_SPARSE_NO_GATHER;
-    fourth += value[k + 3] * (real)b[column[k + 3] * stride];
+    fourth += value[k + 3] * NUMBER(b[column[k + 3] * stride]);
   }
   for (; k < count; ++k) {
-    sum += value[k] * (real)b[column[k] * stride];
+    sum += value[k] * NUMBER(b[column[k] * stride]);
     APL_SPARSE_NO_GATHER;
   }
   const real all = (real)((real)(sum + second) + (real)(third + fourth));
@@ -115,13 +140,13 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* c
     const real *second_value = value + width, *third_value = value + 2 * width, *fourth_value = value + 3 * width;
     real sum = 0, second = 0, third = 0, fourth = 0;
     for (int64_t k = 0; k < width; ++k) {
-      sum += value[k] * (real)b[column[k] * stride];
+      sum += value[k] * NUMBER(b[column[k] * stride]);
       APL_SPARSE_NO_GATHER;
-      second += second_value[k] * (real)b[second_column[k] * stride];
+      second += second_value[k] * NUMBER(b[second_column[k] * stride]);
       APL_SPARSE_NO_GATHER;
-      third += third_value[k] * (real)b[third_column[k] * stride];
+      third += third_value[k] * NUMBER(b[third_column[k] * stride]);
       APL_SPARSE_NO_GATHER;
-      fourth += fourth_value[k] * (real)b[fourth_column[k] * stride];
+      fourth += fourth_value[k] * NUMBER(b[fourth_column[k] * stride]);
     }
     APL_SPARSE_NAME(put_one)(call, task, target[list], sum);
     APL_SPARSE_NAME(put_one)(call, task, target[list + 1], second);
@@ -141,23 +166,23 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(row_ones)(const struct apl_sparse_cpu_cal
   const int64_t* start = form->stripe_first;
   const real* value = (const real*)call->values;
   const element* b = (const element*)call->b + task->begin;
-  element* c = (element*)call->c + task->begin;
+  output* c = (output*)call->c + task->begin;
   int64_t k = start[begin];
   for (int64_t row = begin; row < end; ++row) {
     const int64_t last = start[row + 1];
     real sum = 0, second = 0, third = 0, fourth = 0;
     for (; k + 3 < last; k += 4) {
-      sum += value[k] * (real)b[column[k] * stride];
-      second += value[k + 1] * (real)b[column[k + 1] * stride];
-      third += value[k + 2] * (real)b[column[k + 2] * stride];
-      fourth += value[k + 3] * (real)b[column[k + 3] * stride];
+      sum += value[k] * NUMBER(b[column[k] * stride]);
+      second += value[k + 1] * NUMBER(b[column[k + 1] * stride]);
+      third += value[k + 2] * NUMBER(b[column[k + 2] * stride]);
+      fourth += value[k + 3] * NUMBER(b[column[k + 3] * stride]);
       __asm__("" : "+r"(k));  // as APL_SPARSE_NO_GATHER
     }
     for (; k < last; ++k) {
-      sum += value[k] * (real)b[column[k] * stride];
+      sum += value[k] * NUMBER(b[column[k] * stride]);
       __asm__("" : "+r"(k));
     }
-    c[row * c_stride] = (element)(real)((real)(sum + second) + (real)(third + fourth));
+    c[row * c_stride] = (output)(real)((real)(sum + second) + (real)(third + fourth));
   }
 }
 
@@ -184,7 +209,7 @@ APL_SPARSE_APART void APL_SPARSE_NAME(row)(const struct apl_sparse_cpu_call* cal
                                            int ahead) {
   const int adds = target < 0;
   const element* b = (const element*)call->b + task->begin;
-  element* c = (element*)call->c + (adds ? ~target : target) * call->c_stride + task->begin;
+  output* c = (output*)call->c + (adds ? ~target : target) * call->c_stride + task->begin;
   int64_t left = task->count;
 #define APL_SPARSE_SLICE(vectors)                                                               \
   {                                                                                             \
@@ -208,11 +233,11 @@ APL_SPARSE_APART void APL_SPARSE_NAME(row)(const struct apl_sparse_cpu_call* cal
 // Four rows of a block: each row of B that is read serves them all. Rows from `rows` on are not there.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(four_rows)(const struct apl_sparse_cpu_call* call, const int32_t* column,
                                                   const real* value, int64_t steps, int64_t step_elements,
-                                                  const element* b, element* const c[4], uint64_t adds, int64_t rows,
+                                                  const element* b, output* const c[4], uint64_t adds, int64_t rows,
                                                   const int vectors) {
   vector sum[4][2];
   EACH(i, 4)
-  EACH(v, vectors) sum[i][v] = i < rows && (adds >> i & 1) ? LOAD(c[i] + v * LANES) : (vector){0};
+  EACH(v, vectors) sum[i][v] = i < rows && (adds >> i & 1) ? LOAD_OUTPUT(c[i] + v * LANES) : (vector){0};
   for (int64_t step = 0; step < steps; ++step, column += APL_SPARSE_STEP, value += step_elements)
     for (int j = 0; j < APL_SPARSE_STEP; ++j) {
       const element* row = b + column[j] * call->b_stride;
@@ -227,7 +252,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(four_rows)(const struct apl_sparse_cpu_ca
 
 static void APL_SPARSE_NAME(block_rest)(const struct apl_sparse_cpu_call* call, const int32_t* column,
                                         const real* value, int64_t steps, int64_t step_elements, const element* b,
-                                        element* c, int adds, int64_t rest) {
+                                        output* c, int adds, int64_t rest) {
   for (int64_t step = 0; step < steps; ++step, column += APL_SPARSE_STEP, value += step_elements, adds = 1)
     APL_SPARSE_NAME(row_rest)(column, value, APL_SPARSE_STEP, b, call->b_stride, c, adds, rest);
 }
@@ -243,7 +268,7 @@ static void APL_SPARSE_NAME(block_vector)(const struct apl_sparse_cpu_call* call
   real sum[8][APL_SPARSE_STEP] = {0};
   for (int64_t step = 0; step < block->steps; ++step) {
     real x[APL_SPARSE_STEP];
-    for (int j = 0; j < APL_SPARSE_STEP; ++j) x[j] = (real)b[column[j] * call->b_stride];
+    for (int j = 0; j < APL_SPARSE_STEP; ++j) x[j] = NUMBER(b[column[j] * call->b_stride]);
     for (int i = 0; i < 8; ++i)
       for (int j = 0; j < APL_SPARSE_STEP; ++j) sum[i][j] += value[i * APL_SPARSE_STEP + j] * x[j];
     column += APL_SPARSE_STEP;
@@ -252,8 +277,8 @@ static void APL_SPARSE_NAME(block_vector)(const struct apl_sparse_cpu_call* call
   for (int64_t i = 0; i < 8 && block->position + first + i < t->rows; ++i) {
     real all = 0;
     for (int j = 0; j < APL_SPARSE_STEP; ++j) all += sum[i][j];
-    element* c = (element*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
-    *c = (element)(real)(call->form->block_adds[index] >> (first + i) & 1 ? (real)*c + all : all);
+    output* c = (output*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
+    *c = (output)(real)(call->form->block_adds[index] >> (first + i) & 1 ? (real)*c + all : all);
   }
 }
 
@@ -272,9 +297,9 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
     const real* value = (const real*)call->values + block->first_element + first * APL_SPARSE_STEP;
     const uint64_t adds = call->form->block_adds[index] >> first;
     const element* b = (const element*)call->b + task->begin;
-    element* c[4] = {0, 0, 0, 0};
+    output* c[4] = {0, 0, 0, 0};
     for (int64_t i = 0; i < rows; ++i)
-      c[i] = (element*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
+      c[i] = (output*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
     int64_t done = 0;
     for (; task->count - done >= 2 * LANES; done += 2 * LANES) {
       APL_SPARSE_NAME(four_rows)(call, column, value, block->steps, step_elements, b + done, c, adds, rows, 2);
@@ -362,13 +387,17 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
     }
   }
   for (int64_t k = form->group_clear[group]; !call->sddmm && k < form->group_clear[group + 1]; ++k)
-    memset((element*)call->c + form->clear[k] * call->c_stride + task->begin, 0, (size_t)task->count * sizeof(element));
+    memset((output*)call->c + form->clear[k] * call->c_stride + task->begin, 0, (size_t)task->count * sizeof(output));
 }
 
 #undef element
+#undef output
+#undef NUMBER
 #undef real
 #undef vector
 #undef LANES
 #undef EACH
 #undef LOAD
+#undef LOAD_OUTPUT
+#undef STORE_HALVES
 #undef STORE

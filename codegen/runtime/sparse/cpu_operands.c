@@ -10,9 +10,9 @@ enum { kPackFrom = 512 };
 
 // The type whose kernels do it; numbers wrap with and without a sign.
 static int find_type(int32_t type, int32_t is_wide, enum apl_sparse_type* found) {
-  if (is_wide) return 0;
   switch (type) {
-    case APL_F16: *found = APL_SPARSE_F16; break;
+    case APL_F16: *found = is_wide ? APL_SPARSE_F16_WIDE : APL_SPARSE_F16; break;
+    case APL_BF16: *found = APL_SPARSE_BF16_WIDE; break;
     case APL_F32: *found = APL_SPARSE_F32; break;
     case APL_F64: *found = APL_SPARSE_F64; break;
     case APL_I8:
@@ -139,7 +139,7 @@ static int set_call(struct apl_sparse_cpu_operands* operands, struct apl_sparse_
   // Rows as they are borrow the columns, which may have moved between two calls.
   if (!operand->tiles) apl_sparse_cpu_form_columns(operand->form, column, row);
   call->values = from;
-  if (operand->tiles || call->type == APL_SPARSE_F16) {
+  if (operand->tiles || apl_sparse_type_bytes(call->type) == 2 && call->type != APL_SPARSE_I16) {
     const int status = set_values(operand, call->type, from, values);
     if (status) return status;
     call->values = operand->packed;

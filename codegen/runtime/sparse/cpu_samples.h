@@ -64,24 +64,25 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const e
     } else {
       EACH(j, columns) sample[i][j] = APL_SPARSE_NAME(lanes_sum)(both[j]);
     }
-    for (int64_t rest = k; rest < dense; ++rest) EACH(j, columns) sample[i][j] += (real)x[i][rest] * (real)y[j][rest];
+    for (int64_t rest = k; rest < dense; ++rest)
+      EACH(j, columns) sample[i][j] += NUMBER(x[i][rest]) * NUMBER(y[j][rest]);
   }
 }
 
 // Results of up to four samples: at `source`, where -1 wants none, or side by side from `first` on.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(put_samples)(const struct apl_sparse_cpu_call* call, const int32_t* source,
                                                     int64_t first, const real* value, const real* sample, int count) {
-  element* result = (element*)call->result;
+  output* result = (output*)call->result;
   const int is_together = !source || (count == 4 && source[0] >= 0 && source[1] == source[0] + 1 &&
                                       source[2] == source[0] + 2 && source[3] == source[0] + 3);
   if (source && is_together) first = source[0];
   if (count == 4 && is_together) {
-    EACH(j, 4) result[first + j] = (element)(real)(value[j] * sample[j]);
+    EACH(j, 4) result[first + j] = (output)(real)(value[j] * sample[j]);
     return;
   }
   for (int j = 0; j < count; ++j) {
     const int64_t to = source ? source[j] : first + j;
-    if (to >= 0) result[to] = (element)(real)(value[j] * sample[j]);
+    if (to >= 0) result[to] = (output)(real)(value[j] * sample[j]);
   }
 }
 
@@ -165,7 +166,7 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_
     real sample[4];
     EACH(j, 4) sum[j] += other[j];
     APL_SPARSE_NAME(four_lanes_sums)(sum, sample);
-    for (; k < dense; ++k) EACH(j, 4) sample[j] += (real)x[j][k] * (real)y[j][k];
+    for (; k < dense; ++k) EACH(j, 4) sample[j] += NUMBER(x[j][k]) * NUMBER(y[j][k]);
     APL_SPARSE_NAME(put_samples)
     (call, source ? source + n : NULL, first + n, value + n, sample, left < 4 ? (int)left : 4);
   }
@@ -199,7 +200,7 @@ static void APL_SPARSE_NAME(sample_lists)(const struct apl_sparse_cpu_call* call
 static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call, int64_t index) {
   const struct apl_sparse_tiles* t = call->form->tiles;
   const struct apl_sparse_block* block = &t->block[index];
-  element* result = (element*)call->result;
+  output* result = (output*)call->result;
   for (int64_t step = 0; step < block->steps; ++step)
     for (int64_t i = 0; i < block->height && block->position + i < t->rows; i += 2) {
       const int64_t both = block->position + i + 1 < t->rows;
@@ -221,7 +222,7 @@ static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call
         for (int row = 0; row < 2; ++row)
           for (int k = 0; k < 4; ++k) {
             const int64_t at = row * APL_SPARSE_STEP + j + k;
-            if (source[at] >= 0) result[source[at]] = (element)(real)(value[at] * sample[row][k]);
+            if (source[at] >= 0) result[source[at]] = (output)(real)(value[at] * sample[row][k]);
           }
       }
     }

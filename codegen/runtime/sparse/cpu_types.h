@@ -39,6 +39,40 @@
 #endif
 #endif
 
+#ifdef __FLT16_MAX__
+#if APL_SPARSE_WANTS_F16_WIDE
+#define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_f16_wide)
+#define APL_SPARSE_WORDS
+#define APL_SPARSE_ELEMENT _Float16
+#define APL_SPARSE_REAL float
+#define APL_SPARSE_RESULT float
+#define APL_SPARSE_HALVES
+#include "codegen/runtime/sparse/cpu_kernels.h"
+#undef APL_SPARSE_NAME
+#undef APL_SPARSE_ELEMENT
+#undef APL_SPARSE_REAL
+#undef APL_SPARSE_RESULT
+#undef APL_SPARSE_WORDS
+#undef APL_SPARSE_HALVES
+#endif
+#endif
+
+#if APL_SPARSE_WANTS_BF16_WIDE
+#define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_bf16_wide)
+#define APL_SPARSE_WORDS
+#define APL_SPARSE_ELEMENT uint16_t
+#define APL_SPARSE_REAL float
+#define APL_SPARSE_RESULT float
+#define APL_SPARSE_BFLOATS
+#include "codegen/runtime/sparse/cpu_kernels.h"
+#undef APL_SPARSE_NAME
+#undef APL_SPARSE_ELEMENT
+#undef APL_SPARSE_REAL
+#undef APL_SPARSE_RESULT
+#undef APL_SPARSE_WORDS
+#undef APL_SPARSE_BFLOATS
+#endif
+
 #ifndef APL_SPARSE_FLOATS
 // Unsigned: they wrap. Products of narrow types are made in int, and cut off again.
 #if APL_SPARSE_WANTS_I8
@@ -96,6 +130,12 @@ static group_function* const APL_SPARSE_SET(groups)[APL_SPARSE_TYPES] = {
 #if APL_SPARSE_WANTS_F16
     [APL_SPARSE_F16] = APL_SPARSE_SET(group_f16),
 #endif
+#if APL_SPARSE_WANTS_F16_WIDE
+    [APL_SPARSE_F16_WIDE] = APL_SPARSE_SET(group_f16_wide),
+#endif
+#endif
+#if APL_SPARSE_WANTS_BF16_WIDE
+    [APL_SPARSE_BF16_WIDE] = APL_SPARSE_SET(group_bf16_wide),
 #endif
 #ifndef APL_SPARSE_FLOATS
 #if APL_SPARSE_WANTS_I8

@@ -77,6 +77,22 @@ entry half_scores [n][m][k] (A: [n][m]f16) (X: [n][k]f16) (Y: [m][k]f16): [n][m]
                row Y)
        A X
 
+#[sparse(A)] #[bf16(A, B)]
+entry brain [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
+
+#[sparse(A)]
+entry wide [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col)) (transpose B)) A
+
+#[sparse(A)] #[bf16(A, B)]
+entry brain_layer [n][m][b] (A: [n][m]f32) (B: [m][b]f32) (bias: [b]f32): [n][b]f32 =
+  map (\row -> map2 (\col c -> f32.max 0 (c + f32.sum (map2 (*) row col))) (transpose B) bias) A
+
+#[sparse(A, result)] #[bf16(A, X, Y)]
+entry brain_sampled [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 =
+  map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X
+
 #[sparse(A)]
 entry heads [n][m][k][b] (A: [n][m]f32) (X: [3][n][k]f32) (Y: [3][m][k]f32) (Z: [m][k]f32) (V: [3][m][b]f32)
     : [3][n][b]f32 =
@@ -152,7 +168,7 @@ TEST_CASE("the runtime's kernels give what the program's own do") {
   auto loaded = apl::Program::load(without_own(program.host), options);
   REQUIRE(loaded);
   for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "integers", "batches", "layer", "scores",
-                            "half_scores", "heads"}) {
+                            "half_scores", "heads", "brain", "wide", "brain_layer", "brain_sampled"}) {
     INFO(std::string(entry));
     const Values inputs = inputs_for(program.source, entry, 2);
     const auto expected = apl::interpret(program.source, entry, inputs);
@@ -192,7 +208,7 @@ TEST_CASE("what the runtime has no kernels for is refused with the condition tha
            Case{
                "entry e [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f64 = map2 (\\r x -> map2 (\\a y "
                "-> f64.f32 (a * f32.sum (map2 (*) x y))) r Y) A X",
-               "there are no kernels for its types: all must be one, or f16 with sums in f32"},
+               "there are no kernels for its types: all must be one, or f16 or bf16 with sums in f32"},
            Case{
                "entry e [n][m][k] (A: [n][m]f32) (X: [k][n]f32) (Y: [m][k]f32): [n][m]f32 = map2 (\\r x -> map2 (\\a y "
                "-> a * f32.sum (map2 (*) x y)) r Y) A (transpose X)",
@@ -252,8 +268,8 @@ entry spmm_T [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
   options.c_flags = {"-O0"};
   auto loaded = apl::Program::load(without_own(program.host), options);
   REQUIRE_MESSAGE(loaded, (loaded ? std::string() : loaded.error().message));
-  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "batches", "spmm_i8", "spmm_u16", "spmm_i32",
-                            "spmm_u64", "spmm_f64"}) {
+  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "batches", "brain", "wide", "brain_sampled",
+                            "spmm_i8", "spmm_u16", "spmm_i32", "spmm_u64", "spmm_f64"}) {
     INFO(entry);
     const Values inputs = inputs_for(program.source, entry, 1);
     const auto expected = apl::interpret(program.source, entry, inputs);

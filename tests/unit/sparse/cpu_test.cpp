@@ -2,8 +2,10 @@
 #include "codegen/runtime/sparse/cpu.h"
 
 #include <doctest/doctest.h>
+
 #include <fmt/format.h>
 
+#include <bit>
 #include <thread>
 #include <vector>
 
@@ -53,7 +55,18 @@ void work_on_cpu(apl_sparse_cpu_call& call, int threads) {
   for (std::thread& other : others) other.join();
 }
 
-template <class Number>
+// bf16, of whole numbers.
+struct Bfloat {
+  explicit Bfloat(std::int64_t number = 0)
+      : bits(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(number)) >> 16)) {}
+  explicit operator std::int64_t() const {
+    return static_cast<std::int64_t>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+  }
+  std::uint16_t bits;
+};
+
+// Operands of Number, results of Result.
+template <class Number, class Result = Number>
 void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_sparse_type type, std::int64_t dense,
                   std::int64_t part, int threads) {
   // Rows lie a little apart; what is between them stays as it is.
@@ -61,15 +74,15 @@ void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_spa
   std::vector<Number> values;
   for (const double value : m.value) values.push_back(static_cast<Number>(static_cast<int>(value)));
   const auto b = small_numbers<Number>(m.columns * stride, 1), x = small_numbers<Number>(m.rows * stride, 5);
-  const Number untouched = static_cast<Number>(77);
-  std::vector<Number> c(static_cast<std::size_t>(m.rows * stride), untouched), wanted = c, samples(values.size()),
+  const Result untouched = static_cast<Result>(77);
+  std::vector<Result> c(static_cast<std::size_t>(m.rows * stride), untouched), wanted = c, samples(values.size()),
                                                                                sampled;
   std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(&form, type));
   apl_sparse_cpu_values(&form, type, values.data(), packed.data());
   const auto sum_up = [&](auto&& term, std::int64_t begin, std::int64_t end) {
     std::int64_t sum = 0;
     for (std::int64_t k = begin; k < end; ++k) sum += term(k);
-    return static_cast<Number>(sum);
+    return static_cast<Result>(sum);
   };
   const auto at = [](const std::vector<Number>& v, std::int64_t k) {
     return static_cast<std::int64_t>(v[static_cast<std::size_t>(k)]);
@@ -82,7 +95,7 @@ void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_spa
           begin, end);
     for (std::int64_t k = begin; k < end; ++k)
       samples[static_cast<std::size_t>(k)] =
-          static_cast<Number>(at(values, k) * static_cast<std::int64_t>(sum_up(
+          static_cast<Result>(at(values, k) * static_cast<std::int64_t>(sum_up(
                                                   [&](std::int64_t j) {
                                                     return at(x, row * stride + j) *
                                                            at(b, m.column[static_cast<std::size_t>(k)] * stride + j);
@@ -143,7 +156,9 @@ TEST_CASE("products on CPUs are those of plain loops") {
       check_on_cpu<double>(m, *form, APL_SPARSE_F64, dense, part, threads);
 #ifdef __FLT16_MAX__
       check_on_cpu<_Float16>(m, *form, APL_SPARSE_F16, dense, part, threads);
+      check_on_cpu<_Float16, float>(m, *form, APL_SPARSE_F16_WIDE, dense, part, threads);
 #endif
+      check_on_cpu<Bfloat, float>(m, *form, APL_SPARSE_BF16_WIDE, dense, part, threads);
       check_on_cpu<std::int8_t>(m, *form, APL_SPARSE_I8, dense, part, threads);
       check_on_cpu<std::int16_t>(m, *form, APL_SPARSE_I16, dense, part, threads);
       check_on_cpu<std::int32_t>(m, *form, APL_SPARSE_I32, dense, part, threads);
