@@ -24,6 +24,8 @@ enum apl_sparse_type {
   APL_SPARSE_TYPES
 };
 APL_SPARSE_API size_t apl_sparse_type_bytes(enum apl_sparse_type type);
+// Floats of 16 bits, whose values are packed as what they are added up in.
+APL_SPARSE_API int apl_sparse_cpu_is_half(enum apl_sparse_type type);
 // Whether there are kernels for the type: not every compiler has halves.
 APL_SPARSE_API int apl_sparse_cpu_has(enum apl_sparse_type type);
 

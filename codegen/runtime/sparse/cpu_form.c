@@ -200,12 +200,11 @@ void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form) {
   free(form);
 }
 
-// Floats of 16 bits are kept as what they are added up in.
-static int is_half(enum apl_sparse_type type) {
+int apl_sparse_cpu_is_half(enum apl_sparse_type type) {
   return type == APL_SPARSE_F16 || type == APL_SPARSE_F16_WIDE || type == APL_SPARSE_BF16_WIDE;
 }
 static size_t packed_bytes(enum apl_sparse_type type) {
-  return is_half(type) ? sizeof(float) : apl_sparse_type_bytes(type);
+  return apl_sparse_cpu_is_half(type) ? sizeof(float) : apl_sparse_type_bytes(type);
 }
 
 size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type) {

@@ -139,7 +139,7 @@ static int set_call(struct apl_sparse_cpu_operands* operands, struct apl_sparse_
   // Rows as they are borrow the columns, which may have moved between two calls.
   if (!operand->tiles) apl_sparse_cpu_form_columns(operand->form, column, row);
   call->values = from;
-  if (operand->tiles || apl_sparse_type_bytes(call->type) == 2 && call->type != APL_SPARSE_I16) {
+  if (operand->tiles || apl_sparse_cpu_is_half(call->type)) {
     const int status = set_values(operand, call->type, from, values);
     if (status) return status;
     call->values = operand->packed;
