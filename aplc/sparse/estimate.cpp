@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "aplc/sparse/files.h"
 #include "codegen/runtime/sparse/device_form.h"
 
 namespace aplc::sparse {
@@ -30,6 +31,18 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
   const double time = apl_sparse_microseconds(form, width);
   apl_sparse_form_free(form);
   return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width)};
+}
+
+double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
+  const bool sddmm = plan.problem.op == apl::sparse::Operator::sddmm;
+  const std::int64_t width = plan.problem.dense;
+  if (plan.dense)
+    return 1e3 * (sddmm ? apl_sparse_dense_microseconds(matrix.rows, width, matrix.columns)
+                        : apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width));
+  int exit = 0;
+  const auto parsed = parse_plan(to_text(plan), "plan", exit);
+  const auto times = parsed ? estimate(view(matrix), parsed.get(), sddmm, width) : std::nullopt;
+  return times ? 1e3 * times->sparse : 0;
 }
 
 }  // namespace aplc::sparse

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "codegen/runtime/sparse/sparse.h"
+#include "passes/sparse/plan.h"
 
 namespace aplc::sparse {
 
@@ -18,5 +19,9 @@ struct Estimate {
 // `plan` may be null. Nothing without memory.
 std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
                                  std::int64_t width);
+
+// What the runtime's kernels for GPUs take with a plan of a search, by their model, or the dense product for one that
+// says so; 0 if there is no form.
+double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan);
 
 }  // namespace aplc::sparse

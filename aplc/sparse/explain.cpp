@@ -100,10 +100,10 @@ class Explainer {
               ? fmt::format("held against the matrix when the program runs; see it here with {}=@FILE", product.operand)
               : std::string("none"));
       if (product.fits && request_.gpu && !product.sddmm)
-        facts.emplace_back(
-            "rule",
-            "f16, bf16: windows on tensor cores where rows have 48 non-zeros or more, and each column of 8 "
-            "rows 1.45; else rows are gathered");
+        facts.emplace_back("rule",
+                           "by the model: f16 and bf16 are gathered, in windows of 8, 16 or 32 rows on tensor cores, "
+                           "or B is copied to "
+                           "shared memory, whatever takes least; other types are gathered or copied");
       if (product.fits && request_.gpu && product.sddmm)
         facts.emplace_back(
             "rule",

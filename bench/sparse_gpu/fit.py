@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the numbers of codegen/runtime/sparse/device_cost.c to what apl_sparse_gpu recorded.
+"""Fits the numbers of SDDMM and of dense products in codegen/runtime/sparse/device_cost.c to what apl_sparse_gpu recorded.
 
     bench/sparse_gpu/fit.py bench/results/sparse-h200-2026-11-21.json
 
@@ -12,7 +12,6 @@ import sys
 
 DOUBT = 1.2  # apl_sparse_prefers_dense
 CACHE_BYTES = 40e6
-PROCESSORS = 132
 
 
 def rounds(length, each):
@@ -66,49 +65,6 @@ def least_squares(residuals, start):
     return [math.exp(max(min(v, 20), -18)) for v in x]
 
 
-def spmm_features(s, width):
-    """As choose_spmm chooses, for rows of 8 elements a lane."""
-    lanes = 1
-    while lanes < rounds(width, 8) and lanes < 16:
-        lanes *= 2
-    if s.get("nonzeros", 0) < 20000 and lanes > 8:
-        lanes = 8
-    is_large = (s["rows"] + s["columns"]) * width * 2 > CACHE_BYTES
-    if s["parts"] > 0:
-        elements = 4 if width <= 32 else 8
-        slices, split = rounds(width, 8 * elements), 1
-        steps = s["steps"] // max(s["windows"], 1)
-        while split < 8 and s["windows"] * slices * split < 1500 and steps >= 2 * split:
-            split *= 2
-        if s["parts"] == 4 and split == 1:
-            split = 2
-        # Where the longest window is not recorded the mean stands in.
-        longest = s.get("longest_window", s["steps"] / s["windows"])
-        gathered = s["steps"] * 16 * width * 2 / 1e6
-        return "windows", (longest / split, gathered, gathered if is_large else 0)
-    staged = 4
-    while staged > 2 and s["columns"] * staged * 16 > 100 * 1024:
-        staged //= 2
-    slices = rounds(width, 8 * staged)
-    blocks = max(PROCESSORS // slices, 1)
-    if (s["columns"] * staged * 16 <= 100 * 1024 and 132 <= s["records"] < 2000
-            and s["nonzeros"] > 2 * max(PROCESSORS // rounds(rounds(width, 8), staged), 1) * s["columns"]):
-        groups, blocks = 32 // staged, min(blocks, s["records"])
-        longest = max(rounds(max(s["longest"]), 4 * groups), rounds(s["records"], blocks * 32)
-                      * rounds(rounds(s["row_elements"], s["records"]), 4 * groups))
-        waves = rounds(blocks * slices, PROCESSORS)
-        return "staged", (longest * waves, s["columns"] * staged * 16 / 1e6 * waves,
-                          s["row_elements"] * staged * 16 / blocks / 1e6 * waves)
-    while lanes > 8 and s["mean"] >= 50 and lanes * 8 > 64 and s["columns"] * lanes * 16 > 36 << 20:
-        lanes //= 2
-    groups = 32 // lanes
-    longest = max(rounds(s["longest"][0], 32 * groups), rounds(s["longest"][1], 4 * groups), rounds(s["longest"][2], 4))
-    gathered = s["row_elements"] * width * 2 / 1e6
-    shorts = s["records"] - s["longs"] - s["mediums"]
-    blocks = (s["longs"] + rounds(s["mediums"], 8) + rounds(shorts, 8 * groups)) * rounds(width, lanes * 8)
-    return "rows", (longest, gathered, gathered if is_large else 0, blocks / 1000)
-
-
 def sddmm_features(s, depth):
     is_large = (s["rows"] + s["columns"]) * depth * 2 > CACHE_BYTES
     if s["windows"] > 0:
@@ -126,9 +82,7 @@ def added(p, f):
     return p[0] + sum(a * b for a, b in zip(p[1:], f))
 
 
-# Of gathered rows either the longest one or all of them take the time.
-MODELS = {"rows": lambda p, f: p[0] + max(p[1] * f[0], p[2] * f[1] + p[3] * f[2] + p[4] * f[3]),
-          "staged": added, "windows": added, "list": added, "samples": added,
+MODELS = {"list": added, "samples": added,
           "dense": lambda p, f: p[0] + max(p[1] * f[0], p[2] * f[1] + p[3] * f[2], p[4] * f[3])}
 
 
@@ -145,8 +99,9 @@ def samples_of(cases):
         if not shape:
             continue
         is_spmm = case["operator"] == "spmm"
-        model, features = (spmm_features if is_spmm else sddmm_features)(shape, width)
-        found.append((model, case, features, case["us"]))
+        if not is_spmm:
+            model, features = sddmm_features(shape, width)
+            found.append((model, case, features, case["us"]))
         # cuBLAS has other kernels for rows that are no multiples of 16 bytes, as graphs have them.
         if case["dense_us"] > 0 and shape["rows"] % 8 == 0 and shape["columns"] % 8 == 0:
             depth, columns = (shape["columns"], width) if is_spmm else (width, shape["columns"])

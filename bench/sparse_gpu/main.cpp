@@ -64,8 +64,8 @@ class Bench {
     double model, dense_model;  // what the model says of them; 0: nothing
     std::string how;
     std::vector<PeerTime> peers;
-    nlohmann::json shape = {};
-    double planned = 0;  // by the plan of a search that ran its candidates here
+    nlohmann::json shape = {}, sweep = {};  // of a sweep: each form, and the times of its kernels
+    double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
   };
 
@@ -193,11 +193,14 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
     std::string best = "the rules";
     for (const FormVariant& each : spmm_variants(a.matrix)) {
       Form other = make_form(gpu_, a.matrix, there.value, width, each.options);
+      nlohmann::json times;
       for (const Variant& variant : each.variants) {
         const double time = measure(other, variant.options);
         fmt::print("    {:9.2f} us  {}\n", time, variant.name);
+        times[variant.name] = time;
         if (time < line.best) line.best = time, best = variant.name;
       }
+      line.sweep.push_back({{"form", shape_of(other.operand.form)}, {"us", std::move(times)}});
       gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
     }
     line.how += "; best " + best;
@@ -325,6 +328,7 @@ bool Bench::finish() {
                            {"dense_us", line.dense}, {"how", line.how}};
     each["shape"] = line.shape;
     if (request_.sweep) each["best_us"] = line.best;
+    if (!line.sweep.is_null()) each["sweep"] = line.sweep;
     if (line.planned > 0) each["plan"] = {{"us", line.planned}, {"name", line.plan}};
     if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
     double best = 0;

@@ -9,6 +9,8 @@ nlohmann::json shape_of(const apl_sparse_form& f) {
           {"columns", f.columns},
           {"nonzeros", f.nonzeros},
           {"mean", f.statistics.mean},
+          {"shared", f.statistics.shared},
+          {"sorted", f.sorted > 0},
           {"longs", f.longs},
           {"mediums", f.mediums},
           {"records", f.records},

@@ -10,7 +10,8 @@ std::string to_text(const Plan& plan) {
                   plan.columns, plan.nonzeros, plan.hash, to_text(plan.problem.op), plan.problem.dense, plan.part);
   text += fmt::format("note {} bytes an element, device {}{}\n", plan.problem.element_bytes, plan.device,
                       plan.complete ? "" : "; the search was stopped");
-  for (const auto& [name, time] : plan.measured) text += fmt::format("note {}: {:.2f} us measured\n", name, time / 1e3);
+  for (const auto& [name, time] : plan.measured)
+    text += fmt::format("note {}: {:.2f} us {}\n", name, time / 1e3, plan.how_measured);
   for (const auto& [name, cost] : plan.considered)
     text += fmt::format("note {}: {:.2f} us by the model\n", name, cost / 1e3);
   if (plan.dense) return text + "form dense\nend\n";

@@ -33,7 +33,8 @@ struct Plan {
   double cost = 0;                                         // nanoseconds by the model
   std::vector<std::pair<std::string, double>> considered;  // all that were compared, the cheapest first
   std::vector<std::pair<std::string, double>> measured;    // those that were run, the fastest first
-  bool complete = true;                                    // false: the search was stopped
+  std::string how_measured = "measured";
+  bool complete = true;  // false: the search was stopped
   double seconds = 0;
 };
 

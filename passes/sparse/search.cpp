@@ -52,6 +52,7 @@ class Search {
     plan_.hash = pattern_hash(matrix);
     plan_.rest = rest_;
     plan_.device = profile.name;
+    plan_.how_measured = options.measured;
     for (std::int64_t part : {32, 64, 128, 256, 512})
       if (options.problem.op == Operator::spmm && part < options.problem.dense) cuts_.push_back(part);
     cuts_.push_back(options.problem.dense);

@@ -27,9 +27,10 @@ struct SearchOptions {
   int threads = 0;                                // 0: one a processor
   double seconds = 0;                             // stop after so many with what is there; 0: no limit
   std::function<bool(const Progress&)> progress;  // called now and then from one thread; false: stop
-  // Nanoseconds of a product by this plan where there is a device to run it on; 0 if it cannot be. Of the plans that
-  // the model likes the one that is fastest then wins. Called from one thread.
+  // Nanoseconds of a product by this plan where there is a device to run it on, or a better model; 0 if there is none
+  // for it. Of the plans that the cost model likes the one that is fastest then wins. Called from one thread.
   std::function<double(const Plan&)> measure;
+  std::string_view measured = "measured";  // what notes say of such times
 };
 
 // A plan for the matrix, always: a search that is stopped leaves lists where it has not been. `profile` must outlive
