@@ -44,9 +44,10 @@ def functions(n):
 
 
 def nested(open_text, close_text, inner):
+    """n texts inside of each other, the first outside of all others."""
     def make(n):
-        head = "".join(open_text(i) for i in range(n))
-        return f"entry main (x: i64) (y: i64) : i64 = {head}{inner(n)}{''.join(close_text(i) for i in range(n))}\n"
+        head, tail = "".join(map(open_text, range(n))), "".join(map(close_text, reversed(range(n))))
+        return f"entry main (x: i64) (y: i64) : i64 = {head}{inner(n)}{tail}\n"
     return make
 
 
@@ -92,12 +93,6 @@ def type_parameters(n):
             f"entry main (x: i64) : ({result}) = f {' '.join('x' for _ in range(n))}\n")
 
 
-def lambdas(n):
-    heads = "".join(f"(\\v{i} -> " for i in range(n))
-    tails = "".join(f") (x + {i})" for i in range(n))
-    return f"entry main (x: i64) (y: i64) : i64 = {heads}{' + '.join(f'v{i}' for i in range(n))}{tails}\n"
-
-
 def pipeline(n):
     steps = "".join(f" |> (\\v -> v * {i} + y)" for i in range(n))
     return f"entry main (x: i64) (y: i64) : i64 = x{steps}\n"
@@ -105,21 +100,6 @@ def pipeline(n):
 
 def literal(n):
     return f"entry main (x: i64) : [{n}]i64 = [{', '.join(f'x * {i}' for i in range(n))}]\n"
-
-
-def nested_maps(n):
-    """Sums of maps inside of each other, n deep."""
-    body = f"v{n - 1} + y"
-    for i in reversed(range(n)):
-        body = f"i64.sum (map (\\v{i} -> {body}) (iota {'x' if i == 0 else f'(v{i - 1} % 3)'}))"
-    return f"entry main (x: i64) (y: i64) : i64 = {body}\n"
-
-
-def nested_loops(n):
-    body = "v + i0"
-    for i in range(n):
-        body = f"loop v for i{i} < y do {body}"
-    return f"entry main (x: i64) (y: i64) : i64 = let v = x in {body}\n"
 
 
 ARRAY = "[k] (x: [k]f32) (y: f32) : [k]f32"
@@ -149,9 +129,11 @@ KINDS = {
     "nested-ifs-2": (20, nested(lambda i: f"if x > y * {i} then (", lambda i: f") else x * {i}", lambda n: "y")),
     "nested-conditions": (20, nested(lambda i: "if (", lambda i: f") > {i} then x * y else y", lambda n: "x")),
     "nested-lets": (20, nested(lambda i: f"let v{i} = (", lambda i: f") in v{i} * x", lambda n: "y")),
-    "nested-loops": (25, nested_loops),
-    "nested-maps": (6, nested_maps),
-    "lambdas": (20, lambdas),
+    "nested-loops": (25, nested(lambda i: f"loop x for i{i} < y do ", lambda i: "", lambda n: "x + i0")),
+    "nested-maps": (6, nested(lambda i: f"i64.sum (map (\\v{i} -> ",
+                              lambda i: f") (iota {f'(v{i - 1} % 3)' if i else 'x'}))", lambda n: f"v{n - 1} + y")),
+    "lambdas": (20, nested(lambda i: f"(\\v{i} -> ", lambda i: f") (x + {i})",
+                           lambda n: " + ".join(f"v{i}" for i in range(n)))),
     "pipeline": (200, pipeline),
     "tuple-chain": (1000, tuple_chain),
     "deep-tuple": (20, deep_tuple),

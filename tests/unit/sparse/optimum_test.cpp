@@ -9,6 +9,7 @@
 
 #include "passes/sparse/search.h"
 #include "tests/unit/sparse/matrices.h"
+#include "tests/unit/sparse/searches.h"
 
 namespace apl::sparse_test {
 namespace {
@@ -17,10 +18,7 @@ using namespace sparse;
 
 // One worker and nothing but tiles: a plan costs what its tiles cost together.
 Profile summing_profile() {
-  Profile profile = *builtin_profile("h200");
-  profile.launch = 0;
-  profile.workers = 1;
-  profile.dense_launch = 1e12;
+  Profile profile = tile_profile(1);
   profile.widths = {1, 2, 4};
   profile.blocks = {{Operator::spmm, 8, 32, 100}, {Operator::spmm, 16, 32, 160}};
   return profile;
@@ -86,10 +84,8 @@ TEST_CASE("plans of a group cost at most r H(|U|) times the best, and mostly wha
   const auto look = [&](const Csr& matrix) {
     AllPlans plans{matrix, profile};
     plans.run();
-    SearchOptions options;
-    options.problem = {Operator::spmm, 32, 2};
+    SearchOptions options = options_for(Operator::spmm, 32);
     options.reorder = false;
-    options.threads = 1;
     const double found = search(matrix, profile, options).cost;
     double harmonic = 0;
     for (std::int64_t k = 1; k <= matrix.nonzeros(); ++k) harmonic += 1.0 / static_cast<double>(k);
@@ -119,9 +115,7 @@ TEST_CASE("definition 8: of all cuts of the dense loop a plan has the cheapest")
   for (const std::string& kind : kinds())
     for (const std::int64_t dense : {32, 100, 300, 512}) {
       const Csr matrix = random_matrix(kind, 300, 3);
-      SearchOptions options;
-      options.problem = {Operator::spmm, dense, 2};
-      options.threads = 1;
+      const SearchOptions options = options_for(Operator::spmm, dense);
       const Plan plan = search(matrix, profile, options);
       INFO(kind << ", " << dense);
       const std::vector<std::int64_t> ways = {32, 64, 128, 256, 512};

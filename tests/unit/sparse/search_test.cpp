@@ -10,28 +10,13 @@
 
 #include "passes/sparse/order.h"
 #include "tests/unit/sparse/matrices.h"
+#include "tests/unit/sparse/searches.h"
 #include "tests/unit/sparse/tiles.h"
 
 namespace apl::sparse_test {
 namespace {
 
 using namespace sparse;
-
-// A device on which launching costs nothing, so that tiles decide.
-Profile tile_profile() {
-  Profile profile = *builtin_profile("h200");
-  profile.launch = 0;
-  profile.workers = 4;
-  profile.dense_launch = 1e12;
-  return profile;
-}
-
-SearchOptions options_for(Operator op, std::int64_t dense) {
-  SearchOptions options;
-  options.problem = {op, dense, 2};
-  options.threads = 2;
-  return options;
-}
 
 // The tiles that the runtime makes of the plan's text.
 TilesPointer tiles_of_plan(const Csr& matrix, const Plan& plan) {
@@ -44,7 +29,7 @@ TilesPointer tiles_of_plan(const Csr& matrix, const Plan& plan) {
 }
 
 TEST_CASE("plans are right for every kind of matrix and setting") {
-  const Profile profile = tile_profile();
+  const Profile profile = tile_profile(4);
   for (const std::string& kind : kinds())
     for (int setting = 0; setting < 8; ++setting) {
       const Csr matrix = random_matrix(kind, 30 + 40 * setting, static_cast<std::uint64_t>(setting));
@@ -70,7 +55,7 @@ TEST_CASE("the tiles that are priced are those that the runtime makes") {
     const Csr matrix = random_matrix(kind, 200, 4);
     SearchOptions options = options_for(Operator::spmm, 64);
     options.formats.run = kind != "block";
-    const Plan plan = search(matrix, tile_profile(), options);
+    const Plan plan = search(matrix, tile_profile(4), options);
     INFO(kind << "\n" << to_text(plan));
     const TilesPointer tiles = tiles_of_plan(matrix, plan);
     std::vector<TileShape> shapes;
@@ -93,13 +78,13 @@ TEST_CASE("the tiles that are priced are those that the runtime makes") {
     CHECK(lists == tiles->lists);
     CHECK(tile_count == tiles->list_tiles);
     CHECK(runs == tiles->run_elements);
-    CHECK(plan.cost == doctest::Approx(CostModel(tile_profile(), options.problem, plan.part).total(shapes)));
+    CHECK(plan.cost == doctest::Approx(CostModel(tile_profile(4), options.problem, plan.part).total(shapes)));
   }
 }
 
 TEST_CASE("rows that share columns become blocks, others lists, a full matrix stays dense") {
   const SearchOptions options = options_for(Operator::spmm, 128);
-  const Profile profile = tile_profile();
+  const Profile profile = tile_profile(4);
   const auto blocks_share = [&](const Csr& matrix) {
     const TilesPointer tiles = tiles_of_plan(matrix, search(matrix, profile, options));
     return 1 - static_cast<double>(std::count_if(tiles->list_source, tiles->list_source + tiles->list_elements,
@@ -139,7 +124,7 @@ TEST_CASE("more levels and more formats never cost more, and here less") {
     options.reorder = false;
     options.greedy = {ratio, withdraw, levels};
     options.formats = formats;
-    return search(matrix, tile_profile(), options).cost;
+    return search(matrix, tile_profile(4), options).cost;
   };
   const double all = cost(0, {}, true, 1.2);
   CHECK(all < cost(1, {}, true, 1.2));
@@ -159,7 +144,7 @@ TEST_CASE("a search that is stopped leaves a plan that is right") {
     ++calls;
     return false;
   };
-  const Plan plan = search(matrix, tile_profile(), options);
+  const Plan plan = search(matrix, tile_profile(4), options);
   CHECK(calls == 1);
   CHECK_FALSE(plan.complete);
   CHECK(to_text(plan).find("stopped") != std::string::npos);
@@ -169,7 +154,7 @@ TEST_CASE("a search that is stopped leaves a plan that is right") {
 TEST_CASE("where plans can be run the fastest wins, whatever the model says") {
   const Csr matrix = random_matrix("block", 300, 2);
   SearchOptions options = options_for(Operator::spmm, 128);
-  const Plan by_model = search(matrix, tile_profile(), options);
+  const Plan by_model = search(matrix, tile_profile(4), options);
   CHECK(by_model.measured.empty());
   // Here runs are fast, and a dense product cannot be had.
   int calls = 0;
@@ -180,7 +165,7 @@ TEST_CASE("where plans can be run the fastest wins, whatever the model says") {
                                   [](const GroupPlan& g) { return g.selections.empty() && g.rest == Rest::run; });
     return runs ? 5.0 : 7.0 + calls;
   };
-  Plan plan = search(matrix, tile_profile(), options);
+  Plan plan = search(matrix, tile_profile(4), options);
   CHECK(calls > 4);
   CHECK(plan.measured.size() == static_cast<std::size_t>(calls - 1));
   CHECK(plan.measured.front() == std::pair<std::string, double>("1d", 5.0));
@@ -190,19 +175,19 @@ TEST_CASE("where plans can be run the fastest wins, whatever the model says") {
   check_tiles(matrix, *tiles_of_plan(matrix, plan));
   // If nothing can be run the model decides.
   options.measure = [](const Plan&) { return 0.0; };
-  plan = search(matrix, tile_profile(), options);
+  plan = search(matrix, tile_profile(4), options);
   CHECK(plan.measured.empty());
   CHECK(plan.groups == by_model.groups);
   options.measure = [](const Plan& p) { return p.dense ? 1.0 : 2.0; };
-  CHECK(search(matrix, tile_profile(), options).dense);
+  CHECK(search(matrix, tile_profile(4), options).dense);
 }
 
 TEST_CASE("the same matrix gives the same plan, whatever the threads") {
   const Csr matrix = random_matrix("power-law", 300, 3);
   SearchOptions options = options_for(Operator::spmm, 64);
-  const std::string one = to_text(search(matrix, tile_profile(), options));
+  const std::string one = to_text(search(matrix, tile_profile(4), options));
   options.threads = 5;
-  CHECK(to_text(search(matrix, tile_profile(), options)) == one);
+  CHECK(to_text(search(matrix, tile_profile(4), options)) == one);
 }
 
 bool is_permutation(std::vector<std::int32_t> order, std::int64_t rows) {
@@ -256,11 +241,11 @@ TEST_CASE("labels find communities and bandwidth a band, after the rows were shu
   CHECK(column_sharing(loose, order_by_bandwidth(loose)).eight > 1.8 * column_sharing(loose, {}).eight);
 
   // The search takes what helps.
-  const Plan plan = search(mixed, tile_profile(), options_for(Operator::spmm, 128));
+  const Plan plan = search(mixed, tile_profile(4), options_for(Operator::spmm, 128));
   CHECK(plan.order == "labels");
   SearchOptions as_is = options_for(Operator::spmm, 128);
   as_is.reorder = false;
-  CHECK(plan.cost < search(mixed, tile_profile(), as_is).cost);
+  CHECK(plan.cost < search(mixed, tile_profile(4), as_is).cost);
 }
 
 }  // namespace
