@@ -69,6 +69,13 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const e
   }
 }
 
+// So much of a row of y is fetched before it is needed: its first line where y lies in a cache, as the rest follows by
+// itself and fetching it costs as much as loading it.
+APL_SPARSE_INLINE int64_t APL_SPARSE_NAME(fetched)(const struct apl_sparse_cpu_call* call) {
+  const int64_t row = call->dense * (int64_t)sizeof(element);
+  return call->form->tiles->columns * row > 4 << 20 ? row : 1;
+}
+
 // Results of up to four samples: at `source`, where -1 wants none, or side by side from `first` on.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(put_samples)(const struct apl_sparse_cpu_call* call, const int32_t* source,
                                                     int64_t first, const real* value, const real* sample, int count) {
@@ -102,6 +109,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_c
                                                        const real* value, int64_t count, int64_t ahead,
                                                        const int vectors) {
   const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
+  const int64_t fetched = APL_SPARSE_NAME(fetched)(call);
   vector kept[4];
   EACH(v, 4) if (v < vectors) kept[v] = LOAD(x + v * LANES);
   for (int64_t k = 0; k < count; k += 4) {
@@ -109,8 +117,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_c
     real sample[1][4];
     const int here = count - k < 4 ? (int)(count - k) : 4;
     EACH(j, 4) columns[j] = y + column[k + (j < here ? j : 0)] * call->y_stride;
-    for (int j = 0; j < here && k + j < ahead; ++j)
-      APL_SPARSE_FETCH(y + column[k + j + 4] * call->y_stride, call->dense * (int64_t)sizeof(element));
+    for (int j = 0; j < here && k + j < ahead; ++j) APL_SPARSE_FETCH(y + column[k + j + 4] * call->y_stride, fetched);
     if (vectors > 0) {
       APL_SPARSE_NAME(kept_samples)(kept, columns, vectors, sample[0]);
     } else if (here >= 3) {
@@ -141,7 +148,7 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_ca
 APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_call* call, const int32_t* row,
                                                     const int32_t* column, const int32_t* source, int64_t first,
                                                     const real* value, int64_t count, int64_t ahead) {
-  const int64_t dense = call->dense;
+  const int64_t dense = call->dense, fetched = APL_SPARSE_NAME(fetched)(call);
   for (int64_t n = 0; n < count; n += 4) {
     const element *x[4], *y[4];
     const int64_t left = count - n;
@@ -151,7 +158,7 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_
       y[j] = (const element*)call->y + column[here] * call->y_stride;
     }
     for (int64_t j = n; j < n + 4 && j < ahead; ++j)
-      APL_SPARSE_FETCH((const element*)call->y + column[j + 8] * call->y_stride, dense * (int64_t)sizeof(element));
+      APL_SPARSE_FETCH((const element*)call->y + column[j + 8] * call->y_stride, fetched);
     vector sum[4], other[4];
     EACH(j, 4) sum[j] = other[j] = (vector){0};
     int64_t k = 0;
