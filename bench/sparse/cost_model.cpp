@@ -2,6 +2,7 @@
 // machine. Its kernels are not those of a GPU, but the model is the same. As in section 4, a sub-task is measured among
 // many of its kind: a matrix that consists of copies of it.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -209,11 +210,16 @@ nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>
              (wanted - all.size()) / (names.size() - k), options.threads, random, all);
     Stopwatch stopwatch(op);
     // Others on the machine disturb all that is measured for a while: so each comes up again much later.
+    const bool terminal = ::isatty(STDERR_FILENO) != 0;
     for (int pass = 0; pass < kPasses; ++pass)
-      for (SubTask& task : all) {
-        const double now = stopwatch(task);
-        task.nanoseconds = pass == 0 ? now : std::min(task.nanoseconds, now);
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const double now = stopwatch(all[k]);
+        all[k].nanoseconds = pass == 0 ? now : std::min(all[k].nanoseconds, now);
+        if (terminal && k % 50 == 0)
+          fmt::print(stderr, "\r\033[K{}: {} sub-tasks, {} of {} times: {} %", to_text(op), all.size(), pass + 1,
+                     kPasses, 100 * k / all.size());
       }
+    if (terminal) fmt::print(stderr, "\r\033[K");
     std::erase_if(all, [](const SubTask& task) { return task.nanoseconds <= 0; });
     std::shuffle(all.begin(), all.end(), random);
 
