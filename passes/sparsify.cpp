@@ -215,40 +215,10 @@ class Sparsifier {
 
   // Without dense forms, and views of sparse arrays, that nobody reads.
   BodyPtr without_unread(const BodyPtr& body) {
-    std::set<Value> read;
-    const auto results = [&](const Body& of) {
-      for (const Operand& result : of.results)
-        if (result.is_value()) read.insert(result.value());
-    };
-    std::vector<const Stm*> open;
-    results(*body);
-    for_each_stm(*body, [&](const Stm& stm) {
-      if (!stm.pattern.empty() && dense_.contains(stm.pattern.front())) return open.push_back(&stm);
-      for_each_use(stm.op, [&](Value v) { read.insert(v); });
-      for_each_body(stm.op, [&](const BodyPtr& inner) { results(*inner); });
-    });
-    for (bool more = true; more;) {
-      const std::size_t before = read.size();
-      for (const Stm* stm : open)
-        if (read.contains(dense_.at(stm->pattern.front())))
-          for (const Value v : free_values(stm->op, result_.values)) read.insert(v);
-      more = read.size() != before;
-    }
+    const std::set<Value> read = sparsify::values_read(*body, dense_, result_.values);
     for (const Value copy : copies_)
       if (read.contains(copy)) made_dense(copy);
-    return drop(body, read);
-  }
-
-  BodyPtr drop(const BodyPtr& body, const std::set<Value>& read) const {
-    std::vector<Stm> stms;
-    for (const Stm& stm : body->stms) {
-      const auto made = stm.pattern.empty() ? dense_.end() : dense_.find(stm.pattern.front());
-      if (made != dense_.end() && !read.contains(made->second)) continue;
-      stms.push_back(stm);
-      if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op))
-        stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return drop(inner, read); });
-    }
-    return make_body(std::move(stms), body->results);
+    return sparsify::without_unread(body, dense_, read);
   }
 
   // Sparse operands that somebody still reads as they were.
@@ -340,8 +310,8 @@ class Sparsifier {
   const Layouts layouts_;
   std::vector<Pattern> patterns_;
   sparsify::SparseArrays sparse_;
-  std::map<Value, Value> dense_;  // by what a statement makes: the dense array that it is for
-  std::vector<Value> copies_;     // dense forms of what kernels made
+  sparsify::DenseForms dense_;
+  std::vector<Value> copies_;  // dense forms of what kernels made
 };
 
 Result<Change> run_sparsify(Module& module, PassContext& context) {

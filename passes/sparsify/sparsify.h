@@ -138,4 +138,10 @@ std::vector<Value> sample_tiles(const Sampled& sampled, const std::vector<SegDim
 void make_dense(Value result, Value values, const Pattern& pattern, const std::vector<SegDim>& space,
                 std::size_t row_dim, std::size_t column_dim, const Scalar& elsewhere, Builder& host);
 
+// Statements that make dense forms of sparse arrays, or views of them: by what each makes, the array that it is for.
+using DenseForms = std::map<Value, Value>;
+// What the body reads, if such statements are there only where somebody reads their array.
+std::set<Value> values_read(const Body& body, const DenseForms& forms, const ValueTable& values);
+BodyPtr without_unread(const BodyPtr& body, const DenseForms& forms, const std::set<Value>& read);
+
 }  // namespace apl::sparsify
