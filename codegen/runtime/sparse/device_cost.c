@@ -2,16 +2,17 @@
 // other in the longest row or window, bytes that are gathered, rounds that are issued, warps that are started. Of SpMM
 // the first kernel of all that fits a matrix is chosen by it.
 //
-// SpMM's numbers are fitted to 124 products of 23 matrices, each by some 40 kernels (`apl_sparse_gpu --sweep` of
-// 2026-11-22): they err by 10 % (rows), 15 % (windows) and 14 % (staged) in root mean square; the kernels that they
-// choose take 1.05 times as long as the best of the 40, for matrices that are left out of the fit. Those of SDDMM and
-// dense products are what bench/sparse_gpu/fit.py finds in bench/results/sparse-h200-2026-11-21.json, and err by 11 and
-// 7 %. That is enough for a choice between ways that differ, not for a forecast.
+// SpMM's numbers are what bench/sparse_gpu/fit_spmm.py finds in bench/results/sparse-sweep-h200-2026-11-22.json (124
+// products of 23 matrices, each by some 40 kernels): they err by 10 % (rows), 15 % (windows) and 14 % (staged) in root
+// mean square; the kernels that they choose take 1.05 times as long as the best of the 40, for matrices that are left
+// out of the fit. Those of SDDMM and dense products are what bench/sparse_gpu/fit.py finds in
+// bench/results/sparse-h200-2026-11-21.json, and err by 11 and 7 %. That is enough for a choice between ways that
+// differ, not for a forecast.
 #include <math.h>
 
 #include "codegen/runtime/sparse/device_kernel.h"
 
-const double apl_sparse_launch_microseconds = 1.74;
+const double apl_sparse_launch_microseconds = 1.83, apl_sparse_staged_launch_microseconds = 1.36;
 
 // What is gathered comes from the second cache, or where B and C do not fit there, from memory.
 static const double kCacheBytes = 40e6;
@@ -31,25 +32,25 @@ double apl_sparse_rows_cost(const struct apl_sparse_form* f, double row_bytes, i
   if (rounds < cost_rounds(f->longest[1], 4 * groups)) rounds = cost_rounds(f->longest[1], 4 * groups);
   if (rounds < cost_rounds(f->longest[2], 4)) rounds = cost_rounds(f->longest[2], 4);
   const double warps =
-      0.246 * (double)f->mediums + 2.0 * (double)f->longs + 0.307 * (double)cost_rounds(shorts, groups);
-  const double issued = 0.128 * (double)f->row_elements / (4.0 * (double)groups);
-  double bytes = row_bytes * (double)f->row_elements * (cost_is_large(f, row_bytes) ? 0.0538e-6 : 0.0173e-6);
-  if (ahead) bytes *= 0.801;
-  if (f->sorted > 0 && f->statistics.shared > 1.05) bytes *= 1.048;
-  return cost_both((ahead ? 0.365 : 0.482) * (double)rounds, bytes + (issued + warps) * (double)slices * 1e-3);
+      0.261 * (double)f->mediums + 1.98 * (double)f->longs + 0.306 * (double)cost_rounds(shorts, groups);
+  const double issued = 0.119 * (double)f->row_elements / (4.0 * (double)groups);
+  double bytes = row_bytes * (double)f->row_elements * (cost_is_large(f, row_bytes) ? 0.0566e-6 : 0.02e-6);
+  if (ahead) bytes *= 0.877;
+  if (f->sorted > 0 && f->statistics.shared > 1.05) bytes *= 0.962;
+  return cost_both((ahead ? 0.356 : 0.405) * (double)rounds, bytes + (issued + warps) * (double)slices * 1e-3);
 }
 
 double apl_sparse_windows_cost(const struct apl_sparse_form* f, double row_bytes, int64_t slices,
                                const struct apl_sparse_spmm_choice* c) {
   const int k = f->parts == 1 ? 0 : f->parts == 2 ? 1 : 2;
-  static const double kStep[] = {0.567, 0.346, 0.36}, kBytes[] = {1, 0.953, 1.056}, kTask[] = {0.624, 1.135, 2.69};
+  static const double kStep[] = {0.571, 0.348, 0.361}, kBytes[] = {1, 0.952, 0.962}, kTask[] = {0.617, 1.11, 2.83};
   const int64_t rounds = cost_rounds(f->longest_window, c->split * c->flight);
   const int is_narrow = row_bytes <= 64, usual = is_narrow ? 4 : 8;
-  const double shares = 0.175 * f->parts * log2((double)c->split);  // what warps that share a window tell each other
-  const double latency = kStep[k] * (is_narrow ? 0.8 : 1) * (double)rounds + shares;
+  const double shares = 0.172 * f->parts * log2((double)c->split);  // what warps that share a window tell each other
+  const double latency = kStep[k] * (is_narrow ? 0.753 : 1) * (double)rounds + shares;
   double bytes = kBytes[k] * row_bytes * (double)(f->steps * APL_SPARSE_STEP);
-  bytes *= cost_is_large(f, row_bytes) ? 0.21e-6 : 0.139e-6;
-  if (c->resident > 0) bytes *= 0.88;
+  bytes *= cost_is_large(f, row_bytes) ? 0.205e-6 : 0.138e-6;
+  if (c->resident > 0) bytes *= 0.973;
   // Narrow accesses are the more of them.
   if (c->window_elements < usual) bytes *= (double)usual / c->window_elements;
   return cost_both(latency, bytes + kTask[k] * (double)(f->windows * slices * c->split) * 1e-3);
@@ -68,8 +69,8 @@ double apl_sparse_staged_cost(const struct apl_sparse_form* f, int64_t slices, i
   if (rounds < cost_rounds(longest, 4 * groups)) rounds = cost_rounds(longest, 4 * groups);
   const double slice_bytes = 16.0 * lanes;
   return (double)cost_rounds(blocks * slices, APL_SPARSE_PROCESSORS) *
-         (0.192 * (double)rounds + 30.2e-6 * (double)f->columns * slice_bytes +
-          9.0e-6 * (double)f->row_elements / (double)blocks * slice_bytes);
+         (0.193 * (double)rounds + 31.8e-6 * (double)f->columns * slice_bytes +
+          8.72e-6 * (double)f->row_elements / (double)blocks * slice_bytes);
 }
 
 double apl_sparse_microseconds(const struct apl_sparse_form* form, int64_t width) {

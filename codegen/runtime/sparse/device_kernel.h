@@ -41,7 +41,7 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_for
 
 // Microseconds, by the model, beyond the launch of a kernel: rows that so many lanes gather, for so many slices of C's
 // columns; windows, for columns that have `row_bytes` a row of B; rows that gather from shared memory.
-extern const double apl_sparse_launch_microseconds;
+extern const double apl_sparse_launch_microseconds, apl_sparse_staged_launch_microseconds;
 double apl_sparse_rows_cost(const struct apl_sparse_form* form, double row_bytes, int64_t slices, int32_t lanes,
                             int ahead);
 double apl_sparse_windows_cost(const struct apl_sparse_form* form, double row_bytes, int64_t slices,

@@ -79,7 +79,8 @@ static double choose_staged(const struct spmm_case* a, const struct apl_sparse_s
   const int fits =
       f->parts == 0 && c->elements * a->size == 16 && f->columns * *lanes * 16 <= kStagedBytes && f->records > 0;
   if (a->options->staged < 0 || !fits) return -1;
-  return apl_sparse_staged_cost(f, rounded_up(rounded_up(a->width, c->elements), *lanes), *lanes);
+  return apl_sparse_staged_launch_microseconds +
+         apl_sparse_staged_cost(f, rounded_up(rounded_up(a->width, c->elements), *lanes), *lanes);
 }
 
 struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_form* f, int32_t type, int32_t elements,
@@ -89,7 +90,7 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_for
   const struct spmm_case a = {f, options ? options : &kOpen, size, width, (double)(width * size)};
   struct apl_sparse_spmm_choice c = {
       .elements = elements, .lanes = 1, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
-  c.microseconds = choose_rows(&a, &c);
+  c.microseconds = apl_sparse_launch_microseconds + choose_rows(&a, &c);
   c.microseconds += choose_windows(&a, &c);
   int32_t lanes = 0;
   const double staged = choose_staged(&a, &c, &lanes);
@@ -101,7 +102,6 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_for
     c.ahead = 0;
   }
   if (a.options->resident > 0) c.resident = a.options->resident;
-  c.microseconds += apl_sparse_launch_microseconds;
   return c;
 }
 
