@@ -200,7 +200,8 @@ int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling
   known->operand.is_wide = sampling.is_wide;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
   return apl_sparse_sddmm(ctx, &known->operand, sampling.values, {const_cast<void*>(sampling.x), sampling.x_row},
-                          {const_cast<void*>(sampling.y), sampling.y_row}, sampling.depth, sampling.result, sampling.after);
+                          {const_cast<void*>(sampling.y), sampling.y_row}, sampling.depth, sampling.result,
+                          sampling.after);
 }
 
 int SparseOperands::make(Bridge& bridge, const apl_sparse_sampling& sampling, const PlanUse* plan, Sampling& made) {
