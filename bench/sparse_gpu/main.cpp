@@ -363,7 +363,7 @@ bool Bench::finish() {
   }
   for (const auto& [name, mean] : means)
     if (mean.plans > 0)
-      fmt::print("{:18} the rules take {:.3f} times as long as the best plan of a search\n", name,
+      fmt::print("{:18} without a plan: {:.3f} times as long as with the best plan of a search\n", name,
                  std::exp(mean.planned / mean.plans));
   fmt::print("{} cases, {} wrong\n", lines_.size(), wrong_);
   if (!request_.json.empty()) std::ofstream(request_.json) << all.dump(1) << "\n";

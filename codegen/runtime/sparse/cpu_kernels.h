@@ -157,19 +157,20 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* c
     APL_SPARSE_NAME(one)(call, task, column, value, width, target[list], stride);
 }
 
-// Rows of the matrix itself with one column of B: nothing but what they have is read.
-APL_SPARSE_INLINE void APL_SPARSE_NAME(row_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
+// Runs with one column of B, and rows of the matrix itself, of which nothing but what they have is read.
+APL_SPARSE_INLINE void APL_SPARSE_NAME(run_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                                  int64_t group, const int64_t stride) {
   const struct apl_sparse_cpu_form* form = call->form;
   const int64_t begin = form->group_stripe[group], end = form->group_stripe[group + 1], c_stride = call->c_stride;
-  const int32_t* column = form->tiles->run_column;
+  const struct apl_sparse_tiles* t = form->tiles;
+  const int32_t *column = t->run_column, *target = form->rows ? NULL : form->stripe_target;
   const int64_t* start = form->stripe_first;
-  const real* value = (const real*)call->values;
+  const real* value = (const real*)call->values + t->block_elements + t->list_elements;
   const element* b = (const element*)call->b + task->begin;
   output* c = (output*)call->c + task->begin;
   int64_t k = start[begin];
-  for (int64_t row = begin; row < end; ++row) {
-    const int64_t last = start[row + 1];
+  for (int64_t stripe = begin; stripe < end; ++stripe) {
+    const int64_t last = start[stripe + 1];
     real sum = 0, second = 0, third = 0, fourth = 0;
     for (; k + 3 < last; k += 4) {
       sum += value[k] * NUMBER(b[column[k] * stride]);
@@ -182,7 +183,12 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(row_ones)(const struct apl_sparse_cpu_cal
       sum += value[k] * NUMBER(b[column[k] * stride]);
       __asm__("" : "+r"(k));
     }
-    c[row * c_stride] = (output)(real)((real)(sum + second) + (real)(third + fourth));
+    const real all = (real)((real)(sum + second) + (real)(third + fourth));
+    if (target) {
+      APL_SPARSE_NAME(put_one)(call, task, target[stripe], all);
+    } else {
+      c[stripe * c_stride] = (output)all;
+    }
   }
 }
 
@@ -191,17 +197,10 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(group_ones)(const struct apl_sparse_cpu_c
                                                    int64_t group, const int64_t stride) {
   const struct apl_sparse_cpu_form* form = call->form;
   const struct apl_sparse_tiles* t = form->tiles;
-  const real *list_value = (const real*)call->values + t->block_elements, *run_value = list_value + t->list_elements;
-  if (form->rows) {
-    APL_SPARSE_NAME(row_ones)(call, task, group, stride);
-    return;
-  }
+  const real* list_value = (const real*)call->values + t->block_elements;
   for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
     APL_SPARSE_NAME(ones)(call, task, &t->list_tile[k], list_value + t->list_tile[k].first_element, stride);
-  for (int64_t k = form->group_stripe[group]; k < form->group_stripe[group + 1]; ++k) {
-    const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
-    APL_SPARSE_NAME(one)(call, task, t->run_column + at, run_value + at, count, form->stripe_target[k], stride);
-  }
+  APL_SPARSE_NAME(run_ones)(call, task, group, stride);
 }
 
 APL_SPARSE_APART void APL_SPARSE_NAME(row)(const struct apl_sparse_cpu_call* call, const struct task* task,
