@@ -21,16 +21,19 @@ entry band (n: i64) (width: i64) : [n][n]f32 =
 entry noise (h: i64) (n: i64) (d: i64) (seed: f32) : [h][n][d]f32 =
   tabulate_3d h n d (\a b c -> f32.sin (seed * f32.i64 (37 * a + 11 * b + 3 * c)))
 
+-- A token that sees nobody gets nothing.
+def average (total: f32) (sum: f32): f32 = if total == 0 then 0 else sum / total
+
 -- The scores' exponentials, each times its element of the mask; rows are divided by their sums at the end, where there
 -- are fewer numbers.
 #[sparse(mask)]
 entry weighted [n] [m] [h] [d] [e] (mask: [n][m]f32) (queries: [h][n][d]f32) (keys: [h][m][d]f32)
                                    (values: [h][m][e]f32) : [h][n][e]f32 =
-  let scale = 1 / f32.sqrt (f32.i64 d)
+  let scale = 1 / f32.sqrt (f32.i64 (i64.max 1 d))
   in map3 (\qs ks vs ->
              let weights =
                map2 (\row q -> map2 (\a k -> a * f32.exp (scale * f32.sum (map2 (*) q k))) row ks) mask qs
-             in map2 (\ws total -> map (\v -> f32.sum (map2 (*) ws v) / total) (transpose vs))
+             in map2 (\ws total -> map (\v -> average total (f32.sum (map2 (*) ws v))) (transpose vs))
                      weights (map f32.sum weights))
           queries keys values
 
@@ -39,7 +42,7 @@ entry weighted [n] [m] [h] [d] [e] (mask: [n][m]f32) (queries: [h][n][d]f32) (ke
 #[sparse(mask)]
 entry stable [n] [m] [h] [d] [e] (mask: [n][m]f32) (queries: [h][n][d]f32) (keys: [h][m][d]f32)
                                  (values: [h][m][e]f32) : [h][n][e]f32 =
-  let scale = 1 / f32.sqrt (f32.i64 d)
+  let scale = 1 / f32.sqrt (f32.i64 (i64.max 1 d))
   in map3 (\qs ks vs ->
              let scores =
                map2 (\row q -> map2 (\a k -> if a == 0 then 0 else scale * f32.sum (map2 (*) q k)) row ks) mask qs
@@ -48,6 +51,6 @@ entry stable [n] [m] [h] [d] [e] (mask: [n][m]f32) (queries: [h][n][d]f32) (keys
              let weights =
                map3 (\row ss most -> map2 (\a s -> if a == 0 then 0 else f32.exp (s - most)) row ss)
                     mask scores largest
-             in map2 (\ws total -> map (\v -> f32.sum (map2 (*) ws v) / total) (transpose vs))
+             in map2 (\ws total -> map (\v -> average total (f32.sum (map2 (*) ws v))) (transpose vs))
                      weights (map f32.sum weights))
           queries keys values

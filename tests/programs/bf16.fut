@@ -15,7 +15,9 @@ entry rounded (x: []f32): []f32 = map (\a -> a) x
 -- random input { [40][40]f32 3i64 } auto output
 #[bf16(A)]
 entry read_everywhere [n] (A: [n][n]f32) (k: i64): ([n]f32, f32, [n][n]f32, [n][n]f32, []f32) =
-  (map f32.sum A, A[k, 0], transpose A, loop A = copy A for i < 3 do A with [i, i] = 1, concat A[0] A[k])
+  let inside = 0 <= k && k < n
+  in (map f32.sum A, if inside then A[k, 0] else 0, transpose A,
+      loop A = copy A for i < i64.min 3 n do A with [i, i] = 1, if inside then concat A[0] A[k] else [])
 
 -- An entry that calls another one hands over what it has.
 -- ==
