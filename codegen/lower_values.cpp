@@ -69,6 +69,20 @@ ExprPtr math(const char* name, ScalarType type, std::vector<ExprPtr> args) {
   return rounded(type, call(type == ScalarType::f64 ? name : std::string(name) + "f", std::move(args)));
 }
 
+bool is_float_number(const ExprPtr& x) {
+  return x->kind == Expr::Kind::literal && x->text.find_first_of("0123456789") == (x->text.starts_with('-') ? 1U : 0U);
+}
+
+// C's compilers make no vectors of fmin and fmax, as they heed NaN. Beside a number a comparison does the same, as it
+// is false for NaN.
+ExprPtr limited(BinaryOp op, const ExprPtr& x, const ExprPtr& y) {
+  const bool left = x->kind == Expr::Kind::variable && is_float_number(y);
+  const bool right = y->kind == Expr::Kind::variable && is_float_number(x);
+  if ((op != BinaryOp::min && op != BinaryOp::max) || !(left || right)) return nullptr;
+  const std::string symbol = op == BinaryOp::min ? "<" : ">";
+  return left ? select(infix(symbol, x, y), x, y) : select(infix(symbol + "=", y, x), y, x);
+}
+
 }  // namespace
 
 Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters,
@@ -230,6 +244,8 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   if (op == BinaryOp::ldexp) y = typed_call("apl_from_float", ScalarType::i32, {y});
   // Going by way of float, the neighbour would be lost again.
   const bool steps = op == BinaryOp::nextafter && type == ScalarType::f16;
+  const bool is_c_float = dialect == Dialect::c && (type == ScalarType::f32 || type == ScalarType::f64);
+  if (ExprPtr found = is_c_float ? limited(op, x, y) : nullptr) return found;
   if (const char* name = math_name(op); name && !integer && !steps) return math(name, type, {x, y});
   switch (op) {
     case BinaryOp::add: return arithmetic("+");
