@@ -71,11 +71,16 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
 }
 
 void Host::launch(const Stm& stm) {
-  const std::string made = write_sparse_call(
+  const SparseCall call = write_sparse_call(
       stm, unit_, values_, [&](Value v) { return block(v); }, out_);
-  if (!made.empty()) out_.open("if (!{}) {{", made);
+  if (!call.made.empty()) out_.open("if (!{}) {{", call.made);
   launch_own(stm);
-  if (!made.empty()) out_.close("}}");
+  if (call.after) {
+    out_.close("}} else {{");
+    out_.indent();
+    launch_own(*call.after);
+  }
+  if (!call.made.empty()) out_.close("}}");
 }
 
 void Host::launch_own(const Stm& stm) {

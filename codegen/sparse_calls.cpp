@@ -74,10 +74,23 @@ std::string write_after(const AfterSum& after, const Told& told, const Stm& stm,
   return name;
 }
 
+// The same for a CPU: a kernel over the results, where the sums are.
+Stm loop_after(const AfterSum& after, const Stm& stm) {
+  const Value sums = stm.pattern.front();
+  Index read{.array = sums, .dims = {}};
+  for (const SegDim& dim : after.space) read.dims.push_back(DimIndex::fix(Poly(dim.index)));
+  std::vector<Stm> stms = after.stms;
+  stms.insert(stms.begin(), Stm{.pattern = {after.sum}, .op = std::move(read), .location = stm.location});
+  Stm loop = stm;
+  SegOp op{.level = SegLevel::thread, .space = after.space, .body = make_body(std::move(stms), {after.result})};
+  loop.op = std::move(op);
+  return loop;
+}
+
 }  // namespace
 
-std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
-                              const std::function<std::string(Value)>& block, Writer& out) {
+SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const std::function<std::string(Value)>& block,
+                             Writer& out) {
   const bool on_host = unit.target == Target::c;
   const ValueTable& table = unit.function.values;
   const auto text = [&](const Poly& p) { return kernel::print(values.poly(p), kernel::Dialect::c); };
@@ -129,7 +142,7 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
   out.open("if (ctx->backend->sparse_{}) {{", call);
   for (const SegDim& dim : batches)
     out.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", unit.name(dim.index), text(dim.bound));
-  if (!after.empty()) fields += ", .after = &" + write_after(after, told, stm, unit, values, block, out);
+  if (!after.empty() && !on_host) fields += ", .after = &" + write_after(after, told, stm, unit, values, block, out);
   out.line("const struct apl_sparse_{} {} = {{{}}};", call, asked, fields);
   out.line("status = ctx->backend->sparse_{}(ctx, &{}, &{});", call, asked, made);
   out.line("if (status != APL_SUCCESS) goto done;");
@@ -139,7 +152,7 @@ std::string write_sparse_call(const Stm& stm, Unit& unit, Values& values,
   }
   for (std::size_t k = 0; k < batches.size(); ++k) out.close("}}");
   out.close("}}");
-  return made;
+  return {made, on_host && !after.empty() ? std::optional(loop_after(after, stm)) : std::nullopt};
 }
 
 }  // namespace apl::lower

@@ -188,24 +188,43 @@ std::optional<SparseKernel::Parameter> SparseKernel::parameter(Value array, Bund
 }
 
 std::optional<std::vector<Stm>> SparseKernel::after(const std::vector<Value>& given) const {
-  if (bare(result()) == Operand(summed())) return std::vector<Stm>{};
+  return after(nullptr, result(), summed(), given);
+}
+
+std::optional<std::vector<Stm>> SparseKernel::after(const Body* lambda, const Operand& result, Value sum,
+                                                    const std::vector<Value>& given) const {
+  if (bare(result) == Operand(sum)) return std::vector<Stm>{};
   std::set<Value> needed;
   const auto need = [&](Value v) {
     if (std::ranges::find(given, v) == given.end()) needed.insert(v);
   };
-  if (result().is_value()) need(result().value());
-  std::vector<Stm> stms;
-  for (auto stm = op_->body->stms.rbegin(); stm != op_->body->stms.rend(); ++stm) {
-    if (&*stm == sum_stm_ || std::ranges::none_of(stm->pattern, [&](Value v) { return needed.contains(v); })) continue;
+  if (result.is_value()) need(result.value());
+  std::vector<Stm> all = op_->body->stms, stms;
+  if (lambda != nullptr) all.insert(all.end(), lambda->stms.begin(), lambda->stms.end());
+  for (auto stm = all.rbegin(); stm != all.rend(); ++stm) {
+    if (std::ranges::find(stm->pattern, sum) != stm->pattern.end() ||
+        std::ranges::none_of(stm->pattern, [&](Value v) { return needed.contains(v); }))
+      continue;
     if (can_fail(stm->op, function_.values)) return refuse("code after the sum can fail");
     if (std::ranges::any_of(stm->pattern, [&](Value v) { return !type(v).is_scalar(); }) || get_if<Loop>(*stm))
       return refuse("code after the sum has arrays or loops");
     for (const Value v : free_values(stm->op, function_.values)) need(v);
     stms.push_back(*stm);
   }
-  if (!needed.contains(summed())) return refuse("the result does not come from the sum");
+  if (!needed.contains(sum)) return refuse("the result does not come from the sum");
   std::reverse(stms.begin(), stms.end());
   return stms;
+}
+
+std::string SparseKernel::why_not_in_place(const AfterSum& after) const {
+  if (after.empty()) return {};
+  const Type& results = type(stm_.pattern.front());
+  if (results.element != element_type(Operand(after.sum))) return "the sums have another type than the results";
+  for (const Stm& stm : after.stms)
+    for (const Value v : free_values(stm.op, function_.values))
+      if (type(v).memory && type(v).memory->block == results.memory->block)
+        return "the results take the place of an array that is read after the sums";
+  return {};
 }
 
 }  // namespace apl::lower

@@ -82,7 +82,7 @@ std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Func
     return kernel.refuse("the elements differ along the rows of the dense operand");
   auto after = kernel.after({});
   if (!after) return std::nullopt;
-  product.after = {kernel.summed(), *std::move(after), kernel.result()};
+  product.after = {kernel.summed(), *std::move(after), kernel.result(), kernel.op().space};
   product.rows = parameter->rows;
   product.columns = parameter->columns;
   product.nonzeros = parameter->nonzeros;

@@ -29,6 +29,7 @@ struct AfterSum {
   Value sum;
   std::vector<Stm> stms;
   Operand result;
+  std::vector<SegDim> space;  // of the result, as the statements call its indices
   bool empty() const { return stms.empty(); }
 };
 
@@ -52,7 +53,8 @@ std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::F
                                                  std::string* why = nullptr);
 
 // The same where a thread has a row of sums that grows by a row of products at a time (sparsify{few-threads}).
-std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Function& function);
+std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Function& function,
+                                              std::string* why = nullptr);
 
 // result[e] = after(values[e] * sum over k < depth of x[row e][k] y[column e][k]). If anything else is done with the
 // sum, there are no values: the code after it reads what it needs of them.
@@ -75,13 +77,20 @@ std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl:
 // and bf16 are added up in f32; what is written is that, or f16 again.
 bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result);
 
-// What the runtime's kernels for CPUs do of a kernel of a C program.
-std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function);
-std::optional<SparseSampling> find_host_sampling(const Stm& kernel, const apl::Function& function);
+// What the runtime's kernels for CPUs do of a kernel of a C program. They leave sums where the results go, and a loop
+// of the program does the rest there.
+std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function,
+                                               std::string* why = nullptr);
+std::optional<SparseSampling> find_host_sampling(const Stm& kernel, const apl::Function& function,
+                                                 std::string* why = nullptr);
 
-// Host code that asks the runtime for the kernel. Gives the variable that says whether it ran, or "" if the runtime has
-// none for such a kernel. `block`: what a block is called on the host.
-std::string write_sparse_call(const Stm& kernel, Unit& unit, Values& values,
-                              const std::function<std::string(Value)>& block, Writer& out);
+// Host code that asks the runtime for the kernel.
+struct SparseCall {
+  std::string made;          // the variable that says whether it ran, or "" if the runtime has none for such a kernel
+  std::optional<Stm> after;  // what is to run then: a kernel that makes results of the sums in their places
+};
+// `block`: what a block is called on the host.
+SparseCall write_sparse_call(const Stm& kernel, Unit& unit, Values& values,
+                             const std::function<std::string(Value)>& block, Writer& out);
 
 }  // namespace apl::lower

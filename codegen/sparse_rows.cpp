@@ -4,6 +4,12 @@
 namespace apl::lower {
 namespace {
 
+// A row of the result: sums, or what a map makes of them.
+struct RowOfResults {
+  Operand sums;
+  const Screma* map = nullptr;
+};
+
 // sums[j] += product, for p < count and j < width; sums are zeros before.
 struct RowsOfSums {
   Operand product;
@@ -16,16 +22,17 @@ bool is_index(const std::vector<DimIndex>& dims, Value index) {
   return dims.size() == 1 && !dims[0].is_slice() && dims[0].start == Poly(index);
 }
 
-// The loop over the non-zeros whose sums are the result, perhaps rounded.
-const Loop* find_outer_loop(const SparseKernel& kernel) {
-  Operand sums = kernel.result();
-  if (const Screma* rounding = kernel.defined_by<Screma>(sums)) {
-    if (!rounding->reduces.empty() || rounding->widths.size() != 1 || rounding->inputs.size() != 1 ||
-        rounding->map.body->results.size() != 1 ||
-        !(kernel.bare(rounding->map.body->results.front()) == Operand(rounding->map.params.front())))
-      return nullptr;
-    sums = Operand(rounding->inputs.front());
-  }
+std::optional<RowOfResults> find_row(const SparseKernel& kernel) {
+  const Screma* map = kernel.defined_by<Screma>(kernel.result());
+  if (map == nullptr) return RowOfResults{kernel.result()};
+  if (!map->reduces.empty() || map->scans() || map->widths.size() != 1 || map->inputs.size() != 1 ||
+      map->map.body->results.size() != 1)
+    return std::nullopt;
+  return RowOfResults{Operand(map->inputs.front()), map};
+}
+
+// The loop over the non-zeros that makes the sums.
+const Loop* find_outer_loop(const SparseKernel& kernel, const Operand& sums) {
   const Loop* loop = kernel.defined_by<Loop>(sums);
   if (loop == nullptr || !loop->index || loop->params.size() != 1) return nullptr;
   const Replicate* zeros = kernel.defined_by<Replicate>(loop->initial.front());
@@ -34,8 +41,8 @@ const Loop* find_outer_loop(const SparseKernel& kernel) {
   return from_zero ? loop : nullptr;
 }
 
-std::optional<RowsOfSums> find_rows_of_sums(const SparseKernel& kernel) {
-  const Loop* over_p = find_outer_loop(kernel);
+std::optional<RowsOfSums> find_rows_of_sums(const SparseKernel& kernel, const Operand& sums) {
+  const Loop* over_p = find_outer_loop(kernel, sums);
   const Loop* over_j = over_p != nullptr ? kernel.defined_by<Loop>(over_p->body->results.front()) : nullptr;
   if (over_j == nullptr || !over_j->index || over_j->params.size() != 1) return std::nullopt;
   const Copy* before = kernel.defined_by<Copy>(over_j->initial.front());
@@ -56,13 +63,27 @@ std::optional<RowsOfSums> find_rows_of_sums(const SparseKernel& kernel) {
                     kernel.element_type(update->value)};
 }
 
+std::optional<AfterSum> find_after(const SparseKernel& kernel, const Screma* map) {
+  if (map == nullptr) return AfterSum{.sum = {}, .stms = {}, .result = kernel.result(), .space = {}};
+  const Value sum = map->map.params.front();
+  const Operand result = map->map.body->results.front();
+  auto stms = kernel.after(map->map.body.get(), result, sum, {});
+  if (!stms) return std::nullopt;
+  AfterSum after{sum, *std::move(stms), result, kernel.op().space};
+  after.space.push_back({map->indices.front(), map->widths.front()});
+  return after;
+}
+
 }  // namespace
 
-std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Function& function) {
-  const SparseKernel kernel(stm, function, nullptr);
+std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Function& function, std::string* why) {
+  const SparseKernel kernel(stm, function, why);
+  if (why != nullptr) why->clear();  // what speaks against a single sum
   if (!kernel.is_sparse() || kernel.op().body->results.size() != 1) return std::nullopt;
-  const auto sums = find_rows_of_sums(kernel);
-  const auto terms = sums ? kernel.row_terms(sums->product, sums->p, sums->count) : std::nullopt;
+  const auto row = find_row(kernel);
+  const auto sums = row ? find_rows_of_sums(kernel, row->sums) : std::nullopt;
+  auto after = sums ? find_after(kernel, row->map) : std::nullopt;
+  const auto terms = after ? kernel.row_terms(sums->product, sums->p, sums->count) : std::nullopt;
   if (!terms) return std::nullopt;
   const Type& type = kernel.type(stm.pattern.front());
   if (!type.memory || type.rank() != kernel.op().space.size() + 1 || kernel.element_type(terms->other) != terms->type ||
@@ -94,14 +115,20 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
                        .i = terms->i,
                        .j = sums->j,
                        .batches = terms->others,
-                       .after = {.sum = {}, .stms = {}, .result = kernel.result()}};
+                       .after = *std::move(after)};
 }
 
-std::optional<SparseProduct> find_host_product(const Stm& stm, const apl::Function& function) {
-  auto product = find_sparse_product(stm, function);
-  if (!product) product = find_sparse_rows(stm, function);
-  // What stands behind the sum is no code of theirs.
-  return product && product->after.empty() ? product : std::nullopt;
+std::optional<SparseProduct> find_host_product(const Stm& stm, const apl::Function& function, std::string* why) {
+  std::string reason;
+  auto product = find_sparse_rows(stm, function, &reason);
+  if (!product) product = find_sparse_product(stm, function, reason.empty() ? why : nullptr);
+  if (!product && why != nullptr && why->empty()) *why = reason;
+  if (!product) return std::nullopt;
+  const SparseKernel kernel(stm, function, nullptr);
+  const std::string why_not = kernel.why_not_in_place(product->after);
+  if (why_not.empty()) return product;
+  if (why != nullptr) *why = why_not;
+  return std::nullopt;
 }
 
 }  // namespace apl::lower

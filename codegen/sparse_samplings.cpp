@@ -91,7 +91,7 @@ std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Fu
   if (!places) return kernel.refuse("the results of a batch do not lie side by side in memory");
   sampling.result = *places;
   sampling.values = only_factor(kernel, sampling);
-  sampling.after = {kernel.summed(), {}, kernel.result()};
+  sampling.after = {kernel.summed(), {}, kernel.result(), kernel.op().space};
   if (!sampling.values) {
     auto after = kernel.after({sampling.e, sampling.i, sampling.j});
     if (!after) return std::nullopt;
@@ -105,10 +105,18 @@ std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Fu
   return sampling;
 }
 
-std::optional<SparseSampling> find_host_sampling(const Stm& stm, const apl::Function& function) {
-  auto sampling = find_sparse_sampling(stm, function);
-  // What stands behind the sum is no code of theirs, and they multiply by values.
-  return sampling && sampling->values ? sampling : std::nullopt;
+std::optional<SparseSampling> find_host_sampling(const Stm& stm, const apl::Function& function, std::string* why) {
+  auto sampling = find_sparse_sampling(stm, function, why);
+  if (!sampling || sampling->after.empty()) return sampling;
+  // The loop over the results reads the row and the column itself.
+  const SparseKernel kernel(stm, function, why);
+  auto after = kernel.after({});
+  if (!after) return std::nullopt;
+  sampling->after.stms = *std::move(after);
+  const std::string why_not = kernel.why_not_in_place(sampling->after);
+  if (why_not.empty()) return sampling;
+  if (why != nullptr) *why = why_not;
+  return std::nullopt;
 }
 
 }  // namespace apl::lower

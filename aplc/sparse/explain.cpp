@@ -27,7 +27,7 @@ using apl::program::GivenPlan;
 
 constexpr std::int64_t kAssumedWidth = 128;
 
-Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const apl::Function& function) {
+Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const apl::Function& function, bool gpu) {
   Explained product;
   product.operand = attribute.arguments[0];
   product.sddmm = attribute.arguments[1] == "sddmm";
@@ -35,7 +35,8 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
   if (product.tiles) {
     product.why_not = "the program was compiled for tiles";
   } else if (product.sddmm) {
-    const auto found = apl::lower::find_sparse_sampling(stm, function, &product.why_not);
+    const auto found = gpu ? apl::lower::find_sparse_sampling(stm, function, &product.why_not)
+                           : apl::lower::find_host_sampling(stm, function, &product.why_not);
     product.fits = found.has_value();
     if (found) {
       product.type = found->type, product.width = found->depth, product.has_width = true;
@@ -43,7 +44,8 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
       product.after = found->after.stms.size();
     }
   } else {
-    const auto found = apl::lower::find_sparse_product(stm, function, &product.why_not);
+    const auto found = gpu ? apl::lower::find_sparse_product(stm, function, &product.why_not)
+                           : apl::lower::find_host_product(stm, function, &product.why_not);
     product.fits = found.has_value();
     if (found) {
       product.type = found->type, product.width = found->width, product.has_width = true;
@@ -68,7 +70,7 @@ class Explainer {
 
   apl::Result<apl::Remark> explain(const apl::Stm& stm, const apl::Attribute& attribute,
                                    const apl::Function& function) {
-    const Explained product = look_at(stm, attribute, function);
+    const Explained product = look_at(stm, attribute, function, request_.gpu);
     apl::Remark remark;
     remark.kind = apl::RemarkKind::analysis;
     remark.pass = "sparse-product";
@@ -81,7 +83,12 @@ class Explainer {
     if (product.tiles) {
       facts.emplace_back("kernel", "the program's own: one, which branches on the number of the tile");
     } else if (!request_.gpu) {
-      facts.emplace_back("kernel", "on this machine's cores");
+      facts.emplace_back("kernel", fmt::format("on this machine's cores: {}",
+                                               !product.fits        ? "the program's own"
+                                               : product.after == 0 ? "the runtime's"
+                                                                    : "the runtime's, with a loop of the program over "
+                                                                      "the sums"));
+      if (!product.fits) facts.emplace_back("why", product.why_not);
     } else if (product.fits) {
       facts.emplace_back("kernel", "the runtime's, made for the matrix");
       facts.emplace_back("otherwise",

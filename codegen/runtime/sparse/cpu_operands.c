@@ -83,7 +83,8 @@ static int add_operand(struct apl_sparse_cpu_operands* operands, const struct ap
   return APL_SPARSE_FINE;
 }
 
-// Tiles: by the plan, or if neighbouring rows share columns, as blocks read a row of B once for several rows.
+// Tiles: by the plan, or if neighbouring rows share columns, as blocks read a row of B once for several rows. Samples
+// of blocks that are not full are made for nothing: they stay with their rows.
 static int settle_operand(struct apl_sparse_cpu_operand* operand, const int32_t* column,
                           const struct apl_sparse_plan* plan, int threads) {
   const struct apl_sparse_tiles* rows = operand->form->tiles;
@@ -91,9 +92,9 @@ static int settle_operand(struct apl_sparse_cpu_operand* operand, const int32_t*
   struct apl_sparse_plan* builtin = NULL;
   struct apl_sparse_tiles* tiles = NULL;
   struct apl_sparse_cpu_form* form = NULL;
-  int status = plan ? APL_SPARSE_FINE : apl_sparse_plan_builtin(&matrix, &builtin);
+  int status = plan || operand->sampled ? APL_SPARSE_FINE : apl_sparse_plan_builtin(&matrix, &builtin);
   operand->is_settled = 1;
-  if (plan || (!status && builtin->stretches > 0 && builtin->stretch[0].selections > 0)) {
+  if (plan || (builtin && !status && builtin->stretches > 0 && builtin->stretch[0].selections > 0)) {
     status = apl_sparse_pack(&matrix, plan ? plan : builtin, &tiles);
     if (!status) status = apl_sparse_cpu_form_new(tiles, threads, &form);
     if (form) {
@@ -109,8 +110,26 @@ static int settle_operand(struct apl_sparse_cpu_operand* operand, const int32_t*
   return status;
 }
 
+// Samples that nothing is multiplied by have ones for values, which are kept by numbers that no array has.
+static uint64_t ones_of(enum apl_sparse_type type) { return UINT64_MAX - (uint64_t)type; }
+
+static void set_ones(enum apl_sparse_type type, size_t bytes, void* packed) {
+#define APL_SPARSE_ONES(real) \
+  for (size_t k = 0; k < bytes / sizeof(real); ++k) ((real*)packed)[k] = 1
+  switch (type) {
+    case APL_SPARSE_F64: APL_SPARSE_ONES(double); break;
+    case APL_SPARSE_I8: APL_SPARSE_ONES(int8_t); break;
+    case APL_SPARSE_I16: APL_SPARSE_ONES(int16_t); break;
+    case APL_SPARSE_I32: APL_SPARSE_ONES(int32_t); break;
+    case APL_SPARSE_I64: APL_SPARSE_ONES(int64_t); break;
+    default: APL_SPARSE_ONES(float); break;
+  }
+#undef APL_SPARSE_ONES
+}
+
 static int set_values(struct apl_sparse_cpu_operand* operand, enum apl_sparse_type type, const void* from,
                       uint64_t values) {
+  if (!from) values = ones_of(type);
   if (operand->packed && values != 0 && operand->values == values) return APL_SPARSE_FINE;
   const size_t bytes = apl_sparse_cpu_values_bytes(operand->form, type);
   operand->values = 0;
@@ -121,7 +140,11 @@ static int set_values(struct apl_sparse_cpu_operand* operand, enum apl_sparse_ty
     if (!operand->packed) return APL_SPARSE_OUT_OF_MEMORY;
     operand->room = bytes;
   }
-  apl_sparse_cpu_values(operand->form, type, from, operand->packed);
+  if (from) {
+    apl_sparse_cpu_values(operand->form, type, from, operand->packed);
+  } else {
+    set_ones(type, bytes, operand->packed);
+  }
   operand->values = values;
   return APL_SPARSE_FINE;
 }
@@ -139,7 +162,7 @@ static int set_call(struct apl_sparse_cpu_operands* operands, struct apl_sparse_
   // Rows as they are borrow the columns, which may have moved between two calls.
   if (!operand->tiles) apl_sparse_cpu_form_columns(operand->form, column, row);
   call->values = from;
-  if (operand->tiles || apl_sparse_cpu_is_half(call->type)) {
+  if (!from || operand->tiles || apl_sparse_cpu_is_half(call->type)) {
     const int status = set_values(operand, call->type, from, values);
     if (status) return status;
     call->values = operand->packed;

@@ -9,6 +9,8 @@
 #include "codegen/sparse_products.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
+#include "ir/parse.h"
+#include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/pipeline.h"
 #include "tests/testing.h"
@@ -123,6 +125,13 @@ Compiled compiled(apl::Target target = apl::Target::cuda, const char* text = kSo
   result.host = generated->host;
   return result;
 }
+
+// For C programs: what stands behind the sum is a loop over the results.
+constexpr const char* kResidual = R"(
+#[sparse(A)]
+entry residual [n][m][b] (A: [n][m]f32) (B: [m][b]f32) (H: [n][b]f32) (s: [n]f32): [n][b]f32 =
+  map3 (\row hs r -> map2 (\col h -> f32.max 0 (h - r * f32.sum (map2 (*) row col))) (transpose B) hs) A H s
+)";
 
 // Without the program's own kernels: what is right comes from the runtime.
 std::string without_own(std::string host) {
@@ -262,14 +271,16 @@ entry spmm_T [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
     for (std::size_t at = 0; (at = entry.find('T', at)) != std::string::npos;) entry.replace(at, 1, type);
     text += entry;
   }
+  text += kResidual;
   const Compiled program = compiled(apl::Target::c, text.c_str());
   apl::ProgramOptions options;
   options.backend = "c";
   options.c_flags = {"-O0"};
   auto loaded = apl::Program::load(without_own(program.host), options);
   REQUIRE_MESSAGE(loaded, (loaded ? std::string() : loaded.error().message));
-  for (const char* entry : {"spmm", "halves", "sampled", "both", "vector", "batches", "brain", "wide", "brain_sampled",
-                            "spmm_i8", "spmm_u16", "spmm_i32", "spmm_u64", "spmm_f64"}) {
+  for (const char* entry :
+       {"spmm", "halves", "sampled", "both", "vector", "batches", "brain", "wide", "brain_sampled", "brain_layer",
+        "residual", "scores", "heads", "spmm_i8", "spmm_u16", "spmm_i32", "spmm_u64", "spmm_f64"}) {
     INFO(entry);
     const Values inputs = inputs_for(program.source, entry, 1);
     const auto expected = apl::interpret(program.source, entry, inputs);
@@ -278,6 +289,29 @@ entry spmm_T [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
     REQUIRE_MESSAGE(got, (got ? std::string() : got.error().message));
     CHECK(apl::testing::same_results(*got, *expected));
   }
+}
+
+TEST_CASE("sums are not left where code after them reads another array") {
+  const std::string text = apl::print(compiled(apl::Target::c, kResidual).memory);
+  std::string in_place = text;
+  const std::string place = "@ xs_mem -> ", other = "@ H_mem -> ";
+  for (std::size_t at = 0; (at = in_place.find(place, at)) != std::string::npos; at += other.size())
+    in_place.replace(at, place.size(), other);
+  REQUIRE(in_place != text);
+  const auto why_not = [](const std::string& program) {
+    const auto module = apl::parse_module(program, "residual.aplir");
+    REQUIRE(module);
+    const apl::Function& function = *module->find_entry("residual");
+    std::string why;
+    for (const apl::Stm& stm : function.body->stms) {
+      if (stm.attributes.empty()) continue;
+      const bool fits = apl::lower::find_host_product(stm, function, &why).has_value();
+      CHECK(fits == why.empty());
+    }
+    return why;
+  };
+  CHECK(why_not(text).empty());
+  CHECK(why_not(in_place) == "the results take the place of an array that is read after the sums");
 }
 
 TEST_CASE("C programs keep what they make of an argument, and pack it when that pays") {
