@@ -136,7 +136,8 @@ class Explainer {
     const bool vector = product.has_width && product.width.is_one();
     std::string name = product.sddmm ? "SDDMM" : vector ? "SpMV" : "SpMM";
     if (product.batches > 0) name += ", one product a batch,";
-    if (product.after > 0) name += fmt::format(" with {} statements after the sum,", product.after);
+    if (product.after > 0)
+      name += fmt::format(" with {} statement{} after the sum,", product.after, product.after == 1 ? "" : "s");
     return name;
   }
 
