@@ -133,17 +133,24 @@ int plans_for(const std::string& backend) {
   return backend == "c" ? kCompiled : kChosen;
 }
 
-std::string pipeline_for(const std::string& backend, bool tiles) {
+std::string pipeline_for(const std::string& backend, const TileOptions& tiles) {
   std::string text = apl::standard_pipeline(backend == "interp" ? apl::Stage::kernel : apl::Stage::memory,
                                             backend == "c" ? apl::Machine::cpu : apl::Machine::gpu, true);
   constexpr std::string_view kPass = "sparsify";
   const std::size_t end = text.find(kPass) + kPass.size();
-  if (tiles) text.insert(text[end] == '{' ? end + 1 : end, text[end] == '{' ? "tiles " : "{tiles}");
+  const std::string asked = tiles.deterministic ? "tiles deterministic" : "tiles";
+  if (tiles.wanted) text.insert(text[end] == '{' ? end + 1 : end, text[end] == '{' ? asked + " " : "{" + asked + "}");
   return text;
 }
 
-const char* const kTilesHelp =
-    "sparse operands as the tiles of their plans, or of the built-in plan: kernels of the program's own over them";
+void TileOptions::add_to(CLI::App& command) {
+  command.add_flag("--tiles", wanted,
+                   "sparse operands as the tiles of their plans, or of the built-in plan: kernels of the program's own "
+                   "over them");
+  command.add_flag(
+      "--deterministic", deterministic,
+      "with --tiles: floats are still added row by row, as they are without, since tiles come in any order");
+}
 
 std::string cache_folder() {
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "aplc/tiles.h"
 #include "ir/diagnostic.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
@@ -27,7 +28,7 @@ struct CompileOptions {
   bool keep_remarks = false;  // for Session::remarks
   bool timing = false;
   bool verify_each = true;
-  bool tiles = false;  // sparse operands as the tiles of plans
+  TileOptions tiles;
 
   void add_to(CLI::App& app);
 };
@@ -75,9 +76,8 @@ using Parameters = std::map<std::string, std::int64_t>;
 apl::Result<Parameters> parse_tuning(const std::string& text);
 // How many kernels a contraction may have on a backend: those of C are all compiled, the others when they are chosen.
 int plans_for(const std::string& backend);
-// The passes that make a program for a backend; for interp up to kernels. With `tiles`, sparsify{tiles}.
-std::string pipeline_for(const std::string& backend, bool tiles = false);
-extern const char* const kTilesHelp;
+// The passes that make a program for a backend; for interp up to kernels.
+std::string pipeline_for(const std::string& backend, const TileOptions& tiles = {});
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
 std::string cache_folder();
 

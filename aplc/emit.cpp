@@ -23,7 +23,7 @@ struct EmitOptions : CompileOptions {
     command.add_option("-o,--output", output,
                        "file to write (default: standard output); of a library or program: its name, without an ending "
                        "(default: the input's)");
-    command.add_flag("--tiles", tiles, kTilesHelp);
+    tiles.add_to(command);
     auto* kind = command.add_option_group("form");
     kind->add_flag("--library", library, "NAME.c, NAME.h and NAME.json: a library with Futhark's C API");
     kind->add_flag("--executable", executable, "NAME and NAME.c: a program that reads values and writes results");

@@ -157,7 +157,7 @@ void add_explain(CLI::App& app, int& exit) {
   command->add_option("--plan", options->sparse.plans, sparse::kPlanHelp)
       ->type_name("OPERAND=PLAN")
       ->allow_extra_args(false);
-  command->add_flag("--tiles", options->tiles, kTilesHelp);
+  options->tiles.add_to(*command);
   command->add_flag("--measure", options->sparse.measure, "run the products of given matrices on this machine, too");
   command->callback([options, &exit] {
     std::size_t colon = options->file.rfind(':');

@@ -157,7 +157,7 @@ void run(const RunOptions& options, int& exit) {
     return;
   }
   // The interpreter judges the others, so it runs the program as the front end gave it; tiles are there after passes.
-  const bool compile = options.backend != "interp" || options.tiles;
+  const bool compile = options.backend != "interp" || options.tiles.wanted;
   if (compile) {
     const apl::FunctionPtr kept = *std::ranges::find(session.module().functions, entry, &apl::FunctionPtr::get);
     sparse::PlacedPlans placed =
@@ -211,7 +211,7 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
-  command->add_flag("--tiles", options->tiles, kTilesHelp);
+  options->tiles.add_to(*command);
   command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_flag("--time", options->time, "print the time of the call");

@@ -226,7 +226,7 @@ void add_test(CLI::App& app, int& exit) {
   command->add_flag("-s,--structure", options->structure, "judge structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
-  command->add_flag("--tiles", options->tiles, kTilesHelp);
+  options->tiles.add_to(*command);
   command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
       ->type_name("TAG")
       ->allow_extra_args(false);

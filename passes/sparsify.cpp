@@ -40,7 +40,8 @@ class Sparsifier {
   Sparsifier(const Function& function, const PassContext& context, std::vector<SparseRequest> requests)
       : function_(function),
         context_(context),
-        ways_{context.flag("few-threads"), context.flag("tiles"), !context.flag("unfused")},
+        ways_{context.flag("few-threads"), context.flag("tiles"), !context.flag("unfused"),
+              context.flag("deterministic")},
         requests_(std::move(requests)),
         result_(function),
         layouts_(function) {}
@@ -329,29 +330,31 @@ Result<Change> run_sparsify(Module& module, PassContext& context) {
 }  // namespace
 
 PassInfo sparsify_pass() {
-  return {
-      .name = kSparsify,
-      .summary = "go through matrices that an entry calls sparse by their non-zeros",
-      .takes = stage_bit(Stage::kernel),
-      .options = {{.name = "few-threads",
-                   .default_value = false,
-                   .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"},
-                  {.name = "tiles",
-                   .default_value = false,
-                   .help = "over the tiles of a plan, which are arguments: blocks, lists and runs in one kernel"},
-                  {.name = "unfused", .default_value = false, .help = "with tiles: a kernel for each kind of them"}},
-      .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
-                       {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
-                       {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
-                       {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
-                       {"no-contraction", "what reads a sparse matrix is no contraction"},
-                       {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
-                       {"absence-not-neutral", "it is not known that absent elements change nothing"},
-                       {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
-                       {"used-twice", "a contraction reads a sparse matrix at two places"},
-                       {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
-                       {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
-      .run = run_sparsify};
+  return {.name = kSparsify,
+          .summary = "go through matrices that an entry calls sparse by their non-zeros",
+          .takes = stage_bit(Stage::kernel),
+          .options = {{.name = "few-threads",
+                       .default_value = false,
+                       .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"},
+                      {.name = "tiles",
+                       .default_value = false,
+                       .help = "over the tiles of a plan, which are arguments: blocks, lists and runs in one kernel"},
+                      {.name = "unfused", .default_value = false, .help = "with tiles: a kernel for each kind of them"},
+                      {.name = "deterministic",
+                       .default_value = false,
+                       .help = "with tiles: not where the order of additions shows in the result"}},
+          .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
+                           {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
+                           {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
+                           {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
+                           {"no-contraction", "what reads a sparse matrix is no contraction"},
+                           {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
+                           {"absence-not-neutral", "it is not known that absent elements change nothing"},
+                           {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
+                           {"used-twice", "a contraction reads a sparse matrix at two places"},
+                           {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
+                           {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
+          .run = run_sparsify};
 }
 
 }  // namespace apl

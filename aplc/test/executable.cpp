@@ -54,7 +54,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   Executable executable;
   executable.module_ = front;
   executable.parameters_ = options.parameters;
-  if (options.backend == "interp" && !options.tiles) return executable;
+  if (options.backend == "interp" && !options.tiles.wanted) return executable;
   auto plans = sparse::read_plans(options.plans, front);
   if (!plans) return std::move(plans).error();
   sparse::PlacedPlans placed = sparse::apply_dense_plans(executable.module_, std::move(*plans), options.remarks);

@@ -40,7 +40,7 @@ struct ExecutableOptions {
   std::shared_ptr<apl::ObjectCache> cache;  // may be null
   std::vector<std::string> plans = {};      // OPERAND=FILE of sparse operands
   apl::RemarkSink remarks = {};             // what became of them; may be null
-  bool tiles = false;                       // sparse operands as the tiles of plans
+  TileOptions tiles = {};
 };
 
 // A program on a backend; interp runs the module as the front end gave it, or with tiles after the passes for kernels.

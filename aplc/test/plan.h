@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "aplc/tiles.h"
 #include "suite/test_block.h"
 
 namespace aplc {
@@ -19,8 +20,8 @@ struct TestOptions {
   std::string entry;  // empty: all
   std::vector<std::string> excluded;
   std::vector<std::string> plans;  // OPERAND=FILE of sparse operands
-  bool tiles = false;              // sparse operands as the tiles of plans
-  std::size_t concurrency = 0;     // 0: as many as there are processors
+  TileOptions tiles;
+  std::size_t concurrency = 0;  // 0: as many as there are processors
   double timeout = 60;
   std::string reference = "interp";  // or c
   double reference_timeout = 20;

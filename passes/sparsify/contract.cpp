@@ -64,12 +64,19 @@ std::optional<Reason> refuse(const Contraction& contraction, const SparseOperand
 }
 
 // Tiles add to what other tiles of the row gave, in any order.
-std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_columns, const ValueTable& values) {
+std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_columns, const Ways& ways,
+                                   const ValueTable& values) {
   if (by_columns)
     return Reason{"rows-not-tiles", "it adds up rows, and a plan's tiles are parts of rows", "transpose the matrix"};
   if (!contraction.reduce.commutative)
     return Reason{"rows-not-tiles", "its operator is not known to be commutative, and tiles come in any order",
                   "use an operator that is, or reduce_comm"};
+  const auto is_float_of = [&](const Operand& neutral) { return is_float(values.type(neutral).element); };
+  const auto op = as_binary_op(contraction.reduce.op);
+  if (ways.deterministic && op != BinaryOp::min && op != BinaryOp::max &&
+      std::ranges::any_of(contraction.reduce.neutral, is_float_of))
+    return Reason{"rows-not-tiles", "floats are rounded, so that it shows in which order tiles come",
+                  "leave out `deterministic`"};
   const std::set<Value> read = free_values(contraction.reduce.op, values);
   for (const ContractionDim& dim : contraction.dims)
     if (read.contains(dim.index))
@@ -120,7 +127,7 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
 
   Contracted result{.by_columns = !row_in_space};
   const std::size_t own = row_in_space ? role->row : role->column;
-  if (ways.tiles) result.why_not = refuse_tiles(contraction, result.by_columns, values);
+  if (ways.tiles) result.why_not = refuse_tiles(contraction, result.by_columns, ways, values);
   result.by_tiles = ways.tiles && !result.why_not;
   Sums sums(contraction, *array.pattern, ours, own, row_in_space ? role->column : role->row, !row_in_space, host);
   Stm made = kernel;

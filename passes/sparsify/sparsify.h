@@ -32,9 +32,10 @@ struct Pattern {
 
 // How sums and samples go over the non-zeros.
 struct Ways {
-  bool whole_rows = false;  // a thread has a whole row of sums where it can
-  bool tiles = false;       // over the tiles of a plan
-  bool fused = true;        // all kinds of tiles in one kernel
+  bool whole_rows = false;     // a thread has a whole row of sums where it can
+  bool tiles = false;          // over the tiles of a plan
+  bool fused = true;           // all kinds of tiles in one kernel
+  bool deterministic = false;  // no tiles where the order of a sum shows
 };
 
 // The three kinds of tiles as they are gone through: rows of blocks, lists, rows of runs.
