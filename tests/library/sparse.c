@@ -27,22 +27,26 @@ static void fill(void) {
     for (int j = 0; j < kWidth; ++j) dense[i][j] = (float)((i * 7 + j) % 4 - 1);
 }
 
+static int is_product(float c[][kWidth]) {
+  int right = 1;
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kWidth; ++j) {
+      float sum = 0;
+      for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) sum += values[k] * dense[column[k]][j];
+      right = right && sum == c[i][j];
+    }
+  return right;
+}
+
 static void products(struct futhark_sparse_f32* a, int clear) {
   static float c[kRows][kWidth];
   struct futhark_f32_2d *b = futhark_new_f32_2d(ctx, dense[0], kColumns, kWidth), *result;
   // Often enough that the runtime makes something of the matrix.
   for (int call = 0; call < 20; ++call) {
-    int right = 1;
     WANT(futhark_entry_smooth(ctx, &result, a, b) == 0);
     WANT(futhark_values_f32_2d(ctx, result, c[0]) == 0);
     WANT(futhark_free_f32_2d(ctx, result) == 0);
-    for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kWidth; ++j) {
-        float sum = 0;
-        for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) sum += values[k] * dense[column[k]][j];
-        right = right && sum == c[i][j];
-      }
-    WANT(right);
+    WANT(is_product(c));
     // Nothing of a matrix that is gone stays behind.
     if (clear && call == 17) WANT(futhark_context_clear_caches(ctx) == 0);
   }
@@ -67,17 +71,10 @@ static void products_of_bf16(void) {
   struct futhark_f32_2d* result;
   WANT(a != NULL && b != NULL);
   for (int call = 0; call < 14; ++call) {
-    int right = 1;
     WANT(futhark_entry_smooth_bf16(ctx, &result, a, b) == 0);
     WANT(futhark_values_f32_2d(ctx, result, c[0]) == 0);
     WANT(futhark_free_f32_2d(ctx, result) == 0);
-    for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kWidth; ++j) {
-        float sum = 0;
-        for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) sum += values[k] * dense[column[k]][j];
-        right = right && sum == c[i][j];
-      }
-    WANT(right);
+    WANT(is_product(c));
   }
   WANT(futhark_free_bf16_2d(ctx, b) == 0);
   WANT(futhark_free_sparse_bf16(ctx, a) == 0);
