@@ -14,6 +14,11 @@
 // (inputs and results that need no array), hoist (invariant code leaves loops, lambdas and kernels). One walk
 // backwards then removes what is dead. Both repeat until nothing changes.
 //
+// At the memory stage only scalars and sizes are simplified. There an array is a place in a block that others have,
+// too: a part of an array is written under a name that nobody reads, and what has been copied is overwritten. So what
+// binds an array or block stays where and what it is, none stands for another, and none is dead but an unused view or
+// block.
+//
 // Refuses nothing, and so gives no remarks. Never done: rewrites that are not exact for the type (floats are not
 // reassociated, x*0 stays), and removing what can fail. Two arrays are never made one where one of them is
 // overwritten in place (passes/analysis/consumption).
@@ -34,7 +39,7 @@ Result<Change> simplify(Module& module, PassContext&) {
     bool changed = false;
     for (int round = 0; round < kMaxRounds; ++round) {
       const bool simpler = Simplifier(function, module).run();
-      const bool smaller = remove_dead_code(function);
+      const bool smaller = remove_dead_code(function, module.stage);
       if (!simpler && !smaller) break;
       changed = true;
     }

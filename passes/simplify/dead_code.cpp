@@ -1,6 +1,8 @@
 // Removes what nothing needs: statements, results of branches, loops, soacs and kernels, inputs of soacs, parameters
 // of loops. Checks, and what can fail in the same way, stay: a program that fails must go on failing.
 //
+// At the memory stage what writes to an array's place stays, too, even if nobody reads the array by that name.
+//
 // Two phases. Marking goes backwards from the function's results; a value is marked once, however deep its users are,
 // so the cost is linear but for loops, whose parameters need each other (a loop is walked until nothing new is
 // marked). Sweeping rebuilds the bodies that lose something.
@@ -12,7 +14,7 @@ namespace apl {
 
 class DeadCode {
  public:
-  explicit DeadCode(Function& function) : function_(function) {}
+  DeadCode(Function& function, Stage stage) : function_(function), placed_(stage == Stage::memory) {}
 
   bool run() {
     for (const Operand& result : function_.body->results) mark(result);
@@ -35,7 +37,28 @@ class DeadCode {
   }
   bool used(Value v) const { return used_.contains(v); }
 
+  // Whether a value is an array's place or a block.
+  bool has_place(Value v) const {
+    const Type& type = function_.type(v);
+    return placed_ && (type.is_array() || type.is_memory());
+  }
+  // Whether it fills an array's place: it is no other name for what is there already.
+  bool writes(const Stm& stm) const {
+    if (std::holds_alternative<Alloc>(stm.op) || std::holds_alternative<Scratch>(stm.op)) return false;
+    const auto names = [&](Value source) {
+      const MemoryBinding* from = function_.type(source).memory.get();
+      const MemoryBinding* to = function_.type(stm.pattern.front()).memory.get();
+      return from != nullptr && to != nullptr && from->block == to->block;
+    };
+    if (const Index* index = get_if<Index>(stm); index != nullptr && names(index->array)) return false;
+    if (const Rearrange* view = get_if<Rearrange>(stm); view != nullptr && names(view->array)) return false;
+    if (const Reshape* view = get_if<Reshape>(stm); view != nullptr && names(view->array)) return false;
+    if (const Use* use = get_if<Use>(stm); use != nullptr && use->x.is_value() && names(use->x.value())) return false;
+    return std::ranges::any_of(stm.pattern, [&](Value v) { return has_place(v); });
+  }
+
   // Whether it must run even if nobody reads its results.
+  bool must_keep(const Stm& stm) { return writes(stm) || must_keep(stm.op); }
   bool must_keep(const Op& op) {
     if (std::holds_alternative<Assert>(op) || std::holds_alternative<Apply>(op)) return true;
     if (std::holds_alternative<Iota>(op) || std::holds_alternative<Replicate>(op) ||
@@ -53,7 +76,7 @@ class DeadCode {
   bool must_keep(const Body& body) {
     const auto [found, fresh] = must_keep_.try_emplace(&body, false);
     if (fresh) {
-      const bool keep = std::ranges::any_of(body.stms, [&](const Stm& stm) { return must_keep(stm.op); });
+      const bool keep = std::ranges::any_of(body.stms, [&](const Stm& stm) { return must_keep(stm); });
       must_keep_[&body] = keep;
       return keep;
     }
@@ -63,7 +86,7 @@ class DeadCode {
   // Which results of a statement stay. If none is read but it must run, all stay: no construct is without results.
   std::vector<bool> needed(const Stm& stm) const {
     std::vector<bool> result;
-    for (const Value v : stm.pattern) result.push_back(used(v));
+    for (const Value v : stm.pattern) result.push_back(used(v) || has_place(v));
     if (const Screma* screma = get_if<Screma>(stm)) {  // an operator's results stay or go together
       std::size_t first = 0;
       for (const ReduceOp& reduce : screma->reduces) {
@@ -84,7 +107,7 @@ class DeadCode {
 
   void mark_body(const Body& body) {
     for (auto stm = body.stms.rbegin(); stm != body.stms.rend(); ++stm) {
-      const bool live = std::ranges::any_of(stm->pattern, [&](Value v) { return used(v); }) || must_keep(stm->op);
+      const bool live = std::ranges::any_of(stm->pattern, [&](Value v) { return used(v); }) || must_keep(*stm);
       if (live) mark_stm(*stm);
     }
   }
@@ -181,7 +204,7 @@ class DeadCode {
     std::vector<Stm> stms;
     bool same = true;
     for (const Stm& stm : body->stms) {
-      const bool live = std::ranges::any_of(stm.pattern, [&](Value v) { return used(v); }) || must_keep(stm.op);
+      const bool live = std::ranges::any_of(stm.pattern, [&](Value v) { return used(v); }) || must_keep(stm);
       if (!live) {
         same = false;
         continue;
@@ -247,12 +270,13 @@ class DeadCode {
   }
 
   Function& function_;
+  bool placed_;  // arrays have places
   std::unordered_set<Value> used_;
   std::unordered_map<const Body*, bool> must_keep_;
   std::size_t body_count_ = 0;  // bodies and inputs changed so far
   bool changed_ = false;
 };
 
-bool remove_dead_code(Function& function) { return DeadCode(function).run(); }
+bool remove_dead_code(Function& function, Stage stage) { return DeadCode(function, stage).run(); }
 
 }  // namespace apl

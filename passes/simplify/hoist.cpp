@@ -34,7 +34,7 @@ void Simplifier::hoist(const Op& op, Body& inner) {
 }
 
 bool Simplifier::may_hoist(const Stm& stm, const Op& from) const {
-  if (!stm.attributes.empty()) return false;
+  if (!stm.attributes.empty() || places(stm)) return false;
   const bool kernel = std::holds_alternative<SegOp>(from);
   const bool parallel = kernel || std::holds_alternative<Screma>(from) || std::holds_alternative<Scatter>(from);
   const bool to_host = parallel_depth_ == (parallel ? 1 : 0);

@@ -200,7 +200,7 @@ void Simplifier::nested_bodies(Stm& stm) {
 
 // Remembers what later rules look through.
 void Simplifier::define(const Stm& stm) {
-  if (stm.pattern.size() != 1) return;
+  if (stm.pattern.size() != 1 || places(stm)) return;
   const Value value = stm.pattern.front();
   bool has_bodies = false;
   for_each_body(stm.op, [&](const BodyPtr&) { has_bodies = true; });
@@ -215,7 +215,15 @@ void Simplifier::define(const Stm& stm) {
   if (const auto* converted = get_if<Convert>(stm)) know_converted(value, *converted);
 }
 
+bool Simplifier::places(const Stm& stm) const {
+  return module_.stage == Stage::memory && std::ranges::any_of(stm.pattern, [&](Value v) {
+           const Type& type = function_.values.type(v);
+           return type.is_array() || type.is_memory();
+         });
+}
+
 Fired Simplifier::apply_rules(Stm& stm) {
+  if (places(stm)) return Fired::none;
   // A rule may replace stm.op, so each gets the operation by value.
   const Op op = stm.op;
   if (const auto* o = std::get_if<Use>(&op)) return use(stm, o->x);

@@ -50,6 +50,9 @@ class Simplifier {
   ValueTable& values() { return function_.values; }
   // Statements made before the one at hand; they are simplified as they come.
   Operand emit(const Stm& at, std::string name, Op op);
+  // Whether the statement says where an array or block lies. Others may read or write there under another name, so at
+  // the memory stage such a statement stays where and what it is.
+  bool places(const Stm& stm) const;
   void bind(Value result, const Operand& stands_for);
   Fired use(Stm& stm, const Operand& x);  // the statement's only result is x
   template <class T>
@@ -140,6 +143,6 @@ const T* Simplifier::definition(const Operand& operand) const {
 }
 
 // Removes statements, results, inputs and loop parameters that nothing needs. True if something changed.
-bool remove_dead_code(Function& function);
+bool remove_dead_code(Function& function, Stage stage);
 
 }  // namespace apl

@@ -16,7 +16,9 @@ namespace apl {
 
 Fired Simplifier::screma(Stm& stm, const Screma& op) {
   if (screma_inputs(stm, op) == Fired::again) return Fired::again;
-  if (screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
+  // The reshapes of its inputs would be arrays without a place.
+  const bool placed = module_.stage == Stage::memory;
+  if (!placed && screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
   return screma_results(stm, op);
 }
 
