@@ -91,9 +91,9 @@ std::optional<Scalar> evaluate(UnaryOp op, const Scalar& a);
 std::optional<Scalar> evaluate(BinaryOp op, const Scalar& a, const Scalar& b);
 std::optional<Scalar> evaluate(CompareOp op, const Scalar& a, const Scalar& b);  // a bool; false < true
 
-// Integer to integer wraps; float to integer truncates and saturates, NaN and the infinities give 0; to a float
-// rounds;
-// to bool asks whether it is not 0 (NaN is not); bool counts as 0 or 1, unit as 0. `same_bits`: the bits stay.
+// Integer to integer wraps; float to integer truncates and saturates, a negative number to an unsigned type by way of
+// the signed one of that width, NaN and the infinities give 0; to a float rounds; to bool asks whether it is not 0 (NaN
+// is not); bool counts as 0 or 1, unit as 0. `same_bits`: the bits stay.
 Scalar convert(const Scalar& value, ScalarType to, bool same_bits = false);
 
 }  // namespace apl

@@ -133,15 +133,16 @@ std::uint64_t integer_unary(UnaryOp op, const Scalar& a) {
   }
 }
 
+// A negative number is saturated as one of the signed type of that width, whose bits an unsigned one takes.
 std::uint64_t truncate_saturate(double value, ScalarType to) {
   if (!std::isfinite(value)) return 0;
-  const int magnitude_bits = bit_width(to) - (is_signed(to) ? 1 : 0);
-  const double limit = std::ldexp(1.0, magnitude_bits);  // the highest number plus 1, exact in double
+  const int width = bit_width(to);
+  const int magnitude_bits = is_signed(to) ? width - 1 : width;
   const double whole = std::trunc(value);
-  if (whole >= limit) return ~std::uint64_t{0} >> (64 - magnitude_bits);
-  if (!is_signed(to)) return whole <= 0 ? 0 : static_cast<std::uint64_t>(whole);
-  if (whole < -limit) return std::uint64_t{1} << magnitude_bits;
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole));
+  // The highest number plus 1, and the lowest one, are exact in double.
+  if (whole >= std::ldexp(1.0, magnitude_bits)) return ~std::uint64_t{0} >> (64 - magnitude_bits);
+  if (whole < -std::ldexp(1.0, width - 1)) return std::uint64_t{1} << (width - 1);
+  return whole < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(whole)) : static_cast<std::uint64_t>(whole);
 }
 
 // The neighbour of `a` towards `b`: the encodings of the numbers of one sign are consecutive.

@@ -844,17 +844,18 @@ APL_UNARY(apl_sgn, {
     return T(a != 0);
 })
 
-// Float to integer: towards zero, saturated; NaN and the infinities give 0.
+// Float to integer: towards zero, saturated, a negative number to an unsigned type by way of the signed one of that
+// width; NaN and the infinities give 0.
 template <class T>
 APL_DEVICE T apl_from_float(double x) {
   constexpr uint64_t sign_bit = uint64_t(1) << (8 * sizeof(T) - 1);
   if (!(fabs(x) < INFINITY)) return T(0);
+  if (x < -double(sign_bit)) return T(sign_bit);
   if constexpr (apl_traits<T>::is_signed) {
     if (x >= double(sign_bit)) return T(sign_bit - 1);
-    if (x < -double(sign_bit)) return T(sign_bit);
   } else {
     if (x >= 2 * double(sign_bit)) return T(-1);
-    if (x <= 0) return T(0);
+    if (x < 0) return T(int64_t(x));
   }
   return T(x);
 }

@@ -127,22 +127,23 @@ static inline apl_bfloat apl_to_bf16_of_f64(double x) {
   return apl_to_bf16(apl_from_bits_f32(bits));
 }
 
-// Float to integer: towards zero, saturated; NaN and the infinities give 0.
-#define APL_FROM_FLOAT(T, N, low, high)          \
-  static inline T apl_from_float_##N(double x) { \
-    if (!isfinite(x)) return 0;                  \
-    if (x <= (double)(low)) return low;          \
-    if (x >= (double)(high)) return high;        \
-    return (T)x;                                 \
+// Float to integer: towards zero, saturated, a negative number to an unsigned type by way of the signed one of that
+// width; NaN and the infinities give 0. gcc takes there and back for trunc, which keeps the sign of a number below 1.
+#define APL_FROM_FLOAT(T, N, low, high, SIGNED)        \
+  static inline T apl_from_float_##N(double x) {       \
+    if (!isfinite(x) || (x > -1 && x < 1)) return 0;   \
+    if (x <= (double)(low)) return (T)(low);           \
+    if (x >= (double)(high)) return high;              \
+    return (T)(-1) > 0 && x < 0 ? (T)(SIGNED)x : (T)x; \
   }
-APL_FROM_FLOAT(int8_t, i8, INT8_MIN, INT8_MAX)
-APL_FROM_FLOAT(int16_t, i16, INT16_MIN, INT16_MAX)
-APL_FROM_FLOAT(int32_t, i32, INT32_MIN, INT32_MAX)
-APL_FROM_FLOAT(int64_t, i64, INT64_MIN, INT64_MAX)
-APL_FROM_FLOAT(uint8_t, u8, 0, UINT8_MAX)
-APL_FROM_FLOAT(uint16_t, u16, 0, UINT16_MAX)
-APL_FROM_FLOAT(uint32_t, u32, 0, UINT32_MAX)
-APL_FROM_FLOAT(uint64_t, u64, 0, UINT64_MAX)
+APL_FROM_FLOAT(int8_t, i8, INT8_MIN, INT8_MAX, int8_t)
+APL_FROM_FLOAT(int16_t, i16, INT16_MIN, INT16_MAX, int16_t)
+APL_FROM_FLOAT(int32_t, i32, INT32_MIN, INT32_MAX, int32_t)
+APL_FROM_FLOAT(int64_t, i64, INT64_MIN, INT64_MAX, int64_t)
+APL_FROM_FLOAT(uint8_t, u8, INT8_MIN, UINT8_MAX, int8_t)
+APL_FROM_FLOAT(uint16_t, u16, INT16_MIN, UINT16_MAX, int16_t)
+APL_FROM_FLOAT(uint32_t, u32, INT32_MIN, UINT32_MAX, int32_t)
+APL_FROM_FLOAT(uint64_t, u64, INT64_MIN, UINT64_MAX, int64_t)
 
 // Index arithmetic.
 static inline int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64(a, b); }
