@@ -20,6 +20,9 @@ struct InterpretOptions {
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
   std::function<bool()> stop;                      // asked now and then; true ends with an error
   TileMaker tiles{};                               // of dense arguments, for entries that take tiles
+  // Told of each reduction, scan and histogram of floats, and of loops that carry float scalars, with the number of
+  // terms.
+  std::function<void(ScalarType, std::int64_t terms)> reduced;
 };
 
 // Runs an entry on values for its parameters (not for its sizes: those follow from the shapes, and shapes that

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,8 +22,11 @@ Result<std::vector<HostValue>> read_values(const std::string& file);
 
 // Nullopt if they are the same, else what differs, in words. Types, shapes and number must agree; integers and bools
 // exactly; NaN is equal to NaN, an infinity to itself; other floats may differ by max(0.002, 0.002 * the largest finite
-// expected element of the array), as in Futhark.
-std::optional<std::string> difference(const std::vector<HostValue>& got, const std::vector<HostValue>& expected);
+// expected element of the array), as in Futhark; `tolerance`. `accepts` is asked about elements that differ more.
+double tolerance(const HostValue& expected);
+using Accepts = std::function<bool(std::size_t value, std::int64_t flat)>;
+std::optional<std::string> difference(const std::vector<HostValue>& got, const std::vector<HostValue>& expected,
+                                      const Accepts& accepts = nullptr);
 
 // Random values, the same on every machine. Element k of a value is made from the k-th number of splitmix64 started at
 // `seed`: an integer of [low, high] by multiplying the range with the number as a fraction of 2^64, a float as

@@ -12,7 +12,9 @@
 #include "aplc/test/structure.h"
 #include "ir/interpret.h"
 #include "suite/pattern.h"
+#include "suite/reference.h"
 #include "suite/values.h"
+#include "suite/wide_sums.h"
 
 namespace aplc {
 namespace {
@@ -176,6 +178,7 @@ class Judge {
       case Expected::Kind::automatic: {
         if (options_.backend == options_.reference && options_.backend == "interp") return {};  // it is the reference
         wanted = reference(test.entry, inputs);
+        if (wanted && options_.reference == "interp") return compare_sums(test.entry, inputs, got, *wanted);
         if (wanted) break;
         if (expected.kind == Expected::Kind::nothing)
           return {TestKind::none, "not compared: " + wanted.error().message};
@@ -188,19 +191,43 @@ class Judge {
     return differs ? Verdict{TestKind::wrong_result, *differs} : Verdict{};
   }
 
-  // The interpreter on the program as the front end gave it: no pass is between. Or, where that takes too long, C
-  // without tiling, which shares the other passes with what it judges.
+  // The interpreter on the program as the front end gave it: no pass is between. Sums are in f64, as one in f32 of ten
+  // million numbers, one after the other, may be a hundredth off. Or, where that takes too long, C without tiling,
+  // which shares the other passes with what it judges.
   apl::Result<Values> reference(const std::string& entry, const Values& inputs) const {
     if (options_.reference == "c") {
       auto plain = Executable::make(*front_.module, executable_options("c", {"tile-contraction"}));
       if (!plain) return std::move(plain).error();
       return plain->call(entry, inputs);
     }
-    apl::InterpretOptions interpret;
-    interpret.parameters = parameters_;
+    apl::Result<Values> wide = interpret(apl::suite::with_wide_sums(*front_.module), entry, inputs, nullptr);
+    // Where sums decide what is checked, the program's own do.
+    if (!wide && exit_code(wide.error()) == kProgram && wide.error().code != apl::Code::run_stopped)
+      return interpret(*front_.module, entry, inputs, nullptr);
+    return wide;
+  }
+
+  apl::Result<Values> interpret(const apl::Module& module, const std::string& entry, const Values& inputs,
+                                apl::suite::Rounding* rounding) const {
+    apl::InterpretOptions options;
+    options.parameters = parameters_;
     const auto start = Clock::now();
-    interpret.stop = [&] { return seconds_since(start) > options_.reference_timeout; };
-    return apl::interpret(*front_.module, entry, inputs, interpret);
+    options.stop = [&] { return seconds_since(start) > options_.reference_timeout; };
+    if (rounding != nullptr)
+      options.reduced = [=](apl::ScalarType type, std::int64_t terms) { rounding->reduced(type, terms); };
+    return apl::interpret(module, entry, inputs, options);
+  }
+
+  // Where the result with sums in f64 is not the program's, sums in the program's types and order say how far they
+  // round.
+  Verdict compare_sums(const std::string& entry, const Values& inputs, const Values& got, const Values& wide) const {
+    auto differs = apl::suite::difference(got, wide);
+    if (!differs) return {};
+    apl::suite::Rounding rounding;
+    const apl::Result<Values> plain = interpret(*front_.module, entry, inputs, &rounding);
+    if (plain && !apl::suite::difference(got, *plain)) return {};
+    if (plain) differs = apl::suite::difference(got, wide, *plain, rounding);
+    return differs ? Verdict{TestKind::wrong_result, *differs} : Verdict{};
   }
 
   const ProgramPlan& plan_;

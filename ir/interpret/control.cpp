@@ -40,6 +40,7 @@ void Machine::exec(const Stm& stm, const Loop& op) {
   std::vector<Datum> state(count);
   for (std::size_t k = 0; k < count; ++k) state[k] = on_its_way(take_datum(op.initial[k]), op.initial[k], op.params[k]);
   const std::int64_t bound = op.index ? integer(op.bound) : 0;
+  note_terms(op.initial, bound);
   auto bind_params = [&] {
     // Sizes and blocks before the arrays whose types mention them.
     for (bool arrays : {false, true})

@@ -60,6 +60,14 @@ void Machine::check_kept(Value written, Value kept) {
        fmt::format("`{}` is written over `{}`, which is read again later.", name(written), name(kept)));
 }
 
+void Machine::note_terms(const std::vector<Operand>& accumulators, std::int64_t terms) const {
+  if (!options_.reduced) return;
+  for (const Operand& x : accumulators) {
+    const Type type = frame_->function->values.type(x);
+    if (type.kind == Type::Kind::data && is_float(type.element)) options_.reduced(type.element, terms);
+  }
+}
+
 void Machine::tick() {
   if (++ticks_ % 65536 == 0 && options_.stop && options_.stop()) fail(Code::run_stopped, "the run was stopped.");
 }

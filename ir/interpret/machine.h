@@ -53,6 +53,7 @@ class Machine {
   std::vector<Datum> call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params);
   void run(const Body& body, const BodyPlan& plan);
   void tick();
+  void note_terms(const std::vector<Operand>& accumulators, std::int64_t terms) const;
   void check_kept(Value written, Value kept);
   const BodyPlan& plan_of(const Body& body) const { return frame_->plan->bodies.at(&body); }
 

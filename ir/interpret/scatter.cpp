@@ -90,6 +90,7 @@ void Machine::exec(const Stm& stm, const Scatter& op) {
   ScatterRun run(*this, stm, op);
   run.start();
   const std::int64_t total = count_of(run.streams.widths);
+  if (op.op) note_terms(op.op->neutral, total);
   const IndexOrder order(total, random_);
   const bool is_kernel = !in_block_ && !thread_.active;
   for (std::int64_t k = 0; k < total; ++k) {

@@ -106,6 +106,7 @@ void Machine::exec(const Stm& stm, const Screma& op) {
   run.start();
   const std::int64_t total = count_of(run.streams.widths);
   const std::size_t reduced = run.accumulators.size();
+  for (const ReduceOp& reduce : op.reduces) note_terms(reduce.neutral, total);
   const std::int64_t done = run_in_columns(run, total);
   if (reduced == 0) {
     const IndexOrder order(total - done, random_);
