@@ -61,7 +61,12 @@ std::string under(std::string_view text, char mark) {
   return result;
 }
 
-// The source line and a caret range below it; a range of several lines is marked to the end of its first.
+// Of longer lines only what stands around the range is shown, so many bytes.
+constexpr std::size_t kMaxExcerpt = 200;
+constexpr std::size_t kShownBefore = 60;  // bytes before the range
+
+// The source line, or the part of it around the range, and a caret range below it; a range of several lines is marked
+// to the end of its first.
 std::string excerpt(std::string_view source, Location location) {
   if (source.empty() || !location || location.column == 0) return "";
   const auto line = line_of(source, location.line);
@@ -70,10 +75,20 @@ std::string excerpt(std::string_view source, Location location) {
   std::size_t end = begin + 1;
   if (location.end_line > location.line) end = line->size();
   if (location.end_line == location.line) end = std::max<std::size_t>(end, location.end_column);
-  end = std::min(end, line->size());
+  std::size_t first = 0, last = line->size();
+  if (line->size() > kMaxExcerpt) {
+    first = begin > kShownBefore ? std::min(begin - kShownBefore, line->size() - kMaxExcerpt) : 0;
+    last = first + kMaxExcerpt;
+    while (first < begin && continues_character((*line)[first])) ++first;
+    while (last < line->size() && continues_character((*line)[last])) ++last;
+  }
+  end = std::min(end, last);
+  const std::string_view before = first > 0 ? "..." : "";
+  const std::string_view after = last < line->size() ? "..." : "";
   std::string marks = end > begin ? under(line->substr(begin, end - begin), '~') : "~";
   marks.front() = '^';
-  return fmt::format("  {}\n  {}{}\n", *line, under(line->substr(0, begin), ' '), marks);
+  return fmt::format("  {}{}{}\n  {}{}{}\n", before, line->substr(first, last - first), after,
+                     std::string(before.size(), ' '), under(line->substr(first, begin - first), ' '), marks);
 }
 
 }  // namespace

@@ -20,6 +20,20 @@ endif()
 # Values after -- may be negative, and numbers are of the parameter's type.
 aplc(0 run --no-cache typed.fut -- -3 2 "[1, 2]")
 want("^-2i64\n4.0f32\n.2u8, 3u8.\n$")
+# A wrong value's place is one of the text that it stands in, not of the program.
+file(WRITE "${FOLDER}/wrong.in" "1\n  2\n[3u8, x]\n")
+aplc(2 run --no-cache typed.fut "@${FOLDER}/wrong.in")
+want_error("wrong.in:3:7: error: `x` is no value of type u8 .run.argument.\n$")
+aplc(2 run --no-cache typed.fut 1 2 "[3u8,x]")
+want_error("typed.fut: error: argument .3u8,x.: `x` is no value of type u8 .run.argument.\n$")
+# Of a long line the part that is meant is shown.
+string(REPEAT "x + " 20000 sum)
+file(WRITE "${FOLDER}/long.fut" "def f (x: i32) = ${sum} y")
+aplc(3 check "${FOLDER}/long.fut")
+string(LENGTH "${errors}" length)
+if(length GREATER 1000)
+  message(FATAL_ERROR "a message has ${length} characters")
+endif()
 # Parameters beside the program, and structures.
 aplc(0 test -i -s tuned.fut)
 want("cases +1 +0 +0 +0")

@@ -98,6 +98,28 @@ TEST_CASE("carets stand under what they mean") {
   CHECK(shown({1, 99, 1, 99}, "abc") == "");
 }
 
+TEST_CASE("of a long line the part around the range is shown") {
+  const std::string line = std::string(70, 'a') + "(here)" + std::string(1000000, 'b');
+  CHECK(shown({1, 71, 1, 76}, line) == "  ..." + std::string(60, 'a') + "(here)" + std::string(134, 'b') + "...\n" +
+                                           std::string(65, ' ') + "^~~~~~\n");
+  CHECK(shown({1, 1, 1, 2}, line) == "  " + line.substr(0, 200) + "...\n  ^~\n");
+  // To the end of the text, and not beyond it.
+  const std::string end = std::string(300, 'a') + "z";
+  CHECK(shown({1, 301, 1, 301}, end) ==
+        "  ..." + std::string(199, 'a') + "z\n" + std::string(2 + 3 + 199, ' ') + "^\n");
+  CHECK(shown({1, 302, 1, 302}, end) ==
+        "  ..." + std::string(199, 'a') + "z\n" + std::string(2 + 3 + 200, ' ') + "^\n");
+  // A range of several lines, or one longer than what is shown, is marked as far as the line is.
+  CHECK(shown({1, 2, 9, 1}, end).ends_with("\n   ^" + std::string(198, '~') + "\n"));
+  // Characters are whole.
+  std::string accents;
+  for (int k = 0; k < 300; ++k) accents += "\xC3\xA9";
+  const std::string cut = shown({1, 302, 1, 302}, accents);
+  CHECK(cut.starts_with("  ...\xC3\xA9"));
+  CHECK(cut.find("\xC3\xA9...\n") != std::string::npos);
+  CHECK(cut.find('\xC3') == 5);
+}
+
 TEST_CASE("a remark is one line with its facts, and its suggestion below") {
   Remark remark;
   remark.kind = RemarkKind::missed;
