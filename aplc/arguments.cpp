@@ -31,25 +31,36 @@ std::vector<std::string> parameter_names(const apl::Function& entry) {
 apl::Diagnostic bad(std::string message) { return apl::make_error(apl::Code::run_argument, {}, std::move(message)); }
 
 // `types`: of the parameters that the values are for, as far as they are known.
-apl::Result<Values> parse(const std::string& text, const std::string& what, const std::vector<apl::ScalarType>& types) {
-  std::string values = text;
-  if (text.starts_with('@')) {
-    auto file = read_file(text.substr(1));
-    if (!file)
-      return apl::make_error(apl::Code::command_no_such_file, {},
-                             fmt::format("cannot read {} for {}", text.substr(1), what));
-    values = std::move(*file);
-  }
-  auto plain = apl::suite::unpacked(std::move(values));
+apl::Result<Values> parse(std::string packed, const std::vector<apl::ScalarType>& types) {
+  auto plain = apl::suite::unpacked(std::move(packed));
   if (!plain) return plain.error();
-  values = std::move(*plain);
-  auto parsed = apl::parse_values(values, apl::OutOfRange::refuse, types);
-  if (!parsed) {
-    apl::Diagnostic error = std::move(parsed).error();
-    error.message = fmt::format("{}: {}", what, error.message);
-    return error;
+  return apl::parse_values(*plain, apl::OutOfRange::refuse, types);
+}
+
+// Values of a file: the place of an error is one of the file, not of the program.
+apl::Result<Values> parse_file(const std::string& name, std::string packed, const std::vector<apl::ScalarType>& types) {
+  auto parsed = parse(std::move(packed), types);
+  if (parsed) return parsed;
+  apl::Diagnostic error = std::move(parsed).error();
+  error.file = name;
+  return error;
+}
+
+apl::Result<Values> parse_argument(const std::string& text, const std::string& what,
+                                   const std::vector<apl::ScalarType>& types) {
+  if (text.starts_with('@')) {
+    const std::string name = text.substr(1);
+    auto file = read_file(name);
+    if (!file)
+      return apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {} for {}", name, what));
+    return parse_file(name == "-" ? "standard input" : name, std::move(*file), types);
   }
-  return parsed;
+  auto parsed = parse(text, types);
+  if (parsed) return parsed;
+  apl::Diagnostic error = std::move(parsed).error();
+  error.message = fmt::format("{}: {}", what, error.message);
+  error.location = {};
+  return error;
 }
 
 // The matrix that `@FILE` holds, if the parameter is a sparse operand and the file is one.
@@ -113,7 +124,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
   };
   if (texts.empty() && !entry.params.empty()) {
     auto text = read_file("-");
-    auto parsed = parse(text.value_or(""), "standard input", open);
+    auto parsed = parse_file("standard input", text.value_or(""), open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);
   }
@@ -133,7 +144,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
         continue;
       }
     }
-    auto parsed = parse(slot < names.size() ? text.substr(equals + 1) : text, what, types_of(slot));
+    auto parsed = parse_argument(slot < names.size() ? text.substr(equals + 1) : text, what, types_of(slot));
     if (!parsed) return parsed;
     if (slot == names.size()) {
       unnamed.insert(unnamed.end(), parsed->begin(), parsed->end());
