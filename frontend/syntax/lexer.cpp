@@ -150,7 +150,7 @@ std::vector<Token> lex(std::string_view text) {
     cursor.mark();
     Token token;
     if (!cursor.at_end()) lex_token(cursor, token);
-    token.location = cursor.finish();
+    if (!token.location) token.location = cursor.finish();
     if (token.kind == TokenKind::end) token.location.end_column = token.location.column;
     tokens.push_back(std::move(token));
     if (tokens.back().kind == TokenKind::end) return tokens;

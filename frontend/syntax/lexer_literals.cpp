@@ -1,6 +1,8 @@
 // Numbers (decimal, 0x, 0b, 0r, hexadecimal floats, `_` between digits, suffixes), characters and strings.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "frontend/syntax/cursor.h"
@@ -10,8 +12,11 @@ namespace apl::frontend {
 
 namespace {
 
+constexpr std::uint32_t kCodePoints = 0x110000;
+
 bool is_digit_of(char c, int base) {
   if (base == 2) return c == '0' || c == '1';
+  if (base == 8) return c >= '0' && c <= '7';
   if (base == 16) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
   return c >= '0' && c <= '9';
 }
@@ -152,26 +157,40 @@ void lex_decimal(Cursor& cursor, NumberToken& number, bool after_dot) {
   if (number.suffix && is_float(*number.suffix)) number.real = parse_real(digits, std::chars_format::general);
 }
 
-// One character after a backslash, or decimal digits. Unknown escapes give the character itself.
-std::uint32_t take_escape(Cursor& cursor) {
-  if (is_digit_of(cursor.peek(), 10)) {
+// What stands after a backslash: a code point in digits (decimal, or after `x` or `o`), or a letter or sign that means
+// a character. It is behind the cursor in any case.
+std::optional<std::uint32_t> take_escape(Cursor& cursor) {
+  const int base = cursor.peek() == 'x' ? 16 : cursor.peek() == 'o' ? 8 : 10;
+  const std::size_t digits = base == 10 ? 0 : 1;
+  if (is_digit_of(cursor.peek(digits), base)) {
     std::uint32_t code = 0;
-    while (is_digit_of(cursor.peek(), 10) && code < 0x110000)
-      code = code * 10 + digit_value(cursor.peek()), cursor.advance();
-    return code;
+    for (cursor.advance(digits); is_digit_of(cursor.peek(), base); cursor.advance())
+      code = std::min(code * static_cast<unsigned>(base) + digit_value(cursor.peek()), kCodePoints);
+    return code < kCodePoints ? std::optional(code) : std::nullopt;
   }
-  const char c = cursor.peek();
-  cursor.advance();
-  switch (c) {
-    case 'n': return '\n';
-    case 't': return '\t';
-    case 'r': return '\r';
-    case 'a': return '\a';
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'v': return '\v';
-    default: return static_cast<unsigned char>(c);
+  constexpr std::string_view kLetters = "ntrabfv\\\"'";
+  constexpr std::string_view kMeanings = "\n\t\r\a\b\f\v\\\"'";
+  const std::size_t known = cursor.at_end() ? std::string_view::npos : kLetters.find(cursor.peek());
+  do cursor.advance();
+  while ((static_cast<unsigned char>(cursor.peek()) & 0xC0U) == 0x80U);
+  return known == std::string_view::npos ? std::nullopt
+                                         : std::optional<std::uint32_t>(static_cast<unsigned char>(kMeanings[known]));
+}
+
+// The character of the escape here. One that is none makes the token an error at its place.
+std::uint32_t lex_escape(Cursor& cursor, Token& token) {
+  Cursor escape = cursor;
+  escape.mark();
+  escape.advance();
+  const std::optional<std::uint32_t> code = take_escape(escape);
+  const std::size_t from = cursor.position();
+  cursor.advance(escape.position() - from);
+  if (!code && token.kind != TokenKind::error) {
+    token.kind = TokenKind::error;
+    token.text = "unknown escape '" + std::string(cursor.slice(from)) + "'";
+    token.location = escape.finish();
   }
+  return code.value_or(0);
 }
 
 std::size_t utf8_length(char c) {
@@ -233,9 +252,9 @@ void lex_character(Cursor& cursor, Token& token) {
   const std::size_t from = cursor.position();
   cursor.advance();
   std::uint32_t code = 0;
+  token.kind = TokenKind::character;
   if (cursor.peek() == '\\') {
-    cursor.advance();
-    code = take_escape(cursor);
+    code = lex_escape(cursor, token);
   } else {
     const std::size_t length = utf8_length(cursor.peek());
     const auto first = static_cast<unsigned char>(cursor.peek());
@@ -244,26 +263,30 @@ void lex_character(Cursor& cursor, Token& token) {
     cursor.advance(length);
   }
   cursor.advance();
-  token.kind = TokenKind::character;
-  token.text = cursor.slice(from);
   token.number.integer = code;
+  if (token.kind != TokenKind::error) token.text = cursor.slice(from);
 }
 
 void lex_string(Cursor& cursor, Token& token) {
   cursor.advance();
   token.kind = TokenKind::string;
+  std::string bytes;
   while (!cursor.at_end() && cursor.peek() != '"' && cursor.peek() != '\n') {
     if (cursor.peek() == '\\' && cursor.peek(1) != '\n') {
-      cursor.advance();
-      append_utf8(token.text, take_escape(cursor));
+      append_utf8(bytes, lex_escape(cursor, token));
     } else {
-      token.text += cursor.peek();
+      bytes += cursor.peek();
       cursor.advance();
     }
   }
-  if (cursor.peek() == '"') return cursor.advance();
+  if (cursor.peek() == '"') {
+    cursor.advance();
+    if (token.kind == TokenKind::string) token.text = std::move(bytes);
+    return;
+  }
   token.kind = TokenKind::error;
   token.text = "this string has no end on its line";
+  token.location = {};
 }
 
 }  // namespace apl::frontend

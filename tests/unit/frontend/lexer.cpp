@@ -94,6 +94,24 @@ TEST_CASE("characters, strings and type parameters do not get mixed up") {
   CHECK(only("\"a\\\"b\\n\"").text == "a\"b\n");
 }
 
+TEST_CASE("escapes are a character, a code point in digits, or an error at their place") {
+  CHECK(only(R"("\n\t\r\a\b\f\v\\\"\'")").text == "\n\t\r\a\b\f\v\\\"'");
+  CHECK(only(R"("\65\x42\o103 \955")").text == "ABC \xCE\xBB");
+  CHECK(only(R"("\1114111")").text == "\xF4\x8F\xBF\xBF");
+  CHECK(only(R"('\\')").number.integer == '\\');
+  CHECK(only(R"('\'')").number.integer == '\'');
+  CHECK(shown(R"("a\qb" x)") == "!:unknown escape '\\q' i:x");
+  CHECK(only(R"("a\qb\w")").location == Location{1, 3, 1, 4});  // the first
+  CHECK(shown(R"('\q' x)") == "!:unknown escape '\\q' i:x");
+  CHECK(only(R"('\q')").location == Location{1, 2, 1, 3});
+  CHECK(shown(R"("\1114112" x)") == "!:unknown escape '\\1114112' i:x");
+  CHECK(shown(R"("\xg" x)") == "!:unknown escape '\\x' i:x");
+  CHECK(shown("\"\\\xCE\xBB\" x") == "!:unknown escape '\\\xCE\xBB' i:x");
+  CHECK(only("\"a\\q").text == "this string has no end on its line");
+  CHECK(only("\"a\\q").location == Location{1, 1, 1, 4});
+  CHECK(only("\"a\\").text == "this string has no end on its line");
+}
+
 TEST_CASE("what is no token is an error token, and the rest is still read") {
   CHECK(shown("x @ y") == "i:x !:this character means nothing here i:y");
   CHECK(shown("x \xCE\xBB y") == "i:x !:this character means nothing here i:y");
