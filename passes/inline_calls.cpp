@@ -8,7 +8,8 @@
 // The call graph is walked callees first, so that what is copied holds no call any more. Statements copied in keep
 // their own source locations; attributes and certificates of the call go to each of them. Functions that no entry
 // needs are dropped (in a module without entries: functions that were called).
-// Refuses recursion, which no later stage can express (unsupported.construct). `#[noinline]` cannot be kept, since
+// Refuses recursion, which no later stage can express, and functions that expand to more calls or statements than
+// fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since
 // generated kernels call nothing: it gives a remark. Deliberately no cost model: all passes and kernels want
 // first-order code without calls.
 #include <boost/graph/adjacency_list.hpp>
@@ -28,6 +29,9 @@ namespace apl {
 namespace {
 
 constexpr std::string_view kName = "inline";
+// Of one function, when everything is expanded.
+constexpr std::size_t kMaxCalls = 300'000;
+constexpr std::size_t kMaxStms = 1'000'000;
 
 using CallGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
@@ -46,6 +50,7 @@ class Inliner {
     // Components are numbered callees first.
     std::vector<std::size_t> order(module_.functions.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[component[k]] = k;
+    if (std::optional<Diagnostic> error = refuse_growth(order)) return std::move(*error);
     for (const std::size_t k : order) inline_into(k);
     drop_unneeded();
     return Change::yes;
@@ -101,6 +106,29 @@ class Inliner {
       }
     }
     return error;
+  }
+
+  // Functions that call others twice each, and so on, double with each step: no module is to use up the memory.
+  std::optional<Diagnostic> refuse_growth(const std::vector<std::size_t>& callees_first) const {
+    struct Expanded {
+      std::size_t calls = 0, stms = 0;
+    };
+    std::vector<Expanded> expanded(module_.functions.size());
+    std::vector<std::vector<const Call*>> calls(module_.functions.size());
+    for (const Call& call : calls_) calls[call.caller].push_back(&call);
+    for (const std::size_t k : callees_first) {
+      Expanded& all = expanded[k];
+      for_each_stm(*module_.functions[k]->body, [&](const Stm&) { ++all.stms; });
+      for (const Call* call : calls[k]) {
+        all.calls += 1 + expanded[call->callee].calls;
+        all.stms += expanded[call->callee].stms;
+        if (all.calls <= kMaxCalls && all.stms <= kMaxStms) continue;
+        return make_error(Code::unsupported_construct, call->location,
+                          fmt::format("a program whose functions expand to this many {} cannot be compiled yet",
+                                      all.calls > kMaxCalls ? "calls" : "statements"));
+      }
+    }
+    return std::nullopt;
   }
 
   bool has_entries() const {

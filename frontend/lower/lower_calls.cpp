@@ -35,7 +35,7 @@ StaticValue Lowerer::apply(const StaticValue& function, const Values& arguments)
 
 StaticValue Lowerer::run(const Closure& closure) {
   if (++expansions_ > kMaxExpansions) unsupported(location_, "a program whose functions expand to this many calls");
-  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
+  if (++depth_ > max_depth_) unsupported(location_, "a program nested this deep");
   const Values& arguments = closure.arguments;
   StaticValue result;
   if (const auto* lambda = std::get_if<Closure::Lambda>(&closure.what)) {
@@ -89,7 +89,7 @@ Frame* Lowerer::definition_frame(const Closure::Definition& definition, const Va
 
 StaticValue Lowerer::expand_definition(const Closure::Definition& definition, const Values& arguments) {
   const Definition& source = *checked_.globals[definition.global].definition;
-  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
+  if (++depth_ > max_depth_) unsupported(location_, "a program nested this deep");
   Frame* outer = std::exchange(frame_, definition_frame(definition, arguments));
   for (std::size_t k = 0; k < arguments.size(); ++k) bind_pattern(*source.params[k], arguments[k]);
   StaticValue result = lower(*source.body);

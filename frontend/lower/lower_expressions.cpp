@@ -17,7 +17,7 @@ StaticValue Lowerer::lower(const Expr& expr) {
   if (!size_parts_.empty())
     if (const auto part = size_parts_.find(&expr); part != size_parts_.end())
       return part_value(part->second.size, part->second.frame);
-  if (++depth_ > kMaxDepth) unsupported(expr.location, "a program nested this deep");
+  if (++depth_ > max_depth_) unsupported(expr.location, "a program nested this deep");
   const Location outer = std::exchange(location_, expr.location);
   builder_->set_location(location_);
   StaticValue value = lower_node(expr);

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "frontend/lower/large_stack.h"
 #include "frontend/lower/lowerer.h"
 #include "frontend/syntax/lexer.h"
 #include "ir/sparse_bundle.h"
@@ -11,6 +12,11 @@
 namespace apl::frontend {
 
 namespace {
+
+// Deeper nesting of expansions would overflow the stack: of our own, and of a caller of whom only 8 MB are known.
+constexpr int kMaxDepth = 10000;
+constexpr std::size_t kStack = std::size_t{256} << 20U;
+constexpr int kMaxDepthOfCaller = 1000;
 
 // Longer ones are not compared; such a call is expanded.
 constexpr std::size_t kMaxKey = 400;
@@ -54,11 +60,15 @@ void describe_border(const Definition& source, const TypeStore& store, Ty type, 
 
 std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
                                     const DiagnosticSink& sink) {
-  return Lowerer(checked, parameters, sink).run();
+  std::optional<Module> module;
+  if (!run_on_stack(kStack, [&] { module = Lowerer(checked, parameters, sink, kMaxDepth).run(); }))
+    module = Lowerer(checked, parameters, sink, kMaxDepthOfCaller).run();
+  return module;
 }
 
-Lowerer::Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink)
-    : checked_(checked), store_(checked.store), parameters_(parameters), sink_(sink) {}
+Lowerer::Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink,
+                 int max_depth)
+    : checked_(checked), store_(checked.store), parameters_(parameters), sink_(sink), max_depth_(max_depth) {}
 
 std::optional<Module> Lowerer::run() {
   bool failed = false;

@@ -31,7 +31,7 @@ std::optional<Poly> Lowerer::size_value(Size size, Frame* frame) {
 std::optional<Poly> Lowerer::size_value(Size size, Frame* frame,
                                         std::unordered_map<std::uint32_t, std::optional<Poly>>& done) {
   if (auto found = done.find(size.id); found != done.end()) return found->second;
-  if (++depth_ > kMaxDepth) unsupported(location_, "a program nested this deep");
+  if (++depth_ > max_depth_) unsupported(location_, "a program nested this deep");
   std::optional<Poly> result;
   const SizeNode node = store_.node(size);
   if (const auto* constant = std::get_if<SizeConst>(&node)) {

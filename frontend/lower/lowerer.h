@@ -21,8 +21,7 @@
 
 namespace apl::frontend {
 
-// Deeper nesting of expansions would overflow the stack; more of them, memory.
-constexpr int kMaxDepth = 1000;
+// More expansions would overflow memory.
 constexpr std::size_t kMaxExpansions = 300000;
 constexpr std::size_t kMaxValues = 1000000;
 // A tuple of tuples of ... doubles with each step; no program needs as many parts.
@@ -33,7 +32,8 @@ struct LowerAbort {};
 
 class Lowerer {
  public:
-  Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink);
+  Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink,
+          int max_depth);
   std::optional<Module> run();
 
  private:
@@ -280,6 +280,7 @@ class Lowerer {
   std::vector<ComputedParam>* computed_params_ = nullptr;
   std::size_t expansions_ = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;
+  int max_depth_;
   int depth_ = 0;
 };
 
