@@ -56,7 +56,7 @@ void Parser::declaration(Program& program) {
   } else if (at_keyword("type")) {
     result.node = type_definition();
   } else if (at_keyword("module") || at_keyword("open") || at_keyword("local") || at_keyword("include")) {
-    fail_unsupported(peek().location, "modules");
+    fail_modules();
   } else if (at_keyword("import")) {
     fail_unsupported(peek().location, "imports");
   } else {
@@ -64,6 +64,14 @@ void Parser::declaration(Program& program) {
   }
   result.location = since(start);
   program.declarations.push_back(std::move(result));
+}
+
+// `module type t = ...`, `open import "x"`: the second word begins no declaration of its own.
+void Parser::fail_modules() {
+  report(Code::unsupported_construct, peek().location, "modules cannot be compiled yet");
+  const bool module = take().text == "module";
+  if (at_keyword(module ? "type" : "import")) take();
+  throw ParseAbort{};
 }
 
 bool Parser::at_infix_definition() const {

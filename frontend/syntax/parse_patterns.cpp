@@ -26,7 +26,16 @@ PatternPtr Parser::inner_pattern() {
   if (at("{")) return pattern_record();
   const TokenKind kind = peek().kind;
   if (kind == TokenKind::constructor) fail_unsupported(start, "sum types");
-  if (kind == TokenKind::number || kind == TokenKind::character) fail_unsupported(start, "literals in patterns");
+  // A literal fits some values only, which no pattern but that of a `match` may.
+  const bool negative = peek().is_op("-") && peek(1).kind == TokenKind::number;
+  if (negative) take();
+  if (negative || kind == TokenKind::number || kind == TokenKind::character || at_keyword("true") ||
+      at_keyword("false")) {
+    take();
+    report(Code::type_mismatch, since(start),
+           "Refutable pattern not allowed here: a literal does not match every value");
+    return make_pattern(since(start), PatternWildcard{});
+  }
   fail_expected("a pattern");
 }
 

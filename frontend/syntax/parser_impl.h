@@ -75,6 +75,7 @@ class Parser {
 
   // parse_declarations.cpp
   void declaration(Program& program);
+  [[noreturn]] void fail_modules();
   Definition definition();
   TypeDefinition type_definition();
   std::string binding_name(Location& location);

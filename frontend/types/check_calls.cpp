@@ -28,7 +28,8 @@ Ty Checker::infer_call(const Expr& expr, const Call& call) {
 }
 
 Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments) {
-  const std::string cannot = name.empty() ? "Cannot apply this function" : "Cannot apply \"" + name + "\"";
+  const std::string called = name.empty() ? "" : " \"" + name + "\"";
+  const std::string cannot = "Cannot apply" + (name.empty() ? " function" : called);
   std::vector<Ty> wanted;
   for (const Expr* argument : arguments) {
     if (const auto* var = store_.get_if<TyVar>(function); var && var->constraint.scalars == 0) {
@@ -38,9 +39,11 @@ Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const 
     const auto* known = store_.get_if<TyArrow>(function);
     if (known == nullptr) {
       if (!store_.get_if<TyError>(function)) {
-        std::string message = cannot + " to " + counted(arguments.size());
-        message += wanted.empty() ? ": a value of type " + store_.to_text(function) + " is not a function"
-                                  : ": it takes " + counted(wanted.size());
+        std::string message =
+            wanted.empty()
+                ? "Cannot apply" + (name.empty() ? " expression" : called) +
+                      " as function, as it has non-function type: " + store_.to_text(function)
+                : cannot + " to " + counted(arguments.size()) + ": function accepts only " + counted(wanted.size());
         report(Code::type_mismatch, expr.location, std::move(message));
       }
       for (const Expr* rest : arguments) infer(*rest);
@@ -73,11 +76,6 @@ Ty Checker::infer_infix(const Expr& expr, const Infix& infix) {
   // `x |> f` is `f x`, also where f's result depends on the value of x.
   const auto resolution = infix.op.qualifiers.empty() ? resolve_simple(infix.op.text) : std::nullopt;
   const bool built_in = resolution && resolution->kind == Resolution::Kind::prelude;
-  if (built_in && resolution->entry->builtin == Builtin::eq && !resolution->module) {
-    const Ty op = infer_operator(expr, infix.op);
-    comparisons_.push_back({infix.op.location, store_.get_if<TyArrow>(op)->from});
-    return apply(expr, op, infix.op.to_string(), {infix.x.get(), infix.y.get()});
-  }
   if (built_in &&
       (resolution->entry->builtin == Builtin::pipe_right || resolution->entry->builtin == Builtin::pipe_left)) {
     const bool right = resolution->entry->builtin == Builtin::pipe_right;
@@ -88,6 +86,7 @@ Ty Checker::infer_infix(const Expr& expr, const Infix& infix) {
     return apply(expr, type, name_of(function), {&argument});
   }
   const Ty type = infer_operator(expr, infix.op);
+  if (built_in && resolution->entry->builtin == Builtin::eq && !resolution->module) comparisons_.back().infix = true;
   return apply(expr, type, infix.op.to_string(), {infix.x.get(), infix.y.get()});
 }
 

@@ -125,6 +125,7 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
     report(Code::type_ambiguous, definition.name_location,
            "A size-polymorphic value binding may not have unknown sizes in its type: \"" + definition.name + "\" is " +
                store_.to_text(global.type));
+  check_comparisons();
   if (!failed_) check_ambiguous();
   if (!failed_ && global.entry) check_entry(global, definition);
   numbers_.clear();
@@ -148,11 +149,24 @@ void Checker::apply_defaults(const Global& global, const Definition& definition)
            "Defaulting ambiguous type to " + std::string(apl::to_text(type)) + ".");
     store_.bind(number, store_.scalar(type));
   }
-  for (const Comparison& comparison : comparisons_)
-    if (store_.get_if<TyArray>(comparison.type))
-      warn(Code::warning_deprecated, comparison.location,
+}
+
+// What was compared with == is of a type parameter now where nothing said what it is; none supports that.
+void Checker::check_comparisons() {
+  const bool failed = failed_;
+  for (const auto& [location, type, infix] : std::exchange(comparisons_, {})) {
+    if (infix && store_.get_if<TyArray>(type))
+      warn(Code::warning_deprecated, location,
            "Comparing arrays with \"==\" is deprecated and will stop working in a future revision of the language.");
-  comparisons_.clear();
+    bool open = false;
+    store_.walk(
+        type, [&](Ty, const TyNode& node) { open = open || std::holds_alternative<TyParam>(node); },
+        [](Size, const SizeNode&) {});
+    if (open && !failed)
+      report(Code::type_mismatch, location,
+             "Comparing equality of values of type " + store_.to_text(type) +
+                 ", which does not support equality: nothing says what type they have; a type annotation settles it");
+  }
 }
 
 // What is still open in a finished type, and only there, becomes a parameter of it.
@@ -201,8 +215,9 @@ void Checker::check_size_params(const Global& global, const Definition& definiti
   for (std::size_t k = 0; k < global.sizes.size(); ++k)
     if (!store_.mentions(global.type, global.sizes[k]))
       report(Code::type_ambiguous, store_.binder(global.sizes[k]).location,
-             "Size parameter \"" + store_.binder(global.sizes[k]).name + "\" of \"" + definition.name +
-                 "\" is the size of no parameter and no result");
+             "Size [" + store_.binder(global.sizes[k]).name +
+                 "] unused in pattern: it is the size of no parameter and " + "no result of \"" + definition.name +
+                 "\"");
 }
 
 void Checker::check_ambiguous() {
@@ -217,10 +232,11 @@ void Checker::check_ambiguous() {
   }
 }
 
-// Whether the size can be read off an argument.
+// Whether the size can be read off an argument: it is that of an array which is one, or a part of one.
 bool Checker::is_size_of(const std::vector<Ty>& params, BinderId size) const {
   bool found = false;
-  for (Ty param : params)
+  for (Ty param : params) {
+    if (store_.contains_function(param)) continue;
     store_.walk(
         param,
         [&](Ty, const TyNode& node) {
@@ -229,38 +245,37 @@ bool Checker::is_size_of(const std::vector<Ty>& params, BinderId size) const {
           found = found || (name && name->binder == size);
         },
         [](Size, const SizeNode&) {});
+  }
   return found;
 }
 
 void Checker::check_entry(const Global& global, const Definition& definition) {
-  const std::string entry = "Entry point \"" + definition.name + "\" ";
+  const std::string name = "\"" + definition.name + "\"";
+  const auto refuse = [&](Code code, const std::string& message) {
+    report(code, definition.name_location, "Entry point " + message);
+  };
   if (!global.type_params.empty())
-    report(Code::type_mismatch, definition.name_location,
-           entry + "may not be polymorphic: its type is " + store_.to_text(global.type));
+    refuse(Code::type_mismatch,
+           "functions may not be polymorphic: the type of " + name + " is " + store_.to_text(global.type));
   Ty type = global.type;
   std::vector<Ty> params;
   while (const auto* arrow = store_.get_if<TyArrow>(type)) {
     params.push_back(arrow->from);
     type = arrow->to;
   }
-  for (Ty param : params)
-    if (store_.contains_function(param))
-      report(Code::type_mismatch, definition.name_location,
-             entry + "may not be higher-order: it may not have a parameter of function type");
-  if (store_.contains_function(type))
-    report(Code::type_mismatch, definition.name_location,
-           entry + "may not be higher-order: it may not give a function");
+  const bool takes = std::ranges::any_of(params, [&](Ty param) { return store_.contains_function(param); });
+  if (takes || store_.contains_function(type))
+    refuse(Code::type_mismatch, "functions may not be higher-order: " + name +
+                                    (takes ? " has a parameter of function type" : " gives a function"));
   for (BinderId size : global.sizes) {
-    const bool given =
-        std::any_of(params.begin(), params.end(), [&](Ty param) { return store_.mentions(param, size); });
-    if (!given)
-      report(Code::type_ambiguous, definition.name_location,
-             entry + "may not be size-polymorphic in its return type: the size parameter \"" +
-                 store_.binder(size).name + "\" is the size of no argument");
-    if (given && !is_size_of(params, size))
-      report(Code::type_ambiguous, definition.name_location,
-             entry + "may not have the size parameter \"" + store_.binder(size).name +
-                 "\", which is only used non-constructively: it is a part of sizes, but the size of no argument");
+    const std::string& parameter = store_.binder(size).name;
+    if (std::ranges::none_of(params, [&](Ty param) { return store_.mentions(param, size); }))
+      refuse(Code::type_ambiguous,
+             "functions must not be size-polymorphic in their return type: the size parameter \"" + parameter +
+                 "\" of " + name + " is the size of no argument");
+    else if (!is_size_of(params, size))
+      refuse(Code::type_ambiguous, "size parameter [" + parameter + "] only used non-constructively: in " + name +
+                                       " it is a part of sizes, but the size of no argument");
   }
 }
 

@@ -108,6 +108,11 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
       break;
     case Clash::Kind::occurs: message += ". Occurs check: a type would contain itself"; break;
     case Clash::Kind::scope:
+      if (clash.escaped == kNoId) {
+        message += ". The type \"" + store_.to_text(clash.b) +
+                   "\" would have to be known outside of where it is bound (scope-violation)";
+        break;
+      }
       code = Code::type_size_mismatch;
       if (const Binder& escaped = store_.binder(clash.escaped);
           escaped.kind == Binder::Kind::unknown_size && !clash.existential) {
@@ -120,6 +125,8 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
       message += std::string(clash.existential ? ". The existential size \"" : ". The size \"") +
                  store_.binder(clash.escaped).name +
                  "\" would have to be known outside of where it is bound (scope-violation)";
+      if (clash.existential)
+        message += ": a type parameter would be instantiated with a type containing anonymous sizes";
       break;
     case Clash::Kind::functional:
       message += ": " + store_.to_text(clash.b) + " is functional";

@@ -169,8 +169,7 @@ Ty Checker::infer_if(const Expr& expr, const IfExpr& branch, Ty expected) {
   Ty type = then_type;
   const auto differ = [&](Size s, Size t) { return differing(known, s, t, expr, explain()); };
   if (const auto clash = unifier_.join(then_type, else_type, differ, type))
-    mismatch(*clash, branch.else_value->location, then_type, else_type,
-             "The branches of 'if' do not have the same type");
+    mismatch(*clash, branch.else_value->location, then_type, else_type, "Branches differ in type");
   if (!require(type, kBranch, branch.then_value->location, "This 'if' is not possible")) return type;
   return without_inner_sizes(type, inside, expr, "this 'if'", explain());
 }
@@ -210,7 +209,7 @@ Ty Checker::without_inner_sizes(Ty type, BinderId first, const Expr& expr, const
 Ty Checker::infer_ascribe(const Expr& expr, const Ascribe& ascribe) {
   const Ty type = type_of(*ascribe.type);
   if (!ascribe.coerce) {
-    check(*ascribe.x, type, "Expression does not have expected type from its ascription");
+    check(*ascribe.x, type, "Expression does not have expected type from type ascription");
     return type;
   }
   // `:>` may change sizes, which is checked when the program runs, but nothing else.

@@ -53,13 +53,14 @@ void Checker::let_pattern(const LetPattern& let) {
     const std::string name = "\"" + store_.binder(size).name + "\"";
     instances_.push_back({{}, variable, store_.binder(size).location, name, true});
   }
+  const int errors = errors_;
   own_names_ = OwnNames{first, std::move(flexible)};
   pattern(*let.pattern, type, names);
   own_names_.reset();
   for (BinderId size : sizes)
-    if (!mentions(*let.pattern, size))
+    if (errors_ == errors && !mentions(*let.pattern, size))
       report(Code::type_ambiguous, store_.binder(size).location,
-             "Size [" + store_.binder(size).name + "] unused in the pattern, so that nothing says what it is");
+             "Size [" + store_.binder(size).name + "] unused in pattern: nothing says what it is");
   out_.pattern_sizes[let.pattern->id] = std::move(sizes);
   const Pattern* name = let.pattern.get();
   while (const auto* typed = std::get_if<PatternTyped>(&name->node)) name = typed->pattern.get();
@@ -199,7 +200,7 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
       require(bound, {.scalars = kIntegers}, less->bound->location, "The bound of a loop must be an integer");
     } else if (const auto* in = std::get_if<ForIn>(&loop.form)) {
       array = store_.array(store_.size_variable(level_, in->array->location), fresh(in->array->location));
-      check(*in->array, array, "Only an array can be looped over");
+      check(*in->array, array, "Iteratee of a for-in loop must be an array");
     }
     inside = static_cast<BinderId>(store_.binder_count());
     ++level_;

@@ -13,7 +13,7 @@ void Checker::pattern(const Pattern& pattern, Ty type, Names& names) {
   } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
     const Ty annotated = type_of(*typed->type);
     unify(own_names_ ? with_own_sizes(pattern, annotated) : annotated, type, pattern.location,
-          "Pattern does not have the type of its ascription");
+          "Pattern cannot match ascribed type");
     out_.pattern_types[pattern.id] = annotated;
     this->pattern(*typed->pattern, annotated, names);
   } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
@@ -42,7 +42,7 @@ void Checker::pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, T
     for (const auto& field : record->fields) elements.push_back(field.second);
   } else {
     for (const PatternPtr& element : tuple.elements) elements.push_back(fresh(element->location));
-    unify(type, store_.tuple(elements), pattern.location, "Pattern does not fit the value's type");
+    unify(type, store_.tuple(elements), pattern.location, "Pattern cannot match value of this type");
   }
   for (std::size_t k = 0; k < elements.size(); ++k) this->pattern(*tuple.elements[k], elements[k], names);
 }
@@ -57,7 +57,7 @@ void Checker::pattern_record(const Pattern& pattern, const PatternRecord& record
     const Ty field_type = fresh(field.location);
     if (claim_field(labels, field.name, field.location, "record pattern")) fields.emplace_back(field.name, field_type);
   }
-  unify(type, store_.record(fields), pattern.location, "Pattern does not fit the value's type");
+  unify(type, store_.record(fields), pattern.location, "Pattern cannot match value of this type");
   for (const auto& field : record.fields) {
     Ty field_type = store_.error();
     for (const auto& [name, known] : fields)

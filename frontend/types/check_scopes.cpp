@@ -162,6 +162,7 @@ Ty Checker::instantiate_prelude(Resolution& resolution, Location location) {
     narrowed.reason = constraint.reason;
     store_.constrain(first, narrowed);
     if (narrowed.scalars != 0) numbers_.push_back(first);
+    if (narrowed.equality) comparisons_.push_back({.location = location, .type = first});
   }
   return store_.substitute(scheme.type, resolution.instance);
 }

@@ -66,7 +66,10 @@ struct OperationText {
 }  // namespace
 
 Size Checker::size_of_type(const Expr& expr) {
+  const int errors = errors_;
   check(expr, store_.scalar(ScalarType::i64), "This size does not have expected type");
+  // What is wrong with the expression was said.
+  if (errors_ != errors) return store_.size_variable(level_, expr.location);
   int budget = kMaxSizeTerms;
   if (auto size = as_size(expr, budget)) return *size;
   if (has_binding(expr))

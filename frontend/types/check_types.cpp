@@ -93,8 +93,8 @@ void Checker::enter_type_params(const std::vector<TypeParam>& params, Names& nam
     }
     const bool lifted = param.kind == TypeParam::Kind::lifted;
     const Constraint constraint{.first_order = !lifted};
-    const ParamId id =
-        store_.add_param({.name = param.name, .location = param.location, .constraint = constraint, .lifted = lifted});
+    const ParamId id = store_.add_param(
+        {.name = param.name, .location = param.location, .constraint = constraint, .lifted = lifted, .level = level_});
     type_params->push_back(id);
     enter_type(param.name, store_.param(id));
   }

@@ -161,6 +161,7 @@ class Checker {
   void check_entry(const Global& global, const Definition& definition);
   void check_size_params(const Global& global, const Definition& definition);
   void check_ambiguous();
+  void check_comparisons();
 
   // check_errors.cpp
   void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
@@ -228,10 +229,11 @@ class Checker {
   };
   std::vector<OpenLiteral> literals_;
   const Expr* negated_ = nullptr;  // the operand of the minus that is being looked at
-  // What the warnings of a definition wait for: types are known at its end.
+  // Values compared with == or !=; of what type is known at the end of the definition.
   struct Comparison {
     Location location;
     Ty type;
+    bool infix = false;  // `x == y`
   };
   std::vector<Comparison> comparisons_;
   // While the pattern of a `let` is checked: names from `first` on are its own, and sizes of any value; `known` are

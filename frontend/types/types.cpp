@@ -180,6 +180,18 @@ std::vector<BinderId> TypeStore::free_sizes(Ty type, std::uint32_t level) const 
   return free;
 }
 
+std::optional<ParamId> TypeStore::free_param(Ty type, std::uint32_t level) const {
+  std::optional<ParamId> found;
+  walk(
+      type,
+      [&](Ty, const TyNode& node) {
+        const auto* param = std::get_if<TyParam>(&node);
+        if (param && params_[param->param].level > level) found = param->param;
+      },
+      [](Size, const SizeNode&) {});
+  return found;
+}
+
 Size TypeStore::substitute(Size size, const TypeMap& map) {
   Done done;
   return substitute(size, map, done);

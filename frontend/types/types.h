@@ -151,6 +151,7 @@ struct TypeParamInfo {
   Location location;
   Constraint constraint;
   bool lifted = false;
+  std::uint32_t level = 0;  // of its scope, as of a binder
 };
 
 // Type parameters and sizes replaced.
@@ -212,6 +213,8 @@ class TypeStore {
   bool is_polynomial(Size size) const;  // made of +, - and * alone
   // Names of sizes in the type whose scope is deeper than `level`, but those that an arrow inside binds itself.
   std::vector<BinderId> free_sizes(Ty type, std::uint32_t level) const;
+  // A type parameter in the type whose scope is deeper than `level`.
+  std::optional<ParamId> free_param(Ty type, std::uint32_t level) const;
 
   // ---- changing
   Ty substitute(Ty type, const TypeMap& map);

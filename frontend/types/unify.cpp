@@ -13,7 +13,8 @@ namespace {
 // Types this deep are no program's: they come from chains that double with each step.
 constexpr int kMaxDepth = 300;
 
-constexpr std::uint32_t kEveryLevel = UINT32_MAX;  // a variable that may become any size in sight
+constexpr std::uint32_t kEveryLevel = UINT32_MAX;    // a variable that may become any size in sight
+constexpr std::uint32_t kNoLevel = kEveryLevel - 1;  // a name that no other variable may become
 constexpr std::size_t kMaxTerms = 64;
 constexpr std::size_t kMaxDegree = 64;
 // Names that are bound to names that are bound ...
@@ -209,6 +210,8 @@ std::optional<Clash> Unifier::unify_variable(Ty variable, Ty type, bool swapped)
   store_.walk(
       type, [&](Ty t, const TyNode&) { occurs = occurs || t == store_.find(variable); }, [](Size, const SizeNode&) {});
   if (occurs) return Clash{.kind = Clash::Kind::occurs, .a = variable, .b = type};
+  if (const auto escaped = store_.free_param(type, var.level))
+    return Clash{.kind = Clash::Kind::scope, .b = store_.param(*escaped), .escaped = kNoId};
   if (const auto escaped = store_.free_sizes(type, var.level); !escaped.empty())
     return Clash{.kind = Clash::Kind::scope, .s = store_.name(escaped.front()), .escaped = escaped.front()};
   if (auto refused = require(type, var.constraint)) {
@@ -236,24 +239,30 @@ std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
   return std::nullopt;
 }
 
+// What the arrows bind is the same up to names. While their results are compared it has names that nothing outside can
+// see, wherever the arrows themselves come from: one function is used at many places.
 std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
   const TyArrow a = *store_.get_if<TyArrow>(expected);
-  TyArrow b = *store_.get_if<TyArrow>(actual);
+  const TyArrow b = *store_.get_if<TyArrow>(actual);
   if (auto clash = unify(a.from, b.from)) return clash;
-  // What the arrows bind is the same up to names.
-  TypeMap rename;
-  if (a.param != kNoId && b.param != kNoId) rename.sizes.emplace(b.param, store_.name(a.param));
-  // A size that nobody is promised may be any size, even one that depends on the argument.
-  TypeMap any;
-  for (BinderId unknown : a.unknown) any.sizes.emplace(unknown, store_.size_variable(kEveryLevel, {}));
-  auto clash = unify(store_.substitute(a.to, any), store_.substitute(b.to, rename));
-  if (clash && clash->kind == Clash::Kind::scope) {
-    const auto binds = [&](const TyArrow& arrow) {
-      return arrow.param == clash->escaped ||
-             std::find(arrow.unknown.begin(), arrow.unknown.end(), clash->escaped) != arrow.unknown.end();
-    };
-    clash->existential = clash->existential || binds(a) || binds(b);
+  const auto first_own = static_cast<BinderId>(store_.binder_count());
+  const auto own_name = [&](BinderId binder) {
+    Binder copy = store_.binder(binder);
+    copy.level = kNoLevel;
+    return store_.name(store_.add_binder(std::move(copy)));
+  };
+  TypeMap in_a, in_b;
+  if (const BinderId param = a.param != kNoId ? a.param : b.param; param != kNoId) {
+    const Size name = own_name(param);
+    if (a.param != kNoId) in_a.sizes.emplace(a.param, name);
+    if (b.param != kNoId) in_b.sizes.emplace(b.param, name);
   }
+  // A size that nobody is promised may be any size, even one that depends on the argument.
+  for (BinderId unknown : a.unknown) in_a.sizes.emplace(unknown, store_.size_variable(kEveryLevel, {}));
+  for (BinderId unknown : b.unknown) in_b.sizes.emplace(unknown, own_name(unknown));
+  auto clash = unify(store_.substitute(a.to, in_a), store_.substitute(b.to, in_b));
+  if (clash && clash->kind == Clash::Kind::scope && clash->escaped != kNoId)
+    clash->existential = clash->escaped >= first_own;
   return clash;
 }
 

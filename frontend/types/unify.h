@@ -16,7 +16,7 @@ struct Clash {
     types,       // a and b are different types
     sizes,       // s and t are different sizes
     occurs,      // a would contain itself
-    scope,       // `escaped` is a size that what it would be bound to cannot see
+    scope,       // `escaped` is a size that what it would be bound to cannot see; without it, the type `b` is
     functional,  // b is a function where `reason` forbids it
     equality,    // b cannot be compared with ==
     scalar,      // b is none of the scalar types that a may be

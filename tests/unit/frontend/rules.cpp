@@ -42,6 +42,26 @@ TEST_CASE("what the language forbids is refused") {
            {"def g 'a 'b (f: a -> b) (x: a) = f x def f (n: i64) = g iota n", "type.size-mismatch@1:57",
             "existential size \"n\""},
            {"def f (x: i32) =\n  let y = x\n\ndef g = 1i32", "syntax.error@4:1", "Unexpected \"def\""},
+           {"def g (k: i64): [k]i64 = iota k def f (n: i64) = map g (iota n)", "type.size-mismatch@1:54",
+            "instantiated with a type containing anonymous sizes"},
+           {"def g (k: i64): []i64 = iota k def f (n: i64) = map g (iota n)", "type.size-mismatch@1:53",
+            "instantiated with a type containing anonymous sizes"},
+           {"def f (n: i64) = let g = \\(k: i64) -> iota k in map g (iota n)", "type.size-mismatch@1:53",
+            "existential size \"k\""},
+           {"def g (k: i64): [k]i64 = iota k def f [n] (h: (i64 -> [n]i64) -> i64) = h g", "type.size-mismatch@1:75",
+            "Sizes \"n\" and \"k\" do not match"},
+           {"def f x = let g 'b (y: b) = if true then y else x in g", "type.mismatch@1:49", "The type \"b\" would"},
+           {"def f x = let g 'b (y: b) = (y, x) let h = g x in let k 'c (z: c) = if true then x else z in k",
+            "type.mismatch@1:89", "The type \"c\" would"},
+           {"def f x y = x == y", "type.mismatch@1:15", "does not support equality"},
+           {"def f x y = x == (1i32, y)", "type.mismatch@1:15", "does not support equality"},
+           {"def f = (!=)", "type.mismatch@1:10", "does not support equality"},
+           {"def f x y = not (id x == id y)", "type.mismatch@1:23", "does not support equality"},
+           {"def f (x: (i32, i32)) = let (a, 1) = x in a", "type.mismatch@1:33", "Refutable pattern not allowed here"},
+           {"def f = \\(true, -1, 'a') -> 1i32", "type.mismatch@1:11", "Refutable pattern not allowed here"},
+           {"entry f [n] (g: [n]i64 -> i64) = g (iota n)", "type.mismatch@1:7", "[n] only used non-constructively"},
+           {"entry f (x: i32) = (x, (+ x))", "type.mismatch@1:7", "\"f\" gives a function"},
+           {"def f [n] (x: i32) = x", "type.ambiguous@1:7", "Size [n] unused in pattern"},
        }) {
     CAPTURE(c.text);
     const test::Outcome outcome = test::check_text(c.text);
@@ -61,10 +81,42 @@ TEST_CASE("what looks like the forbidden is accepted") {
            "def f (x: i32) (b: bool) = let g 'a (y: a) = y in (g x, g b)",
            "def f (xs: []i32) (ys: []i32) = let g [n] (zs: [n]i32) = n in (g xs, g ys)",
            "type t [n] = [n]i32",
+           "def g (k: i64): [k]i64 = iota k def f (h: (n: i64) -> [n]i64) = h 3 def e = f g",
+           "def g (k: i64): [k]i64 = iota k def f (n: i64) = map (\\i -> length (g i)) (iota n)",
+           "def g (k: i64): [k]i64 = iota k def f (h: i64 -> []i64) = h 3 def e = f g",
+           "def g (k: i64) (_: i64): [k]i64 = iota k def f 'a (h: i64 -> a) = h 2 def e = f (g 3)",
+           "def eq (x: i32) y = x == y def f x y = x + y == 3i32",
+           "def f (xs: []i32) = let g x y = x == y in map2 g xs xs",
+           "def f [n] (xs: [n]i32) = let g 'b (y: b) = (y, xs) in g xs",
        }) {
     CAPTURE(text);
     const test::Outcome outcome = test::check_text(text);
     for (const Diagnostic& diagnostic : outcome.diagnostics) CHECK(diagnostic.code == Code::unsupported_construct);
+  }
+}
+
+TEST_CASE("errors come in the order of lines, and none is a consequence of another") {
+  struct Case {
+    std::string text;
+    std::vector<std::string> places;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"def b = 1i32 + true\ndef a = 1 + (\ndef c = 2i32 + false",
+            {"type.mismatch@1:16", "syntax.error@3:1", "type.mismatch@3:16"}},
+           {"type t = []i32\ndef f (x: t) = 1 + 2 3\n", {"type.mismatch@1:10", "type.mismatch@2:20"}},
+           {"module type t = { val f : i32 }\ndef g = 1i32", {"unsupported.construct@1:1"}},
+           {"module type t = { type v val f: v }\nmodule m : t = { type v = i32 def f = 1 }\ndef g = m.f",
+            {"unsupported.construct@1:1", "unsupported.construct@2:1"}},
+           {"open import \"a\"\ndef g = 1i32", {"unsupported.construct@1:1"}},
+           {"def f (x: [m]i32) = x", {"type.unknown-name@1:12"}},
+           {"def f (x: i32): [m + 1]i32 = rep x", {"type.unknown-name@1:18"}},
+           {"def f (x: [true]i32) = x", {"type.mismatch@1:12"}},
+           {"def f (x: i32) = let [n] (xs: [n + m]i32) = [x] in xs", {"type.unknown-name@1:36"}},
+       }) {
+    CAPTURE(c.text);
+    const test::Outcome outcome = test::check_text(c.text);
+    CHECK_FALSE(outcome.accepted);
+    CHECK(outcome.places() == c.places);
   }
 }
 
