@@ -3,67 +3,58 @@
 // Scatter, and Screma whose lambda consumes a row. A body that may run more than once consumes nothing from outside.
 #include <fmt/format.h>
 
-#include <map>
-#include <set>
+#include <algorithm>
+#include <unordered_map>
 
+#include "ir/verify/aliases.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
 namespace apl::verifier {
 namespace {
 
-using Values = std::set<Value>;
-
 class Consumption {
  public:
-  explicit Consumption(Check& check) : check_(check) {}
+  explicit Consumption(Check& check)
+      : check_(check), aliases_(check.values().size()), kept_params_(check.values().size()) {}
 
   void run() {
     for (Value param : check_.function.params) {
       bind(param, {});
-      if (!check_.type(param).unique) kept_params_.insert(param);
+      if (!check_.type(param).unique) kept_params_[param.id] = true;
     }
     body(*check_.function.body, nullptr);
   }
 
  private:
+  using Shared = std::vector<Aliases::Edge>;
+
   bool is_array(Value v) const { return check_.type(v).is_array(); }
 
-  const Values& aliases(Value v) {
-    Values& known = aliases_[v];
-    known.insert(v);
-    return known;
-  }
-
-  void bind(Value v, const Values& shared) {
-    if (!is_array(v)) return;
-    Values& known = aliases_[v];
-    known.insert(v);
-    known.insert(shared.begin(), shared.end());
-    order_[v] = ++bound_;
+  void bind(Value v, const Shared& shared) {
+    if (is_array(v)) aliases_.bind(v, shared);
   }
 
   void use(Value v, const Stm* stm) {
     if (!is_array(v)) return;
-    for (Value alias : aliases(v)) {
-      if (!consumed_.count(alias)) continue;
-      const std::string what = alias == v ? fmt::format("{} is used after it was consumed", check_.name(v))
-                                          : fmt::format("{} is used after {} was consumed, whose elements it may share",
-                                                        check_.name(v), check_.name(alias));
-      stm ? check_.broken(*stm, what) : check_.broken(what);
-      return;
-    }
+    const std::optional<Value> alias = aliases_.consumed_alias(v);
+    if (!alias) return;
+    const std::string what = *alias == v ? fmt::format("{} is used after it was consumed", check_.name(v))
+                                         : fmt::format("{} is used after {} was consumed, whose elements it may share",
+                                                       check_.name(v), check_.name(*alias));
+    stm ? check_.broken(*stm, what) : check_.broken(what);
   }
 
   void consume(Value v, const Stm& stm) {
     if (!is_array(v)) return;
-    for (Value alias : aliases(v)) {
-      if (kept_params_.count(alias))
+    for (Value alias : aliases_.of(v)) {
+      const std::uint64_t order = aliases_.order(alias);
+      if (kept_params_[alias.id])
         check_.broken(stm, fmt::format("it consumes {}, which belongs to the caller", check_.name(alias)));
-      else if (auto found = order_.find(alias); found != order_.end() && found->second <= repeated_from_)
+      else if (order != Aliases::kUnbound && order <= repeated_from_)
         check_.broken(stm, fmt::format("it consumes {}, which is bound outside a body that may run more than once",
                                        check_.name(alias)));
-      consumed_.insert(alias);
+      aliases_.consume(alias);
     }
   }
 
@@ -74,10 +65,9 @@ class Consumption {
   }
 
   // Aliases of a body's result that are known outside of it.
-  void share_outer(const Operand& result, std::uint64_t outside, Values& into) {
+  void share_outer(const Operand& result, std::uint64_t outside, Shared& into) {
     if (!result.is_value() || !is_array(result.value())) return;
-    for (Value alias : aliases(result.value()))
-      if (order_[alias] <= outside) into.insert(alias);
+    aliases_.outer(result.value(), outside, into);
   }
 
   // A body that may run more than once: what was bound up to `outside` may not be consumed in it.
@@ -90,7 +80,7 @@ class Consumption {
 
   void statement(const Stm& stm) {
     for_each_use(stm.op, [&](Value v) { use(v, &stm); });
-    std::vector<Values> shared(stm.pattern.size());
+    std::vector<Shared> shared(stm.pattern.size());
     if (const If* branch = get_if<If>(stm)) {
       branches(stm, *branch, shared);
     } else if (const Loop* loop = get_if<Loop>(stm)) {
@@ -98,44 +88,29 @@ class Consumption {
     } else if (const Screma* screma = get_if<Screma>(stm)) {
       rows(stm, *screma);
     } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
-      repeated(*scatter->map.body, stm, bound_);
-      if (scatter->op) repeated(*scatter->op->op.body, stm, bound_);
-      for (std::size_t k = 0; k < scatter->targets.size(); ++k) {
-        const Value target = scatter->targets[k];
-        for (std::size_t j = 0; j < k; ++j)
-          if (overlap(target, scatter->targets[j]))
-            check_.broken(stm, fmt::format("{} and {} are both written, but may share elements", check_.name(target),
-                                           check_.name(scatter->targets[j])));
-        consume(target, stm);
-      }
+      scattered(stm, *scatter);
     } else if (const TileContract* tile = get_if<TileContract>(stm)) {
-      repeated(*tile->map.body, stm, bound_);
-      repeated(*tile->reduce.op.body, stm, bound_);
+      repeated(*tile->map.body, stm, aliases_.bound());
+      repeated(*tile->reduce.op.body, stm, aliases_.bound());
     } else if (const SegOp* seg = get_if<SegOp>(stm)) {
-      repeated(*seg->body, stm, bound_);
+      repeated(*seg->body, stm, aliases_.bound());
     } else if (const Update* update = get_if<Update>(stm)) {
-      if (update->value.is_value() && is_array(update->value.value()) && overlap(update->value.value(), update->array))
+      if (update->value.is_value() && is_array(update->value.value()) &&
+          aliases_.overlap(update->value.value(), update->array))
         check_.broken(stm, fmt::format("{} is replaced by {}, whose elements it may share", check_.name(update->array),
                                        check_.name(update->value.value())));
       consume(update->array, stm);
     } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
-      if (overlap(copy->source, copy->target))
+      if (aliases_.overlap(copy->source, copy->target))
         check_.broken(stm, fmt::format("{} is copied to {}, whose elements it may share", check_.name(copy->source),
                                        check_.name(copy->target)));
       consume(copy->target, stm);
     } else if (const Apply* apply = get_if<Apply>(stm)) {
       call(stm, *apply);
     } else if (std::optional<Value> source = viewed(stm.op); source && !shared.empty() && is_array(*source)) {
-      shared.front() = aliases(*source);
+      shared.front() = {{*source}};
     }
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], shared[k]);
-  }
-
-  bool overlap(Value a, Value b) {
-    const Values& others = aliases(b);
-    for (Value alias : aliases(a))
-      if (others.count(alias)) return true;
-    return false;
   }
 
   static std::optional<Value> viewed(const Op& op) {
@@ -146,54 +121,79 @@ class Consumption {
     return std::nullopt;
   }
 
-  void branches(const Stm& stm, const If& op, std::vector<Values>& shared) {
-    const Values before = consumed_;
-    const std::uint64_t outside = bound_;
+  void branches(const Stm& stm, const If& op, std::vector<Shared>& shared) {
+    const std::uint64_t outside = aliases_.bound();
+    const std::size_t before = aliases_.mark();
     body(*op.then_body, &stm);
-    Values after = std::move(consumed_);
-    consumed_ = before;
+    const std::vector<Value> in_then = aliases_.undo(before);
     body(*op.else_body, &stm);
-    consumed_.insert(after.begin(), after.end());
+    for (Value v : in_then) aliases_.consume(v);
     for (std::size_t k = 0; k < shared.size() && k < op.then_body->results.size(); ++k) {
       share_outer(op.then_body->results[k], outside, shared[k]);
       share_outer(op.else_body->results[k], outside, shared[k]);
-      drop_consumed(shared[k]);
+      // What was consumed on the way lives on as the result alone.
+      aliases_.drop_consumed(shared[k]);
     }
   }
 
-  // What was consumed on the way lives on as the result alone.
-  void drop_consumed(Values& values) const {
-    for (Value v : consumed_) values.erase(v);
-  }
-
-  void iterations(const Stm& stm, const Loop& op, std::vector<Values>& shared) {
-    const std::uint64_t outside = bound_;
-    for (Value param : op.params) bind(param, {});
+  void iterations(const Stm& stm, const Loop& op, std::vector<Shared>& shared) {
+    const std::uint64_t outside = aliases_.bound();
+    std::unordered_map<Value, std::size_t> number;
+    for (Value param : op.params) {
+      bind(param, {});
+      number.emplace(param, number.size());
+    }
+    const std::uint64_t params = aliases_.bound();
     repeated(*op.body, stm, outside);
     for (std::size_t k = 0; k < op.params.size(); ++k)
-      if (consumed_.count(op.params[k]) && op.initial[k].is_value()) consume(op.initial[k].value(), stm);
+      if (aliases_.is_consumed(op.params[k]) && op.initial[k].is_value()) consume(op.initial[k].value(), stm);
     for (std::size_t k = 0; k < shared.size() && k < op.params.size(); ++k) {
       share_outer(op.initial[k], outside, shared[k]);
-      const Operand& next = op.body->results[k];
-      share_outer(next, outside, shared[k]);
-      // A parameter that is passed on stands for what it started as.
-      if (next.is_value() && is_array(next.value()))
-        for (std::size_t j = 0; j < op.params.size(); ++j)
-          if (aliases(next.value()).count(op.params[j])) share_outer(op.initial[j], outside, shared[k]);
-      drop_consumed(shared[k]);
+      Shared next;
+      share_outer(op.body->results[k], params, next);
+      for (const Aliases::Edge& edge : next) {
+        // A parameter that is passed on stands for what it started as.
+        const auto param = number.find(edge.to);
+        if (param == number.end())
+          shared[k].push_back(edge);
+        else
+          share_outer(op.initial[param->second], outside, shared[k]);
+      }
+      aliases_.drop_consumed(shared[k]);
     }
   }
 
   void rows(const Stm& stm, const Screma& op) {
-    std::uint64_t outside = bound_;
+    std::uint64_t outside = aliases_.bound();
     for (Value param : op.map.params) bind(param, {});
     repeated(*op.map.body, stm, outside);
     for (std::size_t k = 0; k < op.map.params.size(); ++k)
-      if (consumed_.count(op.map.params[k])) consume(op.inputs[k], stm);
+      if (aliases_.is_consumed(op.map.params[k])) consume(op.inputs[k], stm);
     for (const ReduceOp& reduce : op.reduces) {
-      outside = bound_;
+      outside = aliases_.bound();
       for (Value param : reduce.op.params) bind(param, {});
       repeated(*reduce.op.body, stm, outside);
+    }
+  }
+
+  void scattered(const Stm& stm, const Scatter& op) {
+    repeated(*op.map.body, stm, aliases_.bound());
+    if (op.op) repeated(*op.op->op.body, stm, aliases_.bound());
+    std::unordered_map<Value, std::vector<std::size_t>> writers;  // of what may be shared
+    for (std::size_t k = 0; k < op.targets.size(); ++k) {
+      const Value target = op.targets[k];
+      std::vector<std::size_t> others;
+      for (Value alias : aliases_.of(target)) {
+        std::vector<std::size_t>& known = writers[alias];
+        others.insert(others.end(), known.begin(), known.end());
+        known.push_back(k);
+      }
+      std::ranges::sort(others);
+      const auto end = std::ranges::unique(others).begin();
+      for (auto j = others.begin(); j != end; ++j)
+        check_.broken(stm, fmt::format("{} and {} are both written, but may share elements", check_.name(target),
+                                       check_.name(op.targets[*j])));
+      consume(target, stm);
     }
   }
 
@@ -207,12 +207,9 @@ class Consumption {
   }
 
   Check& check_;
-  std::map<Value, Values> aliases_;       // what shares elements with a value, itself included
-  std::map<Value, std::uint64_t> order_;  // when a value was bound, from 1
-  std::uint64_t bound_ = 0;
+  Aliases aliases_;
   std::uint64_t repeated_from_ = 0;  // bound up to here: outside the innermost repeated body
-  Values consumed_;
-  Values kept_params_;
+  std::vector<bool> kept_params_;
 };
 
 }  // namespace

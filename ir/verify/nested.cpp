@@ -7,13 +7,13 @@
 namespace apl::verifier {
 namespace {
 
-// The type where `from`, the scalars among the values bound together, have become `to`.
-Type where_bound(const Check& check, const Type& type, const std::vector<Value>& from, const std::vector<Operand>& to) {
+// What `from`, the sizes among the values bound together, have become in `to`.
+Substitution where_bound(const Check& check, const std::vector<Value>& from, const std::vector<Operand>& to) {
   Substitution map;
   const Type size = Type::scalar(ScalarType::i64);
   for (std::size_t k = 0; k < from.size() && k < to.size(); ++k)
     if (check.type(from[k]).same(size) && check.type(to[k]).same(size)) map.emplace(from[k], to[k]);
-  return substitute(type, map);
+  return map;
 }
 
 }  // namespace
@@ -31,14 +31,17 @@ void check_op(Check& check, const Stm& stm, const If& op) {
       check.broken(stm, fmt::format("result {} of the branches has types {} and {}", k + 1,
                                     check.text(check.type(a[k])), check.text(check.type(b[k]))));
   // A size that the branches decide is one of the results: in each branch it is what that branch gives.
-  for (const std::vector<Operand>* given : {&a, &b})
-    for (std::size_t k = 0; k < stm.pattern.size() && stm.pattern.size() == given->size(); ++k) {
-      const Type wanted = where_bound(check, check.type(stm.pattern[k]), stm.pattern, *given);
+  for (const std::vector<Operand>* given : {&a, &b}) {
+    if (stm.pattern.size() != given->size()) continue;
+    const Substitution sizes = where_bound(check, stm.pattern, *given);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+      const Type wanted = substitute(check.type(stm.pattern[k]), sizes);
       const Type actual = check.type((*given)[k]);
       if (!check.compatible(wanted, actual))
         check.broken(stm, fmt::format("{} of type {} is {} of type {} in a branch", check.name(stm.pattern[k]),
                                       check.text(wanted), check.text((*given)[k]), check.text(actual)));
     }
+  }
 }
 
 void check_op(Check& check, const Stm& stm, const Loop& op) {
@@ -47,15 +50,17 @@ void check_op(Check& check, const Stm& stm, const Loop& op) {
   if (op.initial.size() != n || op.body->results.size() != n)
     return check.broken(stm, fmt::format("the loop has {} parameters, {} initial values and {} results", n,
                                          op.initial.size(), op.body->results.size()));
+  // A size among the parameters changes from one iteration to the next.
+  const Substitution at_first = where_bound(check, op.params, op.initial);
+  const Substitution at_next = where_bound(check, op.params, op.body->results);
   for (std::size_t k = 0; k < n; ++k) {
     const Type initial = check.type(op.initial[k]);
     const Type next = check.type(op.body->results[k]);
-    // A size among the parameters changes from one iteration to the next.
-    const Type first = where_bound(check, check.type(op.params[k]), op.params, op.initial);
+    const Type first = substitute(check.type(op.params[k]), at_first);
     if (!check.compatible(first, initial))
       check.broken(stm, fmt::format("{} of type {} starts as {} of type {}", check.name(op.params[k]),
                                     check.text(first), check.text(op.initial[k]), check.text(initial)));
-    const Type later = where_bound(check, check.type(op.params[k]), op.params, op.body->results);
+    const Type later = substitute(check.type(op.params[k]), at_next);
     if (!check.compatible(later, next))
       check.broken(stm, fmt::format("{} of type {} becomes {} of type {}", check.name(op.params[k]), check.text(later),
                                     check.text(op.body->results[k]), check.text(next)));
