@@ -145,12 +145,14 @@ Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr
 
 // A result's size can be a parameter, but no part of one.
 void Checker::check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result) {
+  std::unordered_set<BinderId> mentioned;
+  store_.mentioned(result, mentioned);
   for (const PatternPtr& param : params) {
     if (as_name(*param)) continue;
     std::vector<BinderId> inner;
     binders_of(*param, inner);
     for (BinderId binder : inner)
-      if (store_.mentions(result, binder))
+      if (mentioned.contains(binder))
         report(Code::type_size_mismatch, written.location,
                "The return type annotation " + to_text(written) + " refers to the name \"" +
                    store_.binder(binder).name + "\", which is bound to an inner component of a function parameter.");
@@ -167,21 +169,24 @@ void Checker::report_unknown_params(Ty type, const std::vector<BinderId>& unknow
         if (const auto* arrow = std::get_if<TyArrow>(&node)) params.push_back(arrow->from);
       },
       [](Size, const SizeNode&) {});
-  for (Ty param : params)
+  for (Ty param : params) {
+    std::unordered_set<BinderId> mentioned;
+    store_.mentioned(param, mentioned);
     for (BinderId binder : unknown)
-      if (store_.mentions(param, binder))
+      if (mentioned.contains(binder))
         report(Code::type_size_mismatch, location,
                "Cannot generalise: Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " +
                    store_.to_text(param));
+  }
 }
 
 // A size that is computed from names which callers do not see, nor find as the size of another dim, is unknown to them.
 Ty Checker::with_witnesses(Ty type, const Visible& visible, std::uint32_t level) {
   if (std::ranges::all_of(store_.free_sizes(type, level), visible) || store_.tree_size(type) > kMaxResultSize)
     return type;
-  std::vector<BinderId> found;
+  std::unordered_set<BinderId> found;
   with_sizes(type, [&](Size size) {
-    if (const auto* name = store_.get_if<SizeName>(size)) found.push_back(name->binder);
+    if (const auto* name = store_.get_if<SizeName>(size)) found.insert(name->binder);
     return size;
   });
   std::vector<std::pair<Size, Size>> known;
@@ -190,7 +195,7 @@ Ty Checker::with_witnesses(Ty type, const Visible& visible, std::uint32_t level)
     bool told = true;
     store_.walk_size(size, [&](Size, const SizeNode& node) {
       const auto* name = std::get_if<SizeName>(&node);
-      told = told && (!name || visible(name->binder) || std::ranges::find(found, name->binder) != found.end());
+      told = told && (!name || visible(name->binder) || found.contains(name->binder));
     });
     if (told) return size;
     for (const auto& [before, unknown] : known)
@@ -215,8 +220,9 @@ Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<
     while (const auto* typed = std::get_if<PatternTyped>(&name->node)) name = typed->pattern.get();
     own.push_back(std::holds_alternative<PatternName>(name->node) ? out_.pattern_binders[name->id] : kNoId);
   }
+  const std::unordered_set<BinderId> all_own(own.begin(), own.end());
   const auto visible = [&](BinderId binder) {
-    return store_.binder(binder).level <= level || std::find(own.begin(), own.end(), binder) != own.end();
+    return store_.binder(binder).level <= level || all_own.contains(binder);
   };
   result = with_visible_sizes(result, visible);
   result = with_witnesses(result, visible, level);
@@ -224,15 +230,18 @@ Ty Checker::close_over(const std::vector<PatternPtr>& params, const std::vector<
   std::erase_if(unknown, visible);
   report_unknown_params(result, unknown, params.empty() ? Location{} : params.back()->location);
   Ty type = result;
+  std::unordered_set<BinderId> mentioned;  // in `type`
+  store_.mentioned(type, mentioned);
   for (std::size_t k = params.size(); k-- > 0;) {
     for (BinderId binder : store_.free_sizes(types[k], level))
-      if (std::find(own.begin(), own.end(), binder) == own.end())
+      if (!all_own.contains(binder))
         report(Code::type_size_mismatch, params[k]->location,
                "Unknown size \"" + store_.binder(binder).name + "\" in parameter of type " + store_.to_text(types[k]) +
                    ": it refers to a size that will not be accessible to the caller, possibly because it is nested in "
                    "a tuple or record.");
-    const bool dependent = own[k] != kNoId && store_.mentions(type, own[k]);
+    const bool dependent = own[k] != kNoId && mentioned.contains(own[k]);
     type = store_.arrow(types[k], type, dependent ? own[k] : kNoId, std::exchange(unknown, {}));
+    store_.mentioned(types[k], mentioned);
   }
   store_.lower_level(type, level);
   return type;

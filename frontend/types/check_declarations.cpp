@@ -118,9 +118,9 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
 void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_) check_size_params(global, definition);
   generalise(global.type, 0, &global.type_params, global.sizes);
+  const std::unordered_set<BinderId> sizes(global.sizes.begin(), global.sizes.end());
   for (BinderId binder : store_.free_sizes(global.type, 0))
-    if (std::find(global.sizes.begin(), global.sizes.end(), binder) == global.sizes.end())
-      global.unknown.push_back(binder);
+    if (!sizes.contains(binder)) global.unknown.push_back(binder);
   if (definition.params.empty() && !global.sizes.empty() && !global.unknown.empty())
     report(Code::type_ambiguous, definition.name_location,
            "A size-polymorphic value binding may not have unknown sizes in its type: \"" + definition.name + "\" is " +
@@ -173,21 +173,19 @@ void Checker::check_comparisons() {
 void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes) {
   std::vector<Ty> types;
   std::vector<Size> open_sizes;
-  std::vector<Ty> kept;
+  std::unordered_set<std::uint32_t> kept, seen_sizes;
   for (const PendingField& wanted : pending_)
-    kept.push_back(store_.find(wanted.record)), kept.push_back(store_.find(wanted.result));
+    kept.insert(store_.find(wanted.record).id), kept.insert(store_.find(wanted.result).id);
   store_.walk(
       type,
       [&](Ty t, const TyNode& node) {
         const auto* var = std::get_if<TyVar>(&node);
-        if (params && var && var->level > outer && var->constraint.scalars == 0 &&
-            std::find(kept.begin(), kept.end(), t) == kept.end())
+        if (params && var && var->level > outer && var->constraint.scalars == 0 && !kept.contains(t.id))
           types.push_back(t);
       },
       [&](Size s, const SizeNode& node) {
         const auto* var = std::get_if<SizeVar>(&node);
-        if (var && var->level > outer && std::find(open_sizes.begin(), open_sizes.end(), s) == open_sizes.end())
-          open_sizes.push_back(s);
+        if (var && var->level > outer && seen_sizes.insert(s.id).second) open_sizes.push_back(s);
       });
   for (Ty t : types) {
     const auto var = *store_.get_if<TyVar>(t);
@@ -212,12 +210,13 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* par
 }
 
 void Checker::check_size_params(const Global& global, const Definition& definition) {
-  for (std::size_t k = 0; k < global.sizes.size(); ++k)
-    if (!store_.mentions(global.type, global.sizes[k]))
-      report(Code::type_ambiguous, store_.binder(global.sizes[k]).location,
-             "Size [" + store_.binder(global.sizes[k]).name +
-                 "] unused in pattern: it is the size of no parameter and " + "no result of \"" + definition.name +
-                 "\"");
+  std::unordered_set<BinderId> mentioned;
+  store_.mentioned(global.type, mentioned);
+  for (BinderId size : global.sizes)
+    if (!mentioned.contains(size))
+      report(Code::type_ambiguous, store_.binder(size).location,
+             "Size [" + store_.binder(size).name + "] unused in pattern: it is the size of no parameter and " +
+                 "no result of \"" + definition.name + "\"");
 }
 
 void Checker::check_ambiguous() {
@@ -232,9 +231,9 @@ void Checker::check_ambiguous() {
   }
 }
 
-// Whether the size can be read off an argument: it is that of an array which is one, or a part of one.
-bool Checker::is_size_of(const std::vector<Ty>& params, BinderId size) const {
-  bool found = false;
+// The sizes that can be read off an argument: those of an array which is one, or a part of one.
+std::unordered_set<BinderId> Checker::sizes_of(const std::vector<Ty>& params) const {
+  std::unordered_set<BinderId> found;
   for (Ty param : params) {
     if (store_.contains_function(param)) continue;
     store_.walk(
@@ -242,7 +241,7 @@ bool Checker::is_size_of(const std::vector<Ty>& params, BinderId size) const {
         [&](Ty, const TyNode& node) {
           const auto* array = std::get_if<TyArray>(&node);
           const auto* name = array ? store_.get_if<SizeName>(array->size) : nullptr;
-          found = found || (name && name->binder == size);
+          if (name) found.insert(name->binder);
         },
         [](Size, const SizeNode&) {});
   }
@@ -267,13 +266,16 @@ void Checker::check_entry(const Global& global, const Definition& definition) {
   if (takes || store_.contains_function(type))
     refuse(Code::type_mismatch, "functions may not be higher-order: " + name +
                                     (takes ? " has a parameter of function type" : " gives a function"));
+  std::unordered_set<BinderId> mentioned;
+  for (Ty param : params) store_.mentioned(param, mentioned);
+  const std::unordered_set<BinderId> constructive = sizes_of(params);
   for (BinderId size : global.sizes) {
     const std::string& parameter = store_.binder(size).name;
-    if (std::ranges::none_of(params, [&](Ty param) { return store_.mentions(param, size); }))
+    if (!mentioned.contains(size))
       refuse(Code::type_ambiguous,
              "functions must not be size-polymorphic in their return type: the size parameter \"" + parameter +
                  "\" of " + name + " is the size of no argument");
-    else if (!is_size_of(params, size))
+    else if (!constructive.contains(size))
       refuse(Code::type_ambiguous, "size parameter [" + parameter + "] only used non-constructively: in " + name +
                                        " it is a part of sizes, but the size of no argument");
   }

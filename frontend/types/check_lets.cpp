@@ -57,8 +57,10 @@ void Checker::let_pattern(const LetPattern& let) {
   own_names_ = OwnNames{first, std::move(flexible)};
   pattern(*let.pattern, type, names);
   own_names_.reset();
+  std::unordered_set<BinderId> mentioned;
+  sizes_in(*let.pattern, mentioned);
   for (BinderId size : sizes)
-    if (errors_ == errors && !mentions(*let.pattern, size))
+    if (errors_ == errors && !mentioned.contains(size))
       report(Code::type_ambiguous, store_.binder(size).location,
              "Size [" + store_.binder(size).name + "] unused in pattern: nothing says what it is");
   out_.pattern_sizes[let.pattern->id] = std::move(sizes);
@@ -72,13 +74,16 @@ void Checker::let_pattern(const LetPattern& let) {
   if (auto size = as_size(*let.value, budget); size && !store_.mentions(*size, binder)) let_sizes_[binder] = *size;
 }
 
-bool Checker::mentions(const Pattern& pattern, BinderId binder) const {
-  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node))
-    return store_.mentions(out_.pattern_types[pattern.id], binder) || mentions(*typed->pattern, binder);
-  const auto inside = [&](const PatternPtr& part) { return mentions(*part, binder); };
-  if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) return std::ranges::any_of(tuple->elements, inside);
-  const auto* record = std::get_if<PatternRecord>(&pattern.node);
-  return record && std::ranges::any_of(record->fields, [&](const auto& field) { return inside(field.value); });
+// Names of sizes in the types that are written in a pattern.
+void Checker::sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& names) const {
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
+    store_.mentioned(out_.pattern_types[pattern.id], names);
+    sizes_in(*typed->pattern, names);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (const PatternPtr& element : tuple->elements) sizes_in(*element, names);
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) sizes_in(*field.value, names);
+  }
 }
 
 // Of a local function only sizes become parameters by themselves; its types are the same wherever it is used, but
@@ -239,8 +244,10 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
 
 // The size of a parameter may be another one that is a number, but not what is computed from others.
 void Checker::check_loop_scope(Ty params, const std::vector<BinderId>& own, Location location) {
+  std::unordered_set<BinderId> mentioned;
+  store_.mentioned(params, mentioned);
   for (BinderId binder : own)
-    if (store_.as_scalar(store_.binder(binder).type) != ScalarType::i64 && store_.mentions(params, binder))
+    if (store_.as_scalar(store_.binder(binder).type) != ScalarType::i64 && mentioned.contains(binder))
       report(Code::type_size_mismatch, location,
              "The loop parameters are inferred to have type " + store_.to_text(params) + ", but \"" +
                  store_.binder(binder).name + "\" is not in scope where the loop starts");

@@ -139,7 +139,7 @@ class Checker {
   Ty escape(Ty type, std::uint32_t level);
   std::optional<Size> resolved(Size size, const Visible& visible, int depth);
   Ty with_visible_sizes(Ty type, const Visible& visible);
-  bool mentions(const Pattern& pattern, BinderId binder) const;
+  void sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& names) const;
   bool is_small(Size size) const;
   Ty infer_loop(const Expr& expr, const LoopExpr& loop);
   struct LoopSizes;
@@ -157,7 +157,7 @@ class Checker {
   void apply_defaults(const Global& global, const Definition& definition);
   void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
   void check_abbreviation(const TypeDefinition& definition, Ty type);
-  bool is_size_of(const std::vector<Ty>& params, BinderId size) const;
+  std::unordered_set<BinderId> sizes_of(const std::vector<Ty>& params) const;
   void check_entry(const Global& global, const Definition& definition);
   void check_size_params(const Global& global, const Definition& definition);
   void check_ambiguous();

@@ -160,23 +160,31 @@ bool TypeStore::mentions(Ty type, BinderId binder) const {
   return found;
 }
 
+void TypeStore::mentioned(Ty type, std::unordered_set<BinderId>& into) const {
+  walk(
+      type, [](Ty, const TyNode&) {},
+      [&](Size, const SizeNode& node) {
+        if (const auto* name = std::get_if<SizeName>(&node)) into.insert(name->binder);
+      });
+}
+
 std::vector<BinderId> TypeStore::free_sizes(Ty type, std::uint32_t level) const {
-  std::vector<BinderId> free, bound;
+  std::vector<BinderId> free;
+  std::unordered_set<BinderId> seen, bound;
   walk(
       type,
       [&](Ty, const TyNode& node) {
         const auto* arrow = std::get_if<TyArrow>(&node);
         if (arrow == nullptr) return;
-        bound.push_back(arrow->param);
-        bound.insert(bound.end(), arrow->unknown.begin(), arrow->unknown.end());
+        bound.insert(arrow->param);
+        bound.insert(arrow->unknown.begin(), arrow->unknown.end());
       },
       [&](Size, const SizeNode& node) {
         const auto* name = std::get_if<SizeName>(&node);
-        if (name && binders_[name->binder].level > level &&
-            std::find(free.begin(), free.end(), name->binder) == free.end())
+        if (name && binders_[name->binder].level > level && seen.insert(name->binder).second)
           free.push_back(name->binder);
       });
-  std::erase_if(free, [&](BinderId binder) { return std::find(bound.begin(), bound.end(), binder) != bound.end(); });
+  std::erase_if(free, [&](BinderId binder) { return bound.contains(binder); });
   return free;
 }
 

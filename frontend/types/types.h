@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -209,6 +210,7 @@ class TypeStore {
   bool contains_function(Ty type) const;
   bool mentions(Ty type, BinderId binder) const;
   bool mentions(Size size, BinderId binder) const;
+  void mentioned(Ty type, std::unordered_set<BinderId>& into) const;  // all names of sizes in it
   std::optional<SizeParts> parts_of(Size size) const;
   bool is_polynomial(Size size) const;  // made of +, - and * alone
   // Names of sizes in the type whose scope is deeper than `level`, but those that an arrow inside binds itself.
