@@ -16,10 +16,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <list>
 #include <map>
 #include <set>
 
 #include "ir/walk.h"
+#include "passes/place_memory/kernel_arrays.h"
 #include "passes/place_memory/known_sizes.h"
 
 namespace apl::memory {
@@ -44,8 +46,9 @@ class Reuser {
     for (std::uint32_t id = 0; id < values_.size(); ++id)
       if (const MemoryBinding* where = binding(Value{id})) arrays_on_[where->block].push_back(Value{id});
     prepare(*function_.body);
-    for (const auto& [from, to] : handed_)
-      if (!bytes_.contains(from) || !bytes_.contains(to) || bytes_.at(from) != bytes_.at(to)) loose_.insert({from, to});
+    for (auto& [from, targets] : handed_)
+      for (auto& [to, loose] : targets)
+        loose = !bytes_.contains(from) || !bytes_.contains(to) || bytes_.at(from) != bytes_.at(to);
     for (const Value size : function_.sizes) sizes_.non_negative(size);
     for (const Value param : function_.params) learn(param);
     function_.body = body(*function_.body, Kind::function, nullptr);
@@ -71,6 +74,8 @@ class Reuser {
     KnownSizes::Mark known;                    // before the body
     std::vector<std::set<Value>> arrays;       // that each statement mentions
     std::map<Value, std::size_t> first, last;  // where the body mentions each block's arrays; results count as the end
+    std::map<Value, std::vector<std::size_t>> results;  // that lie in each block
+    std::map<std::size_t, KernelArrays> kernels;        // those that blocks are being placed for
     std::vector<Stm> out;
     std::set<Value> owned;  // blocks allocated here, or lent to this body
     Dead dead;              // those of them that may serve again
@@ -100,7 +105,7 @@ class Reuser {
           if (from.is_value()) fixed_.insert(from.value());
         }
         const Value source = block_of(from), target = block_of(to);
-        if (source && target && source != target) handed_.insert({source, target});
+        if (source && target && source != target) hand_on(source, target, false);
       };
       if (const Loop* loop = get_if<Loop>(stm)) {
         for (std::size_t k = 0; k < loop->params.size(); ++k) {
@@ -119,11 +124,21 @@ class Reuser {
     }
   }
 
+  // Blocks are exchanged pair by pair; a pair of unlike sizes is loose: copied, never exchanged.
+  void hand_on(Value from, Value to, bool loose) {
+    bool& known = handed_[from].try_emplace(to, false).first->second;
+    known = known || loose;
+    handed_by_[to].insert(from);
+  }
+
   // Exchanged with a block of the same size: it can only be exchanged for one of exactly that size.
   bool is_exchanged(Value block) const {
-    return std::ranges::any_of(handed_, [&](const auto& pair) {
-      return (pair.first == block || pair.second == block) && !loose_.contains(pair);
-    });
+    if (const auto targets = handed_.find(block); targets != handed_.end())
+      for (const auto& [to, loose] : targets->second)
+        if (!loose) return true;
+    const auto sources = handed_by_.find(block);
+    return sources != handed_by_.end() &&
+           std::ranges::any_of(sources->second, [&](Value from) { return !handed_.at(from).at(block); });
   }
 
   // ---- the walk
@@ -156,8 +171,12 @@ class Reuser {
         made.last[binding(v)->block] = k;
       }
     }
-    for (const Operand& x : source.results)
-      if (const Value block = block_of(x)) made.last[block] = source.stms.size();
+    for (std::size_t k = 0; k < source.results.size(); ++k) {
+      const Value block = block_of(source.results[k]);
+      if (!block) continue;
+      made.last[block] = source.stms.size();
+      made.results[block].push_back(k);
+    }
     frames_.push_back(std::move(made));
     for (std::size_t k = 0; k < source.stms.size(); ++k) statement(source.stms[k], k);
     BodyPtr result = make_body(std::move(frames_.back().out), source.results);
@@ -183,6 +202,7 @@ class Reuser {
     }
     if (copies_in_place(stm)) done.op = Use{*copied_from(stm)};
     Frame& frame = frames_.back();
+    frame.kernels.erase(k);
     frame.out.push_back(std::move(done));
     for (const Value v : stm.pattern) learn(v);
     for (const Value v : frame.arrays[k]) {
@@ -222,19 +242,24 @@ class Reuser {
       fold(frame.first, [](std::size_t a, std::size_t b) { return std::min(a, b); });
       fold(frame.last, [](std::size_t a, std::size_t b) { return std::max(a, b); });
     }
-    // Who was exchanged with the one is exchanged with the other.
-    if (std::ranges::none_of(handed_, [&](const auto& pair) { return pair.first == from || pair.second == from; }))
-      return;
-    std::set<std::pair<Value, Value>> handed;
-    for (auto [a, b] : handed_) {
-      const bool loose = loose_.contains({a, b});
-      a = a == from ? to : a;
-      b = b == from ? to : b;
-      if (a == b) continue;
-      handed.insert({a, b});
-      if (loose) loose_.insert({a, b});
+    for (Frame& frame : frames_) {
+      for (auto& [at, kernel] : frame.kernels) kernel.merge(from, to);
+      const auto results = frame.results.extract(from);
+      if (results.empty()) continue;
+      std::vector<std::size_t>& all = frame.results[to];
+      all.insert(all.end(), results.mapped().begin(), results.mapped().end());
     }
-    handed_ = std::move(handed);
+    // Who was exchanged with the one is exchanged with the other.
+    if (const auto targets = handed_.extract(from); !targets.empty())
+      for (const auto& [target, loose] : targets.mapped()) {
+        handed_by_[target].erase(from);
+        if (target != to) hand_on(to, target, loose);
+      }
+    if (const auto sources = handed_by_.extract(from); !sources.empty())
+      for (const Value source : sources.mapped()) {
+        const auto old = handed_[source].extract(from);
+        if (source != to) hand_on(source, to, old.mapped());
+      }
   }
 
   // Whether the block's arrays lie in another block from now on.
@@ -258,21 +283,7 @@ class Reuser {
       if (room == bytes) return true;
       return !exact && sizes_.surely_non_negative(room - bytes);
     };
-    for (const Value input : inputs_in_place(frame, maker, block)) {
-      const Value other = block_of(input);
-      if (!frame.owned.contains(other) || last_use(frame, other) != first || !fits(other)) continue;
-      if (!reads_own_index(maker, input)) {
-        remark(RemarkKind::missed, "read-elsewhere", maker, block,
-               fmt::format("'{}' is not written over '{}', which ends here: other indices read it", what(name),
-                           values_.name(input)),
-               bytes);
-        continue;
-      }
-      remark(RemarkKind::applied, "in-place", maker, block,
-             fmt::format("'{}' is written over '{}', which ends here", what(name), values_.name(input)), bytes);
-      merge(block, other);
-      return true;
-    }
+    if (overwrite(frame, first, block, fits)) return true;
     for (std::size_t level = frames_.size(); level-- > 0;) {
       const Value best = dead_block(frames_[level].dead, bytes, fits);
       if (!best) continue;
@@ -284,6 +295,44 @@ class Reuser {
       return true;
     }
     return false;
+  }
+
+  // Whether the kernel writes the block's array over an input that ends there.
+  bool overwrite(Frame& frame, std::size_t first, Value block, const std::function<bool(Value)>& fits) {
+    KernelArrays& kernel = kernel_at(frame, first);
+    const Value result = kernel.only_result(block);
+    if (!result) return false;
+    const Stm& maker = frame.body->stms[first];
+    const Poly& bytes = bytes_.at(block);
+    std::list<Value>& inputs = kernel.candidates(values_.type(result).element);
+    for (auto at = inputs.begin(); at != inputs.end();) {
+      const Value input = *at;
+      const Value other = block_of(input);
+      const bool ends = frame.owned.contains(other) && last_use(frame, other) == first;
+      // What does not end here will not for another result either; nor will it be read otherwise.
+      const bool never = !ends || (!context_.remarks && !kernel.reads_own_index(input));
+      at = never ? inputs.erase(at) : std::next(at);
+      if (never || other == block || binding(input)->layout != binding(result)->layout || !fits(other)) continue;
+      if (!kernel.reads_own_index(input)) {
+        remark(RemarkKind::missed, "read-elsewhere", maker, block,
+               fmt::format("'{}' is not written over '{}', which ends here: other indices read it",
+                           what(values_.name(block)), values_.name(input)),
+               bytes);
+        continue;
+      }
+      remark(RemarkKind::applied, "in-place", maker, block,
+             fmt::format("'{}' is written over '{}', which ends here", what(values_.name(block)), values_.name(input)),
+             bytes);
+      merge(block, other);
+      return true;
+    }
+    return false;
+  }
+
+  KernelArrays& kernel_at(Frame& frame, std::size_t at) const {
+    const auto found = frame.kernels.find(at);
+    if (found != frame.kernels.end()) return found->second;
+    return frame.kernels.emplace(at, KernelArrays(frame.body->stms[at], frame.arrays[at], values_)).first->second;
   }
 
   // The oldest of that size, else the oldest that fits; of many, the last ones alone are asked.
@@ -334,18 +383,15 @@ class Reuser {
   }
 
   // The block that the only result of the body in `block` is handed on to, if it can be made there.
-  Value target_of(const Frame& frame, Value block, const Poly& bytes, std::size_t first) const {
+  Value target_of(Frame& frame, Value block, const Poly& bytes, std::size_t first) const {
     if (frame.kind == Kind::function) return {};
     const Loop* loop = get_if<Loop>(*frame.stm);
     const std::vector<Value>& targets = loop ? loop->params : frame.stm->pattern;
-    Value result, target;
-    for (std::size_t k = 0; k < targets.size(); ++k) {
-      if (block_of(frame.body->results[k]) != block) continue;
-      if (result) return {};
-      result = frame.body->results[k].value();
-      target = targets[k];
-    }
-    if (!result || !binding(target) || binding(target)->block == block) return {};
+    const auto results = frame.results.find(block);
+    if (results == frame.results.end() || results->second.size() != 1) return {};
+    const Value result = frame.body->results[results->second.front()].value();
+    const Value target = targets[results->second.front()];
+    if (!binding(target) || binding(target)->block == block) return {};
     const Value there = binding(target)->block;
     if (fixed_.contains(there) || binding(result)->layout != binding(target)->layout) return {};
     // The result may be a slice of what the block holds.
@@ -355,64 +401,18 @@ class Reuser {
     const std::size_t last = last_use(frame, there);
     if (last == kNever || last < first) return there;
     if (last > first) return {};
-    const Stm& maker = frame.body->stms[first];
-    for (const Value input : inputs_in_place(frame, maker, block))
-      if (block_of(input) == there && reads_own_index(maker, input)) return there;
-    return {};
+    const KernelArrays& kernel = kernel_at(frame, first);
+    const Value made = kernel.only_result(block);
+    if (!made) return {};
+    const bool own = std::ranges::any_of(kernel.inputs_on(there), [&](Value input) {
+      return binding(input)->layout == binding(made)->layout &&
+             values_.type(input).element == values_.type(made).element && kernel.reads_own_index(input);
+    });
+    return own ? there : Value{};
   }
 
   bool is_result(const Frame& frame, Value block) const {
     return frame.kind == Kind::function && last_use(frame, block) == frame.body->stms.size();
-  }
-
-  // Arrays that lie in other blocks as the kernel's result does in `block`.
-  std::vector<Value> inputs_in_place(const Frame&, const Stm& maker, Value block) const {
-    const SegOp* kernel = get_if<SegOp>(maker);
-    if (!kernel || kernel->level != SegLevel::thread) return {};
-    Value result;
-    for (std::size_t k = 0; k < maker.pattern.size(); ++k) {
-      const Value v = maker.pattern[k];
-      if (block_of(v) != block) continue;
-      // A row is written while the thread may still read; a scalar is written last.
-      if (result || kernel->results[k].kind != KernelResult::Kind::returns ||
-          values_.type(v).rank() != kernel->space.size())
-        return {};
-      result = v;
-    }
-    if (!result) return {};
-    std::vector<Value> inputs;
-    for (const Value v : free_values(maker.op, values_)) {
-      const MemoryBinding* where = binding(v);
-      if (where && where->block != block && where->layout == binding(result)->layout &&
-          values_.type(v).element == values_.type(result).element)
-        inputs.push_back(v);
-    }
-    return inputs;
-  }
-
-  // Whether each thread reads of the array's block only the element that it writes.
-  bool reads_own_index(const Stm& maker, Value array) const {
-    const SegOp& kernel = std::get<SegOp>(maker.op);
-    std::set<Value> arrays;
-    arrays_in(maker, arrays, nullptr);
-    for (const Value v : arrays)
-      if (v != array && block_of(v) == block_of(array)) return false;
-    bool own = true;
-    const auto check = [&](const Body& body) {
-      for (const Operand& x : body.results) own = own && !(x.is_value() && x.value() == array);
-    };
-    check(*kernel.body);
-    for_each_stm(*kernel.body, [&](const Stm& stm) {
-      bool uses = false;
-      for_each_use(stm.op, [&](Value v) { uses = uses || v == array; });
-      for_each_body(stm.op, [&](const BodyPtr& inner) { check(*inner); });
-      if (!uses) return;
-      const Index* index = get_if<Index>(stm);
-      own = own && index && index->dims.size() == kernel.space.size();
-      for (std::size_t d = 0; own && d < kernel.space.size(); ++d)
-        own = !index->dims[d].is_slice() && index->dims[d].start == Poly(kernel.space[d].index);
-    });
-    return own;
   }
 
   // The array of which the kernel is nothing but a copy.
@@ -427,8 +427,12 @@ class Reuser {
   }
   bool copies_in_place(const Stm& stm) const {
     const auto source = copied_from(stm);
-    return source && binding(stm.pattern.front()) && binding(*source) &&
-           *binding(*source) == *binding(stm.pattern.front()) && reads_own_index(stm, *source);
+    if (!source || !binding(stm.pattern.front()) || !binding(*source) ||
+        *binding(*source) != *binding(stm.pattern.front()))
+      return false;
+    std::set<Value> arrays;
+    arrays_in(stm, arrays, nullptr);
+    return KernelArrays(stm, arrays, values_).reads_own_index(*source);
   }
 
   static std::string what(std::string_view block) {
@@ -455,9 +459,10 @@ class Reuser {
   KnownSizes sizes_;
   std::map<Value, std::vector<Value>> arrays_on_;  // by block
   std::map<Value, Poly> bytes_;                    // of what the host allocates
-  std::set<std::pair<Value, Value>> handed_;       // block to block, by loops and branches
-  std::set<std::pair<Value, Value>> loose_;        // of those, the ones of unlike sizes: copied, never exchanged
   std::set<Value> fixed_;                          // blocks that are parameters or results
+  // Block to block, by loops and branches, and whether the pair is loose; and the other way round.
+  std::map<Value, std::map<Value, bool>> handed_;
+  std::map<Value, std::set<Value>> handed_by_;
 };
 
 }  // namespace
