@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/walk.h"
 #include "passes/fuse/scope.h"
@@ -174,8 +175,9 @@ class Fuser {
 
   // The array that goes from one to the other.
   const std::string& shared_name(FuseScope& scope, std::size_t producer, std::size_t consumer) const {
+    const std::unordered_set<Value> streamed = scope.streamed(consumer);
     for (const Value v : scope.stms()[producer].pattern) {
-      if (scope.streams(consumer, v)) return function_.values.name(v);
+      if (streamed.contains(v)) return function_.values.name(v);
     }
     return function_.values.name(scope.stms()[producer].pattern.front());
   }
@@ -240,23 +242,20 @@ class Fuser {
   }
 
   bool fuse_horizontally_from(FuseScope& scope, std::size_t first) {
-    bool any = false;
-    for (bool again = true; again;) {
-      again = false;
-      if (!scope.alive(first)) break;
-      for (const std::size_t second : scope.siblings(first)) {
-        if (scope.horizontal(first, second)) continue;
-        Stm fused = apl::fuse_horizontally(scope.stms()[first], scope.stms()[second], function_.values);
-        applied(fused, "horizontal",
-                fmt::format("'{}' and '{}' share an input and are computed together",
-                            function_.values.name(scope.stms()[first].pattern.front()),
-                            function_.values.name(scope.stms()[second].pattern.front())));
-        scope.merge(second, first, std::move(fused));
-        any = again = true;
-        break;
-      }
+    if (!scope.alive(first)) return false;
+    const std::vector<std::size_t> joined = scope.siblings(first);
+    if (joined.size() < 2) return false;
+    std::vector<Stm> parts;
+    for (const std::size_t k : joined) {
+      parts.push_back(scope.stms()[k]);
+      if (k == first) continue;
+      applied(parts.back(), "horizontal",
+              fmt::format("'{}' and '{}' share an input and are computed together",
+                          function_.values.name(parts.front().pattern.front()),
+                          function_.values.name(parts.back().pattern.front())));
     }
-    return any;
+    scope.merge_siblings(joined, apl::fuse_horizontally(parts, function_.values));
+    return true;
   }
 
   // Remarks about what was not done, once everything that could be done is.

@@ -55,8 +55,8 @@ struct Link {
 Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<Link>& links,
                     const std::vector<bool>& kept, ValueTable& values);
 
-// Two Scremas over the same widths, neither depending on the other, as one. Results: those of both.
-Stm fuse_horizontally(const Stm& first, const Stm& second, ValueTable& values);
+// Scremas over the same widths, none depending on another, as one. Results: those of all.
+Stm fuse_horizontally(const std::vector<Stm>& parts, ValueTable& values);
 
 // A reduction of reductions with one operator as one reduction over both lists of widths; nullopt if it is none.
 std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& values);

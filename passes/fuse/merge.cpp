@@ -1,5 +1,6 @@
 // One statement out of two.
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/builder.h"
 #include "ir/walk.h"
@@ -51,17 +52,28 @@ struct Assembly {
   }
 };
 
-// Adds an input unless it is there, and says what its row is called.
-void add_input(Screma& screma, Value input, Value param, Substitution& renaming) {
-  const auto same = std::ranges::find(screma.inputs, input);
-  if (same != screma.inputs.end()) {
-    renaming.insert_or_assign(param,
-                              Operand(screma.map.params[static_cast<std::size_t>(same - screma.inputs.begin())]));
-    return;
+// The inputs of a fused Screma: each once.
+class Inputs {
+ public:
+  explicit Inputs(Screma& screma) : screma_(screma) {
+    for (std::size_t k = 0; k < screma.inputs.size(); ++k) rows_.emplace(screma.inputs[k], screma.map.params[k]);
   }
-  screma.inputs.push_back(input);
-  screma.map.params.push_back(param);
-}
+
+  // Adds one unless it is there, and says what its row is called.
+  void add(Value input, Value param, Substitution& renaming) {
+    const auto [row, is_new] = rows_.emplace(input, param);
+    if (!is_new) {
+      renaming.insert_or_assign(param, Operand(row->second));
+      return;
+    }
+    screma_.inputs.push_back(input);
+    screma_.map.params.push_back(param);
+  }
+
+ private:
+  Screma& screma_;
+  std::unordered_map<Value, Value> rows_;
+};
 
 }  // namespace
 
@@ -84,8 +96,9 @@ Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<
     }
     renaming.insert_or_assign(c.map.params[link.input], row);
   }
+  Inputs inputs(fused);
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
-    if (!linked[k]) add_input(fused, c.inputs[k], c.map.params[k], renaming);
+    if (!linked[k]) inputs.add(c.inputs[k], c.map.params[k], renaming);
   }
   const BodyPtr body = substitute(c.map.body, renaming, values);
   stms.insert(stms.end(), body->stms.begin(), body->stms.end());
@@ -101,8 +114,30 @@ Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<
   return stm;
 }
 
-Stm fuse_horizontally(const Stm& first, const Stm& second, ValueTable& values) {
-  return fuse_vertically(first, second, {}, std::vector<bool>(first.pattern.size(), true), values);
+Stm fuse_horizontally(const std::vector<Stm>& parts, ValueTable& values) {
+  const Screma& first = std::get<Screma>(parts.front().op);
+  Screma fused{.widths = first.widths, .indices = first.indices};
+  Inputs inputs(fused);
+  std::vector<Stm> stms;
+  Assembly assembly;
+  for (const Stm& part : parts) {
+    const Screma& screma = std::get<Screma>(part.op);
+    Substitution renaming;
+    for (std::size_t k = 0; k < screma.indices.size(); ++k)
+      if (screma.indices[k] != first.indices[k]) renaming.emplace(screma.indices[k], Operand(first.indices[k]));
+    for (std::size_t k = 0; k < screma.inputs.size(); ++k) inputs.add(screma.inputs[k], screma.map.params[k], renaming);
+    const BodyPtr body = substitute(screma.map.body, renaming, values);
+    stms.insert(stms.end(), body->stms.begin(), body->stms.end());
+    std::vector<Operand> results;
+    for (const Operand& result : body->results) results.push_back(substitute(result, renaming));
+    assembly.add(screma, results, part.pattern, nullptr);
+  }
+  Stm stm = std::move(assembly).finish(std::move(fused), std::move(stms), parts.back());
+  for (std::size_t k = parts.size() - 1; k-- > 0;) {
+    add_unique(stm.attributes, parts[k].attributes);
+    stm.certificates.insert(stm.certificates.end(), parts[k].certificates.begin(), parts[k].certificates.end());
+  }
+  return stm;
 }
 
 }  // namespace apl

@@ -1,6 +1,8 @@
 #include "passes/fuse/scope.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <set>
 
 #include "ir/walk.h"
@@ -29,19 +31,26 @@ bool makes_fresh(const Op& op) {
 
 }  // namespace
 
-FuseScope::FuseScope(std::vector<Stm> stms, std::vector<Operand> results, ValueTable& values,
+FuseScope::FuseScope(std::vector<Stm> stms, const std::vector<Operand>& results, ValueTable& values,
                      const Consumption& consumption, FusePolicy policy)
     : stms_(std::move(stms)),
-      results_(std::move(results)),
       values_(values),
       consumption_(consumption),
       policy_(policy),
       graph_(stms_, values, consumption),
       alive_(stms_.size(), true) {
+  for (const Operand& result : results)
+    if (result.is_value()) returned_.insert(result.value());
   for (std::size_t k = 0; k < stms_.size(); ++k) {
-    for (const Value v : stms_[k].pattern) definitions_.emplace(v, k);
+    define(k);
     index_users(k);
   }
+}
+
+void FuseScope::define(std::size_t k) {
+  const std::vector<Value>& pattern = stms_[k].pattern;
+  for (std::size_t result = 0; result < pattern.size(); ++result)
+    definitions_.insert_or_assign(pattern[result], Definition{k, result});
 }
 
 void FuseScope::index_users(std::size_t k) {
@@ -55,7 +64,7 @@ void FuseScope::index_users(std::size_t k) {
 
 std::optional<std::size_t> FuseScope::definition(Value value) const {
   const auto found = definitions_.find(value);
-  return found == definitions_.end() ? std::nullopt : std::optional(found->second);
+  return found == definitions_.end() ? std::nullopt : std::optional(found->second.stm);
 }
 
 // The rearrange that makes `input` from an array of the same outer dims.
@@ -70,13 +79,6 @@ std::optional<std::size_t> FuseScope::row_view(std::size_t consumer, Value input
   return at;
 }
 
-// What an operator gives exists only after other indices: no index of the same loop can stream it.
-bool FuseScope::is_reduced(std::size_t producer, const Screma& screma, Value value) const {
-  const std::vector<Value>& pattern = stms_[producer].pattern;
-  const auto reduced = pattern.begin() + static_cast<std::ptrdiff_t>(screma.reduced_count());
-  return std::find(pattern.begin(), reduced, value) != reduced;
-}
-
 std::vector<std::size_t> FuseScope::producers(std::size_t consumer) const {
   const Screma* screma = get_if<Screma>(stms_[consumer]);
   std::set<std::size_t, std::greater<>> found;
@@ -84,40 +86,26 @@ std::vector<std::size_t> FuseScope::producers(std::size_t consumer) const {
   for (const Value input : screma->inputs) {
     Value source = input;
     if (const auto view = row_view(consumer, input)) source = std::get<Rearrange>(stms_[*view].op).array;
-    const std::optional<std::size_t> at = definition(source);
-    if (!at || *at == consumer) continue;
-    const Screma* producer = get_if<Screma>(stms_[*at]);
-    if (producer != nullptr && !is_reduced(*at, *producer, source)) found.insert(*at);
+    const auto at = definitions_.find(source);
+    if (at == definitions_.end() || at->second.stm == consumer) continue;
+    const Screma* producer = get_if<Screma>(stms_[at->second.stm]);
+    // What an operator gives exists only after other indices: no index of the same loop can stream it.
+    if (producer != nullptr && at->second.result >= producer->reduced_count()) found.insert(at->second.stm);
   }
   return {found.begin(), found.end()};
 }
 
-bool FuseScope::streams(std::size_t consumer, Value value) const {
-  const Screma& screma = std::get<Screma>(stms_[consumer].op);
-  return std::ranges::any_of(screma.inputs, [&](Value input) {
-    if (input == value) return true;
-    const auto view = row_view(consumer, input);
-    return view && std::get<Rearrange>(stms_[*view].op).array == value;
-  });
-}
-
-std::vector<std::size_t> FuseScope::siblings(std::size_t k) const {
-  const Screma* screma = get_if<Screma>(stms_[k]);
-  std::set<std::size_t> found;
-  if (screma == nullptr) return {};
-  for (const Value input : screma->inputs) {
-    const auto streamers = streamers_.find(input);
-    if (streamers == streamers_.end()) continue;
-    std::size_t count = 0;
-    for (auto other = streamers->second.upper_bound(k); other != streamers->second.end() && count < kMostSiblings;
-         ++other, ++count)
-      found.insert(*other);
+std::unordered_set<Value> FuseScope::streamed(std::size_t consumer) const {
+  std::unordered_set<Value> all;
+  for (const Value input : std::get<Screma>(stms_[consumer].op).inputs) {
+    all.insert(input);
+    if (const auto view = row_view(consumer, input)) all.insert(std::get<Rearrange>(stms_[*view].op).array);
   }
-  return {found.begin(), found.end()};
+  return all;
 }
 
-// Whether the consumer reads `value` other than by streaming it.
-bool FuseScope::read_by_lambdas(const Screma& consumer, Value value) const {
+// What the consumer reads other than by streaming it.
+std::set<Value> FuseScope::read_by_lambdas(const Screma& consumer) const {
   std::set<Value> read = free_values(consumer.map, values_);
   for (const ReduceOp& reduce : consumer.reduces) {
     read.merge(free_values(reduce.op, values_));
@@ -126,11 +114,11 @@ bool FuseScope::read_by_lambdas(const Screma& consumer, Value value) const {
     }
   }
   for (const Poly& width : consumer.widths) width.for_each_symbol([&](Value v) { read.insert(v); });
-  return read.contains(value);
+  return read;
 }
 
 bool FuseScope::needed_elsewhere(Value value, std::size_t consumer) const {
-  if (std::ranges::find(results_, Operand(value)) != results_.end()) return true;
+  if (returned_.contains(value)) return true;
   const auto users = users_.find(value);
   if (users == users_.end()) return false;
   return std::ranges::any_of(users->second, [&](std::size_t k) { return alive_[k] && k != consumer; });
@@ -162,6 +150,9 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
   const Screma& c = std::get<Screma>(stms_[consumer].op);
   Vertical result;
   std::vector<std::size_t>& views = result.views;
+  std::unordered_map<Value, std::size_t> made;
+  for (std::size_t k = 0; k < from.pattern.size(); ++k) made.emplace(from.pattern[k], k);
+  std::vector<bool> is_linked(from.pattern.size(), false);
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
     Link link{.input = k};
     Value source = c.inputs[k];
@@ -175,9 +166,10 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
         views.push_back(*view);
       }
     }
-    const auto at = std::ranges::find(from.pattern, source);
-    if (at == from.pattern.end()) continue;
-    link.result = static_cast<std::size_t>(at - from.pattern.begin());
+    const auto at = made.find(source);
+    if (at == made.end()) continue;
+    link.result = at->second;
+    is_linked[link.result] = true;
     if (link.result < p.reduced_count()) return late(p, source);
     result.links.push_back(std::move(link));
   }
@@ -187,20 +179,20 @@ std::variant<FuseScope::Vertical, NotFused> FuseScope::vertical(std::size_t prod
     return NotFused{"width-mismatch", "'" + name + "' is made over other widths than it is used over", {}};
   }
   bool keeps_linked = false;
+  const std::set<Value> read = read_by_lambdas(c);
   for (std::size_t k = 0; k < from.pattern.size(); ++k) {
     const Value value = from.pattern[k];
-    if (read_by_lambdas(c, value)) {
+    if (read.contains(value)) {
       if (k < p.reduced_count()) return late(p, value);
       return NotFused{
           "producer-used-elsewhere", "'" + name + "' is also read as a whole where its elements are used", {}};
     }
     bool kept = needed_elsewhere(value, consumer);
-    const bool linked = std::ranges::any_of(result.links, [&](const Link& link) { return link.result == k; });
+    const bool linked = is_linked[k];
     if (kept && linked) {
       // A view that only the consumer streams does not count.
       const auto users = users_.find(value);
-      kept = std::ranges::find(results_, Operand(value)) != results_.end() ||
-             std::ranges::any_of(users->second, [&](std::size_t user) {
+      kept = returned_.contains(value) || std::ranges::any_of(users->second, [&](std::size_t user) {
                if (!alive_[user] || user == consumer) return false;
                const bool view = std::ranges::find(views, user) != views.end();
                return !view || needed_elsewhere(stms_[user].pattern.front(), consumer);
@@ -235,7 +227,7 @@ std::optional<Value> FuseScope::overwritten_between(std::size_t producer, std::s
     const bool ours = made ? makes_fresh(stms_[*made].op) : type.unique;
     const auto users = users_.find(read);
     if (!type.is_array() || !ours || users == users_.end()) continue;
-    if (std::ranges::find(results_, Operand(read)) != results_.end()) continue;
+    if (returned_.contains(read)) continue;
     for (const std::size_t copy : users->second) {
       if (!alive_[copy] || !std::holds_alternative<Copy>(stms_[copy].op)) continue;
       if (!consumption_.consumed(stms_[copy].pattern.front()) || !graph_.reaches(copy, consumer)) continue;
@@ -277,19 +269,73 @@ bool FuseScope::on_scalars(const Screma& screma) const {
   });
 }
 
-std::optional<NotFused> FuseScope::horizontal(std::size_t first, std::size_t second) const {
-  const Screma& a = std::get<Screma>(stms_[first].op);
-  const Screma& b = std::get<Screma>(stms_[second].op);
-  if (a.widths != b.widths) return NotFused{"width-mismatch", "they run over other widths", {}};
-  const auto maps = [](const Screma& s) { return s.reduces.empty(); };
-  const auto reduces = [](const Screma& s) { return s.map.body->results.size() == s.reduced_count() && !s.scans(); };
-  const bool flat = !holds_screma(*a.map.body) && !holds_screma(*b.map.body);
-  const bool alike = (maps(a) && maps(b)) || (reduces(a) && reduces(b)) || (on_scalars(a) && on_scalars(b));
-  if (!flat || !alike) return NotFused{"unlike", "one works on rows where the other does not, or one is a nest", {}};
-  if (!same_attributes(stms_[first], stms_[second])) return NotFused{"unlike", "their attributes differ", {}};
-  if (graph_.reaches(first, second) || graph_.reaches(second, first))
-    return NotFused{"dependent", "one needs the other", {}};
-  return std::nullopt;
+FuseScope::Likeness FuseScope::likeness(const Screma& screma) const {
+  return {.flat = !holds_screma(*screma.map.body),
+          .maps = screma.reduces.empty(),
+          .reduces = screma.map.body->results.size() == screma.reduced_count() && !screma.scans(),
+          .on_scalars = on_scalars(screma)};
+}
+
+std::vector<std::size_t> FuseScope::siblings(std::size_t first) {
+  const Screma* screma = get_if<Screma>(stms_[first]);
+  if (screma == nullptr) return {};
+  const std::vector<Poly> widths = screma->widths;
+  Likeness all = likeness(*screma);
+  if (!all.flat) return {first};
+  // The next of those that stream each input, the earliest of all first.
+  struct Next {
+    std::size_t k;
+    Value input;
+    std::size_t refused;
+    bool operator>(const Next& other) const { return k > other.k; }
+  };
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  std::unordered_set<Value> inputs;
+  const auto look_at = [&](Value input, std::size_t after, std::size_t refused) {
+    const std::set<std::size_t>& streamers = streamers_[input];
+    const auto other = streamers.upper_bound(after);
+    if (other != streamers.end() && refused < kMostSiblings) next.push({*other, input, refused});
+  };
+  const auto add_inputs_of = [&](std::size_t k) {
+    for (const Value input : std::get<Screma>(stms_[k].op).inputs)
+      if (inputs.insert(input).second) look_at(input, first, 0);
+  };
+  std::vector<std::size_t> joined = {first};
+  std::unordered_set<std::size_t> done, refused;
+  add_inputs_of(first);
+  while (!next.empty()) {
+    const Next at = next.top();
+    next.pop();
+    if (done.insert(at.k).second) {
+      const Screma& other = std::get<Screma>(stms_[at.k].op);
+      const Likeness its = likeness(other);
+      const bool alike = (all.maps && its.maps) || (all.reduces && its.reduces) || (all.on_scalars && its.on_scalars);
+      if (other.widths == widths && its.flat && alike && same_attributes(stms_[first], stms_[at.k]) &&
+          !graph_.reaches(first, at.k) && !graph_.reaches(at.k, first)) {
+        graph_.merge(at.k, first);
+        alive_[at.k] = false;
+        joined.push_back(at.k);
+        all = {.flat = true,
+               .maps = all.maps && its.maps,
+               .reduces = all.reduces && its.reduces,
+               .on_scalars = all.on_scalars && its.on_scalars};
+        add_inputs_of(at.k);
+      } else {
+        refused.insert(at.k);
+      }
+    }
+    look_at(at.input, at.k, at.refused + (refused.contains(at.k) ? 1 : 0));
+  }
+  return joined;
+}
+
+void FuseScope::merge_siblings(const std::vector<std::size_t>& joined, Stm stm) {
+  const std::size_t first = joined.front();
+  for (const std::size_t k : joined)
+    for (const Value v : std::get<Screma>(stms_[k].op).inputs) streamers_[v].erase(k);
+  stms_[first] = std::move(stm);
+  define(first);
+  index_users(first);
 }
 
 void FuseScope::merge(std::size_t gone, std::size_t kept, Stm stm, const std::vector<std::size_t>& views) {
@@ -303,7 +349,7 @@ void FuseScope::merge(std::size_t gone, std::size_t kept, Stm stm, const std::ve
   for (const std::size_t k : {gone, kept})
     for (const Value v : std::get<Screma>(stms_[k].op).inputs) streamers_[v].erase(k);
   stms_[kept] = std::move(stm);
-  for (const Value v : stms_[kept].pattern) definitions_.insert_or_assign(v, kept);
+  define(kept);
   graph_.merge(gone, kept);
   index_users(kept);
 }
