@@ -30,24 +30,22 @@ std::vector<std::string> parameter_names(const apl::Function& entry) {
 
 apl::Diagnostic bad(std::string message) { return apl::make_error(apl::Code::run_argument, {}, std::move(message)); }
 
+apl::Diagnostic error_of(const std::string& what, apl::Diagnostic error) {
+  error.message = fmt::format("{}: {}", what, error.message);
+  return error;
+}
+
 // `types`: of the parameters that the values are for, as far as they are known.
 apl::Result<Values> parse(const std::string& text, const std::string& what, const std::vector<apl::ScalarType>& types) {
   std::string values = text;
   if (text.starts_with('@')) {
-    auto file = read_file(text.substr(1));
-    if (!file)
-      return apl::make_error(apl::Code::command_no_such_file, {},
-                             fmt::format("cannot read {} for {}", text.substr(1), what));
+    auto file = read_unpacked_file(text.substr(1));
+    if (!file) return error_of(what, std::move(file).error());
     values = std::move(*file);
   }
-  auto plain = apl::suite::unpacked(std::move(values));
-  if (!plain) return plain.error();
-  values = std::move(*plain);
   auto parsed = apl::parse_values(values, apl::OutOfRange::refuse, types);
   if (!parsed) {
-    apl::Diagnostic error = std::move(parsed).error();
-    error.message = fmt::format("{}: {}", what, error.message);
-    return error;
+    return error_of(what, std::move(parsed).error());
   }
   return parsed;
 }
@@ -61,10 +59,8 @@ apl::Result<std::optional<apl::HostCsr>> matrix_file(const apl::Function& entry,
       std::ranges::find(*requests, slot, &apl::SparseRequest::value) == requests->end())
     return none;
   const std::string file = text.substr(1);
-  auto contents = read_file(file);
-  if (!contents) return none;
-  auto plain = apl::suite::unpacked(std::move(*contents));
-  if (!plain) return std::move(plain).error();
+  const auto plain = read_unpacked_file(file);
+  if (!plain) return error_of(what, plain.error());
   if (!sparse::is_matrix_file(file, *plain)) return none;
   auto matrix = sparse::read_operand(*plain, entry.type(entry.params[slot]).element);
   if (matrix) return std::optional(std::move(*matrix));
@@ -112,8 +108,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
     return std::vector(open.begin() + given, open.end());
   };
   if (texts.empty() && !entry.params.empty()) {
-    auto text = read_file("-");
-    auto parsed = parse(text.value_or(""), "standard input", open);
+    auto parsed = parse("@-", "standard input", open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);
   }
