@@ -30,35 +30,33 @@ std::vector<std::string> parameter_names(const apl::Function& entry) {
 
 apl::Diagnostic bad(std::string message) { return apl::make_error(apl::Code::run_argument, {}, std::move(message)); }
 
-// `types`: of the parameters that the values are for, as far as they are known.
-apl::Result<Values> parse(std::string packed, const std::vector<apl::ScalarType>& types) {
-  auto plain = apl::suite::unpacked(std::move(packed));
-  if (!plain) return plain.error();
-  return apl::parse_values(*plain, apl::OutOfRange::refuse, types);
+apl::Diagnostic error_of(const std::string& what, apl::Diagnostic error) {
+  error.message = fmt::format("{}: {}", what, error.message);
+  return error;
 }
 
+// `types`: of the parameters that the values are for, as far as they are known.
 // Values of a file: the place of an error is one of the file, not of the program.
-apl::Result<Values> parse_file(const std::string& name, std::string packed, const std::vector<apl::ScalarType>& types) {
-  auto parsed = parse(std::move(packed), types);
+apl::Result<Values> parse_file(const std::string& name, const std::vector<apl::ScalarType>& types) {
+  auto text = read_unpacked_file(name);
+  if (!text) return std::move(text).error();
+  auto parsed = apl::parse_values(*text, apl::OutOfRange::refuse, types);
   if (parsed) return parsed;
   apl::Diagnostic error = std::move(parsed).error();
-  error.file = name;
+  error.file = name == "-" ? "standard input" : name;
   return error;
 }
 
 apl::Result<Values> parse_argument(const std::string& text, const std::string& what,
                                    const std::vector<apl::ScalarType>& types) {
   if (text.starts_with('@')) {
-    const std::string name = text.substr(1);
-    auto file = read_file(name);
-    if (!file)
-      return apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {} for {}", name, what));
-    return parse_file(name == "-" ? "standard input" : name, std::move(*file), types);
+    auto parsed = parse_file(text.substr(1), types);
+    if (parsed || !parsed.error().file.empty()) return parsed;
+    return error_of(what, std::move(parsed).error());
   }
-  auto parsed = parse(text, types);
+  auto parsed = apl::parse_values(text, apl::OutOfRange::refuse, types);
   if (parsed) return parsed;
-  apl::Diagnostic error = std::move(parsed).error();
-  error.message = fmt::format("{}: {}", what, error.message);
+  apl::Diagnostic error = error_of(what, std::move(parsed).error());
   error.location = {};
   return error;
 }
@@ -72,10 +70,8 @@ apl::Result<std::optional<apl::HostCsr>> matrix_file(const apl::Function& entry,
       std::ranges::find(*requests, slot, &apl::SparseRequest::value) == requests->end())
     return none;
   const std::string file = text.substr(1);
-  auto contents = read_file(file);
-  if (!contents) return none;
-  auto plain = apl::suite::unpacked(std::move(*contents));
-  if (!plain) return std::move(plain).error();
+  const auto plain = read_unpacked_file(file);
+  if (!plain) return error_of(what, plain.error());
   if (!sparse::is_matrix_file(file, *plain)) return none;
   auto matrix = sparse::read_operand(*plain, entry.type(entry.params[slot]).element);
   if (matrix) return std::optional(std::move(*matrix));
@@ -123,8 +119,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
     return std::vector(open.begin() + given, open.end());
   };
   if (texts.empty() && !entry.params.empty()) {
-    auto text = read_file("-");
-    auto parsed = parse_file("standard input", text.value_or(""), open);
+    auto parsed = parse_file("-", open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);
   }

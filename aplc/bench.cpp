@@ -1,5 +1,6 @@
 // aplc bench FILE ...: measure the cases of programs' test blocks; JSON in Futhark's format.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,7 +30,7 @@ struct BenchOptions {
   std::vector<std::string> plans;  // OPERAND=FILE
   int runs = 10;
   bool no_convergence = false;
-  double convergence_seconds = 300;
+  double convergence_seconds = 60;
   double timeout = 600;
   std::string json;
   std::string tuning = "tuning";
@@ -55,39 +56,42 @@ struct BenchProgram {
   std::vector<BenchCase> cases;
 };
 
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What is shown while a case runs.
+using Progress = std::function<void(const std::vector<double>& times, double seconds)>;
+
 apl::Status measure(Executable& executable, const std::string& entry, const Values& inputs, const BenchOptions& options,
-                    Measured& measured) {
-  using Clock = std::chrono::steady_clock;
-  constexpr double kLeastMicroseconds = 500'000;
-  constexpr std::size_t kMostAtOnce = 1'000'000;
-  const auto start = Clock::now();
-  double sum = 0;
-  auto more = [&](std::size_t runs) -> apl::Status {
-    auto times = executable.benchmark(entry, inputs, static_cast<int>(std::clamp<std::size_t>(runs, 1, kMostAtOnce)));
-    if (!times) return std::move(times).error();
-    measured.times.insert(measured.times.end(), times->begin(), times->end());
-    for (double time : *times) sum += time;
-    return apl::Unit{};
-  };
-  if (auto status = more(static_cast<std::size_t>(std::max(options.runs, 1))); !status) return status;
-  while (sum < kLeastMicroseconds) {
-    const double each = std::max(sum / static_cast<double>(measured.times.size()), 0.1);
-    if (auto status = more(static_cast<std::size_t>((kLeastMicroseconds - sum) / each) + 1); !status) return status;
-  }
-  while (!options.no_convergence) {
-    std::size_t runs = apl::suite::more_runs(measured.times);
-    const double left = options.convergence_seconds - std::chrono::duration<double>(Clock::now() - start).count();
-    if (runs == 0 || left <= 0) break;
-    runs = std::min(runs, static_cast<std::size_t>(left * 1e6 / std::max(apl::suite::mean(measured.times), 0.1)) + 1);
-    if (auto status = more(runs); !status) return status;
-  }
+                    const Progress& progress, Measured& measured) {
+  constexpr double kSecondsBetween = 0.3;
+  apl::suite::MeasureLimits limits;
+  limits.least_runs = static_cast<std::size_t>(std::max(options.runs, 1));
+  limits.most_seconds = options.convergence_seconds;
+  limits.converge = !options.no_convergence;
+  const double start = seconds_now();
+  double shown = 0;
+  auto times = apl::suite::measure(
+      limits,
+      [&](std::size_t runs, double seconds) {
+        return executable.benchmark(entry, inputs, static_cast<int>(runs), seconds);
+      },
+      seconds_now,
+      [&](const std::vector<double>& so_far) {
+        if (seconds_now() - shown < kSecondsBetween) return;
+        shown = seconds_now();
+        progress(so_far, shown - start);
+      });
+  if (!times) return std::move(times).error();
+  measured.times = std::move(*times);
   measured.bytes = executable.peak_bytes();
   return apl::Unit{};
 }
 
 // Runs once, compares with what is expected if that is known, then measures.
 Measured bench_case(const std::string& file, const apl::Module& module, Executable& executable,
-                    const BenchCase& bench_case, const BenchOptions& options) {
+                    const BenchCase& bench_case, const BenchOptions& options, const Progress& progress) {
   using Kind = apl::suite::Expected::Kind;
   Measured measured;
   auto fail = [&](const apl::Diagnostic& error) {
@@ -115,7 +119,7 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
       return measured;
     }
   }
-  if (auto status = measure(executable, bench_case.entry, *inputs, options, measured); !status)
+  if (auto status = measure(executable, bench_case.entry, *inputs, options, progress, measured); !status)
     return fail(status.error());
   return measured;
 }
@@ -138,10 +142,19 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
     if (program.cases[k].measured) continue;
     if (!executable) {
-      say({{"case", k}, {"error", front.module ? apl::render(executable.error(), "", "") : front.errors}});
+      say({{"case", k},
+           {"error", front.module ? apl::render(executable.error(), executable.error().file, "") : front.errors}});
       continue;
     }
-    const Measured measured = bench_case(program.file, *front.module, *executable, program.cases[k], options);
+    say({{"case", k}, {"runs", 0}});
+    const auto progress = [&](const std::vector<double>& times, double seconds) {
+      say({{"case", k},
+           {"runs", times.size()},
+           {"seconds", seconds},
+           {"time", apl::suite::mean(times)},
+           {"spread", apl::suite::relative_standard_error(times)}});
+    };
+    const Measured measured = bench_case(program.file, *front.module, *executable, program.cases[k], options, progress);
     say({{"case", k}, {"error", measured.error}, {"times", measured.times}, {"bytes", measured.bytes}});
   }
 }
@@ -151,21 +164,21 @@ class BenchRun {
   explicit BenchRun(BenchOptions options) : options_(std::move(options)) {}
 
   int run() {
-    auto folder = apl::TemporaryFolder::make("/tmp");
-    if (!folder) {
-      fmt::print(stderr, "aplc: error: {}\n", folder.error().message);
-      return kBug;
-    }
+    auto folder = WorkFolder::make();
+    if (!folder) return report(folder.error());
     options_.temporary_folder = folder->path();
     find_cases();
+    if (auto writable = check_output(options_.json); !writable) return report(writable.error());
     std::deque<Child> children;
     for (BenchProgram& program : programs_) children.push_back(child_for(program));
     ChildLimits limits;
     limits.seconds = options_.timeout;
+    limits.each_line = true;
     limits.folder = options_.temporary_folder;
     const bool finished = run_children(children, limits);
-    if (!finished) fmt::print("interrupted\n");
-    if (!options_.json.empty() && emit(options_.json, json()) != kFine) return kCommandLine;
+    show_nothing();
+    if (!finished) print_out("interrupted\n");
+    if (const int status = options_.json.empty() ? kFine : emit(options_.json, json()); status != kFine) return status;
     return finished && !failed_ ? kFine : kBenchmarkFailed;
   }
 
@@ -182,7 +195,7 @@ class BenchRun {
       BenchProgram program{file, {}};
       for (const Test& test : plan.tests) {
         if (test.kind == TestKind::bad_test) {
-          fmt::print("{}", test.message);
+          print_out("{}", test.message);
           failed_ = true;
         }
         if (test.what == Test::What::run && test.status == TestStatus::waiting &&
@@ -199,6 +212,7 @@ class BenchRun {
     child.line = [this, &program](std::string_view text) {
       const auto line = nlohmann::json::parse(text, nullptr, false);
       if (!line.is_object() || line.value("case", program.cases.size()) >= program.cases.size()) return;
+      if (line.contains("runs")) return show(program, program.cases[line["case"].get<std::size_t>()], line);
       Measured measured;
       measured.error = line.value("error", std::string());
       measured.times = line.value("times", std::vector<double>());
@@ -218,19 +232,34 @@ class BenchRun {
   }
 
   void note(const BenchProgram& program, BenchCase& one, Measured measured) {
-    const std::string name = title(program, one);
+    show_nothing();
+    const std::string name = title(program, one) + " " + one.test_case.name;
     if (!measured.error.empty()) {
       failed_ = true;
-      fmt::print("{} {}: {}\n", name, one.test_case.name, measured.error);
+      print_out("{}: {}\n", name, measured.error);
     } else {
       const std::vector<double>& times = measured.times;
       const auto [least, most] = std::minmax_element(times.begin(), times.end());
-      fmt::print("{} {}: {:.0f} us (+- {:.1f}%; {:.0f} to {:.0f}; {} runs)\n", name, one.test_case.name,
-                 apl::suite::mean(times), 100 * apl::suite::relative_standard_error(times), *least, *most,
-                 times.size());
+      print_out("{}: {:.0f} us (+- {:.1f}%; {:.0f} to {:.0f}; {} runs)\n", name, apl::suite::mean(times),
+                100 * apl::suite::relative_standard_error(times), *least, *most, times.size());
     }
-    std::fflush(stdout);
+    flush_out();
     one.measured = std::move(measured);
+  }
+
+  // What runs, in a line of a terminal that is written over.
+  void show(const BenchProgram& program, const BenchCase& one, const nlohmann::json& progress) const {
+    if (!isatty(STDERR_FILENO)) return;
+    const int runs = progress.value("runs", 0);
+    const std::string times =
+        runs == 0 ? "first run"
+                  : fmt::format("{} (+- {:.1f}%), {} runs, {:.0f} s of {:.0f} s at most",
+                                microseconds_text(progress.value("time", 0.0)), 100 * progress.value("spread", 0.0),
+                                runs, progress.value("seconds", 0.0), options_.convergence_seconds);
+    print_error("\r\x1b[K{} {}: {}", title(program, one), one.test_case.name, times);
+  }
+  static void show_nothing() {
+    if (isatty(STDERR_FILENO)) write_error("\r\x1b[K");
   }
 
   static std::string title(const BenchProgram& program, const BenchCase& one) {
@@ -281,9 +310,11 @@ void add_bench(CLI::App& app, int& exit) {
       ->type_name("TAG")
       ->allow_extra_args(false);
   command->add_flag("--no-convergence-phase", options->no_convergence, "do not run on until the error is small");
-  command->add_option("--convergence-max-seconds", options->convergence_seconds, "end of that phase")
+  command
+      ->add_option("--convergence-max-seconds", options->convergence_seconds, "a case is not run again after so many")
       ->capture_default_str();
-  command->add_option("--timeout", options->timeout, "seconds for a program")->capture_default_str();
+  command->add_option("--timeout", options->timeout, "seconds for a case, and for compiling a program")
+      ->capture_default_str();
   command->add_option("--tuning", options->tuning, "ending of the files with tuning parameters, FILE.ENDING")
       ->type_name("ENDING")
       ->capture_default_str();

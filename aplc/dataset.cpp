@@ -43,7 +43,7 @@ class Dataset {
 
  private:
   int wrong(const std::string& message) {
-    fmt::print(stderr, "aplc: error: {} [command.bad-argument]\n", message);
+    print_error("aplc: error: {} [command.bad-argument]\n", message);
     return exit_ = kCommandLine;
   }
 
@@ -70,7 +70,8 @@ class Dataset {
   void generate(const std::string& text) {
     auto value = apl::suite::generate_value(text, seed_++, bounds_);
     if (!value) {
-      wrong(value.error().message);
+      if (exit_code(value.error()) == kMachine) exit_ = report(value.error());
+      if (exit_ == kFine) wrong(value.error().message);
       return;
     }
     generated_ = true;
@@ -101,11 +102,15 @@ class Dataset {
   }
 
   void convert() {
-    auto text = apl::suite::unpacked(read_file("-").value_or(""));
-    auto values = text ? apl::parse_values(*text) : apl::Result<std::vector<apl::HostValue>>(text.error());
+    const auto text = read_unpacked_file("-");
+    if (!text) {
+      exit_ = report(text.error());
+      return;
+    }
+    auto values = apl::parse_values(*text);
     if (!values) {
       const apl::Diagnostic& error = values.error();
-      fmt::print(stderr, "{}", apl::render(error, "standard input", text ? *text : ""));
+      print_error("{}", apl::render(error, "standard input", *text));
       exit_ = kProgram;
       return;
     }
@@ -114,13 +119,13 @@ class Dataset {
 
   void print(const apl::HostValue& value) const {
     if (format_ == Format::binary) {
-      emit("", value.to_binary());
+      write_out(value.to_binary());
     } else if (format_ == Format::text) {
-      emit("", value.to_text() + "\n");
+      write_out(value.to_text() + "\n");
     } else {
       std::string sizes;
       for (std::int64_t size : value.shape) sizes += fmt::format("[{}]", size);
-      emit("", fmt::format("{}{}\n", sizes, apl::to_text(value.type)));
+      print_out("{}{}\n", sizes, apl::to_text(value.type));
     }
   }
 

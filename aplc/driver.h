@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "aplc/output.h"
+#include "aplc/parameters.h"
 #include "aplc/tiles.h"
 #include "ir/diagnostic.h"
 #include "ir/module.h"
@@ -13,8 +15,9 @@
 
 namespace aplc {
 
-// 0 fine; 2 the user's program is wrong; 64 the command line is; 3 a limitation of ours; 70 our bug.
-enum ExitCode { kFine = 0, kProgram = 2, kLimitation = 3, kCommandLine = 64, kBug = 70 };
+// 0 fine; 2 the user's program is wrong; 64 the command line is; 3 a limitation of ours; 70 our bug; 71 the machine
+// fails. The last three are numbers of sysexits.h.
+enum ExitCode { kFine = 0, kProgram = 2, kLimitation = 3, kCommandLine = 64, kBug = 70, kMachine = 71 };
 int exit_code(const apl::Diagnostic& diagnostic);
 
 // Options that every compiling subcommand has.
@@ -63,21 +66,17 @@ class Session {
   int exit_code_ = kFine;
 };
 
-// Whole file or standard input ("-"); nullopt if it cannot be read.
-std::optional<std::string> read_file(const std::string& name);
-// Written whole or not at all: a temporary beside it, then renamed.
-bool write_file(const std::string& name, std::string_view text);
-// To `name`, or to standard output if it is empty.
-int emit(const std::string& name, std::string_view text);
+// A file, or standard input ("-"); what is read is an input of the command, and not overwritten. Codes as of
+// apl::read_bytes and suite::read_unpacked.
+apl::Result<std::string> read_file(const std::string& name);
+apl::Result<std::string> read_unpacked_file(const std::string& name);
 
-using Parameters = std::map<std::string, std::int64_t>;
-// Lines NAME=VALUE, as of Futhark's tuning files: 0 is the default, and of two lines for one name the last counts. Code
-// command.bad-parameter.
-apl::Result<Parameters> parse_tuning(const std::string& text);
 // How many kernels a contraction may have on a backend: those of C are all compiled, the others when they are chosen.
 int plans_for(const std::string& backend);
 // The passes that make a program for a backend; for interp up to kernels.
 std::string pipeline_for(const std::string& backend, const TileOptions& tiles = {});
+// "3580 us"; of a short time with two digits of the fraction.
+std::string microseconds_text(double microseconds);
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
 std::string cache_folder();
 

@@ -62,30 +62,43 @@ int emit_library(Session& session, const EmitOptions& options, apl::Target targe
     session.report(made.error());
     return session.exit_code();
   }
+  const std::vector<std::string> names =
+      options.library ? std::vector{path + ".c", path + ".h", path + ".json"} : std::vector{path + ".c", path};
+  for (const std::string& name : names)
+    if (auto writable = check_output(name); !writable) return report(writable.error());
   if (const int status = emit(path + ".c", made->source); status != kFine) return status;
   if (options.library) {
     const int status = emit(path + ".h", made->header);
     return status != kFine ? status : emit(path + ".json", made->manifest);
   }
+  auto program = OutputFile::open(path);
+  if (!program) return report(program.error());
   const std::string command =
       fmt::format("{} {} {} -o {} {}", from_environment("CC", "cc"),
                   from_environment("CFLAGS", target == apl::Target::c ? "-O3 -march=native" : "-O2"),
-                  target == apl::Target::c ? "-fopenmp" : "", shell_word(path), shell_word(path + ".c")) +
+                  target == apl::Target::c ? "-fopenmp" : "", shell_word(program->path()), shell_word(path + ".c")) +
       (target == apl::Target::c ? " -lm" : " -lm -ldl -lpthread");
-  if (std::system(command.c_str()) == 0) return kFine;
-  session.report(apl::make_error(apl::Code::unsupported_backend, {}, fmt::format("this failed: {}", command)));
-  return session.exit_code();
+  const auto said = apl::run_tool({"/bin/sh", "-c", command});
+  if (said) {
+    write_error(*said);
+    const auto finished = program->finish(true);
+    return finished ? kFine : report(finished.error());
+  }
+  // The machine's compiler, or the one that CC names, with the flags of CFLAGS.
+  apl::Diagnostic error = said.error();
+  if (error.code == apl::Code::bug_internal) error.code = apl::Code::unsupported_backend;
+  return report(error);
 }
 
 // One entry's kernels as a file of their own.
 int emit_kernel_file(Session& session, const EmitOptions& options, apl::CodegenOptions codegen) {
   for (const std::string& text : options.sizes) {
-    auto size = parse_tuning(text);
+    auto size = parse_size(text);
     if (!size) {
       session.report(size.error());
       return session.exit_code();
     }
-    codegen.sizes.insert(size->begin(), size->end());
+    codegen.sizes.insert(*size);
   }
   auto file = apl::generate_kernel_file(session.module(), options.entry, codegen);
   if (file) return emit(options.output, file->text);

@@ -26,10 +26,10 @@ std::string_view kind_text(apl::RemarkKind kind) {
 }
 
 void show(const apl::Remark& remark, const std::string& file) {
-  fmt::print("{}:{}:{}: {}: {} ({}) in {}\n", file, remark.location.line, remark.location.column, remark.pass,
-             remark.message, kind_text(remark.kind), remark.function);
-  for (const auto& [key, value] : remark.facts) fmt::print("    {:<23} {}\n", key, value);
-  if (!remark.suggestion.empty()) fmt::print("    {:<23} {}\n", "suggestion", remark.suggestion);
+  print_out("{}:{}:{}: {}: {} ({}) in {}\n", file, remark.location.line, remark.location.column, remark.pass,
+            remark.message, kind_text(remark.kind), remark.function);
+  for (const auto& [key, value] : remark.facts) print_out("    {:<23} {}\n", key, value);
+  if (!remark.suggestion.empty()) print_out("    {:<23} {}\n", "suggestion", remark.suggestion);
 }
 
 nlohmann::ordered_json to_json(const apl::Remark& remark) {
@@ -55,13 +55,12 @@ apl::Machine machine_of(const CompileOptions& options) {
 // Numbers of `--size`.
 bool read_sizes(Session& session, const std::vector<std::string>& texts, Sizes& sizes) {
   for (const std::string& text : texts) {
-    const auto parsed = parse_tuning(text);
-    if (!parsed || parsed->size() != 1) {
-      session.report(apl::make_error(apl::Code::command_bad_argument, {},
-                                     fmt::format("--size {}: expected NAME=NUMBER, of at least 1", text)));
+    const auto parsed = parse_size(text);
+    if (!parsed) {
+      session.report(parsed.error());
       return false;
     }
-    sizes.insert(*parsed->begin());
+    sizes.insert(*parsed);
   }
   return true;
 }
@@ -72,6 +71,15 @@ bool add_plans(Session& session, const CompileOptions& options, const Sizes& siz
   if (!device) {
     session.report(device.error());
     return false;
+  }
+  for (const apl::FunctionPtr& function : session.module().functions) {
+    if (!function->entry) continue;
+    for (const PlannedContraction& planned :
+         find_planned(session.module(), function->entry->name, sizes, session.parameters()))
+      if (const auto refusal = apl::refuse_given(planned.data, *function, planned.forced, *device)) {
+        session.report(*refusal);
+        return false;
+      }
   }
   for (apl::Remark& remark :
        explain_plans(session.module(), sizes, options.file, session.text(), *device, session.parameters()))
@@ -90,8 +98,9 @@ struct SparseExplain {
 // A profile for products over non-zeros stands for its machine; contractions are explained for any of its kind. False
 // with an error, if it is damaged.
 bool take_profile(CompileOptions& options, SparseExplain& given, int& exit) {
+  if (options.device.empty()) return true;
   const sparse::FileText file(options.device);
-  if (options.device.empty() || !file.found() || !file.text().starts_with("apl-device-profile")) return true;
+  if (file.problem() || !file.text().starts_with("apl-device-profile")) return true;
   given.profile = sparse::load_profile(options.device, exit);
   if (given.profile) options.device = given.profile->gpu ? "" : "cpu";
   return given.profile.has_value();
@@ -200,7 +209,7 @@ void add_explain(CLI::App& app, int& exit) {
         show(remark, options->file);
       }
     }
-    if (options->json) fmt::print("{}\n", all.dump(2));
+    if (options->json) print_out("{}\n", all.dump(2));
   });
 }
 

@@ -26,13 +26,13 @@ void add_passes(CLI::App& app, int& exit) {
   command->callback([&exit] {
     const apl::PassRegistry registry = apl::PassRegistry::builtin();
     for (const apl::PassInfo& pass : registry.passes()) {
-      fmt::print("{:<18}{} [{}]\n", pass.name, pass.summary, stages(pass.takes));
+      print_out("{:<18}{} [{}]\n", pass.name, pass.summary, stages(pass.takes));
       for (const apl::PassOption& option : pass.options)
-        fmt::print("    {{{}={}}}  {}\n", option.name, show(option.default_value), option.help);
-      for (const auto& [code, when] : pass.remark_codes) fmt::print("    remark {:<24}{}\n", code, when);
+        print_out("    {{{}={}}}  {}\n", option.name, show(option.default_value), option.help);
+      for (const auto& [code, when] : pass.remark_codes) print_out("    remark {:<24}{}\n", code, when);
     }
-    fmt::print("\nstandard pipeline: {}\n", apl::standard_pipeline(apl::Stage::memory));
-    fmt::print("for C:             {}\n", apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu));
+    print_out("\nstandard pipeline: {}\n", apl::standard_pipeline(apl::Stage::memory));
+    print_out("for C:             {}\n", apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu));
     exit = kFine;
   });
 }

@@ -99,8 +99,11 @@ apl::Result<Results> interpret(Session& session, const std::string& entry, const
   const apl::Function& function = *session.module().find_entry(entry);
   auto placed = place(function, entry, inputs, options);
   if (!placed) return std::move(placed).error();
+  const auto start = std::chrono::steady_clock::now();
   auto results = apl::interpret(session.module(), entry, placed->values, interpret);
   if (!results) return std::move(results).error();
+  const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+  if (options.time) print_error("{}: {}\n", entry, microseconds_text(time.count()));
   return sparse_results(function, inputs, *placed, std::move(*results));
 }
 
@@ -112,7 +115,11 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
   codegen.device = options.device;
   auto text = apl::generate(session.module(), options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
   if (!text) return std::move(text).error();
+  // Kernels may be compiled when they are called.
+  auto folder = WorkFolder::make();
+  if (!folder) return std::move(folder).error();
   apl::ProgramOptions program_options;
+  program_options.temporary_folder = folder->path();
   program_options.backend = options.backend;
   program_options.seed = options.seed;
   program_options.device_record = options.device;
@@ -126,9 +133,9 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
   const apl::Function& function = *session.module().find_entry(entry);
   auto placed = place(function, entry, inputs, options);
   if (!placed) return std::move(placed).error();
-  auto values = program->call(entry, placed->values);
+  auto values = program->call(entry, placed->values, options.time);
   if (!values) return std::move(values).error();
-  if (options.time) fmt::print(stderr, "{}: {:.0f} us\n", entry, program->last_microseconds());
+  if (options.time) print_error("{}: {}\n", entry, microseconds_text(program->last_microseconds()));
   return sparse_results(function, inputs, *placed, std::move(*values));
 }
 
@@ -185,9 +192,9 @@ void run(const RunOptions& options, int& exit) {
   for (std::size_t k = 0; k < results->values.size(); ++k) {
     const apl::HostValue& value = results->values[k];
     if (const auto matrix = results->matrices.find(k); matrix != results->matrices.end()) {
-      emit("", sparse::to_matrix_market(matrix->second));
+      write_out(sparse::to_matrix_market(matrix->second));
     } else {
-      emit("", options.binary ? value.to_binary() : value.to_text() + "\n");
+      write_out(options.binary ? value.to_binary() : value.to_text() + "\n");
     }
   }
 }
@@ -214,7 +221,9 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
   options->tiles.add_to(*command);
   command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
-  command->add_flag("--time", options->time, "print the time of the call");
+  command->add_flag(
+      "--time", options->time,
+      "print the time of the call, without compiling and loading: it is made twice, and the second one counts");
   command->callback([options, command, &exit, &values] {
     for (const std::string& text : command->remaining()) {
       if (text.starts_with("--")) throw CLI::ExtrasError({text});

@@ -40,17 +40,11 @@ int draw(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl
 
 // Said before a search, not after it.
 bool are_writable(const std::vector<std::string>& files, int& exit) {
-  for (const std::string& file : files) {
-    std::error_code ignored;
-    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-    const bool is_there = std::filesystem::exists(file, ignored);
-    const std::string written = is_there ? file : folder.empty() ? "." : folder.string();
-    if (file.empty() || (::access(written.c_str(), W_OK) == 0 && !(is_there && std::filesystem::is_directory(file))))
-      continue;
-    fmt::print(stderr, "aplc: error: cannot write {} [command.no-such-file]\n", file);
-    exit = kCommandLine;
-    return false;
-  }
+  for (const std::string& file : files)
+    if (auto writable = check_output(file); !writable) {
+      exit = report(writable.error());
+      return false;
+    }
   return true;
 }
 
@@ -68,24 +62,23 @@ int inspect(const SparseOptions& options) {
   }
   std::vector<char> used(static_cast<std::size_t>(matrix->columns));
   for (const std::int32_t column : matrix->column) used[static_cast<std::size_t>(column)] = 1;
-  fmt::print("{} by {}, {} non-zeros", matrix->rows, matrix->columns, matrix->nonzeros());
+  print_out("{} by {}, {} non-zeros", matrix->rows, matrix->columns, matrix->nonzeros());
   if (matrix->rows > 0 && matrix->columns > 0)
-    fmt::print(" ({:.3g} %)",
-               100 * nonzeros / static_cast<double>(matrix->rows) / static_cast<double>(matrix->columns));
-  fmt::print("\nkey {:016x}\n", apl::sparse::pattern_hash(*matrix));
+    print_out(" ({:.3g} %)", 100 * nonzeros / static_cast<double>(matrix->rows) / static_cast<double>(matrix->columns));
+  print_out("\nkey {:016x}\n", apl::sparse::pattern_hash(*matrix));
   if (!matrix->value.empty())
-    fmt::print("explicit zeros: {}\n", std::count(matrix->value.begin(), matrix->value.end(), 0.0));
-  fmt::print("empty rows: {}, empty columns: {}\n", empty, std::count(used.begin(), used.end(), 0));
+    print_out("explicit zeros: {}\n", std::count(matrix->value.begin(), matrix->value.end(), 0.0));
+  print_out("empty rows: {}, empty columns: {}\n", empty, std::count(used.begin(), used.end(), 0));
   const apl::sparse::Sharing sharing = apl::sparse::column_sharing(*matrix, {});
-  fmt::print("non-zeros for each column of 8 rows: {:.2f}, of 32 rows: {:.2f}\n", sharing.eight, sharing.thirty_two);
-  fmt::print("longest row: {}; rows by length:\n", longest);
+  print_out("non-zeros for each column of 8 rows: {:.2f}, of 32 rows: {:.2f}\n", sharing.eight, sharing.thirty_two);
+  print_out("longest row: {}; rows by length:\n", longest);
   const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(histogram.begin(), histogram.end()));
   for (std::size_t k = 0; k < histogram.size(); ++k) {
     if (histogram[k] == 0) continue;
     const std::int64_t low = k == 0 ? 0 : std::int64_t{1} << (k - 1);
     const std::int64_t high = k == 0 ? 0 : (std::int64_t{1} << k) - 1;
-    fmt::print("{:>10} {:>9}  {}\n", low == high ? fmt::format("{}", low) : fmt::format("{}-{}", low, high),
-               histogram[k], std::string(static_cast<std::size_t>((histogram[k] * 50 + most - 1) / most), '#'));
+    print_out("{:>10} {:>9}  {}\n", low == high ? fmt::format("{}", low) : fmt::format("{}-{}", low, high),
+              histogram[k], std::string(static_cast<std::size_t>((histogram[k] * 50 + most - 1) / most), '#'));
   }
   return draw(options, *matrix, nullptr);
 }
@@ -103,11 +96,11 @@ void print_tiles(const apl_sparse_tiles& t) {
   std::array<std::int64_t, 4> by_height{};
   for (std::int64_t k = 0; k < t.blocks; ++k)
     ++by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(t.block[k].height)) - 3)];
-  fmt::print("block: {:.1f} % of the non-zeros in {} tiles ({} of 8, {} of 16, {} of 32, {} of 64 rows), {} elements\n",
-             share(in_blocks), t.blocks, by_height[0], by_height[1], by_height[2], by_height[3], t.block_elements);
-  fmt::print("ell:   {:.1f} % in {} tiles of {} lists, {} elements\n", share(in_lists), t.list_tiles, t.lists,
-             t.list_elements);
-  fmt::print("1d:    {:.1f} % in {} tiles\n", share(t.run_elements), t.runs);
+  print_out("block: {:.1f} % of the non-zeros in {} tiles ({} of 8, {} of 16, {} of 32, {} of 64 rows), {} elements\n",
+            share(in_blocks), t.blocks, by_height[0], by_height[1], by_height[2], by_height[3], t.block_elements);
+  print_out("ell:   {:.1f} % in {} tiles of {} lists, {} elements\n", share(in_lists), t.list_tiles, t.lists,
+            t.list_elements);
+  print_out("1d:    {:.1f} % in {} tiles\n", share(t.run_elements), t.runs);
 }
 
 // The runtime's kernels for GPUs have a model for elements of 16 bits on an H200. For larger matrices it takes longer
@@ -120,8 +113,8 @@ void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix
   if (!has_kernel_model(options)) return;
   const auto times = sparse::estimate(sparse::view(matrix), plan, options.op == "sddmm", options.dense);
   if (times)
-    fmt::print("the runtime's kernels: {:.2f} us, dense {:.2f} us, by their model; dense: {}\n", times->sparse,
-               times->dense, times->verdict());
+    print_out("the runtime's kernels: {:.2f} us, dense {:.2f} us, by their model; dense: {}\n", times->sparse,
+              times->dense, times->verdict());
 }
 
 std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) {
@@ -158,25 +151,24 @@ class StopAtInterrupt {
 };
 
 void print_search(const apl::sparse::Plan& plan) {
-  fmt::print("searched for {:.2f} s{}\n", plan.seconds, plan.complete ? "" : ", then stopped");
+  print_out("searched for {:.2f} s{}\n", plan.seconds, plan.complete ? "" : ", then stopped");
   for (const auto& [name, time] : plan.measured)
-    fmt::print("{:>12}  {}, {}\n", sparse::time_text(time), name, plan.how_measured);
+    print_out("{:>12}  {}, {}\n", sparse::time_text(time), name, plan.how_measured);
   for (const auto& [name, cost] : plan.considered)
-    fmt::print("{:>12}  {}, by the model\n", sparse::time_text(cost), name);
+    print_out("{:>12}  {}, by the model\n", sparse::time_text(cost), name);
 }
 
 int search(const SparseOptions& options) {
   int exit = kFine;
   const auto formats = parse_formats(options.formats);
   if (!formats) {
-    fmt::print(stderr, "aplc: error: formats are block, ell and 1d, not `{}` [command.bad-argument]\n",
-               options.formats);
+    print_error("aplc: error: formats are block, ell and 1d, not `{}` [command.bad-argument]\n", options.formats);
     return kCommandLine;
   }
   const auto profile = sparse::load_profile(options.device, exit);
-  if (!profile || !are_writable({options.output, options.svg}, exit)) return exit;
+  if (!profile) return exit;
   const auto matrix = sparse::load_matrix(options.input, false, exit);
-  if (!matrix) return exit;
+  if (!matrix || !are_writable({options.output, options.svg}, exit)) return exit;
   apl::sparse::SearchOptions how;
   how.problem = {options.op == "spmm" ? apl::sparse::Operator::spmm : apl::sparse::Operator::sddmm, options.dense,
                  options.element_bytes};
@@ -188,9 +180,9 @@ int search(const SparseOptions& options) {
   const bool terminal = ::isatty(2) != 0 && !options.quiet;
   how.progress = [terminal](const apl::sparse::Progress& p) {
     if (terminal)
-      fmt::print(stderr, "\r\033[K{:3.0f} % ({}), {}best so far {}", 100 * p.done, p.stage,
-                 p.done > 0 ? fmt::format("about {:.0f} s left, ", p.seconds_left) : "",
-                 p.best > 0 ? sparse::time_text(p.best) : "-");
+      print_error("\r\033[K{:3.0f} % ({}), {}best so far {}", 100 * p.done, p.stage,
+                  p.done > 0 ? fmt::format("about {:.0f} s left, ", p.seconds_left) : "",
+                  p.best > 0 ? sparse::time_text(p.best) : "-");
     return !StopAtInterrupt::asked();
   };
   std::optional<sparse::Measure> measure;
@@ -205,7 +197,7 @@ int search(const SparseOptions& options) {
     const StopAtInterrupt stop;
     return apl::sparse::search(*matrix, *profile, how);
   }();
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (terminal) print_error("\r\033[K");
   const std::string text = to_text(plan);
   if (const int code = emit(options.output, text); code != kFine) return code;
   const bool talks = !options.quiet && !options.output.empty();
@@ -225,7 +217,7 @@ int search(const SparseOptions& options) {
 int show(const SparseOptions& options) {
   int exit = kFine;
   if (options.matrix.empty() && !options.svg.empty()) {
-    fmt::print(stderr, "aplc: error: --svg draws the plan's matrix: give it, too [command.bad-argument]\n");
+    print_error("aplc: error: --svg draws the plan's matrix: give it, too [command.bad-argument]\n");
     return kCommandLine;
   }
   std::vector<std::string> notes;
@@ -236,15 +228,15 @@ int show(const SparseOptions& options) {
     matrix = sparse::load_matrix(options.matrix, false, exit);
     if (!matrix || !sparse::check_plan(*matrix, *plan, exit)) return exit;
   }
-  fmt::print("for a matrix of {} by {} with {} non-zeros, key {:016x}\n", plan->rows, plan->columns, plan->nonzeros,
-             plan->hash);
-  fmt::print("{}, dense loop of {} in parts of {}\n", plan->sddmm ? "sddmm" : "spmm", plan->dense_size,
-             plan->dense_part);
-  for (const std::string& note : notes) fmt::print("  {}\n", note);
-  if (plan->dense) fmt::print("no tiles: the dense product is cheaper\n");
+  print_out("for a matrix of {} by {} with {} non-zeros, key {:016x}\n", plan->rows, plan->columns, plan->nonzeros,
+            plan->hash);
+  print_out("{}, dense loop of {} in parts of {}\n", plan->sddmm ? "sddmm" : "spmm", plan->dense_size,
+            plan->dense_part);
+  for (const std::string& note : notes) print_out("  {}\n", note);
+  if (plan->dense) print_out("no tiles: the dense product is cheaper\n");
   if (!plan->dense)
-    fmt::print("rows {}, stretches of groups that are alike: {}\n", plan->row_order ? "reordered" : "as they are",
-               plan->stretches);
+    print_out("rows {}, stretches of groups that are alike: {}\n", plan->row_order ? "reordered" : "as they are",
+              plan->stretches);
   if (!matrix) return kFine;
   if (plan->dense) return draw(options, *matrix, nullptr);
   const auto tiles = sparse::make_tiles(*matrix, *plan, exit);
@@ -257,8 +249,7 @@ int convert(const SparseOptions& options) {
   int exit = kFine;
   const std::string ending = std::filesystem::path(options.output).extension();
   if (ending != ".mtx" && ending != ".smtx") {
-    fmt::print(stderr, "aplc: error: {}: matrices are written as .mtx or .smtx [command.bad-argument]\n",
-               options.output);
+    print_error("aplc: error: {}: matrices are written as .mtx or .smtx [command.bad-argument]\n", options.output);
     return kCommandLine;
   }
   const auto matrix = sparse::load_matrix(options.input, ending == ".mtx", exit);

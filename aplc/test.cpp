@@ -49,15 +49,12 @@ class TestRun {
   explicit TestRun(TestOptions options) : options_(std::move(options)) {}
 
   int run() {
-    auto folder = apl::TemporaryFolder::make("/tmp");
-    if (!folder) {
-      fmt::print(stderr, "aplc: error: {}\n", folder.error().message);
-      return kBug;
-    }
+    auto folder = WorkFolder::make();
+    if (!folder) return aplc::report(folder.error());
     options_.temporary_folder = folder->path();
     const std::vector<std::string> files = find_programs(options_.paths);
     if (files.empty()) {
-      fmt::print(stderr, "aplc: error: no program (.fut) in the folders given [command.no-such-file]\n");
+      print_error("aplc: error: no program (.fut) in the folders given [command.no-such-file]\n");
       return kCommandLine;
     }
     plans_.reserve(files.size());
@@ -73,6 +70,7 @@ class TestRun {
         children.push_back(child_for(plan, children));
       }
     }
+    if (auto writable = check_output(options_.json); !writable) return aplc::report(writable.error());
     ChildLimits limits;
     limits.concurrency = options_.concurrency;
     if (limits.concurrency == 0) limits.concurrency = std::max(1u, std::thread::hardware_concurrency());
@@ -81,9 +79,9 @@ class TestRun {
     limits.folder = options_.temporary_folder;
     const bool finished = run_children(children, limits);
     clear_progress();
-    if (!finished) fmt::print("interrupted\n");
+    if (!finished) print_out("interrupted\n");
     summary();
-    if (!options_.json.empty() && emit(options_.json, json()) != kFine) return kCommandLine;
+    if (const int status = options_.json.empty() ? kFine : emit(options_.json, json()); status != kFine) return status;
     return finished && failures_.empty() ? kFine : kTestsFailed;
   }
 
@@ -134,7 +132,7 @@ class TestRun {
       const Test& test = *tests.front();
       std::string where = test.what == Test::What::run ? fmt::format(" {} {}", test.entry, test.test_case.name) : "";
       if (tests.size() > 1) where += fmt::format(" and {} more", tests.size() - 1);
-      fmt::print("FAILED {}{}: {}: {}\n", plan.file, where, to_text(reason.first), first_line(reason.second));
+      print_out("FAILED {}{}: {}: {}\n", plan.file, where, to_text(reason.first), first_line(reason.second));
       failures_[reason.first] += tests.size();
     }
     programs_.add(status_of(plan));
@@ -142,16 +140,14 @@ class TestRun {
   }
 
   void progress(const std::string& file) {
-    std::fflush(stdout);
+    flush_out();
     if (!isatty(STDERR_FILENO)) return;
     const std::size_t done = programs_.passed + programs_.failed + programs_.skipped;
-    fmt::print(stderr, "\r\x1b[K{}/{}, {} failed: {}", done, plans_.size(), programs_.failed, file);
-    std::fflush(stderr);
+    print_error("\r\x1b[K{}/{}, {} failed: {}", done, plans_.size(), programs_.failed, file);
   }
   static void clear_progress() {
     if (!isatty(STDERR_FILENO)) return;
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
+    print_error("\r\x1b[K");
   }
 
   void summary() {
@@ -161,9 +157,9 @@ class TestRun {
       programs.add(status_of(plan));
       for (const Test& test : plan.tests) tests[test.what].add(test.status);
     }
-    fmt::print("\n{:<16}{:>8}{:>8}{:>9}{:>9}\n", options_.backend, "passed", "failed", "skipped", "not run");
+    print_out("\n{:<16}{:>8}{:>8}{:>9}{:>9}\n", options_.backend, "passed", "failed", "skipped", "not run");
     auto row = [](std::string_view name, const Counts& counts) {
-      fmt::print("{:<16}{:>8}{:>8}{:>9}{:>9}\n", name, counts.passed, counts.failed, counts.skipped, counts.not_run);
+      print_out("{:<16}{:>8}{:>8}{:>9}{:>9}\n", name, counts.passed, counts.failed, counts.skipped, counts.not_run);
     };
     row("programs", programs);
     static const std::map<Test::What, std::string_view> kNames{{Test::What::run, "  cases"},
@@ -172,8 +168,8 @@ class TestRun {
                                                                {Test::What::warning, "  warnings"},
                                                                {Test::What::structure, "  structures"}};
     for (const auto& [what, counts] : tests) row(kNames.at(what), counts);
-    if (!failures_.empty()) fmt::print("\nfailed tests by kind\n");
-    for (const auto& [kind, count] : failures_) fmt::print("  {:<14}{:>8}\n", to_text(kind), count);
+    if (!failures_.empty()) print_out("\nfailed tests by kind\n");
+    for (const auto& [kind, count] : failures_) print_out("  {:<14}{:>8}\n", to_text(kind), count);
   }
 
   std::string json() const {

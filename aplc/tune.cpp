@@ -19,6 +19,7 @@
 #include "aplc/tune_cover.h"
 #include "aplc/tune_log.h"
 #include "aplc/tune_space.h"
+#include "suite/timing.h"
 #include "suite/values.h"
 
 namespace aplc {
@@ -60,35 +61,37 @@ class TuneRun {
   explicit TuneRun(TuneOptions options) : options_(std::move(options)) {}
 
   int run() {
-    auto folder = apl::TemporaryFolder::make("/tmp");
-    if (!folder) return fail(folder.error().message, kBug);
+    auto folder = WorkFolder::make();
+    if (!folder) return aplc::report(folder.error());
     options_.temporary_folder = folder->path();
     front_ = run_front_end(options_.file);
     if (!front_.module) {
-      fmt::print(stderr, "{}", front_.said);
+      print_error("{}", front_.said);
       return front_.exit_code;
     }
     const std::string record = !options_.device.empty() ? options_.device : options_.backend == "c" ? "cpu" : "h200";
     auto device = apl::find_device(record);
-    if (!device) return fail(device.error().message, kCommandLine);
+    if (!device) return aplc::report(device.error());
     device_ = *device;
     if (options_.backend == "c" && options_.device.empty()) device_ = apl::host_device();
     if (!find_datasets() && !options_.cover) return kCommandLine;
     if (!lower()) return kLimitation;
+    if (auto writable = check_output(tuning_file(), Inputs::overwritten); !writable)
+      return aplc::report(writable.error());
     if (options_.cover) return cover();
     log_ = std::make_unique<TuneLog>(
         tuning_file() + "-log",
         fmt::format("{:016x} {} {}", std::hash<std::string>()(front_.text), options_.backend, device_.name));
     if (!options_.again) log_->read();
-    if (log_->size() > 0) fmt::print("{} measurements are known from {}-log\n", log_->size(), tuning_file());
+    if (log_->size() > 0) print_out("{} measurements are known from {}-log\n", log_->size(), tuning_file());
     auto before = tuning_beside(options_.file, options_.tuning);
-    if (!before) return fail(before.error().message, kCommandLine);
+    if (!before) return aplc::report(before.error());
     return tune(*before);
   }
 
  private:
   static int fail(const std::string& message, int code) {
-    fmt::print(stderr, "aplc: error: {}\n", message);
+    print_error("aplc: error: {}\n", message);
     return code;
   }
 
@@ -107,13 +110,13 @@ class TuneRun {
       if (!entry) continue;
       auto inputs = case_inputs(options_.file, test.test_case.input);
       if (!inputs || !fit_inputs(*entry, *inputs)) {
-        fmt::print(stderr, "aplc: {}: dataset {} cannot be read, and is left out\n", test.entry, test.test_case.name);
+        print_error("aplc: {}: dataset {} cannot be read, and is left out\n", test.entry, test.test_case.name);
         continue;
       }
       datasets_.push_back({test.entry, test.test_case, sizes_of(*entry, *inputs)});
     }
     if (datasets_.empty() && !options_.cover)
-      fmt::print(stderr, "aplc: error: {} has no datasets to measure\n", options_.file);
+      print_error("aplc: error: {} has no datasets to measure\n", options_.file);
     return !datasets_.empty();
   }
 
@@ -125,7 +128,7 @@ class TuneRun {
         apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
     if (!pipeline) return false;
     auto status = apl::run_pipeline(lowered_, *pipeline, {});
-    if (!status) fmt::print(stderr, "aplc: error: {}\n", status.error().message);
+    if (!status) print_error("aplc: error: {}\n", status.error().message);
     return bool(status);
   }
 
@@ -135,8 +138,8 @@ class TuneRun {
     for (const Dataset& dataset : datasets_) sizes.emplace_back(dataset.entry, dataset.sizes);
     const Parameters numbers = covering_numbers(lowered_, sizes, device_, options_.covering);
     if (numbers.empty()) return fail("no contraction of this program is tiled", kTuneFailed);
-    if (!write_tuning(tuning_file(), numbers)) return fail("cannot write " + tuning_file(), kCommandLine);
-    fmt::print("{} is written\n", tuning_file());
+    if (auto written = write_tuning(tuning_file(), numbers); !written) return aplc::report(written.error());
+    print_out("{} is written\n", tuning_file());
     return kFine;
   }
 
@@ -146,8 +149,10 @@ class TuneRun {
     if (!baseline.error.empty()) return fail(baseline.error, kTuneFailed);
     best_ = {before, baseline};
     for (const auto& [name, time] : baseline.times) best_of_[name] = best_;
-    fmt::print("{}: {:.0f} us{}\n", before.empty() ? "without tuning" : parameters_text(before),
-               geometric_mean(baseline.times), baseline.times.size() > 1 ? ", the mean of the datasets" : "");
+    print_out("{}: {}{}\n", before.empty() ? "without tuning" : parameters_text(before),
+              microseconds_text(geometric_mean(baseline.times)),
+              baseline.times.size() > 1 ? ", the mean of the datasets" : "");
+    say_what_is_too_short(baseline);
     std::vector<std::vector<TuneCandidate>> spaces = find_spaces();
     if (spaces.empty()) return fail("no contraction of these datasets is tiled", kTuneFailed);
     const auto start = std::chrono::steady_clock::now();
@@ -157,7 +162,7 @@ class TuneRun {
       for (const TuneCandidate& candidate : space) {
         const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         if (options_.seconds > 0 && spent > options_.seconds) {
-          fmt::print("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
+          print_out("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
           return finish();
         }
         ++done;
@@ -171,9 +176,24 @@ class TuneRun {
             measured > 0 ? spent / static_cast<double>(measured) * static_cast<double>(total - done) : 0;
         report(done, total, left, candidate.parameters, result);
         consider(parameters, result);
+        if (broken_) return aplc::report(*broken_);
       }
     }
     return finish();
+  }
+
+  // Datasets of which candidates would be told apart by chance.
+  void say_what_is_too_short(const Trial& baseline) const {
+    constexpr double kSteps = 100;           // a time of so many steps of the timer is known to 1 %
+    constexpr double kCudaResolution = 0.5;  // of the events that measure calls on a GPU, as CUDA documents it
+    const double step = options_.backend == "cuda" ? kCudaResolution : apl::suite::clock_resolution();
+    for (const auto& [name, time] : baseline.times)
+      if (time < kSteps * step)
+        print_out(
+            "{} takes {}, and the timer's resolution is {}: candidates cannot be told apart by less than {:.0f} %; "
+            "take a "
+            "larger dataset\n",
+            name, microseconds_text(time), microseconds_text(step), 100 * step / std::max(time, step));
   }
 
   // Of each contraction, as many as are wanted.
@@ -200,11 +220,11 @@ class TuneRun {
   }
 
   void report(std::size_t done, std::size_t total, double left, const Parameters& changed, const Trial& result) {
-    const std::string said = result.error.empty() ? fmt::format("{:.0f} us", geometric_mean(result.times))
+    const std::string said = result.error.empty() ? microseconds_text(geometric_mean(result.times))
                                                   : result.error.substr(0, result.error.find('\n'));
-    fmt::print("[{}/{}, {:.0f} s left] {}: {} (best {:.0f} us)\n", done, total, left, parameters_text(changed), said,
-               geometric_mean(best_.trial.times));
-    std::fflush(stdout);
+    print_out("[{}/{}, {:.0f} s left] {}: {} (best {})\n", done, total, left, parameters_text(changed), said,
+              microseconds_text(geometric_mean(best_.trial.times)));
+    flush_out();
   }
 
   void consider(const Parameters& parameters, const Trial& result) {
@@ -213,37 +233,38 @@ class TuneRun {
     for (const auto& [name, time] : result.times)
       if (time < best_of_[name].trial.times[name]) best_of_[name] = {parameters, result};
     if (geometric_mean(result.times) < geometric_mean(best_.trial.times)) best_ = {parameters, result}, better = true;
-    if (better) write();
+    if (auto written = better ? write() : apl::Unit{}; !written) broken_ = written.error();
   }
 
   // Whole or not at all, after every improvement.
-  bool write() const {
-    bool ok = write_tuning(tuning_file(), best_.parameters);
-    if (!options_.per_dataset) return ok;
+  apl::Status write() const {
+    apl::Status ok = write_tuning(tuning_file(), best_.parameters);
+    if (!options_.per_dataset || !ok) return ok;
     for (const auto& [name, best] : best_of_) {
       std::string safe = name;
       for (char& c : safe)
         if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
-      ok = write_tuning(fmt::format("{}.{}.{}", options_.file, safe, options_.tuning), best.parameters) && ok;
+      ok = write_tuning(fmt::format("{}.{}.{}", options_.file, safe, options_.tuning), best.parameters);
+      if (!ok) break;
     }
     return ok;
   }
 
-  static bool write_tuning(const std::string& file, const Parameters& parameters) {
+  static apl::Status write_tuning(const std::string& file, const Parameters& parameters) {
     std::string text;
     for (const auto& [name, value] : parameters) text += fmt::format("{}={}\n", name, value);
-    return write_file(file, text);
+    return write_file(file, text, Inputs::overwritten);  // the numbers of before are where these start
   }
 
   int finish() {
-    if (!write()) return fail("cannot write " + tuning_file(), kCommandLine);
-    fmt::print("best: {:.0f} us with {}\n{} is written\n", geometric_mean(best_.trial.times),
-               parameters_text(best_.parameters), tuning_file());
+    if (auto written = write(); !written) return aplc::report(written.error());
+    print_out("best: {} with {}\n{} is written\n", microseconds_text(geometric_mean(best_.trial.times)),
+              parameters_text(best_.parameters), tuning_file());
     return kFine;
   }
 
   int interrupted() const {
-    fmt::print("interrupted; what was measured is in {}-log\n", tuning_file());
+    print_out("interrupted; what was measured is in {}-log\n", tuning_file());
     return kTuneFailed;
   }
 
@@ -273,7 +294,8 @@ class TuneRun {
     stopped_ = !run_children(children, limits);
     if (result.error.empty() && result.times.size() != datasets_.size())
       result.error = "not all datasets were measured";
-    if (!stopped_ && !first) log_->add(parameters, result);
+    if (!stopped_ && !first)
+      if (auto written = log_->add(parameters, result); !written) broken_ = written.error();
     return result;
   }
 
@@ -300,7 +322,7 @@ class TuneRun {
       if (first) {
         std::string text;
         for (const apl::HostValue& value : *got) text += value.to_binary();
-        if (!write_file(reference, text)) return say({{"error", "cannot write " + reference}});
+        if (auto written = write_file(reference, text); !written) return fail(written.error());
       } else {
         auto wanted = apl::suite::read_values(reference);
         if (!wanted) return fail(wanted.error());
@@ -326,6 +348,7 @@ class TuneRun {
   Best best_;
   std::map<std::string, Best> best_of_;  // by dataset
   bool stopped_ = false;
+  std::optional<apl::Diagnostic> broken_;  // what was measured cannot be kept
 };
 
 }  // namespace

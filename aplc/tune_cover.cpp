@@ -63,9 +63,9 @@ Parameters covering_numbers(const apl::Module& module, const std::vector<std::pa
       double worst = 0;
       const int count = apl_plan_cover(sizes.data(), static_cast<int>(sizes.size()), nullptr, &device, options.within,
                                        static_cast<int>(plans.size()), plans.data(), &worst);
-      fmt::print("{}: {} plans are within {:.2f} of the best for each of {} sizes on {}\n",
-                 data.parameters.substr(0, data.parameters.size() - std::min<std::size_t>(1, data.parameters.size())),
-                 count, worst, sizes.size(), device.name);
+      print_out("{}: {} plans are within {:.2f} of the best for each of {} sizes on {}\n",
+                data.parameters.substr(0, data.parameters.size() - std::min<std::size_t>(1, data.parameters.size())),
+                count, worst, sizes.size(), device.name);
       for (int p = 0; p < count; ++p) {
         const std::string list = fmt::format("{}plan{}.", data.parameters, p + 1);
         const auto add = [&](Value v, int number) {

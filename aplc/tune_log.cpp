@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 namespace aplc {
@@ -24,7 +24,8 @@ double geometric_mean(const std::map<std::string, double>& times) {
 }
 
 void TuneLog::read() {
-  std::ifstream in(file_);
+  const auto known = read_file(file_);
+  std::istringstream in(known ? *known : std::string());
   for (std::string text; std::getline(in, text);) {
     // A run that was killed may have left half a line.
     const auto line = nlohmann::json::parse(text, nullptr, false);
@@ -43,14 +44,14 @@ const Trial* TuneLog::find(const Parameters& parameters) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void TuneLog::add(const Parameters& parameters, const Trial& trial) {
+apl::Status TuneLog::add(const Parameters& parameters, const Trial& trial) {
   known_[parameters_text(parameters)] = trial;
   nlohmann::ordered_json line{{"key", key_}, {"parameters", parameters_text(parameters)}, {"times", trial.times}};
   if (!trial.error.empty()) line["error"] = trial.error;
   const auto before = read_file(file_);
   const bool half = before && !before->empty() && before->back() != '\n';
-  std::ofstream(file_, std::ios::app) << (half ? "\n" : "")
-                                      << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  return append_file(file_,
+                     (half ? "\n" : "") + line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace aplc

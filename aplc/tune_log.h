@@ -27,7 +27,7 @@ class TuneLog {
 
   void read();
   const Trial* find(const Parameters& parameters) const;
-  void add(const Parameters& parameters, const Trial& trial);
+  apl::Status add(const Parameters& parameters, const Trial& trial);
   std::size_t size() const { return known_.size(); }
 
  private:

@@ -357,4 +357,21 @@ std::string refusal_text(const PlanData& data, const Function& function, const a
   return text;
 }
 
+std::optional<Diagnostic> refuse_given(const PlanData& data, const Function& function, const apl_forced& forced,
+                                       const apl_device& device) {
+  const auto is_given = [](int number) { return number > 0; };
+  if (std::none_of(std::begin(forced.tile), std::end(forced.tile), is_given) &&
+      std::none_of(std::begin(forced.reg), std::end(forced.reg), is_given) && forced.stages <= 0)
+    return std::nullopt;
+  // The block that they make does not depend on sizes. How many blocks there are does, so the sizes are small.
+  constexpr std::int64_t kSomeSize = 2;
+  apl_contraction contraction;
+  fill_in(
+      data, [](Value) { return kSomeSize; }, contraction);
+  const std::string refusal = refusal_text(data, function, contraction, forced, device);
+  if (refusal.empty()) return std::nullopt;
+  return make_error(Code::command_bad_parameter, data.location,
+                    fmt::format("the tile numbers that are given cannot work: {}", refusal));
+}
+
 }  // namespace apl

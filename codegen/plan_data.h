@@ -70,5 +70,8 @@ std::string parameter_name(const Function& function, Value value);
 // What plan_select says against numbers that are given, with what would work.
 std::string refusal_text(const PlanData& data, const Function& function, const apl_contraction& contraction,
                          const apl_forced& forced, const apl_device& device);
+// Numbers that were given and cannot work on the device, whatever the sizes are: command.bad-parameter.
+std::optional<Diagnostic> refuse_given(const PlanData& data, const Function& function, const apl_forced& forced,
+                                       const apl_device& device);
 
 }  // namespace apl

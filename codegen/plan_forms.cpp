@@ -21,17 +21,8 @@ void for_each_kernel(const Body& body, const std::function<void(const Stm&)>& vi
   }
 }
 
-// Numbers that were given are checked against some sizes: the block that they make does not depend on them. How many
-// blocks there are does, so the sizes are small.
 void check_given(const PlanData& data, const Unit& unit, const apl_forced& forced, const apl_device& device) {
-  constexpr std::int64_t kSomeSize = 2;
-  apl_contraction contraction;
-  fill_in(
-      data, [](Value) { return kSomeSize; }, contraction);
-  const std::string refusal = refusal_text(data, unit.function, contraction, forced, device);
-  if (refusal.empty()) return;
-  throw Unsupported{make_error(Code::command_bad_parameter, data.location,
-                               fmt::format("the tile numbers that are given cannot work: {}", refusal))};
+  if (auto refusal = refuse_given(data, unit.function, forced, device)) throw Unsupported{std::move(*refusal)};
 }
 
 // The best one, or none.
@@ -114,9 +105,7 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
     if (!data) return;
     apl_forced forced;
     forced_numbers(*data, unit.function, options.parameters, forced);
-    if (std::any_of(std::begin(forced.tile), std::end(forced.tile), [](int n) { return n > 0; }) ||
-        std::any_of(std::begin(forced.reg), std::end(forced.reg), [](int n) { return n > 0; }) || forced.stages > 0)
-      check_given(*data, unit, forced, *device);
+    check_given(*data, unit, forced, *device);
     if (options.plans <= 1 && !options.one_plan) return;
     auto forms = std::make_shared<PlanForms>();
     forms->plans = options.one_plan

@@ -24,8 +24,8 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-// Whose fault it is; decides aplc's exit code (2, 64, 3, 70).
-enum class Fault : std::uint8_t { program, command_line, limitation, bug };
+// Whose fault it is; decides aplc's exit code (2, 64, 3, 71, 70).
+enum class Fault : std::uint8_t { program, command_line, limitation, machine, bug };
 
 enum class Severity : std::uint8_t { error, warning, note };
 

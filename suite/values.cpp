@@ -1,16 +1,20 @@
 #include "suite/values.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
+#include <new>
+
+#include "ir/read_file.h"
+#include "ir/system_error.h"
 
 namespace apl::suite {
 namespace {
@@ -98,13 +102,19 @@ Result<std::string> unpacked(std::string text) {
   return result;
 }
 
+Result<std::string> read_unpacked(const std::string& name) {
+  auto text = read_bytes(name);
+  if (!text) return text;
+  auto plain = unpacked(std::move(*text));
+  if (plain) return plain;
+  Diagnostic error = std::move(plain).error();
+  error.message = fmt::format("{}: {}", name == "-" ? "standard input" : name, error.message);
+  return error;
+}
+
 Result<std::vector<HostValue>> read_values(const std::string& file) {
-  std::error_code ignored;
-  std::ifstream in(file, std::ios::binary);
-  if (!in || std::filesystem::is_directory(file, ignored))
-    return make_error(Code::command_no_such_file, {}, fmt::format("cannot read {}", file));
-  auto text = unpacked(std::string(std::istreambuf_iterator<char>(in), {}));
-  if (!text) return bad(fmt::format("{}: {}", file, text.error().message));
+  const auto text = read_unpacked(file);
+  if (!text) return text.error();
   auto values = parse_values(*text, OutOfRange::wrap);
   if (values) return values;
   Diagnostic error = values.error();
@@ -182,7 +192,15 @@ Result<HostValue> generate_value(std::string_view text, std::uint64_t seed, cons
   const auto type = scalar_type_from_text(rest);
   if (type && *type != ScalarType::unit) {
     if (count > kMost) return bad(fmt::format("{} is too large", text));
-    return random_value(*type, std::move(shape), seed, bounds);
+    const std::int64_t bytes = count * bit_width(*type) / 8, pages = sysconf(_SC_PHYS_PAGES);
+    const std::string what = fmt::format("{} bytes for {}", std::max(bytes, count), text);
+    // A system that promises more memory than there is would end the process when it is used.
+    if (pages > 0 && bytes / sysconf(_SC_PAGESIZE) >= pages) return system_error(ENOMEM, what);
+    try {
+      return random_value(*type, std::move(shape), seed, bounds);
+    } catch (const std::bad_alloc&) {
+      return system_error(ENOMEM, what);
+    }
   }
   auto values = parse_values(text);
   if (!values || values->size() != 1)

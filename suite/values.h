@@ -16,6 +16,8 @@ namespace apl::suite {
 
 // The text as it is, or unpacked if it is gzip's. Code run.argument if it is damaged.
 Result<std::string> unpacked(std::string text);
+// What a file holds, likewise; codes of read_bytes, too.
+Result<std::string> read_unpacked(const std::string& name);
 
 // All values of a file: text, binary or both, perhaps packed by gzip. Codes command.no-such-file, run.argument.
 Result<std::vector<HostValue>> read_values(const std::string& file);

@@ -245,8 +245,7 @@ apl::Result<std::map<std::string, ExplainedMatrix>> read_explained(const std::ve
                              fmt::format("{}: expected OPERAND=@MATRIX, a Matrix Market or .smtx file", text));
     const std::string file = text.substr(equals + 2);
     const FileText contents(file);
-    if (!contents.found())
-      return apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {}", file));
+    if (contents.problem()) return *contents.problem();
     auto matrix = apl::sparse::read_matrix(contents.text(), {false, 0});
     if (!matrix) {
       apl::Diagnostic error = std::move(matrix).error();

@@ -14,24 +14,37 @@
 
 namespace aplc::sparse {
 
-FileText::FileText(const std::string& name) {
+bool FileText::map(const std::string& name) {
+  constexpr std::string_view kPacked = "\x1f\x8b";
   struct stat status {};
-  const int file = name == "-" ? -1 : ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file >= 0 && ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+  const int file = name == "-" ? -1 : ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return false;
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
     const auto size = static_cast<std::size_t>(status.st_size);
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (data != MAP_FAILED) {
-      mapped_ = data;
       text_ = {static_cast<const char*>(data), size};
-      found_ = true;
+      if (text_.starts_with(kPacked)) {
+        ::munmap(data, size);
+      } else {
+        mapped_ = data;
+      }
     }
   }
-  if (file >= 0) ::close(file);
-  if (found_) return;
-  if (auto text = read_file(name)) {
+  ::close(file);
+  return mapped_ != nullptr;
+}
+
+FileText::FileText(const std::string& name) {
+  note_input(name);
+  if (map(name)) return;
+  text_ = {};
+  auto text = read_unpacked_file(name);
+  if (text) {
     copy_ = std::move(*text);
     text_ = copy_;
-    found_ = true;
+  } else {
+    problem_ = std::move(text).error();
   }
 }
 
@@ -43,21 +56,16 @@ namespace {
 
 int report_problem(const apl::Diagnostic& problem, const std::string& file, std::string_view text) {
   // The line at fault is shown; of a file of gigabytes nothing more is looked at.
-  fmt::print(stderr, "{}", apl::render(problem, file, text.size() < (1U << 24) ? text : std::string_view()));
+  print_error("{}", apl::render(problem, file, text.size() < (1U << 24) ? text : std::string_view()));
   return exit_code(problem);
-}
-
-int report_missing(const std::string& file) {
-  fmt::print(stderr, "aplc: error: cannot read {} [command.no-such-file]\n", file);
-  return kCommandLine;
 }
 
 }  // namespace
 
 std::optional<apl::sparse::Csr> load_matrix(const std::string& file, bool values, int& exit) {
   const FileText text(file);
-  if (!text.found()) {
-    exit = report_missing(file);
+  if (text.problem()) {
+    exit = report(*text.problem());
     return std::nullopt;
   }
   auto matrix = apl::sparse::read_matrix(text.text(), {values, 0});
@@ -69,9 +77,10 @@ std::optional<apl::sparse::Csr> load_matrix(const std::string& file, bool values
 std::optional<apl::sparse::Profile> load_profile(const std::string& name, int& exit) {
   if (const apl::sparse::Profile* profile = apl::sparse::builtin_profile(name)) return *profile;
   const FileText text(name);
-  if (!text.found()) {
-    fmt::print(stderr, "aplc: error: `{}` is neither h200 nor cpu nor a file [command.no-such-file]\n", name);
-    exit = kCommandLine;
+  if (text.problem()) {
+    apl::Diagnostic error = *text.problem();
+    error.message = fmt::format("`{}` is neither h200 nor cpu, and as a file: {}", name, error.message);
+    exit = report(error);
     return std::nullopt;
   }
   auto profile = apl::sparse::parse_profile(text.text());
@@ -84,7 +93,7 @@ PlanPointer parse_plan(std::string_view text, const std::string& file, int& exit
   apl_sparse_plan* plan = nullptr;
   std::array<char, 200> message{};
   if (apl_sparse_plan_parse(text.data(), text.size(), &plan, message.data(), message.size()) != 0) {
-    fmt::print(stderr, "{}: error: {} [syntax.error]\n", file, message.data());
+    print_error("{}: error: {} [syntax.error]\n", file, message.data());
     exit = kProgram;
   }
   return PlanPointer(plan);
@@ -105,8 +114,8 @@ std::vector<std::string> notes_of(std::string_view plan) {
 
 PlanPointer load_plan(const std::string& file, int& exit, std::vector<std::string>* notes) {
   const FileText text(file);
-  if (!text.found()) {
-    exit = report_missing(file);
+  if (text.problem()) {
+    exit = report(*text.problem());
     return nullptr;
   }
   if (notes != nullptr) *notes = notes_of(text.text());
@@ -117,7 +126,7 @@ bool check_plan(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int
   const apl_sparse_csr csr = view(matrix);
   std::array<char, 200> differs{};
   if (apl_sparse_plan_fits(&plan, &csr, differs.data(), differs.size()) == APL_SPARSE_FINE) return true;
-  fmt::print(stderr, "aplc: error: the plan {} [run.argument]\n", differs.data());
+  print_error("aplc: error: the plan {} [run.argument]\n", differs.data());
   exit = kProgram;
   return false;
 }
@@ -128,8 +137,8 @@ TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& p
   const int status = apl_sparse_pack(&csr, &plan, &tiles);
   if (status == APL_SPARSE_MALFORMED) check_plan(matrix, plan, exit);
   if (status != APL_SPARSE_FINE && status != APL_SPARSE_MALFORMED)
-    fmt::print(stderr, "aplc: error: {} [{}]\n", apl_sparse_status_text(status),
-               status == APL_SPARSE_OUT_OF_MEMORY ? "run.out-of-memory" : "run.argument");
+    print_error("aplc: error: {} [{}]\n", apl_sparse_status_text(status),
+                status == APL_SPARSE_OUT_OF_MEMORY ? "run.out-of-memory" : "run.argument");
   if (status != APL_SPARSE_FINE) exit = kProgram;
   return TilesPointer(tiles);
 }

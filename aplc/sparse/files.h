@@ -13,7 +13,7 @@
 
 namespace aplc::sparse {
 
-// A file that is not copied into memory, or standard input ("-"), which is.
+// A file that is not copied into memory, unless it is packed by gzip; or standard input ("-"), which is.
 class FileText {
  public:
   explicit FileText(const std::string& name);
@@ -21,11 +21,14 @@ class FileText {
   FileText(const FileText&) = delete;
   FileText& operator=(const FileText&) = delete;
 
-  bool found() const { return found_; }
+  // The error that made it unreadable; null if it was read.
+  const apl::Diagnostic* problem() const { return problem_ ? &*problem_ : nullptr; }
   std::string_view text() const { return text_; }
 
  private:
-  bool found_ = false;
+  bool map(const std::string& name);
+
+  std::optional<apl::Diagnostic> problem_;
   void* mapped_ = nullptr;
   std::string_view text_;
   std::string copy_;

@@ -65,9 +65,11 @@ apl::Result<std::vector<apl::SparsePlan>> read_plans(const std::vector<std::stri
           fmt::format("--plan {}: no entry has a sparse operand `{}`; {}", text, plan.operand,
                       operands.empty() ? "none has any" : fmt::format("there is {}", fmt::join(operands, ", "))));
     auto contents = read_file(plan.source);
-    if (!contents)
-      return apl::make_error(apl::Code::command_no_such_file, {},
-                             fmt::format("cannot read {} for `{}`", plan.source, plan.operand));
+    if (!contents) {
+      apl::Diagnostic error = std::move(contents).error();
+      error.message = fmt::format("--plan {}: {}", text, error.message);
+      return error;
+    }
     plan.text = std::move(*contents);
     plans.push_back(std::move(plan));
   }
@@ -123,6 +125,6 @@ apl::Status check_dense_plans(const apl::Function& function, const std::vector<a
   return apl::Unit{};
 }
 
-void print_plan_remark(const apl::Remark& remark) { fmt::print(stderr, "{}\n", apl::render(remark, "")); }
+void print_plan_remark(const apl::Remark& remark) { print_error("{}\n", apl::render(remark, "")); }
 
 }  // namespace aplc::sparse

@@ -57,6 +57,7 @@ struct Running {
   std::string text;  // received, the last line not yet whole
   std::string printed;
   Clock::time_point start;
+  Clock::time_point since;  // its time runs
 };
 
 void write_all(int file, std::string_view text) {
@@ -88,7 +89,7 @@ void write_all(int file, std::string_view text) {
   try {
     child.body([pipe](std::string_view line) { write_all(pipe, std::string(line) + "\n"); });
   } catch (const std::exception& error) {
-    fmt::print(stderr, "exception: {}\n", error.what());
+    std::fprintf(stderr, "exception: %s\n", error.what());
     status = 1;
   }
   std::fflush(nullptr);
@@ -96,7 +97,8 @@ void write_all(int file, std::string_view text) {
 }
 
 std::optional<Running> start(Child child, std::size_t number, const ChildLimits& limits) {
-  Running running{std::move(child), -1, -1, "", fmt::format("{}/child{}.log", limits.folder, number), Clock::now()};
+  Running running{std::move(child), -1,          -1, "", fmt::format("{}/child{}.log", limits.folder, number),
+                  Clock::now(),     Clock::now()};
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   std::fflush(nullptr);
@@ -147,7 +149,8 @@ void finish(Running& running, bool timed_out) {
   outcome.seconds = std::chrono::duration<double>(Clock::now() - running.start).count();
   if (timed_out) {
     outcome.kind = Outcome::Kind::timed_out;
-    outcome.message = fmt::format("no end after {:.0f} s", outcome.seconds);
+    outcome.message =
+        fmt::format("no end after {:.0f} s", std::chrono::duration<double>(Clock::now() - running.since).count());
   } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     outcome.kind = Outcome::Kind::crashed;
     outcome.message =
@@ -196,7 +199,7 @@ bool run_children(std::deque<Child>& waiting, const ChildLimits& limits) {
     double left = limits.seconds;
     for (const Running& one : running) {
       files.push_back({one.pipe, POLLIN, 0});
-      left = std::min(left, limits.seconds - std::chrono::duration<double>(Clock::now() - one.start).count());
+      left = std::min(left, limits.seconds - std::chrono::duration<double>(Clock::now() - one.since).count());
     }
     const int wait = static_cast<int>(std::clamp(left, 0.0, 3600.0) * 1000) + 1;
     if (poll(files.data(), files.size(), wait) < 0 && errno != EINTR) break;
@@ -204,7 +207,8 @@ bool run_children(std::deque<Child>& waiting, const ChildLimits& limits) {
     std::size_t k = 0;
     for (auto one = running.begin(); one != running.end(); ++k) {
       bool ended = files[k].revents != 0 && !receive(*one);
-      const double age = std::chrono::duration<double>(Clock::now() - one->start).count();
+      if (limits.each_line && files[k].revents != 0) one->since = Clock::now();
+      const double age = std::chrono::duration<double>(Clock::now() - one->since).count();
       const bool timed_out = !ended && age > limits.seconds;
       if (ended || timed_out) {
         Running done = std::move(*one);

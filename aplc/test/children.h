@@ -27,9 +27,10 @@ struct Child {
 
 struct ChildLimits {
   std::size_t concurrency = 1;
-  double seconds = 60;   // a child
-  double gibibytes = 0;  // address space of a child; 0: no limit
-  std::string folder;    // where what children print is kept meanwhile
+  double seconds = 60;     // a child
+  bool each_line = false;  // so long from one line of a child to its next
+  double gibibytes = 0;    // address space of a child; 0: no limit
+  std::string folder;      // where what children print is kept meanwhile
 };
 
 // Runs the children, and those that their `end` adds, until none is left or the user interrupts (Ctrl-C, SIGTERM):

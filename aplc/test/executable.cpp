@@ -21,8 +21,8 @@ FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
   FrontEnd result;
   auto text = read_file(file);
   if (!text) {
-    result.exit_code = kCommandLine;
-    result.errors = fmt::format("cannot read {}", file);
+    result.exit_code = exit_code(text.error());
+    result.errors = result.said = apl::render(text.error(), "", "");
     return result;
   }
   result.text = std::move(*text);
@@ -46,8 +46,16 @@ FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
 }
 
 apl::Result<Parameters> tuning_beside(const std::string& file, const std::string& ending) {
-  const auto text = read_file(file + "." + ending);
-  return text ? parse_tuning(*text) : Parameters{};
+  const std::string name = file + "." + ending;
+  std::error_code none;
+  if (!std::filesystem::exists(name, none)) return Parameters{};
+  const auto text = read_file(name);
+  if (!text) return text.error();
+  auto parameters = parse_tuning(*text);
+  if (parameters) return parameters;
+  apl::Diagnostic error = std::move(parameters).error();
+  error.file = name;
+  return error;
 }
 
 apl::Result<Executable> Executable::make(const apl::Module& front, const ExecutableOptions& options) {
@@ -107,14 +115,17 @@ apl::Result<Values> Executable::interpret(const std::string& entry, const Values
   return apl::interpret(module_, entry, inputs, options);
 }
 
-apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry, const Values& inputs, int runs) {
-  if (program_) return program_->benchmark(entry, inputs, runs);
+apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry, const Values& inputs, int runs,
+                                                       double seconds) {
+  using Clock = std::chrono::steady_clock;
+  if (program_) return program_->benchmark(entry, inputs, runs, seconds);
   std::vector<double> times;
-  for (int k = 0; k < runs; ++k) {
-    const auto start = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
+  for (int k = 0; k < runs && (k == 0 || std::chrono::duration<double>(Clock::now() - begin).count() <= seconds); ++k) {
+    const auto start = Clock::now();
     auto results = interpret(entry, inputs);
     if (!results) return std::move(results).error();
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
   }
   return times;
 }
@@ -146,7 +157,7 @@ apl::Result<Loaded> load_files(const std::string& file, const std::string& scrip
         (std::filesystem::path(file).parent_path() / script.substr(open + 1, close - open - 1)).string();
     if (name == "loadbytes") {
       const auto bytes = read_file(path);
-      if (!bytes) return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", path));
+      if (!bytes) return bytes.error();
       result.values.push_back(apl::HostValue::array(apl::ScalarType::u8, {static_cast<std::int64_t>(bytes->size())},
                                                     std::vector<std::uint8_t>(bytes->begin(), bytes->end())));
     } else {
@@ -170,8 +181,8 @@ apl::Result<Loaded> load_files(const std::string& file, const std::string& scrip
 apl::Result<Values> run_script(const std::string& file, const std::string& source) {
   const auto loaded = load_files(file, source);
   if (!loaded) return loaded.error();
-  const std::optional<std::string> text = read_file(file);
-  if (!text) return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", file));
+  const auto text = read_file(file);
+  if (!text) return text.error();
   constexpr const char* kEntry = "input_script";
   std::optional<apl::Diagnostic> first;
   const auto sink = [&](const apl::Diagnostic& diagnostic) {
@@ -196,8 +207,8 @@ apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input
     case Kind::script: return run_script(file, input.text);
     case Kind::script_file: {
       const std::string name = (std::filesystem::path(file).parent_path() / input.text).string();
-      if (const auto script = read_file(name)) return run_script(file, *script);
-      return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("cannot read {}", name));
+      const auto script = read_file(name);
+      return script ? run_script(file, *script) : script.error();
     }
   }
   return apl::make_error(apl::Code::bug_internal, {}, "an input of no known kind");

@@ -1,6 +1,7 @@
 // Programs compiled for a backend without printing anything, for the subcommands that run many.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,8 +50,9 @@ class Executable {
   static apl::Result<Executable> make(const apl::Module& front, const ExecutableOptions& options);
 
   apl::Result<Values> call(const std::string& entry, const Values& inputs);
-  // Times of `runs` calls in microseconds.
-  apl::Result<std::vector<double>> benchmark(const std::string& entry, const Values& inputs, int runs);
+  // Times of `runs` calls in microseconds; after `seconds` no call is begun but the first.
+  apl::Result<std::vector<double>> benchmark(const std::string& entry, const Values& inputs, int runs,
+                                             double seconds = std::numeric_limits<double>::infinity());
   std::int64_t peak_bytes() const { return program_ ? program_->peak_bytes() : 0; }
 
  private:

@@ -34,6 +34,7 @@ TestKind refusal(int code) {
     case kProgram: return TestKind::compile_error;
     case kLimitation: return TestKind::unsupported;
     case kCommandLine: return TestKind::bad_test;
+    case kMachine: return TestKind::machine;
     default: return TestKind::bug;
   }
 }
@@ -55,7 +56,7 @@ class Judge {
     const auto start = Clock::now();
     if (!options_.no_tuning) {
       auto tuning = tuning_beside(plan_.file, options_.tuning);
-      if (!tuning) return all({TestKind::bad_test, tuning.error().message});
+      if (!tuning) return all({TestKind::bad_test, apl::render(tuning.error(), tuning.error().file, "")});
       parameters_ = std::move(*tuning);
     }
     if (!options_.no_cache) cache_ = std::make_shared<apl::ObjectCache>(cache_folder());
@@ -149,8 +150,9 @@ class Judge {
     if (!entry) return {TestKind::bad_test, fmt::format("no entry `{}`", test.entry)};
     auto inputs = case_inputs(plan_.file, test.test_case.input);
     if (!inputs) {
-      const bool ours = exit_code(inputs.error()) == kLimitation;
-      return {ours ? TestKind::unsupported : TestKind::bad_test, "input: " + inputs.error().message};
+      const int code = exit_code(inputs.error());
+      return {code == kLimitation || code == kMachine ? refusal(code) : TestKind::bad_test,
+              "input: " + inputs.error().message};
     }
     const Expected& expected = test.test_case.expected;
     apl::Status fits = fit_inputs(*entry, *inputs);

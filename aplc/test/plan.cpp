@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kKinds = std::to_array<std::string_view>(
     {"", "compile error", "unsupported", "compiler bug", "wrong result", "run-time error", "no error", "wrong message",
-     "no reference", "wrong warning", "wrong structure", "bad test", "crash", "time-out"});
+     "no reference", "wrong warning", "wrong structure", "bad test", "crash", "time-out", "machine"});
 
 // The reason to skip what has these tags; empty if there is none.
 template <class Tagged>
@@ -67,15 +67,13 @@ ProgramPlan plan_program(const std::string& file, const TestOptions& options) {
   ProgramPlan plan;
   plan.file = file;
   auto text = read_file(file);
-  auto spec = text ? apl::suite::parse_test_blocks(*text)
-                   : apl::Result<apl::suite::TestSpec>(
-                         apl::make_error(apl::Code::command_no_such_file, {}, fmt::format("cannot read {}", file)));
+  auto spec = text ? apl::suite::parse_test_blocks(*text) : apl::Result<apl::suite::TestSpec>(text.error());
   if (!spec) {
     Test& test = plan.tests.emplace_back();
     test.what = Test::What::compile;
     test.status = TestStatus::failed;
     test.kind = TestKind::bad_test;
-    test.message = apl::render(spec.error(), file, text.value_or(""));
+    test.message = apl::render(spec.error(), file, text ? *text : "");
     return plan;
   }
   plan.spec = std::move(*spec);

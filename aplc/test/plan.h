@@ -52,6 +52,7 @@ enum class TestKind : std::uint8_t {
   bad_test,  // the block, its patterns or its files
   crash,
   time_out,
+  machine,  // a full disk, no memory, no open files
 };
 std::string_view to_text(TestKind kind);
 TestKind kind_from_text(std::string_view text);

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "codegen/runtime/embed.h"
+#include "ir/read_file.h"
 
 namespace apl {
 namespace {
@@ -57,10 +56,7 @@ Result<std::string> device_record_text(const std::string& name) {
     return make_error(
         Code::command_bad_argument, {},
         fmt::format("no device `{}`; there are {}, or a file's name", name, fmt::join(device_names(), ", ")));
-  std::ifstream in(name, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) return make_error(Code::command_no_such_file, {}, fmt::format("cannot read {}", name));
-  return text;
+  return read_bytes(name);
 }
 
 Result<apl_device> find_device(const std::string& name) {

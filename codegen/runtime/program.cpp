@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -226,7 +227,7 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   return Program(std::move(state));
 }
 
-Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::vector<HostValue>& inputs) {
+Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::vector<HostValue>& inputs, bool warm) {
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
   const BundleInterface sparse = state_->sparse(entry);
@@ -237,13 +238,16 @@ Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::
   for (const HostValue& input : sparse.empty() ? inputs : packed.values)
     if (auto added = arguments.add(input); !added) return std::move(added).error();
   if (auto placed = state_->place_plans(sparse, packed.values, arguments); !placed) return std::move(placed).error();
+  if (warm)
+    if (auto called = state_->call(*function, arguments, false); !called) return called;
   auto results = state_->call(*function, arguments, true);
   state_->report_plans(entry);
   if (results && !sparse.empty()) unpack_results(sparse, packed, *results);
   return results;
 }
 
-Result<std::vector<double>> Program::benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs) {
+Result<std::vector<double>> Program::benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs,
+                                               double seconds) {
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
   const BundleInterface sparse = state_->sparse(entry);
@@ -256,7 +260,11 @@ Result<std::vector<double>> Program::benchmark(std::string_view entry, const std
   if (auto placed = state_->place_plans(sparse, packed.values, arguments); !placed) return std::move(placed).error();
   std::vector<double> times;
   std::optional<Diagnostic> failed;
-  for (int run = -1; run < runs && !failed; ++run) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto is_over = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
+  };
+  for (int run = -1; run < runs && !failed && (times.empty() || !is_over()); ++run) {
     if (auto called = state_->call(*function, arguments, false); !called) failed = std::move(called).error();
     if (run >= 0) times.push_back(state_->microseconds);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,10 +51,14 @@ class Program {
   // The same with other kernels than the file's own.
   static Result<Program> load(std::string_view host_text, std::string_view kernel_text, const ProgramOptions& options);
 
-  // One value for each result. A failed check is the program's error (run.*), with its place in the source.
-  Result<std::vector<HostValue>> call(std::string_view entry, const std::vector<HostValue>& inputs);
-  // Times of `runs` calls after one that does not count, in microseconds, without copies of inputs and results.
-  Result<std::vector<double>> benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs);
+  // One value for each result. A failed check is the program's error (run.*), with its place in the source. `warm`:
+  // after a call that does not count, so that last_microseconds is without what a first call compiles, loads and
+  // allocates.
+  Result<std::vector<HostValue>> call(std::string_view entry, const std::vector<HostValue>& inputs, bool warm = false);
+  // Times of `runs` calls after one that does not count, in microseconds, without copies of inputs and results. After
+  // `seconds` no call is begun but the first that counts.
+  Result<std::vector<double>> benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs,
+                                        double seconds = std::numeric_limits<double>::infinity());
 
   double last_microseconds() const;  // of the last call, likewise
   std::int64_t peak_bytes() const;   // of device memory, inputs and results included, in any call so far

@@ -17,7 +17,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+
+#include "ir/read_file.h"
+#include "ir/system_error.h"
 
 extern char** environ;
 
@@ -26,17 +28,16 @@ namespace apl {
 namespace {
 
 Status write_text(const std::string& path, std::string_view text) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.flush();
-  if (!out) return make_error(Code::command_no_such_file, {}, fmt::format("cannot write {}", path));
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int error = file < 0 ? errno : 0;
+  while (error == 0 && !text.empty()) {
+    const ssize_t count = write(file, text.data(), text.size());
+    if (count < 0 && errno != EINTR) error = errno;
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  if (file >= 0 && close(file) != 0 && error == 0) error = errno;
+  if (error != 0) return system_error(error, fmt::format("cannot write {}", path));
   return Unit{};
-}
-
-std::optional<std::string> read_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
 // Threads of an OpenMP runtime outlive the parallel regions that they were made for; unloading the runtime with the
@@ -57,7 +58,20 @@ std::string name_of(std::string_view key) {
   return fmt::format("{:016x}{:016x}", a, b);
 }
 
-std::string header_of(std::string_view key) { return fmt::format("apl-object {}\n{}\n", key.size(), key); }
+// The object comes after it.
+std::string header_of(std::string_view key, std::string_view object) {
+  return fmt::format("apl-object {} {} {}\n{}\n", key.size(), object.size(), name_of(object), key);
+}
+
+// The object of a cached file; nothing if the file is another key's, was cut or has changed since it was written.
+std::optional<std::string> object_in(std::string text, std::string_view key) {
+  const std::size_t line = text.find('\n');
+  if (line == std::string::npos || text.size() < line + key.size() + 2) return std::nullopt;
+  const std::string_view object = std::string_view(text).substr(line + key.size() + 2);
+  if (!text.starts_with(header_of(key, object))) return std::nullopt;
+  text.erase(0, text.size() - object.size());
+  return text;
+}
 
 // Old files go when there is too much.
 void trim(const std::string& folder) {
@@ -122,9 +136,7 @@ std::string key_of(const Compilation& compilation, bool kept) {
 
 Result<TemporaryFolder> TemporaryFolder::make(const std::string& parent) {
   std::string path = parent + "/apl-XXXXXX";
-  if (!mkdtemp(path.data()))
-    return make_error(Code::command_no_such_file, {},
-                      fmt::format("cannot make a temporary folder in {}: {}", parent, std::strerror(errno)));
+  if (!mkdtemp(path.data())) return system_error(errno, fmt::format("cannot make a temporary folder in {}", parent));
   return TemporaryFolder(path);
 }
 
@@ -137,7 +149,10 @@ Result<SharedObject> SharedObject::open(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = dlerror();
-    return make_error(Code::bug_internal, {}, fmt::format("cannot load {}: {}", path, why ? why : "unknown reason"));
+    const std::string message = fmt::format("cannot load {}: {}", path, why ? why : "unknown reason");
+    // Only a name that is missing is of our making; the loader says no more than a text.
+    const bool is_bug = message.find("undefined symbol") != std::string::npos;
+    return make_error(is_bug ? Code::bug_internal : Code::machine_resources, {}, message);
   }
   keep_openmp_loaded();
   SharedObject object;
@@ -158,27 +173,48 @@ std::optional<std::string> ObjectCache::find(const std::string& key) const {
   if (folder_.empty()) return std::nullopt;
   const std::string path = folder_ + "/" + name_of(key);
   auto text = read_bytes(path);
-  const std::string header = header_of(key);
-  // Two keys may have one name; then the file is the other's.
-  if (!text || !text->starts_with(header)) return std::nullopt;
+  auto object = text ? object_in(std::move(*text), key) : std::nullopt;
+  if (!object) return std::nullopt;
   std::error_code ignored;
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), ignored);
-  return text->substr(header.size());
+  return object;
 }
 
 void ObjectCache::add(std::string key, std::string object) {
   std::lock_guard lock(mutex_);
   if (!folder_.empty()) {
     if (!std::exchange(trimmed_, true)) trim(folder_);
-    write_whole(folder_, name_of(key), header_of(key) + object);
+    write_whole(folder_, name_of(key), header_of(key, object) + object);
   }
   objects_.insert_or_assign(std::move(key), std::move(object));
 }
 
+namespace {
+
+// What of the machine's a tool complains about, if it does.
+std::optional<Code> fault_in(std::string_view text) {
+  for (const int error : {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, EAGAIN}) {
+    const Diagnostic known = system_error(error, "");
+    // As `: No space left on device`, without the colon.
+    if (text.find(std::string_view(known.message).substr(2)) != std::string_view::npos) return known.code;
+  }
+  return std::nullopt;
+}
+
+// The environment, with messages in the language in which they are looked for.
+std::vector<std::string> plain_environment() {
+  std::vector<std::string> variables{"LC_ALL=C"};
+  for (char** variable = environ; variable && *variable; ++variable)
+    if (!std::string_view(*variable).starts_with("LC_ALL=")) variables.emplace_back(*variable);
+  return variables;
+}
+
+}  // namespace
+
 Result<std::string> run_tool(const std::vector<std::string>& command) {
   int output[2];
-  if (pipe2(output, O_CLOEXEC) != 0)
-    return make_error(Code::bug_internal, {}, fmt::format("no pipe: {}", std::strerror(errno)));
+  const std::string what = fmt::format("cannot run the compiler `{}`", command[0]);
+  if (pipe2(output, O_CLOEXEC) != 0) return system_error(errno, what);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -187,8 +223,12 @@ Result<std::string> run_tool(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  std::vector<std::string> variables = plain_environment();
+  std::vector<char*> envp;
+  for (std::string& variable : variables) envp.push_back(variable.data());
+  envp.push_back(nullptr);
   pid_t child = 0;
-  const int spawned = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int spawned = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   close(output[1]);
   std::string text;
@@ -199,14 +239,41 @@ Result<std::string> run_tool(const std::vector<std::string>& command) {
     if (n == 0 || (n < 0 && errno != EINTR)) break;
   }
   close(output[0]);
-  if (spawned != 0)
-    return make_error(Code::unsupported_backend, {},
-                      fmt::format("cannot run the compiler `{}`: {}", command[0], std::strerror(spawned)));
+  if (spawned != 0) {
+    Diagnostic error = system_error(spawned, what);
+    if (error.code == Code::command_no_such_file) error.code = Code::unsupported_backend;
+    return error;
+  }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
-  return make_error(Code::bug_internal, {}, fmt::format("`{}` failed:\n{}", fmt::join(command, " "), text));
+  if (WIFSIGNALED(status))
+    return make_error(
+        Code::machine_resources, {},
+        fmt::format("`{}` was ended: {}\n{}", fmt::join(command, " "), strsignal(WTERMSIG(status)), text));
+  return make_error(fault_in(text).value_or(Code::bug_internal), {},
+                    fmt::format("`{}` failed:\n{}", fmt::join(command, " "), text));
 }
+
+namespace {
+
+// A compiler that cannot compile an empty file either lacks something, or has a flag that it does not know: then our
+// text is not what is wrong.
+Diagnostic judge_refusal(Diagnostic error, const Compilation& compilation, const std::string& folder) {
+  if (error.code != Code::bug_internal) return error;
+  const std::string source = folder + "/empty-" + compilation.files.front().first;
+  if (auto written = write_text(source, "typedef int nothing;\n"); !written) return std::move(written).error();
+  std::vector<std::string> command = compilation.command;
+  command.insert(command.end(), {source, "-o", folder + "/empty.so"});
+  command.insert(command.end(), compilation.libraries.begin(), compilation.libraries.end());
+  auto empty = run_tool(command);
+  if (empty) return error;
+  Diagnostic reason = std::move(empty).error();
+  if (reason.code == Code::bug_internal) reason.code = Code::unsupported_backend;
+  return reason;
+}
+
+}  // namespace
 
 Result<SharedObject> compile_shared(const Compilation& compilation, const Workplace& workplace) {
   // Always a folder of its own: the loader knows objects by their path, and two programs must not be one to it.
@@ -238,11 +305,12 @@ Result<SharedObject> compile_shared(const Compilation& compilation, const Workpl
     command.insert(command.end(), compilation.libraries.begin(), compilation.libraries.end());
     const auto start = std::chrono::steady_clock::now();
     auto said = run_tool(command);
-    if (!said) return std::move(said).error();
+    if (!said) return judge_refusal(std::move(said).error(), compilation, folder->path());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     log(fmt::format("{} ({:.2f} s)", fmt::join(command, " "), seconds.count()));
     if (!said->empty()) log(*said);
-    if (auto bytes = workplace.cache ? read_bytes(object) : std::nullopt) workplace.cache->add(key, std::move(*bytes));
+    if (workplace.cache)
+      if (auto bytes = read_bytes(object)) workplace.cache->add(key, std::move(*bytes));
   }
   keep(compilation.output);
   return SharedObject::open(object);

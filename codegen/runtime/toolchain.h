@@ -45,8 +45,8 @@ class SharedObject {
 };
 
 // Compiled objects by everything that went into them. Shared by whoever was given it, on any thread. With a folder they
-// are kept there too, and other processes may use it at the same time: a file holds its whole key, and appears whole or
-// not at all. What cannot be written is compiled again.
+// are kept there too, and other processes may use it at the same time: a file holds its whole key and a checksum of the
+// object, and appears whole or not at all. What cannot be written, and what has been damaged, is compiled again.
 class ObjectCache {
  public:
   ObjectCache() = default;
@@ -77,10 +77,12 @@ struct Compilation {
   std::string output;                                           // name of the shared object
 };
 
-// bug.internal with the compiler's words if it refuses, unsupported.backend if it is not installed.
+// bug.internal with the compiler's words if it refuses, unsupported.backend if there is none that works, machine.io or
+// machine.resources if the machine fails.
 Result<SharedObject> compile_shared(const Compilation& compilation, const Workplace& workplace);
 
-// Runs a program without a shell and gives what it printed; that is the error's message if it fails.
+// Runs a program without a shell and gives what it printed; that is the error's message if it fails (bug.internal, or
+// machine.* where it says so or was ended by a signal; unsupported.backend if there is no such program).
 Result<std::string> run_tool(const std::vector<std::string>& command);
 
 }  // namespace apl

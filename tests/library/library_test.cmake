@@ -96,8 +96,17 @@ feed(1 "" ./program -e nobody)
 want("No entry point `nobody`")
 feed(0 "" ./program --print-params)
 want("product.T_[a-z]+ \\(tile_size\\)")
+string(REGEX MATCH "product.T_[a-z]+" tile "${output}")
 feed(1 "[[1]] [[1]]" ./program -e product --param product.T_none=4)
 want("no tuning parameter")
+feed(1 "[[1]] [[1]]" ./program -e product --param ${tile}=many)
+want("`${tile}=many` is no NAME=VALUE")
+file(WRITE "${FOLDER}/tuning" "\r\n  ${tile} = 2 \r\n\t\n")
+feed(0 "[[3]] [[5]]" ./program -e product --tuning=tuning)
+want("^\\[\\[15i32\\]\\]\n$")
+execute_process(COMMAND ./program -e positive WORKING_DIRECTORY "${FOLDER}" INPUT_FILE "${FOLDER}/numbers"
+                OUTPUT_FILE /dev/full RESULT_VARIABLE result ERROR_VARIABLE output)
+want("^cannot write standard output: No space left on device\n$")
 
 # A server.
 run(0 "${APLC}" ${BACKEND} --server -o served values.fut)

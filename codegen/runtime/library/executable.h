@@ -186,7 +186,8 @@ int main(int argc, char** argv) {
     if (report) fputs(report, stderr);
     free(report);
   }
-  if (options.times) fclose(options.times);
+  if (options.times && fclose(options.times) != 0) apl_die("cannot write the times of runs: %s", strerror(errno));
+  if (fflush(stdout) != 0 || ferror(stdout)) apl_die("cannot write standard output: %s", strerror(errno));
   free(options.plans);
   futhark_context_free(ctx);
   futhark_context_config_free(cfg);

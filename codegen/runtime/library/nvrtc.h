@@ -65,8 +65,15 @@ struct apl_cache_record {
   char magic[8];
   uint64_t key[2];
   uint64_t bytes;  // of machine code that follow
+  uint64_t sum;    // of these
 };
-static const char apl_cache_magic[8] = "aplcube";
+static const char apl_cache_magic[8] = "aplcub2";
+
+static uint64_t apl_checksum(const char* bytes, size_t count) {
+  uint64_t sum = 0xcbf29ce484222325u;
+  for (size_t k = 0; k < count; ++k) sum = (sum ^ (unsigned char)bytes[k]) * 0x100000001b3u;
+  return sum;
+}
 
 static void apl_hash_text(uint64_t key[2], const char* text) {
   for (; *text; ++text)
@@ -88,7 +95,9 @@ static char* apl_find_cached(const char* file, const uint64_t key[2]) {
       continue;
     }
     code = malloc(record.bytes);
-    if (!code || fread(code, 1, record.bytes, in) == record.bytes) break;
+    // What has changed on the disk is compiled again.
+    if (!code || (fread(code, 1, record.bytes, in) == record.bytes && apl_checksum(code, record.bytes) == record.sum))
+      break;
     free(code);
     code = NULL;
     break;
@@ -101,7 +110,7 @@ static char* apl_find_cached(const char* file, const uint64_t key[2]) {
 static void apl_add_cached(const char* file, const uint64_t key[2], const char* code, size_t bytes) {
   FILE* out = file ? fopen(file, "ab") : NULL;
   if (!out) return;
-  struct apl_cache_record record = {{0}, {key[0], key[1]}, bytes};
+  struct apl_cache_record record = {{0}, {key[0], key[1]}, bytes, apl_checksum(code, bytes)};
   memcpy(record.magic, apl_cache_magic, sizeof record.magic);
   char* all = malloc(sizeof record + bytes);
   if (all) {

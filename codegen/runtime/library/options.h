@@ -2,6 +2,7 @@
 #ifndef APL_OPTIONS_H
 #define APL_OPTIONS_H
 
+#include <errno.h>
 #include <getopt.h>
 
 #include "codegen/runtime/library/matrix.h"
@@ -23,20 +24,26 @@ static void apl_check(struct futhark_context* ctx, int status) {
 
 static void apl_set_parameter(struct futhark_context_config* cfg, char* text) {
   char* equals = strchr(text, '=');
-  if (!equals) apl_die("`%s` is no NAME=VALUE", text);
+  char* end = NULL;
+  const char* number = equals ? equals + 1 + strspn(equals + 1, " \t") : "";
+  const unsigned long long value = strtoull(number, &end, 10);
+  if (!equals || *number < '0' || *number > '9' || *end) apl_die("`%s` is no NAME=VALUE", text);
+  while (equals > text && (equals[-1] == ' ' || equals[-1] == '\t')) --equals;
   *equals = '\0';
-  if (futhark_context_config_set_tuning_param(cfg, text, (size_t)strtoull(equals + 1, NULL, 10)) != 0)
+  if (futhark_context_config_set_tuning_param(cfg, text, (size_t)value) != 0)
     apl_die("no tuning parameter `%s`; --print-params lists them", text);
 }
 
-// A line NAME=VALUE each.
+// A line NAME=VALUE each, with blanks anywhere.
 static void apl_read_tuning(struct futhark_context_config* cfg, const char* file) {
   FILE* in = fopen(file, "r");
-  char line[512];
+  char line[4096];
   if (!in) apl_die("cannot read %s", file);
   while (fgets(line, sizeof line, in)) {
-    line[strcspn(line, "\r\n")] = '\0';
-    if (line[0]) apl_set_parameter(cfg, line);
+    size_t length = strlen(line);
+    while (length > 0 && strchr(" \t\r\n", line[length - 1])) line[--length] = '\0';
+    char* first = line + strspn(line, " \t");
+    if (*first) apl_set_parameter(cfg, first);
   }
   fclose(in);
 }

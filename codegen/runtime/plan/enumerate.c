@@ -155,13 +155,15 @@ static int two_sides(struct walk* w) {
   const int *fast_tiles = gpu ? kGpuFast : kCpuFast, *slow_tiles = gpu ? kGpuSlow : kCpuSlow;
   const int fast_free = tile_is_free(w, fast), slow_free = tile_is_free(w, slow);
   const int regs_free = fast->lead >= 0 && fast->lead_reg_free && slow->lead >= 0 && slow->lead_reg_free;
+  const int64_t least = apl_times(fast->tile, slow->tile);
   const int any_forced = !fast_free || !slow_free || !regs_free;
   for (int f = 0; f < (fast_free ? 6 : 1); ++f)
     for (int s = 0; s < (slow_free ? 6 : 1); ++s) {
-      const int64_t fast_tile = fast->tile * (fast_free ? fast_tiles[f] : 1),
-                    slow_tile = slow->tile * (slow_free ? slow_tiles[s] : 1);
+      const int64_t fast_tile = apl_times(fast->tile, fast_free ? fast_tiles[f] : 1),
+                    slow_tile = apl_times(slow->tile, slow_free ? slow_tiles[s] : 1);
       const int64_t threads = apl_times(fast_tile, slow_tile);
-      if (gpu && (fast_free || slow_free) && (threads < 32 || threads > 256)) continue;
+      // What is forced may be more by itself: then it is looked at with 1 on the other side, and judged.
+      if (gpu && (fast_free || slow_free) && (threads < 32 || threads > apl_most(256, least))) continue;
       // Registers of both sides: as square as can be, unless something is forced.
       for (int bits = gpu ? 7 : 0; bits >= 0; --bits)
         for (int more = 0; more <= bits; ++more) {
@@ -172,8 +174,8 @@ static int two_sides(struct walk* w) {
           if ((fast->lead < 0 || !fast->lead_reg_free) && fast_bits > 0) continue;
           if ((slow->lead < 0 || !slow->lead_reg_free) && slow_bits > 0) continue;
           const int64_t fast_reg = INT64_C(1) << fast_bits, slow_reg = INT64_C(1) << slow_bits;
-          if (!any_forced &&
-              (far_too_large(fast_tile * fast_reg, fast->size) || far_too_large(slow_tile * slow_reg, slow->size)))
+          if (!any_forced && (far_too_large(apl_times(fast_tile, fast_reg), fast->size) ||
+                              far_too_large(apl_times(slow_tile, slow_reg), slow->size)))
             continue;
           set_group(w, fast, fast_free ? fast_tiles[f] : 1, fast_reg, 1);
           set_group(w, slow, slow_free ? slow_tiles[s] : 1, slow_reg, 1);
@@ -196,8 +198,9 @@ static int many_sides(struct walk* w) {
   const int a_free = tile_is_free(w, a), b_free = tile_is_free(w, b);
   for (int i = 0; i < (a_free ? 6 : 1); ++i)
     for (int j = 0; j < (b_free ? 6 : 1); ++j) {
-      const int64_t threads = apl_times(a->tile * (a_free ? tiles[i] : 1), b->tile * (b_free ? tiles[j] : 1));
-      if (gpu && threads > 512 && (a_free || b_free)) continue;
+      const int64_t threads =
+          apl_times(apl_times(a->tile, a_free ? tiles[i] : 1), apl_times(b->tile, b_free ? tiles[j] : 1));
+      if (gpu && threads > apl_most(512, apl_times(a->tile, b->tile)) && (a_free || b_free)) continue;
       if (gpu && threads < 32 && a_free && b_free) continue;
       for (int r = gpu ? 0 : 5; r < 6; ++r) {
         const int64_t product = kRegs[r][0] * kRegs[r][1];

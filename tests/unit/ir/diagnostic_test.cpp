@@ -38,6 +38,7 @@ TEST_CASE("the group of a code decides whose fault it is") {
     const std::string_view text = code_text(entry.code);
     if (text.starts_with("bug.")) CHECK(code_fault(entry.code) == Fault::bug);
     if (text.starts_with("command.")) CHECK(code_fault(entry.code) == Fault::command_line);
+    if (text.starts_with("machine.")) CHECK(code_fault(entry.code) == Fault::machine);
     if (text.starts_with("unsupported.")) CHECK(code_fault(entry.code) == Fault::limitation);
     if (text.starts_with("type.")) CHECK(code_fault(entry.code) == Fault::program);
   }
