@@ -130,8 +130,11 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
   const bool gpu = machine_of(options) == apl::Machine::gpu;
   const apl::sparse::Profile profile =
       given.profile ? *given.profile : *apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
-  auto products =
-      sparse::explain_products(session.module(), {given.matrices, given.tiles, sizes, profile, gpu, given.measure});
+  std::string device;
+  if (const auto asked = apl::find_device(options.device); asked && !options.device.empty() && !given.profile)
+    device = asked->name;
+  auto products = sparse::explain_products(session.module(),
+                                           {given.matrices, given.tiles, sizes, profile, device, gpu, given.measure});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
   return apl::Unit{};

@@ -82,7 +82,7 @@ struct Stmt {
   bool parallel = false;       // C: an OpenMP loop
   int collapse = 1;
   int place = 0, code = 0;
-  std::vector<ExprPtr> numbers;  // of a failure, for its message
+  std::vector<ExprPtr> numbers;  // of a failure or of an element that is stored, for its message
   Block body, else_body;
 };
 

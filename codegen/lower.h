@@ -172,6 +172,7 @@ class Kernel {
   kernel::Stmt for_indices_of_block(const std::string& name, const ExprPtr& bound, Block inner);
   void declare_locks(Block& out);
   void write_block_rows(const SegOp& op, const Stm& stm, Block& out);
+  kernel::Stmt scattered(const Stm& stm, Value target, const std::vector<ExprPtr>& at, ExprPtr value);
   void write_rows(const Scatter& op, const Stm& stm, bool parallel, Block& out);
   void fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
   void fold_atomically(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);

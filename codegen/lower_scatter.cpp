@@ -110,6 +110,22 @@ void Kernel::write_block_rows(const SegOp& op, const Stm& stm, KernelBlock& out)
   }
 }
 
+// Another thread may write the same there, and the emulator must know what the source calls the element.
+Stmt Kernel::scattered(const Stm& stm, Value target, const std::vector<ExprPtr>& at, ExprPtr value) {
+  Stmt step;
+  step.kind = Stmt::Kind::atomic;
+  step.name = "store";
+  step.type = {unit_.function.type(target).element, false};
+  step.target = element_of(target, at, stm.location);
+  step.value = std::move(value);
+  step.numbers.assign(at.begin(), at.begin() + std::min<std::ptrdiff_t>(std::ssize(at), APL_FAILURE_VALUES));
+  std::string element;
+  for (std::size_t d = 0; d < step.numbers.size(); ++d) element += d == 0 ? "%lld" : ", %lld";
+  if (step.numbers.size() < at.size()) element += ", ...";
+  step.place = unit_.place(stm.location, "scatter writes element [" + element + "] twice, with different values.");
+  return step;
+}
+
 // What the lambda gave goes to where it says. Parallel: other threads do the same now.
 void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, KernelBlock& out) {
   const std::vector<Operand>& results = op.map.body->results;
@@ -125,18 +141,19 @@ void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, Kernel
   KernelBlock write;
   if (!op.op) {
     for (std::size_t k = 0; k < op.targets.size(); ++k) {
+      const Operand& given = results[op.rank + k];
       const Type row = unit_.function.type(op.targets[k]).row(op.rank);
-      if (!parallel || unit_.target != Target::cuda || !row.is_scalar() || row.element == ScalarType::unit) {
-        store(stm.pattern[k], at, results[op.rank + k], stm.location, write);
-        continue;
+      if (!parallel || unit_.target != Target::cuda || row.element == ScalarType::unit) {
+        store(stm.pattern[k], at, given, stm.location, write);
+      } else if (row.is_scalar()) {
+        write.push_back(scattered(stm, stm.pattern[k], at, values_.operand(given)));
+      } else {
+        for_elements(row.shape, write, [&](const std::vector<ExprPtr>& inner, KernelBlock& each) {
+          std::vector<ExprPtr> all = at;
+          all.insert(all.end(), inner.begin(), inner.end());
+          each.push_back(scattered(stm, stm.pattern[k], all, element_of(given.value(), inner, stm.location)));
+        });
       }
-      Stmt step;
-      step.kind = Stmt::Kind::atomic;
-      step.name = "store";
-      step.type = {row.element, false};
-      step.target = element_of(stm.pattern[k], at, stm.location);
-      step.value = values_.operand(results[op.rank + k]);
-      write.push_back(std::move(step));
     }
   } else if (parallel && unit_.target == Target::cuda) {
     fold_atomically(op, stm, at, write);

@@ -165,8 +165,9 @@ class Printer {
         out.close("}});");
         break;
       case Stmt::Kind::atomic:
-        out.line("apl_atomic_{}({}, {}, {});", s.name, s.target->text, text(s.target->args[0]),
-                 text(cast(s.type, s.value)));
+        out.line("apl_atomic_{}({}, {}, {}{});", s.name, s.target->text, text(s.target->args[0]),
+                 text(cast(s.type, s.value)),
+                 s.numbers.empty() ? "" : fmt::format(", apl_at({}{})", s.place, numbers(s)));
         break;
       case Stmt::Kind::lock:
         out.open("for (unsigned tries = 1; tries != 0;) {{");

@@ -30,6 +30,7 @@
 
 #include "ir/layouts.h"
 #include "ir/walk.h"
+#include "passes/analysis/contractions.h"
 #include "passes/coalesce/accesses.h"
 #include "passes/coalesce/transpose.h"
 #include "passes/pass.h"
@@ -329,6 +330,11 @@ class Coalescer {
   void remark(RemarkKind kind, const char* code, const Stm& stm, std::string message,
               std::vector<std::pair<std::string, std::string>> facts) const {
     if (!context_.remarks) return;
+    // Of the ways to compute a contraction this one may not run.
+    const bool is_variant =
+        std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == kUntiledAttribute; });
+    if (is_variant) message = "where the contraction is not tiled, " + message;
+    if (is_variant && kind == RemarkKind::applied) kind = RemarkKind::analysis;
     context_.remark({.kind = kind,
                      .pass = "coalesce",
                      .code = code,

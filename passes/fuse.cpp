@@ -209,9 +209,11 @@ class Fuser {
     }
     const std::vector<std::pair<Value, Type>> types = types_in({&from, &into});
     const bool changed_before = changed_;
-    const RemarkSink quiet = std::exchange(sink_, {});
+    // Remarks of the attempt are given if it is kept.
+    std::vector<Remark> inside;
+    const RemarkSink sink = std::exchange(sink_, [&](const Remark& remark) { inside.push_back(remark); });
     Stm fused = fuse_inside(apl::fuse_vertically(from, into, links, kept, function_.values), scope.policy());
-    sink_ = quiet;
+    sink_ = sink;
     const Screma& result = std::get<Screma>(fused.op);
     // Inside a lambda a reduction is one thread's work already. Else nothing that ran in parallel may become serial:
     // element-wise maps may disappear into the consumer's own loops, reductions only into the reduction they feed.
@@ -219,7 +221,10 @@ class Fuser {
     const bool absorbed = count_scremas(*result.map.body) <= count_scremas(*c.map.body) || !parallel_inside(p);
     const std::size_t depth = heavy ? std::max(parallel_depth(p), parallel_depth(c)) : parallel_depth(c);
     const bool keeps_depth = parallel_depth(result) >= depth && (absorbed || (heavy && c.reduces.empty()));
-    if (serial_anyway || keeps_depth) return fused;
+    if (serial_anyway || keeps_depth) {
+      if (sink_) std::ranges::for_each(inside, sink_);
+      return fused;
+    }
     for (const auto& [value, type] : types) function_.values.set_type(value, type);
     changed_ = changed_before;
     return refuse(

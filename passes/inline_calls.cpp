@@ -8,6 +8,7 @@
 // The call graph is walked callees first, so that what is copied holds no call any more. Statements copied in keep
 // their own source locations; attributes and certificates of the call go to each of them. Functions that no entry
 // needs are dropped (in a module without entries: functions that were called).
+// Takes the soac stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it.
 // Refuses recursion, which no later stage can express, and functions that expand to more calls or statements than
 // fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since
 // generated kernels call nothing: it gives a remark. Deliberately no cost model: all passes and kernels want
@@ -247,6 +248,7 @@ class Inliner {
 PassInfo inline_calls_pass() {
   return {.name = std::string(kName),
           .summary = "replace calls by the bodies of the functions called, and drop functions no longer needed",
+          .takes = stage_bit(Stage::soac),
           .remark_codes = {{"inlined", "a call was replaced by the function's body"},
                            {"noinline-ignored", "a function marked #[noinline] was inlined all the same"}},
           .run = [](Module& module, PassContext& context) { return Inliner(module, context).run(); }};

@@ -215,7 +215,9 @@ class Explainer {
     how.reorder = false;
     how.seconds = 10;
     const apl::sparse::Plan found = apl::sparse::search(matrix, request_.profile, how);
-    std::string text = fmt::format("by profile {}: ", request_.profile.name);
+    const bool other = !request_.device.empty() && request_.device != request_.profile.name;
+    std::string text = fmt::format("by profile {}{}: ", request_.profile.name,
+                                   other ? fmt::format(", as there is none of {}", request_.device) : "");
     for (std::size_t k = 0; k < found.considered.size(); ++k)
       text +=
           fmt::format("{}{} {}", k == 0 ? "" : ", ", found.considered[k].first, time_text(found.considered[k].second));

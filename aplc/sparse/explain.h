@@ -26,6 +26,7 @@ struct ExplainRequest {
   const std::vector<apl::SparsePlan>& plans;
   const Sizes& sizes;  // by name
   const apl::sparse::Profile& profile;
+  std::string device;    // the one that was asked for; empty: the profile's
   bool gpu = true;       // the module was compiled for one
   bool measure = false;  // on this machine's CPU
 };

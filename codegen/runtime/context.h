@@ -66,7 +66,14 @@ struct apl_value {
 
 // The failure cell: what a failed check in a kernel leaves behind; the first writer wins.
 // `code` 0 is "none"; `place` indexes apl_places[] of the generated file; `values` fill its message.
-enum apl_failure_code { APL_OK = 0, APL_INDEX = 1, APL_ASSERT = 2, APL_DIV_ZERO = 3, APL_NO_ROOM = 4 };
+enum apl_failure_code {
+  APL_OK = 0,
+  APL_INDEX = 1,
+  APL_ASSERT = 2,
+  APL_DIV_ZERO = 3,
+  APL_NO_ROOM = 4,
+  APL_SCATTERED_TWICE = 5
+};
 // A slice of three dims has nine numbers, and the array three more.
 #define APL_FAILURE_VALUES 12
 struct apl_failure {

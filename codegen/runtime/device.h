@@ -68,6 +68,8 @@ struct apl_emulator {
   void (*commit)(void* self);
   void (*wait)(void* self, int groups, int line);
   void (*warp_barrier)(void* self, int line);
+  // A scatter's write comes next: the place of its message, and the indices of the element.
+  void (*scatter)(void* self, int place, int count, const int64_t* at, int line);
 };
 static const apl_emulator* apl_emu;
 extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
@@ -156,9 +158,17 @@ void apl_update(const Array<T>& array, int64_t index, const Operator& op, int li
   array.touch(index, 2, line);
   array.data[index] = T(op(array.data[index]));
 }
+// What the source calls an element that a scatter writes: the place of its message, and the indices.
+struct apl_at {
+  int place, count;
+  int64_t indices[12];
+  template <class... Indices>
+  explicit apl_at(int message, Indices... all) : place(message), count(sizeof...(all)), indices{int64_t(all)...} {}
+};
 // A scatter's write: other threads may write the same into the element, and nothing else.
 template <template <class> class Array, class T>
-void apl_atomic_store(const Array<T>& array, int64_t index, T y, int line = __builtin_LINE()) {
+void apl_atomic_store(const Array<T>& array, int64_t index, T y, const apl_at& at, int line = __builtin_LINE()) {
+  apl_emu->scatter(apl_emu->self, at.place, at.count, at.indices, line);
   array.touch(index, __builtin_memcmp(array.data + index, &y, sizeof y) == 0 ? 4 : 3, line);
   array.data[index] = y;
 }
@@ -396,8 +406,13 @@ APL_ATOMIC(or, atomicOr)
 APL_ATOMIC(xor, atomicXor)
 #undef APL_ATOMIC
 
+// What the source calls an element, for emulation.
+struct apl_at {
+  template <class... Indices>
+  APL_DEVICE explicit apl_at(int, Indices...) {}
+};
 template <template <class> class Array, class T>
-APL_DEVICE void apl_atomic_store(const Array<T>& array, int64_t index, T y) {
+APL_DEVICE void apl_atomic_store(const Array<T>& array, int64_t index, T y, const apl_at&) {
   array.data[index] = y;
 }
 

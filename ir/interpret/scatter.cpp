@@ -1,5 +1,9 @@
 // Scatter and histogram. Rows are computed and folded in random order; without an operator they are written in
-// row-major order, so that indices that do not agree still give one result.
+// row-major order. What is written twice with different values has no one result: an error.
+#include <fmt/format.h>
+
+#include <unordered_set>
+
 #include "ir/interpret/streams.h"
 
 namespace apl::interpreter {
@@ -25,8 +29,11 @@ struct Machine::ScatterRun {
  private:
   bool find_row();  // false: out of bounds
   void fold();
+  void replace();
+  void check_same(std::size_t k) const;
 
-  std::vector<std::int64_t> positions_;  // of the row, by target
+  std::vector<std::int64_t> positions_;       // of the row, by target
+  std::unordered_set<std::int64_t> written_;  // rows of the first target, by position
 };
 
 void Machine::ScatterRun::start() {
@@ -77,13 +84,46 @@ void Machine::ScatterRun::fold() {
   for (std::size_t k = 0; k < n; ++k) machine.write_row(targets[k], op.rank, positions_[k], body.results[k]);
 }
 
+// The row that target `k` has already must be the one that it is given again.
+void Machine::ScatterRun::check_same(std::size_t k) const {
+  const Operand& given = map.results[op.rank + k];
+  const Array there = row_at(targets[k], op.rank, positions_[k]);
+  const std::vector<std::int64_t> shape = shape_of(there);
+  const bool is_scalar = given.is_constant() || machine.is_scalar(given.value());
+  const Array row = is_scalar ? Array{} : machine.readable(given.value());
+  const std::int64_t count = is_scalar ? 1 : count_of(shape);
+  std::vector<std::int64_t> at(shape.size());
+  for (std::int64_t flat = 0; flat < count; ++flat) {
+    unflatten(flat, shape, at);
+    std::int64_t old_position = there.offset;
+    std::int64_t new_position = row.offset;
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      old_position += at[d] * there.dims[d].stride;
+      new_position += at[d] * row.dims[d].stride;
+    }
+    const Scalar now = is_scalar ? machine.scalar(given) : machine.memory_.load(row, new_position);
+    if (machine.memory_.load(there, old_position).bits() == now.bits()) continue;
+    std::string element;
+    for (std::size_t d = 0; d < op.rank; ++d)
+      element += fmt::format("{}{}", d == 0 ? "" : ", ", machine.scalar(map.results[d]).as_int());
+    for (const std::int64_t i : at) element += fmt::format(", {}", i);
+    fail(Code::run_scattered_twice, fmt::format("scatter writes element [{}] twice, with different values.", element));
+  }
+}
+
+void Machine::ScatterRun::replace() {
+  const bool again = !written_.insert(positions_.front()).second;
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    if (again) check_same(k);
+    machine.write_row(targets[k], op.rank, positions_[k], map.results[op.rank + k]);
+  }
+}
+
 void Machine::ScatterRun::run_index(std::int64_t flat) {
   streams.bind(flat);
   machine.run(map, plan);
   if (!find_row()) return;
-  if (op.op) return fold();
-  for (std::size_t k = 0; k < targets.size(); ++k)
-    machine.write_row(targets[k], op.rank, positions_[k], map.results[op.rank + k]);
+  op.op ? fold() : replace();
 }
 
 void Machine::exec(const Stm& stm, const Scatter& op) {

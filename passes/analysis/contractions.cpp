@@ -64,6 +64,10 @@ std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contracti
   for (std::size_t d = 0; d < contraction.space_rank; ++d)
     if (contraction.dims[d].dim_class == DimClass::free)
       free += (free.empty() ? "" : ", ") + quoted(contraction.dims[d].name);
+  if (free.empty())
+    return refusal("operand-variant-to-all", contraction.location,
+                   "there is no free dim, along which elements are used again",
+                   "map over one more dim, along which an operand does not vary: several right-hand sides at once");
   for (const ContractionOperand& operand : contraction.operands) {
     bool misses = operand.index;
     for (std::size_t d = 0; d < contraction.space_rank; ++d)

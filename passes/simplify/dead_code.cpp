@@ -137,6 +137,7 @@ class DeadCode {
       mark_screma(stm, *screma);
     } else {
       for_each_use(stm.op, [&](Value v) { mark(v); });
+      for_each_binder(stm.op, [&](Value v) { mark_type(function_.type(v)); });
       const SegOp* kernel = get_if<SegOp>(stm);
       for_each_body(stm.op, [&](const BodyPtr& body) {
         kernel != nullptr ? mark_results(*body, needed(stm)) : mark_all_results(*body);

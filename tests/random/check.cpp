@@ -1,6 +1,7 @@
 #include "tests/random/check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -134,10 +135,13 @@ class Checker {
     begin_(c.number, "passes");
     PipelineOptions options;
     options.parameters = c.parameters;
+    options.disabled = c.program->disabled;
     options.after_pass = [&](const PassReport& report, const Module& after) {
       if (report.change == Change::yes) stages.emplace_back(report.pass, after);
     };
-    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, Machine::gpu), PassRegistry::builtin());
+    const std::string passes = c.program->order.empty() ? standard_pipeline(Stage::memory, Machine::gpu)
+                                                        : fmt::format("{}", fmt::join(c.program->order, ","));
+    const auto pipeline = parse_pipeline(passes, PassRegistry::builtin());
     Module memory = c.module;
     if (const Status status = run_pipeline(memory, *pipeline, options); !status) {
       // What was wrong before counts, too.
@@ -187,6 +191,7 @@ class Checker {
     where = "pipeline";
     PipelineOptions options;
     options.parameters = codegen.parameters;
+    options.disabled = all.front().program->disabled;  // those of one batch have the same
     options.verify_each = false;
     const Machine machine = backend == "c" ? Machine::cpu : Machine::gpu;
     const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
@@ -316,6 +321,15 @@ Program shrink(const Program& program, const Report& report, const CheckOptions&
       Program candidate = best;
       candidate.sizes.erase(candidate.sizes.begin() + static_cast<std::ptrdiff_t>(k));
       if (still_fails(candidate)) {
+        best = std::move(candidate);
+      } else {
+        ++k;
+      }
+    }
+    for (std::size_t k = 0; k < best.order.size() && !over();) {
+      Program candidate = best;
+      candidate.order.erase(candidate.order.begin() + static_cast<std::ptrdiff_t>(k));
+      if (!candidate.order.empty() && still_fails(candidate)) {
         best = std::move(candidate);
       } else {
         ++k;

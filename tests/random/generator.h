@@ -21,6 +21,8 @@ struct Program {
   std::string entry;
   std::vector<Expr> definitions;  // the entry is the last
   std::vector<testing::Sizes> sizes;
+  std::vector<std::string> order;     // the passes that it goes through, instead of the standard pipeline and backends
+  std::vector<std::string> disabled;  // passes of the standard pipeline that are left out
 };
 
 Program random_program(std::uint64_t seed);

@@ -1,17 +1,28 @@
 // Random programs on every backend against the interpreter on what the front end gave.
 //   apl_random_tests [--count=100] [--seed=1] [--batch=50] [--backends=c,emulate] [--c-flags=-O1] [--print]
+//                    [--orders=N | --disable]
 // Program k is made from the seed plus k alone: `--seed=S --count=1` repeats one of a longer run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <map>
 
 #include "tests/random/check.h"
+#include "tests/random/orders.h"
 
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
+
+// Orders of one program have seeds that no other program's have.
+constexpr std::uint64_t kOrdersOfSeed = 1000;
+
+std::string passes_of(const apl::random_tests::Program& program) {
+  if (!program.order.empty()) return fmt::format(" --pipeline={}", fmt::join(program.order, ","));
+  return program.disabled.empty() ? "" : fmt::format(" --disable={}", fmt::join(program.disabled, ","));
+}
 
 }  // namespace
 
@@ -20,7 +31,8 @@ int main(int argc, char** argv) {
   CLI::App app{"runs random programs on every backend against the interpreter"};
   std::uint64_t seed = 1, count = 100, batch = 50;
   int shrink_seconds = 60, most_shrunk = 5;
-  bool print = false;
+  std::uint64_t orders = 0;
+  bool print = false, disable = false;
   CheckOptions options;
   app.add_option("--seed", seed, "of the first program");
   app.add_option("--count", count, "programs");
@@ -31,9 +43,12 @@ int main(int argc, char** argv) {
   app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
   app.add_option("--shrink-seconds", shrink_seconds, "for making a failing program small");
   app.add_option("--shrink-most", most_shrunk, "failures that are made small");
+  app.add_option("--orders", orders, "orders of passes that each program goes through, on the interpreter alone");
+  app.add_flag("--disable", disable, "leave out passes of the standard pipeline, others in each batch");
   app.add_flag("--print", print, "print the programs and run nothing");
   CLI11_PARSE(app, argc, argv);
   std::erase(options.backends, "none");
+  if (orders > 0) options.backends.clear();
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const auto stop = [] { return interrupted != 0; };
 
@@ -41,7 +56,15 @@ int main(int argc, char** argv) {
   std::map<std::string, std::uint64_t> unsupported;
   for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
     std::vector<Program> programs;
-    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) programs.push_back(random_program(seed + k));
+    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) {
+      programs.push_back(random_program(seed + k));
+      if (disable) programs.back().disabled = random_disabled(seed + first);
+      if (orders > 0) programs.back().order = random_order((seed + k) * kOrdersOfSeed);
+      for (std::uint64_t order = 1; order < orders; ++order) {
+        programs.push_back(programs.back());
+        programs.back().order = random_order((seed + k) * kOrdersOfSeed + order);
+      }
+    }
     if (print) {
       for (const Program& program : programs) fmt::print("{}\n", to_text(program.definitions));
       continue;
@@ -54,12 +77,13 @@ int main(int argc, char** argv) {
       if (report.outcome == Outcome::unsupported) ++unsupported[report.where];
       if (report.outcome != Outcome::fails) continue;
       const Program& program = programs[report.program];
-      fmt::print("FAILED --seed={} --count=1: {}\n{}\n{}\n", program.seed, report.where, to_text(program.definitions),
-                 report.message);
+      fmt::print("FAILED --seed={} --count=1{}: {}\n{}\n{}\n", program.seed, passes_of(program), report.where,
+                 to_text(program.definitions), report.message);
       if (++failed <= static_cast<std::uint64_t>(most_shrunk) && shrink_seconds > 0) {
         const Program small = shrink(program, report, options, shrink_seconds, stop);
         const std::vector<Report> again = check({small}, options, stop);
-        fmt::print("smaller:\n{}\n{}\n", to_text(small.definitions), again.empty() ? "" : again.front().message);
+        fmt::print("smaller{}:\n{}\n{}\n", passes_of(small), to_text(small.definitions),
+                   again.empty() ? "" : again.front().message);
       }
       std::fflush(stdout);
     }

@@ -34,6 +34,7 @@ struct Table {
   void (*commit)(void*);
   void (*wait)(void*, int groups, int line);
   void (*warp_barrier)(void*, int line);
+  void (*scatter)(void*, int place, int count, const std::int64_t* at, int line);
 };
 
 class Machine {
@@ -76,6 +77,8 @@ class Machine {
   void shared(std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, Use use, int line);
   void copy(Copy copy, const void* base, std::int64_t from, int line);
   void wait(int groups, int line);
+  void scatter(int place, int count, const std::int64_t* at, int line);
+  bool scattered_twice(Use use, int line, const Conflict& conflict) const;
   static Table table_of(Machine& machine);
   [[noreturn]] void stop(Fault fault);
   [[noreturn]] void stop(Use use, int line, std::string array, std::int64_t index, const Conflict& conflict,
@@ -96,6 +99,8 @@ class Machine {
   std::int64_t block_ = 0;
   std::int32_t thread_ = 0, threads_ = 0;
   std::optional<Fault> fault_;
+  apl_failure scatter_{};  // what the scatter's write under way says if another thread wrote something else there
+  int scatter_line_ = 0;
 };
 
 }  // namespace apl::emulate

@@ -16,8 +16,21 @@ std::string shared_name(std::int64_t offset) { return fmt::format("the shared ar
 
 }  // namespace
 
+void Machine::scatter(int place, int count, const std::int64_t* at, int line) {
+  scatter_ = {APL_SCATTERED_TWICE, place, {}};
+  std::copy_n(at, std::min(count, APL_FAILURE_VALUES), scatter_.values);
+  scatter_line_ = line;
+}
+
+// Whether two threads of one scatter write different values to an element: that is the program's error.
+bool Machine::scattered_twice(Use use, int line, const Conflict& conflict) const {
+  return use == Use::replace && conflict.kind == FaultKind::race && conflict.other_writes && conflict.other.is_fold &&
+         static_cast<int>(conflict.other.line) == line && scatter_line_ == line;
+}
+
 void Machine::stop(Use use, int line, std::string array, std::int64_t index, const Conflict& conflict,
                    std::int64_t count) {
+  if (scattered_twice(use, line, conflict) && failure.code == APL_OK) failure = scatter_;
   Fault fault{conflict.kind};
   fault.actor = {block_, thread_, line};
   fault.is_write = use != Use::read;
@@ -111,6 +124,9 @@ Table Machine::table_of(Machine& machine) {
   table.commit = [](void* self) {
     Machine& me = *static_cast<Machine*>(self);
     ++me.thread_states_[static_cast<std::size_t>(me.thread_)].groups;
+  };
+  table.scatter = [](void* self, int place, int count, const std::int64_t* at, int line) {
+    static_cast<Machine*>(self)->scatter(place, count, at, line);
   };
   table.wait = [](void* self, int groups, int line) { static_cast<Machine*>(self)->wait(groups, line); };
   return table;

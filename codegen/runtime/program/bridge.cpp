@@ -16,6 +16,7 @@ namespace {
 Code failure_code(std::int32_t code) {
   switch (code) {
     case APL_INDEX: return Code::run_index_out_of_bounds;
+    case APL_SCATTERED_TWICE: return Code::run_scattered_twice;
     case APL_DIV_ZERO: return Code::run_division_by_zero;
     default: return Code::run_assertion;
   }

@@ -280,7 +280,7 @@ TEST_CASE("emulate: atomic steps on shared memory are ordered among themselves, 
                                   "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 4);\n"
                                   "  const apl_shared<uint32_t> locks = apl_shared_at<uint32_t>(16, 32);\n"
                                   "  locks(apl_thread()) = 0;\n"
-                                  "  if (apl_thread() < 4) apl_atomic_store(a_s, apl_thread(), (int32_t)1);\n"
+                                  "  if (apl_thread() < 4) apl_atomic_store(a_s, apl_thread(), (int32_t)1, apl_at(0, apl_thread()));\n"
                                   "  apl_barrier();  // clear\n" +
                                       steps +
                                       "  apl_barrier();  // folded\n"

@@ -198,6 +198,30 @@ TEST_CASE("a wrong order of stages is found before anything runs") {
   CHECK(module.stage == Stage::kernel);
 }
 
+TEST_CASE("calls are not inlined once their functions are kernels, which other kernels cannot hold") {
+  auto module = parse_module(R"(stage soac
+
+fun twice [n] (xs : [n]i32) : {[n]i32} = {
+  let {ys : [n]i32} = map(i < n, {xs}, \{x : i32} -> { let {y : i32} = add(x, x) in {y} })
+  in {ys}
+}
+
+entry main (xss : "[m][n]i32") : {"[m][n]i32"}
+fun main [m, n] (xss : [m][n]i32) : {[m][n]i32} = {
+  let {yss : [m][n]i32} = map(i < m, {xss}, \{xs : [n]i32} -> { let {ys : [n]i32} = apply twice(n, xs) in {ys} })
+  in {yss}
+}
+)",
+                             "test");
+  REQUIRE(module);
+  const PassRegistry builtin = PassRegistry::builtin();
+  Module called = *module;
+  CHECK(run_pipeline(called, *parse_pipeline("inline,extract-kernels", builtin), {}));
+  const Status status = run_pipeline(*module, *parse_pipeline("extract-kernels,inline", builtin), {});
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code == Code::command_bad_pipeline);
+}
+
 TEST_CASE("a pass that leaves another stage than it declares is caught") {
   Module module = program();
   const Status status = run(module, "lower-not");
