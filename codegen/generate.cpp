@@ -5,6 +5,7 @@
 
 #include "codegen/c_string.h"
 #include "codegen/lower.h"
+#include "codegen/names.h"
 #include "codegen/writer.h"
 #include "ir/sparse_arguments.h"
 
@@ -19,14 +20,14 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   if (module.stage != Stage::memory)
     return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
   ProgramText program;
-  std::vector<lower::Place> places;
+  lower::FileScope file;
   std::string kernels, entries;
   std::vector<std::pair<std::string, std::string>> forms;  // kernels that are compiled when they are chosen
   kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
   try {
     for (const FunctionPtr& function : module.functions) {
       if (!function->entry) continue;
-      lower::Unit unit(*function, target, options.parameters, places);
+      lower::Unit unit(*function, target, options.parameters, file);
       lower::HostText text = lower::lower_entry(unit, options);
       for (kernel::Function& made : text.kernels) {
         if (edit) edit(made);
@@ -39,7 +40,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
       entries += text.declarations + text.text + "\n";
       // For whoever calls the entry with dense matrices (ir/sparse_arguments.h).
       if (const BundleInterface sparse = bundle_interface(*function); !sparse.empty())
-        entries += fmt::format("APL_PROGRAM const char apl_sparse_{}[] = {};\n\n", function->entry->name,
+        entries += fmt::format("APL_PROGRAM const char apl_operands_{}[] = {};\n\n", symbol_part(function->entry->name),
                                c_string(sparse.to_text()));
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
       program.parameters.insert(program.parameters.end(), text.parameters.begin(), text.parameters.end());
@@ -48,7 +49,8 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;
   }
-  std::string head = fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : module.file);
+  std::string head =
+      fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
   const std::string kernel_head = head + "#include \"device.h\"\n\n";
   if (target == Target::cuda) program.kernels = kernel_head + kernels;
   program.has_kernels = target == Target::cuda && !kernels.empty();
@@ -57,7 +59,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   out.raw(head);
   out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
   out.open("APL_PROGRAM const struct apl_place apl_places[] = {{");
-  for (const lower::Place& place : places)
+  for (const lower::Place& place : file.places)
     out.line("{{{}, {}, {}}},", place.location.line, place.location.column, c_string(place.message));
   out.line("{{0, 0, NULL}},");
   out.close("}};");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/c_string.h"
 #include "ir/layouts.h"
 
 namespace apl::lower {
@@ -51,7 +52,7 @@ HostText Host::run() {
   out_.open(
       "APL_PROGRAM int apl_entry_{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value "
       "*outputs) {{",
-      f.entry->name);
+      symbol_part(f.entry->name));
   out_.line("int status = APL_SUCCESS;");
   out_.line("(void)inputs;");
   bind_parameters();
@@ -142,9 +143,9 @@ void Host::bind_parameters() {
       std::string expected = text(type.shape[d]);
       out_.open("if (inputs[{}].shape[{}] != {}) {{", k, d, expected);
       out_.line(
-          "snprintf(ctx->error, sizeof ctx->error, \"argument `{}`: dim {} has size %lld, expected %lld (%s)\","
-          " (long long)inputs[{}].shape[{}], (long long)({}), \"{}\");",
-          parameter_name(k), d, k, d, expected, expected);
+          "snprintf(ctx->error, sizeof ctx->error, \"argument `%s`: dim {} has size %lld, expected %lld (%s)\", {},"
+          " (long long)inputs[{}].shape[{}], (long long)({}), {});",
+          d, c_string(parameter_name(k)), k, d, expected, c_string(expected));
       out_.line("return APL_PROGRAM_ERROR;");
       out_.close("}}");
     }
@@ -183,7 +184,7 @@ void Host::statement(const Stm& stm) {
   if (const auto forms = forms_of_.find(first); forms != forms_of_.end() && choose_form(*forms->second)) {
     chosen_number(*forms->second, first);
   } else if (const GetSize* size = get_if<GetSize>(stm)) {
-    out_.line("const int64_t {} = {};  // {}", unit_.name(first), *unit_.tile(first), size->name);
+    out_.line("const int64_t {} = {};  // {}", unit_.name(first), *unit_.tile(first), comment_text(size->name));
     out_.line("(void){};", unit_.name(first));
   } else if (const SizeExpr* expr = get_if<SizeExpr>(stm)) {
     declare(values_.poly(expr->value));

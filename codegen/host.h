@@ -68,7 +68,6 @@ class Host {
   Launched lower_kernel(Kernel& lowering, const SegOp& op);
   std::vector<std::string> arguments_of(const Kernel& lowering);
   void pack_arguments(const Kernel& lowering, const std::vector<std::string>& arguments);
-  static std::string escape(const std::string& text);
 
   Unit& unit_;
   Values values_;
@@ -83,7 +82,7 @@ class Host {
  private:
   void bind_parameters();
   void give_results();
-  std::string room(Value block) { return unit_.name(block) + "_room"; }
+  const std::string& room(Value block);
   void body(const Body& body) {
     for (const Stm& stm : body.stms) statement(stm);
   }
@@ -110,6 +109,7 @@ class Host {
 
   bool choose_way(const Stm& stm, Value first);
 
+  std::map<Value, std::string> rooms_;
   std::map<Value, std::shared_ptr<PlanForms>> forms_;        // by kernel
   std::map<Value, std::shared_ptr<PlanForms>> forms_of_;     // by a number of theirs
   std::map<Value, std::shared_ptr<VariantForms>> variants_;  // by their number

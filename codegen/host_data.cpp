@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/c_string.h"
 #include "ir/layouts.h"
 
 namespace apl::lower {
@@ -31,12 +32,19 @@ void Host::run_call(const std::string& call) {
 
 void Host::allocate(Value block, const std::string& bytes) {
   const std::string name = unit_.name(block);
-  run_call(has_rooms_ ? fmt::format("apl_room(ctx, {}, \"{}\", &{}, &{})", bytes, table_.name(block), name, room(block))
-                      : fmt::format("ctx->backend->allocate(ctx, {}, \"{}\", &{})", bytes, table_.name(block), name));
+  run_call(has_rooms_
+               ? fmt::format("apl_room(ctx, {}, {}, &{}, &{})", bytes, c_string(table_.name(block)), name, room(block))
+               : fmt::format("ctx->backend->allocate(ctx, {}, {}, &{})", bytes, c_string(table_.name(block)), name));
+}
+
+const std::string& Host::room(Value block) {
+  std::string& name = rooms_[block];
+  if (name.empty()) name = unit_.fresh(unit_.name(block) + "_room");
+  return name;
 }
 
 std::string Host::make_room(const std::string& hint, const std::string& bytes) {
-  const std::string name = unit_.fresh(hint + "_of_threads");
+  const std::string name = unit_.fresh(hint + "_of_threads", {"_room"});
   scratch_.push_back(name);
   run_call(fmt::format("apl_room(ctx, {}, \"{}\", &{}, &{}_room)", bytes, hint, name, name));
   return name;
@@ -53,7 +61,7 @@ void Host::refuse_if(const ExprPtr& condition, apl_failure_code code, Location l
   out_.open("if ({}) {{", text(condition));
   std::string arguments;
   for (const ExprPtr& x : numbers) arguments += ", (long long)(" + text(x) + ")";
-  out_.line("snprintf(ctx->error, sizeof ctx->error, \"{}\"{});", escape(message), arguments);
+  out_.line("snprintf(ctx->error, sizeof ctx->error, {}{});", c_string(message), arguments);
   out_.line("ctx->error_code = {};", static_cast<int>(code));
   out_.line("ctx->error_line = {};", location.line);
   out_.line("ctx->error_column = {};", location.column);
@@ -72,7 +80,7 @@ void Host::upload(const ArrayLit& op, Value array) {
   for (const Operand& x : op.elements) elements.push_back(text(values_.operand(x)));
   out_.open("{{");
   out_.line("const {} elements[] = {{{}}};", type, fmt::join(elements, ", "));
-  run_call(upload_call(unit_.name(table_.type(array).memory->block), "elements", "sizeof elements"));
+  run_call(upload_call(block(table_.type(array).memory->block), "elements", "sizeof elements"));
   out_.close("}}");
 }
 
@@ -115,15 +123,6 @@ std::string Host::block(Value b) {
 void Host::check_dims(Value array, const std::vector<DimIndex>& dims, Location location) {
   for (const BoundsCheck& bound : bounds_checks(values_, table_.type(array), dims))
     refuse_if(bound.outside, APL_INDEX, location, bound.message, bound.numbers);
-}
-
-std::string Host::escape(const std::string& text) {
-  std::string result;
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c == '\n' ? ' ' : c;
-  }
-  return result;
 }
 
 }  // namespace apl::lower

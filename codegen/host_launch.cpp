@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "codegen/c_string.h"
 #include "codegen/sparse_products.h"
 
 namespace apl::lower {
@@ -23,7 +24,7 @@ bool Host::choose_form(PlanForms& forms) {
   if (forms.open) return true;
   if (!is_known(forms)) return false;
   forms.open = true;
-  forms.name = unit_.fresh(forms.name + "_plan");
+  forms.name = unit_.fresh_in_file(forms.name + "_plan", {"_data", "_kernels", "_parameters", "_plans", "_set"});
   out_.line("");
   out_.line("const struct apl_contraction {}_data = {};", forms.name, contraction_text(forms.data, values_));
   out_.line("int32_t {} = 0;", forms.name);
@@ -165,8 +166,8 @@ void Host::launch_form(const Stm& stm, const SegOp& op, const PlanForms& forms) 
   for (const std::string& plan : plans) declarations_.line("{},", plan);
   declarations_.close("}};");
   declare_parameters(forms);
-  declarations_.line("static const struct apl_plan_set {0}_set = {{\"{1}\", {2}, {3}, {0}_plans, {0}_parameters}};",
-                     forms.name, table_.name(stm.pattern.front()), plans.size(),
+  declarations_.line("static const struct apl_plan_set {0}_set = {{{1}, {2}, {3}, {0}_plans, {0}_parameters}};",
+                     forms.name, c_string(table_.name(stm.pattern.front())), plans.size(),
                      unit_.target == Target::c ? "NULL" : forms.name + "_kernels");
   result_.has_plans = true;
 }
@@ -177,7 +178,7 @@ void Host::declare_parameters(const PlanForms& forms) {
   static constexpr const char* kKinds[] = {"tile_size", "reg_tile_size", "stages"};
   declarations_.open("static const struct apl_plan_parameter {}_parameters[] = {{", forms.name);
   const auto declare = [&](const std::string& name, apl_plan_number number, std::size_t dim) {
-    declarations_.line("{{\"{}\", {}, {}}},", name, kNumbers[number], dim);
+    declarations_.line("{{{}, {}, {}}},", c_string(name), kNumbers[number], dim);
     // A contraction and its parts share theirs.
     const bool is_new = std::none_of(result_.parameters.begin(), result_.parameters.end(),
                                      [&](const ProgramParameter& known) { return known.name == name; });

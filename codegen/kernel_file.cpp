@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "codegen/device_subset.h"
 #include "codegen/host.h"
@@ -16,6 +17,9 @@ namespace {
 
 using namespace kernel;
 
+// What the entry is called in the file: `main` and the like are taken.
+std::string file_name(const apl::Function& entry) { return legal_name(entry.entry->name); }
+
 // Host code in plain CUDA: the runtime's API, results in the caller's memory, nothing waits but what must.
 class CudaHost : public Host {
  public:
@@ -24,7 +28,6 @@ class CudaHost : public Host {
   HostText run_file() {
     const apl::Function& f = unit_.function;
     if (!f.result_sizes.empty()) unsupported(f.location, "a kernel file for results whose sizes the entry decides");
-    for (const char* ours : {"status", "stream", "failure", "args", "blocks"}) unit_.fresh(ours);
     if (!bundle_interface(f).empty()) unsupported(f.location, "a kernel file with sparse operands");
     name_parameters();
     find_blocks(*f.body);
@@ -40,7 +43,7 @@ class CudaHost : public Host {
     out_.line("return status;");
     const std::string statements = out_.take();
     out_ = {};
-    out_.open("cudaError_t {}({}) {{", f.entry->name, fmt::join(parameters(), ", "));
+    out_.open("cudaError_t {}({}) {{", file_name(f), fmt::join(parameters(), ", "));
     out_.line("cudaError_t status = cudaSuccess;");
     // Freed on every way out.
     for (Value b : blocks_)
@@ -93,8 +96,9 @@ class CudaHost : public Host {
 
   void declare_temporary(const std::string& name) {
     has_temporaries_ = true;
+    const std::string end = unit_.fresh(name + "_end");
     out_.line("void *{} = NULL;", name);
-    out_.line("const {}_kernels::release_at_end {}_end = {{&{}, stream}};", unit_.function.entry->name, name, name);
+    out_.line("const {}_kernels::release_at_end {} = {{&{}, stream}};", file_name(unit_.function), end, name);
   }
 
   void check_status() override { out_.line("if (status != cudaSuccess) return status;"); }
@@ -131,14 +135,14 @@ class CudaHost : public Host {
   }
   void refuse_if(const ExprPtr& condition, apl_failure_code, Location, const std::string& message,
                  const std::vector<ExprPtr>&) override {
-    out_.line("if ({}) return cudaErrorInvalidValue;  // {}", text(condition), message);
+    out_.line("if ({}) return cudaErrorInvalidValue;  // {}", text(condition), comment_text(message));
   }
   std::string failure_cell() const override { return "failure"; }
 
   void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) override {
     constexpr std::int64_t kUsualSharedBytes = 48 * 1024;
     const kernel::Function& function = made.function;
-    const std::string name = fmt::format("{}_kernels::{}", unit_.function.entry->name, function.name);
+    const std::string name = fmt::format("{}_kernels::{}", file_name(unit_.function), function.name);
     can_fail_ = can_fail_ || lowering.can_fail();
     out_.open("{{");
     pack_arguments(lowering, arguments);
@@ -226,22 +230,34 @@ class CudaHost : public Host {
   bool has_temporaries_ = false, can_fail_ = false;
 };
 
+// Where a word starts with `what`; not inside of a longer name.
+std::size_t find_word(const std::string& text, std::string_view what, std::size_t from = 0) {
+  const auto is_inside = [&](std::size_t at) {
+    return at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0 || text[at - 1] == '_');
+  };
+  std::size_t at = text.find(what, from);
+  while (at != std::string::npos && is_inside(at)) at = text.find(what, at + 1);
+  return at;
+}
+
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+  for (std::size_t at = find_word(text, from); at != std::string::npos; at = find_word(text, from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
 }
 
 // CUDA's own words instead of our macros.
 std::string spelled_out(std::string text) {
-  for (std::size_t at = text.find("APL_KERNEL("); at != std::string::npos; at = text.find("APL_KERNEL(", at)) {
+  for (std::size_t at = find_word(text, "APL_KERNEL("); at != std::string::npos;
+       at = find_word(text, "APL_KERNEL(", at)) {
     const std::size_t end = text.find(')', at);
     const std::string bounds = text.substr(at + 11, end - at - 11);
     text.replace(at, text.find("void ", end) + 5 - at, fmt::format("__global__ void __launch_bounds__({}) ", bounds));
   }
-  for (std::size_t at = text.find("APL_EXPORT("); at != std::string::npos; at = text.find("APL_EXPORT("))
+  for (std::size_t at = find_word(text, "APL_EXPORT("); at != std::string::npos; at = find_word(text, "APL_EXPORT("))
     text.erase(at, text.find('\n', at) + 1 - at);
-  for (std::size_t at = text.find("APL_UNROLL_BY("); at != std::string::npos; at = text.find("APL_UNROLL_BY(", at)) {
+  for (std::size_t at = find_word(text, "APL_UNROLL_BY("); at != std::string::npos;
+       at = find_word(text, "APL_UNROLL_BY(", at)) {
     text[text.find(')', at)] = ' ';
     text.replace(at, 14, "#pragma unroll ");
   }
@@ -259,10 +275,10 @@ std::string host_functions(const std::string& host, Location location) {
   };
   std::string result, rest = host;
   for (const auto& [name, text] : kKnown) {
-    if (host.find(fmt::format("{}(", name)) != std::string::npos) result += std::string(text) + "\n";
+    if (find_word(host, fmt::format("{}(", name)) != std::string::npos) result += std::string(text) + "\n";
     rest = replaced(std::move(rest), fmt::format("{}(", name), "(");
   }
-  if (const std::size_t other = rest.find("apl_"); other != std::string::npos)
+  if (const std::size_t other = find_word(rest, "apl_"); other != std::string::npos)
     unsupported(location, fmt::format("a kernel file whose host code computes with {}",
                                       rest.substr(other, rest.find('(', other) - other)));
   return result;
@@ -270,12 +286,12 @@ std::string host_functions(const std::string& host, Location location) {
 
 // The function, with what it calls.
 std::string host_text(const CudaHost& lowering, const apl::Function& function, std::string text) {
-  const std::string name = function.entry->name;
+  const std::string name = file_name(function);
   std::string helpers = host_functions(text, function.location);
   std::string uses;
   for (const char* helper : {"floor_div", "ceil_div", "index_min", "index_max"}) {
     const std::string called = fmt::format("apl_{}(", helper);
-    if (text.find(called) == std::string::npos) continue;
+    if (find_word(text, called) == std::string::npos) continue;
     text = replaced(std::move(text), called, fmt::format("host_{}(", helper));
     uses += fmt::format("  using {}_kernels::host_{};\n", name, helper);
   }
@@ -305,26 +321,27 @@ std::string host_text(const CudaHost& lowering, const apl::Function& function, s
 }
 
 KernelFile kernel_file(const Module& module, const apl::Function& function, const CodegenOptions& options) {
-  std::vector<Place> places;
-  Unit unit(function, Target::cuda, options.parameters, places);
+  FileScope scope;
+  Unit unit(function, Target::cuda, options.parameters, scope);
   CudaHost lowering(unit, options);
   HostText made = lowering.run_file();
-  const std::string name = function.entry->name;
+  const std::string name = file_name(function);
   KernelFile file;
   for (const kernel::Function& one : made.kernels) file.kernels += kernel::print(one, Dialect::cuda) + "\n";
   file.host = host_text(lowering, function, std::move(made.text));
 
   Writer out;
-  out.line("// {} of {}, made by aplc{}. Nothing else is needed.", name, module.file.empty() ? "a module" : module.file,
+  out.line("// {} of {}, made by aplc{}. Nothing else is needed.", comment_text(function.entry->name),
+           module.file.empty() ? "a module" : comment_text(module.file),
            function.location ? fmt::format(" from line {}", function.location.line) : "");
-  for (const std::string& comment : lowering.comments()) out.line("// {}", comment);
+  for (const std::string& comment : lowering.comments()) out.line("// {}", comment_text(comment));
   if (lowering.can_fail()) {
     out.line(
         "// `failure` is 104 bytes of device memory, 0 before the call: a number of 32 bits that is not 0 when a "
         "check");
     out.line("// has failed, then the number of the first one that did:");
-    for (std::size_t k = 0; k < places.size(); ++k)
-      out.line("//   {}: line {}: {}", k, places[k].location.line, places[k].message);
+    for (std::size_t k = 0; k < scope.places.size(); ++k)
+      out.line("//   {}: line {}: {}", k, scope.places[k].location.line, comment_text(scope.places[k].message));
   }
   out.line("#include <cuda_runtime.h>");
   if (file.host.find("__half") != std::string::npos) out.line("#include <cuda_fp16.h>");

@@ -11,6 +11,7 @@
 
 #include "codegen/c_string.h"
 #include "codegen/library/api_text.h"
+#include "codegen/names.h"
 #include "codegen/runtime/devices.h"
 #include "codegen/runtime/embed.h"
 #include "codegen/sparse_products.h"
@@ -53,6 +54,12 @@ std::string identifier(std::string name) {
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return name;
+}
+
+// Between the quotes of an #include nothing can be escaped.
+bool can_be_included(std::string_view name) {
+  return std::ranges::none_of(
+      name, [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '"' || c == '\\' || c == '?'; });
 }
 
 std::string header_text(const library::Api& api, const LibraryOptions& options, const std::string& made_by) {
@@ -170,7 +177,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   for (const FunctionPtr& function : module.functions)
     if (function->entry) api.entries.push_back(library::api_entry(*function, api.types));
 
-  const std::string made_by = fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : module.file);
+  const std::string made_by =
+      fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
   LibraryText made;
   made.header = header_text(api, options, made_by);
   made.manifest = library::api_manifest(api, options.version);
@@ -178,16 +186,15 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   std::string& out = made.source;
   const bool is_cuda = target == Target::cuda;
   out = made_by;
-  out += fmt::format("//   cc -O3{} -c {}.c\n", is_cuda ? "" : " -fopenmp", options.name);
+  out += fmt::format("//   cc -O3{} -c {}.c\n", is_cuda ? "" : " -fopenmp", comment_text(options.name));
   out += fmt::format("// and -lm{} for the linker. Signed integers wrap: clang wants -fwrapv for that.\n",
                      is_cuda ? ", -ldl, -lpthread" : "");
   out += "#if defined(__GNUC__) && !defined(__clang__)\n";
   out += "#pragma GCC optimize(\"wrapv\", \"no-math-errno\", \"no-trapping-math\", \"fp-contract=off\")\n";
-  out +=
-      "#endif\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
-      "#pragma GCC diagnostic ignored \"-Wunused-const-variable\"\n#define _GNU_SOURCE\n\n";
-  out +=
-      options.artifact == Artifact::library ? fmt::format("#include \"{}.h\"\n\n", options.name) : made.header + "\n";
+  out += "#endif\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n#define _GNU_SOURCE\n\n";
+  out += options.artifact == Artifact::library && can_be_included(options.name)
+             ? fmt::format("#include \"{}.h\"\n\n", options.name)
+             : made.header + "\n";
   out += "// ---- the runtime: none of it is seen outside of this file ----\n\n";
   out += fmt::format("#define APL_PROGRAM static\n#define APL_PLAN_API static\n#define APL_HAS_PLANS {}\n\n",
                      program->has_plans ? 1 : 0);

@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernel_language.h"
+#include "codegen/names.h"
 #include "codegen/runtime/context.h"
 
 namespace apl::lower {
@@ -29,6 +30,12 @@ struct Place {
   std::string message;
 };
 
+// What all entries of a file share.
+struct FileScope {
+  std::vector<Place> places;
+  NameScope names;
+};
+
 struct Core;
 struct CoreSide;
 struct CoreTile;
@@ -36,14 +43,20 @@ struct CoreTile;
 // What all kernels and the host code of one entry share.
 class Unit {
  public:
-  Unit(const Function& function, Target target, const std::map<std::string, std::int64_t>& parameters,
-       std::vector<Place>& places);
+  Unit(const Function& function, Target target, const std::map<std::string, std::int64_t>& parameters, FileScope& file);
 
   const Function& function;
   const Target target;
 
-  const std::string& name(Value value);                 // a C identifier, one a value
-  std::string fresh(const std::string& hint);           // a C identifier of its own
+  const std::string& name(Value value);  // a C identifier, one a value
+  // A C identifier of its own, which can have the endings too.
+  std::string fresh(const std::string& hint, std::initializer_list<std::string_view> endings = {}) {
+    return names_in_use_.add(hint, endings);
+  }
+  // The same for what is seen in the whole file.
+  std::string fresh_in_file(const std::string& hint, std::initializer_list<std::string_view> endings = {}) {
+    return names_in_use_.add(hint, endings, &file_.names);
+  }
   std::optional<std::int64_t> tile(Value value) const;  // the number of a get_size, if it is one
   const std::map<Value, std::int64_t>& tiles() const { return tiles_; }
   void set_tile(Value value, std::int64_t number) { tiles_[value] = number; }
@@ -56,9 +69,8 @@ class Unit {
  private:
   std::map<Value, std::int64_t> tiles_;
   std::unordered_map<Value, std::string> names_;
-  std::set<std::string> taken_;
-  std::unordered_map<std::string, int> suffixes_;  // the last that was tried, by what it is added to
-  std::vector<Place>& places_;
+  NameScope names_in_use_;
+  FileScope& file_;
 };
 
 // Expressions over a unit's values; `scalars` overrides what a value is called (lambda parameters, thread indices).

@@ -27,7 +27,7 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
   Buffer made;
   std::string name = unit_.function.values.name(block);
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  made.name = unit_.fresh(name);
+  made.name = unit_.fresh(name, {"_room"});
   made.element = elements_.at(block);
   made.kind = BufferKind::thread;
   const auto width = static_cast<std::int64_t>(std::max<std::size_t>(1, byte_size(made.element)));
@@ -78,7 +78,7 @@ void Kernel::growing_block(Value block) {
   Buffer made;
   std::string name = unit_.function.values.name(block);
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  made.name = unit_.fresh(name);
+  made.name = unit_.fresh(name, {"_room"});
   made.element = elements_.at(block);
   made.kind = BufferKind::thread;
   open_slot(made);

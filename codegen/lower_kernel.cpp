@@ -30,7 +30,7 @@ kernel::Function Kernel::run() {
   std::string entry = unit_.function.entry ? unit_.function.entry->name : unit_.function.name;
   // A kernel without results only makes checks.
   const std::string made = stm_.pattern.empty() ? "check" : unit_.function.values.name(stm_.pattern.front());
-  function_.name = unit_.fresh(fmt::format("{}_{}", entry, made));
+  function_.name = unit_.fresh_in_file(fmt::format("{}_{}", entry, made));
   block_level_ = op.level == SegLevel::block;
   collect_params();
   std::vector<std::string> bounds;

@@ -16,15 +16,6 @@ void unsupported(Location location, std::string what) {
 
 namespace {
 
-constexpr UnaryOp kUnary[] = {
-#define APL_UNARY(name, text, domain) UnaryOp::name,
-#include "ir/ops.def"
-};
-constexpr BinaryOp kBinary[] = {
-#define APL_BINARY(name, text, domain) BinaryOp::name,
-#include "ir/ops.def"
-};
-
 // The C library's function for an operation on doubles; null where there is none.
 const char* math_name(UnaryOp op) {
   switch (op) {
@@ -85,47 +76,14 @@ ExprPtr limited(BinaryOp op, const ExprPtr& x, const ExprPtr& y) {
 
 }  // namespace
 
-Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters,
-           std::vector<Place>& places)
-    : function(f), target(t), places_(places) {
-  // Words of C, C++ and CUDA, and names of the runtime.
-  for (const char* word :
-       {"auto",   "break",     "case",      "char",     "const",   "continue",  "default",  "do",       "double",
-        "else",   "enum",      "extern",    "float",    "for",     "goto",      "if",       "inline",   "int",
-        "long",   "register",  "restrict",  "return",   "short",   "signed",    "sizeof",   "static",   "struct",
-        "switch", "typedef",   "union",     "unsigned", "void",    "volatile",  "while",    "bool",     "true",
-        "false",  "class",     "new",       "delete",   "this",    "template",  "typename", "operator", "private",
-        "public", "protected", "namespace", "using",    "try",     "catch",     "throw",    "and",      "or",
-        "not",    "xor",       "main",      "ctx",      "inputs",  "outputs",   "failure",  "launch",   "status",
-        "args",   "done",      "flat",      "kernel",   "y0",      "y1",        "yn",       "j0",       "j1",
-        "jn",     "exp",       "log",       "sin",      "cos",     "tan",       "sqrt",     "pow",      "floor",
-        "ceil",   "abs",       "div",       "min",      "max",     "threadIdx", "blockIdx", "blockDim", "gridDim",
-        "NAN",    "INFINITY",  "asm",       "index",    "signbit", "gamma",     "isnan",    "isinf",    "rint"})
-    taken_.insert(word);
-  auto take_math = [&](const char* word) {
-    if (word == nullptr) return;
-    taken_.insert(word);
-    taken_.insert(std::string(word) + "f");
-  };
-  for (UnaryOp op : kUnary) take_math(math_name(op));
-  for (BinaryOp op : kBinary) take_math(math_name(op));
+Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters, FileScope& file)
+    : function(f), target(t), file_(file) {
   for_each_stm(*function.body, [&](const Stm& stm) {
     const GetSize* size = get_if<GetSize>(stm);
     if (!size) return;
     auto given = parameters.find(size->name);
     tiles_[stm.pattern.front()] = given == parameters.end() ? size->default_value : given->second;
   });
-}
-
-std::string Unit::fresh(const std::string& hint) {
-  std::string base;
-  for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "x" + base;
-  if (base[0] == '_') base = "x" + base;
-  std::string name = base;
-  // Many values share a hint: go on where the last of them ended.
-  for (int& n = suffixes_[base]; !taken_.insert(name).second;) name = fmt::format("{}_{}", base, ++n);
-  return name;
 }
 
 const std::string& Unit::name(Value value) {
@@ -154,8 +112,8 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
 }
 
 int Unit::place(Location location, std::string message) {
-  places_.push_back({location, std::move(message)});
-  return static_cast<int>(places_.size()) - 1;
+  file_.places.push_back({location, std::move(message)});
+  return static_cast<int>(file_.places.size()) - 1;
 }
 
 ExprPtr Values::value(Value v) {

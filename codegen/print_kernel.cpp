@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "codegen/functor.h"
 #include "codegen/kernel_language.h"
+#include "codegen/names.h"
 #include "codegen/writer.h"
 
 namespace apl::kernel {
@@ -82,7 +84,7 @@ class Printer {
       case Expr::Kind::infix: {
         int inner = mine <= 9 || mine == 11 ? mine + 1 : mine;
         if (e.text == "||") inner = 6;
-        return fmt::format("{} {} {}", text(e.args[0], inner), e.text, text(e.args[1], mine + 1));
+        return fmt::format("{} {} {}", text(e.args[0], inner), e.text, text(e.args[1], std::max(inner, mine + 1)));
       }
       case Expr::Kind::call: {
         std::vector<std::string> args;
@@ -135,7 +137,7 @@ class Printer {
       case Stmt::Kind::barrier:
         if (dialect_ == Dialect::cuda) out.line("apl_barrier();");
         break;
-      case Stmt::Kind::comment: out.line("// {}", s.name); break;
+      case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
       case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.place, numbers(s)); break;
       case Stmt::Kind::heap:
         if (dialect_ == Dialect::cuda) {
@@ -233,7 +235,7 @@ std::string print(const ExprPtr& expr, Dialect dialect) { return Printer(dialect
 
 std::string print(const Function& function, Dialect dialect) {
   Writer out;
-  for (const std::string& text : function.comments) out.line("// {}", text);
+  for (const std::string& text : function.comments) out.line("// {}", comment_text(text));
   std::vector<std::string> params;
   std::set<std::string> device_arrays;
   for (const Param& param : function.params) {

@@ -65,7 +65,7 @@ std::string write_after(const AfterSum& after, const Told& told, const Stm& stm,
   }
   functor.name = "apl_after";
   functor.name = name_of_text(kernel::print(functor, function));
-  const std::string name = unit.fresh(table.name(stm.pattern.front()) + "_after");
+  const std::string name = unit.fresh(table.name(stm.pattern.front()) + "_after", {"_values"});
   if (!fields.empty())
     out.line("struct {{ {} }} {}_values = {{{}}};", fmt::join(fields, " "), name, fmt::join(numbers, ", "));
   out.line("const struct apl_sparse_after {} = {{\"{}\",", name, functor.name);

@@ -42,7 +42,7 @@ std::map<Value, std::shared_ptr<VariantForms>> find_variant_forms(
 }
 
 void write_choice(VariantForms& variants, Unit& unit, Values& values, Writer& out) {
-  variants.name = unit.fresh(variants.tiled->name + "_variants");
+  variants.name = unit.fresh_in_file(variants.tiled->name + "_variants", {"_data", "_splits", "_0", "_1", "_2"});
   const std::string& variant = unit.name(variants.variant);
   std::string splits = variants.name + "_splits";
   if (variants.splits) splits = unit.name(variants.splits);

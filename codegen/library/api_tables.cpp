@@ -2,20 +2,19 @@
 #include <fmt/ranges.h>
 
 #include <cctype>
+#include <nlohmann/json.hpp>
 
+#include "codegen/c_string.h"
 #include "codegen/library/api_text.h"
+#include "codegen/names.h"
 #include "codegen/writer.h"
 
 namespace apl::library {
 namespace {
 
+// A JSON string; what is no UTF-8 is replaced.
 std::string quoted_text(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string upper(std::string_view text) {
@@ -30,14 +29,14 @@ void type_table(const ApiType& type, Writer& out) {
   const std::string& name = type.c_name;
   if (type.kind != ApiType::Kind::opaque) {
     out.line("static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL, NULL}};", name,
-             quoted_text(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
+             c_string(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
              type_constant(type.element), type.rank);
     return;
   }
   std::vector<std::string> values, fields;
   for (const ApiType* value : type.values) values.push_back("&apl_type_" + value->c_name);
   for (const ApiType::Field& field : type.fields)
-    fields.push_back(fmt::format("{{{}, &apl_type_{}, {}}}", quoted_text(field.name), field.type->c_name, field.first));
+    fields.push_back(fmt::format("{{{}, &apl_type_{}, {}}}", c_string(field.name), field.type->c_name, field.first));
   out.line("static const struct apl_api_type *const apl_values_{}[] = {{{}}};", name, fmt::join(values, ", "));
   if (!fields.empty())
     out.line("static const struct apl_api_field apl_fields_{}[] = {{{}}};", name, fmt::join(fields, ", "));
@@ -47,7 +46,7 @@ void type_table(const ApiType& type, Writer& out) {
   out.line(
       "static const struct apl_api_type apl_type_{0} = {{{1}, APL_API_OPAQUE, 0, 0, {2}, apl_values_{0}, {3}, {4}, "
       "{5}}};",
-      name, quoted_text(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name,
+      name, c_string(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name,
       bundle.empty() ? "NULL" : "apl_bundle_" + name);
 }
 
@@ -66,30 +65,31 @@ std::string api_tables(const Api& api) {
     std::vector<std::string> inputs;
     for (const ApiEntry::Input& input : entry.inputs) inputs.push_back("&apl_type_" + input.type->c_name);
     if (inputs.empty()) continue;
-    out.line("static const struct apl_api_type *const apl_inputs_{}[] = {{{}}};", entry.name, fmt::join(inputs, ", "));
+    out.line("static const struct apl_api_type *const apl_inputs_{}[] = {{{}}};", entry.c_name,
+             fmt::join(inputs, ", "));
     std::vector<std::string> names, picks;
     for (std::size_t k = 0; k < entry.inputs.size(); ++k) {
       const ApiEntry::Input& input = entry.inputs[k];
-      names.push_back(quoted_text(input.name));
-      picks.push_back(input.picks.empty() ? "NULL" : fmt::format("apl_picks_{}_{}", entry.name, k));
+      names.push_back(c_string(input.name));
+      picks.push_back(input.picks.empty() ? "NULL" : fmt::format("apl_pick_{}_{}", k, entry.c_name));
       if (!input.picks.empty())
         out.line("static const int32_t {}[] = {{{}, {}}};", picks.back(), input.picks.size(),
                  fmt::join(input.picks, ", "));
     }
-    out.line("static const char *const apl_names_{}[] = {{{}}};", entry.name, fmt::join(names, ", "));
-    out.line("static const int32_t *const apl_picks_{}[] = {{{}}};", entry.name, fmt::join(picks, ", "));
+    out.line("static const char *const apl_names_{}[] = {{{}}};", entry.c_name, fmt::join(names, ", "));
+    out.line("static const int32_t *const apl_picks_{}[] = {{{}}};", entry.c_name, fmt::join(picks, ", "));
   }
   out.open("static const struct apl_api_entry apl_entries[] = {{");
   for (const ApiEntry& entry : api.entries)
-    out.line("{{\"{0}\", apl_entry_{0}, {1}, {2}, &apl_type_{3}, {4}, {5}}},", entry.name, entry.inputs.size(),
-             entry.inputs.empty() ? "NULL" : "apl_inputs_" + entry.name, entry.output->c_name,
-             entry.inputs.empty() ? "NULL" : "apl_names_" + entry.name,
-             entry.inputs.empty() ? "NULL" : "apl_picks_" + entry.name);
+    out.line("{{{}, apl_entry_{}, {}, {}, &apl_type_{}, {}, {}}},", c_string(entry.name), symbol_part(entry.name),
+             entry.inputs.size(), entry.inputs.empty() ? "NULL" : "apl_inputs_" + entry.c_name, entry.output->c_name,
+             entry.inputs.empty() ? "NULL" : "apl_names_" + entry.c_name,
+             entry.inputs.empty() ? "NULL" : "apl_picks_" + entry.c_name);
   out.line("{{NULL, NULL, 0, NULL, NULL, NULL, NULL}},");
   out.close("}};");
   out.open("static const struct apl_api_parameter apl_parameters[] = {{");
   for (const ProgramParameter& parameter : api.parameters)
-    out.line("{{\"{}\", \"{}\"}},", parameter.name, parameter.kind);
+    out.line("{{{}, \"{}\"}},", c_string(parameter.name), parameter.kind);
   out.line("{{NULL, NULL}},");
   out.close("}};");
   return out.take();
@@ -111,8 +111,8 @@ std::string api_manifest(const Api& api, const std::string& version) {
                                    quoted_text(input.type->name)));
     for (const ProgramParameter& parameter : api.parameters)
       if (parameter.name.starts_with(entry.name + ".")) parameters.push_back(quoted_text(parameter.name));
-    out.open("\"{}\": {{", entry.name);
-    out.line("\"cfun\": \"futhark_entry_{}\",", entry.name);
+    out.open("{}: {{", quoted_text(entry.name));
+    out.line("\"cfun\": \"futhark_entry_{}\",", entry.c_name);
     out.line("\"inputs\": [{}],", fmt::join(inputs, ", "));
     out.line("\"outputs\": [{{\"type\": {}, \"unique\": true}}],", quoted_text(entry.output->name));
     out.line("\"tuning_params\": [{}],", fmt::join(parameters, ", "));
@@ -145,7 +145,7 @@ std::string api_manifest(const Api& api, const std::string& version) {
         std::vector<std::string> fields;
         for (const ApiType::Field& field : type.fields)
           fields.push_back(fmt::format("{{\"name\": {}, \"type\": {}, \"project\": \"futhark_project_{}_{}\"}}",
-                                       quoted_text(field.name), quoted_text(field.type->name), name, field.name));
+                                       quoted_text(field.name), quoted_text(field.type->name), name, field.c_name));
         out.line("\"record\": {{\"new\": \"futhark_new_{}\", \"fields\": [{}]}},", name, fmt::join(fields, ", "));
       }
       if (!type.bundle.empty()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/names.h"
 #include "codegen/writer.h"
 
 namespace apl::library {
@@ -101,7 +102,7 @@ class Functions {
     const std::string object = "(const struct apl_object *)obj";
     out_.line("");
     if (!bodies_) {
-      out_.line("// {}", type.name);
+      out_.line("// {}", comment_text(type.name));
       out_.line("struct futhark_{};", name);
     }
     function(fmt::format("int futhark_free_{0}(struct futhark_context *ctx, struct futhark_{0} *obj)", name),
@@ -116,8 +117,8 @@ class Functions {
     if (type.fields.empty()) return;
     std::vector<std::string> params, fields;
     for (const ApiType::Field& field : type.fields) {
-      params.push_back(in(*field.type, "f_" + field.name));
-      fields.push_back((field.type->kind == ApiType::Kind::scalar ? "&f_" : "f_") + field.name);
+      params.push_back(in(*field.type, "f_" + field.c_name));
+      fields.push_back((field.type->kind == ApiType::Kind::scalar ? "&f_" : "f_") + field.c_name);
     }
     function(fmt::format("int futhark_new_{0}(struct futhark_context *ctx, struct futhark_{0} **out, {1})", name,
                          fmt::join(params, ", ")),
@@ -128,7 +129,7 @@ class Functions {
     for (std::size_t f = 0; f < type.fields.size(); ++f)
       function(
           fmt::format("int futhark_project_{0}_{1}(struct futhark_context *ctx, {2}, const struct futhark_{0} *obj)",
-                      name, type.fields[f].name, out(*type.fields[f].type, "out")),
+                      name, type.fields[f].c_name, out(*type.fields[f].type, "out")),
           {fmt::format("return apl_project(ctx, {}, {}, out);", object, f)});
   }
 
@@ -181,9 +182,10 @@ class Functions {
       std::vector<std::string> inputs;
       for (const ApiEntry::Input& input : entry.inputs)
         inputs.push_back(fmt::format("({}: {})", input.name, input.type->name));
-      out_.line("// {} {} : {}", entry.name, fmt::join(inputs, " "), entry.output->name);
+      out_.line("// {}",
+                comment_text(fmt::format("{} {} : {}", entry.name, fmt::join(inputs, " "), entry.output->name)));
     }
-    function(fmt::format("int futhark_entry_{}({})", entry.name, fmt::join(params, ", ")),
+    function(fmt::format("int futhark_entry_{}({})", entry.c_name, fmt::join(params, ", ")),
              {fmt::format("const void *const inputs[] = {{{}}};", fmt::join(arguments, ", ")),
               fmt::format("return apl_call_entry(ctx, &apl_entries[{}], inputs, out0);", k)});
   }

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <optional>
 
+#include "codegen/names.h"
+
 namespace apl::library {
 namespace {
 
@@ -24,18 +26,20 @@ std::string part_name(const ApiType& type) {
   return type.kind == ApiType::Kind::scalar ? type.c_name : type.c_name.substr(kOpaque.size());
 }
 
-bool is_identifier(std::string_view text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
-         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-}
-
 // The name itself, or what stands for one that is long or has other characters.
 std::string c_name_of(const std::string& text) {
   constexpr std::size_t kLongest = 60;
-  if (is_identifier(text) && text.size() <= kLongest) return text;
+  if (api_name(text) == text && text.size() <= kLongest) return text;
   std::uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
   return fmt::format("{:016x}", hash);
+}
+
+// The name, with a number if it is taken: different ones may look alike in C.
+std::string unique(const std::string& name, std::set<std::string>& taken) {
+  std::string result = name;
+  for (int again = 1; !taken.insert(result).second; ++again) result = fmt::format("{}_{}", name, again);
+  return result;
 }
 
 void skip_blanks(std::string_view& text) {
@@ -73,8 +77,13 @@ bool skip_size(std::string_view& text) {
 
 const ApiType* ApiTypes::add(ApiType type) {
   if (auto known = by_name_.find(type.name); known != by_name_.end()) return known->second;
-  // Two names may differ in characters that C does not have.
-  if (const int again = c_names_[type.c_name]++; again > 0) type.c_name += fmt::format("_{}", again);
+  type.c_name = unique(type.c_name, c_names_);
+  for (ApiType::Field& field : type.fields) {
+    const std::string prefix = type.c_name + "_";
+    // The first character of a tuple's field is a digit.
+    const std::string name = api_name("f" + field.name) == "f" + field.name ? field.name : z_encoded(field.name);
+    field.c_name = unique(prefix + name, projections_).substr(prefix.size());
+  }
   types_.push_back(std::move(type));
   return by_name_[types_.back().name] = &types_.back();
 }
@@ -113,7 +122,7 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
       type.values.push_back(field.type);
     }
     name += name.empty() ? "" : ", ";
-    if (!is_tuple) name += field.name + ": ", c_name += "_" + field.name;
+    if (!is_tuple) name += field.name + ": ", c_name += "__" + field.name;
     name += field.type->name;
     c_name += "_" + part_name(*field.type);
   }
@@ -134,6 +143,8 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
   return add(std::move(type));
 }
 
+std::string ApiTypes::entry_name(const std::string& name) { return unique(api_name(name), entries_); }
+
 void ApiTypes::want(const Bundle& bundle) {
   wanted_[bundle.element].insert(bundle.fields.begin(), bundle.fields.end());
 }
@@ -151,7 +162,7 @@ const ApiType* ApiTypes::sparse(ScalarType element) {
 
 const ApiType* ApiTypes::tuple(const std::vector<const ApiType*>& parts) {
   std::vector<ApiType::Field> fields;
-  for (const ApiType* part : parts) fields.push_back({std::to_string(fields.size()), part, 0});
+  for (const ApiType* part : parts) fields.push_back({std::to_string(fields.size()), part, 0, {}});
   return compound(std::move(fields), true, 0, "");
 }
 
@@ -178,7 +189,7 @@ const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const s
     }
     const ApiType* field = parse(text, 0, "");
     if (!field) return nullptr;
-    fields.push_back({label, field, 0});
+    fields.push_back({label, field, 0, {}});
   } while (accept(text, ','));
   if (!accept(text, close)) return nullptr;
   if (is_tuple && fields.size() == 1 && rank == 0) return fields[0].type;
@@ -197,7 +208,7 @@ const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const Ap
 
 ApiEntry api_entry(const Function& function, ApiTypes& types) {
   const EntryInfo& info = *function.entry;
-  ApiEntry entry{info.name, {}, nullptr};
+  ApiEntry entry{info.name, types.entry_name(info.name), {}, nullptr};
   const auto attribute = [&](std::string_view name, const std::string& first) {
     for (const Attribute& a : function.attributes)
       if (a.name == name && a.arguments.size() == (first.empty() ? 1 : 2) && (first.empty() || a.arguments[0] == first))

@@ -25,7 +25,8 @@ struct ApiType {
   struct Field {
     std::string name;
     const ApiType* type;
-    std::size_t first;  // of its values
+    std::size_t first;   // of its values
+    std::string c_name;  // what the C API's names have in them
   };
   std::vector<Field> fields;        // of a tuple or a record
   std::vector<BundleField> bundle;  // of a sparse operand: what its values are
@@ -45,6 +46,8 @@ class ApiTypes {
   void want(const Bundle& bundle);
   // Of some values about which nothing is known.
   const ApiType* tuple(const std::vector<const ApiType*>& parts);
+  // What an entry is called in C, different for each.
+  std::string entry_name(const std::string& name);
   const std::deque<ApiType>& all() const { return types_; }
 
  private:
@@ -55,12 +58,14 @@ class ApiTypes {
 
   std::deque<ApiType> types_;
   std::map<std::string, const ApiType*> by_name_;
-  std::map<std::string, int> c_names_;
+  std::set<std::string> c_names_;
+  std::set<std::string> projections_, entries_;
   std::map<ScalarType, std::set<BundleField>> wanted_;
 };
 
 struct ApiEntry {
   std::string name;
+  std::string c_name;  // what the C API's names have in them
   struct Input {
     std::string name;
     const ApiType* type;

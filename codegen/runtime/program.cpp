@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "codegen/names.h"
 #include "codegen/runtime/cuda.h"
 #include "codegen/runtime/embed.h"
 #include "codegen/runtime/emulate.h"
@@ -116,13 +117,13 @@ struct Program::State {
   double microseconds = 0;
 
   Result<apl_entry> find(std::string_view entry) const {
-    if (auto function = object.function<apl_entry>("apl_entry_" + std::string(entry))) return function;
+    if (auto function = object.function<apl_entry>("apl_entry_" + symbol_part(entry))) return function;
     return make_error(Code::command_bad_argument, {}, fmt::format("the program has no entry `{}`", entry));
   }
 
   // What of the entry's arguments is sparse.
   BundleInterface sparse(std::string_view entry) const {
-    const auto* text = static_cast<const char*>(object.symbol("apl_sparse_" + std::string(entry)));
+    const auto* text = static_cast<const char*>(object.symbol("apl_operands_" + symbol_part(entry)));
     return text == nullptr ? BundleInterface{} : BundleInterface::from_text(text);
   }
 

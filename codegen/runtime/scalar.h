@@ -10,6 +10,13 @@
 
 #include "context.h"
 
+// Generated code names all that an entry and a kernel are given, and has the whole runtime, whatever of it is used.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#pragma GCC diagnostic ignored "-Wunused-const-variable"
+#pragma GCC diagnostic ignored "-Wunused-function"
+
 #define APL_INTEGER_COMMON(T, N)                                                                                       \
   static inline T apl_min_##N(T a, T b) { return b < a ? b : a; }                                                      \
   static inline T apl_max_##N(T a, T b) { return a < b ? b : a; }                                                      \

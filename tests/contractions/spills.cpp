@@ -83,12 +83,12 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
   });
   if (!program) return std::move(program).error();
   const auto lists = kernel_lists(program->host);
-  std::vector<lower::Place> places;
+  lower::FileScope file;
   for (const Spec& spec : specs) {
     const auto function = std::ranges::find_if(
         module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == spec.entry; });
     if (function == module->functions.end()) return make_error(Code::bug_internal, {}, "an entry is gone");
-    lower::Unit unit(**function, Target::cuda, {}, places);
+    lower::Unit unit(**function, Target::cuda, {}, file);
     const auto forms = lower::find_plan_forms(unit, codegen);
     const auto variants = lower::find_variant_forms(unit, codegen, forms);
     if (variants.size() != 1) return make_error(Code::bug_internal, {}, spec.entry + " has not one tiled contraction");

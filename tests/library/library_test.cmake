@@ -50,7 +50,7 @@ endif()
 
 # All kinds of values, without a warning; the second compiler reads the header.
 run(0 "${APLC}" ${BACKEND} --library -o bodies values.fut)
-run(0 "${CC}" -std=c11 -Wall -Wextra -Wno-unused-parameter -Werror ${flags} -c bodies.c -o bodies.o)
+run(0 "${CC}" -std=c11 -Wall -Wextra -Werror ${flags} -c bodies.c -o bodies.o)
 run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o check.c ${libraries} -o check)
 run(0 ./check)
 run(0 "${CXX}" -Wall -Wextra -Werror ${flags} bodies.o header.cpp ${libraries} -o header)
@@ -196,7 +196,7 @@ endif()
 
 # Sparse operands: made of arrays, of files, of dense matrices.
 run(0 "${APLC}" ${BACKEND} --library -o operands sparse.fut)
-run(0 "${CC}" -std=c11 -Wall -Wextra -Wno-unused-parameter -Werror ${flags} -c operands.c -o operands.o)
+run(0 "${CC}" -std=c11 -Wall -Wextra -Werror ${flags} -c operands.c -o operands.o)
 run(0 "${CC}" -Wall -Wextra -Werror ${flags} operands.o sparse.c ${libraries} -o sparse)
 run(0 ./sparse)
 file(READ "${FOLDER}/operands.json" manifest)

@@ -245,6 +245,7 @@ TEST_CASE("kernel file: nvcc compiles it, also two of them in one file") {
       << file_of(emitted::compiled("f.fut", "entry at [n] (xs: [n]f16) (is: [n]i64) : [n]f16 = map (\\i -> xs[i]) is"),
                  "")
              .text
+      << file_of(emitted::compiled("main.fut", "entry main [n] (NULL: [n]i32) : [n]i32 = map (+ 1) NULL"), "").text
       << "int main() { return mm0(0, 0, 0, nullptr, nullptr, nullptr, nullptr); }\n";
   all.close();
   auto compiled = apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-c",
