@@ -1,0 +1,79 @@
+// Random programs on the interpreter and on compiled backends, against an evaluator of their trees.
+//   apl_oracle_tests [--count=100] [--seed=1] [--batch=50] [--backends=c,emulate] [--c-flags=-O1] [--print]
+// Program k is made from the seed plus k alone: `--seed=S --count=1` repeats one of a longer run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <map>
+
+#include "tests/oracle/check.h"
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace apl::oracle;
+  CLI::App app{"runs random programs on every backend against an evaluator of their trees"};
+  std::uint64_t seed = 1, count = 100, batch = 50;
+  int shrink_seconds = 60, most_shrunk = 5;
+  bool print = false;
+  CheckOptions options;
+  app.add_option("--seed", seed, "of the first program");
+  app.add_option("--count", count, "programs");
+  app.add_option("--batch", batch, "programs a compilation");
+  app.add_option("--backends", options.backends, "c, emulate, cuda; or none: the interpreter alone")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
+  app.add_option("--shrink-seconds", shrink_seconds, "for making a program small that differs");
+  app.add_option("--shrink-most", most_shrunk, "programs that are made small");
+  app.add_flag("--print", print, "print the programs and run nothing");
+  CLI11_PARSE(app, argc, argv);
+  std::erase(options.backends, "none");
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  const auto stop = [] { return interrupted != 0; };
+
+  std::uint64_t agree = 0, differ = 0, calls = 0;
+  std::map<std::string, std::uint64_t> unsupported;
+  for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
+    std::vector<Case> cases;
+    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) cases.push_back(random_case(seed + k));
+    if (print) {
+      for (const Case& one : cases) fmt::print("{}\n", source(one.program));
+      continue;
+    }
+    for (const Report& report : check(cases, options, stop)) {
+      if (report.verdict == Verdict::agrees) {
+        ++agree;
+        calls += std::stoull(report.message);
+      }
+      if (report.verdict == Verdict::unsupported) ++unsupported[report.where];
+      if (report.verdict != Verdict::differs) continue;
+      const Case& one = cases[report.number];
+      fmt::print("DIFFERS --seed={} --count=1: {}\n{}\n{}\n", one.program.seed, report.where, source(one.program),
+                 report.message);
+      if (++differ <= static_cast<std::uint64_t>(most_shrunk) && shrink_seconds > 0) {
+        const Case small = shrink(one, report, options, shrink_seconds, stop);
+        const std::vector<Report> again = check({small}, options, stop);
+        fmt::print("smaller:\n{}\n{}\n", source(small.program), again.empty() ? "" : again.front().message);
+      }
+      std::fflush(stdout);
+    }
+    if (count > batch)
+      fmt::print(stderr, "{} of {}: {} agree, {} differ\n", std::min(first + batch, count), count, agree, differ);
+  }
+  if (print) return 0;
+  std::uint64_t refused = 0;
+  for (const auto& [what, times] : unsupported) {
+    fmt::print("unsupported {}: {}\n", times, what);
+    refused += times;
+  }
+  fmt::print("{} agree in {} calls, {} differ, {} unsupported\n", agree, calls, differ, refused);
+  // A run that compared little compared nothing.
+  const std::uint64_t backends = options.backends.size() + 1;
+  return differ == 0 && !stop() && agree > 20 * refused && calls > 3 * backends * agree ? 0 : 1;
+}
