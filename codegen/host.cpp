@@ -46,8 +46,20 @@ Host::Host(Unit& unit, const CodegenOptions& options)
         if (v) forms_of_[v] = forms;
 }
 
+// What the program and its callers hand each other has room for so many sizes.
+void Host::refuse_ranks() const {
+  const apl::Function& f = unit_.function;
+  const auto refuse = [&](const Type& type, const char* what) {
+    if (type.rank() > APL_MAX_RANK)
+      unsupported(f.location, fmt::format("{} of {} dims; {} at most", what, type.rank(), APL_MAX_RANK));
+  };
+  for (Value param : f.params) refuse(f.type(param), "an argument");
+  for (const Type& result : f.results) refuse(result, "a result");
+}
+
 HostText Host::run() {
   const apl::Function& f = unit_.function;
+  refuse_ranks();
   name_parameters();
   out_.open(
       "APL_PROGRAM int apl_entry_{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value "
@@ -58,6 +70,7 @@ HostText Host::run() {
   bind_parameters();
   // Declared first, so that every exit can free them.
   find_blocks(*f.body);
+  find_arrays(*f.body);
   for (Value b : blocks_) out_.line("void *{} = NULL;", unit_.name(b));
   if (has_rooms_)
     for (Value b : blocks_) out_.line("int64_t {} = 0;", room(b));
@@ -89,6 +102,7 @@ HostText Host::run() {
 void Host::name_parameters() {
   const apl::Function& f = unit_.function;
   for (Value param : f.params) unit_.name(param);
+  for (Value param : f.params) know_products(f.type(param).shape);
   known_.insert(f.params.begin(), f.params.end());
   known_.insert(f.sizes.begin(), f.sizes.end());
 }
@@ -215,7 +229,7 @@ void Host::statement(const Stm& stm) {
     }
     refuse_if(prefix("!", values_.operand(assertion->condition)), APL_ASSERT, stm.location, message, numbers);
   } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
-    allocate(first, text(alloc->bytes));
+    allocate(first, extent_of(first, *alloc));
   } else if (get_if<SegOp>(stm) || get_if<Scatter>(stm)) {
     launch(stm);
   } else if (const Index* index = get_if<Index>(stm)) {

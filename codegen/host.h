@@ -36,9 +36,17 @@ class Host {
   virtual std::string download_call(const std::string& to, const std::string& from, const std::string& bytes);
   virtual std::string copy_call(const std::string& to, const std::string& from, const std::string& bytes);
   virtual std::string synchronise_call();
-  virtual void allocate(Value block, const std::string& bytes);
-  // Memory of threads: a variable for it.
-  virtual std::string make_room(const std::string& hint, const std::string& bytes);
+  // An array that memory is for: its size is checked where the program runs.
+  struct Extent {
+    std::int64_t width = 1;  // bytes of an element
+    std::vector<Poly> shape;
+    Location location;
+    bool kernel_checks = false;  // that no size is negative
+  };
+  virtual void allocate(Value block, const Extent& extent);
+  // Memory of threads, for an array of each: a variable for it. With `may_lack` it need not be there.
+  virtual std::string make_room(const std::string& hint, const Extent& extent, bool may_lack);
+  virtual void check_extent(const Extent& extent);
   virtual void release(const std::string& block);
   virtual void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,
                          const std::vector<ExprPtr>& numbers);
@@ -50,6 +58,7 @@ class Host {
   virtual std::string block(Value b);
 
   // ---- the same for all ----
+  void refuse_ranks() const;
   void run_call(const std::string& call);
   std::string text(const ExprPtr& e) const { return kernel::print(e, kernel::Dialect::c); }
   std::string text(const Poly& p) { return text(values_.poly(p)); }
@@ -60,6 +69,9 @@ class Host {
   void name_parameters();
   std::string parameter_name(std::size_t k) const;
   void find_blocks(const Body& body);
+  void find_arrays(const Body& body);
+  std::optional<std::int64_t> fixed_bytes(const Extent& extent) const;
+  std::string sizes_text(const Extent& extent);
   void statements();
   bool is_known(const PlanForms& forms) const;
   void add_info(const kernel::Function& function, const Stm& stm) {
@@ -100,6 +112,10 @@ class Host {
   void upload(const Update& op, const Stm& stm);
   void download(const Index& op, const Stm& stm);
   void check_dims(Value array, const std::vector<DimIndex>& dims, Location location);
+  std::string extent_text(const Extent& extent);
+  Extent extent_of(Value block, const Alloc& alloc);
+  void check_results(const Stm& stm, const SegOp& op);
+  void know_products(const std::vector<Poly>& shape);
 
   // kernels (codegen/host_launch.cpp)
   void launch(const Stm& stm);
@@ -117,9 +133,12 @@ class Host {
     VariantForms* variants = nullptr;
     std::int64_t number = 0;
   };
-  std::map<Value, Way> ways_;  // by the condition of their branch
-  Way way_;                    // the one whose branch this is
-  std::set<Value> known_;      // what is bound at this place of the host code
+  std::map<Value, Way> ways_;                    // by the condition of their branch
+  Way way_;                                      // the one whose branch this is
+  std::set<Value> known_;                        // what is bound at this place of the host code
+  std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text
+  std::set<std::vector<Poly>> kernel_checked_;   // shapes that memory was asked for, but for negative sizes
+  std::set<Poly> products_;                      // of sizes of arrays that are there: numbers of elements
   Writer declarations_;
 };
 

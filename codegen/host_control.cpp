@@ -60,8 +60,11 @@ void Host::declare_variable(Value v, const std::string& start) {
 void Host::branch(const If& op, const Stm& stm) {
   for (Value v : stm.pattern)
     if (is_variable(v)) declare_variable(v, "0");
+  // What is made in a branch or loop may not be there after it.
+  const std::set<Poly> products = products_;
   const auto fill = [&](const Body& inner) {
     body(inner);
+    products_ = products;
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
       if (is_variable(stm.pattern[k]))
         out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
@@ -95,7 +98,9 @@ void Host::loop(const Loop& op, const Stm& stm) {
   } else {
     out_.open("while ({}) {{", unit_.name(op.params[0]));
   }
+  const std::set<Poly> products = products_;
   body(*op.body);
+  products_ = products;
   // All new values first: one may be computed from another's old value.
   std::vector<std::pair<Value, std::string>> next;
   for (std::size_t k = 0; k < op.params.size(); ++k) {

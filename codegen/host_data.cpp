@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <ranges>
+
 #include "codegen/c_string.h"
 #include "ir/layouts.h"
+#include "ir/walk.h"
 
 namespace apl::lower {
 
@@ -30,11 +34,37 @@ void Host::run_call(const std::string& call) {
   check_status();
 }
 
-void Host::allocate(Value block, const std::string& bytes) {
-  const std::string name = unit_.name(block);
-  run_call(has_rooms_
-               ? fmt::format("apl_room(ctx, {}, {}, &{}, &{})", bytes, c_string(table_.name(block)), name, room(block))
-               : fmt::format("ctx->backend->allocate(ctx, {}, {}, &{})", bytes, c_string(table_.name(block)), name));
+// The bytes, where they are known now.
+std::optional<std::int64_t> Host::fixed_bytes(const Extent& extent) const {
+  std::int64_t bytes = extent.width;
+  for (const Poly& size : extent.shape) {
+    const auto number = size.constant();
+    if (!number || *number < 0 || __builtin_mul_overflow(bytes, *number, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+std::string Host::sizes_text(const Extent& extent) {
+  std::vector<std::string> sizes;
+  for (const Poly& size : extent.shape) sizes.push_back(text(size));
+  return fmt::format("{}", fmt::join(sizes, ", "));
+}
+
+std::string Host::extent_text(const Extent& extent) {
+  return fmt::format("{}({}, {}, {}, {})", extent.kernel_checks ? "APL_CHECKED_EXTENT" : "APL_EXTENT", extent.width,
+                     extent.location.line, extent.location.column, sizes_text(extent));
+}
+
+void Host::allocate(Value block, const Extent& extent) {
+  const std::string name = unit_.name(block), what = c_string(table_.name(block));
+  const auto bytes = fixed_bytes(extent);
+  if (has_rooms_) {
+    run_call(bytes ? fmt::format("apl_room_of(ctx, {}, {}, &{}, &{})", *bytes, what, name, room(block))
+                   : fmt::format("apl_room(ctx, {}, {}, &{}, &{})", extent_text(extent), what, name, room(block)));
+  } else {
+    run_call(bytes ? fmt::format("ctx->backend->allocate(ctx, {}, {}, &{})", *bytes, what, name)
+                   : fmt::format("apl_allocate(ctx, {}, {}, &{})", extent_text(extent), what, name));
+  }
 }
 
 const std::string& Host::room(Value block) {
@@ -43,11 +73,80 @@ const std::string& Host::room(Value block) {
   return name;
 }
 
-std::string Host::make_room(const std::string& hint, const std::string& bytes) {
+std::string Host::make_room(const std::string& hint, const Extent& extent, bool may_lack) {
   const std::string name = unit_.fresh(hint + "_of_threads", {"_room"});
   scratch_.push_back(name);
-  run_call(fmt::format("apl_room(ctx, {}, \"{}\", &{}, &{}_room)", bytes, hint, name, name));
+  run_call(fmt::format("apl_room_of_threads(ctx, {}, {}, {}, &{}, &{}_room)", may_lack, extent_text(extent),
+                       c_string(hint), name, name));
   return name;
+}
+
+void Host::check_extent(const Extent& extent) {
+  out_.open("{{");
+  out_.line("int64_t bytes = 0;");
+  run_call(fmt::format("apl_bytes_of(ctx, {}, &bytes)", extent_text(extent)));
+  out_.close("}}");
+}
+
+// Where arrays of the host lie, and which statements make them.
+void Host::find_arrays(const Body& body) {
+  for (const Stm& stm : body.stms) {
+    // Rows that a kernel makes may be of a size that it checks.
+    const SegOp* kernel = get_if<SegOp>(stm);
+    const bool checks = kernel && can_fail(*kernel->body, table_);
+    const auto note = [&](Value v) {
+      const Type& type = table_.type(v);
+      if (type.memory)
+        arrays_[type.memory->block].push_back(
+            {byte_size(type.element), type.shape, stm.location, checks && type.rank() > kernel->space.size()});
+    };
+    for (Value v : stm.pattern) note(v);
+    if (!get_if<Loop>(stm) && !get_if<If>(stm)) continue;
+    for_each_binder(stm.op, note);
+    for_each_body(stm.op, [&](const BodyPtr& inner) { find_arrays(*inner); });
+  }
+}
+
+// The array that the block was made for is the first that fills it.
+Host::Extent Host::extent_of(Value block, const Alloc& alloc) {
+  Extent result{1, {alloc.bytes}, {}};
+  if (const auto found = arrays_.find(block); found != arrays_.end())
+    for (const Extent& array : std::views::reverse(found->second))
+      if (product(array.shape) * Poly(array.width) == alloc.bytes) result = array;
+  result.kernel_checks ? void(kernel_checked_.insert(result.shape)) : know_products(result.shape);
+  return result;
+}
+
+// Of neighbouring sizes of an array that is there, in so far as they are no products themselves.
+void Host::know_products(const std::vector<Poly>& shape) {
+  for (std::size_t first = 0; first < shape.size(); ++first) {
+    Poly product = 1;
+    for (std::size_t k = first; k < shape.size(); ++k) {
+      if (std::ranges::any_of(shape[k].terms(), [](const Term& term) { return term.factors.size() > 1; })) break;
+      product *= shape[k];
+      if (k > first) products_.insert(product);
+    }
+  }
+}
+
+// A block may serve for an array of another shape, and a space is larger than results without elements.
+void Host::check_results(const Stm& stm, const SegOp& op) {
+  const bool checks = get_if<SegOp>(stm) && can_fail(*op.body, table_);
+  const auto check = [&](const Extent& extent) {
+    if (extent.shape.size() < 2 || fixed_bytes(extent) || products_.contains(product(extent.shape)) ||
+        (extent.kernel_checks && kernel_checked_.contains(extent.shape)))
+      return;
+    check_extent(extent);
+    if (!extent.kernel_checks) know_products(extent.shape);
+  };
+  for (Value v : stm.pattern)
+    if (const Type& type = table_.type(v); type.memory && !get_if<Scatter>(stm))
+      check({byte_size(type.element), type.shape, stm.location, checks && type.rank() > op.space.size()});
+  // Those of blocks are parts of results.
+  if (op.level == SegLevel::block) return;
+  Extent space{1, {}, stm.location};
+  for (const SegDim& dim : op.space) space.shape.push_back(dim.bound);
+  check(space);
 }
 
 // Nobody reads it any more. The next call gets it anew.

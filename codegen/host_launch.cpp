@@ -72,6 +72,7 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
 }
 
 void Host::launch(const Stm& stm) {
+  check_results(stm, kernel_frame(stm));
   const SparseCall call = write_sparse_call(
       stm, unit_, values_, [&](Value v) { return block(v); }, out_);
   if (!call.made.empty()) out_.open("if (!{}) {{", call.made);
@@ -203,11 +204,11 @@ std::vector<std::string> Host::arguments_of(const Kernel& lowering) {
 
 // Memory of threads, kept for the next launch.
 void Host::add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments) {
-  Poly indices = 1;
-  for (const SegDim& dim : op.space) indices *= dim.bound;
   for (const Kernel::ThreadMemory& scratch : lowering.scratch()) {
-    arguments.push_back(make_room(scratch.name, fmt::format("({}) * ({}) * {}", text(indices), text(scratch.elements),
-                                                            byte_size(scratch.element))));
+    Extent extent{std::max<std::int64_t>(1, byte_size(scratch.element)), {}, {}};
+    for (const SegDim& dim : op.space) extent.shape.push_back(dim.bound);
+    extent.shape.insert(extent.shape.end(), scratch.shape.begin(), scratch.shape.end());
+    arguments.push_back(make_room(scratch.name, extent, scratch.may_lack));
   }
 }
 

@@ -112,13 +112,27 @@ class CudaHost : public Host {
     return fmt::format("cudaMemcpyAsync({}, {}, {}, cudaMemcpyDeviceToDevice, stream)", to, from, bytes);
   }
   std::string synchronise_call() override { return "cudaStreamSynchronize(stream)"; }
-  void allocate(Value block, const std::string& bytes) override {
-    if (!result_of_.contains(block))
-      run_call(fmt::format("cudaMallocAsync(&{}, static_cast<size_t>({}), stream)", unit_.name(block), bytes));
+  // Of an array; below 0 if it cannot be.
+  std::string bytes_text(const Extent& extent) {
+    if (const auto bytes = fixed_bytes(extent)) return fmt::format("{}", *bytes);
+    return fmt::format("apl_bytes_of({}, {{{}}})", extent.width, sizes_text(extent));
   }
-  std::string make_room(const std::string& hint, const std::string& bytes) override {
+  void check_extent(const Extent& extent) override {
+    out_.line("if ({} < 0) return cudaErrorMemoryAllocation;", bytes_text(extent));
+  }
+  void allocate(Value block, const Extent& extent) override {
+    if (result_of_.contains(block)) return;
+    if (!fixed_bytes(extent)) check_extent(extent);
+    run_call(
+        fmt::format("cudaMallocAsync(&{}, static_cast<size_t>({}), stream)", unit_.name(block), bytes_text(extent)));
+  }
+  std::string make_room(const std::string& hint, const Extent& wanted, bool may_lack) override {
+    Extent extent = wanted;
+    for (Poly& size : extent.shape)
+      if (may_lack) size = poly_max(size, 0);
     scratch_.push_back(unit_.fresh(hint + "_of_threads"));
-    run_call(fmt::format("cudaMallocAsync(&{}, static_cast<size_t>({}), stream)", scratch_.back(), bytes));
+    if (!fixed_bytes(extent)) check_extent(extent);
+    run_call(fmt::format("cudaMallocAsync(&{}, static_cast<size_t>({}), stream)", scratch_.back(), bytes_text(extent)));
     return scratch_.back();
   }
   void release(const std::string& name) override {
@@ -272,6 +286,21 @@ std::string host_functions(const std::string& host, Location location) {
       {"apl_ceil_div", "inline int64_t host_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }"},
       {"apl_index_min", "inline int64_t host_index_min(int64_t a, int64_t b) { return b < a ? b : a; }"},
       {"apl_index_max", "inline int64_t host_index_max(int64_t a, int64_t b) { return a < b ? b : a; }"},
+      {"apl_bytes_of",
+       "// The bytes of an array, or -1 if it has a negative size or more elements than there can be.\n"
+       "template <int N>\n"
+       "int64_t host_bytes_of(int64_t width, const int64_t (&shape)[N]) {\n"
+       "  int64_t count = 1;\n"
+       "  for (int64_t size : shape) {\n"
+       "    if (size < 0) return -1;\n"
+       "    if (size == 0) width = 0;\n"
+       "  }\n"
+       "  for (int64_t size : shape) {\n"
+       "    if (width != 0 && size > (int64_t{1} << 48) / count) return -1;\n"
+       "    if (width != 0) count *= size;\n"
+       "  }\n"
+       "  return count * width;\n"
+       "}"},
   };
   std::string result, rest = host;
   for (const auto& [name, text] : kKnown) {
@@ -289,7 +318,7 @@ std::string host_text(const CudaHost& lowering, const apl::Function& function, s
   const std::string name = file_name(function);
   std::string helpers = host_functions(text, function.location);
   std::string uses;
-  for (const char* helper : {"floor_div", "ceil_div", "index_min", "index_max"}) {
+  for (const char* helper : {"floor_div", "ceil_div", "index_min", "index_max", "bytes_of"}) {
     const std::string called = fmt::format("apl_{}(", helper);
     if (find_word(text, called) == std::string::npos) continue;
     text = replaced(std::move(text), called, fmt::format("host_{}(", helper));

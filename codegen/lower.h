@@ -124,11 +124,12 @@ class Kernel {
   const std::vector<Value>& blocks() const { return blocks_; }
   const std::vector<Value>& scalars() const { return scalar_params_; }
   bool can_fail() const { return can_fail_; }
-  // Memory for threads' arrays, as many elements a thread; arguments after the scalars.
+  // Memory for threads' arrays, each of that shape; arguments after the scalars.
   struct ThreadMemory {
     std::string name;
     ScalarType element{};
-    Poly elements;
+    std::vector<Poly> shape;
+    bool may_lack = false;  // not every thread makes the array: one that does looks whether there is memory
   };
   // How many blocks the host starts, if not one for each index of the space.
   ExprPtr walking_blocks(const SegOp& op, Values& host);
@@ -142,6 +143,11 @@ class Kernel {
     std::int64_t count = 0;    // of one thread's copy, for thread blocks
     bool expanded = false;     // C: one copy a thread lies behind the other
     bool interleaved = false;  // CUDA: element k of all threads lies together
+  };
+
+  struct Bound {
+    std::vector<Poly> shape;
+    Location location;
   };
 
   void collect_params();
@@ -171,7 +177,8 @@ class Kernel {
                     const std::function<void(const std::vector<ExprPtr>&, Block&)>& fill);
   void copy_elements(Value target, Value source, Location location, Block& out);
   void open_slot(const Buffer& buffer);
-  void grow(const Buffer& buffer, const Poly& elements, Location location, Block& out);
+  void grow(const Buffer& buffer, const std::vector<Poly>& shape, Location location, Block& out);
+  Bound array_in(Value block, const Poly& bytes, std::int64_t width) const;
   void growing_block(Value block);
   void hand_on(const Operand& from, Value target, Location location, Block& out);
   void check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, Block& out);
@@ -247,8 +254,10 @@ class Kernel {
   kernel::Function function_;
   std::vector<Value> blocks_, scalar_params_;
   std::map<Value, Buffer> buffers_;
-  std::map<Value, ScalarType> elements_;  // of every block, by what is bound to it
-  std::set<Value> outside_;               // what the kernel is given
+  std::map<Value, ScalarType> elements_;        // of every block, by what is bound to it
+  std::map<Value, std::vector<Bound>> arrays_;  // that are bound to each block, in the order of the text
+  std::set<Value> certain_;                     // blocks that every thread makes
+  std::set<Value> outside_;                     // what the kernel is given
   std::vector<ThreadMemory> scratch_;
   std::set<Value> growing_;  // blocks of arrays whose size a loop or branch decides
   Block heap_;               // slots of threads' arrays on the heap

@@ -41,16 +41,32 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
   }
   bool known_outside = unit_.target == Target::cuda;
   elements.for_each_symbol([&](Value v) { known_outside = known_outside && outside_.count(v) != 0; });
+  const auto [shape, location] = array_in(block, alloc.bytes, width);
   if (known_outside) {
     made.interleaved = true;
-    scratch_.push_back({made.name, made.element, elements});
+    scratch_.push_back({made.name, made.element, shape, !certain_.contains(block)});
     function_.params.push_back({made.name, type, BufferKind::global_out});
+    if (!certain_.contains(block)) {
+      KernelBlock failed;
+      Stm here;
+      here.location = location;
+      fail(APL_NO_ROOM, here, fmt::format("out of memory for `{}`", made.name), {}, failed);
+      out.push_back(kernel::branch(call("apl_lacks", {variable(made.name)}), std::move(failed)));
+    }
     buffers_[block] = std::move(made);
     return;
   }
   open_slot(made);
   buffers_[block] = made;
-  grow(made, elements, stm.location, out);
+  grow(made, shape, location, out);
+}
+
+// The array that the block was made for is the first that fills it.
+Kernel::Bound Kernel::array_in(Value block, const Poly& bytes, std::int64_t width) const {
+  if (const auto found = arrays_.find(block); found != arrays_.end())
+    for (const Bound& array : found->second)
+      if (product(array.shape) * Poly(width) == bytes) return array;
+  return {{floor_div(bytes, Poly(width))}, {}};
 }
 
 void Kernel::open_slot(const Buffer& buffer) {
@@ -61,15 +77,27 @@ void Kernel::open_slot(const Buffer& buffer) {
   heap_.push_back(slot);
 }
 
-void Kernel::grow(const Buffer& buffer, const Poly& elements, Location location, KernelBlock& out) {
+void Kernel::grow(const Buffer& buffer, const std::vector<Poly>& shape, Location location, KernelBlock& out) {
+  Stm here;
+  here.location = location;
   Stmt grow;
   grow.kind = Stmt::Kind::grow;
   grow.name = buffer.name;
   grow.type = {buffer.element, false};
-  grow.value = values_.poly(elements);
-  Stm here;
-  here.location = location;
-  fail(4, here, fmt::format("out of memory for `{}`", buffer.name), {}, grow.body);
+  std::string sizes;
+  std::vector<ExprPtr> numbers;
+  for (const Poly& size : shape) {
+    numbers.push_back(values_.poly(size));
+    sizes += "[%lld]";
+    grow.value = grow.value ? call("apl_times", {grow.value, numbers.back()}) : numbers.back();
+  }
+  if (!grow.value) grow.value = literal(std::int64_t{1});
+  if (shape.size() > 1 && shape.size() <= kMaxFailureNumbers) {
+    KernelBlock failed;
+    fail(APL_NO_ROOM, here, fmt::format("an array of shape {} has too many elements.", sizes), numbers, failed);
+    out.push_back(kernel::branch(infix("<", variable("APL_MOST_ELEMENTS"), grow.value), std::move(failed)));
+  }
+  fail(APL_NO_ROOM, here, fmt::format("out of memory for `{}`", buffer.name), {}, grow.body);
   out.push_back(std::move(grow));
 }
 
@@ -128,7 +156,7 @@ void Kernel::hand_on(const Operand& from, Value target, Location location, Kerne
   if (*source.memory == to) return;
   if (!growing_.contains(to.block)) return copy_elements(target, from.value(), location, out);
   // The target's sizes are on their way, too: it is dense in the sizes of the source.
-  grow(buffer(to.block, location), product(source.shape), location, out);
+  grow(buffer(to.block, location), source.shape, location, out);
   if (source.element == ScalarType::unit) return;
   const Lmad dense = Lmad::row_major(source.shape);
   for_elements(source.shape, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {

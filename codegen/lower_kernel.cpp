@@ -70,12 +70,15 @@ void Kernel::collect_params() {
     written.insert(table.type(result).memory->block);
   }
   // The element type of a block is that of an array bound to it; one of the host may serve for several in turn.
-  const auto note = [&](Value v) {
-    if (const Type& type = table.type(v); type.memory) elements_[type.memory->block] = type.element;
+  const auto note = [&](Value v, Location location = {}) {
+    const Type& type = table.type(v);
+    if (!type.memory) return;
+    elements_[type.memory->block] = type.element;
+    arrays_[type.memory->block].push_back({type.shape, location});
   };
   const auto note_bound = [&](const Stm& stm) {
-    for (const Value v : stm.pattern) note(v);
-    for_each_binder(stm.op, note);
+    for (const Value v : stm.pattern) note(v, stm.location);
+    for_each_binder(stm.op, [&](Value v) { note(v, stm.location); });
   };
   note_bound(stm_);
   for_each_body(stm_.op, [&](const BodyPtr& inner) { for_each_stm(*inner, note_bound); });
@@ -195,6 +198,8 @@ std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vecto
 // ---- thread level -----------------------------------------------------------------------------------------------
 
 void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
+  for (const Stm& stm : op.body->stms)
+    if (get_if<Alloc>(stm)) certain_.insert(stm.pattern.front());
   KernelBlock& out = function_.body;
   std::vector<ExprPtr> indices;
   std::vector<std::string> names;

@@ -151,7 +151,7 @@ class Printer {
         if (dialect_ == Dialect::cuda) {
           out.open("if (!{}.grow({})) {{", s.name, text(s.value));
         } else {
-          out.open("if (!apl_grow((void **)&{0}, &{0}_room, ({1}) * (int64_t)sizeof *{0})) {{", s.name, text(s.value));
+          out.open("if (!apl_grow((void **)&{0}, &{0}_room, {1}, sizeof *{0})) {{", s.name, text(s.value));
         }
         block(s.body, out);
         out.close("}}");

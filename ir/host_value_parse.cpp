@@ -14,7 +14,6 @@ namespace apl {
 namespace {
 
 constexpr std::string_view kWordCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
-constexpr std::size_t kMaxRank = 32;
 
 // The first error ends the reading: after it every method returns as soon as it can.
 class ValueParser {

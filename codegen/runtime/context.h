@@ -72,7 +72,8 @@ enum apl_failure_code {
   APL_ASSERT = 2,
   APL_DIV_ZERO = 3,
   APL_NO_ROOM = 4,
-  APL_SCATTERED_TWICE = 5
+  APL_SCATTERED_TWICE = 5,
+  APL_NEGATIVE_SIZE = 6
 };
 // A slice of three dims has nine numbers, and the array three more.
 #define APL_FAILURE_VALUES 12

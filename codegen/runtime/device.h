@@ -875,6 +875,21 @@ APL_DEVICE T apl_from_float(double x) {
   return T(x);
 }
 
+// More elements than memory has bytes.
+#define APL_MOST_ELEMENTS ((int64_t)1 << 48)
+
+// The product of sizes that are not negative, or the largest number where it is none.
+APL_DEVICE int64_t apl_times(int64_t a, int64_t b) {
+  const int64_t most = ~((int64_t)1 << 63);
+  return b > 0 && a > most / b ? most : a * b;
+}
+
+// Whether there was no memory for the threads' arrays.
+template <class T>
+APL_DEVICE bool apl_lacks(apl_out<T> arrays) {
+  return arrays.data == nullptr;
+}
+
 // Memory of one thread, for arrays whose size is known only there. Ends with the thread.
 template <class T>
 struct apl_heap {
@@ -886,6 +901,7 @@ struct apl_heap {
   APL_DEVICE ~apl_heap() { free(data); }
   // Room for `count` elements, what was there lost; false if there is no memory.
   APL_DEVICE bool grow(int64_t count) {
+    if (count > APL_MOST_ELEMENTS) return false;
     if (count <= room) return true;
     free(data);
     data = static_cast<T*>(malloc(static_cast<size_t>(count) * sizeof(T)));

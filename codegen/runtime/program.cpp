@@ -22,6 +22,8 @@ namespace apl {
 
 namespace {
 
+static_assert(APL_MAX_RANK == kMaxRank);
+
 using program::Bridge;
 
 Workplace workplace_of(const ProgramOptions& options) {

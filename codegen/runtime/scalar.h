@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "context.h"
@@ -170,8 +171,76 @@ static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int3
 #define apl_fail(failure, code, ...) apl_fail_at(failure, code, __VA_ARGS__, 0)
 #define apl_fail_at(failure, code, place, ...) apl_fail_with(failure, code, place, APL_NUMBERS(__VA_ARGS__))
 
-// Room for `bytes`, what was there lost; false if there is no memory.
-static inline bool apl_grow(void** data, int64_t* room, int64_t bytes) {
+// ---- sizes of memory ----
+
+// More elements than memory has bytes; the interpreter's arrays end there, too.
+#define APL_MOST_ELEMENTS ((int64_t)1 << 48)
+
+// The product of sizes that are not negative, or the largest number where it is none.
+static inline int64_t apl_times(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+// An array that is to be made: bytes of an element, sizes, and the statement's place. With `kernel_checks` the kernel
+// that makes it finds out itself that a size is negative.
+struct apl_extent {
+  int64_t width;
+  const int64_t* shape;
+  int32_t rank, line, column;
+  bool kernel_checks;
+};
+#define APL_EXTENT(width, line, column, ...) ((struct apl_extent){width, APL_NUMBERS(__VA_ARGS__), line, column, false})
+#define APL_CHECKED_EXTENT(width, line, column, ...) \
+  ((struct apl_extent){width, APL_NUMBERS(__VA_ARGS__), line, column, true})
+
+// An error of the statement that makes the array, unless a check in a kernel failed before: it may be why.
+static inline int apl_refuse_extent(struct apl_context* ctx, struct apl_extent extent, int status, int32_t code) {
+  const int before = ctx->backend->synchronise(ctx);
+  if (before != APL_SUCCESS) return before;
+  ctx->error_code = code;
+  ctx->error_line = extent.line;
+  ctx->error_column = extent.column;
+  size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "an array of shape ");
+  for (int32_t d = 0; d < extent.rank && at < sizeof ctx->error; ++d)
+    at += (size_t)snprintf(ctx->error + at, sizeof ctx->error - at, "[%lld]", (long long)extent.shape[d]);
+  if (at < sizeof ctx->error) snprintf(ctx->error + at, sizeof ctx->error - at, " has too many elements.");
+  return status;
+}
+static inline int apl_refuse_size(struct apl_context* ctx, struct apl_extent extent, int64_t size) {
+  const int status = apl_refuse_extent(ctx, extent, APL_PROGRAM_ERROR, APL_NEGATIVE_SIZE);
+  if (ctx->error_code == APL_NEGATIVE_SIZE)
+    snprintf(ctx->error, sizeof ctx->error, "an array of size %lld.", (long long)size);
+  return status;
+}
+
+// How many bytes the array has: no size may be negative, and their product must be a number of elements; but one
+// without elements that a kernel has for each of no indices may be of any size.
+static inline int apl_bytes_of(struct apl_context* ctx, struct apl_extent extent, int64_t* bytes) {
+  int64_t count = 1;
+  *bytes = 0;
+  for (int32_t d = 0; d < extent.rank; ++d)
+    if (extent.shape[d] == 0) return APL_SUCCESS;
+  for (int32_t d = 0; d < extent.rank; ++d) {
+    if (extent.shape[d] < 0) return extent.kernel_checks ? APL_SUCCESS : apl_refuse_size(ctx, extent, extent.shape[d]);
+    count = apl_times(count, extent.shape[d]);
+  }
+  if (count > APL_MOST_ELEMENTS) return apl_refuse_extent(ctx, extent, APL_OUT_OF_MEMORY, APL_NO_ROOM);
+  *bytes = count * extent.width;
+  return APL_SUCCESS;
+}
+
+// Memory for an array. If there is none, that is an error of the statement that makes it.
+static inline int apl_allocate(struct apl_context* ctx, struct apl_extent extent, const char* what, void** data) {
+  int64_t bytes = 0;
+  const int status = apl_bytes_of(ctx, extent, &bytes);
+  return status == APL_SUCCESS ? ctx->backend->allocate(ctx, bytes, what, data) : status;
+}
+
+// Room for `count` elements, what was there lost; false if there is no memory.
+static inline bool apl_grow(void** data, int64_t* room, int64_t count, int64_t width) {
+  if (count > APL_MOST_ELEMENTS) return false;
+  const int64_t bytes = count * width;
   if (bytes <= *room) return true;
   free(*data);
   *data = malloc((size_t)bytes);
@@ -180,7 +249,7 @@ static inline bool apl_grow(void** data, int64_t* room, int64_t bytes) {
 }
 
 // The same in the backend's memory, for blocks that loops of the host allocate again and again.
-static inline int apl_room(struct apl_context* ctx, int64_t bytes, const char* what, void** data, int64_t* room) {
+static inline int apl_room_of(struct apl_context* ctx, int64_t bytes, const char* what, void** data, int64_t* room) {
   if (*data && bytes <= *room) return APL_SUCCESS;
   if (*data) ctx->backend->release(ctx, *data);
   *data = NULL;
@@ -188,6 +257,26 @@ static inline int apl_room(struct apl_context* ctx, int64_t bytes, const char* w
   const int status = ctx->backend->allocate(ctx, bytes, what, data);
   if (status == APL_SUCCESS) *room = bytes;
   return status;
+}
+static inline int apl_room(struct apl_context* ctx, struct apl_extent extent, const char* what, void** data,
+                           int64_t* room) {
+  int64_t bytes = 0;
+  const int status = apl_bytes_of(ctx, extent, &bytes);
+  return status == APL_SUCCESS ? apl_room_of(ctx, bytes, what, data, room) : status;
+}
+
+// The arrays of threads, each with an array of its own; sizes below 0 are of arrays that no thread makes. If not every
+// thread makes one (`may_lack`), there may be no memory: then a thread that makes one fails.
+static inline int apl_room_of_threads(struct apl_context* ctx, bool may_lack, struct apl_extent extent,
+                                      const char* what, void** data, int64_t* room) {
+  int64_t bytes = extent.width;
+  for (int32_t d = 0; d < extent.rank; ++d)
+    if (extent.shape[d] <= 0) bytes = 0;
+  for (int32_t d = 0; d < extent.rank && bytes != 0; ++d) bytes = apl_times(bytes, extent.shape[d]);
+  const int status = apl_room_of(ctx, bytes, what, data, room);
+  if (status != APL_OUT_OF_MEMORY || !may_lack) return status;
+  ctx->error[0] = '\0';
+  return APL_SUCCESS;
 }
 
 static inline void apl_swap(void** a, int64_t* a_room, void** b, int64_t* b_room) {

@@ -52,10 +52,13 @@ StaticValue Lowerer::iota(const Poly& count) {
 }
 
 StaticValue Lowerer::replicate(const Poly& count, const StaticValue& value) {
+  check_size(count, "replicate");
   if (value.fields() && value.fields()->empty())
     return StaticValue(Operand(builder_->let("x", Replicate{{count}, Operand(Scalar::unit())})));
   return map_leaves(value, [&](const StaticValue& leaf) {
-    return StaticValue(Operand(builder_->let("x", Replicate{{count}, operand(leaf)})));
+    const Value made = builder_->let("x", Replicate{{count}, operand(leaf)});
+    if (type_of(made).rank() > 1) made_at_[made] = location_;
+    return StaticValue(Operand(made));
   });
 }
 
@@ -138,6 +141,9 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
     case Builtin::transpose: return transpose(x[0]);
     case Builtin::flatten: {
       const std::size_t dims = dims_of_name(builtin.entry->name);
+      const Value base = array(StaticValue(leaves(x[0]).front()));
+      const auto made = made_at_.find(base);
+      check_elements(type_of(base).shape, made == made_at_.end() ? location_ : made->second);
       return reshape(x[0], dims, [&](const std::vector<Poly>& shape) {
         Poly size = 1;
         for (std::size_t k = 0; k < dims; ++k) size = limited(size * shape[k]);
@@ -156,6 +162,7 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
           }
           return message;
         });
+      check_elements(sizes, location_);
       return reshape(x[0], 1, [&](const std::vector<Poly>&) { return sizes; });
     }
     case Builtin::head: return take_dims(x[0], {DimIndex::fix(0)}, checked_indices_);

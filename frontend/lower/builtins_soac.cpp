@@ -31,10 +31,10 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
   map.widths = widths;
   for (std::size_t k = 0; k < widths.size(); ++k)
     map.indices.push_back(builder_->values().add(Type::scalar(ScalarType::i64), "i"));
+  for (std::size_t k = 0; k < widths.size(); ++k) known_.indices[map.indices[k]] = widths[k];
   const Values rows = stream(widths, map.indices, arrays, map.inputs, map.map.params);
   StaticValue form;
   std::vector<Type> types;
-  lambdas_.push_back(map.indices.front().id);
   map.map.body = body([&] {
     form = fill(rows, map.indices);
     if (!form.is_first_order()) unsupported(location_, "an array of functions");
@@ -42,9 +42,12 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
     for (const Operand& result : results) types.push_back(type_of(result));
     return results;
   });
-  lambdas_.pop_back();
   require_outer_sizes(types, {map.map.body}, "an array element");
+  for (const Type& type : types)
+    for (const Poly& size : type.shape) check_size(size, "an array");
   const std::vector<Value> results = builder_->let_many({"xs"}, std::move(map));
+  for (const Value result : results)
+    if (type_of(result).rank() > 1) made_at_[result] = location_;
   if (form.fields() && form.fields()->empty()) return StaticValue(Operand(results.front()));
   std::size_t next = 0;
   return map_leaves(form, [&](const StaticValue&) { return StaticValue(Operand(results[next++])); });
@@ -56,6 +59,8 @@ StaticValue Lowerer::map(const StaticValue& function, const Values& arrays) {
 }
 
 StaticValue Lowerer::tabulate(const std::vector<Poly>& widths, std::size_t dim, const StaticValue& function) {
+  if (dim == 0)
+    for (const Poly& width : widths) check_size(width, "a map");
   return screma({widths[dim]}, {}, [&](const Values&, const std::vector<Value>& indices) {
     const StaticValue rest = apply(function, {StaticValue(Poly(indices.front()))});
     return dim + 1 == widths.size() ? rest : tabulate(widths, dim + 1, rest);
@@ -104,14 +109,12 @@ ReduceOp Lowerer::reduce_op(const StaticValue& op, const StaticValue& neutral, c
   for (const Operand& operand : right) operation.op.params.push_back(operand.value());
   for (std::size_t k = 0; k < left.size(); ++k)
     operation.neutral[k] = operand(coerced(StaticValue(operation.neutral[k]), type_of(left[k]).shape));
-  lambdas_.push_back(builder_->values().size());
   operation.op.body = body([&] {
     std::vector<Operand> results = leaves(apply(op, {with_leaves(neutral, left), with_leaves(neutral, right)}));
     for (std::size_t k = 0; k < results.size(); ++k)
       results[k] = operand(coerced(StaticValue(results[k]), type_of(left[k]).shape));
     return results;
   });
-  lambdas_.pop_back();
   return operation;
 }
 
@@ -231,6 +234,7 @@ StaticValue Lowerer::kept(const StaticValue& flags, const std::function<StaticVa
     const Value some = builder_->compare(CompareOp::lt, i64_constant(0), operand(StaticValue(n)));
     const BodyPtr last = body([&] { return leaves(take_dims(ends, {DimIndex::fix(n - 1)}, false)); });
     size = Poly(builder_->let("kept", If{some, last, make_body({}, {i64_constant(0)})}));
+    know_count(size);
   }
   Scatter result;
   result.widths = {n};

@@ -31,10 +31,12 @@ DimIndex Lowerer::slice_by(const IndexDim& dim, const Poly& size, const Operand&
   const auto given = [&](const ExprPtr& part) { return part ? std::optional(as_index(*part)) : std::nullopt; };
   const auto start = given(dim.start), end = given(dim.end);
   const auto number = [&](const Poly& poly) { return operand(StaticValue(poly)); };
+  // The smallest number has no opposite; one step of the next leaves every array, too.
+  const Value reach = builder_->binary(BinaryOp::max, stride, i64_constant(-INT64_MAX));
   const Poly first_up = start.value_or(0), first_down = start.value_or(size - 1);
   const std::vector<Operand> up = {number(first_up), number(end.value_or(size) - first_up), stride};
   const std::vector<Operand> downwards = {number(first_down), number(first_down - end.value_or(-1)),
-                                          Operand(builder_->unary(UnaryOp::neg, stride))};
+                                          Operand(builder_->unary(UnaryOp::neg, reach))};
   const std::vector<Value> chosen =
       builder_->let_many({"start", "distance", "step"}, If{down, make_body({}, downwards), make_body({}, up)});
   if (checked_indices_) {

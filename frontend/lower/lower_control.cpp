@@ -16,12 +16,18 @@ constexpr std::size_t kMaxEager = 8;
 
 // A nested body: what `fill` lowers goes into it.
 BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
-  return builder_->body([&](Builder& inner) {
+  const std::size_t counts = known_.new_counts.size(), products = known_.new_products.size();
+  BodyPtr made = builder_->body([&](Builder& inner) {
     Builder* outer = std::exchange(builder_, &inner);
     std::vector<Operand> results = fill();
     builder_ = outer;
     return results;
   });
+  // What was checked inside is known there alone.
+  for (; known_.new_counts.size() > counts; known_.new_counts.pop_back()) known_.counts.erase(known_.new_counts.back());
+  for (; known_.new_products.size() > products; known_.new_products.pop_back())
+    known_.products.erase(known_.new_products.back());
+  return made;
 }
 
 // What leaves two branches: the shape of each part in either, and the sizes on which they differ.
@@ -57,6 +63,7 @@ StaticValue Lowerer::lower_if(const Expr& expr, const IfExpr& branch) {
     Type type = type_of(parts[part]);
     type.shape[dim] = Poly(values[size]);
     builder_->values().set_type(parts[part], std::move(type));
+    know_count(Poly(values[size]));
   }
   return with_leaves(form, {parts.begin(), parts.end()});
 }
@@ -295,7 +302,11 @@ StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
   for (std::size_t k = 0; k < state.start.size(); ++k) result.initial.push_back(loop_operand(state, k, first));
   result.params.insert(result.params.end(), state.sizes.begin(), state.sizes.end());
   result.params.insert(result.params.end(), state.params.begin(), state.params.end());
-  if (!loop_while) result.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
+  if (!loop_while) {
+    result.index = builder_->values().add(Type::scalar(ScalarType::i64), "i");
+    known_.indices[result.index] = result.bound;
+  }
+  for (const Value size : state.sizes) know_count(Poly(size));
   result.body = body([&] {
     if (const auto* less = std::get_if<ForLess>(&loop.form)) {
       const StaticValue i = convert(scalar_type(checked_.pattern_types[less->pattern_id]), leaf(result.index));
@@ -322,6 +333,7 @@ StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
   const std::size_t before = result.params.size() - state.params.size();
   std::fill(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(before), "d");
   const std::vector<Value> values = builder_->let_many(names, std::move(result));
+  for (std::size_t k = before - state.sizes.size(); k < before; ++k) know_count(Poly(values[k]));
   return with_leaves(initial, {values.begin() + static_cast<std::ptrdiff_t>(before), values.end()});
 }
 

@@ -295,20 +295,6 @@ std::string range_mark(const RangeExpr& range) {
 
 }  // namespace
 
-// That an array has no negative size is checked outside of lambdas, and where the size is made in one: a check of
-// anything else inside would keep the maps around it from being one nest.
-void Lowerer::check_count(const Poly& count, const std::function<Message()>& message) {
-  bool here = lambdas_.empty(), known = true;
-  for (const Term& term : count.terms()) known = known && term.coefficient >= 0;
-  count.for_each_symbol([&](Value v) {
-    here = here || v.id >= lambdas_.back();
-    known = known && std::ranges::find(function_->sizes, v) != function_->sizes.end();
-  });
-  if (known || !here) return;
-  const Value valid = builder_->compare(CompareOp::le, i64_constant(0), operand(StaticValue(count)));
-  builder_->let("c", Assert{valid, message()});
-}
-
 StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
   const ScalarType element = scalar_type(store_.get_if<TyArray>(checked_.types[expr.id])->element);
   const StaticValue start = lower(*range.start);
@@ -352,7 +338,9 @@ Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Op
                   : range.kind == RangeExpr::End::below ? builder_->compare(CompareOp::lt, zero, step)
                                                         : builder_->compare(CompareOp::ne, step, zero);
   // The distance in the step's direction; an inclusive range may also end just before it starts.
-  const BodyPtr yes = make_body({}, {backward, Operand(builder_->unary(UnaryOp::neg, step))});
+  // The smallest number has no opposite; the next is as good, but for ranges of more elements than there can be.
+  const Value reach = builder_->binary(BinaryOp::max, step, i64_constant(-INT64_MAX));
+  const BodyPtr yes = make_body({}, {backward, Operand(builder_->unary(UnaryOp::neg, reach))});
   const BodyPtr no = make_body({}, {forward, step});
   const std::vector<Value> chosen = builder_->let_many({"distance", "step"}, If{down, yes, no});
   const bool inclusive = range.kind == RangeExpr::End::inclusive;

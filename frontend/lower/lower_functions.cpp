@@ -187,17 +187,17 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   function.attributes = global.declaration->attributes;
   Builder builder(function.values, &module_);
 
-  Building outer{function_,         builder_,           frame_, location_, checked_indices_, std::move(iotas_),
-                 std::move(named_), std::move(lambdas_)};
+  Building outer{function_,         builder_,          frame_,
+                 location_,         checked_indices_,  std::move(iotas_),
+                 std::move(named_), std::move(known_), std::move(made_at_)};
   function_ = &function;
   builder_ = &builder;
   frame_ = make_frame(nullptr);
   checked_indices_ = true;
   iotas_.clear();
   named_.clear();
-  lambdas_.clear();
-  // A function may be called in a lambda, where a check costs a nest.
-  if (!global.entry) lambdas_.push_back(std::numeric_limits<std::size_t>::max());
+  known_ = {};
+  made_at_.clear();
 
   for (std::size_t k = 0; k < key.types.size(); ++k) frame_->types[global.type_params[k]] = {key.types[k], frame_};
   auto add_size = [&](BinderId binder) {
@@ -217,6 +217,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   const std::vector<std::string> narrow = narrow_params(global);
   for (const PatternPtr& param : source.params) add_param(*param, global, narrow, result);
   computed_params_ = outer_computed;
+  for (const Value size : function.sizes) know_count(Poly(size));
+  for (const Value param : function.params) know_param(function.type(param), global.entry);
   // Only the callers of an entry may get them wrong.
   for (const auto& [size, actual, element] : computed)
     if (const auto wanted = global.entry ? size_value(size.size, size.frame) : std::nullopt)
@@ -247,6 +249,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   result.callable = decided.empty() && narrow.empty();
   if (result.callable || global.entry) {
     if (global.entry) {
+      for (const Value param : function.params) refuse_rank(function.type(param));
+      for (const Type& type : function.results) refuse_rank(type);
       finish_storage(global, result, narrow);
       function.entry = entry_info(global, result);
       if (const auto sparse = sparse_requests(function); !sparse) {
@@ -265,8 +269,16 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   checked_indices_ = outer.checked_indices;
   iotas_ = std::move(outer.iotas);
   named_ = std::move(outer.named);
-  lambdas_ = std::move(outer.lambdas);
+  known_ = std::move(outer.known);
+  made_at_ = std::move(outer.made_at);
   return result;
+}
+
+// As with values that are read: no interface has room for more sizes.
+void Lowerer::refuse_rank(const Type& type) {
+  if (type.rank() > kMaxRank)
+    unsupported(function_->location,
+                fmt::format("an array of {} dims at the border of an entry ({} at most)", type.rank(), kMaxRank));
 }
 
 void Lowerer::add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,

@@ -18,6 +18,7 @@
 #include "frontend/lower/lower.h"
 #include "frontend/lower/static_value.h"
 #include "ir/builder.h"
+#include "ir/host_value.h"
 
 namespace apl::frontend {
 
@@ -83,6 +84,24 @@ class Lowerer {
   StaticValue computed(const SizeExpr& size, Frame* frame);
   void compute_sizes(Frame* frame);
 
+  // lower_counts.cpp: sizes of arrays that are made, and what is known of them where the lowering is
+  using Message = std::vector<std::variant<std::string, Operand>>;
+  struct KnownSizes {
+    std::set<Poly> counts;          // not negative
+    std::set<Poly> products;        // of sizes of arrays that exist, or that were checked
+    std::map<Value, Poly> indices;  // each below that size
+    std::vector<Poly> new_counts, new_products;
+  };
+  void know_count(const Poly& count);
+  void know_product(const Poly& product);
+  void know_param(const Type& type, bool in_memory);
+  bool is_known_count(const Poly& count) const;
+  bool is_known_product(const Poly& product) const;
+  SizeFacts facts_of(const Poly& size) const;
+  void check_count(const Poly& count, const std::function<Message()>& message);
+  void check_size(const Poly& count, const std::string& what);
+  void check_elements(const std::vector<Poly>& shape, Location location);
+
   // lower_expressions.cpp
   StaticValue lower(const Expr& expr);
   StaticValue lower_node(const Expr& expr);
@@ -96,7 +115,6 @@ class Lowerer {
   StaticValue lower_ascribe(const Expr& expr, const Ascribe& ascribe);
   Poly range_count(const RangeExpr& range, const Operand& first, const Operand& end, const Operand& step);
   StaticValue coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer);
-  using Message = std::vector<std::variant<std::string, Operand>>;
   void require_shape(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, const std::string& element);
   Message shape_message(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, std::size_t first,
                         std::size_t end, const std::string& element);
@@ -174,6 +192,7 @@ class Lowerer {
   void add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
                  Instance& instance);
   void eta_expand(const Global& global, Instance& instance);
+  void refuse_rank(const Type& type);
   EntryInfo entry_info(const Global& global, const Instance& instance);
   void lower_entry(std::uint32_t global);
   std::string unique_name(const std::string& wanted);
@@ -231,7 +250,6 @@ class Lowerer {
                    const std::optional<Poly>& count, const StaticValue& array);
   StaticValue filter(const StaticValue& predicate, const StaticValue& array);
   StaticValue partition(const Values& predicates, const StaticValue& array);
-  void check_count(const Poly& count, const std::function<Message()>& message);
   StaticValue exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array);
   StaticValue scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
                       const StaticValue* op = nullptr, const StaticValue* neutral = nullptr);
@@ -249,7 +267,8 @@ class Lowerer {
     bool checked_indices;
     std::set<Value> iotas;
     std::vector<char> named;
-    std::vector<std::size_t> lambdas;
+    KnownSizes known;
+    std::unordered_map<Value, Location> made_at;
   };
 
   Checked& checked_;
@@ -265,10 +284,11 @@ class Lowerer {
   Builder* builder_ = nullptr;
   Frame* frame_ = nullptr;
   Location location_;
-  bool checked_indices_ = true;       // false inside #[unsafe]
-  std::set<Value> iotas_;             // arrays 0, 1, 2, ... of i64 of the function being built
-  std::vector<char> named_;           // its values that are called after a name of the program
-  std::vector<std::size_t> lambdas_;  // that surround what is lowered: how many values there were before each
+  bool checked_indices_ = true;  // false inside #[unsafe]
+  std::set<Value> iotas_;        // arrays 0, 1, 2, ... of i64 of the function being built
+  std::vector<char> named_;      // its values that are called after a name of the program
+  KnownSizes known_;
+  std::unordered_map<Value, Location> made_at_;               // arrays of several dims
   std::unordered_map<const Expr*, SizeArgument> size_parts_;  // what the children of a size being computed stand for
   std::deque<Resolution> size_names_;
   // A size of a parameter that has to be computed, what it is called until then, and the type of its rows.

@@ -4,6 +4,11 @@
 //
 // Only what cannot fail moves: the body may run for no index at all. An element read moves only within a thread: on
 // the host it would be a transfer from the device. Kernels give up scalars and views, never arrays.
+//
+//   screma(m, {A}, \ {row} -> let c = assert(p, ...) ...)   =>   let none = le(m, 0)  let q = or(p, none)
+//                                                                let c = assert(q, ...)  screma(m, {A}, \ {row} -> ...)
+//
+// A check that nothing before it in the body can keep from being made is made before, unless there is no index.
 #include <algorithm>
 
 #include "passes/simplify/simplifier.h"
@@ -13,24 +18,48 @@ namespace apl {
 void Simplifier::hoist(const Op& op, Body& inner) {
   std::unordered_set<Value> local;
   for_each_binder(op, [&](Value v) { local.insert(v); });
+  std::optional<std::vector<Poly>> widths;
+  if (const auto* screma = std::get_if<Screma>(&op)) widths = screma->widths;
+  if (const auto* scatter = std::get_if<Scatter>(&op)) widths = scatter->widths;
+  if (const auto* loop = std::get_if<Loop>(&op); loop != nullptr && loop->index) widths = {loop->bound};
   std::vector<Stm> kept;
   for (Stm& stm : inner.stms) {
-    bool invariant = may_hoist(stm, op);
+    const bool is_check = std::holds_alternative<Assert>(stm.op) && widths && stm.attributes.empty();
+    bool invariant = is_check || may_hoist(stm, op);
     const auto check = [&](Value v) { invariant = invariant && !local.contains(v); };
     if (invariant) {
       for (const Value v : free_values(stm.op, values())) check(v);
       for (const Value v : stm.certificates) check(v);
       for (const Value v : stm.pattern) for_each_use(values().type(v), check);
     }
-    if (invariant) {
+    if (invariant && is_check) {
+      hoist_check(std::move(stm), *widths);
+    } else if (invariant) {
       out_->push_back(std::move(stm));
       changed_ = true;
     } else {
+      // What may fail before a check fails first.
+      if (widths && !harmless(stm.op)) widths.reset();
       local.insert(stm.pattern.begin(), stm.pattern.end());
       kept.push_back(std::move(stm));
     }
   }
   inner.stms = std::move(kept);
+}
+
+void Simplifier::hoist_check(Stm stm, const std::vector<Poly>& widths) {
+  Assert check = std::get<Assert>(stm.op);
+  for (const Poly& width : widths) {
+    if (non_negative(width - 1)) continue;
+    const std::optional<Operand> known = as_operand(width);
+    const Operand count = known ? *known : emit(stm, "n", SizeExpr{width});
+    const Operand none = emit(stm, "none", Compare{CompareOp::le, count, i64_constant(0)});
+    check.condition = emit(stm, "passed", Binary{BinaryOp::disj, check.condition, none});
+  }
+  stm.op = std::move(check);
+  define(stm);
+  out_->push_back(std::move(stm));
+  changed_ = true;
 }
 
 bool Simplifier::may_hoist(const Stm& stm, const Op& from) const {

@@ -28,6 +28,7 @@ BodyPtr Simplifier::body(const BodyPtr& body, bool reduction_operator) {
   Out* const outer = std::exchange(out_, &inner);
   const bool was_operator = std::exchange(in_operator_, reduction_operator);
   const bool changed_before = std::exchange(changed_, false);
+  const std::size_t learned = learned_.size();
   for (const Stm& stm : body->stms) statement(stm);
   std::vector<Operand> results;
   for (const Operand& result : body->results) {
@@ -35,6 +36,8 @@ BodyPtr Simplifier::body(const BodyPtr& body, bool reduction_operator) {
     changed_ = changed_ || results.back() != result;
   }
   const bool changed_here = changed_;
+  for (; learned_.size() > learned; learned_.pop_back())
+    bounds_[learned_.back().first] = std::move(learned_.back().second);
   out_ = outer;
   in_operator_ = was_operator;
   changed_ = changed_before || changed_here;
@@ -200,6 +203,7 @@ void Simplifier::nested_bodies(Stm& stm) {
 
 // Remembers what later rules look through.
 void Simplifier::define(const Stm& stm) {
+  if (const Assert* check = get_if<Assert>(stm)) know_checked(check->condition);
   if (stm.pattern.size() != 1 || places(stm)) return;
   const Value value = stm.pattern.front();
   bool has_bodies = false;

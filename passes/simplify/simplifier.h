@@ -74,6 +74,7 @@ class Simplifier {
   void know_index(Value index, const Poly& bound);
   void know_size(Value size, std::int64_t at_least);
   void know_shape(const Type& type);
+  void know_checked(const Operand& condition);
   std::optional<Poly> as_size(const Stm& stm) const;  // what an i64 statement computes
 
   // ---- rules (scalars.cpp, indices.cpp, views.cpp, branches.cpp, soacs.cpp)
@@ -112,6 +113,7 @@ class Simplifier {
   // ---- code motion out of loops, lambdas and kernels (hoist.cpp)
   void hoist(const Op& op, Body& inner);
   bool may_hoist(const Stm& stm, const Op& from) const;
+  void hoist_check(Stm stm, const std::vector<Poly>& widths);
   bool harmless(const Op& op) const;  // cannot fail where it did not run before
   bool harmless(const Poly& poly) const;
 
@@ -125,6 +127,7 @@ class Simplifier {
     std::vector<Poly> low, high;
   };
   std::unordered_map<Value, Bounds> bounds_;
+  std::vector<std::pair<Value, Bounds>> learned_;  // of whom, and what was known before
   Out* out_ = nullptr;
   int parallel_depth_ = 0;  // enclosing parallel constructs
   bool in_operator_ = false;

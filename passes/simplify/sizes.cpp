@@ -2,9 +2,10 @@
 //
 //   let a = mul(i, n)  let b = add(a, j)  let x = A[b]   =>   let x = A[i*n + j]
 //
-// Facts about a value hold wherever the value exists, so they are only ever added: an index is within its bound, a
-// size is not negative. A question gathers the facts about the symbols it mentions, and no others, so that its
-// cost does not grow with the function.
+// A fact holds from where it is learned to the end of that body: an index is within its bound, the size of an array
+// that exists is not negative, and a check has passed; after a branch, the array or the check may not have been
+// reached. A question gathers the facts about the symbols it mentions, and no others, so that its cost does not grow
+// with the function.
 #include <algorithm>
 
 #include "passes/simplify/simplifier.h"
@@ -113,28 +114,53 @@ void Simplifier::know_converted(Value value, const Convert& op) {
   if (op.to != ScalarType::i64 || op.same_bits || !is_integer(from) || bit_width(from) > 32) return;
   const auto [low, high] = range_of(from);
   Bounds& bounds = bounds_[value];
+  learned_.emplace_back(value, bounds);
   if (bounds.low.empty()) bounds.low.emplace_back(low);
   if (bounds.high.empty()) bounds.high.emplace_back(high);
 }
 
 void Simplifier::know_index(Value index, const Poly& bound) {
   Bounds& bounds = bounds_[index];
+  learned_.emplace_back(index, bounds);
   if (bounds.low.empty()) bounds.low.emplace_back(0);
   if (std::ranges::find(bounds.high, bound - 1) == bounds.high.end()) bounds.high.push_back(bound - 1);
 }
 
 void Simplifier::know_size(Value size, std::int64_t at_least) {
   Bounds& bounds = bounds_[size];
-  for (Poly& low : bounds.low) {
-    if (low.constant() && *low.constant() < at_least) low = Poly(at_least);
-  }
-  if (bounds.low.empty()) bounds.low.emplace_back(at_least);
+  const auto known = std::ranges::find_if(bounds.low, [](const Poly& low) { return low.constant().has_value(); });
+  if (known != bounds.low.end() && *known->constant() >= at_least) return;
+  learned_.emplace_back(size, bounds);
+  if (known != bounds.low.end())
+    *known = Poly(at_least);
+  else
+    bounds.low.emplace_back(at_least);
 }
 
 void Simplifier::know_shape(const Type& type) {
   for (const Poly& size : type.shape) {
     if (const std::optional<Value> symbol = size.symbol()) know_size(*symbol, 0);
   }
+}
+
+// What follows from a check that has passed: a bound of the symbol that came last.
+void Simplifier::know_checked(const Operand& condition) {
+  const Compare* compare = definition<Compare>(condition);
+  if (compare == nullptr || (compare->op != CompareOp::le && compare->op != CompareOp::lt)) return;
+  if (values().type(compare->x).element != ScalarType::i64) return;
+  const Poly holds =
+      rewrite(as_poly(compare->y)) - rewrite(as_poly(compare->x)) - (compare->op == CompareOp::lt ? 1 : 0);
+  Value last;
+  holds.for_each_symbol([&](Value v) { last = !last || last < v ? v : last; });
+  // Else the difference may have wrapped.
+  if (!last || (holds != Poly(last) && !size_like(holds))) return;
+  const std::optional<Poly::Linear> linear = holds.linear_in(last);
+  const auto sign = linear ? linear->coefficient.constant() : std::nullopt;
+  if (sign != 1 && sign != -1) return;
+  if (sign == 1 && linear->rest.constant()) return know_size(last, -*linear->rest.constant());
+  Bounds& bounds = bounds_[last];
+  learned_.emplace_back(last, bounds);
+  sign == 1 ? bounds.low.push_back(-linear->rest) : bounds.high.push_back(linear->rest);
 }
 
 SizeFacts Simplifier::facts_for(const std::vector<const Poly*>& polys) const {

@@ -101,6 +101,26 @@ static void failures(void) {
   WANT(futhark_free_i32_2d(ctx, A) == 0 && futhark_free_i32_2d(ctx, B) == 0 && futhark_free_i32_2d(ctx, C) == 0);
 }
 
+// Sizes that no array has.
+static void sizes(void) {
+  const int32_t numbers[] = {1, -2, 3, 4};
+  const int64_t large = (int64_t)1 << 62;
+  struct futhark_i32_2d* rows = NULL;
+  WANT(futhark_new_i32_2d(ctx, numbers, large, 4) == NULL);
+  WANT(error_has("an array of shape [4611686018427387904][4] has too many elements."));
+  WANT(futhark_new_i32_2d(ctx, numbers, -2, 0) == NULL && error_has("an array of size -2."));
+  WANT(futhark_new_raw_i32_2d(ctx, NULL, 2, large) == NULL && error_has("has too many elements."));
+  rows = futhark_new_i32_2d(ctx, numbers, large, 0);
+  WANT(rows != NULL && futhark_shape_i32_2d(ctx, rows)[0] == large);
+  WANT(futhark_free_i32_2d(ctx, rows) == 0);
+  WANT(futhark_entry_rows(ctx, &rows, large, 4) == FUTHARK_OUT_OF_MEMORY);
+  WANT(error_has(
+      "an array of shape [4611686018427387904][4] has too many elements.\n\nBacktrace:\n-> #0  values.fut:22:"));
+  WANT(futhark_entry_rows(ctx, &rows, -1, 4) == FUTHARK_PROGRAM_ERROR && error_has("replicate of size -1."));
+  WANT(futhark_entry_rows(ctx, &rows, 2, 3) == 0 && futhark_shape_i32_2d(ctx, rows)[1] == 3);
+  WANT(futhark_free_i32_2d(ctx, rows) == 0);
+}
+
 // A number that some plan has, and one that none has.
 static void parameters(void) {
   const int32_t numbers[] = {1, -2, 3, 4};
@@ -132,6 +152,7 @@ int main(void) {
   records();
   tuples();
   failures();
+  sizes();
   parameters();
   uint16_t half = 0;
   WANT(futhark_entry_half(ctx, &half, 0x3c00, true) == 0 && half == 0x4000);

@@ -18,3 +18,5 @@ entry positive (xs: []i32) : []i32 = filter (> 0) xs
 
 entry product [m] [n] [q] (A: [m][q]i32) (B: [q][n]i32) : [m][n]i32 =
   map (\a -> map (\b -> i32.sum (map2 (*) a b)) (transpose B)) A
+
+entry rows (n: i64) (m: i64) : [n][m]i32 = replicate n (replicate m 1)

@@ -42,6 +42,7 @@ static int64_t apl_element_size(int32_t type) {
   }
 }
 
+// Of an array that exists.
 static int64_t apl_elements(const struct apl_value* value) {
   int64_t count = 1;
   for (int32_t d = 0; d < value->rank; ++d) count *= value->shape[d];
@@ -96,16 +97,22 @@ static int apl_own(struct futhark_context* ctx, struct apl_item* item, void* dat
   return APL_SUCCESS;
 }
 
+// The caller's sizes, if there can be such an array; and its bytes.
+static int apl_set_shape(struct futhark_context* ctx, struct apl_item* item, const int64_t* shape, int64_t* bytes) {
+  const struct apl_extent extent = {apl_element_size(item->value.type), shape, item->value.rank, 0, 0, false};
+  int status = APL_SUCCESS;
+  for (int32_t d = 0; d < item->value.rank && status == APL_SUCCESS; ++d)
+    if (shape[d] < 0) status = apl_refuse_size(&ctx->base, extent, shape[d]);
+  if (status == APL_SUCCESS) status = apl_bytes_of(&ctx->base, extent, bytes);
+  for (int32_t d = 0; d < item->value.rank && status == APL_SUCCESS; ++d) item->value.shape[d] = shape[d];
+  return status;
+}
+
 static int apl_fill_array(struct futhark_context* ctx, struct apl_item* item, const void* data, const int64_t* shape) {
-  for (int32_t d = 0; d < item->value.rank; ++d) {
-    if (shape[d] < 0)
-      return apl_backend_error(&ctx->base, APL_PROGRAM_ERROR, "an array has a negative size, %lld",
-                               (long long)shape[d]);
-    item->value.shape[d] = shape[d];
-  }
-  const int64_t bytes = apl_bytes(&item->value);
+  int64_t bytes = 0;
   void* block = NULL;
-  int status = ctx->base.backend->allocate(&ctx->base, bytes, "an array", &block);
+  int status = apl_set_shape(ctx, item, shape, &bytes);
+  if (status == APL_SUCCESS) status = ctx->base.backend->allocate(&ctx->base, bytes, "an array", &block);
   if (status == APL_SUCCESS) status = apl_own(ctx, item, block, false);
   if (status == APL_SUCCESS) status = ctx->base.backend->upload(&ctx->base, block, data, bytes);
   return status;
@@ -128,14 +135,14 @@ static struct apl_object* apl_new_raw_array(struct futhark_context* ctx, const s
                                             const int64_t* shape) {
   if (!apl_enter(ctx)) return NULL;
   struct apl_object* object = apl_make_object(type);
-  if (object) {
-    for (int32_t d = 0; d < type->rank; ++d) object->items[0].value.shape[d] = shape[d];
-    if (apl_own(ctx, &object->items[0], data, true) != APL_SUCCESS) {
-      apl_drop_object(ctx, object);
-      object = NULL;
-    }
+  int64_t bytes = 0;
+  int status = object ? apl_set_shape(ctx, &object->items[0], shape, &bytes) : APL_OUT_OF_MEMORY;
+  if (status == APL_SUCCESS) status = apl_own(ctx, &object->items[0], data, true);
+  if (status != APL_SUCCESS) {
+    apl_drop_object(ctx, object);
+    object = NULL;
   }
-  apl_leave(ctx, object ? APL_SUCCESS : APL_OUT_OF_MEMORY);
+  apl_leave(ctx, status);
   return object;
 }
 

@@ -18,6 +18,8 @@ Code failure_code(std::int32_t code) {
     case APL_INDEX: return Code::run_index_out_of_bounds;
     case APL_SCATTERED_TWICE: return Code::run_scattered_twice;
     case APL_DIV_ZERO: return Code::run_division_by_zero;
+    case APL_NO_ROOM: return Code::run_out_of_memory;
+    case APL_NEGATIVE_SIZE: return Code::run_negative_size;
     default: return Code::run_assertion;
   }
 }
@@ -133,12 +135,14 @@ void Bridge::clear_error() {
 }
 
 Diagnostic Bridge::error(int status) const {
-  if (error_) return *error_;
+  // Else it went on after that error.
+  if (error_ && error_->message.starts_with(std::string_view(context_.error)) && context_.error[0] != '\0')
+    return *error_;
   // The host code's own words: a check on sizes, or something that it does not expect.
   Code code = Code::bug_internal;
   if (status == APL_PROGRAM_ERROR) code = Code::run_shape_mismatch;
   Location place{};
-  if (status == APL_PROGRAM_ERROR && context_.error_code != APL_OK) {
+  if (context_.error_code != APL_OK) {
     code = failure_code(context_.error_code);
     const auto line = static_cast<std::uint32_t>(context_.error_line);
     const auto column = static_cast<std::uint32_t>(context_.error_column);

@@ -280,17 +280,34 @@ TEST_CASE("generate: a C compiler has nothing to say about the text") {
   CHECK_MESSAGE(compiled, compiled.error().message);
 }
 
+TEST_CASE("generate: what an entry gives and takes has no more dims than its interface has room for") {
+  const auto made = [](int dims) {
+    std::string ones, text = "stage kernel\n\n";
+    for (int d = 0; d < dims; ++d) ones += "[1]";
+    std::string index, space;
+    for (int d = 0; d < dims; ++d) space += fmt::format("{}i{} < 1", d == 0 ? "" : ", ", d);
+    text += fmt::format("entry main (x : \"i32\") : {{\"{0}i32\"}}\nfun main [] (x : i32) : {{{0}i32}} = {{\n", ones);
+    text += fmt::format("  let {{xs : {}i32}} =\n    segmap(thread) ({}) {{\n", ones, space);
+    text += "      return {returns x}\n    }\n  in {xs}\n}\n";
+    return apl::generate(placed(text), Target::c);
+  };
+  CHECK(made(32));
+  const auto refused = made(33);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == apl::Code::unsupported_construct);
+  CHECK(refused.error().message.find("a result of 33 dims; 32 at most") != std::string::npos);
+}
+
 TEST_CASE("generate: what the host allocates it also releases") {
   for (const std::string& name : kExamples) {
     CAPTURE(name);
     const std::string host = text_of(example(name), Target::cuda).host;
-    const std::regex allocation(
-        R"(backend->allocate\(ctx, [^;]*, &(\w+)\);\n *if \(status != APL_SUCCESS\) goto done;)");
+    const std::regex allocation(R"(allocate\(ctx, [^;]*, &(\w+)\);\n *if \(status != APL_SUCCESS\) goto done;)");
     std::size_t checked = 0;
     for (std::sregex_iterator found(host.begin(), host.end(), allocation), end; found != end; ++found, ++checked)
       CHECK(contains(host, fmt::format("if ({0}) ctx->backend->release(ctx, {0});", found->str(1))));
     // None is left unchecked.
-    CHECK(checked == count(host, "backend->allocate("));
+    CHECK(checked == count(host, "allocate(ctx, "));
     CHECK(checked >= 1);
   }
 }

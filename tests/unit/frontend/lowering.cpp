@@ -47,6 +47,31 @@ TEST_CASE("nested maps stay nested, and a redomap is a map and a reduction that 
   CHECK(apl::testing::round_trips(module).holds);
 }
 
+TEST_CASE("no entry gives or takes an array of more than 32 dims") {
+  std::string text = "x";
+  for (int d = 0; d < 32; ++d) text = "replicate 1 (" + text + ")";
+  CHECK(test::compile_text("entry e (x: i32) = " + text).module.has_value());
+  const test::Outcome refused = test::compile_text("entry e (x: i32) = replicate 1 (" + text + ")");
+  CHECK_FALSE(refused.module.has_value());
+  CHECK(refused.places() == std::vector<std::string>{"unsupported.construct@1:1"});
+  CHECK(refused.messages().find("an array of 33 dims at the border of an entry (32 at most)") != std::string::npos);
+}
+
+TEST_CASE("sizes are checked where they are made, unless they are known") {
+  const auto checks = [](const std::string& text) { return apl::testing::count_structure(lowered(text), "assert"); };
+  CHECK(checks("entry e (n: i64) = replicate n 1i32") == 1);
+  CHECK(checks("entry e (n: i64) = map2 (+) (tabulate n id) (replicate n 1)") == 1);
+  CHECK(checks("entry e [n] (xs: [n]i64) = map2 (+) xs (replicate n 1)") == 0);
+  CHECK(checks("entry e (n: i64) (xs: [n]i64) = tabulate_2d n (2 * n + 1) (+)") == 0);
+  CHECK(checks("entry e [n] (xs: [n]i64) = map (\\i -> i64.sum (tabulate i id)) (indices xs)") == 0);
+  CHECK(checks("entry e [n] (xs: [n]i64) = let ys = filter (> 0) xs in tabulate (length ys) id") == 0);
+  CHECK(checks("entry e [n] (xs: [n]i64) = tabulate (n - 1) id") == 1);
+  // Numbers of elements: those of arrays in memory are no products that wrap.
+  CHECK(checks("entry e [n] [m] (xs: [n][m]i64) = flatten xs") == 0);
+  CHECK(checks("entry e [n] [m] (xs: [n][m]i64) = flatten (map (map (+ 1)) (transpose xs))") == 0);
+  CHECK(checks("entry e [n] [m] (xs: [n]i64) (ys: [m]i64) = flatten (map (\\x -> map (+ x) ys) xs)") == 1);
+}
+
 TEST_CASE("an entry keeps its parameters' names, types and counts") {
   const Module module = lowered("entry e [n] (p: (i32, [n]f32)) (xs: [n](f32, i64)) = (p.0, xs)");
   const EntryInfo& entry = *module.functions.at(0)->entry;

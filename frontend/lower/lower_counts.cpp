@@ -1,0 +1,104 @@
+// Checks of sizes where arrays are made: none is negative, and what becomes a size is no product that wraps. They are
+// statements of the program, so that every backend says the same; what is known already is not checked again, and
+// simplify moves what is left out of maps.
+#include <ranges>
+
+#include "frontend/lower/lowerer.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// More elements than memory has bytes; the interpreter's arrays end there, too.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+// Known sizes that a question considers, the newest first.
+constexpr std::ptrdiff_t kMostAsked = 8;
+
+}  // namespace
+
+void Lowerer::know_count(const Poly& count) {
+  if (!count.constant() && known_.counts.insert(count).second) known_.new_counts.push_back(count);
+}
+
+void Lowerer::know_product(const Poly& product) {
+  if (!product.constant() && known_.products.insert(product).second) known_.new_products.push_back(product);
+}
+
+// A parameter: an array that lies in memory has no more elements than there can be, and nor have its rows.
+void Lowerer::know_param(const Type& type, bool in_memory) {
+  for (std::size_t first = 0; first < type.shape.size(); ++first) {
+    know_count(type.shape[first]);
+    Poly product = type.shape[first];
+    for (std::size_t k = first + 1; k < type.shape.size() && in_memory; ++k)
+      know_product(product = limited(product * type.shape[k]));
+  }
+}
+
+SizeFacts Lowerer::facts_of(const Poly& size) const {
+  SizeFacts facts;
+  std::set<Value> symbols;
+  size.for_each_symbol([&](Value v) { symbols.insert(v); });
+  for (const Value v : symbols) {
+    if (known_.counts.contains(Poly(v))) facts.at_least(v, 0);
+    if (const auto index = known_.indices.find(v); index != known_.indices.end()) facts.index_of(v, index->second);
+  }
+  std::ptrdiff_t asked = 0;
+  for (const Poly& count : std::views::reverse(known_.new_counts)) {
+    bool shares = !count.symbol();
+    count.for_each_symbol([&](Value v) { shares = shares && symbols.contains(v); });
+    if (!shares) continue;
+    facts.non_negative(count);
+    if (++asked == kMostAsked) break;
+  }
+  return facts;
+}
+
+bool Lowerer::is_known_count(const Poly& count) const {
+  if (const auto number = count.constant()) return *number >= 0;
+  return known_.counts.contains(count) || prove_non_negative(count, facts_of(count)) == Proof::yes;
+}
+
+bool Lowerer::is_known_product(const Poly& product) const {
+  if (known_.products.contains(product)) return true;
+  std::ptrdiff_t asked = 0;
+  for (const Poly& known : std::views::reverse(known_.new_products)) {
+    if (prove_non_negative(known - product, facts_of(known - product)) == Proof::yes) return true;
+    if (++asked == kMostAsked) break;
+  }
+  return false;
+}
+
+// Fails where the count is negative.
+void Lowerer::check_count(const Poly& count, const std::function<Message()>& message) {
+  if (is_known_count(count)) return;
+  const Value valid = builder_->compare(CompareOp::le, i64_constant(0), operand(StaticValue(count)));
+  builder_->let("c", Assert{valid, message()});
+  know_count(count);
+}
+
+void Lowerer::check_size(const Poly& count, const std::string& what) {
+  check_count(count, [&] { return Message{what + " of size ", operand(StaticValue(count)), "."}; });
+}
+
+// Fails where an array of this shape, whose sizes are not negative, has more elements than there can be. Nothing in the
+// check wraps: a*b <= N is a <= N / b, unless b is 0.
+void Lowerer::check_elements(const std::vector<Poly>& shape, Location location) {
+  Poly product = 1, some = shape.front(), most = kMostElements;
+  for (const Poly& size : shape) product = limited(product * size);
+  if (shape.size() < 2 || is_known_product(product)) return;
+  for (std::size_t k = 1; k < shape.size(); ++k) {
+    some *= poly_min(shape[k], 1);
+    most = floor_div(most, poly_max(shape[k], 1));
+  }
+  if (prove_non_negative(most - some, facts_of(most - some)) == Proof::yes) return;
+  builder_->set_location(location);
+  const Value fits = builder_->compare(CompareOp::le, operand(StaticValue(some)), operand(StaticValue(most)));
+  Message message{"an array of shape "};
+  for (const Poly& size : shape) message.insert(message.end(), {"[", operand(StaticValue(size)), "]"});
+  message.emplace_back(" has too many elements.");
+  builder_->let("c", Assert{fits, std::move(message)});
+  builder_->set_location(location_);
+  know_product(product);
+}
+
+}  // namespace apl::frontend
