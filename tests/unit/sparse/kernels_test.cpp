@@ -119,7 +119,7 @@ struct Dense {
   std::int64_t row_, offset_;
 };
 
-struct Layout {
+struct RowPitch {
   std::int64_t width, more_b = 0, more_c = 0, offset = 0;
 };
 
@@ -135,30 +135,30 @@ void* upload(Bridge& bridge, const std::vector<double>& numbers, const char* wha
 
 // Operands of T, results of Result: T itself, or float for types of 16 bits.
 template <class T, class Result = T>
-void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
+void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const RowPitch& pitch,
                 const apl_sparse_after* after = nullptr,
                 const std::function<double(double, std::int64_t, std::int64_t)>& wanted_after = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, plan, kType<T>, layout.width, &options, &form) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_form_make(&csr, plan, kType<T>, pitch.width, &options, &form) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), form, kType<T>, &a));
   apl_sparse_form_free(form);
   check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<T>(bridge, m.value, "values")));
-  Dense<T> b(m.columns, layout.width, layout.width + layout.more_b, layout.offset);
+  Dense<T> b(m.columns, pitch.width, pitch.width + pitch.more_b, pitch.offset);
   a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
-  Dense<Result> c(m.rows, layout.width, layout.width + layout.more_c, layout.offset);
+  Dense<Result> c(m.rows, pitch.width, pitch.width + pitch.more_c, pitch.offset);
   const apl_sparse_dense b_there = b.on(bridge, "B", true), c_there = c.on(bridge, "C", false);
-  check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, layout.width, &options, after));
+  check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, pitch.width, &options, after));
   bool right = true;
   for (std::int64_t i = 0; i < m.rows; ++i) {
-    std::vector<Result> row(static_cast<std::size_t>(layout.width));
-    if (layout.width > 0)
+    std::vector<Result> row(static_cast<std::size_t>(pitch.width));
+    if (pitch.width > 0)
       REQUIRE(bridge.backend().download(row.data(), static_cast<const Result*>(c_there.data) + i * c_there.row,
-                                        layout.width * static_cast<std::int64_t>(sizeof(Result))));
-    for (std::int64_t j = 0; j < layout.width; ++j) {
+                                        pitch.width * static_cast<std::int64_t>(sizeof(Result))));
+    for (std::int64_t j = 0; j < pitch.width; ++j) {
       double sum = 0;
       for (std::int64_t k = m.row_start[static_cast<std::size_t>(i)]; k < m.row_start[static_cast<std::size_t>(i) + 1];
            ++k)
@@ -172,26 +172,26 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
 }
 
 template <class T, class Result = T>
-void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const Layout& layout,
+void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const RowPitch& pitch,
                  bool is_scaled, const apl_sparse_after* after = nullptr,
                  const std::function<double(double, std::int64_t, std::int64_t, std::size_t)>& wanted_after = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_samples* samples = nullptr;
-  REQUIRE(apl_sparse_samples_make(&csr, plan, kType<T>, layout.width, &options, &samples) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_samples_make(&csr, plan, kType<T>, pitch.width, &options, &samples) == APL_SPARSE_FINE);
   CHECK((samples->windows > 0) == (options.window > 0 && m.rows > 0));
   apl_sparse_samples_operand a{};
   check(bridge, apl_sparse_upload_samples(bridge.context(), samples, kType<T>, &a));
   apl_sparse_samples_free(samples);
-  Dense<T> x(m.rows, layout.width, layout.width + layout.more_b, layout.offset);
-  Dense<T> y(m.columns, layout.width, layout.width + layout.more_c, layout.offset);
+  Dense<T> x(m.rows, pitch.width, pitch.width + pitch.more_b, pitch.offset);
+  Dense<T> y(m.columns, pitch.width, pitch.width + pitch.more_c, pitch.offset);
   const apl_sparse_dense x_there = x.on(bridge, "X", true), y_there = y.on(bridge, "Y", true);
   a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
   const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(Result));
   void* result = *bridge.allocate(bytes, "samples");
   void* values = is_scaled ? upload<T>(bridge, m.value, "values") : nullptr;
-  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, layout.width, result, after));
+  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, pitch.width, result, after));
   std::vector<Result> samples_of(static_cast<std::size_t>(m.nonzeros()));
   REQUIRE(bridge.backend().download(samples_of.data(), result, bytes));
   bool right = true;
@@ -199,7 +199,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   for (std::int64_t i = 0; i < m.rows; ++i)
     for (const std::int32_t j : m.row(i)) {
       double sum = 0;
-      for (std::int64_t k = 0; k < layout.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
+      for (std::int64_t k = 0; k < pitch.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
       if (is_scaled) sum *= m.value[n];
       if (wanted_after) sum = wanted_after(sum, i, j, n);
       right = right && to_number(samples_of[n]) == to_number(from_number<Result>(sum));
@@ -211,18 +211,18 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
 
 }  // namespace
 
-TEST_CASE("sparse kernels: gathered rows for every kind of matrix, class of rows, width and layout") {
-  const std::vector<Layout> layouts = {{136}, {7}, {20, 4, 12, 4}, {0}, {24, 0, 0, 2}};
+TEST_CASE("sparse kernels: gathered rows for every kind of matrix, class of rows, width and pitch") {
+  const std::vector<RowPitch> pitches = {{136}, {7}, {20, 4, 12, 4}, {0}, {24, 0, 0, 2}};
   std::size_t turn = 0;
   for (const std::string& kind : sparse_test::kinds())
     for (const apl_sparse_options& options :
          {apl_sparse_options{.window = -1, .staged = -1},
           apl_sparse_options{.window = -1, .warp_row = 3, .block_row = 9, .sorted = -1, .staged = -1}}) {
       const Csr m = sparse_test::random_matrix(kind, 37, 5);
-      const Layout layout = layouts[turn++ % layouts.size()];
+      const RowPitch pitch = pitches[turn++ % pitches.size()];
       CAPTURE(kind);
-      CAPTURE(layout.width);
-      check_spmm<Half>(m, nullptr, options, layout);
+      CAPTURE(pitch.width);
+      check_spmm<Half>(m, nullptr, options, pitch);
     }
 }
 
@@ -239,19 +239,19 @@ TEST_CASE("sparse kernels: gathered rows of every type") {
 TEST_CASE("sparse kernels: windows of every height, shared by warps, for every kind of matrix") {
   struct Way {
     int window, split, slices;
-    Layout layout;
+    RowPitch pitch;
   };
   const std::vector<Way> ways = {
       {32, 1, 1, {64}}, {16, 4, 1, {20, 4, 12, 4}}, {8, 1, 2, {136}}, {32, 2, 2, {6}}, {16, 1, 1, {3}}};
   std::size_t turn = 0;
   for (const std::string& kind : sparse_test::kinds())
     for (const std::int64_t size : {40, 75}) {
-      const auto& [window, split, slices, layout] = ways[turn++ % ways.size()];
+      const auto& [window, split, slices, pitch] = ways[turn++ % ways.size()];
       CAPTURE(kind);
       CAPTURE(window);
-      CAPTURE(layout.width);
+      CAPTURE(pitch.width);
       check_spmm<Half>(sparse_test::random_matrix(kind, size, 7), nullptr,
-                       {.window = window, .split = split, .slices = slices}, layout);
+                       {.window = window, .split = split, .slices = slices}, pitch);
     }
 }
 
@@ -319,16 +319,16 @@ TEST_CASE("sparse kernels: what is done with a sampled sum sees its row, its col
 }
 
 TEST_CASE("sparse kernels: sampled products by list and by windows for every kind of matrix") {
-  const std::vector<Layout> layouts = {{160}, {7, 1, 2}, {100, 4, 0, 4}};
+  const std::vector<RowPitch> pitches = {{160}, {7, 1, 2}, {100, 4, 0, 4}};
   std::size_t turn = 0;
   for (const std::string& kind : sparse_test::kinds()) {
     const Csr m = sparse_test::random_matrix(kind, 40, 11);
-    const Layout layout = layouts[turn++ % layouts.size()];
+    const RowPitch pitch = pitches[turn++ % pitches.size()];
     CAPTURE(kind);
-    CAPTURE(layout.width);
-    const bool is_scaled = layout.width == 7;
-    check_sddmm<Half>(m, nullptr, {.window = -1}, layout, is_scaled);
-    check_sddmm<Half>(m, nullptr, {.window = 8, .task = 1 + static_cast<int>(turn % 3)}, layout, is_scaled);
+    CAPTURE(pitch.width);
+    const bool is_scaled = pitch.width == 7;
+    check_sddmm<Half>(m, nullptr, {.window = -1}, pitch, is_scaled);
+    check_sddmm<Half>(m, nullptr, {.window = 8, .task = 1 + static_cast<int>(turn % 3)}, pitch, is_scaled);
   }
   const Csr m = sparse_test::random_matrix("uniform", 37, 12);
   check_sddmm<float>(m, nullptr, {}, {48}, true);
@@ -341,13 +341,14 @@ TEST_CASE("sparse kernels: bf16, and results of f32, which no access of 16 bytes
     CAPTURE(kind);
     const Csr m = sparse_test::random_matrix(kind, 75, 13);
     // Rows of C that allow accesses of 16 bytes, of 8, of 4.
-    for (const Layout& layout : {Layout{136}, Layout{24, 0, 2, 2}, Layout{24, 0, 1, 0}, Layout{20, 4, 12, 4}}) {
-      CAPTURE(layout.width);
+    for (const RowPitch& pitch :
+         {RowPitch{136}, RowPitch{24, 0, 2, 2}, RowPitch{24, 0, 1, 0}, RowPitch{20, 4, 12, 4}}) {
+      CAPTURE(pitch.width);
       const apl_sparse_options rows{.window = -1, .warp_row = 4, .block_row = 12, .staged = -1};
-      check_spmm<Bfloat, float>(m, nullptr, rows, layout);
-      check_spmm<Half, float>(m, nullptr, rows, layout);
-      check_spmm<Bfloat, float>(m, nullptr, {.window = 16, .split = 2}, layout);
-      check_spmm<Half, float>(m, nullptr, {.window = 32}, layout);
+      check_spmm<Bfloat, float>(m, nullptr, rows, pitch);
+      check_spmm<Half, float>(m, nullptr, rows, pitch);
+      check_spmm<Bfloat, float>(m, nullptr, {.window = 16, .split = 2}, pitch);
+      check_spmm<Half, float>(m, nullptr, {.window = 32}, pitch);
     }
     check_spmm<Bfloat, float>(m, nullptr, {.window = -1, .staged = 1}, {40});
     for (const int window : {-1, 8}) {

@@ -19,7 +19,7 @@ using apl::suite::difference;
 using apl::suite::generate_value;
 using apl::suite::random_value;
 
-std::vector<HostValue> values(const std::string& text) {
+std::vector<HostValue> parsed_values(const std::string& text) {
   auto parsed = apl::parse_values(text);
   REQUIRE(parsed);
   return std::move(*parsed);
@@ -55,7 +55,7 @@ TEST_CASE("comparison: what is the same") {
   };
   for (const auto& [got, expected] : same) {
     CAPTURE(got);
-    CHECK(difference(values(got), values(expected)) == std::nullopt);
+    CHECK(difference(parsed_values(got), parsed_values(expected)) == std::nullopt);
   }
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("comparison: what differs is said") {
   };
   for (const Different& one : cases) {
     CAPTURE(one.got);
-    const auto words = difference(values(one.got), values(one.expected));
+    const auto words = difference(parsed_values(one.got), parsed_values(one.expected));
     REQUIRE(words);
     CHECK(words->find(one.words) != std::string::npos);
   }
@@ -153,7 +153,7 @@ TEST_CASE("value files: text, binary, both, packed") {
   auto folder = apl::TemporaryFolder::make("/tmp");
   REQUIRE(folder);
   const std::string file = folder->path() + "/values";
-  const std::vector<HostValue> wanted = values("[1, 2] true empty([0][2]f32) 2.5");
+  const std::vector<HostValue> wanted = parsed_values("[1, 2] true empty([0][2]f32) 2.5");
   std::string mixed = wanted[0].to_binary() + "\n" + wanted[1].to_text() + " ";
   mixed += wanted[2].to_binary() + wanted[3].to_binary();
   for (const std::string& text : {mixed, packed(mixed), packed(mixed.substr(0, 5)) + packed(mixed.substr(5))}) {
