@@ -36,25 +36,24 @@ apl::Diagnostic error_of(const std::string& what, apl::Diagnostic error) {
 }
 
 // `types`: of the parameters that the values are for, as far as they are known.
-// Values of a file: the place of an error is one of the file, not of the program.
-apl::Result<Values> parse_file(const std::string& name, const std::vector<apl::ScalarType>& types) {
-  auto text = read_unpacked_file(name);
-  if (!text) return std::move(text).error();
-  auto parsed = apl::parse_values(*text, apl::OutOfRange::refuse, types);
-  if (parsed) return parsed;
-  apl::Diagnostic error = std::move(parsed).error();
-  error.file = name == "-" ? "standard input" : name;
-  return error;
+apl::Result<Values> parse(const std::string& text, const std::vector<apl::ScalarType>& types) {
+  return apl::parse_values(text, apl::OutOfRange::refuse, types);
 }
 
 apl::Result<Values> parse_argument(const std::string& text, const std::string& what,
                                    const std::vector<apl::ScalarType>& types) {
   if (text.starts_with('@')) {
-    auto parsed = parse_file(text.substr(1), types);
-    if (parsed || !parsed.error().file.empty()) return parsed;
-    return error_of(what, std::move(parsed).error());
+    const std::string name = text.substr(1);
+    const auto file = read_unpacked_file(name);
+    if (!file) return name == "-" ? file.error() : error_of(what, file.error());
+    auto values = parse(*file, types);
+    if (values) return values;
+    // The place of an error is one of the file, not of the program.
+    apl::Diagnostic error = std::move(values).error();
+    error.file = name == "-" ? "standard input" : name;
+    return error;
   }
-  auto parsed = apl::parse_values(text, apl::OutOfRange::refuse, types);
+  auto parsed = parse(text, types);
   if (parsed) return parsed;
   apl::Diagnostic error = error_of(what, std::move(parsed).error());
   error.location = {};
@@ -119,7 +118,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
     return std::vector(open.begin() + given, open.end());
   };
   if (texts.empty() && !entry.params.empty()) {
-    auto parsed = parse_file("-", open);
+    auto parsed = parse_argument("@-", "standard input", open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);
   }

@@ -20,6 +20,9 @@ struct InterpretOptions {
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
   std::function<bool()> stop;                      // asked now and then; true ends with an error
   TileMaker tiles{};                               // of dense arguments, for entries that take tiles
+  // An element that a scatter gives different values has no one result. The last one in row-major order stays; or, if
+  // this is set, it is the error run.scattered-twice.
+  bool check_scatters = false;
   // Told of each reduction, scan and histogram of floats, and of loops that carry float scalars, with the number of
   // terms.
   std::function<void(ScalarType, std::int64_t terms)> reduced;

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "codegen/runtime/context.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {
@@ -276,15 +277,16 @@ TEST_CASE("emulate: atomic steps on shared memory are ordered among themselves, 
       "    apl_unlock_in<32>(locks, 2);\n"
       "    tries = 0;\n"
       "  }\n";
-  const std::string text = kernel("apl_out<int32_t> C",
-                                  "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 4);\n"
-                                  "  const apl_shared<uint32_t> locks = apl_shared_at<uint32_t>(16, 32);\n"
-                                  "  locks(apl_thread()) = 0;\n"
-                                  "  if (apl_thread() < 4) apl_atomic_store(a_s, apl_thread(), (int32_t)1, apl_at(0, apl_thread()));\n"
-                                  "  apl_barrier();  // clear\n" +
-                                      steps +
-                                      "  apl_barrier();  // folded\n"
-                                      "  if (apl_thread() < 4) C(apl_thread()) = a_s(3 - apl_thread());\n");
+  const std::string text =
+      kernel("apl_out<int32_t> C",
+             "  const apl_shared<int32_t> a_s = apl_shared_at<int32_t>(0, 4);\n"
+             "  const apl_shared<uint32_t> locks = apl_shared_at<uint32_t>(16, 32);\n"
+             "  locks(apl_thread()) = 0;\n"
+             "  if (apl_thread() < 4) apl_atomic_store(a_s, apl_thread(), (int32_t)1, apl_at(0, apl_thread()));\n"
+             "  apl_barrier();  // clear\n" +
+                 steps +
+                 "  apl_barrier();  // folded\n"
+                 "  if (apl_thread() < 4) C(apl_thread()) = a_s(3 - apl_thread());\n");
   for (std::uint64_t seed : {1, 2, 3}) {
     Device device = emulated(text, seed);
     void* C = device.scratch<std::int32_t>(4, "C");
@@ -297,6 +299,33 @@ TEST_CASE("emulate: atomic steps on shared memory are ordered among themselves, 
       CHECK((status.error().code == apl::Code::run_race || status.error().code == apl::Code::run_undefined_read));
     }
   }
+}
+
+TEST_CASE("emulate: a scatter that writes different values to one element is an error of the program") {
+  const auto scatter = [](const std::string& value) {
+    return kernel("apl_out<int32_t> C", "  apl_atomic_store(C, 1, (int32_t)(" + value + "), apl_at(3, 4, 5));\n");
+  };
+  Device same = emulated(scatter("7"));
+  void* C = same.scratch<std::int32_t>(2, "C");
+  take(same.launch("k", 2, 32, 0, C));
+  CHECK(take(same.backend().take_failure()).code == APL_OK);
+
+  for (const char* value : {"apl_thread()", "apl_block()"}) {
+    Device other = emulated(scatter(value));
+    take(other.launch("k", 2, 32, 0, other.scratch<std::int32_t>(2, "C")));
+    const apl_failure failure = take(other.backend().take_failure());
+    CHECK(failure.code == APL_SCATTERED_TWICE);
+    CHECK(failure.place == 3);
+    CHECK(failure.values[0] == 4);
+    CHECK(failure.values[1] == 5);
+  }
+
+  // Another statement's store is a race.
+  Device race = emulated(kernel("apl_out<int32_t> C",
+                                "  if (apl_thread() == 0) apl_atomic_store(C, 0, (int32_t)1, apl_at(0, 0));\n"
+                                "  if (apl_thread() == 1) apl_atomic_store(C, 0, (int32_t)2, apl_at(1, 0));\n"));
+  check_fault(race.launch("k", 1, 32, 0, race.scratch<std::int32_t>(1, "C")), apl::Code::run_race,
+              {"race on element 0 of `C`"});
 }
 
 TEST_CASE("emulate: shared memory may be used again for another type") {

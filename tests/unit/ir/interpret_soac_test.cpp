@@ -1,6 +1,7 @@
 // Map, reduce and redomap, and that the order in which indices run does not show.
 #include <doctest/doctest.h>
 
+#include "ir/parse.h"
 #include "programs.h"
 
 namespace apl::test {
@@ -162,6 +163,31 @@ TEST_CASE("sizes follow from the shapes of the arguments") {
   CHECK(run_text(module, {ints({2}, {5, 6})}) == "run.argument 0:0 entry `f` takes 2 values, but 1 are given.");
   CHECK(run_text(module, {ints({2}, {5, 6}), int_value(3)}) ==
         "run.argument 0:0 `ys` should be of type i32 with 1 dims, but a i32 with 0 dims is given.");
+}
+
+TEST_CASE("of different rows that a scatter gives one element the last stays, or it is an error if that is asked for") {
+  const Module module = *parse_module(R"(stage soac
+
+entry f (xss : "[m][k]i32", is : "[n]i32", yss : "[n][k]i32") : {"[m][k]i32"}
+fun f [m, n, k] (xss : *[m][k]i32, is : [n]i32, yss : [n][k]i32) : {[m][k]i32} = {
+  let {zss : [m][k]i32} =
+    scatter(i < n, {is, yss},
+      \{at : i32, ys : [k]i32} -> {
+        let {to : i64} = convert(at, i64)
+        in {to, ys}
+      },
+      {xss} at 1)
+  in {zss}
+}
+)",
+                                      "test");
+  const HostValue start = ints({2, 2}, {0, 0, 0, 0});
+  const std::vector<HostValue> same = {start, ints({3}, {1, 1, 7}), ints({3, 2}, {5, 6, 5, 6, 8, 8})},
+                               different = {start, ints({2}, {1, 1}), ints({2, 2}, {5, 6, 5, 4})};
+  CHECK(run_text(module, same, {.check_scatters = true}) == "[[0i32, 0i32], [5i32, 6i32]]");
+  CHECK(run_text(module, different) == "[[0i32, 0i32], [5i32, 4i32]]");
+  CHECK(run_text(module, different, {.check_scatters = true}) ==
+        "run.scattered-twice 0:0 scatter writes element [1, 1] twice, with different values.");
 }
 
 }  // namespace apl::test

@@ -68,7 +68,7 @@ TEST_CASE("measuring: an error ends it, and progress is seen") {
   const auto result = measure(
       {},
       [&](std::size_t n, double) -> Result<std::vector<double>> {
-        if (++calls == 5) return make_error(Code::run_assertion, {}, "no more");
+        if (++calls == 3) return make_error(Code::run_assertion, {}, "no more");
         clock += 0.01 * static_cast<double>(n);
         return std::vector<double>(n, 1e4);
       },
