@@ -105,16 +105,32 @@ Diagnostic make_error(Code code, Location location, std::string message) {
   return diagnostic;
 }
 
+namespace {
+
+// A name or number of the program that a message quotes may be as long as the program.
+constexpr std::size_t kMaxMessage = 4000;
+
+std::string shortened(std::string_view text) {
+  if (text.size() <= kMaxMessage) return std::string(text);
+  std::size_t first = kMaxMessage / 2, last = text.size() - kMaxMessage / 2;
+  while (continues_character(text[first])) --first;
+  while (continues_character(text[last])) ++last;
+  return fmt::format("{} ... {}", text.substr(0, first), text.substr(last));
+}
+
+}  // namespace
+
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source) {
   if (!diagnostic.file.empty() && diagnostic.file != file) {
     file = diagnostic.file;
     source = {};
   }
-  std::string text = fmt::format("{}{}: {} [{}]\n", place_text(file, diagnostic.location),
-                                 severity_text(diagnostic.severity), diagnostic.message, code_text(diagnostic.code));
+  std::string text =
+      fmt::format("{}{}: {} [{}]\n", place_text(file, diagnostic.location), severity_text(diagnostic.severity),
+                  shortened(diagnostic.message), code_text(diagnostic.code));
   text += excerpt(source, diagnostic.location);
   for (const Note& note : diagnostic.notes) {
-    text += fmt::format("{}note: {}\n", note.location ? place_text(file, note.location) : "", note.message);
+    text += fmt::format("{}note: {}\n", note.location ? place_text(file, note.location) : "", shortened(note.message));
     text += excerpt(source, note.location);
   }
   if (!diagnostic.hint.empty()) text += fmt::format("hint: {}\n", diagnostic.hint);

@@ -74,7 +74,7 @@ struct TypeExpr {
 
 // `[n]` or `'t`.
 struct TypeParam {
-  enum class Kind : std::uint8_t { size, type, lifted };
+  enum class Kind : std::uint8_t { size, type, size_lifted, lifted };  // [n] 't '~t '^t
   Kind kind = Kind::size;
   std::string name;
   Location location;

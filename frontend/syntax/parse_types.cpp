@@ -155,7 +155,7 @@ std::vector<TypeParam> Parser::type_params() {
       param.name = take().text;
       take();
     } else {
-      param.kind = at("'") ? TypeParam::Kind::type : TypeParam::Kind::lifted;
+      param.kind = at("'") ? TypeParam::Kind::type : at("'~") ? TypeParam::Kind::size_lifted : TypeParam::Kind::lifted;
       take();
       param.name = expect_name("the name of a type").text;
     }

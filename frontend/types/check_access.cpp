@@ -58,9 +58,12 @@ void Checker::solve_fields(bool last) {
     }
   }
   if (!last) return;
+  // Where something else is wrong, that may be why the type is not known.
+  const bool failed = failed_;
   for (const PendingField& wanted : pending_)
-    report(Code::type_ambiguous, wanted.location,
-           "The type whose field \"" + wanted.name + "\" is taken is ambiguous here; a type annotation settles it");
+    if (!failed)
+      report(Code::type_ambiguous, wanted.location,
+             "The type whose field \"" + wanted.name + "\" is taken is ambiguous here; a type annotation settles it");
   pending_.clear();
 }
 

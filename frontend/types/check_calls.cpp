@@ -20,14 +20,25 @@ std::string counted(std::size_t count) { return std::to_string(count) + (count =
 
 }  // namespace
 
-Ty Checker::infer_call(const Expr& expr, const Call& call) {
-  const Ty function = infer(*call.function);
-  std::vector<const Expr*> arguments;
-  for (const ExprPtr& argument : call.arguments) arguments.push_back(argument.get());
-  return apply(expr, function, name_of(*call.function), arguments);
+// The types of lifted type parameters among what was instantiated since then.
+std::vector<Ty> Checker::lifted_since(std::size_t instances) const {
+  std::vector<Ty> types;
+  for (; instances < instances_.size(); ++instances)
+    if (instances_[instances].lifted) types.push_back(instances_[instances].type);
+  return types;
 }
 
-Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments) {
+Ty Checker::infer_call(const Expr& expr, const Call& call) {
+  const std::size_t before = instances_.size();
+  const Ty function = infer(*call.function);
+  const bool is_name = std::holds_alternative<Variable>(call.function->node);
+  std::vector<const Expr*> arguments;
+  for (const ExprPtr& argument : call.arguments) arguments.push_back(argument.get());
+  return apply(expr, function, name_of(*call.function), arguments, is_name ? lifted_since(before) : std::vector<Ty>());
+}
+
+Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments,
+                  std::vector<Ty> lifted) {
   const std::string called = name.empty() ? "" : " \"" + name + "\"";
   const std::string cannot = "Cannot apply" + (name.empty() ? " function" : called);
   std::vector<Ty> wanted;
@@ -57,17 +68,39 @@ Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const 
       here.sizes.emplace(unknown, unknown_size(store_.binder(unknown).name, expr.location, expr.id));
     function = store_.substitute(arrow.to, here);
   }
+  Opening opening;
+  if (!lifted.empty() && store_.tree_size(function) > kMaxResultSize) lifted.clear();
+  if (!lifted.empty()) {
+    function = with_own_uses(function, lifted, opening);
+    find_taken(wanted, lifted, opening);
+  }
   // Functions last: what they are applied to is known then, which makes for better messages.
+  bool failed = false;
+  const Expr* open = nullptr;  // the argument that binds sizes of the result
   for (const bool lambdas : {false, true}) {
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       if (std::holds_alternative<LambdaExpr>(arguments[k]->node) != lambdas) continue;
+      const Ty actual = infer(*arguments[k], wanted[k]);
+      failed = failed || store_.get_if<TyError>(actual);
+      if (failed) continue;  // what follows from a wrong argument is not said
+      const auto clash = unifier_.unify_open(wanted[k], actual, lifted, opening.markers);
+      if (!opening.markers.empty() && open == nullptr) open = arguments[k];
+      if (!clash) continue;
+      failed = true;
       const std::string which = arguments.size() == 1 ? "the argument" : "argument " + std::to_string(k + 1);
-      check(*arguments[k], wanted[k],
-            cannot + " to \"" + to_text(*arguments[k]) + "\": " + which + " does not have expected type");
+      mismatch(*clash, arguments[k]->location, wanted[k], actual,
+               cannot + " to \"" + to_text(*arguments[k]) + "\": " + which + " does not have expected type");
     }
   }
   if (!pending_.empty()) solve_fields(false);
-  return function;
+  if (failed) return store_.error();
+  if (lifted.empty()) return function;
+  if (const auto result = close_uses(function, std::move(opening), expr)) return *result;
+  report(Code::type_size_mismatch, open->location,
+         cannot + " to \"" + to_text(*open) +
+             "\": Existential size would appear in function parameter of return type: a size that is known only once "
+             "this function is applied is needed before that");
+  return store_.error();
 }
 
 Ty Checker::infer_operator(const Expr& expr, const Name& op) { return infer_variable(expr, op); }
@@ -85,9 +118,10 @@ Ty Checker::infer_infix(const Expr& expr, const Infix& infix) {
     const Ty type = infer(function);
     return apply(expr, type, name_of(function), {&argument});
   }
+  const std::size_t before = instances_.size();
   const Ty type = infer_operator(expr, infix.op);
   if (built_in && resolution->entry->builtin == Builtin::eq && !resolution->module) comparisons_.back().infix = true;
-  return apply(expr, type, infix.op.to_string(), {infix.x.get(), infix.y.get()});
+  return apply(expr, type, infix.op.to_string(), {infix.x.get(), infix.y.get()}, lifted_since(before));
 }
 
 Ty Checker::infer_section(const Expr& expr, const Section& section) {

@@ -192,7 +192,8 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* par
     const ParamId id = store_.add_param({.name = "t" + std::to_string(params->size()),
                                          .location = var.origin,
                                          .constraint = var.constraint,
-                                         .lifted = !var.constraint.first_order});
+                                         .lifted = !var.constraint.first_order,
+                                         .size_lifted = !var.constraint.regular});
     params->push_back(id);
     store_.bind(t, store_.param(id));
   }
@@ -221,9 +222,8 @@ void Checker::check_size_params(const Global& global, const Definition& definiti
 
 void Checker::check_ambiguous() {
   for (const Open& open : instances_) {
-    if (open.type && store_.get_if<TyVar>(open.type))
-      report(Code::type_ambiguous, open.location,
-             "Ambiguous type: the " + open.what + " is ambiguous, since nothing says what it is");
+    // Nothing says what the type is, so nothing depends on it.
+    if (open.type && store_.get_if<TyVar>(open.type)) store_.bind(open.type, store_.unit());
     if (!open.size || !store_.get_if<SizeVar>(open.size)) continue;
     report(Code::type_ambiguous, open.location,
            open.named ? "Ambiguous size " + open.what + ": nothing says what it is"

@@ -129,6 +129,10 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
         message += ": a type parameter would be instantiated with a type containing anonymous sizes";
       break;
     case Clash::Kind::functional:
+      if (const auto* param = store_.get_if<TyParam>(clash.b); param && !store_.type_param(param->param).lifted) {
+        message += ": " + store_.to_text(clash.b) + " is size-lifted and cannot be an array element";
+        break;
+      }
       message += ": " + store_.to_text(clash.b) + " is functional";
       if (clash.reason[0] != '\0') message += "; " + std::string(clash.reason) + " may not be of function type";
       break;

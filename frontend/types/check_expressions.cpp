@@ -10,7 +10,7 @@ namespace apl::frontend {
 
 namespace {
 
-constexpr Constraint kElement{.first_order = true, .reason = "an array element"};
+constexpr Constraint kElement{.first_order = true, .regular = true, .reason = "an array element"};
 constexpr std::size_t kMaxTypeSize = 2000;
 constexpr Constraint kBranch{.first_order = true, .reason = "the result of 'if'"};
 
@@ -22,9 +22,9 @@ Ty Checker::fresh(Location location, Constraint constraint) {
   return var;
 }
 
-void Checker::check(const Expr& expr, Ty expected, const std::string& what) {
+bool Checker::check(const Expr& expr, Ty expected, const std::string& what) {
   const Ty actual = infer(expr, expected);
-  unify(expected, actual, expr.location, what);
+  return unify(expected, actual, expr.location, what);
 }
 
 Ty Checker::infer(const Expr& expr, Ty expected) {

@@ -102,7 +102,7 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
   else if (is_for_later(name.text))
     report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
   else
-    report(Code::type_unknown_name, name.location, "Unknown variable \"" + name.text + "\"");
+    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
   return std::nullopt;
 }
 
@@ -136,7 +136,11 @@ void Checker::take_over(TypeMap& map, const std::vector<ParamId>& params, const 
     const TypeParamInfo info = store_.type_param(param);
     const Ty var = fresh(location, info.constraint);
     map.params.emplace(param, var);
-    instances_.push_back({var, {}, location, "type parameter \"" + info.name + "\" of \"" + owner + "\""});
+    instances_.push_back({.type = var,
+                          .size = {},
+                          .location = location,
+                          .what = "type parameter \"" + info.name + "\" of \"" + owner + "\"",
+                          .lifted = info.size_lifted});
   }
   for (BinderId size : sizes) {
     const Size var = store_.size_variable(level_, location, size);
@@ -159,6 +163,7 @@ Ty Checker::instantiate_prelude(Resolution& resolution, Location location) {
     const Constraint constraint = store_.get_if<TyVar>(first)->constraint;
     Constraint narrowed = entry.constraint;
     narrowed.first_order = constraint.first_order;
+    narrowed.regular = constraint.regular;
     narrowed.reason = constraint.reason;
     store_.constrain(first, narrowed);
     if (narrowed.scalars != 0) numbers_.push_back(first);

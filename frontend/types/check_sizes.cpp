@@ -201,6 +201,7 @@ std::optional<Size> Checker::as_size_part(const Expr& expr, int& budget) {
   if (infix || section) {
     const auto resolution = resolve_quietly(infix ? infix->op : section->op);
     if (!resolution || !resolution->fields.empty()) return std::nullopt;
+    if (section && !section->left && !section->right) return size_of_name(*resolution, expr);
     // Not each operator is a function of its operands: `&&` may not look at its second one.
     const bool lazy = resolution->entry &&
                       (resolution->entry->builtin == Builtin::both || resolution->entry->builtin == Builtin::either);

@@ -7,7 +7,7 @@ namespace apl::frontend {
 
 namespace {
 
-constexpr Constraint kArrayElement{.first_order = true, .reason = "an array element"};
+constexpr Constraint kArrayElement{.first_order = true, .regular = true, .reason = "an array element"};
 
 }  // namespace
 
@@ -92,9 +92,14 @@ void Checker::enter_type_params(const std::vector<TypeParam>& params, Names& nam
       continue;
     }
     const bool lifted = param.kind == TypeParam::Kind::lifted;
-    const Constraint constraint{.first_order = !lifted};
-    const ParamId id = store_.add_param(
-        {.name = param.name, .location = param.location, .constraint = constraint, .lifted = lifted, .level = level_});
+    const bool size_lifted = lifted || param.kind == TypeParam::Kind::size_lifted;
+    const Constraint constraint{.first_order = !lifted, .regular = !size_lifted};
+    const ParamId id = store_.add_param({.name = param.name,
+                                         .location = param.location,
+                                         .constraint = constraint,
+                                         .lifted = lifted,
+                                         .size_lifted = size_lifted,
+                                         .level = level_});
     type_params->push_back(id);
     enter_type(param.name, store_.param(id));
   }

@@ -91,7 +91,7 @@ class Checker {
   // check_expressions.cpp
   Ty infer(const Expr& expr, Ty expected = {});  // `expected` only helps: lambdas take their parameters' types from it
   Ty infer_node(const Expr& expr, Ty expected);
-  void check(const Expr& expr, Ty expected, const std::string& what);
+  bool check(const Expr& expr, Ty expected, const std::string& what);
   Ty infer_literal(const Expr& expr, const NumberLiteral& literal);
   Ty infer_array(const Expr& expr, const ArrayExpr& array);
   Ty infer_if(const Expr& expr, const IfExpr& branch, Ty expected);
@@ -120,7 +120,9 @@ class Checker {
 
   // check_calls.cpp
   Ty infer_call(const Expr& expr, const Call& call);
-  Ty apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments);
+  Ty apply(const Expr& expr, Ty function, const std::string& name, const std::vector<const Expr*>& arguments,
+           std::vector<Ty> lifted = {});
+  std::vector<Ty> lifted_since(std::size_t instances) const;
   Ty infer_infix(const Expr& expr, const Infix& infix);
   Ty infer_operator(const Expr& expr, const Name& op);
   Ty infer_section(const Expr& expr, const Section& section);
@@ -130,6 +132,19 @@ class Checker {
   void report_unknown_params(Ty type, const std::vector<BinderId>& unknown, Location location);
   Ty with_witnesses(Ty type, const Visible& visible, std::uint32_t level);
   Ty close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result, std::uint32_t level);
+
+  // check_existentials.cpp
+  // Types of lifted type parameters where their function is applied.
+  struct Opening {
+    std::unordered_map<std::uint32_t, Ty> uses;  // in the result: the variable of each
+    std::vector<Ty> taken;                       // variables in what functions among the parameters take
+    std::vector<BinderId> markers;               // stand for sizes that an argument binds
+    bool possible = true;
+  };
+  Ty with_own_uses(Ty type, const std::vector<Ty>& variables, Opening& opening);
+  Ty opened(Ty type, Opening& opening, TypeMap sizes, const std::function<Size()>& make);
+  void find_taken(const std::vector<Ty>& wanted, const std::vector<Ty>& variables, Opening& opening) const;
+  std::optional<Ty> close_uses(Ty result, Opening opening, const Expr& expr);
 
   // check_lets.cpp
   Ty infer_let(const LetExpr& let, Ty expected);
@@ -210,7 +225,8 @@ class Checker {
     Size size;
     Location location;
     std::string what;
-    bool named = false;  // a size of `let`, by its name
+    bool named = false;   // a size of `let`, by its name
+    bool lifted = false;  // the type of a lifted type parameter
   };
   std::vector<Open> instances_;  // must be known in the end
   struct PendingField {

@@ -55,6 +55,14 @@ Size TypeStore::size_expr(SizeExpr expr) {
     if (field != record->fields.end())
       return find(record->parts[static_cast<std::size_t>(field - record->fields.begin())]);
   }
+  // A function that turned out to be + - * makes a polynomial.
+  if (expr.kind == SizeExpr::Kind::call && expr.parts.size() == 3) {
+    const auto* function = get_if<SizeExpr>(expr.parts.front());
+    const bool prelude = function && function->kind == SizeExpr::Kind::name && function->identity == 0;
+    for (const char op : {'+', '-', '*'})
+      if (prelude && (function->text == std::string(1, op) || function->text == std::string("i64.") + op))
+        return size_op(op, expr.parts[1], expr.parts[2]);
+  }
   return add(std::move(expr));
 }
 

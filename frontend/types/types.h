@@ -53,6 +53,7 @@ struct Constraint {
   ScalarSet scalars = 0;
   bool equality = false;     // compared with ==: no functions, no type parameters
   bool first_order = false;  // no functions: elements of arrays, loop and branch results
+  bool regular = false;      // no types whose sizes may vary: elements of arrays
   const char* reason = "";   // of first_order, for messages
 };
 
@@ -151,8 +152,9 @@ struct TypeParamInfo {
   std::string name;
   Location location;
   Constraint constraint;
-  bool lifted = false;
-  std::uint32_t level = 0;  // of its scope, as of a binder
+  bool lifted = false;       // '^t: may be a function
+  bool size_lifted = false;  // '~t, '^t: its sizes may vary
+  std::uint32_t level = 0;   // of its scope, as of a binder
 };
 
 // Type parameters and sizes replaced.

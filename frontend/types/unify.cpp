@@ -89,6 +89,7 @@ Constraint both(const Constraint& a, const Constraint& b) {
     result.scalars = a.scalars & b.scalars;
   result.equality = a.equality || b.equality;
   result.first_order = a.first_order || b.first_order;
+  result.regular = a.regular || b.regular;
   if (!a.first_order) result.reason = b.reason;
   return result;
 }
@@ -183,7 +184,7 @@ std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
     if (var) store_.constrain(type, both(var->constraint, constraint));
     return std::nullopt;
   }
-  if (!constraint.equality && !constraint.first_order) return std::nullopt;
+  if (!constraint.equality && !constraint.first_order && !constraint.regular) return std::nullopt;
   std::vector<Ty> variables;
   std::optional<Clash> clash;
   store_.walk(
@@ -194,7 +195,8 @@ std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
         if (std::holds_alternative<TyVar>(node)) variables.push_back(t);
         if (constraint.equality && (function || (param && !store_.type_param(param->param).constraint.equality)))
           clash = Clash{.kind = Clash::Kind::equality, .b = t};
-        else if (constraint.first_order && (function || (param && store_.type_param(param->param).lifted)))
+        else if ((constraint.first_order && (function || (param && store_.type_param(param->param).lifted))) ||
+                 (constraint.regular && param && store_.type_param(param->param).size_lifted))
           clash = Clash{.kind = Clash::Kind::functional, .b = t, .reason = constraint.reason};
       },
       [](Size, const SizeNode&) {});
@@ -212,8 +214,21 @@ std::optional<Clash> Unifier::unify_variable(Ty variable, Ty type, bool swapped)
   if (occurs) return Clash{.kind = Clash::Kind::occurs, .a = variable, .b = type};
   if (const auto escaped = store_.free_param(type, var.level))
     return Clash{.kind = Clash::Kind::scope, .b = store_.param(*escaped), .escaped = kNoId};
-  if (const auto escaped = store_.free_sizes(type, var.level); !escaped.empty())
-    return Clash{.kind = Clash::Kind::scope, .s = store_.name(escaped.front()), .escaped = escaped.front()};
+  if (const auto escaped = store_.free_sizes(type, var.level); !escaped.empty()) {
+    const bool own = std::ranges::all_of(escaped, [&](BinderId b) { return store_.binder(b).level == kNoLevel; });
+    const bool allowed =
+        std::ranges::any_of(existential_, [&](Ty t) { return store_.find(t) == store_.find(variable); });
+    if (!own || !allowed)
+      return Clash{.kind = Clash::Kind::scope, .s = store_.name(escaped.front()), .escaped = escaped.front()};
+    TypeMap marked;
+    for (BinderId binder : escaped) {
+      Binder marker = store_.binder(binder);
+      marker.level = 0;
+      markers_.push_back(store_.add_binder(std::move(marker)));
+      marked.sizes.emplace(binder, store_.name(markers_.back()));
+    }
+    type = store_.substitute(type, marked);
+  }
   if (auto refused = require(type, var.constraint)) {
     if (refused->kind == Clash::Kind::scalar)
       return swapped ? Clash{.kind = Clash::Kind::types, .a = type, .b = variable}
@@ -299,6 +314,16 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   }
   --depth_;
   if (!clash) equal_.insert(pair);
+  return clash;
+}
+
+std::optional<Clash> Unifier::unify_open(Ty expected, Ty actual, const std::vector<Ty>& variables,
+                                         std::vector<BinderId>& markers) {
+  existential_ = variables;
+  auto clash = unify(expected, actual);
+  existential_.clear();
+  markers.insert(markers.end(), markers_.begin(), markers_.end());
+  markers_.clear();
   return clash;
 }
 

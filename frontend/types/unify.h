@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "frontend/types/types.h"
 
@@ -46,6 +47,10 @@ class Unifier {
   // is bound: that a value may have a size says nothing about the size.
   using Differ = std::function<Size(Size expected, Size actual)>;
   std::optional<Clash> join(Ty expected, Ty actual, const Differ& differ, Ty& joined);
+  // As `unify`; these variables may become types with sizes that functions bind. Markers stand for such sizes then, and
+  // are added to `markers`.
+  std::optional<Clash> unify_open(Ty expected, Ty actual, const std::vector<Ty>& variables,
+                                  std::vector<BinderId>& markers);
   // Whether a type satisfies a constraint; variables inside take it over.
   std::optional<Clash> require(Ty type, const Constraint& constraint);
   // Whether two sizes are the same for sure, without binding anything.
@@ -72,6 +77,8 @@ class Unifier {
   int size_depth_ = 0;
   std::unordered_set<std::uint64_t> equal_;
   std::unordered_map<std::uint64_t, Ty> joined_;
+  std::vector<Ty> existential_;
+  std::vector<BinderId> markers_;
 };
 
 }  // namespace apl::frontend

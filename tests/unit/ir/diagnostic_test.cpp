@@ -121,6 +121,16 @@ TEST_CASE("of a long line the part around the range is shown") {
   CHECK(cut.find('\xC3') == 5);
 }
 
+TEST_CASE("of a message as long as a program both ends are shown") {
+  std::string name;
+  for (int k = 0; k < 100000; ++k) name += "\xC3\xA9";
+  const std::string text = render(make_error(Code::type_unknown_name, {}, "Unknown name \"" + name + "\""), "f", "");
+  CHECK(text.size() < 5000);
+  CHECK(text.starts_with("f: error: Unknown name \"\xC3\xA9"));
+  CHECK(text.find("\xC3\xA9 ... \xC3\xA9") != std::string::npos);
+  CHECK(text.ends_with("\xC3\xA9\" [type.unknown-name]\n"));
+}
+
 TEST_CASE("a remark is one line with its facts, and its suggestion below") {
   Remark remark;
   remark.kind = RemarkKind::missed;
