@@ -31,6 +31,7 @@ class CudaHost : public Host {
     if (!bundle_interface(f).empty()) unsupported(f.location, "a kernel file with sparse operands");
     name_parameters();
     find_blocks(*f.body);
+    find_arrays(*f.body);
     if (has_rooms_) unsupported(f.location, "a kernel file with loops or branches around kernels");
     name_results();
     out_.indent();
@@ -112,27 +113,29 @@ class CudaHost : public Host {
     return fmt::format("cudaMemcpyAsync({}, {}, {}, cudaMemcpyDeviceToDevice, stream)", to, from, bytes);
   }
   std::string synchronise_call() override { return "cudaStreamSynchronize(stream)"; }
-  // Of an array; below 0 if it cannot be.
-  std::string bytes_text(const Extent& extent) {
+  // The bytes of an array, after a check that there can be one.
+  std::string checked_bytes(const Extent& extent) {
     if (const auto bytes = fixed_bytes(extent)) return fmt::format("{}", *bytes);
-    return fmt::format("apl_bytes_of({}, {{{}}})", extent.width, sizes_text(extent));
+    const std::string bytes = unit_.fresh("bytes");
+    out_.line("const int64_t {} = apl_bytes_of({}, {{{}}});", bytes, extent.width, sizes_text(extent));
+    out_.line("if ({} < 0) return cudaErrorMemoryAllocation;", bytes);
+    return fmt::format("static_cast<size_t>({})", bytes);
   }
   void check_extent(const Extent& extent) override {
-    out_.line("if ({} < 0) return cudaErrorMemoryAllocation;", bytes_text(extent));
+    out_.line("if (apl_bytes_of({}, {{{}}}) < 0) return cudaErrorMemoryAllocation;", extent.width, sizes_text(extent));
   }
   void allocate(Value block, const Extent& extent) override {
     if (result_of_.contains(block)) return;
-    if (!fixed_bytes(extent)) check_extent(extent);
-    run_call(
-        fmt::format("cudaMallocAsync(&{}, static_cast<size_t>({}), stream)", unit_.name(block), bytes_text(extent)));
+    const std::string bytes = checked_bytes(extent);
+    run_call(fmt::format("cudaMallocAsync(&{}, {}, stream)", unit_.name(block), bytes));
   }
   std::string make_room(const std::string& hint, const Extent& wanted, bool may_lack) override {
     Extent extent = wanted;
     for (Poly& size : extent.shape)
       if (may_lack) size = poly_max(size, 0);
     scratch_.push_back(unit_.fresh(hint + "_of_threads"));
-    if (!fixed_bytes(extent)) check_extent(extent);
-    run_call(fmt::format("cudaMallocAsync(&{}, static_cast<size_t>({}), stream)", scratch_.back(), bytes_text(extent)));
+    const std::string bytes = checked_bytes(extent);
+    run_call(fmt::format("cudaMallocAsync(&{}, {}, stream)", scratch_.back(), bytes));
     return scratch_.back();
   }
   void release(const std::string& name) override {

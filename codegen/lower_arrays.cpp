@@ -89,7 +89,7 @@ void Kernel::grow(const Buffer& buffer, const std::vector<Poly>& shape, Location
   for (const Poly& size : shape) {
     numbers.push_back(values_.poly(size));
     sizes += "[%lld]";
-    grow.value = grow.value ? call("apl_times", {grow.value, numbers.back()}) : numbers.back();
+    grow.value = grow.value ? call("apl_size_product", {grow.value, numbers.back()}) : numbers.back();
   }
   if (!grow.value) grow.value = literal(std::int64_t{1});
   if (shape.size() > 1 && shape.size() <= kMaxFailureNumbers) {

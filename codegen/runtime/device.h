@@ -879,7 +879,7 @@ APL_DEVICE T apl_from_float(double x) {
 #define APL_MOST_ELEMENTS ((int64_t)1 << 48)
 
 // The product of sizes that are not negative, or the largest number where it is none.
-APL_DEVICE int64_t apl_times(int64_t a, int64_t b) {
+APL_DEVICE int64_t apl_size_product(int64_t a, int64_t b) {
   const int64_t most = ~((int64_t)1 << 63);
   return b > 0 && a > most / b ? most : a * b;
 }

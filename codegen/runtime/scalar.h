@@ -177,7 +177,7 @@ static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int3
 #define APL_MOST_ELEMENTS ((int64_t)1 << 48)
 
 // The product of sizes that are not negative, or the largest number where it is none.
-static inline int64_t apl_times(int64_t a, int64_t b) {
+static inline int64_t apl_size_product(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
@@ -223,7 +223,7 @@ static inline int apl_bytes_of(struct apl_context* ctx, struct apl_extent extent
     if (extent.shape[d] == 0) return APL_SUCCESS;
   for (int32_t d = 0; d < extent.rank; ++d) {
     if (extent.shape[d] < 0) return extent.kernel_checks ? APL_SUCCESS : apl_refuse_size(ctx, extent, extent.shape[d]);
-    count = apl_times(count, extent.shape[d]);
+    count = apl_size_product(count, extent.shape[d]);
   }
   if (count > APL_MOST_ELEMENTS) return apl_refuse_extent(ctx, extent, APL_OUT_OF_MEMORY, APL_NO_ROOM);
   *bytes = count * extent.width;
@@ -272,7 +272,7 @@ static inline int apl_room_of_threads(struct apl_context* ctx, bool may_lack, st
   int64_t bytes = extent.width;
   for (int32_t d = 0; d < extent.rank; ++d)
     if (extent.shape[d] <= 0) bytes = 0;
-  for (int32_t d = 0; d < extent.rank && bytes != 0; ++d) bytes = apl_times(bytes, extent.shape[d]);
+  for (int32_t d = 0; d < extent.rank && bytes != 0; ++d) bytes = apl_size_product(bytes, extent.shape[d]);
   const int status = apl_room_of(ctx, bytes, what, data, room);
   if (status != APL_OUT_OF_MEMORY || !may_lack) return status;
   ctx->error[0] = '\0';

@@ -36,8 +36,13 @@ BodyPtr Simplifier::body(const BodyPtr& body, bool reduction_operator) {
     changed_ = changed_ || results.back() != result;
   }
   const bool changed_here = changed_;
-  for (; learned_.size() > learned; learned_.pop_back())
-    bounds_[learned_.back().first] = std::move(learned_.back().second);
+  for (; learned_.size() > learned; learned_.pop_back()) {
+    auto& [value, before] = learned_.back();
+    if (before.low.empty() && before.high.empty())
+      bounds_.erase(value);
+    else
+      bounds_[value] = std::move(before);
+  }
   out_ = outer;
   in_operator_ = was_operator;
   changed_ = changed_before || changed_here;
