@@ -13,6 +13,13 @@ StaticValue Lowerer::project(const StaticValue& value, const std::string& field)
 
 Poly Lowerer::as_index(const Expr& expr) { return index(convert(ScalarType::i64, lower(expr))); }
 
+// How many steps of `step` > 0 there are in `distance`, as Futhark counts them: (distance + step - 1) / step, rounded
+// towards zero, so that an end that lies less than two steps before the start makes an empty slice, too.
+static Poly steps_in(const Poly& distance, const Poly& step) {
+  if (step == Poly(1)) return distance;
+  return poly_max(ceil_div(distance, step), poly_min(0, ceil_div(distance + step - 1, step)));
+}
+
 // Elements start, start + stride, ... before `end`; a negative stride begins at the last element.
 DimIndex Lowerer::slice_of(const IndexDim& dim, const Poly& size) {
   const Poly stride = dim.stride ? as_index(*dim.stride) : Poly(1);
@@ -20,8 +27,9 @@ DimIndex Lowerer::slice_of(const IndexDim& dim, const Poly& size) {
   if (!step || *step == 0 || *step == INT64_MIN) return slice_by(dim, size, operand(StaticValue(stride)));
   const Poly start = dim.start ? as_index(*dim.start) : *step > 0 ? Poly(0) : size - 1;
   const Poly end = dim.end ? as_index(*dim.end) : *step > 0 ? size : Poly(-1);
-  const Poly count = *step > 0 ? ceil_div(end - start, stride) : ceil_div(start - end, -stride);
-  return DimIndex::slice(start, count, stride);
+  const Poly distance = *step > 0 ? end - start : start - end, length = *step > 0 ? stride : -stride;
+  const bool whole = !dim.start && !dim.end;
+  return DimIndex::slice(start, whole ? ceil_div(distance, length) : steps_in(distance, length), stride);
 }
 
 // A slice whose stride only the run tells: its sign says where the slice starts and ends that does not say so itself.
@@ -45,7 +53,7 @@ DimIndex Lowerer::slice_by(const IndexDim& dim, const Poly& size, const Operand&
                               {"Index [", Operand(chosen[0]), ":", number(end.value_or(size)), ":", stride,
                                "] out of bounds for array of shape [", number(size), "]."}});
   }
-  const Poly count = limited(ceil_div(Poly(chosen[1]), poly_max(Poly(chosen[2]), 1)));
+  const Poly count = limited(steps_in(Poly(chosen[1]), poly_max(Poly(chosen[2]), 1)));
   return DimIndex::slice(Poly(chosen[0]), count, as_poly(stride));
 }
 
