@@ -116,14 +116,13 @@ class CudaHost : public Host {
   // The bytes of an array, after a check that there can be one.
   std::string checked_bytes(const Extent& extent) {
     if (const auto bytes = fixed_bytes(extent)) return fmt::format("{}", *bytes);
-    const std::string bytes = unit_.fresh("bytes");
-    out_.line("const int64_t {} = apl_bytes_of({}, {{{}}});", bytes, extent.width, sizes_text(extent));
+    const std::string shape = unit_.fresh("shape"), bytes = unit_.fresh("bytes");
+    out_.line("const int64_t {}[] = {{{}}};", shape, sizes_text(extent));
+    out_.line("const int64_t {} = apl_bytes_of({}, {}, {});", bytes, extent.width, shape, extent.shape.size());
     out_.line("if ({} < 0) return cudaErrorMemoryAllocation;", bytes);
     return fmt::format("static_cast<size_t>({})", bytes);
   }
-  void check_extent(const Extent& extent) override {
-    out_.line("if (apl_bytes_of({}, {{{}}}) < 0) return cudaErrorMemoryAllocation;", extent.width, sizes_text(extent));
-  }
+  void check_extent(const Extent& extent) override { checked_bytes(extent); }
   void allocate(Value block, const Extent& extent) override {
     if (result_of_.contains(block)) return;
     const std::string bytes = checked_bytes(extent);
@@ -291,16 +290,15 @@ std::string host_functions(const std::string& host, Location location) {
       {"apl_index_max", "inline int64_t host_index_max(int64_t a, int64_t b) { return a < b ? b : a; }"},
       {"apl_bytes_of",
        "// The bytes of an array, or -1 if it has a negative size or more elements than there can be.\n"
-       "template <int N>\n"
-       "int64_t host_bytes_of(int64_t width, const int64_t (&shape)[N]) {\n"
+       "inline int64_t host_bytes_of(int64_t width, const int64_t *shape, int rank) {\n"
        "  int64_t count = 1;\n"
-       "  for (int64_t size : shape) {\n"
-       "    if (size < 0) return -1;\n"
-       "    if (size == 0) width = 0;\n"
+       "  for (int d = 0; d < rank; ++d) {\n"
+       "    if (shape[d] < 0) return -1;\n"
+       "    if (shape[d] == 0) width = 0;\n"
        "  }\n"
-       "  for (int64_t size : shape) {\n"
-       "    if (width != 0 && size > (int64_t{1} << 48) / count) return -1;\n"
-       "    if (width != 0) count *= size;\n"
+       "  for (int d = 0; d < rank && width != 0; ++d) {\n"
+       "    if (shape[d] > (int64_t{1} << 48) / count) return -1;\n"
+       "    count *= shape[d];\n"
        "  }\n"
        "  return count * width;\n"
        "}"},

@@ -284,8 +284,8 @@ TEST_CASE("generate: what an entry gives and takes has no more dims than its int
   const auto made = [](int dims) {
     std::string ones, text = "stage kernel\n\n";
     for (int d = 0; d < dims; ++d) ones += "[1]";
-    std::string index, space;
-    for (int d = 0; d < dims; ++d) space += fmt::format("{}i{} < 1", d == 0 ? "" : ", ", d);
+    std::string space;
+    for (int d = 0; d < dims; ++d) space += fmt::format("{}at{} < 1", d == 0 ? "" : ", ", d);
     text += fmt::format("entry main (x : \"i32\") : {{\"{0}i32\"}}\nfun main [] (x : i32) : {{{0}i32}} = {{\n", ones);
     text += fmt::format("  let {{xs : {}i32}} =\n    segmap(thread) ({}) {{\n", ones, space);
     text += "      return {returns x}\n    }\n  in {xs}\n}\n";

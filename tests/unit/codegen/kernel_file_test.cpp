@@ -30,7 +30,7 @@ constexpr const char* kRuntime = R"(
 #include <string.h>
 typedef int cudaError_t;
 typedef void *cudaStream_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9 };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 struct dim3 {
   unsigned x;
@@ -179,7 +179,9 @@ TEST_CASE("kernel file: a product launched by its function is right for sizes ar
 }
 
 TEST_CASE("kernel file: temporaries are released, scalar results are the host's") {
-  Emulated emulated(file_of(sum_of_squares(), ""));
+  const apl::KernelFile file = file_of(sum_of_squares(), "");
+  CHECK(contains(file.host, "if (bytes < 0) return cudaErrorMemoryAllocation;"));
+  Emulated emulated(file);
   auto norm = emulated.function<int (*)(std::int64_t, const void*, float, float*, void*, void*)>("norm");
   const auto x = some_floats(100, 3);
   float expected = 0, sum = 0;
