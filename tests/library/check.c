@@ -109,7 +109,7 @@ static void sizes(void) {
   WANT(futhark_new_i32_2d(ctx, numbers, large, 4) == NULL);
   WANT(error_has("an array of shape [4611686018427387904][4] has too many elements."));
   WANT(futhark_new_i32_2d(ctx, numbers, -2, 0) == NULL && error_has("an array of size -2."));
-  WANT(futhark_new_raw_i32_2d(ctx, NULL, 2, large) == NULL && error_has("has too many elements."));
+  WANT(futhark_new_raw_i32_2d(ctx, 0, 2, large) == NULL && error_has("has too many elements."));
   rows = futhark_new_i32_2d(ctx, numbers, large, 0);
   WANT(rows != NULL && futhark_shape_i32_2d(ctx, rows)[0] == large);
   WANT(futhark_free_i32_2d(ctx, rows) == 0);
