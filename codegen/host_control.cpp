@@ -59,7 +59,7 @@ void Host::declare_variable(Value v, const std::string& start) {
 
 void Host::branch(const If& op, const Stm& stm) {
   for (Value v : stm.pattern)
-    if (is_variable(v)) declare_variable(v, "0");
+    if (is_variable(v)) declare_variable(v, text(values_.constant(Scalar::zero(table_.type(v).element))));
   // What is made in a branch or loop may not be there after it.
   const std::set<Poly> products = products_;
   const auto fill = [&](const Body& inner) {

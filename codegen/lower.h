@@ -84,6 +84,7 @@ class Values {
 
   kernel::ExprPtr value(Value v);
   kernel::ExprPtr operand(const Operand& x);
+  kernel::ExprPtr constant(const Scalar& x);
   kernel::ExprPtr poly(const Poly& p);
   // The scalar operation as an expression.
   kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);

@@ -179,8 +179,8 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
     if (table.type(v).is_memory()) growing_block(v);
   for (Value v : stm.pattern)
     if (table.type(v).is_scalar() && table.type(v).element != ScalarType::unit)
-      out.push_back(
-          declare({table.type(v).element, false}, unit_.name(v), literal(Scalar::zero(table.type(v).element)), false));
+      out.push_back(declare({table.type(v).element, false}, unit_.name(v),
+                            values_.constant(Scalar::zero(table.type(v).element)), false));
   auto fill = [&](const Body& source, KernelBlock& into) {
     body(source, into);
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) hand_on(source.results[k], stm.pattern[k], stm.location, into);
@@ -199,7 +199,8 @@ std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vect
     if (!arguments[k]) continue;
     // An element stands for its number in one conversion, and a half is a number in another: C++ makes only one.
     const ScalarType type = unit_.function.type(lambda.params[k]).element;
-    const bool half = type == ScalarType::f16 && arguments[k]->kind == Expr::Kind::element;
+    const bool half =
+        type == ScalarType::f16 && unit_.dialect() == Dialect::cuda && arguments[k]->kind == Expr::Kind::element;
     values_.scalars[lambda.params[k]] = half ? cast({type, false}, arguments[k]) : arguments[k];
   }
   body(*lambda.body, out);

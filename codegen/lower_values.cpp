@@ -50,14 +50,23 @@ void refuse_bf16(ScalarType type) {
   if (type == ScalarType::bf16) unsupported({}, "arithmetic on bf16");
 }
 
-// Halves are computed as floats; the cast rounds.
-ExprPtr rounded(ScalarType type, ExprPtr x) {
+// Halves are computed as floats, and rounded then. Not all compilers of C have a type for them that converts itself.
+constexpr const char* kToHalf = "apl_to_half";
+
+ExprPtr rounded(Dialect dialect, ScalarType type, ExprPtr x) {
   refuse_bf16(type);
-  return type == ScalarType::f16 ? cast({type, false}, std::move(x)) : x;
+  if (type != ScalarType::f16) return x;
+  return dialect == Dialect::c ? call(kToHalf, {std::move(x)}) : cast({type, false}, std::move(x));
 }
 
-ExprPtr math(const char* name, ScalarType type, std::vector<ExprPtr> args) {
-  return rounded(type, call(type == ScalarType::f64 ? name : std::string(name) + "f", std::move(args)));
+ExprPtr number_of_half(Dialect dialect, ScalarType type, ExprPtr x) {
+  if (dialect != Dialect::c || type != ScalarType::f16) return x;
+  if (x->kind == Expr::Kind::call && x->text == kToHalf && x->args[0]->kind == Expr::Kind::literal) return x->args[0];
+  return call("apl_from_half", {std::move(x)});
+}
+
+ExprPtr math(Dialect dialect, const char* name, ScalarType type, std::vector<ExprPtr> args) {
+  return rounded(dialect, type, call(type == ScalarType::f64 ? name : std::string(name) + "f", std::move(args)));
 }
 
 bool is_float_number(const ExprPtr& x) {
@@ -124,7 +133,12 @@ ExprPtr Values::value(Value v) {
 ExprPtr Values::operand(const Operand& x) {
   // A unit is nothing in generated code; where a number must stand, it is 0.
   if (unit.function.values.type(x).element == ScalarType::unit) return literal(std::int64_t{0});
-  return x.is_value() ? value(x.value()) : literal(x.constant());
+  return x.is_value() ? value(x.value()) : constant(x.constant());
+}
+
+ExprPtr Values::constant(const Scalar& x) {
+  if (dialect != Dialect::c || x.type() != ScalarType::f16) return literal(x);
+  return call(kToHalf, {literal(Scalar::floating(ScalarType::f32, x.as_float()))});
 }
 
 ExprPtr Values::factor(const Factor& f) {
@@ -178,12 +192,13 @@ ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector
 
 ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
   refuse_bf16(type);
-  if (const char* name = math_name(op); name && is_float(type)) return math(name, type, {x});
+  if (op != UnaryOp::sgn) x = number_of_half(dialect, type, std::move(x));
+  if (const char* name = math_name(op); name && is_float(type)) return math(dialect, name, type, {x});
   switch (op) {
     case UnaryOp::neg:
       if (is_integer(type) && dialect == Dialect::cuda)
         return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
-      return is_integer(type) ? cast({type, false}, prefix("-", x)) : rounded(type, prefix("-", x));
+      return is_integer(type) ? cast({type, false}, prefix("-", x)) : rounded(dialect, type, prefix("-", x));
     case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
     default: return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x});
   }
@@ -194,22 +209,23 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   const bool integer = is_integer(type);
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
   auto arithmetic = [&](const char* symbol) {
-    if (!integer) return rounded(type, infix(symbol, x, y));
+    if (!integer) return rounded(dialect, type, infix(symbol, x, y));
     if (dialect == Dialect::cuda && is_signed(type))
       return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x, y});
     return bit_width(type) < 32 ? cast({type, false}, infix(symbol, x, y)) : infix(symbol, x, y);
   };
-  if (op == BinaryOp::ldexp) y = typed_call("apl_from_float", ScalarType::i32, {y});
   // Going by way of float, the neighbour would be lost again.
   const bool steps = op == BinaryOp::nextafter && type == ScalarType::f16;
+  if (!steps) x = number_of_half(dialect, type, std::move(x)), y = number_of_half(dialect, type, std::move(y));
+  if (op == BinaryOp::ldexp) y = typed_call("apl_from_float", ScalarType::i32, {y});
   const bool is_c_float = dialect == Dialect::c && (type == ScalarType::f32 || type == ScalarType::f64);
   if (ExprPtr found = is_c_float ? limited(op, x, y) : nullptr) return found;
-  if (const char* name = math_name(op); name && !integer && !steps) return math(name, type, {x, y});
+  if (const char* name = math_name(op); name && !integer && !steps) return math(dialect, name, type, {x, y});
   switch (op) {
     case BinaryOp::add: return arithmetic("+");
     case BinaryOp::sub: return arithmetic("-");
     case BinaryOp::mul: return arithmetic("*");
-    case BinaryOp::div: return integer ? typed_call("apl_div", type, {x, y}) : rounded(type, infix("/", x, y));
+    case BinaryOp::div: return integer ? typed_call("apl_div", type, {x, y}) : rounded(dialect, type, infix("/", x, y));
     case BinaryOp::conj: return infix(type == ScalarType::boolean ? "&&" : "&", x, y);
     case BinaryOp::disj: return infix(type == ScalarType::boolean ? "||" : "|", x, y);
     case BinaryOp::exor: return infix(type == ScalarType::boolean ? "!=" : "^", x, y);
@@ -220,7 +236,7 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
 ExprPtr Values::compare(CompareOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   refuse_bf16(type);
   const char* symbol = op == CompareOp::eq ? "==" : op == CompareOp::ne ? "!=" : op == CompareOp::lt ? "<" : "<=";
-  return infix(symbol, std::move(x), std::move(y));
+  return infix(symbol, number_of_half(dialect, type, std::move(x)), number_of_half(dialect, type, std::move(y)));
 }
 
 ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
@@ -229,6 +245,13 @@ ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
     from = ScalarType::f32;
     if (op.to == from) return x;
   }
+  if (!op.same_bits && from == ScalarType::f16 && op.to != from && dialect == Dialect::c) {
+    x = number_of_half(dialect, from, std::move(x));
+    from = ScalarType::f32;
+    if (op.to == from) return x;
+  }
+  if (!op.same_bits && op.to == ScalarType::f16 && from != op.to && dialect == Dialect::c)
+    return call(from == ScalarType::f64 ? "apl_to_half_of_f64" : kToHalf, {std::move(x)});
   if (!op.same_bits && op.to == ScalarType::bf16 && from != op.to) {
     const bool fits = from == ScalarType::f32 || from == ScalarType::f16 || bit_width(from) < 32;
     return call(fits ? "apl_to_bf16" : "apl_to_bf16_of_f64", {std::move(x)});

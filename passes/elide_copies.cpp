@@ -216,11 +216,16 @@ class CopyEliminator {
         return fmt::format("'{}' belongs to the caller, or to a map", function_.values.name(root));
       if (home->second != boundary().body)
         return fmt::format("'{}' is made outside a body that may run more than once", function_.values.name(root));
-      std::set<Value>& members = members_.at(root);
-      std::erase_if(members, [&](Value v) { return !read_later(v); });
-      if (!members.empty()) return fmt::format("'{}' is read later", function_.values.name(*members.begin()));
+      if (is_read_later(root))
+        return fmt::format("'{}' is read later", function_.values.name(*members_.at(root).begin()));
     }
     return {};
+  }
+  // Whether something with the root is.
+  bool is_read_later(Value root) {
+    std::set<Value>& members = members_.at(root);
+    std::erase_if(members, [&](Value v) { return !read_later(v); });
+    return !members.empty();
   }
 
   // ---- the walk
@@ -292,6 +297,11 @@ class CopyEliminator {
       if (home != home_.end() && std::ranges::none_of(frames_, [&](const Frame& f) { return f.body == home->second; }))
         home->second = boundary().body;
     }
+    // A root that is read later through `v` alone says no more than `v` itself: chains of branches would collect them.
+    std::erase_if(from, [&](Value root) {
+      const auto home = home_.find(root);
+      return home != home_.end() && home->second == boundary().body && !is_read_later(root);
+    });
     from.insert(v);
     home_[v] = boundary().body;
     give(v, std::move(from));
@@ -312,13 +322,17 @@ class CopyEliminator {
       if (starts_.contains(loop.initial[k].value())) home_[param] = loop.body.get();
     }
     enter(*loop.body, true);
+    std::map<Value, std::size_t> number;
+    for (const Value param : loop.params) number.emplace(param, number.size());
     for (std::size_t k = 0; k < loop.params.size(); ++k) {
       Roots all = roots(loop.initial[k]);
-      const Roots last = roots(loop.body->results[k]);
-      for (std::size_t j = 0; j < loop.params.size(); ++j)
-        if (last.contains(loop.params[j])) all.merge(roots(loop.initial[j]));
-      for (const Value root : last)
-        if (std::ranges::find(loop.params, root) == loop.params.end()) all.insert(root);
+      for (const Value root : roots(loop.body->results[k])) {
+        const auto param = number.find(root);
+        if (param == number.end())
+          all.insert(root);
+        else
+          all.merge(roots(loop.initial[param->second]));
+      }
       adopt(stm.pattern[k], std::move(all));
     }
   }

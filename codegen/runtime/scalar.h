@@ -86,10 +86,6 @@ APL_UNSIGNED(uint16_t, u16)
 APL_UNSIGNED(uint32_t, u32)
 APL_UNSIGNED(uint64_t, u64)
 
-#if defined(__FLT16_MAX__)
-typedef _Float16 apl_half;
-#endif
-
 #define APL_FLOAT(T, N, BITS)                                                      \
   static inline T apl_sgn_##N(T a) { return a != a ? a : (T)((a > 0) - (a < 0)); } \
   static inline BITS apl_to_bits_##N(T a) {                                        \
@@ -105,15 +101,65 @@ typedef _Float16 apl_half;
 APL_FLOAT(float, f32, uint32_t)
 APL_FLOAT(double, f64, uint64_t)
 
-#if defined(__FLT16_MAX__)
-APL_FLOAT(apl_half, f16, uint16_t)
-static inline apl_half apl_nextafter_f16(apl_half a, apl_half b) {
-  if (a != a || b != b) return a + b;
-  if (a == b) return b;
-  if (a == 0) return apl_from_bits_f16(b < 0 ? 0x8001 : 1);
-  return apl_from_bits_f16((uint16_t)(apl_to_bits_f16(a) + ((a < b) == (a > 0) ? 1 : -1)));
+// A float like this number in which the last bit says that it is not exact, so that nothing is rounded twice.
+static inline float apl_float_to_be_rounded(double x) {
+  const float near = (float)x;
+  uint32_t bits = apl_to_bits_f32(near);
+  if (x == x && (double)near != x) bits = (bits - (fabs((double)near) > fabs(x) ? 1 : 0)) | 1;
+  return apl_from_bits_f32(bits);
 }
+
+// f16, computed with as floats. Compilers without the type have their bits.
+#if defined(__FLT16_MAX__)
+typedef _Float16 apl_half;
+static inline float apl_from_half(apl_half a) { return (float)a; }
+static inline apl_half apl_to_half(float x) { return (apl_half)x; }
+static inline apl_half apl_to_half_of_f64(double x) { return (apl_half)x; }
+static inline uint16_t apl_to_bits_f16(apl_half a) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, &a, sizeof bits);
+  return bits;
+}
+static inline apl_half apl_from_bits_f16(uint16_t bits) {
+  apl_half a;
+  __builtin_memcpy(&a, &bits, sizeof a);
+  return a;
+}
+#else
+typedef struct {
+  uint16_t bits;
+} apl_half;
+static inline uint16_t apl_to_bits_f16(apl_half a) { return a.bits; }
+static inline apl_half apl_from_bits_f16(uint16_t bits) { return (apl_half){bits}; }
+static inline float apl_from_half(apl_half a) {
+  const uint32_t sign = (uint32_t)(a.bits & 0x8000) << 16, rest = a.bits & 0x7fff;
+  if (rest >= 0x7c00) return apl_from_bits_f32(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00) << 22);
+  // Bits of a half as those of a float are 2^112 too small, subnormal or not.
+  return apl_from_bits_f32(sign | apl_to_bits_f32(apl_from_bits_f32(rest << 13) * 0x1p112f));
+}
+static inline apl_half apl_to_half(float x) {
+  const uint32_t bits = apl_to_bits_f32(x), rest = bits & 0x7fffffff;
+  const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+  if (rest > 0x7f800000) return apl_from_bits_f16((uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff)));
+  if (rest >= 0x477ff000) return apl_from_bits_f16(sign | 0x7c00);  // 65520 and more
+  // Below 2^-14 the sum with 1/2 has the half's last place as its own.
+  if (rest < 0x38800000)
+    return apl_from_bits_f16((uint16_t)(sign | (apl_to_bits_f32(apl_from_bits_f32(rest) + 0.5f) - 0x3f000000)));
+  return apl_from_bits_f16((uint16_t)(sign | ((rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13)));
+}
+static inline apl_half apl_to_half_of_f64(double x) { return apl_to_half(apl_float_to_be_rounded(x)); }
 #endif
+static inline apl_half apl_sgn_f16(apl_half a) {
+  const float x = apl_from_half(a);
+  return x != x ? a : apl_to_half((float)((x > 0) - (x < 0)));
+}
+static inline apl_half apl_nextafter_f16(apl_half a, apl_half b) {
+  const float x = apl_from_half(a), y = apl_from_half(b);
+  if (x != x || y != y) return apl_to_half(x + y);
+  if (x == y) return b;
+  if (x == 0) return apl_from_bits_f16(y < 0 ? 0x8001 : 1);
+  return apl_from_bits_f16((uint16_t)(apl_to_bits_f16(a) + ((x < y) == (x > 0) ? 1 : -1)));
+}
 
 // bf16, which is kept and converted, and never computed with: the upper half of a float, rounded to even; a NaN is
 // quiet.
@@ -127,13 +173,7 @@ static inline apl_bfloat apl_to_bf16(float x) {
   const uint32_t bits = apl_to_bits_f32(x);
   return apl_from_bits_bf16(x != x ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
 }
-// By a float that remembers in its last bit that it is not exact, so that nothing is rounded twice.
-static inline apl_bfloat apl_to_bf16_of_f64(double x) {
-  const float near = (float)x;
-  uint32_t bits = apl_to_bits_f32(near);
-  if (x == x && (double)near != x) bits = (bits - (fabs((double)near) > fabs(x) ? 1 : 0)) | 1;
-  return apl_to_bf16(apl_from_bits_f32(bits));
-}
+static inline apl_bfloat apl_to_bf16_of_f64(double x) { return apl_to_bf16(apl_float_to_be_rounded(x)); }
 
 // Float to integer: towards zero, saturated, a negative number to an unsigned type by way of the signed one of that
 // width; NaN and the infinities give 0. gcc takes there and back for trunc, which keeps the sign of a number below 1.

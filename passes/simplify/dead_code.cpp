@@ -3,10 +3,12 @@
 //
 // At the memory stage what writes to an array's place stays, too, even if nobody reads the array by that name.
 //
-// Two phases. Marking goes backwards from the function's results; a value is marked once, however deep its users are,
-// so the cost is linear but for loops, whose parameters need each other (a loop is walked until nothing new is
-// marked). Sweeping rebuilds the bodies that lose something.
+// Two phases. Marking goes from the function's results, and from what must run, to what they need; a value, a statement
+// and a result of a body are each marked once, so that the cost is linear. Sweeping rebuilds the bodies that lose
+// something.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "passes/simplify/simplifier.h"
 
@@ -17,15 +19,27 @@ class DeadCode {
   DeadCode(Function& function, Stage stage) : function_(function), placed_(stage == Stage::memory) {}
 
   bool run() {
+    index(*function_.body);
     for (const Operand& result : function_.body->results) mark(result);
     for (const Type& type : function_.results) mark_type(type);
-    mark_body(*function_.body);
+    run_all(*function_.body);
+    follow();
+    // What must run though nobody reads a result keeps all of them: the last one first, as it may read the others.
+    while (!unread_.empty()) {
+      const auto last = std::prev(unread_.end());
+      const Stm& stm = *last->second;
+      unread_.erase(last);
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k) need(stm, k);
+      follow();
+    }
     function_.body = sweep(function_.body);
     return changed_;
   }
 
  private:
-  void mark(Value v) { used_.insert(v); }
+  void mark(Value v) {
+    if (used_.insert(v).second) pending_.push_back(v);
+  }
   void mark(const Operand& x) {
     if (x.is_value()) mark(x.value());
   }
@@ -105,83 +119,139 @@ class DeadCode {
     return result;
   }
 
-  void mark_body(const Body& body) {
-    for (auto stm = body.stms.rbegin(); stm != body.stms.rend(); ++stm) {
-      const bool live = std::ranges::any_of(stm->pattern, [&](Value v) { return used(v); }) || must_keep(*stm);
-      if (live) mark_stm(*stm);
+  // ---- marking
+
+  // Where a value comes from: result `k` of a statement, or the parameter of its loop or map.
+  struct Source {
+    const Stm* stm;
+    std::size_t k;
+    bool param = false;
+  };
+  struct Operator {
+    const ReduceOp* reduce;
+    std::size_t first;  // of its results
+  };
+  struct Marks {
+    std::size_t order = 0;  // after all that is inside
+    bool runs = false;
+    std::vector<bool> needed;         // results
+    std::vector<Operator> operators;  // of a Screma's first results
+  };
+
+  void index(const Body& body) {
+    for (const Stm& stm : body.stms) {
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k) sources_[stm.pattern[k]] = {&stm, k};
+      if (const Loop* loop = get_if<Loop>(stm))
+        for (std::size_t k = 0; k < loop->params.size(); ++k) sources_[loop->params[k]] = {&stm, k, true};
+      if (const Screma* screma = get_if<Screma>(stm))
+        for (std::size_t k = 0; k < screma->map.params.size(); ++k) sources_[screma->map.params[k]] = {&stm, k, true};
+      for_each_body(stm.op, [&](const BodyPtr& inner) { index(*inner); });
+      Marks& marks = marks_[&stm];
+      marks.order = marks_.size();
+      marks.needed.resize(stm.pattern.size(), false);
+      if (const Screma* screma = get_if<Screma>(stm))
+        for (const ReduceOp& reduce : screma->reduces)
+          marks.operators.resize(marks.operators.size() + reduce.neutral.size(),
+                                 Operator{&reduce, marks.operators.size()});
     }
   }
 
-  void mark_results(const Body& body, const std::vector<bool>& which) {
-    for (std::size_t k = 0; k < body.results.size(); ++k) {
-      if (which[k]) mark(body.results[k]);
+  void follow() {
+    while (!pending_.empty()) {
+      const auto source = sources_.find(pending_.back());
+      pending_.pop_back();
+      if (source == sources_.end()) continue;
+      const auto& [stm, k, param] = source->second;
+      const Screma* screma = get_if<Screma>(*stm);
+      if (param && screma != nullptr) {
+        mark(screma->inputs[k]);
+        mark_type(function_.type(screma->map.params[k]));
+      } else {
+        run(*stm);
+        need(*stm, k);
+      }
     }
+  }
+
+  // What must run of a body that runs.
+  void run_all(const Body& body) {
+    for (const Stm& stm : body.stms)
+      if (must_keep(stm)) run(stm);
+  }
+
+  void run(const Stm& stm) {
+    Marks& marks = marks_.at(&stm);
+    if (std::exchange(marks.runs, true)) return;
+    for (const Value v : stm.certificates) mark(v);
+    for (const Value v : stm.pattern) mark_type(function_.type(v));
+    const Loop* loop = get_if<Loop>(stm);
+    const Screma* screma = get_if<Screma>(stm);
+    const bool selects = selects_results(stm.op);
+    if (selects) unread_.emplace(marks.order, &stm);
+    if (const If* branch = get_if<If>(stm)) {
+      mark(branch->condition);
+    } else if (loop != nullptr) {
+      mark(loop->bound);
+      if (!loop->index) need(stm, 0);
+    } else if (screma != nullptr) {
+      for (const Poly& width : screma->widths) mark(width);
+    } else {
+      for_each_use(stm.op, [&](Value v) { mark(v); });
+      for_each_binder(stm.op, [&](Value v) { mark_type(function_.type(v)); });
+    }
+    for (std::size_t k = 0; selects && k < stm.pattern.size(); ++k)
+      if (has_place(stm.pattern[k])) need(stm, k);
+    if (screma != nullptr) {
+      run_all(*screma->map.body);  // operators run with their results
+    } else {
+      for_each_body(stm.op, [&](const BodyPtr& body) {
+        if (!selects) mark_all_results(*body);
+        run_all(*body);
+      });
+    }
+  }
+
+  // Result `k` of a statement that runs.
+  void need(const Stm& stm, std::size_t k) {
+    Marks& marks = marks_.at(&stm);
+    if (marks.needed[k]) return;
+    marks.needed[k] = true;
+    unread_.erase(marks.order);
+    if (const If* branch = get_if<If>(stm)) {
+      mark(branch->then_body->results[k]);
+      mark(branch->else_body->results[k]);
+    } else if (const Loop* loop = get_if<Loop>(stm)) {
+      mark_type(function_.type(loop->params[k]));  // sizes may be parameters
+      mark(loop->initial[k]);
+      mark(loop->body->results[k]);
+    } else if (const Screma* screma = get_if<Screma>(stm)) {
+      mark(screma->map.body->results[k]);
+      need_operator(stm, k);
+    } else if (const SegOp* kernel = get_if<SegOp>(stm)) {
+      mark(kernel->body->results[k]);
+    }
+  }
+
+  // An operator's results stay or go together.
+  void need_operator(const Stm& stm, std::size_t k) {
+    const std::vector<Operator>& operators = marks_.at(&stm).operators;
+    if (k >= operators.size()) return;
+    const auto& [reduce, first] = operators[k];
+    if (k != first) return need(stm, first);
+    for (std::size_t other = 1; other < reduce->neutral.size(); ++other) need(stm, first + other);
+    for (const Operand& neutral : reduce->neutral) mark(neutral);
+    for (const Value param : reduce->op.params) mark_type(function_.type(param));
+    mark_all_results(*reduce->op.body);
+    run_all(*reduce->op.body);
   }
 
   void mark_all_results(const Body& body) {
     for (const Operand& result : body.results) mark(result);
   }
 
-  void mark_stm(const Stm& stm) {
-    for (const Value v : stm.certificates) mark(v);
-    for (const Value v : stm.pattern) mark_type(function_.type(v));
-    if (const If* branch = get_if<If>(stm)) {
-      mark(branch->condition);
-      for (const BodyPtr& body : {branch->then_body, branch->else_body}) {
-        mark_results(*body, needed(stm));
-        mark_body(*body);
-      }
-    } else if (const Loop* loop = get_if<Loop>(stm)) {
-      mark_loop(stm, *loop);
-    } else if (const Screma* screma = get_if<Screma>(stm)) {
-      mark_screma(stm, *screma);
-    } else {
-      for_each_use(stm.op, [&](Value v) { mark(v); });
-      for_each_binder(stm.op, [&](Value v) { mark_type(function_.type(v)); });
-      const SegOp* kernel = get_if<SegOp>(stm);
-      for_each_body(stm.op, [&](const BodyPtr& body) {
-        kernel != nullptr ? mark_results(*body, needed(stm)) : mark_all_results(*body);
-        mark_body(*body);
-      });
-    }
-  }
-
-  void mark_loop(const Stm& stm, const Loop& loop) {
-    mark(loop.bound);
-    std::vector<bool> which;
-    do {  // a parameter that the body reads needs its result, which may need further parameters
-      which = needed(stm);
-      for (std::size_t k = 0; k < loop.params.size(); ++k)  // sizes may be parameters
-        if (which[k]) mark_type(function_.type(loop.params[k]));
-      mark_results(*loop.body, which);
-      mark_body(*loop.body);
-    } while (which != needed(stm));
-    for (std::size_t k = 0; k < loop.params.size(); ++k) {
-      if (!which[k]) continue;
-      mark(loop.initial[k]);
-    }
-  }
-
-  void mark_screma(const Stm& stm, const Screma& screma) {
-    for (const Poly& width : screma.widths) mark(width);
-    const std::vector<bool> which = needed(stm);
-    mark_results(*screma.map.body, which);
-    mark_body(*screma.map.body);
-    std::size_t first = 0;
-    for (const ReduceOp& reduce : screma.reduces) {
-      if (which[first]) {
-        for (const Operand& neutral : reduce.neutral) mark(neutral);
-        for (const Value param : reduce.op.params) mark_type(function_.type(param));
-        mark_all_results(*reduce.op.body);
-        mark_body(*reduce.op.body);
-      }
-      first += reduce.neutral.size();
-    }
-    for (std::size_t k = 0; k < screma.inputs.size(); ++k) {
-      if (!used(screma.map.params[k])) continue;
-      mark(screma.inputs[k]);
-      mark_type(function_.type(screma.map.params[k]));
-    }
+  static bool selects_results(const Op& op) {
+    return std::holds_alternative<If>(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Screma>(op) ||
+           std::holds_alternative<SegOp>(op);
   }
 
   // ---- sweeping
@@ -223,8 +293,7 @@ class DeadCode {
     if (!nested) return stm;
     Stm result = stm;
     std::vector<bool> which(stm.pattern.size(), true);
-    const bool selects = std::holds_alternative<If>(stm.op) || std::holds_alternative<Loop>(stm.op) ||
-                         std::holds_alternative<Screma>(stm.op) || std::holds_alternative<SegOp>(stm.op);
+    const bool selects = selects_results(stm.op);
     if (selects) which = needed(stm);
     const std::size_t before = body_count_;
     if (Screma* screma = std::get_if<Screma>(&result.op)) {
@@ -273,6 +342,10 @@ class DeadCode {
   Function& function_;
   bool placed_;  // arrays have places
   std::unordered_set<Value> used_;
+  std::vector<Value> pending_;  // used, and not yet followed
+  std::unordered_map<Value, Source> sources_;
+  std::unordered_map<const Stm*, Marks> marks_;
+  std::map<std::size_t, const Stm*> unread_;  // run, but no result is needed so far
   std::unordered_map<const Body*, bool> must_keep_;
   std::size_t body_count_ = 0;  // bodies and inputs changed so far
   bool changed_ = false;

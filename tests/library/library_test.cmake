@@ -16,7 +16,8 @@ if("${BACKEND}" STREQUAL "cuda")
   set(ENV{LD_LIBRARY_PATH} "${DRIVER}")
 endif()
 set(ENV{CC} "${CC}")
-set(ENV{CFLAGS} "-O1")
+# As users compile, and without a warning.
+set(ENV{CFLAGS} "-O3 -Wall -Wextra -Werror")
 
 macro(run code)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE result OUTPUT_VARIABLE output

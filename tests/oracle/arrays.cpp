@@ -14,7 +14,11 @@ Tree size_of(const std::string& dim) {
 Tree Generator::plain(const Type& type, int depth) {
   if (const Tree known = any_variable([&](const Type& t) { return t == type; }); known && chance(85)) return known;
   const Type row = row_of(type);
-  if (row == scalar_type(ScalarType::i64) && chance(30)) return make(Form::iota, type, {size_of(type.dims[0])});
+  if (row == scalar_type(ScalarType::i64) && chance(30)) {
+    const Tree like = any_variable([&](const Type& t) { return t.is_array() && t.dims[0] == type.dims[0]; });
+    if (like && chance(50)) return make(Form::indices, type, {like});
+    return make(Form::iota, type, {size_of(type.dims[0])});
+  }
   const Tree element_of_it = row.is_array() ? plain(row, depth) : element(row, std::min(depth, 1));
   return make(Form::replicate, type, {size_of(type.dims[0]), element_of_it});
 }
@@ -182,6 +186,10 @@ Tree Generator::looped(const Type& type, int depth) {
   const auto node = std::const_pointer_cast<Node>(loop);
   node->name = i;
   node->pattern = state;
+  // The sizes of a loop in another's body, which starts with the other's state, are not inferred.
+  std::map<Form, std::uint64_t> inside;
+  count_forms(body, inside);
+  node->annotated = chance(40) || inside[Form::for_loop] + inside[Form::for_in_loop] > 0;
   return loop;
 }
 
@@ -193,18 +201,21 @@ Tree Generator::rearranged(const Type& type, int depth) {
       if (type.dims.size() == 2) {
         Type turned = type;
         std::swap(turned.dims[0], turned.dims[1]);
-        return make(Form::transpose, type, {array(turned, depth - 1)});
+        if (chance(70)) return make(Form::transpose, type, {array(turned, depth - 1)});
+        const Type flat = array_of("?", row_of(row_of(type)));
+        return make(Form::unflatten, type, {make(Form::flatten, flat, {array(type, depth - 1)})});
       }
       [[fallthrough]];
     default: {
       if (type.dims.size() != 1) return nullptr;
+      if (chance(50)) return make(Form::slice, type, {array(type, depth - 1), nullptr, nullptr, whole(-1)});
       // A column, where there is one.
-      const Tree rows = any_variable([&](const Type& t) {
-        return t.dims.size() == 2 && t.dims[0] == type.dims[0] && row_of(row_of(t)) == row_of(type) &&
-               nonempty_.contains(t.dims[1]);
-      });
-      if (!rows) return make(Form::slice, type, {array(type, depth - 1), nullptr, nullptr, whole(-1)});
-      return make(Form::column, type, {rows, index_in(rows->type.dims[1], 1)});
+      const std::string width = any_size();
+      const Tree rows = array(array_of(type.dims[0], array_of(width, row_of(type))), depth - 1);
+      const bool known = nonempty_.contains(width);
+      const Tree column = make(Form::column, type, {rows, index_in(width, 1)});
+      if (known) return column;
+      return make(Form::branch, type, {binary(BinaryOp::lt, whole(0), size_of(width)), column, array(type, 0)});
     }
   }
 }
@@ -224,7 +235,14 @@ Tree Generator::array(const Type& type, int depth) {
     case 6:
       if (Tree made = rearranged(type, depth)) return made;
       break;
-    case 7: return make(Form::branch, type, {condition(1), array(type, depth - 1), array(type, depth - 1)});
+    case 7: {
+      const Type row = row_of(type);
+      if (!row.is_tuple() || !row.names.empty() || row.fields.size() > 3 || chance(30))
+        return make(Form::branch, type, {condition(1), array(type, depth - 1), array(type, depth - 1)});
+      std::vector<Tree> columns;
+      for (const Type& part : row.fields) columns.push_back(array(array_of(type.dims[0], part), depth - 1));
+      return make(Form::zip, type, std::move(columns));
+    }
     default: break;
   }
   return mapped(type, depth);

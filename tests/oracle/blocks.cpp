@@ -148,6 +148,15 @@ Tree Generator::block(int lets, int depth, const std::function<Tree()>& last) {
     if (chance(35)) type = array_of(any_size(), type);
     pattern.type = type;
     value = array(type, depth);
+    if (type.dims.size() == 1 && row.is_tuple() && row.names.empty() && chance(50)) {  // by columns
+      std::vector<Type> columns;
+      for (const Type& part : row.fields) {
+        columns.push_back(array_of(type.dims[0], part));
+        pattern.parts.push_back({fresh(), columns.back(), {}});
+      }
+      pattern.type = tuple_type(std::move(columns));
+      value = make(Form::unzip, pattern.type, {value});
+    }
   } else if (kind < 90) {
     pattern.type = operator_type();
     value = reduced(pattern.type, depth - 1);

@@ -60,7 +60,7 @@ class Generator {
   Type any_element();
   ScalarType any_scalar();
   ScalarType any_integer();
-  const std::string& any_size() { return one_of(sizes_); }
+  std::string any_size() { return one_of(sizes_); }
   void bind(const Pattern& pattern);
   Tree any_variable(const std::function<bool(const Type&)>& fits);
 
@@ -72,6 +72,7 @@ class Generator {
   Tree small_float(ScalarType type, int depth);  // a small integer
   Tree no_negative_zero(Tree x);
   Tree converted(ScalarType type, int depth);
+  Tree counted_loop(const Type& type, int depth);
   Tree element(const Type& type, int depth);  // a scalar, tuple or record
   Tree from_array(const Type& type, int depth);
   Tree small_index(std::int64_t below, int depth);   // from 0 on

@@ -39,9 +39,13 @@ int main(int argc, char** argv) {
 
   std::uint64_t agree = 0, differ = 0, calls = 0;
   std::map<std::string, std::uint64_t> unsupported;
+  std::map<Form, std::uint64_t> forms;
   for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
     std::vector<Case> cases;
-    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) cases.push_back(random_case(seed + k));
+    for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) {
+      cases.push_back(random_case(seed + k));
+      count_forms(cases.back().program.body, forms);
+    }
     if (print) {
       for (const Case& one : cases) fmt::print("{}\n", source(one.program));
       continue;
@@ -73,7 +77,12 @@ int main(int argc, char** argv) {
     refused += times;
   }
   fmt::print("{} agree in {} calls, {} differ, {} unsupported\n", agree, calls, differ, refused);
-  // A run that compared little compared nothing.
+  // A run that compared little compared nothing; nor does one of a thousand programs leave a form out.
+  for (int form = 0; form <= static_cast<int>(Form::coerce) && agree >= 1000; ++form)
+    if (forms[static_cast<Form>(form)] == 0) {
+      fmt::print("form {} never came up\n", form);
+      ++differ;
+    }
   const std::uint64_t backends = options.backends.size() + 1;
   return differ == 0 && !stop() && agree > 20 * refused && calls > 3 * backends * agree ? 0 : 1;
 }

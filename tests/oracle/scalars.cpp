@@ -37,6 +37,8 @@ Tree Generator::from_array(const Type& type, int depth) {
     return t.is_array() && t.dims.size() <= 2 && element == type;
   });
   if (!source) return nullptr;
+  if (source->type.dims.size() == 1 && nonempty_.contains(source->type.dims[0]) && chance(20))
+    return make(chance(50) ? Form::head : Form::last, type, {source});
   std::vector<Tree> kids{source};
   Tree all_nonempty;
   for (const std::string& dim : source->type.dims) {
@@ -98,8 +100,13 @@ Tree Generator::real_scalar(ScalarType type, int depth) {
                       {unary(UnaryOp::isnan, known), literal(real(type, 1)),
                        binary(BinaryOp::copysign, scalar(type, depth - 1), known)}));
     }
-    case 6:
-    case 7: return converted(type, depth);
+    case 6: return converted(type, depth);
+    case 7: {  // a NaN that signals is quiet after an addition
+      const ScalarType bits = type == ScalarType::f16   ? ScalarType::u16
+                              : type == ScalarType::f32 ? ScalarType::u32
+                                                        : ScalarType::u64;
+      return no_negative_zero(make(Form::from_bits, scalar_type(type), {scalar(bits, depth - 1)}));
+    }
     default: {
       static const std::vector<UnaryOp> kOps{UnaryOp::neg,   UnaryOp::abs,  UnaryOp::sgn,   UnaryOp::sqrt,
                                              UnaryOp::floor, UnaryOp::ceil, UnaryOp::round, UnaryOp::trunc};
@@ -140,6 +147,23 @@ Tree Generator::integer_scalar(ScalarType type, int depth) {
   }
 }
 
+// As long as a counter is below a bound.
+Tree Generator::counted_loop(const Type& type, int depth) {
+  const Type i64 = scalar_type(ScalarType::i64);
+  const Pattern counter{fresh("c"), i64, {}}, state{fresh("s"), type, {}};
+  const Type both = tuple_type({i64, type});
+  const Tree start = make(Form::tuple, both, {whole(0), scalar(type.scalar, depth)}), bound = small_index(5, 1);
+  const Pattern limit{fresh("n"), i64, {}};
+  const Tree known = variable(counter.name, i64);
+  const Scope scope(*this);
+  bind(counter), bind(state);
+  const Tree next = make(Form::tuple, both, {binary(BinaryOp::add, known, whole(1)), scalar(type.scalar, depth)});
+  Tree loop =
+      make(Form::while_loop, both, {start}, {{{}, binary(BinaryOp::lt, known, variable(limit.name, i64))}, {{}, next}});
+  std::const_pointer_cast<Node>(loop)->pattern = {"", both, {counter, state}};
+  return let(limit, {}, bound, field(loop, 1));
+}
+
 Tree Generator::scalar(ScalarType type, int depth) {
   --budget_;
   if (type == ScalarType::boolean && depth > 0 && budget_ > 0) return condition(depth);
@@ -177,6 +201,14 @@ Tree Generator::scalar(ScalarType type, int depth) {
     }
     case 4:
       if (depth >= 2 && is_whole(type)) return reduced(wanted, depth - 1);
+      break;
+    case 5:
+      if (depth >= 2) return counted_loop(wanted, depth - 1);
+      break;
+    case 6:
+      if (type == ScalarType::i64)
+        if (const Tree some = any_variable([](const Type& t) { return t.is_array(); }))
+          return make(Form::length, wanted, {some});
       break;
     default: break;
   }

@@ -85,8 +85,12 @@ std::string sizes_text(const std::vector<std::string>& sizes) {
 }
 
 std::string loop_text(const Node& node, const std::vector<std::string>& kids) {
-  std::string text =
-      fmt::format("(loop {}{} = {} ", sizes_text(node.sizes), pattern_text(node.pattern, !node.sizes.empty()), kids[0]);
+  std::string state = pattern_text(node.pattern, false);
+  if (node.annotated) {
+    const bool consumed = node.lambdas.back().body->form == Form::update;
+    state = fmt::format("({}: {}{})", state, consumed ? "*" : "", type_text(node.pattern.type));
+  }
+  std::string text = fmt::format("(loop {} = {} ", state, kids[0]);
   switch (node.form) {
     case Form::for_loop: text += fmt::format("for {} < {} do ", node.name, kids[1]); break;
     case Form::for_in_loop: text += fmt::format("for {} in {} do ", node.name, kids[1]); break;
@@ -208,6 +212,13 @@ std::string source(const Tree& tree) {
     case Form::coerce: return fmt::format("({} :> {})", kids[0], type_text(node.type));
   }
   return {};
+}
+
+void count_forms(const Tree& tree, std::map<Form, std::uint64_t>& counts) {
+  if (!tree) return;
+  ++counts[tree->form];
+  for (const Tree& kid : tree->kids) count_forms(kid, counts);
+  for (const Lambda& lambda : tree->lambdas) count_forms(lambda.body, counts);
 }
 
 std::string source(const Program& program) {

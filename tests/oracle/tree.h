@@ -1,6 +1,8 @@
 // Programs as the oracle has them: typed trees that are printed as Futhark source and evaluated (evaluate.h).
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -107,6 +109,7 @@ struct Node {
   std::vector<Lambda> lambdas;
   std::string name;
   Pattern pattern;                 // of let and loops
+  bool annotated = false;          // the pattern, with its type
   std::vector<std::string> sizes;  // that a let names
   Number literal;
   UnaryOp unary_op = UnaryOp::neg;
@@ -114,6 +117,7 @@ struct Node {
 };
 
 std::string source(const Tree& tree);
+void count_forms(const Tree& tree, std::map<Form, std::uint64_t>& counts);
 
 // An entry, with its parameters and the sizes that are theirs.
 struct Program {

@@ -30,7 +30,7 @@ static struct apl_choices* apl_choices_of(struct futhark_context* ctx, const str
   // A number that was given holds for all sizes.
   for (const struct apl_plan_parameter* p = set->parameters; p && p->name; ++p) {
     const size_t wanted = apl_parameter(ctx, p->name);
-    for (int32_t k = 0; k < set->count && wanted; ++k)
+    for (int32_t k = 0; k < set->count && k < APL_PLAN_FORMS && wanted; ++k)
       if ((size_t)apl_plan_number_of(&set->plans[k], p) != wanted) made->banned[k] = 1;
   }
   return ctx->choices[ctx->choice_count++] = made;

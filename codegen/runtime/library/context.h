@@ -102,6 +102,8 @@ static bool apl_enter(struct futhark_context* ctx) {
   return false;
 }
 static int apl_leave(struct futhark_context* ctx, int status) {
+  if (status != APL_SUCCESS && !ctx->base.error[0] && !ctx->error)
+    apl_backend_error(&ctx->base, status, "%s", status == APL_OUT_OF_MEMORY ? "out of memory" : "the call failed");
   if (status != APL_SUCCESS && ctx->base.error[0]) apl_report_error(ctx, status);
   pthread_mutex_unlock(&ctx->lock);
   return status;

@@ -279,9 +279,16 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
     status = entry->function(&ctx->base, values, results);
     apl_swap_threads(before);
     if (ctx->profiling) ++ctx->calls, ctx->microseconds += apl_now() - start;
-    for (int32_t k = 0; k < type->value_count && status == APL_SUCCESS; ++k) {
+    const int32_t made_count = status == APL_SUCCESS ? type->value_count : 0;
+    for (int32_t k = 0; k < made_count; ++k) {
       made->items[k].value = results[k];
-      if (results[k].rank > 0) status = apl_own(ctx, &made->items[k], results[k].data, false);
+      if (results[k].rank == 0) continue;
+      // Where one cannot be kept, those after it are nobody's.
+      if (status == APL_SUCCESS) {
+        status = apl_own(ctx, &made->items[k], results[k].data, false);
+      } else {
+        ctx->base.backend->release(&ctx->base, results[k].data);
+      }
     }
   }
   if (status == APL_SUCCESS && type->kind == APL_API_SCALAR) {
