@@ -210,7 +210,9 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   if (is_cuda) {
     out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", c_string(device_header_text()));
     if (program->has_plans) out += device_records();
-    add(out, {cuda_functions_text, library_nvrtc_text, library_cuda_text, library_cuda_context_text});
+    out += "#define APL_POOL_API static\n\n";
+    add(out, {cuda_functions_text, cuda_pool_header_text, cuda_pool_text, library_nvrtc_text, library_cuda_text,
+              library_cuda_context_text});
   } else {
     const std::set<std::string> types = types_of_products(module);
     out += fmt::format("#define APL_HAS_PRODUCTS {}\n\n", types.empty() ? 0 : 1);

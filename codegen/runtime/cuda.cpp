@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/runtime/cuda/driver.h"
+#include "codegen/runtime/cuda/pool.h"
 
 namespace apl {
 namespace {
@@ -18,7 +19,9 @@ CUdeviceptr device_address(const void* data) { return reinterpret_cast<CUdevicep
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(const cuda::Driver& driver, CudaOptions options) : driver_(driver), options_(std::move(options)) {}
+  CudaBackend(const cuda::Driver& driver, CudaOptions options) : driver_(driver), options_(std::move(options)) {
+    pool_.source = {this, take_memory, give_memory, wait_for_work, cuda::kOutOfMemory, 0};
+  }
 
   // Failures here have no one to go to; the device frees what is left with the context.
   ~CudaBackend() override {
@@ -26,8 +29,7 @@ class CudaBackend : public Backend {
     {
       CurrentContext current(driver_, context_);
       if (stream_) driver_.stream_synchronise(stream_);
-      for (const auto& [data, size] : live_) driver_.free(data);
-      for (const auto& [size, data] : free_) driver_.free(data);
+      apl_pool_close(&pool_);
       if (failure_) driver_.free(failure_);
       for (cuda::CUevent event : {start_, stop_})
         if (event) driver_.event_destroy(event);
@@ -76,36 +78,18 @@ class CudaBackend : public Backend {
     return Unit{};
   }
 
-  // Blocks are kept for the next allocation of their size: all work is on one stream, so reuse needs no waiting, and a
-  // repeated call allocates nothing.
   Result<void*> allocate(std::int64_t bytes, const char* what) override {
+    CurrentContext current(driver_, context_);
+    std::uint64_t data = 0;
+    const int result = apl_pool_allocate(&pool_, bytes, &data);
+    if (result == 0) return reinterpret_cast<void*>(data);
     const std::string name = fmt::format("allocating {} bytes for {}", bytes, what ? what : "?");
-    if (bytes < 0) return driver_.error(cuda::kOutOfMemory, name);
-    const std::size_t size = bytes > 0 ? static_cast<std::size_t>(bytes) : 1;  // an address even for nothing
-    CUdeviceptr data = 0;
-    if (auto kept = free_.find(size); kept != free_.end()) {
-      data = kept->second;
-      free_.erase(kept);
-    } else {
-      CurrentContext current(driver_, context_);
-      int result = driver_.allocate(&data, size);
-      if (result == cuda::kOutOfMemory && !free_.empty()) {
-        if (auto ok = free_kept(); !ok) return std::move(ok).error();
-        result = driver_.allocate(&data, size);
-      }
-      if (result != 0) return driver_.error(result, name);
-    }
-    live_.emplace(data, size);
-    return reinterpret_cast<void*>(data);
+    if (result == cuda::kOutOfMemory) return driver_.error(result, name);
+    return kernel_error(result, name);  // of work that the pool waited for
   }
   Status release(void* data) override {
-    if (!data) return Unit{};
-    auto known = live_.find(device_address(data));
-    if (known == live_.end())
-      return make_error(Code::bug_internal, {}, "a block of device memory is released that is no allocation");
-    free_.emplace(known->second, known->first);
-    live_.erase(known);
-    return Unit{};
+    if (!data || apl_pool_release(&pool_, device_address(data)) != APL_POOL_UNKNOWN) return Unit{};
+    return make_error(Code::bug_internal, {}, "a block of device memory is released that is no allocation");
   }
 
   Status upload(void* data, const void* host, std::int64_t bytes) override {
@@ -243,22 +227,29 @@ class CudaBackend : public Backend {
   };
 
   Status wait() {
-    auto ok = driver_.check(driver_.stream_synchronise(stream_), "running kernels");
-    if (ok) return ok;
-    Diagnostic error = std::move(ok).error();
+    const int result = driver_.stream_synchronise(stream_);
+    if (result == 0) return Unit{};
+    return kernel_error(result, "running kernels");
+  }
+  Diagnostic kernel_error(int result, const std::string& what) const {
+    Diagnostic error = driver_.error(result, what);
     error.notes.push_back({"backend emulate finds the line of a kernel's fault", {}});
     return error;
   }
   Status clear_failure() {
     return driver_.check(driver_.set_bytes(failure_, 0, sizeof(apl_failure), stream_), "clearing the failure cell");
   }
-  Status free_kept() {
-    if (auto ok = wait(); !ok) return ok;
-    for (const auto& [size, data] : free_)
-      if (auto ok = driver_.check(driver_.free(data), fmt::format("freeing {} bytes", size)); !ok) return ok;
-    free_.clear();
-    return Unit{};
+
+  // Where the pool's memory comes from; the context is current.
+  static CudaBackend& of(void* user) { return *static_cast<CudaBackend*>(user); }
+  static int take_memory(void* user, std::uint64_t bytes, std::uint64_t* data) {
+    CUdeviceptr given = 0;
+    const int result = of(user).driver_.allocate(&given, bytes);
+    *data = given;
+    return result;
   }
+  static int give_memory(void* user, std::uint64_t data) { return of(user).driver_.free(data); }
+  static int wait_for_work(void* user) { return of(user).driver_.stream_synchronise(of(user).stream_); }
 
   Result<Kernel*> find(const std::string& name) {
     Kernel& kernel = kernels_[name];
@@ -280,8 +271,7 @@ class CudaBackend : public Backend {
   cuda::CUevent start_ = nullptr, stop_ = nullptr;
   CUdeviceptr failure_ = 0;
   std::map<std::string, Kernel> kernels_;
-  std::map<CUdeviceptr, std::size_t> live_;
-  std::multimap<std::size_t, CUdeviceptr> free_;
+  apl_pool pool_{};
 };
 
 }  // namespace

@@ -29,6 +29,8 @@ std::string_view plan_select_text();
 std::string_view plan_variant_text();
 std::string_view plan_device_text();
 std::string_view cuda_functions_text();
+std::string_view cuda_pool_header_text();
+std::string_view cuda_pool_text();
 std::string_view sparse_sparse_header_text();
 std::string_view sparse_cpu_header_text();
 std::string_view sparse_cpu_types_header_text();

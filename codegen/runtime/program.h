@@ -61,7 +61,7 @@ class Program {
                                         double seconds = std::numeric_limits<double>::infinity());
 
   double last_microseconds() const;  // of the last call, likewise
-  std::int64_t peak_bytes() const;   // of device memory, inputs and results included, in any call so far
+  std::int64_t peak_bytes() const;   // of device memory, as asked for, inputs and results included, in any call so far
   std::vector<KernelStats> kernels() const;
 
  private:

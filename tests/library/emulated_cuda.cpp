@@ -2,6 +2,7 @@
 // they find the real ones, so that all of their own code runs on machines without a GPU.
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,12 +12,16 @@
 
 namespace {
 
-constexpr int kUnknown = 999;  // CUDA_ERROR_UNKNOWN
+constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
+constexpr int kUnknown = 999;    // CUDA_ERROR_UNKNOWN
+constexpr std::size_t kTotalBytes = std::size_t{512} << 20;
 
 struct Driver {
   std::unique_ptr<apl::Backend> backend = apl::make_emulate_backend({"c++", 1, "h200", {"/tmp", "", nullptr, {}}});
   std::vector<std::string> texts;                   // of modules
   std::vector<std::unique_ptr<std::string>> names;  // of functions
+  std::map<unsigned long long, std::size_t> blocks;
+  std::size_t held = 0;
   std::string error;
   int pushed = 0;
 };
@@ -67,11 +72,24 @@ int cuEventDestroy_v2(void*) { return 0; }
 
 int cuMemAlloc_v2(unsigned long long* data, std::size_t bytes) {
   if (driver().pushed == 0) return refuse("no context is current");
+  if (bytes > kTotalBytes - driver().held) return kOutOfMemory;
   auto block = driver().backend->allocate(static_cast<std::int64_t>(bytes), "an allocation");
-  if (block) *data = reinterpret_cast<unsigned long long>(*block);
-  return finish(block);
+  if (!block) return finish(block);
+  *data = reinterpret_cast<unsigned long long>(*block);
+  driver().blocks[*data] = bytes;
+  driver().held += bytes;
+  return 0;
 }
-int cuMemFree_v2(unsigned long long data) { return finish(driver().backend->release(address(data))); }
+int cuMemFree_v2(unsigned long long data) {
+  const auto block = driver().blocks.find(data);
+  if (block == driver().blocks.end()) return refuse("what is freed is no allocation");
+  driver().held -= block->second;
+  driver().blocks.erase(block);
+  return finish(driver().backend->release(address(data)));
+}
+int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
+  return *free_bytes = kTotalBytes - driver().held, *total = kTotalBytes, 0;
+}
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, void*) {
   return finish(driver().backend->upload(address(to), from, static_cast<std::int64_t>(bytes)));
 }
@@ -112,7 +130,9 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned
                           args};
   return finish(driver().backend->launch(launch));
 }
-int cuGetErrorName(int, const char** name) { return *name = "emulated", 0; }
+int cuGetErrorName(int result, const char** name) {
+  return *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "emulated", 0;
+}
 int cuGetErrorString(int, const char** text) { return *text = driver().error.c_str(), 0; }
 
 int nvrtcVersion(int* major, int* minor) { return *major = 12, *minor = 0, 0; }

@@ -5,17 +5,10 @@
 #include <ctype.h>
 
 #include "codegen/runtime/cuda/functions.h"
+#include "codegen/runtime/cuda/pool.h"
 #include "codegen/runtime/library/choose.h"
 #include "codegen/runtime/library/nvrtc.h"
 
-struct apl_block {
-  CUdeviceptr data;
-  size_t bytes;
-};
-struct apl_blocks {
-  struct apl_block* list;
-  size_t count, room;
-};
 struct apl_kernel {
   const char* name;
   CUfunction function;
@@ -37,7 +30,7 @@ struct apl_machine {
   struct apl_kernel* kernels;
   int32_t kernel_count;
   bool* is_loaded;  // one a form
-  struct apl_blocks live, kept;
+  struct apl_pool pool;
 };
 
 static int apl_cuda_check(struct apl_context* base, int result, const char* what) {
@@ -64,87 +57,58 @@ static int apl_cuda_leave(struct apl_context* base, int result, const char* what
 }
 
 // ---- memory ----
-// Blocks are kept for the next allocation of their size: all work is on one stream, so that reuse needs no waiting, and
-// a repeated call allocates nothing. The caller's allocator decides for itself.
+// Between apl_cuda_enter and apl_cuda_leave; `user` is the context.
 
-static bool apl_add_block(struct apl_blocks* blocks, struct apl_block block) {
-  if (blocks->count == blocks->room) {
-    const size_t room = blocks->room ? 2 * blocks->room : 64;
-    struct apl_block* grown = realloc(blocks->list, room * sizeof *grown);
-    if (!grown) return false;
-    blocks->list = grown;
-    blocks->room = room;
+static int apl_cuda_take_memory(void* user, uint64_t bytes, uint64_t* data) {
+  const struct futhark_context* ctx = user;
+  const struct futhark_context_config* cfg = ctx->config;
+  if (cfg->allocate) {
+    void* given = NULL;
+    const int result = cfg->allocate(cfg->user, &given, (size_t)bytes, ctx->machine->stream);
+    *data = (uintptr_t)given;
+    return result == 0 ? 0 : kOutOfMemory;
   }
-  blocks->list[blocks->count++] = block;
-  return true;
-}
-static struct apl_block apl_take_block(struct apl_blocks* blocks, size_t at) {
-  const struct apl_block block = blocks->list[at];
-  blocks->list[at] = blocks->list[--blocks->count];
-  return block;
-}
-
-static int apl_free_kept(struct apl_machine* m) {
-  int result = m->kept.count ? m->stream_synchronise(m->stream) : 0;
-  while (m->kept.count) {
-    const int freed = m->free(apl_take_block(&m->kept, m->kept.count - 1).data);
-    if (result == 0) result = freed;
-  }
+  CUdeviceptr given = 0;
+  const int result = ctx->machine->allocate(&given, (size_t)bytes);
+  *data = given;
   return result;
+}
+static int apl_cuda_give_memory(void* user, uint64_t data) {
+  const struct futhark_context* ctx = user;
+  const struct futhark_context_config* cfg = ctx->config;
+  if (!cfg->allocate) return ctx->machine->free(data);
+  cfg->release(cfg->user, (void*)(uintptr_t)data, ctx->machine->stream);
+  return 0;
+}
+static int apl_cuda_wait(void* user) {
+  const struct apl_machine* m = ((const struct futhark_context*)user)->machine;
+  return m->stream_synchronise(m->stream);
 }
 
 static int apl_cuda_allocate(struct apl_context* base, int64_t bytes, const char* what, void** data) {
   struct futhark_context* ctx = apl_of(base);
-  const struct futhark_context_config* cfg = ctx->config;
-  const size_t size = bytes > 0 ? (size_t)bytes : 1;  // an address even for nothing
   struct apl_machine* m = apl_cuda_enter(base);
-  struct apl_block block = {0, size};
-  int result = 0;
-  if (bytes < 0) {
-    result = kOutOfMemory;
-  } else if (cfg->allocate) {
-    void* given = NULL;
-    result = cfg->allocate(cfg->user, &given, size, m->stream) == 0 ? 0 : kOutOfMemory;
-    block.data = (CUdeviceptr)(uintptr_t)given;
-  } else {
-    for (size_t k = m->kept.count; k-- > 0 && !block.data;)
-      if (m->kept.list[k].bytes == size) block = apl_take_block(&m->kept, k);
-    if (!block.data) {
-      result = m->allocate(&block.data, size);
-      if (result == kOutOfMemory && m->kept.count) {
-        result = apl_free_kept(m);
-        if (result == 0) result = m->allocate(&block.data, size);
-      }
-    }
-  }
-  if (result == 0 && !apl_add_block(&m->live, block)) result = kOutOfMemory;
+  uint64_t block = 0;
+  const int result = apl_pool_allocate(&m->pool, bytes, &block);
   char words[160];
   snprintf(words, sizeof words, "allocating %lld bytes for %s", (long long)bytes, what ? what : "?");
   const int status = apl_cuda_leave(base, result, words);
   if (status != APL_SUCCESS) return status;
-  ctx->bytes += (int64_t)block.bytes;
+  ctx->bytes = (int64_t)m->pool.requested;
   if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
-  *data = (void*)(uintptr_t)block.data;
+  *data = (void*)(uintptr_t)block;
   return APL_SUCCESS;
 }
 
 static int apl_cuda_release(struct apl_context* base, void* data) {
   if (!data) return APL_SUCCESS;
-  struct futhark_context* ctx = apl_of(base);
-  struct apl_machine* m = ctx->machine;
-  for (size_t k = m->live.count; k-- > 0;) {
-    if (m->live.list[k].data != (CUdeviceptr)(uintptr_t)data) continue;
-    const struct apl_block block = apl_take_block(&m->live, k);
-    ctx->bytes -= (int64_t)block.bytes;
-    if (ctx->config->allocate) {
-      ctx->config->release(ctx->config->user, data, m->stream);
-      return APL_SUCCESS;
-    }
-    if (apl_add_block(&m->kept, block)) return APL_SUCCESS;
-    apl_cuda_enter(base);
-    return apl_cuda_leave(base, m->free(block.data), "freeing memory");
-  }
-  return apl_backend_error(base, APL_ERROR, "a block of device memory is released that is no allocation");
+  struct apl_machine* m = apl_cuda_enter(base);
+  const int result = apl_pool_release(&m->pool, (uintptr_t)data);
+  apl_of(base)->bytes = (int64_t)m->pool.requested;
+  const int status = apl_cuda_leave(base, result == APL_POOL_UNKNOWN ? 0 : result, "freeing memory");
+  return result == APL_POOL_UNKNOWN
+             ? apl_backend_error(base, APL_ERROR, "a block of device memory is released that is no allocation")
+             : status;
 }
 
 static int apl_cuda_upload(struct apl_context* base, void* data, const void* host, int64_t bytes) {

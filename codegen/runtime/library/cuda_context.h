@@ -93,7 +93,7 @@ static int apl_start_device(struct futhark_context* ctx) {
 
 static int apl_machine_clear(struct futhark_context* ctx) {
   apl_cuda_enter(&ctx->base);
-  return apl_cuda_leave(&ctx->base, apl_free_kept(ctx->machine), "freeing memory");
+  return apl_cuda_leave(&ctx->base, apl_pool_clear(&ctx->machine->pool), "freeing memory");
 }
 
 static void apl_machine_close(struct futhark_context* ctx) {
@@ -101,16 +101,13 @@ static void apl_machine_close(struct futhark_context* ctx) {
   if (m->context) {
     apl_cuda_enter(&ctx->base);
     if (m->stream) m->stream_synchronise(m->stream);
-    apl_free_kept(m);
-    for (size_t k = 0; k < m->live.count && !ctx->config->allocate; ++k) m->free(m->live.list[k].data);
+    apl_pool_close(&m->pool);
     if (m->failure) m->free(m->failure);
     for (int32_t k = 0; k < m->module_count; ++k) m->module_unload(m->modules[k]);
     if (m->owns_stream) m->stream_destroy(m->stream);
     apl_cuda_leave(&ctx->base, 0, "");
     m->primary_release(m->device);
   }
-  free(m->live.list);
-  free(m->kept.list);
   free(m->modules);
   free(m->kernels);
   free(m->is_loaded);
@@ -142,7 +139,15 @@ static int apl_machine_open(struct futhark_context* ctx) {
   int32_t forms = 0;
   while (apl_this_program.forms && apl_this_program.forms[forms].name) ++forms;
   struct apl_machine* m = ctx->machine = calloc(1, sizeof *m);
-  if (m) m->is_loaded = calloc((size_t)forms + 1, sizeof *m->is_loaded);
+  if (m) {
+    m->is_loaded = calloc((size_t)forms + 1, sizeof *m->is_loaded);
+    m->pool.source = (struct apl_pool_source){.user = ctx,
+                                              .allocate = apl_cuda_take_memory,
+                                              .release = apl_cuda_give_memory,
+                                              .wait = apl_cuda_wait,
+                                              .out_of_memory = kOutOfMemory,
+                                              .is_direct = ctx->config->allocate != NULL};
+  }
   int status = m && m->is_loaded ? APL_SUCCESS : apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory");
   if (status == APL_SUCCESS) status = apl_open_driver(ctx);
   if (status == APL_SUCCESS) status = apl_find_device(ctx, name, sizeof name);

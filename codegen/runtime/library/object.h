@@ -135,7 +135,7 @@ struct futhark_context {
   int profiling;
   struct apl_choices** choices;
   int32_t choice_count;
-  int64_t bytes, peak_bytes;  // of the backend's memory
+  int64_t bytes, peak_bytes;  // of the backend's memory in use, as asked for
   int64_t calls;              // of entries while profiling, and their time
   double microseconds;
   uint64_t storages;                     // made so far
