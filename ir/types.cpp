@@ -4,6 +4,7 @@
 
 #include "ir/builder.h"
 #include "ir/module.h"
+#include "ir/node_info.h"
 
 namespace apl {
 
@@ -91,13 +92,15 @@ bool Screma::is_array(std::size_t k) const {
   return true;
 }
 
-std::string_view op_name(const Op& op) {
-  static constexpr std::string_view kNames[] = {
-#define APL_NODE(Struct, text) text,
+const NodeInfo& node_info(const Op& op) {
+  static constexpr NodeInfo kInfos[] = {
+#define APL_NODE(Struct, text, syntax, stage, failure, effect) {text, Stage::stage, Failure::failure, Effect::effect},
 #include "ir/ops.def"
-      "nothing"};
-  return kNames[op.index()];
+      {"nothing", Stage::soac, Failure::never, Effect::none}};
+  return kInfos[op.index()];
 }
+
+std::string_view op_name(const Op& op) { return node_info(op).text; }
 
 namespace {
 

@@ -229,7 +229,7 @@ void Printer::put(const TileContract& op) {
   list("{", op.operands, "},", [&](const TileOperand& operand) {
     put(operand.tile);
     out_ += " at ";
-    put_permutation(operand.axes);
+    put_field(operand.axes);
   });
   ++indent_;
   new_line();
