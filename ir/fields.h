@@ -1,9 +1,10 @@
-// The fields of every operation, listed once: what walks, substitutes, compares, numbers or prints operations in general
-// goes over these lists, so that a new field is known everywhere. A list that leaves a field out does not compile, and
-// neither does a walk that meets a type of field it does not know.
+// The fields of every operation, listed once: what walks, substitutes, compares, numbers or prints operations in
+// general goes over these lists, so that a new field is known everywhere. A list that leaves a field out does not
+// compile, and neither does a walk that meets a type of field it does not know.
 //
-// The type of a field says its role: Binder, OptionalBinder and Binders are bound by the operation, other Values, Operands, Polys and
-// what holds them are read, a BodyPtr is a nested body. Binders are in scope in the next nested body.
+// The type of a field says its role: Binder, OptionalBinder and Binders are bound by the operation, other Values,
+// Operands, Polys and what holds them are read, a BodyPtr is a nested body. Binders are in scope in the next nested
+// body.
 #pragma once
 
 #include <concepts>
@@ -43,14 +44,14 @@ inline constexpr bool is_variant<std::variant<T...>> = true;
 }  // namespace detail
 
 // for_each_field(record, f): f(field) for each field in the order of declaration; of a const record they are const.
-#define APL_FIELDS(Record, ...)                           \
-  template <>                                             \
-  inline constexpr bool is_record<Record> = true;         \
-  template <class R, class F>                             \
-    requires std::same_as<std::remove_const_t<R>, Record> \
-  constexpr void for_each_field(R& record, F&& f) {       \
-    auto& [__VA_ARGS__] = record;                         \
-    detail::each(f, __VA_ARGS__);                         \
+#define APL_FIELDS(Record, ...)                         \
+  template <>                                           \
+  inline constexpr bool is_record<Record> = true;       \
+  template <class R, class F>                           \
+  requires std::same_as<std::remove_const_t<R>, Record> \
+  constexpr void for_each_field(R& record, F&& f) {     \
+    auto& [__VA_ARGS__] = record;                       \
+    detail::each(f, __VA_ARGS__);                       \
   }
 
 // Pieces of operations.

@@ -39,8 +39,9 @@ struct Binder : Value {
   Binder() = default;
   Binder(Value value) : Value(value) {}  // NOLINT(google-explicit-constructor)
 };
-struct OptionalBinder : Binder {  // or none: nothing is bound
-  using Binder::Binder;
+struct OptionalBinder : Value {  // may be none: nothing is bound
+  OptionalBinder() = default;
+  OptionalBinder(Value value) : Value(value) {}  // NOLINT(google-explicit-constructor)
 };
 struct Binders : std::vector<Value> {
   using vector::vector;

@@ -102,7 +102,8 @@ void for_each_use(const Type& type, const Visit& visit) {
 }
 
 void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visit) {
-  for_each_nested(op, [](Value) {}, visit);
+  for_each_nested(
+      op, [](Value) {}, visit);
 }
 
 void for_each_binder(const Op& op, const Visit& visit) {
@@ -187,8 +188,8 @@ bool is_identity(const Lambda& lambda) {
 namespace {
 
 bool divides_by_zero(const Binary& op, const ValueTable& values) {
-  const bool divides = op.op == BinaryOp::div || op.op == BinaryOp::quot || op.op == BinaryOp::mod ||
-                       op.op == BinaryOp::rem;
+  const bool divides =
+      op.op == BinaryOp::div || op.op == BinaryOp::quot || op.op == BinaryOp::mod || op.op == BinaryOp::rem;
   const bool safe_divisor = op.y.is_constant() && op.y.constant() != Scalar::zero(op.y.constant().type());
   return divides && is_integer(values.type(op.x).element) && !safe_divisor;
 }

@@ -63,7 +63,7 @@ Op Parser::named_operation(const Token& name) {
 
 std::optional<Op> Parser::call_operation(const Token& name) {
   std::optional<Op> result;
-#define APL_NODE(Struct, text, syntax, ...) \
+#define APL_NODE(Struct, text, syntax, ...)     \
   if constexpr (Syntax::syntax == Syntax::call) \
     if (name.is(text)) result = call_of<Struct>();
 #include "ir/ops.def"

@@ -103,7 +103,7 @@ class Parser {
 
   // ---- operations ----
   Op operation();
-  Op named_operation(const Token& name);  // `name(...)`
+  Op named_operation(const Token& name);                // `name(...)`
   std::optional<Op> call_operation(const Token& name);  // of the syntax `call`, if there is one of this name
   template <class Operation>
   Operation call_of();

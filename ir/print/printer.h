@@ -72,7 +72,7 @@ class Printer {
   void put(std::monostate) { out_ += "nothing"; }
   // Operations of the syntax `call`.
   template <class Operation>
-    requires is_record<Operation>
+  requires is_record<Operation>
   void put(const Operation& op) {
     const char* separator = "(";
     put(op_name(op));

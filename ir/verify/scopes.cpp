@@ -66,7 +66,8 @@ class Scopes {
     for (const Stm& stm : body.stms) {
       for_each_use(stm.op, [&](Value v) { read(v, &stm, "it reads"); });
       for (Value v : stm.certificates) read(v, &stm, "it relies on");
-      for_each_scope(stm.op, [&](const std::vector<Value>& binders, const BodyPtr& inner) { with(binders, stm, inner); });
+      for_each_scope(stm.op,
+                     [&](const std::vector<Value>& binders, const BodyPtr& inner) { with(binders, stm, inner); });
       bind(stm.pattern, &stm);
     }
     for (const Operand& result : body.results)

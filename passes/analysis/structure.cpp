@@ -70,8 +70,7 @@ class Writer {
     key_ += text;
   }
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  void at(const T& number) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void at(const T& number) {
     put('i', static_cast<std::uint64_t>(number));
   }
   template <class T>
@@ -90,7 +89,7 @@ class Writer {
     std::visit([&](const auto& x) { at(x); }, held);
   }
   template <class T>
-    requires is_record<T>
+  requires is_record<T>
   void at(const T& record) {
     for_each_field(record, [&](const auto& field) { at(field); });
   }
