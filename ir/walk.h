@@ -20,6 +20,7 @@ void for_each_use(const Op& op, const std::function<void(Value)>& visit);
 void for_each_use(const Type& type, const std::function<void(Value)>& visit);
 // Every nested body (If, Loop, lambdas, SegOp), in order.
 void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visit);
+bool has_bodies(const Op& op);
 // Values that `op` binds for its nested bodies: loop parameters and index, lambda parameters, space indices.
 void for_each_binder(const Op& op, const std::function<void(Value)>& visit);
 // Every nested body with the values that are bound for it.

@@ -106,6 +106,12 @@ void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visi
       op, [](Value) {}, visit);
 }
 
+bool has_bodies(const Op& op) {
+  bool found = false;
+  for_each_body(op, [&](const BodyPtr&) { found = true; });
+  return found;
+}
+
 void for_each_binder(const Op& op, const Visit& visit) {
   for_each_nested(op, visit, [](const BodyPtr&) {});
 }
