@@ -20,7 +20,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   if (module.stage != Stage::memory)
     return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
   ProgramText program;
-  lower::FileScope file;
+  lower::FileScope file(module);
   std::string kernels, entries;
   std::vector<std::pair<std::string, std::string>> forms;  // kernels that are compiled when they are chosen
   kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
@@ -60,8 +60,9 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
   out.open("APL_PROGRAM const struct apl_place apl_places[] = {{");
   for (const lower::Place& place : file.places)
-    out.line("{{{}, {}, {}}},", place.location.line, place.location.column, c_string(place.message));
-  out.line("{{0, 0, NULL}},");
+    out.line("{{{}, {}, {}, {}}},", place.location.line, place.location.column, place.call,
+             place.message.empty() ? "NULL" : c_string(place.message));
+  out.line("{{0, 0, 0, NULL}},");
   out.close("}};");
   out.line("");
   if (target == Target::c) {

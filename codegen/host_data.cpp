@@ -51,8 +51,8 @@ std::string Host::sizes_text(const Extent& extent) {
 }
 
 std::string Host::extent_text(const Extent& extent) {
-  return fmt::format("{}({}, {}, {}, {})", extent.kernel_checks ? "APL_CHECKED_EXTENT" : "APL_EXTENT", extent.width,
-                     extent.location.line, extent.location.column, sizes_text(extent));
+  return fmt::format("{}({}, {}, {}, {}, {})", extent.kernel_checks ? "APL_CHECKED_EXTENT" : "APL_EXTENT", extent.width,
+                     extent.location.line, extent.location.column, unit_.call(extent.location), sizes_text(extent));
 }
 
 void Host::allocate(Value block, const Extent& extent) {
@@ -164,6 +164,7 @@ void Host::refuse_if(const ExprPtr& condition, apl_failure_code code, Location l
   out_.line("ctx->error_code = {};", static_cast<int>(code));
   out_.line("ctx->error_line = {};", location.line);
   out_.line("ctx->error_column = {};", location.column);
+  out_.line("ctx->error_call = {};", unit_.call(location));
   out_.line("status = APL_PROGRAM_ERROR;");
   out_.line("goto done;");
   out_.close("}}");

@@ -351,7 +351,7 @@ std::string host_text(const CudaHost& lowering, const apl::Function& function, s
 }
 
 KernelFile kernel_file(const Module& module, const apl::Function& function, const CodegenOptions& options) {
-  FileScope scope;
+  FileScope scope(module);
   Unit unit(function, Target::cuda, options.parameters, scope);
   CudaHost lowering(unit, options);
   HostText made = lowering.run_file();
@@ -370,8 +370,14 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
         "// `failure` is 104 bytes of device memory, 0 before the call: a number of 32 bits that is not 0 when a "
         "check");
     out.line("// has failed, then the number of the first one that did:");
-    for (std::size_t k = 0; k < scope.places.size(); ++k)
-      out.line("//   {}: line {}: {}", k, scope.places[k].location.line, comment_text(scope.places[k].message));
+    for (std::size_t k = 0; k < scope.places.size(); ++k) {
+      const Place& place = scope.places[k];
+      if (place.message.empty()) continue;
+      std::string lines = std::to_string(place.location.line);
+      for (int call = place.call; call != 0; call = scope.places[static_cast<std::size_t>(call) - 1].call)
+        lines += fmt::format(", called from line {}", scope.places[static_cast<std::size_t>(call) - 1].location.line);
+      out.line("//   {}: line {}: {}", k, lines, comment_text(place.message));
+    }
   }
   out.line("#include <cuda_runtime.h>");
   if (file.host.find("__half") != std::string::npos) out.line("#include <cuda_fp16.h>");

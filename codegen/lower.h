@@ -24,16 +24,26 @@ struct Unsupported {
 };
 [[noreturn]] void unsupported(Location location, std::string what);
 
-// A check that a kernel makes, for apl_places[].
+// A check that a kernel makes, or a call that was inlined around checks, for apl_places[].
 struct Place {
   Location location;
-  std::string message;
+  int call = 0;         // by which it came where it is: one more than the number of its place
+  std::string message;  // empty for a call
 };
 
 // What all entries of a file share.
 struct FileScope {
+  explicit FileScope(const Module& module) : calls(module.calls) {}
+
+  const std::vector<Location>& calls;
   std::vector<Place> places;
   NameScope names;
+
+  // One more than the number of the place of a call that was inlined, 0 for none.
+  int call(std::uint32_t number);
+
+ private:
+  std::unordered_map<std::uint32_t, int> call_places_;
 };
 
 struct Core;
@@ -64,6 +74,7 @@ class Unit {
   std::optional<std::int64_t> fold(const Poly& p) const;  // the number, if it is made of tile numbers alone
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
   int place(Location location, std::string message);
+  int call(const Location& location) { return file_.call(location.call); }
   kernel::Dialect dialect() const { return target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda; }
 
  private:

@@ -1,5 +1,6 @@
 // Names, tile numbers, polynomials and scalar operations as expressions.
 #include <cctype>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -120,8 +121,22 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
   return *number;
 }
 
+int FileScope::call(std::uint32_t number) {
+  // Calls that are no places yet, the innermost first; chains are as long as the program nests its calls.
+  std::vector<std::uint32_t> inner;
+  for (; number != 0 && !call_places_.contains(number); number = calls[number - 1].call) inner.push_back(number);
+  int result = number == 0 ? 0 : call_places_.at(number);
+  for (const std::uint32_t next : std::views::reverse(inner)) {
+    places.push_back({calls[next - 1], result, {}});
+    result = static_cast<int>(places.size());
+    call_places_.emplace(next, result);
+  }
+  return result;
+}
+
 int Unit::place(Location location, std::string message) {
-  file_.places.push_back({location, std::move(message)});
+  const int from = call(location);
+  file_.places.push_back({location, from, std::move(message)});
   return static_cast<int>(file_.places.size()) - 1;
 }
 

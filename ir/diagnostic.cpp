@@ -105,6 +105,8 @@ Diagnostic make_error(Code code, Location location, std::string message) {
   return diagnostic;
 }
 
+Note called_from(Location call) { return {"called from here", call}; }
+
 namespace {
 
 // A name or number of the program that a message quotes may be as long as the program.

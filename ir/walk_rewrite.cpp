@@ -253,14 +253,16 @@ Value fresh(Value v, Substitution& map, const ValueTable& from, ValueTable& to) 
 
 }  // namespace
 
-BodyPtr copy_fresh(const BodyPtr& body, Substitution& map, const ValueTable& from, ValueTable& to) {
+BodyPtr copy_fresh(const BodyPtr& body, Substitution& map, const ValueTable& from, ValueTable& to,
+                   const std::function<Location(const Location&)>& locate) {
   const std::function<BodyPtr(const BodyPtr&)> on_body = [&](const BodyPtr& inner) {
-    return copy_fresh(inner, map, from, to);
+    return copy_fresh(inner, map, from, to, locate);
   };
   const std::function<Value(Value)> on_binder = [&](Value v) { return fresh(v, map, from, to); };
   Body result;
   for (const Stm& stm : body->stms) {
     Stm copy = stm;
+    if (locate) copy.location = locate(stm.location);
     copy.op = std::visit(Replace{map, on_body, on_binder}, stm.op);
     for (Value& certificate : copy.certificates) certificate = substitute(certificate, map);
     for (Value& v : copy.pattern) v = fresh(v, map, from, to);

@@ -83,9 +83,10 @@ struct apl_failure {
   int64_t values[APL_FAILURE_VALUES];
 };
 
-// Where a check stands in the source, and its message: `%lld` stands for the next of `values`.
+// Where a check stands in the source, and its message: `%lld` stands for the next of `values`. If it came there by a
+// call that was inlined, `call` is one more than the number of the call's place, which has no message; else 0.
 struct apl_place {
-  int32_t line, column;
+  int32_t line, column, call;
   const char* message;
 };
 
@@ -205,7 +206,7 @@ struct apl_context {
   const struct apl_place* places;  // set by the loader from the generated file's apl_places
   char error[1024];                // text of the last error, "" if none
   int32_t error_code;              // apl_failure_code of a check that the host code made, and its place
-  int32_t error_line, error_column;
+  int32_t error_line, error_column, error_call;
 };
 
 // Exported by every generated file.

@@ -222,17 +222,18 @@ static inline int64_t apl_size_product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-// An array that is to be made: bytes of an element, sizes, and the statement's place. With `kernel_checks` the kernel
-// that makes it finds out itself that a size is negative.
+// An array that is to be made: bytes of an element, sizes, and the statement's place and the call it came by, as in
+// struct apl_place. With `kernel_checks` the kernel that makes it finds out itself that a size is negative.
 struct apl_extent {
   int64_t width;
   const int64_t* shape;
-  int32_t rank, line, column;
+  int32_t rank, line, column, call;
   bool kernel_checks;
 };
-#define APL_EXTENT(width, line, column, ...) ((struct apl_extent){width, APL_NUMBERS(__VA_ARGS__), line, column, false})
-#define APL_CHECKED_EXTENT(width, line, column, ...) \
-  ((struct apl_extent){width, APL_NUMBERS(__VA_ARGS__), line, column, true})
+#define APL_EXTENT(width, line, column, call, ...) \
+  ((struct apl_extent){width, APL_NUMBERS(__VA_ARGS__), line, column, call, false})
+#define APL_CHECKED_EXTENT(width, line, column, call, ...) \
+  ((struct apl_extent){width, APL_NUMBERS(__VA_ARGS__), line, column, call, true})
 
 // An error of the statement that makes the array, unless a check in a kernel failed before: it may be why.
 static inline int apl_refuse_extent(struct apl_context* ctx, struct apl_extent extent, int status, int32_t code) {
@@ -241,6 +242,7 @@ static inline int apl_refuse_extent(struct apl_context* ctx, struct apl_extent e
   ctx->error_code = code;
   ctx->error_line = extent.line;
   ctx->error_column = extent.column;
+  ctx->error_call = extent.call;
   size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "an array of shape ");
   for (int32_t d = 0; d < extent.rank && at < sizeof ctx->error; ++d)
     at += (size_t)snprintf(ctx->error + at, sizeof ctx->error - at, "[%lld]", (long long)extent.shape[d]);

@@ -19,6 +19,7 @@ StaticValue Lowerer::lower(const Expr& expr) {
       return part_value(part->second.size, part->second.frame);
   if (++depth_ > max_depth_) unsupported(expr.location, "a program nested this deep");
   const Location outer = std::exchange(location_, expr.location);
+  location_.call = frame_->call;
   builder_->set_location(location_);
   StaticValue value = lower_node(expr);
   count_leaves(value.leaf_count());

@@ -87,6 +87,7 @@ std::optional<Module> Lowerer::run() {
     }
   }
   if (failed) return std::nullopt;
+  module_.calls = std::move(calls_).take();
   return std::move(module_);
 }
 

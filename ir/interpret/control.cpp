@@ -1,6 +1,7 @@
 // Branches, loops, calls.
 #include <fmt/format.h>
 
+#include "ir/call_table.h"
 #include "ir/interpret/machine.h"
 
 namespace apl::interpreter {
@@ -75,7 +76,15 @@ void Machine::exec(const Stm& stm, const Apply& op) {
   std::vector<Datum> params;
   for (std::size_t k = 0; k < op.arguments.size(); ++k)
     (k < callee.sizes.size() ? sizes : params).push_back(take_datum(op.arguments[k]));
-  std::vector<Datum> results = call(callee, sizes, std::move(params));
+  std::vector<Datum> results;
+  try {
+    results = call(callee, sizes, std::move(params));
+  } catch (RunError& error) {
+    // As where the callee is inlined. Calls that are nested too deeply say so without all of them.
+    if (error.diagnostic.location && stm.location && error.diagnostic.code != Code::unsupported_construct)
+      note_call(error.diagnostic, stm.location, module_.calls);
+    throw;
+  }
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     Value v = stm.pattern[k];
     if (results[k].is_scalar || !type(v).memory) {

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "ir/call_table.h"
 #include "ir/sparse_arguments.h"
 #include "ir/verify.h"
 
@@ -90,7 +91,10 @@ void Machine::run(const Body& body, const BodyPlan& plan) {
       for (Value v : stm_plan.dead_after) assign(v, {});
     }
   } catch (RunError& error) {
-    if (!error.diagnostic.location) error.diagnostic.location = body.stms[k].location;
+    if (!error.diagnostic.location) {
+      error.diagnostic.location = body.stms[k].location;
+      note_calls(error.diagnostic, module_.calls);
+    }
     throw;
   }
   --depth_;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/call_table.h"
 #include "ir/module.h"
 #include "ir/parse/lexer.h"
 
@@ -90,6 +91,7 @@ class Parser {
   Lmad lmad(const std::vector<Poly>* shape_if_absent);
   std::vector<DimIndex> dims();
   Location location();  // none if there is no `@3:5-3:12`
+  Location range();     // `3:5-3:12`
   std::vector<Attribute> attributes();
 
   // ---- bodies ----
@@ -128,6 +130,7 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t place_ = 0;
   int depth_ = 0;
+  CallTable calls_;
   ValueTable values_;                               // of the function being parsed
   std::unordered_map<std::string, Value> visible_;  // names in scope
   bool in_params_ = false;

@@ -12,8 +12,9 @@ namespace apl {
 
 class Printer {
  public:
-  Printer(const Function& function, const PrintOptions& options, int indent = 0)
-      : function_(function), names_(function), options_(options), indent_(indent) {}
+  // `calls`: those of the module, if it is known.
+  Printer(const Function& function, const PrintOptions& options, const std::vector<Location>* calls = nullptr)
+      : function_(function), names_(function), options_(options), calls_(calls) {}
 
   std::string take() { return std::move(out_); }
 
@@ -100,6 +101,7 @@ class Printer {
   const Function& function_;
   Names names_;
   PrintOptions options_;
+  const std::vector<Location>* calls_;
   int indent_ = 0;
   std::string out_;
 };

@@ -50,15 +50,24 @@ static int apl_report_error(struct futhark_context* ctx, int status) {
   struct apl_context* base = &ctx->base;
   const char* text = base->error[0] ? base->error : "unknown error";
   if (base->error_line > 0) {
-    apl_error(ctx, status,
-              apl_text("Error: %s\n\nBacktrace:\n-> #0  %s:%d:%d\n", text, apl_this_program.file, base->error_line,
-                       base->error_column));
+    const char* file = apl_this_program.file;
+    char* trace =
+        apl_text("Error: %s\n\nBacktrace:\n-> #0  %s:%d:%d\n", text, file, base->error_line, base->error_column);
+    const struct apl_place* call;
+    int depth = 0;
+    for (int32_t next = base->error_call; trace && next > 0; next = call->call) {
+      call = &base->places[next - 1];
+      char* longer = apl_text("%s   #%-2d %s:%d:%d\n", trace, ++depth, file, call->line, call->column);
+      free(trace);
+      trace = longer;
+    }
+    apl_error(ctx, status, trace);
   } else {
     apl_error(ctx, status, apl_text("%s%s", status == APL_PROGRAM_ERROR ? "Error: " : "", text));
   }
   base->error[0] = '\0';
   base->error_code = APL_OK;
-  base->error_line = base->error_column = 0;
+  base->error_line = base->error_column = base->error_call = 0;
   return status;
 }
 

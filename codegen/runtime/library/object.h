@@ -197,6 +197,7 @@ static int apl_failed_check(struct apl_context* base, const struct apl_failure* 
   base->error_code = failure->code;
   base->error_line = place->line;
   base->error_column = place->column;
+  base->error_call = place->call;
   return APL_PROGRAM_ERROR;
 }
 

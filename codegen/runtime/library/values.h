@@ -99,7 +99,7 @@ static int apl_own(struct futhark_context* ctx, struct apl_item* item, void* dat
 
 // The caller's sizes, if there can be such an array; and its bytes.
 static int apl_set_shape(struct futhark_context* ctx, struct apl_item* item, const int64_t* shape, int64_t* bytes) {
-  const struct apl_extent extent = {apl_element_size(item->value.type), shape, item->value.rank, 0, 0, false};
+  const struct apl_extent extent = {apl_element_size(item->value.type), shape, item->value.rank, 0, 0, 0, false};
   int status = APL_SUCCESS;
   for (int32_t d = 0; d < item->value.rank && status == APL_SUCCESS; ++d)
     if (shape[d] < 0) status = apl_refuse_size(&ctx->base, extent, shape[d]);

@@ -38,6 +38,17 @@ std::string fill_in(std::string text, const apl_failure& cell) {
   return text;
 }
 
+Location location_of(std::int32_t line, std::int32_t column) {
+  const auto l = static_cast<std::uint32_t>(line), c = static_cast<std::uint32_t>(column);
+  return {l, c, l, c};
+}
+
+// Those that were inlined around the place of the error, the innermost first.
+void note_calls(Diagnostic& error, std::int32_t call, const apl_place* places) {
+  for (; call > 0; call = places[call - 1].call)
+    error.notes.push_back(called_from(location_of(places[call - 1].line, places[call - 1].column)));
+}
+
 int status_of(const Diagnostic& error) {
   if (error.code == Code::run_out_of_memory) return APL_OUT_OF_MEMORY;
   return code_fault(error.code) == Fault::program ? APL_PROGRAM_ERROR : APL_ERROR;
@@ -120,9 +131,9 @@ int Bridge::synchronise(apl_context* ctx) {
   Diagnostic error = make_error(failure_code(cell->code), {}, "a check failed");
   if (ctx->places) {
     const apl_place& place = ctx->places[cell->place];
-    const auto line = static_cast<std::uint32_t>(place.line), column = static_cast<std::uint32_t>(place.column);
-    error.location = {line, column, line, column};
+    error.location = location_of(place.line, place.column);
     error.message = fill_in(place.message, *cell);
+    note_calls(error, place.call, ctx->places);
   }
   return bridge.fail(std::move(error), APL_PROGRAM_ERROR);
 }
@@ -141,16 +152,17 @@ Diagnostic Bridge::error(int status) const {
   // The host code's own words: a check on sizes, or something that it does not expect.
   Code code = Code::bug_internal;
   if (status == APL_PROGRAM_ERROR) code = Code::run_shape_mismatch;
-  Location place{};
-  if (context_.error_code != APL_OK) {
-    code = failure_code(context_.error_code);
-    const auto line = static_cast<std::uint32_t>(context_.error_line);
-    const auto column = static_cast<std::uint32_t>(context_.error_column);
-    place = {line, column, line, column};
-  }
+  const bool is_check = context_.error_code != APL_OK;
+  if (is_check) code = failure_code(context_.error_code);
   if (status == APL_OUT_OF_MEMORY) code = Code::run_out_of_memory;
   const std::string text = context_.error;
-  return make_error(code, place, text.empty() ? fmt::format("the entry gave up with status {}", status) : text);
+  Diagnostic error =
+      make_error(code, {}, text.empty() ? fmt::format("the entry gave up with status {}", status) : text);
+  if (is_check) {
+    error.location = location_of(context_.error_line, context_.error_column);
+    if (context_.places) note_calls(error, context_.error_call, context_.places);
+  }
+  return error;
 }
 
 Result<void*> Bridge::allocate(std::int64_t bytes, const char* what) {
