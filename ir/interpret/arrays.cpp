@@ -102,7 +102,7 @@ void Machine::exec(const Stm& stm, const Alloc& op) {
   Array block;
   block.storage = memory_.allocate(count_of({bytes}), Fill::undefined);
   // Allocated by a block for its threads: each has a copy.
-  if (op.space == Space::thread && in_block_ && !thread_.active) block.storage->split_per_thread();
+  if (op.space == Space::thread && in_block_ && memory_.thread() < 0) block.storage->split_per_thread();
   assign(stm.pattern.front(), std::move(block));
 }
 

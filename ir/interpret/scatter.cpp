@@ -132,13 +132,14 @@ void Machine::exec(const Stm& stm, const Scatter& op) {
   const std::int64_t total = count_of(run.streams.widths);
   if (op.op) note_terms(op.op->neutral, total);
   const IndexOrder order(total, random_);
-  const bool is_kernel = !in_block_ && !thread_.active;
+  // Directly on the host or in a block each index is a thread.
+  const bool makes_threads = memory_.thread() < 0;
   for (std::int64_t k = 0; k < total; ++k) {
     const std::int64_t flat = op.op ? order[k] : k;
-    if (is_kernel) memory_.set_thread(flat);
+    if (makes_threads) memory_.set_thread(flat);
     run.run_index(flat);
   }
-  if (is_kernel) memory_.set_thread(-1);
+  if (makes_threads) memory_.set_thread(-1);
   for (std::size_t k = 0; k < run.targets.size(); ++k) assign(stm.pattern[k], std::move(run.targets[k]));
 }
 
