@@ -13,7 +13,7 @@
 #include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
-#include "aplc/test/plan.h"
+#include "aplc/test/program.h"
 #include "suite/timing.h"
 #include "suite/values.h"
 

@@ -93,7 +93,7 @@ std::string cost_text(const apl_plan_cost& cost) {
 
 void add_cost(const apl_plan_cost& cost, const apl_device& device, double operations, Facts& facts) {
   const bool gpu = device.kind == APL_DEVICE_GPU;
-  facts.emplace_back("form", !gpu ? "loops" : cost.fast ? "fast (codegen/core_turn.cpp)" : "general");
+  facts.emplace_back("form", !gpu ? "loops" : cost.fast ? "fast (codegen/contraction/tile_loop.cpp)" : "general");
   if (gpu) {
     facts.emplace_back("threads", fmt::format("{} a block", cost.threads));
     facts.emplace_back("registers", fmt::format("about {} a thread", cost.registers));

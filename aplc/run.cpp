@@ -9,9 +9,9 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/program/sparse_tiles.h"
 #include "ir/interpret.h"
+#include "runtime/program/program.h"
+#include "runtime/program/sparse_tiles.h"
 
 namespace aplc {
 namespace {

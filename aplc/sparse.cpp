@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "aplc/sparse/calibrate.h"
 #include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
-#include "aplc/sparse/measure.h"
 #include "aplc/sparse/picture.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "suite/sparse/calibrate.h"
+#include "suite/sparse/measure.h"
 
 namespace aplc {
 namespace {
@@ -185,7 +185,7 @@ int search(const SparseOptions& options) {
                   p.best > 0 ? sparse::time_text(p.best) : "-");
     return !StopAtInterrupt::asked();
   };
-  std::optional<sparse::Measure> measure;
+  std::optional<apl::sparse::Measure> measure;
   if (options.measure) {
     measure.emplace(*matrix, how.problem);
     how.measure = std::ref(*measure);
@@ -308,7 +308,7 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_option("TO", options->output, "file to write")->required();
 
   sub = add("calibrate", "measure this machine for the cost model",
-            [](const SparseOptions& o) { return emit(o.output, to_text(sparse::calibrate(o.name))); });
+            [](const SparseOptions& o) { return emit(o.output, to_text(apl::sparse::calibrate(o.name))); });
   sub->add_option("-o,--output", options->output, "the profile (default: standard output)")->type_name("PROFILE");
   sub->add_option("--name", options->name, "of the profile")->check([](const std::string& name) {
     return name.empty() || name.find_first_of(" \t\n\r") != std::string::npos ? "a name has no blanks" : "";

@@ -10,9 +10,9 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
-#include "aplc/test/judge.h"
-#include "aplc/test/plan.h"
-#include "codegen/runtime/toolchain.h"
+#include "aplc/test/evaluate.h"
+#include "aplc/test/program.h"
+#include "runtime/backends/toolchain.h"
 
 namespace aplc {
 namespace {

@@ -15,7 +15,7 @@
 #include "aplc/explain_plan.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
-#include "aplc/test/plan.h"
+#include "aplc/test/program.h"
 #include "aplc/tune_cover.h"
 #include "aplc/tune_log.h"
 #include "aplc/tune_space.h"

@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "machine/target/target.h"
 
 namespace apl {
-
-enum class Target : std::uint8_t {
-  c,     // C11 with OpenMP, kernels are functions of the file
-  cuda,  // C11 host code and CUDA C++ kernels, for the GPU and for emulation
-};
 
 struct CodegenOptions {
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
@@ -24,8 +20,7 @@ struct CodegenOptions {
   // gives them; for large ones where one is missing.
   bool one_plan = false;
   std::map<std::string, std::int64_t> sizes;
-  std::string
-      device;  // for which plans are chosen: a name or file of codegen/runtime/devices.h; "": h200, or cpu for c
+  std::string device;  // for which plans are chosen: a name or file of machine/target/records.h; "": h200, or cpu for c
 };
 
 struct KernelInfo {

@@ -1,4 +1,4 @@
-// Dense arguments of entries that take bundles (ir/sparse_bundle.h), and their results, as callers of the dense program
+// Dense arguments of entries that take bundles (ir/sparse_soa.h), and their results, as callers of the dense program
 // have them.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/host_value.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 
 namespace apl {
 

@@ -14,7 +14,7 @@
 //     in {C}
 //   }
 //
-// Phases: the arrays of each sparse operand (ir/sparse_bundle.h); every kernel that reads it, in order: one that reads
+// Phases: the arrays of each sparse operand (ir/sparse_soa.h); every kernel that reads it, in order: one that reads
 // A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse
 // again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
 // With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_samples). What

@@ -41,17 +41,17 @@
 #include <fmt/ranges.h>
 
 #include "ir/walk.h"
+#include "machine/tiles/plan.h"
 #include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
-#include "passes/tile_contraction/expose.h"
+#include "passes/tile_contraction/fission.h"
 #include "passes/tile_contraction/windows.h"
 
 namespace apl {
 namespace {
 
 constexpr const char* kName = "tile-contraction";
-constexpr std::int64_t kSomeParts = 8;                  // where nobody chooses
-constexpr std::int64_t kWaySplit = 2, kWayUntiled = 3;  // as codegen/runtime/plan_select.h numbers variants
+constexpr std::int64_t kSomeParts = 8;  // where nobody chooses
 
 bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
@@ -176,14 +176,15 @@ class Tiler {
   tile::Plan several_ways(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
     const auto is = [&](Value variant, std::int64_t number) {
       return host.compare(CompareOp::eq, Operand(variant), i64_constant(number),
-                          number == kWaySplit ? "is_split" : "is_untiled");
+                          number == APL_VARIANT_SPLIT ? "is_split" : "is_untiled");
     };
     const Value variant =
         host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, number(prefix + "variant")});
     const bool splits_help = tile::may_split(contraction);
     const Value splits =
         splits_help ? host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, kSomeParts}) : Value{};
-    const Value is_split = splits_help ? is(variant, kWaySplit) : Value{}, is_untiled = is(variant, kWayUntiled);
+    const Value is_split = splits_help ? is(variant, APL_VARIANT_SPLIT) : Value{},
+                is_untiled = is(variant, APL_VARIANT_UNTILED);
     tile::Plan plan;
     // A branch's results have names of their own.
     const auto branch = [&](Builder& outer, auto&& fill) {

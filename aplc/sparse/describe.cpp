@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "aplc/sparse/estimate.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 namespace {

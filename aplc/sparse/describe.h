@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "ir/poly.h"
 #include "ir/scalar.h"
+#include "runtime/sparse/sparse.h"
 
 namespace aplc::sparse {
 

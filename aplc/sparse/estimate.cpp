@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "aplc/sparse/files.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 

@@ -1,12 +1,12 @@
-// What the runtime's kernels for GPUs are expected to take (codegen/runtime/sparse/device_cost.c): f16 on an H200.
+// What the runtime's kernels for GPUs are expected to take (runtime/sparse/device_cost.c): f16 on an H200.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/plan.h"
+#include "runtime/sparse/sparse.h"
 
 namespace aplc::sparse {
 

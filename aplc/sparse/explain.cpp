@@ -11,14 +11,14 @@
 
 #include "aplc/sparse/describe.h"
 #include "aplc/sparse/files.h"
-#include "aplc/sparse/measure.h"
-#include "codegen/runtime/program/sparse_plans.h"
-#include "codegen/runtime/sparse/device_form.h"
-#include "codegen/sparse_products.h"
-#include "ir/sparse_bundle.h"
+#include "codegen/sparse/products.h"
+#include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/device_operand.h"
+#include "suite/sparse/measure.h"
 
 namespace aplc::sparse {
 namespace {
@@ -195,7 +195,7 @@ class Explainer {
       facts.emplace_back("costs", costs(matrix, problem));
     }
     if (!request_.measure) return;
-    Measure measure(matrix, problem);
+    apl::sparse::Measure measure(matrix, problem);
     if (builtin == nullptr && tiles_of == nullptr) {
       apl_sparse_plan* made = nullptr;
       apl_sparse_plan_builtin(&csr, &made);

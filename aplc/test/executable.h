@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "codegen/runtime/program.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
 #include "ir/sparse_arguments.h"
+#include "runtime/program/program.h"
 #include "suite/test_block.h"
 
 namespace aplc {

@@ -6,10 +6,10 @@
 #include <array>
 #include <map>
 
-#include "aplc/sparse/measure.h"
 #include "bench/sparse/first_level.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse/report.h"
+#include "suite/sparse/measure.h"
 
 namespace apl::bench {
 namespace {
@@ -171,7 +171,7 @@ json figure_12(const SparseOptions& options) {
     // What can be run of one level: the best plan of one format.
     SearchOptions lists = how;
     lists.formats = {false, true, false};
-    aplc::sparse::Measure measure(matrix, how.problem);
+    apl::sparse::Measure measure(matrix, how.problem);
     const double fast = measure(all.plan), slow = measure(search_with(matrix, profile, lists).plan);
     fmt::print("{:5} measured: lists alone {:.1f} us, all levels {:.1f} us: {:.2f} x\n", device, slow / 1e3, fast / 1e3,
                slow / fast);

@@ -11,16 +11,16 @@
 #include <random>
 #include <set>
 
-#include "aplc/sparse/calibrate.h"
-#include "aplc/sparse/measure.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse/report.h"
+#include "suite/sparse/calibrate.h"
+#include "suite/sparse/measure.h"
 
 namespace apl::bench {
 namespace {
 
 using namespace sparse;
-using aplc::sparse::Product;
+using apl::sparse::Product;
 
 // Dimensions of the matrices that are made; those of aplc sparse calibrate but for the rows.
 constexpr std::int64_t kDense = 128, kBytes = 4, kGroups = 4, kColumns = 4096;
@@ -79,7 +79,7 @@ void sample(const Csr& matrix, const Profile& profile, Operator op, std::size_t 
   how.threads = threads;
   Plan plan = search(matrix, profile, how);
   if (plan.dense) return;
-  const auto tiles = aplc::sparse::tiles_of(matrix, plan);
+  const auto tiles = apl::sparse::tiles_of(matrix, plan);
   if (!tiles) return;
   std::vector<std::int64_t> chosen(static_cast<std::size_t>(lists ? tiles->list_tiles : tiles->runs));
   std::iota(chosen.begin(), chosen.end(), 0);
@@ -146,7 +146,7 @@ class Stopwatch {
                  lists ? task.shape.rows * task.shape.elements : 1,
                  lists ? 1 : task.shape.elements};
     plan.groups.assign(kGroups, {{}, lists ? Rest::ell : Rest::run});
-    const auto tiles = aplc::sparse::tiles_of(matrix, plan);
+    const auto tiles = apl::sparse::tiles_of(matrix, plan);
     return tiles ? product_(*tiles, kDense, {8, 0.001}) / kGroups : 0;
   }
 
@@ -193,7 +193,7 @@ nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>
   fmt::print(
       "\nCost model on one core of this machine; in brackets the paper's numbers, on an A100. Its network of "
       "perceptrons is left out\n");
-  const Profile calibrated = aplc::sparse::calibrate("here");
+  const Profile calibrated = apl::sparse::calibrate("here");
   nlohmann::json result{{"left_out", "the network of perceptrons (MLP)"},
                         {"paper",
                          {{"spmm", {{"sub_tasks", 5000}, {"pearson", 0.9243}, {"rmse_milliseconds", 1.4e-4}}},

@@ -13,17 +13,17 @@
 #include <optional>
 #include <random>
 
-#include "aplc/sparse/measure.h"
 #include "bench/sparse/matrices.h"
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/sparse/cpu.h"
 #include "frontend/frontend.h"
 #include "ir/sparse_arguments.h"
 #include "passes/pipeline.h"
 #include "passes/sparse/plan.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/program/program.h"
+#include "runtime/sparse/cpu.h"
+#include "suite/sparse/measure.h"
 
 namespace {
 
@@ -274,7 +274,7 @@ int sparse_search(Case* c, int sddmm, long dense, int bytes, int milliseconds) {
   SearchOptions options;
   options.problem = {sddmm ? Operator::sddmm : Operator::spmm, dense, bytes};
   options.seconds = milliseconds / 1e3;
-  aplc::sparse::Measure measure(c->matrix, options.problem);
+  apl::sparse::Measure measure(c->matrix, options.problem);
   options.measure = std::ref(measure);
   Plan plan = search(c->matrix, *builtin_profile("cpu"), options);
   // As blocks the dense product is one of ours, too.

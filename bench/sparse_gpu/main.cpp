@@ -21,9 +21,9 @@
 #include "bench/sparse_gpu/peers.h"
 #include "bench/sparse_gpu/shapes.h"
 #include "bench/sparse_gpu/variants.h"
-#include "codegen/runtime/sparse/device_form.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
 namespace {

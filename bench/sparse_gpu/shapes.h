@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/sparse/device_form.h"
 #include "passes/sparse/matrix.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
 

@@ -7,7 +7,7 @@
 #include "frontend/lower/large_stack.h"
 #include "frontend/lower/lowerer.h"
 #include "frontend/syntax/lexer.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 
 namespace apl::frontend {
 

@@ -11,9 +11,9 @@
 
 #include "ir/interpret.h"
 #include "ir/interpret/error.h"
+#include "ir/interpret/lifetimes.h"
 #include "ir/interpret/memory.h"
 #include "ir/interpret/order.h"
-#include "ir/interpret/plan.h"
 
 namespace apl::interpreter {
 

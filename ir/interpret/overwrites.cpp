@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/interpret/plan.h"
+#include "ir/interpret/lifetimes.h"
 #include "ir/walk.h"
 
 namespace apl::interpreter {

@@ -1,7 +1,7 @@
 // Types of results, and of the symbols in sizes.
 #include <fmt/format.h>
 
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "ir/verify/check.h"
 
 namespace apl::verifier {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ir/builder.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_matcher.h"
 

@@ -47,7 +47,7 @@ Csr compress(std::int64_t rows, std::int64_t columns, std::vector<Coo> parts, bo
 
 Csr transpose(const Csr& matrix);
 
-// The key of a plan: sizes and places of the non-zeros. codegen/runtime/sparse computes the same number.
+// The key of a plan: sizes and places of the non-zeros. runtime/sparse computes the same number.
 std::uint64_t pattern_hash(const Csr& matrix);
 
 }  // namespace apl::sparse

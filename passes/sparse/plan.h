@@ -1,4 +1,4 @@
-// What a search found: how the non-zeros of one matrix become tiles. Its text is read by codegen/runtime/sparse, which
+// What a search found: how the non-zeros of one matrix become tiles. Its text is read by runtime/sparse, which
 // makes the tiles.
 #pragma once
 

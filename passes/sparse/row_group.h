@@ -1,4 +1,4 @@
-// The non-zeros of 64 rows by column, and the tiles that selections make of them. codegen/runtime/sparse/pack.c makes
+// The non-zeros of 64 rows by column, and the tiles that selections make of them. runtime/sparse/pack.c makes
 // the same tiles for real.
 #pragma once
 

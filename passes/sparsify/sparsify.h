@@ -14,7 +14,7 @@
 #include "ir/builder.h"
 #include "ir/layouts.h"
 #include "ir/module.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "passes/analysis/contractions.h"
 
 namespace apl::sparsify {

@@ -4,7 +4,7 @@
 //
 // One loop instead of two, whose tiles cross the border between them: no tile of a short inner dim is mostly empty. The
 // order of the steps stays as it was. Dims of the space stay the program's own: where two sides flatten them,
-// neighbours cost nothing (codegen/core_tables.cpp).
+// neighbours cost nothing (codegen/contraction/tables.cpp).
 #include <algorithm>
 #include <set>
 

@@ -3,7 +3,7 @@
 
 #include "ir/walk.h"
 #include "passes/analysis/in_bounds.h"
-#include "passes/tile_contraction/expose.h"
+#include "passes/tile_contraction/fission.h"
 
 namespace apl::tile {
 

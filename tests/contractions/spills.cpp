@@ -11,13 +11,13 @@
 #include <regex>
 #include <set>
 
-#include "codegen/lower.h"
-#include "codegen/plan_forms.h"
-#include "codegen/runtime/devices.h"
-#include "codegen/runtime/embed.h"
-#include "codegen/variant_forms.h"
+#include "codegen/contraction/plan_kernels.h"
+#include "codegen/host/variants.h"
+#include "codegen/lower/lower.h"
 #include "frontend/frontend.h"
+#include "machine/target/records.h"
 #include "passes/pipeline.h"
+#include "runtime/embed.h"
 #include "tests/contractions/defaults.h"
 
 namespace apl::contraction_tests {
@@ -83,7 +83,7 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
   });
   if (!program) return std::move(program).error();
   const auto lists = kernel_lists(program->host);
-  lower::FileScope file;
+  lower::FileScope file(*module);
   for (const Spec& spec : specs) {
     const auto function = std::ranges::find_if(
         module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == spec.entry; });
@@ -128,7 +128,7 @@ struct Choice {
   apl_contraction contraction;
 };
 
-// As codegen/runtime/program/bridge_plans.cpp chooses.
+// As runtime/program/bridge_plans.cpp chooses.
 Choice choose(Subject& subject, const apl_device& device) {
   Choice choice{&subject.tiled, 0, contraction_of(subject, subject.tiled, 1)};
   const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts);

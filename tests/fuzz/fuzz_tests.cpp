@@ -22,7 +22,6 @@
 #include <thread>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "frontend/frontend.h"
 #include "ir/host_value.h"
 #include "ir/parse.h"
@@ -32,6 +31,7 @@
 #include "passes/sparse/composition.h"
 #include "passes/sparse/profile.h"
 #include "passes/sparse/read.h"
+#include "runtime/sparse/sparse.h"
 #include "suite/test_block.h"
 #include "tests/fuzz/mutate.h"
 

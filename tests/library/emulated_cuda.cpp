@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/context.h"
-#include "codegen/runtime/emulate.h"
+#include "runtime/backends/context.h"
+#include "runtime/backends/emulate.h"
 
 namespace {
 

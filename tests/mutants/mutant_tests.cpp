@@ -10,11 +10,11 @@
 #include <optional>
 #include <set>
 
-#include "codegen/lower.h"
-#include "codegen/runtime/program.h"
+#include "codegen/lower/lower.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/mutants/cases.h"
 #include "tests/mutants/mutate.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_language.h"
+#include "codegen/kernel/kernel_language.h"
 
 namespace apl::mutants {
 

@@ -16,10 +16,10 @@
 #include <optional>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/sparse/generate.h"
 #include "tests/sparse/tiles.h"
 #include "tests/testing.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "codegen/runtime/program/sparse_tiles.h"
+#include "runtime/program/sparse_tiles.h"
 
 namespace apl::sparse_tests {
 namespace {

@@ -1,4 +1,4 @@
-#include "codegen/runtime/cuda.h"
+#include "runtime/backends/cuda.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <optional>
 
-#include "codegen/runtime/embed.h"
+#include "runtime/embed.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {

@@ -4,8 +4,8 @@
 
 #include <regex>
 
-#include "codegen/runtime/program.h"
 #include "ir/interpret.h"
+#include "runtime/program/program.h"
 #include "tests/testing.h"
 #include "tests/unit/codegen/emitted.h"
 

@@ -1,11 +1,11 @@
-#include "codegen/runtime/emulate.h"
+#include "runtime/backends/emulate.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <array>
 
-#include "codegen/runtime/context.h"
+#include "runtime/backends/context.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {

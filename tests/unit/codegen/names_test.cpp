@@ -4,11 +4,11 @@
 #include <set>
 #include <string>
 
-#include "codegen/c_string.h"
 #include "codegen/codegen.h"
-#include "codegen/kernel_file.h"
-#include "codegen/library.h"
-#include "codegen/names.h"
+#include "codegen/emit/kernel_file.h"
+#include "codegen/emit/library.h"
+#include "codegen/kernel/c_string.h"
+#include "runtime/names.h"
 #include "tests/unit/codegen/emitted.h"
 
 namespace {

@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/sparse/cpu_operands.h"
-#include "codegen/sparse_products.h"
+#include "codegen/sparse/products.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/sparse/cpu_operands.h"
 #include "tests/testing.h"
 
 namespace {

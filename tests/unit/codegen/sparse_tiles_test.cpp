@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "codegen/codegen.h"
-#include "codegen/library.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/program/sparse_tiles.h"
+#include "codegen/emit/library.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "ir/parse.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/program/sparse_tiles.h"
 #include "tests/testing.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Fast products on CPUs against plain loops: all types, formats, sizes of the dense loop, cuts and threads.
-#include "codegen/runtime/sparse/cpu.h"
+#include "runtime/sparse/cpu.h"
 
 #include <doctest/doctest.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/cuda.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/backends/cuda.h"
+#include "runtime/sparse/device_operand.h"
 #include "tests/unit/sparse/matrices.h"
 #include "tests/unit/sparse/tiles.h"
 

@@ -9,9 +9,9 @@
 #include <random>
 #include <type_traits>
 
-#include "codegen/runtime/emulate.h"
-#include "codegen/runtime/program/bridge.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/backends/emulate.h"
+#include "runtime/program/bridge.h"
+#include "runtime/sparse/device_operand.h"
 #include "tests/unit/sparse/matrices.h"
 #include "tests/unit/sparse/tiles.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/matrix.h"
+#include "runtime/sparse/sparse.h"
 
 namespace apl::sparse_test {
 
