@@ -154,7 +154,7 @@ void add_explain(CLI::App& app, int& exit) {
   options->add_to(*command);
   command->get_option("--device")
       ->description(
-          "machine: a100, h100, h200 (default), gpu, cpu, a file like those of machine/target/records, or a profile "
+          "machine: a100, h100, h200 (default), gpu, cpu, a file of lines `name = value`, or a profile "
           "of `aplc "
           "sparse calibrate`");
   command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");

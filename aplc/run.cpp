@@ -78,14 +78,14 @@ apl::Result<apl::PackedArguments> place(const apl::Function& function, const std
 // Those with a sparse operand's pattern: as files have it where one was given, since it may be too large to be dense.
 Results sparse_results(const apl::Function& function, const Arguments& inputs, const apl::PackedArguments& placed,
                        Values values) {
-  const apl::BundleInterface sparse = apl::bundle_interface(function);
+  const apl::SoaInterface sparse = apl::soa_interface(function);
   Results results{std::move(values), {}};
   if (inputs.matrices.empty()) {
     apl::unpack_results(sparse, placed, results.values);
     return results;
   }
-  for (const auto& [result, bundle] : sparse.results) {
-    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[bundle]).first->second;
+  for (const auto& [result, soa] : sparse.results) {
+    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[soa]).first->second;
     matrix.values = std::move(results.values[result]);
   }
   return results;

@@ -92,15 +92,15 @@ void print_tiles(const apl_sparse_tiles& t) {
     return std::count_if(sources, sources + count, [](std::int32_t source) { return source >= 0; });
   };
   const std::int64_t in_blocks = held(t.block_source, t.block_elements);
-  const std::int64_t in_lists = held(t.list_source, t.list_elements);
+  const std::int64_t in_ell = held(t.ell_source, t.ell_elements);
   std::array<std::int64_t, 4> by_height{};
   for (std::int64_t k = 0; k < t.blocks; ++k)
     ++by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(t.block[k].height)) - 3)];
   print_out("block: {:.1f} % of the non-zeros in {} tiles ({} of 8, {} of 16, {} of 32, {} of 64 rows), {} elements\n",
             share(in_blocks), t.blocks, by_height[0], by_height[1], by_height[2], by_height[3], t.block_elements);
-  print_out("ell:   {:.1f} % in {} tiles of {} lists, {} elements\n", share(in_lists), t.list_tiles, t.lists,
-            t.list_elements);
-  print_out("1d:    {:.1f} % in {} tiles\n", share(t.run_elements), t.runs);
+  print_out("ell:   {:.1f} % in {} tiles of {} rows, {} elements\n", share(in_ell), t.ell_tiles, t.ell_rows,
+            t.ell_elements);
+  print_out("1d:    {:.1f} % in {} tiles\n", share(t.segment_elements), t.segments);
 }
 
 // The runtime's kernels for GPUs have a model for elements of 16 bits on an H200. For larger matrices it takes longer
@@ -123,7 +123,7 @@ std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) 
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
     if (word != "block" && word != "ell" && word != "1d") return std::nullopt;
-    (word == "block" ? formats.block : word == "ell" ? formats.ell : formats.run) = true;
+    (word == "block" ? formats.block : word == "ell" ? formats.ell : formats.segment) = true;
     at = end + 1;
   }
   return formats;

@@ -102,7 +102,7 @@ class TuneRun {
     TestOptions tests;
     tests.backend = options_.backend;
     tests.entry = options_.entry;
-    for (const Test& test : plan_program(options_.file, tests).tests) {
+    for (const Test& test : find_tests(options_.file, tests).tests) {
       if (test.what != Test::What::run || test.status != TestStatus::waiting ||
           test.test_case.expected.kind == apl::suite::Expected::Kind::error)
         continue;
@@ -382,7 +382,7 @@ void add_tune(CLI::App& app, int& exit) {
       "--cover", options->cover,
       "measure nothing: write a few plans of each contraction for datasets and random sizes, by the model");
   command->add_option("--plans", options->covering.most, "--cover: plans of a contraction, 12 at most")
-      ->check(CLI::Range(1, APL_PLAN_FORMS))
+      ->check(CLI::Range(1, APL_MAX_PLANS))
       ->capture_default_str();
   command->add_option("--within", options->covering.within, "--cover: of the time of each size's best plan")
       ->check(CLI::Range(1.0, 100.0))

@@ -27,12 +27,12 @@ std::vector<Variant> variants() {
           {"1 stage", {{"stages", 1}}},
           {"2 stages", {{"stages", 2}}},
           {"4 stages", {{"stages", 4}}},
-          {"no turns", {{"walk", 1}}},
+          {"no turns", {{"tiles_per_block", 1}}},
           {"no swizzle", {{"swizzle", 1}}},
           {"copies of 4 bytes", {{"copy", 2}}},
           {"copies by registers", {{"copy", 1}}},
-          {"no epilogue", {{"epilogue", 2}}},
-          {"general form", {{"core", 1}}}};
+          {"no epilogue", {{"remainder", 2}}},
+          {"general form", {{"mainloop", 1}}}};
 }
 
 // How many passes a warp's stores take that put eight steps of the depth of four rows into a tile of so many rows, one
@@ -154,11 +154,11 @@ bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& 
                               {16, 8, 16, 8, 16}, {8, 8, 8, 16, 16},  {8, 8, 8, 8, 16},
                               {16, 4, 16, 8, 16}, {16, 4, 16, 4, 16}, {16, 8, 8, 8, 16}};
   // In each entry the innermost dims of the two sides.
-  const std::map<std::string, std::pair<char, char>> sides{{"mm0", {'a', 'b'}},   {"mm1", {'a', 'b'}},
-                                                           {"mm2", {'a', 'b'}},   {"mm3", {'a', 'b'}},
-                                                           {"sd1_7", {'i', 'k'}}, {"sd2_3", {'j', 'k'}}};
+  const std::map<std::string, std::pair<char, char>> mn_dims{{"mm0", {'a', 'b'}},   {"mm1", {'a', 'b'}},
+                                                             {"mm2", {'a', 'b'}},   {"mm3", {'a', 'b'}},
+                                                             {"sd1_7", {'i', 'k'}}, {"sd2_3", {'j', 'k'}}};
   const auto numbers = [&](const Case& c, const Set& s) {
-    const auto [slow, fast] = sides.at(c.entry);
+    const auto [slow, fast] = mn_dims.at(c.entry);
     Parameters p{{fmt::format("T_{}", slow), s.slow_threads},
                  {fmt::format("R_{}", slow), s.slow_registers},
                  {fmt::format("T_{}", fast), s.fast_threads},

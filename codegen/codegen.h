@@ -41,9 +41,9 @@ struct ProgramText {
   std::string kernels;  // CUDA C++, all of them; empty for c
   std::vector<KernelInfo> kernel_infos;
   std::vector<ProgramParameter> parameters;
-  bool has_plans = false;    // some kernel has several forms
-  bool has_forms = false;    // `host` has apl_kernel_forms
-  bool has_kernels = false;  // and apl_kernel_text is not empty
+  bool has_plans = false;         // some kernel has several forms
+  bool has_lazy_kernels = false;  // `host` has apl_lazy_kernels
+  bool has_kernels = false;       // and apl_kernel_text is not empty
 };
 
 // `module` is at the memory stage and verified. Same text for the same input every time. What code generation

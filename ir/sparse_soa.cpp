@@ -8,26 +8,26 @@
 namespace apl {
 namespace {
 
-constexpr std::string_view kBundle = "sparse ";
-constexpr std::string_view kBundleResult = "sparse(";
+constexpr std::string_view kSoa = "sparse ";
+constexpr std::string_view kSoaResult = "sparse(";
 
 struct FieldInfo {
   std::string_view name;
   std::string_view element;
-  BundleExtent extent;
+  SoaExtent extent;
 };
-constexpr std::array<FieldInfo, kBundleFields> kFields = {{
-#define APL_BUNDLE_FIELD(name, element, extent) {#name, #element, BundleExtent::extent},
+constexpr std::array<FieldInfo, kSoaFields> kFields = {{
+#define APL_SOA_FIELD(name, element, extent) {#name, #element, SoaExtent::extent},
 #include "ir/soa_fields.def"
 }};
 
-const FieldInfo& info(BundleField field) { return kFields[static_cast<std::size_t>(field)]; }
+const FieldInfo& info(SoaField field) { return kFields[static_cast<std::size_t>(field)]; }
 
 // Words after the last colon; nullopt if one is no field.
-std::optional<std::vector<BundleField>> fields_of(std::string_view text) {
-  std::vector<BundleField> fields;
+std::optional<std::vector<SoaField>> fields_of(std::string_view text) {
+  std::vector<SoaField> fields;
   const std::size_t colon = text.rfind(':');
-  if (!text.starts_with(kBundle) || colon == std::string_view::npos) return std::nullopt;
+  if (!text.starts_with(kSoa) || colon == std::string_view::npos) return std::nullopt;
   std::string_view rest = text.substr(colon + 1);
   while (!rest.empty()) {
     const std::size_t start = rest.find_first_not_of(' ');
@@ -37,7 +37,7 @@ std::optional<std::vector<BundleField>> fields_of(std::string_view text) {
     rest.remove_prefix(word.size());
     const auto known = std::ranges::find(kFields, word, &FieldInfo::name);
     if (known == kFields.end()) return std::nullopt;
-    fields.push_back(static_cast<BundleField>(known - kFields.begin()));
+    fields.push_back(static_cast<SoaField>(known - kFields.begin()));
   }
   return fields;
 }
@@ -98,127 +98,126 @@ Result<std::vector<SparseRequest>> sparse_requests(const Function& function) {
   return requests;
 }
 
-std::string_view to_text(BundleField field) { return info(field).name; }
-BundleExtent extent_of(BundleField field) { return info(field).extent; }
-ScalarType element_of(BundleField field, ScalarType matrix) {
+std::string_view to_text(SoaField field) { return info(field).name; }
+SoaExtent extent_of(SoaField field) { return info(field).extent; }
+ScalarType element_of(SoaField field, ScalarType matrix) {
   return scalar_type_from_text(info(field).element).value_or(matrix);
 }
 
-bool is_tile_field(BundleField field) { return field >= BundleField::block_row; }
-bool has_tiles(const std::vector<BundleField>& fields) { return std::ranges::any_of(fields, is_tile_field); }
+bool is_tile_field(SoaField field) { return field >= SoaField::block_row; }
+bool has_tiles(const std::vector<SoaField>& fields) { return std::ranges::any_of(fields, is_tile_field); }
 
-std::vector<BundleExtent> counted_extents() {
-  return {BundleExtent::nonzeros,      BundleExtent::block_rows, BundleExtent::block_columns, BundleExtent::lists,
-          BundleExtent::list_elements, BundleExtent::run_rows,   BundleExtent::run_elements};
+std::vector<SoaExtent> counted_extents() {
+  return {SoaExtent::nonzeros,     SoaExtent::block_rows,   SoaExtent::block_columns,   SoaExtent::ell_rows,
+          SoaExtent::ell_elements, SoaExtent::segment_rows, SoaExtent::segment_elements};
 }
 
-std::string count_name(std::string_view operand, BundleExtent extent) {
-  const auto called = [](BundleExtent of) {
+std::string count_name(std::string_view operand, SoaExtent extent) {
+  const auto called = [](SoaExtent of) {
     switch (of) {
-      case BundleExtent::nonzeros: return "nonzeros";
-      case BundleExtent::block_rows: return "block_rows";
-      case BundleExtent::block_columns: return "block_columns";
-      case BundleExtent::lists: return "lists";
-      case BundleExtent::list_elements: return "list_elements";
-      case BundleExtent::run_rows: return "run_rows";
-      case BundleExtent::run_elements: return "run_elements";
+      case SoaExtent::nonzeros: return "nonzeros";
+      case SoaExtent::block_rows: return "block_rows";
+      case SoaExtent::block_columns: return "block_columns";
+      case SoaExtent::ell_rows: return "ell_rows";
+      case SoaExtent::ell_elements: return "ell_elements";
+      case SoaExtent::segment_rows: return "segment_rows";
+      case SoaExtent::segment_elements: return "segment_elements";
       default: return "count";
     }
   };
   return fmt::format("{}_{}", operand, called(extent));
 }
 
-std::optional<std::vector<Poly>> bundle_shape(BundleExtent extent, const BundleSizes& sizes) {
-  const auto from = [&](BundleExtent counted, std::int64_t factor, std::int64_t more) {
+std::optional<std::vector<Poly>> soa_shape(SoaExtent extent, const SoaSizes& sizes) {
+  const auto from = [&](SoaExtent counted, std::int64_t factor, std::int64_t more) {
     const auto count = sizes.counts.find(counted);
     return count == sizes.counts.end() ? std::nullopt
                                        : std::optional(std::vector<Poly>{Poly(factor) * count->second + Poly(more)});
   };
   switch (extent) {
-    case BundleExtent::none: return std::vector<Poly>{0, sizes.rows, sizes.columns};
-    case BundleExtent::rows_and_one: return std::vector<Poly>{sizes.rows + 1};
-    case BundleExtent::columns_and_one: return std::vector<Poly>{sizes.columns + 1};
-    case BundleExtent::block_elements: return from(BundleExtent::block_rows, kBlockWidth, 0);
-    case BundleExtent::lists_and_one: return from(BundleExtent::lists, 1, 1);
-    case BundleExtent::run_rows_and_one: return from(BundleExtent::run_rows, 1, 1);
+    case SoaExtent::none: return std::vector<Poly>{0, sizes.rows, sizes.columns};
+    case SoaExtent::rows_and_one: return std::vector<Poly>{sizes.rows + 1};
+    case SoaExtent::columns_and_one: return std::vector<Poly>{sizes.columns + 1};
+    case SoaExtent::block_elements: return from(SoaExtent::block_rows, kBlockWidth, 0);
+    case SoaExtent::ell_rows_and_one: return from(SoaExtent::ell_rows, 1, 1);
+    case SoaExtent::segment_rows_and_one: return from(SoaExtent::segment_rows, 1, 1);
     default: return from(extent, 1, 0);
   }
 }
 
-std::vector<Bundle> find_bundles(const Function& function) {
-  std::vector<Bundle> bundles;
-  if (!function.entry) return bundles;
+std::vector<SparseSoa> find_soas(const Function& function) {
+  std::vector<SparseSoa> soas;
+  if (!function.entry) return soas;
   const std::vector<Value> params = outer_params(function);
   const EntryInfo& entry = *function.entry;
   std::size_t first = 0;
   for (std::size_t k = 0; k < entry.params.size() && k < entry.param_values.size();
        first += entry.param_values[k], ++k) {
     auto fields = fields_of(entry.params[k].type);
-    if (!fields || fields->empty() || fields->front() != BundleField::shape ||
-        fields->size() != entry.param_values[k] || first >= params.size())
+    if (!fields || fields->empty() || fields->front() != SoaField::shape || fields->size() != entry.param_values[k] ||
+        first >= params.size())
       continue;
-    bundles.push_back({k, first, function.type(params[first]).element, std::move(*fields)});
+    soas.push_back({k, first, function.type(params[first]).element, std::move(*fields)});
   }
-  return bundles;
+  return soas;
 }
 
-std::optional<std::string> check_bundles(const Function& function) {
+std::optional<std::string> check_soas(const Function& function) {
   if (!function.entry) return std::nullopt;
   const std::vector<Value> params = outer_params(function);
-  const std::vector<Bundle> bundles = find_bundles(function);
+  const std::vector<SparseSoa> soas = find_soas(function);
   std::size_t texts = 0;
-  for (const EntryInfo::Param& param : function.entry->params) texts += param.type.starts_with(kBundle) ? 1 : 0;
-  if (texts != bundles.size()) return "a sparse parameter does not say which arrays it is";
-  for (const Bundle& bundle : bundles) {
-    const std::string& name = function.entry->params[bundle.param].name;
-    const Type& shape = function.type(params[bundle.first]);
-    if (!std::ranges::is_sorted(bundle.fields) || std::ranges::adjacent_find(bundle.fields) != bundle.fields.end() ||
-        bundle.fields.size() < 2 || bundle.fields[1] != BundleField::values)
+  for (const EntryInfo::Param& param : function.entry->params) texts += param.type.starts_with(kSoa) ? 1 : 0;
+  if (texts != soas.size()) return "a sparse parameter does not say which arrays it is";
+  for (const SparseSoa& soa : soas) {
+    const std::string& name = function.entry->params[soa.param].name;
+    const Type& shape = function.type(params[soa.first]);
+    if (!std::ranges::is_sorted(soa.fields) || std::ranges::adjacent_find(soa.fields) != soa.fields.end() ||
+        soa.fields.size() < 2 || soa.fields[1] != SoaField::values)
       return fmt::format("the arrays of the sparse parameter `{}` are not in their order", name);
     if (shape.rank() != 3 || !shape.shape[0].is_zero())
       return fmt::format("the sparse parameter `{}` does not say its shape", name);
-    BundleSizes sizes{shape.shape[1], shape.shape[2], {}};
-    const std::vector<BundleExtent> counted = counted_extents();
-    for (std::size_t k = 1; k < bundle.fields.size(); ++k) {
-      const Type& type = function.type(params[bundle.first + k]);
-      const BundleExtent extent = extent_of(bundle.fields[k]);
+    SoaSizes sizes{shape.shape[1], shape.shape[2], {}};
+    const std::vector<SoaExtent> counted = counted_extents();
+    for (std::size_t k = 1; k < soa.fields.size(); ++k) {
+      const Type& type = function.type(params[soa.first + k]);
+      const SoaExtent extent = extent_of(soa.fields[k]);
       if (type.rank() == 1 && std::ranges::find(counted, extent) != counted.end())
         sizes.counts.try_emplace(extent, type.shape[0]);
     }
-    for (std::size_t k = 1; k < bundle.fields.size(); ++k) {
-      const Type& type = function.type(params[bundle.first + k]);
-      const auto wanted = bundle_shape(extent_of(bundle.fields[k]), sizes);
-      const bool fits = type.rank() == 1 && type.element == element_of(bundle.fields[k], bundle.element) && wanted &&
-                        type.shape == *wanted;
-      if (!fits)
-        return fmt::format("`{}` of the sparse parameter `{}` has another type", to_text(bundle.fields[k]), name);
+    for (std::size_t k = 1; k < soa.fields.size(); ++k) {
+      const Type& type = function.type(params[soa.first + k]);
+      const auto wanted = soa_shape(extent_of(soa.fields[k]), sizes);
+      const bool fits =
+          type.rank() == 1 && type.element == element_of(soa.fields[k], soa.element) && wanted && type.shape == *wanted;
+      if (!fits) return fmt::format("`{}` of the sparse parameter `{}` has another type", to_text(soa.fields[k]), name);
     }
   }
   for (std::size_t k = 0; k < function.entry->results.size(); ++k)
-    if (function.entry->results[k].starts_with(kBundleResult) && !bundle_of_result(function, k))
+    if (function.entry->results[k].starts_with(kSoaResult) && !soa_of_result(function, k))
       return fmt::format("result {} has the pattern of no sparse parameter", k + 1);
   return std::nullopt;
 }
 
-std::string bundle_text(std::string_view dense, const std::vector<BundleField>& fields) {
-  std::string text = fmt::format("{}{}:", kBundle, dense);
-  for (const BundleField field : fields) text += fmt::format(" {}", to_text(field));
+std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields) {
+  std::string text = fmt::format("{}{}:", kSoa, dense);
+  for (const SoaField field : fields) text += fmt::format(" {}", to_text(field));
   return text;
 }
 
-std::string bundle_result_text(std::string_view dense, std::string_view param) {
-  return fmt::format("{}{}) {}", kBundleResult, param, dense);
+std::string soa_result_text(std::string_view dense, std::string_view param) {
+  return fmt::format("{}{}) {}", kSoaResult, param, dense);
 }
 
-std::optional<std::size_t> bundle_of_result(const Function& function, std::size_t k) {
+std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k) {
   if (!function.entry || k >= function.entry->results.size()) return std::nullopt;
   const std::string& text = function.entry->results[k];
   const std::size_t end = text.find(')');
-  if (!text.starts_with(kBundleResult) || end == std::string::npos) return std::nullopt;
-  const std::string name = text.substr(kBundleResult.size(), end - kBundleResult.size());
-  const std::vector<Bundle> bundles = find_bundles(function);
-  for (std::size_t b = 0; b < bundles.size(); ++b)
-    if (function.entry->params[bundles[b].param].name == name) return b;
+  if (!text.starts_with(kSoaResult) || end == std::string::npos) return std::nullopt;
+  const std::string name = text.substr(kSoaResult.size(), end - kSoaResult.size());
+  const std::vector<SparseSoa> soas = find_soas(function);
+  for (std::size_t b = 0; b < soas.size(); ++b)
+    if (function.entry->params[soas[b].param].name == name) return b;
   return std::nullopt;
 }
 

@@ -32,16 +32,16 @@ struct SparseRequest {
 // (type.unknown-name), a parameter that is no matrix of numbers (type.mismatch).
 Result<std::vector<SparseRequest>> sparse_requests(const Function& function);
 
-enum class BundleField : std::uint8_t {
-#define APL_BUNDLE_FIELD(name, element, extent) name,
+enum class SoaField : std::uint8_t {
+#define APL_SOA_FIELD(name, element, extent) name,
 #include "ir/soa_fields.def"
 };
-inline constexpr std::size_t kBundleFields = 0
-#define APL_BUNDLE_FIELD(name, element, extent) +1
+inline constexpr std::size_t kSoaFields = 0
+#define APL_SOA_FIELD(name, element, extent) +1
 #include "ir/soa_fields.def"
     ;
 
-enum class BundleExtent : std::uint8_t {
+enum class SoaExtent : std::uint8_t {
   none,
   nonzeros,
   rows_and_one,
@@ -49,50 +49,50 @@ enum class BundleExtent : std::uint8_t {
   block_rows,
   block_columns,
   block_elements,  // kBlockWidth a row of a block
-  lists,
-  lists_and_one,
-  list_elements,
-  run_rows,
-  run_rows_and_one,
-  run_elements,
+  ell_rows,
+  ell_rows_and_one,
+  ell_elements,
+  segment_rows,
+  segment_rows_and_one,
+  segment_elements,
 };
 inline constexpr int kBlockWidth = 16;
 
-std::string_view to_text(BundleField field);
-BundleExtent extent_of(BundleField field);
-ScalarType element_of(BundleField field, ScalarType matrix);
-bool is_tile_field(BundleField field);
-bool has_tiles(const std::vector<BundleField>& fields);
+std::string_view to_text(SoaField field);
+SoaExtent extent_of(SoaField field);
+ScalarType element_of(SoaField field, ScalarType matrix);
+bool is_tile_field(SoaField field);
+bool has_tiles(const std::vector<SoaField>& fields);
 
 // The sizes of a bundle: those of the matrix, and how many non-zeros and parts of tiles there are, one for each extent
 // that is the shape of an array as it stands.
-struct BundleSizes {
+struct SoaSizes {
   Poly rows, columns;
-  std::map<BundleExtent, Poly> counts;
+  std::map<SoaExtent, Poly> counts;
 };
-std::vector<BundleExtent> counted_extents();
+std::vector<SoaExtent> counted_extents();
 // "A_block_rows": how that size of a function is called.
-std::string count_name(std::string_view operand, BundleExtent extent);
+std::string count_name(std::string_view operand, SoaExtent extent);
 // nullopt where it needs a count that is not there.
-std::optional<std::vector<Poly>> bundle_shape(BundleExtent extent, const BundleSizes& sizes);
+std::optional<std::vector<Poly>> soa_shape(SoaExtent extent, const SoaSizes& sizes);
 
-struct Bundle {
+struct SparseSoa {
   std::size_t param = 0;  // of EntryInfo::params
   std::size_t first = 0;  // of the function's values from outside (blocks of memory are not counted)
   ScalarType element = ScalarType::unit;
-  std::vector<BundleField> fields;  // in their order; `shape` and `values` are among them
+  std::vector<SoaField> fields;  // in their order; `shape` and `values` are among them
 };
 
 // The bundles that the entry's text speaks of, in the order of parameters. Malformed ones are left out: see
-// check_bundles.
-std::vector<Bundle> find_bundles(const Function& function);
+// check_soas.
+std::vector<SparseSoa> find_soas(const Function& function);
 // What is wrong with the entry's bundles: fields without their types, a count that is not theirs.
-std::optional<std::string> check_bundles(const Function& function);
+std::optional<std::string> check_soas(const Function& function);
 
 // "[n][m]f32" as the texts of a bundle, and of a result with the pattern of `param`.
-std::string bundle_text(std::string_view dense, const std::vector<BundleField>& fields);
-std::string bundle_result_text(std::string_view dense, std::string_view param);
-// The bundle whose pattern result `k` of the entry has: an index of find_bundles().
-std::optional<std::size_t> bundle_of_result(const Function& function, std::size_t k);
+std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields);
+std::string soa_result_text(std::string_view dense, std::string_view param);
+// The bundle whose pattern result `k` of the entry has: an index of find_soas().
+std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k);
 
 }  // namespace apl

@@ -47,9 +47,9 @@ Verdict match(const std::string& pattern, const std::string& text, TestKind othe
   return {otherwise, fmt::format("expected /{}/, got: {}", pattern, text.empty() ? "nothing" : text)};
 }
 
-class Judge {
+class Evaluation {
  public:
-  Judge(const ProgramPlan& plan, const TestOptions& options, const std::function<void(std::string_view)>& send)
+  Evaluation(const TestedProgram& plan, const TestOptions& options, const std::function<void(std::string_view)>& send)
       : plan_(plan), options_(options), send_(send) {}
 
   void run(const std::vector<std::size_t>& tests) {
@@ -243,7 +243,7 @@ class Judge {
     return differs ? Verdict{TestKind::wrong_result, *differs} : Verdict{};
   }
 
-  const ProgramPlan& plan_;
+  const TestedProgram& plan_;
   const TestOptions& options_;
   const std::function<void(std::string_view)>& send_;
   FrontEnd front_;
@@ -253,12 +253,12 @@ class Judge {
 
 }  // namespace
 
-void judge(const ProgramPlan& plan, const std::vector<std::size_t>& tests, const TestOptions& options,
-           const std::function<void(std::string_view)>& send) {
-  Judge(plan, options, send).run(tests);
+void evaluate(const TestedProgram& plan, const std::vector<std::size_t>& tests, const TestOptions& options,
+              const std::function<void(std::string_view)>& send) {
+  Evaluation(plan, options, send).run(tests);
 }
 
-std::size_t apply_line(ProgramPlan& plan, std::string_view text) {
+std::size_t apply_line(TestedProgram& plan, std::string_view text) {
   const auto line = nlohmann::json::parse(text, nullptr, false);
   if (!line.is_object()) return std::string::npos;
   if (line.contains("start")) return line["start"].get<std::size_t>();

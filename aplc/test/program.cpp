@@ -63,8 +63,8 @@ std::string_view to_text(Test::What what) {
   return "";
 }
 
-ProgramPlan plan_program(const std::string& file, const TestOptions& options) {
-  ProgramPlan plan;
+TestedProgram find_tests(const std::string& file, const TestOptions& options) {
+  TestedProgram plan;
   plan.file = file;
   auto text = read_file(file);
   auto spec = text ? apl::suite::parse_test_blocks(*text) : apl::Result<apl::suite::TestSpec>(text.error());

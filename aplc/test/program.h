@@ -73,14 +73,14 @@ struct Test {
 };
 std::string_view to_text(Test::What what);
 
-struct ProgramPlan {
+struct TestedProgram {
   std::string file;
   apl::suite::TestSpec spec;
   std::vector<Test> tests;  // at least one
 };
 
 // Reads the blocks of a file. Cases that do not concern the backend are there, skipped, with the reason.
-ProgramPlan plan_program(const std::string& file, const TestOptions& options);
+TestedProgram find_tests(const std::string& file, const TestOptions& options);
 
 // All .fut files of files and folders, sorted within each folder.
 std::vector<std::string> find_programs(const std::vector<std::string>& paths);

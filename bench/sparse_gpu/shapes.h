@@ -7,7 +7,7 @@
 
 namespace apl::bench {
 
-nlohmann::json shape_of(const apl_sparse_form& form);
-nlohmann::json shape_of(const apl_sparse_samples& samples);
+nlohmann::json shape_of(const apl_sparse_packed& packed);
+nlohmann::json shape_of(const apl_sparse_sddmm_packed& samples);
 
 }  // namespace apl::bench

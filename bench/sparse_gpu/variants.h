@@ -14,12 +14,12 @@ struct Variant {
   apl_sparse_options options;
 };
 // Variants that share a form.
-struct FormVariant {
+struct PackedVariant {
   apl_sparse_options options;
   std::vector<Variant> variants;
 };
 
-std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix);
+std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix);
 std::vector<Variant> sddmm_variants();
 
 }  // namespace apl::bench

@@ -23,8 +23,8 @@ std::string registers_name(const ValueTable& values, Value tile) {
 
 }  // namespace
 
-void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, KernelBlock& out) {
-  Core& core = *core_;
+void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size();
   std::vector<std::string> names;
@@ -40,55 +40,55 @@ void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr
     std::vector<std::string> registers;
     for (std::size_t o = 0; o < op.operands.size(); ++o) {
       const TileOperand& operand = op.operands[o];
-      const Value block = core.copied.at(operand.tile);
-      const CoreTile& tile = core.tiles.at(block);
-      const CoreSide& side = core.side_of(tile);
+      const Value block = mainloop.copied.at(operand.tile);
+      const OperandTile& tile = mainloop.tiles.at(block);
+      const MnDim& mn = mainloop.mn_of(tile);
       const Lmad& layout = values.type(operand.tile).memory->layout;
-      ExprPtr position = core_stage(block, stage);
+      ExprPtr position = mainloop_stage(block, stage);
       for (std::size_t k = 0; k < operand.axes.size(); ++k) {
         const auto d = static_cast<std::size_t>(operand.axes[k]);
         if (d < rank) continue;
-        const ExprPtr q = d - rank == core.inner_depth ? plus(at[d - rank], ahead) : at[d - rank];
+        const ExprPtr q = d - rank == mainloop.inner_depth ? plus(at[d - rank], ahead) : at[d - rank];
         position = plus(position, mul(q, number_of(*unit_.fold(layout.dims()[k].stride))));
       }
       const std::string name = buffer(block, stm.location).name;
       registers.push_back(unit_.fresh(registers_name(values, operand.tile)));
-      body.push_back(declare_array({tile.element, false}, registers.back(), side.each));
-      const std::int64_t group = side.lanes * side.vector;  // rows that a warp reads at once
+      body.push_back(declare_array({tile.element, false}, registers.back(), mn.each));
+      const std::int64_t group = mn.lanes * mn.vector;  // rows that a warp reads at once
       const auto load = [&](const ExprPtr& g) {
         const ExprPtr further = mul(g, number_of(group));
-        ExprPtr row = tile.side == kNoSide ? number_of(0) : plus(variable(side.first), further);
+        ExprPtr row = tile.mn == kNoMnDim ? number_of(0) : plus(variable(mn.first), further);
         if (tile.swizzled) {
           // Groups are powers of two, so that their bits can be swizzled apart from the thread's.
-          const std::int64_t mask = (side.lanes * side.each - 1) & ~(group - 1) & (kSwizzled - 1);
+          const std::int64_t mask = (mn.lanes * mn.each - 1) & ~(group - 1) & (kSwizzled - 1);
           const ExprPtr swizzle = call("apl_swizzle", {period});
           const auto part = [&](std::int64_t bits) {
             return bits == kSwizzled - 1 ? swizzle : infix("&", swizzle, number_of(bits));
           };
-          row = plus(infix("^", variable(side.first), part(kSwizzled - 1 - mask)),
+          row = plus(infix("^", variable(mn.first), part(kSwizzled - 1 - mask)),
                      mask == 0 ? further : infix("^", further, part(mask)));
         }
         return do_call(
-            fmt::format("apl_load<{}>", side.vector),
-            {variable(name), plus(position, row), plus(variable(registers.back()), mul(g, number_of(side.vector)))});
+            fmt::format("apl_load<{}>", mn.vector),
+            {variable(name), plus(position, row), plus(variable(registers.back()), mul(g, number_of(mn.vector)))});
       };
-      if (side.each == side.vector) {
+      if (mn.each == mn.vector) {
         body.push_back(load(number_of(0)));
       } else {
         const std::string g = unit_.fresh("g");
-        body.push_back(unrolled(g, side.each / side.vector, {load(variable(g))}));
+        body.push_back(unrolled(g, mn.each / mn.vector, {load(variable(g))}));
       }
     }
     // Columns outside, rows back and forth: neighbouring products share an operand.
-    const std::int64_t rows = core.sides[0].each, columns = core.sides[1].each;
+    const std::int64_t rows = mainloop.mn_dims[0].each, columns = mainloop.mn_dims[1].each;
     const std::string n = unit_.fresh("n"), i = unit_.fresh("i"), m = unit_.fresh("m");
     KernelBlock inner{declare(
         kInt, m,
         select(infix("&", variable(n), number_of(1)), infix("-", number_of(rows - 1), variable(i)), variable(i)))};
     std::vector<ExprPtr> elements;
     for (std::size_t o = 0; o < op.operands.size(); ++o) {
-      const CoreTile& tile = core.tiles.at(core.copied.at(op.operands[o].tile));
-      const ExprPtr mine = tile.side == kNoSide ? number_of(0) : variable(tile.side == 0 ? m : n);
+      const OperandTile& tile = mainloop.tiles.at(mainloop.copied.at(op.operands[o].tile));
+      const ExprPtr mine = tile.mn == kNoMnDim ? number_of(0) : variable(tile.mn == 0 ? m : n);
       elements.push_back(kernel::element(registers[o], mine));
     }
     std::vector<ExprPtr> mapped = inline_lambda(op.map, elements, inner);
@@ -125,32 +125,32 @@ void Kernel::core_contract(const TileContract& op, const Stm& stm, const ExprPtr
     const ExprPtr bound = values_.poly(inner);
     if (!constant) all.push_back(declare(kInt, q, number_of(0), false));
     if (!constant || *constant >= kUnrolled) {
-      Stmt fast = for_loop(type, q, bound, {});
-      fast.body.push_back(unrolled(u, kUnrolled, step(variable(u), variable(u))));
+      Stmt n_dim = for_loop(type, q, bound, {});
+      n_dim.body.push_back(unrolled(u, kUnrolled, step(variable(u), variable(u))));
       if (constant) {
-        fast.value = number_of(*constant / kUnrolled * kUnrolled);
-        fast.step = number_of(kUnrolled);
-        all.push_back(std::move(fast));
+        n_dim.value = number_of(*constant / kUnrolled * kUnrolled);
+        n_dim.step = number_of(kUnrolled);
+        all.push_back(std::move(n_dim));
       } else {
         Stmt loop;
         loop.kind = Stmt::Kind::while_loop;
         loop.value = infix("<=", plus(variable(q), number_of(kUnrolled)), bound);
-        loop.body = std::move(fast.body);
+        loop.body = std::move(n_dim.body);
         loop.body.push_back(assign(variable(q), plus(variable(q), number_of(kUnrolled))));
         all.push_back(std::move(loop));
       }
     }
     if (!constant) {
-      Stmt rest;
-      rest.kind = Stmt::Kind::while_loop;
-      rest.value = infix("<", variable(q), bound);
-      rest.body = step(number_of(0), variable(q));
-      rest.body.push_back(assign(variable(q), plus(variable(q), number_of(1))));
-      all.push_back(std::move(rest));
+      Stmt remainder;
+      remainder.kind = Stmt::Kind::while_loop;
+      remainder.value = infix("<", variable(q), bound);
+      remainder.body = step(number_of(0), variable(q));
+      remainder.body.push_back(assign(variable(q), plus(variable(q), number_of(1))));
+      all.push_back(std::move(remainder));
     } else if (*constant % kUnrolled != 0) {
-      Stmt rest = for_loop(kInt, q, number_of(*constant), step(number_of(0), variable(q)));
-      rest.from = number_of(*constant / kUnrolled * kUnrolled);
-      all.push_back(std::move(rest));
+      Stmt remainder = for_loop(kInt, q, number_of(*constant), step(number_of(0), variable(q)));
+      remainder.from = number_of(*constant / kUnrolled * kUnrolled);
+      all.push_back(std::move(remainder));
     }
   }
   for (std::size_t e = op.depth.size() - 1; e-- > 0;)

@@ -14,8 +14,8 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 // Row m in a table. Those of the slow side have two halves, for a turn and the next.
-ExprPtr Kernel::core_slot(std::size_t side, const ExprPtr& m) {
-  return side == 0 ? plus(mul(core_->half, number_of(core_->sides[0].extent)), m) : m;
+ExprPtr Kernel::mainloop_slot(std::size_t mn, const ExprPtr& m) {
+  return mn == 0 ? plus(mul(mainloop_->half, number_of(mainloop_->mn_dims[0].extent)), m) : m;
 }
 
 // Whether positions made of these are multiples of `width` elements, as a condition on the sizes. What changes inside
@@ -29,16 +29,16 @@ ExprPtr Kernel::aligned(const std::vector<Poly>& positions, std::int64_t width) 
     });
     for (const Term& term : known.terms()) {
       if (term.coefficient % width == 0) continue;
-      Poly rest = term.coefficient;
+      Poly remainder = term.coefficient;
       for (const Factor& factor : term.factors) {
         bool known_outside = true;
         Poly(factor).for_each_symbol(
             [&](Value v) { known_outside = known_outside && (outside_.contains(v) || unit_.tile(v)); });
-        if (known_outside) rest *= Poly(factor);
+        if (known_outside) remainder *= Poly(factor);
       }
-      const bool implied =
-          std::any_of(wanted.begin(), wanted.end(), [&](const Poly& p) { return rest.divide_exact(p).has_value(); });
-      if (!implied) wanted.push_back(rest);
+      const bool implied = std::any_of(wanted.begin(), wanted.end(),
+                                       [&](const Poly& p) { return remainder.divide_exact(p).has_value(); });
+      if (!implied) wanted.push_back(remainder);
     }
   }
   ExprPtr all;
@@ -49,31 +49,31 @@ ExprPtr Kernel::aligned(const std::vector<Poly>& positions, std::int64_t width) 
   return all;
 }
 
-ExprPtr Kernel::core_stage(Value block, const ExprPtr& stage) {
-  return mul(stage, number_of(buffer(block, stm_.location).count / core_->stages));
+ExprPtr Kernel::mainloop_stage(Value block, const ExprPtr& stage) {
+  return mul(stage, number_of(buffer(block, stm_.location).count / mainloop_->stages));
 }
 
 // Whether the contraction stops, in every dim of the depth, where the source does.
-bool Kernel::core_reads_no_pad(const CopyTile& op, Value copied) {
-  const CoreTile& tile = core_->tiles.at(core_->copied.at(copied));
-  const TileContract& reader = *core_->readers.at(copied);
+bool Kernel::mainloop_reads_no_pad(const CopyTile& op, Value copied) {
+  const OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied));
+  const TileContract& reader = *mainloop_->readers.at(copied);
   for (std::size_t k = 0; k < tile.axes.size(); ++k) {
     const auto d = static_cast<std::size_t>(tile.axes[k]);
     const TileGuard& guard = op.guards[k];
-    if (d < core_->space_rank || !guard.bound) continue;
+    if (d < mainloop_->space_rank || !guard.bound) continue;
     const Poly left = *guard.bound - guard.start;
-    const Poly& depth = reader.depth[d - core_->space_rank];
+    const Poly& depth = reader.depth[d - mainloop_->space_rank];
     if (depth != left && depth != poly_min(op.window.dims()[k].size, left)) return false;
   }
   return true;
 }
 
-void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
-  Core& core = *core_;
+void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
-  const Value block = core.copied.at(copied);
-  const CoreTile& tile = core.tiles.at(block);
-  const CoreSide& side = core.side_of(tile);
+  const Value block = mainloop.copied.at(copied);
+  const OperandTile& tile = mainloop.tiles.at(block);
+  const MnDim& mn = mainloop.mn_of(tile);
   const Lmad& layout = values.type(copied).memory->layout;
   const MemoryBinding& source = *values.type(op.source).memory;
   const std::string target = buffer(block, stm_.location).name, from = buffer(source.block, stm_.location).name;
@@ -86,16 +86,16 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     std::int64_t size;
   };
   std::vector<Axis> outer;
-  ExprPtr start = values_.poly(source.layout.offset() + op.window.offset()), stage_start = core_stage(block, stage);
+  ExprPtr start = values_.poly(source.layout.offset() + op.window.offset()), stage_start = mainloop_stage(block, stage);
   ExprPtr outer_inside, step_stride = number_of(0), inner_start, inner_bound;
   std::int64_t step_size = 0;
   for (std::size_t k = 0; k < tile.axes.size(); ++k) {
     const auto d = static_cast<std::size_t>(tile.axes[k]);
-    if (d < core.space_rank) continue;
+    if (d < mainloop.space_rank) continue;
     const TileGuard& guard = op.guards[k];
     const std::int64_t size = *unit_.fold(op.window.dims()[k].size), apart = *unit_.fold(layout.dims()[k].stride);
     const ExprPtr stride = values_.poly(op.window.dims()[k].stride);
-    if (d - core.space_rank == core.inner_depth) {
+    if (d - mainloop.space_rank == mainloop.inner_depth) {
       step_stride = stride, step_size = apart;
       if (guard.bound) inner_start = values_.poly(guard.start), inner_bound = values_.poly(*guard.bound);
       continue;
@@ -109,7 +109,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     outer_inside = outer_inside ? infix("&&", outer_inside, test) : test;
   }
   // What the contraction does not read needs no pad.
-  const bool padded = !core_reads_no_pad(op, copied);
+  const bool padded = !mainloop_reads_no_pad(op, copied);
   const bool inside_tile = inner_bound && !padded;  // what is inside the source is inside the tile, too
   const std::string begin = unit_.fresh("from");
   KernelBlock all{declare(kIndex, begin, start)};
@@ -121,7 +121,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       inside = inside ? infix("&&", inside, test) : test;
     }
     KernelBlock copy;
-    if (core.copy_bytes > 0 && width * bytes >= 4) {
+    if (mainloop.copy_bytes > 0 && width * bytes >= 4) {
       copy.push_back(do_call(fmt::format("apl_cp_async{}", width * bytes), {variable(target), to, variable(from), at}));
     } else {
       for (std::int64_t e = 0; e < width; ++e)
@@ -135,9 +135,9 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       pads.push_back(assign(kernel::element(target, plus(to, number_of(e))), values_.operand(op.pad)));
     return KernelBlock{kernel::branch(inside, std::move(copy), std::move(pads))};
   };
-  const ExprPtr thread = variable(core.thread);
+  const ExprPtr thread = variable(mainloop.thread);
   const auto row_at = [&](const ExprPtr& m) {
-    return tile.side == kNoSide ? number_of(0) : kernel::element(tile.rows, core_slot(tile.side, m));
+    return tile.mn == kNoMnDim ? number_of(0) : kernel::element(tile.rows, mainloop_slot(tile.mn, m));
   };
   const auto guarded = [](KernelBlock body, const ExprPtr& i, std::int64_t bound, bool always) {
     if (always) return body;
@@ -150,11 +150,12 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     if (count > kAtOnce) loop.unroll_by = kAtOnce;
     return loop;
   };
-  using Place = std::function<ExprPtr(const ExprPtr& m, const ExprPtr& piece)>;
+  using Position = std::function<ExprPtr(const ExprPtr& m, const ExprPtr& piece)>;
   // `columns` threads side by side along the depth, where memory is contiguous, with `width` elements each; the next
   // elements of a thread are `further` on in the tile.
-  const auto along_depth = [&](std::int64_t columns, std::int64_t width, const Place& place, std::int64_t further) {
-    const std::int64_t rows = core.threads / columns, pieces = (tile.depth + columns * width - 1) / (columns * width);
+  const auto along_depth = [&](std::int64_t columns, std::int64_t width, const Position& place, std::int64_t further) {
+    const std::int64_t rows = mainloop.threads / columns,
+                       pieces = (tile.depth + columns * width - 1) / (columns * width);
     const std::string m = unit_.fresh("m"), to = unit_.fresh("to"), at = unit_.fresh("at"), i = unit_.fresh("i");
     const std::string c = pieces == 1 ? "" : unit_.fresh("c");
     const ExprPtr piece = infix("%", thread, number_of(columns)), first = mul(piece, number_of(width));
@@ -171,16 +172,16 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       row.push_back(some_at_once(c, pieces, std::move(copy)));
     }
     KernelBlock body{declare(kInt, m, plus(infix("/", thread, number_of(columns)), mul(variable(i), number_of(rows))))};
-    append(body, guarded(std::move(row), variable(m), side.extent, side.extent % rows == 0));
-    return unrolled(i, (side.extent + rows - 1) / rows, std::move(body));
+    append(body, guarded(std::move(row), variable(m), mn.extent, mn.extent % rows == 0));
+    return unrolled(i, (mn.extent + rows - 1) / rows, std::move(body));
   };
   // Neighbouring threads take neighbouring rows, `width` each.
   const auto along_rows = [&](std::int64_t width) {
-    const std::int64_t groups = side.extent / width, steps = std::max<std::int64_t>(core.threads / groups, 1);
+    const std::int64_t groups = mn.extent / width, steps = std::max<std::int64_t>(mainloop.threads / groups, 1);
     const std::string e = unit_.fresh("e");
-    if (core.threads % groups == 0 || groups % core.threads == 0) {
+    if (mainloop.threads % groups == 0 || groups % mainloop.threads == 0) {
       // The same rows all along, one after the other where they are more than threads.
-      const std::int64_t rounds = std::max<std::int64_t>(groups / core.threads, 1),
+      const std::int64_t rounds = std::max<std::int64_t>(groups / mainloop.threads, 1),
                          count = (tile.depth + steps - 1) / steps;
       const std::string to = unit_.fresh("to"), at = unit_.fresh("at"), m = unit_.fresh("m"),
                         apart = unit_.fresh("apart");
@@ -188,8 +189,8 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
       const bool goes_on = count > kAtOnce;
       const ExprPtr first = steps == 1 ? number_of(0) : variable(q);
       ExprPtr group = rounds == 1 ? infix("%", thread, number_of(groups))
-                                  : plus(thread, mul(variable(round), number_of(core.threads)));
-      if (groups == core.threads) group = thread;
+                                  : plus(thread, mul(variable(round), number_of(mainloop.threads)));
+      if (groups == mainloop.threads) group = thread;
       KernelBlock made{declare(kInt, m, mul(group, number_of(width)))};
       if (steps > 1) made.push_back(declare(kInt, q, infix("/", thread, number_of(groups))));
       made.push_back(declare(kInt, to, plus(stage_start, plus(mul(first, number_of(step_size)), variable(m)))));
@@ -210,22 +211,22 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
     const std::string x = unit_.fresh("x");
     const ExprPtr m = mul(infix("%", variable(x), number_of(groups)), number_of(width));
     const ExprPtr q = infix("/", variable(x), number_of(groups));
-    KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(core.threads))))};
+    KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(mainloop.threads))))};
     KernelBlock copy = element(plus(stage_start, plus(mul(q, number_of(step_size)), m)),
                                plus(plus(variable(begin), row_at(m)), mul(q, step_stride)), q, width);
-    append(body, guarded(std::move(copy), variable(x), total, inside_tile || total % core.threads == 0));
-    return KernelBlock{some_at_once(e, (total + core.threads - 1) / core.threads, std::move(body))};
+    append(body, guarded(std::move(copy), variable(x), total, inside_tile || total % mainloop.threads == 0));
+    return KernelBlock{some_at_once(e, (total + mainloop.threads - 1) / mainloop.threads, std::move(body))};
   };
   const std::int64_t width = 16 / bytes;
   if (tile.by_depth) {
     // Eight threads along the depth: a swizzled transposition.
-    const Place across = [&](const ExprPtr& m, const ExprPtr& q) {
+    const Position across = [&](const ExprPtr& m, const ExprPtr& q) {
       return plus(mul(q, number_of(step_size)), tile.swizzled ? infix("^", m, call("apl_swizzle", {q})) : m);
     };
     all.push_back(along_depth(kUnrolled, 1, across, kUnrolled * step_size));
-  } else if (tile.by_row && width > 1 && core.copy_bytes != 4 && side.extent % width == 0) {
+  } else if (tile.by_row && width > 1 && mainloop.copy_bytes != 4 && mn.extent % width == 0) {
     KernelBlock vectors = along_rows(width), singles = along_rows(1);
-    all.push_back(kernel::branch(core_alignment(op, tile, width), std::move(vectors), std::move(singles)));
+    all.push_back(kernel::branch(mainloop_alignment(op, tile, width), std::move(vectors), std::move(singles)));
   } else {
     append(all, along_rows(1));
   }
@@ -240,7 +241,7 @@ void Kernel::core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, K
 }
 
 // Whether vectors of rows can be copied: a variable of the block, worked out once a tile.
-ExprPtr Kernel::core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width) {
+ExprPtr Kernel::mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width) {
   const MemoryBinding& source = *unit_.function.type(op.source).memory;
   // A vector lies inside the innermost dim, with those that lie together with it, or beyond all.
   const TileGuard& rows = op.guards[tile.row_axis];
@@ -261,10 +262,10 @@ ExprPtr Kernel::core_alignment(const CopyTile& op, const CoreTile& tile, std::in
   for (std::size_t p = 0; p < apart; ++p) positions.push_back(tile.split[p].stride);
   ExprPtr test = call("apl_aligned<16>", {variable(buffer(source.block, stm_.location).name)});
   if (const ExprPtr sizes = aligned(positions, width)) test = infix("&&", test, sizes);
-  std::string& name = core_->alignments[kernel::print(test, unit_.dialect())];
+  std::string& name = mainloop_->alignments[kernel::print(test, unit_.dialect())];
   if (!name.empty()) return variable(name);
   name = unit_.fresh(unit_.function.values.name(op.source) + "_aligned");
-  core_declarations_.push_back(declare({ScalarType::boolean, false}, name, test));
+  mainloop_declarations_.push_back(declare({ScalarType::boolean, false}, name, test));
   return variable(name);
 }
 

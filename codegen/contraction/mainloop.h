@@ -17,7 +17,7 @@ constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
 constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
 
 // One side of the contraction: a dim of the space, shared out among the threads of a block.
-struct CoreSide {
+struct MnDim {
   std::size_t dim = 0;
   std::int64_t extent = 0;                      // rows of a tile
   std::int64_t warps = 1, lanes = 1, each = 1;  // their product: warps, threads of a warp, rows of a thread
@@ -27,36 +27,36 @@ struct CoreSide {
   std::string results;                          // table: where rows lie in the result, -1 for nowhere
 };
 
-constexpr std::size_t kNoSide = 2;  // of a tile that runs along the depth alone
+constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
 
 // A tile in shared memory. The rows of one step of the depth lie together, xor-ed with apl_swizzle if it was transposed
 // on the way.
-struct CoreTile {
+struct OperandTile {
   ScalarType element{};
-  std::vector<int> axes;                     // as the operand's
-  std::size_t side = kNoSide, row_axis = 0;  // the axis of the rows, if it has any
-  std::int64_t depth = 1;                    // of the innermost dim
-  Poly stride;                               // of rows in the source, or
-  std::vector<TileGuard::Part> split;        // of the dims that are flattened into them
-  bool by_depth = false, by_row = false;     // what is contiguous in the source
+  std::vector<int> axes;                    // as the operand's
+  std::size_t mn = kNoMnDim, row_axis = 0;  // the axis of the rows, if it has any
+  std::int64_t depth = 1;                   // of the innermost dim
+  Poly stride;                              // of rows in the source, or
+  std::vector<TileGuard::Part> split;       // of the dims that are flattened into them
+  bool by_depth = false, by_row = false;    // what is contiguous in the source
   bool swizzled = false;
   std::string rows;  // table: where rows lie in the source
 };
 
 // Copies of tiles, and their contraction: the body of the loop over the depth, or of the branch behind it.
-struct CorePhase {
+struct MainloopPhase {
   std::vector<std::pair<const CopyTile*, Value>> copies;
   const TileContract* contract = nullptr;
 };
 
-struct Core {
-  std::array<CoreSide, 2> sides;  // slow, fast
-  CoreSide one_row{.extent = 1};
-  const CoreSide& side_of(const CoreTile& tile) const { return tile.side == kNoSide ? one_row : sides[tile.side]; }
+struct Mainloop {
+  std::array<MnDim, 2> mn_dims;  // slow, fast
+  MnDim one_row{.extent = 1};
+  const MnDim& mn_of(const OperandTile& tile) const { return tile.mn == kNoMnDim ? one_row : mn_dims[tile.mn]; }
   std::int64_t threads = 0, registers = 0;
   std::size_t space_rank = 0;
   std::size_t inner_depth = 0;                    // the innermost dim of the depth
-  std::map<Value, CoreTile> tiles;                // by block
+  std::map<Value, OperandTile> tiles;             // by block
   std::map<Value, Value> copied;                  // the block that a copy fills, by what it gives
   std::map<Value, const TileContract*> readers;   // by the same
   std::map<std::string, std::string> alignments;  // variables for conditions
@@ -65,15 +65,15 @@ struct Core {
   // The loop whose copies run ahead, and the branch behind it that is one more step. A block walks through several
   // indices of the space if there are so many, and copies for the next one while it writes back.
   const Loop* loop = nullptr;
-  const If* rest = nullptr;
-  CorePhase main, rest_phase;
+  const If* remainder = nullptr;
+  MainloopPhase main, remainder_phase;
   std::int64_t stages = 3;
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   bool swizzle = true;
-  std::int64_t walk = 8, walk_from = 4096;  // steps of a walk, if there are as many blocks
-  std::string tiles_name, steps;            // how many steps of the main loop, and with the rest
-  std::string turn, next, last, stage;      // variables: turns are values of the slow side's index
-  kernel::ExprPtr half;                     // which half of the slow side's tables
+  std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // steps of a walk, if there are as many blocks
+  std::string tiles_name, steps;                            // how many steps of the main loop, and with the rest
+  std::string tile_index, next, last, stage;                // variables: turns are values of the slow side's index
+  kernel::ExprPtr half;                                     // which half of the slow side's tables
 };
 
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }

@@ -26,7 +26,7 @@ std::optional<std::vector<Value>> parameters_of(const Poly& p, std::size_t dims)
 double operations_of(const TileContract& contract, const ValueTable& values) {
   double count = 0;
   bool product = false, sum = false;
-  const auto weigh = [&](const Body& body, bool reduces) {
+  const auto count_operations = [&](const Body& body, bool reduces) {
     for_each_stm(body, [&](const Stm& stm) {
       if (stm.pattern.empty() || !values.type(stm.pattern.front()).is_scalar()) return;
       const ScalarType type = values.type(stm.pattern.front()).element;
@@ -43,15 +43,15 @@ double operations_of(const TileContract& contract, const ValueTable& values) {
       }
     });
   };
-  weigh(*contract.map.body, false);
-  weigh(*contract.reduce.op.body, true);
+  count_operations(*contract.map.body, false);
+  count_operations(*contract.reduce.op.body, true);
   // The two become one instruction.
   if (product && sum) count -= count >= 4 ? 2 : 1;
   return std::max(count, 1.0);
 }
 
 // Arrays from outside of the block that code after the reduction reads.
-int arrays_after(const SegOp& kernel, const ValueTable& values) {
+int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   std::set<Value> local, read;
   for_each_stm(*kernel.body, [&](const Stm& stm) { local.insert(stm.pattern.begin(), stm.pattern.end()); });
   for (const Stm& stm : kernel.body->stms) {
@@ -163,7 +163,7 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
   }
   for (const Operand& neutral : contract->reduce.neutral)
     data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
-  data.after_arrays = arrays_after(*op, values);
+  data.epilogue_arrays = epilogue_reads(*op, values);
   data.operations = operations_of(*contract, values);
   for (const PlanDim& dim : data.dims)
     if (dim.tile && data.parameters.empty()) {
@@ -185,7 +185,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.result_bytes = data.result_bytes;
   c.widest_result = data.widest_result;
   c.accumulator_bytes = data.accumulator_bytes;
-  c.after_arrays = data.after_arrays;
+  c.epilogue_arrays = data.epilogue_arrays;
   c.operations = static_cast<float>(data.operations);
   for (std::size_t d = 0; d < data.dims.size(); ++d) {
     c.dims[d].size = std::max<std::int64_t>(0, number(data.dims[d].size));
@@ -227,7 +227,7 @@ void forced_numbers(const PlanData& data, const Function& function, const std::m
     if (data.dims[d].reg) forced.reg[d] = number(parameter_name(function, data.dims[d].reg));
   }
   forced.stages = number(data.parameters + "stages");
-  forced.walk = number(data.parameters + "walk");
+  forced.tiles_per_block = number(data.parameters + "tiles_per_block");
 }
 
 namespace {
@@ -301,7 +301,7 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
   } else {
     for (const auto& sizes : sizes_of_all_kinds(data)) add(sizes);
   }
-  std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(most, 1, APL_PLAN_FORMS)));
+  std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(most, 1, APL_MAX_PLANS)));
   double worst = 0;
   const int count = apl_plan_cover(samples.data(), static_cast<int>(samples.size()), &forced, &device, factor,
                                    static_cast<int>(plans.size()), plans.data(), &worst);
@@ -315,7 +315,7 @@ std::vector<apl_plan> program_plans(const PlanData& data, const Function& functi
   constexpr int kMostOfParts = 4;
   if (data.splits) return covering_plans(data, forced, device, std::min(most, kMostOfParts));
   std::vector<apl_plan> plans;
-  for (int k = 1; k <= APL_PLAN_FORMS; ++k) {
+  for (int k = 1; k <= APL_MAX_PLANS; ++k) {
     const std::string list = fmt::format("{}plan{}.", data.parameters, k);
     std::map<std::string, std::int64_t> numbers;
     for (auto at = given.lower_bound(list); at != given.end() && at->first.starts_with(list); ++at)
@@ -328,7 +328,7 @@ std::vector<apl_plan> program_plans(const PlanData& data, const Function& functi
       plan.tile[d] = std::max(listed.tile[d], 1);
       plan.reg[d] = std::max(listed.reg[d], 1);
     }
-    plan.stages = listed.stages, plan.walk = listed.walk;
+    plan.stages = listed.stages, plan.tiles_per_block = listed.tiles_per_block;
   }
   return plans.empty() ? covering_plans(data, forced, device, most) : plans;
 }

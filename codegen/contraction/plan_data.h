@@ -34,7 +34,7 @@ struct PlanData {
   };
   std::vector<Operand> operands;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
-  int after_arrays = 0;  // that code after the reduction reads
+  int epilogue_arrays = 0;  // that code after the reduction reads
   double operations = 1;
   Value splits;            // into how many parts the reduction is split, if it is: a symbol
   std::string parameters;  // what the names of its parameters begin with: "mm."

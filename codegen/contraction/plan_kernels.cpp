@@ -48,8 +48,8 @@ std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const a
       data, [](Value) { return kSomeSize; }, contraction);
   apl_plan_cost cost;
   apl_plan_estimate(&contraction, &plan, &device, &cost);
-  if (device.kind != APL_DEVICE_GPU || cost.fast == 0) return 0;
-  return std::max(cost.blocks_per_processor, 1);
+  if (device.kind != APL_DEVICE_GPU || cost.has_mainloop == 0) return 0;
+  return std::max(cost.blocks_per_multiprocessor, 1);
 }
 
 // Whether the condition, computed by the host, is false whatever the sizes are, now that tile numbers are known.
@@ -72,22 +72,23 @@ bool is_never(const Operand& condition, const Unit& unit) {
   const Compare* less = compare != nullptr ? get_if<Compare>(*compare) : nullptr;
   if (less == nullptr || less->op != CompareOp::lt || !less->x.is_constant() || !less->y.is_value()) return false;
   const Stm* size = made_by(less->y.value());
-  const SizeExpr* rest = size != nullptr ? get_if<SizeExpr>(*size) : nullptr;
-  return rest != nullptr && numbered(rest->value).constant() == 0 && less->x.constant() == i64_constant(0).constant();
+  const SizeExpr* remainder = size != nullptr ? get_if<SizeExpr>(*size) : nullptr;
+  return remainder != nullptr && numbered(remainder->value).constant() == 0 &&
+         less->x.constant() == i64_constant(0).constant();
 }
 
 // The kernel without the branch for what is left of a reduction, where its size is a multiple of the tile's depth.
-BodyPtr without_rest(const BodyPtr& body, const Unit& unit) {
+BodyPtr without_remainder(const BodyPtr& body, const Unit& unit) {
   std::vector<Stm> stms;
   Substitution stands_for;
   for (const Stm& stm : body->stms) {
-    const If* rest = get_if<If>(stm);
-    if (rest == nullptr || !rest->else_body->stms.empty() || !is_never(rest->condition, unit)) {
+    const If* remainder = get_if<If>(stm);
+    if (remainder == nullptr || !remainder->else_body->stms.empty() || !is_never(remainder->condition, unit)) {
       stms.push_back(stm);
       continue;
     }
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-      stands_for.insert_or_assign(stm.pattern[k], rest->else_body->results[k]);
+      stands_for.insert_or_assign(stm.pattern[k], remainder->else_body->results[k]);
   }
   if (stands_for.empty()) return body;
   ValueTable values = unit.function.values;  // what it stands for lies in the same memory
@@ -96,8 +97,8 @@ BodyPtr without_rest(const BodyPtr& body, const Unit& unit) {
 
 }  // namespace
 
-std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const CodegenOptions& options) {
-  std::map<Value, std::shared_ptr<PlanForms>> all;
+std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, const CodegenOptions& options) {
+  std::map<Value, std::shared_ptr<PlanKernels>> all;
   auto device = find_device(!options.device.empty() ? options.device : unit.target == Target::c ? "cpu" : "h200");
   if (!device) throw Unsupported{std::move(device).error()};
   for_each_kernel(*unit.function.body, [&](const Stm& stm) {
@@ -107,22 +108,23 @@ std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const Co
     forced_numbers(*data, unit.function, options.parameters, forced);
     check_given(*data, unit, forced, *device);
     if (options.plans <= 1 && !options.one_plan) return;
-    auto forms = std::make_shared<PlanForms>();
-    forms->plans = options.one_plan
-                       ? plan_for_sizes(*data, unit, forced, *device, options.sizes)
-                       : program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
-    for (const apl_plan& plan : forms->plans) {
+    auto plan_kernels = std::make_shared<PlanKernels>();
+    plan_kernels->plans = options.one_plan
+                              ? plan_for_sizes(*data, unit, forced, *device, options.sizes)
+                              : program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
+    for (const apl_plan& plan : plan_kernels->plans) {
       apl_forced listed{};
       std::copy_n(plan.tile, APL_PLAN_DIMS, listed.tile);
       std::copy_n(plan.reg, APL_PLAN_DIMS, listed.reg);
       listed.stages = plan.stages;
       check_given(*data, unit, listed, *device);
     }
-    if (forms->plans.empty()) return;
-    for (const apl_plan& plan : forms->plans) forms->resident.push_back(resident_blocks(*data, plan, *device));
-    forms->data = std::move(*data);
-    forms->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
-    all.emplace(stm.pattern.front(), std::move(forms));
+    if (plan_kernels->plans.empty()) return;
+    for (const apl_plan& plan : plan_kernels->plans)
+      plan_kernels->resident.push_back(resident_blocks(*data, plan, *device));
+    plan_kernels->data = std::move(*data);
+    plan_kernels->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
+    all.emplace(stm.pattern.front(), std::move(plan_kernels));
   });
   return all;
 }
@@ -145,14 +147,14 @@ std::string contraction_text(const PlanData& data, Values& host) {
   }
   return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims.size(), data.space_rank,
                      data.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
-                     data.after_arrays, fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
+                     data.epilogue_arrays, fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
                      fmt::join(operands, ", "));
 }
 
 std::string plan_text(const PlanData& data, const apl_plan& plan) {
   const std::size_t rank = data.dims.size();
   return fmt::format("{{{{{}}}, {{{}}}, {}, {}}}", fmt::join(plan.tile, plan.tile + rank, ", "),
-                     fmt::join(plan.reg, plan.reg + rank, ", "), plan.stages, plan.walk);
+                     fmt::join(plan.reg, plan.reg + rank, ", "), plan.stages, plan.tiles_per_block);
 }
 
 Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit) {
@@ -163,11 +165,13 @@ Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& 
   Stm changed = stm;
   // All kernels of a contraction have the same arguments, so what only one of them can do without stays.
   if (SegOp* kernel = std::get_if<SegOp>(&changed.op); kernel != nullptr && data.symbols().empty())
-    kernel->body = without_rest(kernel->body, unit);
-  std::erase_if(changed.attributes,
-                [](const Attribute& attribute) { return attribute.name == "stages" || attribute.name == "walk"; });
+    kernel->body = without_remainder(kernel->body, unit);
+  std::erase_if(changed.attributes, [](const Attribute& attribute) {
+    return attribute.name == "stages" || attribute.name == "tiles_per_block";
+  });
   if (plan.stages > 0) changed.attributes.push_back({"stages", {std::to_string(plan.stages)}});
-  if (plan.walk > 0) changed.attributes.push_back({"walk", {std::to_string(plan.walk)}});
+  if (plan.tiles_per_block > 0)
+    changed.attributes.push_back({"tiles_per_block", {std::to_string(plan.tiles_per_block)}});
   return changed;
 }
 

@@ -12,7 +12,7 @@
 
 namespace apl::lower {
 
-struct PlanForms {
+struct PlanKernels {
   PlanData data;
   std::vector<apl_plan> plans;
   std::vector<std::int64_t> resident;  // of each plan: blocks a processor that the model counts on; 0: any number
@@ -22,7 +22,7 @@ struct PlanForms {
 
 // Of all contractions of a function that are to have several, by the kernel's first result. Throws Unsupported with
 // command.bad-parameter where numbers that the user gave cannot work.
-std::map<Value, std::shared_ptr<PlanForms>> find_plan_forms(Unit& unit, const CodegenOptions& options);
+std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, const CodegenOptions& options);
 
 // Initialiser of a struct apl_contraction.
 std::string contraction_text(const PlanData& data, Values& host);

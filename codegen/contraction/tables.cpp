@@ -11,28 +11,28 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
-  Core& core = *core_;
-  const CoreSide& side = core.sides[s];
-  const TileExtent& extent = op.results[0].extents[side.dim];
+void Kernel::fill_mainloop_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  const MnDim& mn = mainloop.mn_dims[s];
+  const TileExtent& extent = op.results[0].extents[mn.dim];
   const Lmad& layout = unit_.function.type(stm_.pattern[0]).memory->layout;
   const std::string m = unit_.fresh("m"), at = unit_.fresh("at");
   KernelBlock inner;
-  const ExprPtr start = values_.poly(Poly(op.space[side.dim].index) * extent.tile * extent.reg);
+  const ExprPtr start = values_.poly(Poly(op.space[mn.dim].index) * extent.tile * extent.reg);
   inner.push_back(declare(kIndex, at, plus(start, variable(m))));
   const std::string inside = unit_.fresh("inside");
   inner.push_back(declare({ScalarType::boolean, false}, inside, infix("<", variable(at), values_.poly(extent.bound))));
   // One index for each dim that is flattened into the side, and for neighbours that lie together in all arrays.
   std::vector<Poly> bounds{extent.bound};
-  std::vector<std::vector<Poly>> strides{{layout.dims()[side.dim].stride}};  // of the result, then of the tiles
+  std::vector<std::vector<Poly>> strides{{layout.dims()[mn.dim].stride}};  // of the result, then of the tiles
   if (!extent.split.empty()) bounds.clear(), strides[0].clear();
   for (const TileExtent::Part& part : extent.split) {
     bounds.push_back(part.bound);
     strides[0].push_back(layout.dims()[static_cast<std::size_t>(part.axis)].stride);
   }
-  std::vector<CoreTile*> tiles;
-  for (auto& [block, tile] : core.tiles) {
-    if (tile.side != s) continue;
+  std::vector<OperandTile*> tiles;
+  for (auto& [block, tile] : mainloop.tiles) {
+    if (tile.mn != s) continue;
     tiles.push_back(&tile);
     // A row that is not flattened begins with the block.
     std::vector<Poly>& of_tile = strides.emplace_back();
@@ -66,10 +66,10 @@ void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) 
     return position;
   };
   for (std::size_t t = 0; t < tiles.size(); ++t) {
-    const CoreTile& tile = *tiles[t];
+    const OperandTile& tile = *tiles[t];
     const ExprPtr position =
         tile.split.empty() ? mul(variable(m), values_.poly(tile.stride)) : position_in(strides[t + 1]);
-    inner.push_back(assign(kernel::element(tile.rows, core_slot(s, variable(m))),
+    inner.push_back(assign(kernel::element(tile.rows, mainloop_slot(s, variable(m))),
                            select(variable(inside), position, number_of(0))));
   }
   // The slow side's table has what is the same for the whole block, too.
@@ -77,18 +77,18 @@ void Kernel::fill_core_tables(const SegOp& op, std::size_t s, KernelBlock& out) 
   if (s == 0) {
     Poly fixed = layout.offset();
     for (std::size_t d = 0; d < op.space.size(); ++d) {
-      if (d == core.sides[0].dim || d == core.sides[1].dim) continue;
+      if (d == mainloop.mn_dims[0].dim || d == mainloop.mn_dims[1].dim) continue;
       const auto& split = op.results[0].extents[d].split;
       fixed +=
           Poly(op.space[d].index) * layout.dims()[split.empty() ? d : static_cast<std::size_t>(split[0].axis)].stride;
     }
     position = plus(values_.poly(fixed), position);
   }
-  inner.push_back(assign(kernel::element(side.results, core_slot(s, variable(m))),
+  inner.push_back(assign(kernel::element(mn.results, mainloop_slot(s, variable(m))),
                          select(variable(inside), position, number_of(-1))));
-  Stmt loop = for_loop(kInt, m, number_of(side.extent), std::move(inner));
-  loop.from = variable(core.thread);
-  loop.step = number_of(core.threads);
+  Stmt loop = for_loop(kInt, m, number_of(mn.extent), std::move(inner));
+  loop.from = variable(mainloop.thread);
+  loop.step = number_of(mainloop.threads);
   out.push_back(std::move(loop));
 }
 

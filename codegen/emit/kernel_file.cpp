@@ -28,11 +28,11 @@ class CudaHost : public Host {
   HostText run_file() {
     const apl::Function& f = unit_.function;
     if (!f.result_sizes.empty()) unsupported(f.location, "a kernel file for results whose sizes the entry decides");
-    if (!bundle_interface(f).empty()) unsupported(f.location, "a kernel file with sparse operands");
+    if (!soa_interface(f).empty()) unsupported(f.location, "a kernel file with sparse operands");
     name_parameters();
     find_blocks(*f.body);
     find_arrays(*f.body);
-    if (has_rooms_) unsupported(f.location, "a kernel file with loops or branches around kernels");
+    if (has_capacities_) unsupported(f.location, "a kernel file with loops or branches around kernels");
     name_results();
     out_.indent();
     statements();
@@ -128,7 +128,7 @@ class CudaHost : public Host {
     const std::string bytes = checked_bytes(extent);
     run_call(fmt::format("cudaMallocAsync(&{}, {}, stream)", unit_.name(block), bytes));
   }
-  std::string make_room(const std::string& hint, const Extent& wanted, bool may_lack) override {
+  std::string reserve_threads(const std::string& hint, const Extent& wanted, bool may_lack) override {
     Extent extent = wanted;
     for (Poly& size : extent.shape)
       if (may_lack) size = poly_max(size, 0);
@@ -174,38 +174,38 @@ class CudaHost : public Host {
     out_.close("}}");
   }
 
-  bool choose_form(PlanForms& forms) override {
-    if (!forms.open && !is_known(forms)) return false;
-    forms.open = true;
+  bool choose_plan(PlanKernels& plan_kernels) override {
+    if (!plan_kernels.open && !is_known(plan_kernels)) return false;
+    plan_kernels.open = true;
     return true;
   }
-  void chosen_number(const PlanForms& forms, Value v) override {
-    for (std::size_t d = 0; d < forms.data.dims.size(); ++d) {
-      const PlanDim& dim = forms.data.dims[d];
+  void chosen_number(const PlanKernels& plan_kernels, Value v) override {
+    for (std::size_t d = 0; d < plan_kernels.data.dims.size(); ++d) {
+      const PlanDim& dim = plan_kernels.data.dims[d];
       if (v != dim.tile && v != dim.reg) continue;
       out_.line("[[maybe_unused]] const int64_t {} = {};", unit_.name(v),
-                v == dim.tile ? forms.plans[0].tile[d] : forms.plans[0].reg[d]);
+                v == dim.tile ? plan_kernels.plans[0].tile[d] : plan_kernels.plans[0].reg[d]);
     }
   }
-  void launch_form(const Stm& stm, const SegOp& op, const PlanForms& forms) override {
-    const Stm planned = with_plan(stm, forms.data, forms.plans[0], unit_);
+  void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) override {
+    const Stm planned = with_plan(stm, plan_kernels.data, plan_kernels.plans[0], unit_);
     Kernel lowering(unit_, planned);
     Launched made = lower_kernel(lowering, op);
-    made.function.resident = forms.resident[0];
+    made.function.resident = plan_kernels.resident[0];
     if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
     std::vector<std::string> arguments = arguments_of(lowering);
     if (lowering.can_fail()) arguments.push_back(failure_cell());
     out_.line("");
     start_kernel(lowering, made, arguments);
-    describe(forms, made.function, table_.name(stm.pattern.front()));
+    describe(plan_kernels, made.function, table_.name(stm.pattern.front()));
     add_info(made.function, stm);
     result_.kernels.push_back(std::move(made.function));
   }
 
   // The contraction, how its operands lie, and its plan.
-  void describe(const PlanForms& forms, const kernel::Function& function, const std::string& result) {
-    const PlanData& data = forms.data;
-    const apl_plan& plan = forms.plans[0];
+  void describe(const PlanKernels& plan_kernels, const kernel::Function& function, const std::string& result) {
+    const PlanData& data = plan_kernels.data;
+    const apl_plan& plan = plan_kernels.plans[0];
     std::vector<std::string> dims, space, reduced, operands, layouts, numbers;
     for (const PlanDim& dim : data.dims) {
       std::string name = dim.tile ? apl::parameter_name(unit_.function, dim.tile) : text(dim.size);
@@ -370,13 +370,14 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
         "// `failure` is 104 bytes of device memory, 0 before the call: a number of 32 bits that is not 0 when a "
         "check");
     out.line("// has failed, then the number of the first one that did:");
-    for (std::size_t k = 0; k < scope.places.size(); ++k) {
-      const Place& place = scope.places[k];
-      if (place.message.empty()) continue;
-      std::string lines = std::to_string(place.location.line);
-      for (int call = place.call; call != 0; call = scope.places[static_cast<std::size_t>(call) - 1].call)
-        lines += fmt::format(", called from line {}", scope.places[static_cast<std::size_t>(call) - 1].location.line);
-      out.line("//   {}: line {}: {}", k, lines, comment_text(place.message));
+    for (std::size_t k = 0; k < scope.locations.size(); ++k) {
+      const CheckLocation& check = scope.locations[k];
+      if (check.message.empty()) continue;
+      std::string lines = std::to_string(check.location.line);
+      for (int call = check.call; call != 0; call = scope.locations[static_cast<std::size_t>(call) - 1].call)
+        lines +=
+            fmt::format(", called from line {}", scope.locations[static_cast<std::size_t>(call) - 1].location.line);
+      out.line("//   {}: line {}: {}", k, lines, comment_text(check.message));
     }
   }
   out.line("#include <cuda_runtime.h>");

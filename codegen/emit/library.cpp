@@ -102,7 +102,7 @@ std::set<std::string> types_of_products(const Module& module) {
   };
   const auto look = [&](const Function& function, const Stm& stm) {
     add_type(lower::find_host_product(stm, function));
-    add_type(lower::find_host_sampling(stm, function));
+    add_type(lower::find_host_sddmm(stm, function));
   };
   for (const FunctionPtr& function : module.functions)
     if (function->entry && function->body) for_each_stm(*function->body, [&](const Stm& stm) { look(*function, stm); });
@@ -158,12 +158,12 @@ std::string products_text(const std::set<std::string>& types) {
 Result<LibraryText> generate_library(const Module& module, Target target, const CodegenOptions& codegen,
                                      const LibraryOptions& options) {
   for (const FunctionPtr& function : module.functions)
-    for (const Bundle& bundle : find_bundles(*function))
-      if (has_tiles(bundle.fields))
+    for (const SparseSoa& soa : find_soas(*function))
+      if (has_tiles(soa.fields))
         return make_error(Code::unsupported_construct, function->location,
                           fmt::format("libraries, executables and servers do not make tiles: `{}` of the entry `{}` "
                                       "wants them.",
-                                      function->entry->params[bundle.param].name, function->entry->name));
+                                      function->entry->params[soa.param].name, function->entry->name));
   auto program = generate(module, target, codegen);
   if (!program) return std::move(program).error();
   std::string device;
@@ -174,7 +174,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   }
   library::Api api{target, {}, {}, program->parameters};
   for (const FunctionPtr& function : module.functions)
-    for (const Bundle& bundle : find_bundles(*function)) api.types.want(bundle);
+    for (const SparseSoa& soa : find_soas(*function)) api.types.want(soa);
   for (const FunctionPtr& function : module.functions)
     if (function->entry) api.entries.push_back(library::api_entry(*function, api.types));
 
@@ -204,7 +204,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     add(out, {plan_shape_header_text, plan_shape_text, plan_cost_text, plan_enumerate_text, plan_select_text,
               plan_variant_text, plan_device_text});
   // Of every target: a plan is held against its matrix even where no kernel follows it.
-  const bool has_sparse = std::ranges::any_of(api.types.all(), [](const auto& type) { return !type.bundle.empty(); });
+  const bool has_sparse = std::ranges::any_of(api.types.all(), [](const auto& type) { return !type.soa.empty(); });
   out += fmt::format("#define APL_HAS_SPARSE_TYPES {}\n#define APL_SPARSE_API static\n\n", has_sparse ? 1 : 0);
   if (has_sparse) add(out, {sparse_sparse_header_text, sparse_plan_code_text});
   add(out, {library_object_text, library_choose_text});
@@ -229,9 +229,9 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   Writer self;
   self.open("static const struct apl_api_program apl_this_program = {{");
   self.line(".file = {},", c_string(module.file));
-  self.line(".places = apl_places,");
+  self.line(".locations = apl_locations,");
   self.line(".kernels = {},", is_cuda && program->has_kernels ? "apl_kernel_text" : "NULL");
-  self.line(".forms = {},", program->has_forms ? "apl_kernel_forms" : "NULL");
+  self.line(".lazy_kernels = {},", program->has_lazy_kernels ? "apl_lazy_kernels" : "NULL");
   self.line(".device = {},", c_string(device));
   self.line(".entries = apl_entries,");
   self.line(".types = apl_types,");

@@ -22,7 +22,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   ProgramText program;
   lower::FileScope file(module);
   std::string kernels, entries;
-  std::vector<std::pair<std::string, std::string>> forms;  // kernels that are compiled when they are chosen
+  std::vector<std::pair<std::string, std::string>> lazy_kernels;  // kernels that are compiled when they are chosen
   kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
   try {
     for (const FunctionPtr& function : module.functions) {
@@ -33,13 +33,13 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
         if (edit) edit(made);
         kernels += kernel::print(made, dialect) + "\n";
       }
-      for (kernel::Function& made : text.forms) {
+      for (kernel::Function& made : text.lazy_kernels) {
         if (edit) edit(made);
-        forms.emplace_back(made.name, kernel::print(made, dialect) + "\n");
+        lazy_kernels.emplace_back(made.name, kernel::print(made, dialect) + "\n");
       }
       entries += text.declarations + text.text + "\n";
       // For whoever calls the entry with dense matrices (ir/sparse_arguments.h).
-      if (const BundleInterface sparse = bundle_interface(*function); !sparse.empty())
+      if (const SoaInterface sparse = soa_interface(*function); !sparse.empty())
         entries += fmt::format("APL_PROGRAM const char apl_operands_{}[] = {};\n\n", symbol_part(function->entry->name),
                                c_string(sparse.to_text()));
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
@@ -54,14 +54,14 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   const std::string kernel_head = head + "#include \"device.h\"\n\n";
   if (target == Target::cuda) program.kernels = kernel_head + kernels;
   program.has_kernels = target == Target::cuda && !kernels.empty();
-  program.has_forms = !forms.empty();
+  program.has_lazy_kernels = !lazy_kernels.empty();
   Writer out;
   out.raw(head);
   out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
-  out.open("APL_PROGRAM const struct apl_place apl_places[] = {{");
-  for (const lower::Place& place : file.places)
-    out.line("{{{}, {}, {}, {}}},", place.location.line, place.location.column, place.call,
-             place.message.empty() ? "NULL" : c_string(place.message));
+  out.open("APL_PROGRAM const struct apl_location apl_locations[] = {{");
+  for (const lower::CheckLocation& check : file.locations)
+    out.line("{{{}, {}, {}, {}}},", check.location.line, check.location.column, check.call,
+             check.message.empty() ? "NULL" : c_string(check.message));
   out.line("{{0, 0, 0, NULL}},");
   out.close("}};");
   out.line("");
@@ -70,14 +70,14 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   } else {
     // Nothing is compiled where all kernels wait to be chosen.
     out.raw(fmt::format("APL_PROGRAM const char apl_kernel_text[] =\n  {};\n\n",
-                        c_string(kernels.empty() && !forms.empty() ? "" : program.kernels)));
-    if (!forms.empty()) {
-      out.open("APL_PROGRAM const struct apl_kernel_form apl_kernel_forms[] = {{");
-      for (const auto& [name, text] : forms) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));
+                        c_string(kernels.empty() && !lazy_kernels.empty() ? "" : program.kernels)));
+    if (!lazy_kernels.empty()) {
+      out.open("APL_PROGRAM const struct apl_lazy_kernel apl_lazy_kernels[] = {{");
+      for (const auto& [name, text] : lazy_kernels) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));
       out.line("{{NULL, NULL}},");
       out.close("}};");
       out.line("");
-      for (const auto& [name, text] : forms) program.kernels += text;
+      for (const auto& [name, text] : lazy_kernels) program.kernels += text;
     }
   }
   out.raw(entries);

@@ -17,13 +17,13 @@ void Host::find_blocks(const Body& body) {
   for (const Stm& stm : body.stms) {
     if (get_if<Alloc>(stm)) blocks_.push_back(stm.pattern.front());
     const Loop* loop = get_if<Loop>(stm);
-    has_rooms_ = has_rooms_ || loop;
+    has_capacities_ = has_capacities_ || loop;
     if (!loop && !get_if<If>(stm)) continue;
     for (const std::vector<Value>& values : {stm.pattern, loop ? loop->params : std::vector<Value>{}})
       for (Value v : values) {
         if (!table_.type(v).is_memory()) continue;
         blocks_.push_back(v);
-        has_rooms_ = true;
+        has_capacities_ = true;
       }
     for_each_body(stm.op, [&](const BodyPtr& inner) { find_blocks(*inner); });
   }
@@ -32,21 +32,21 @@ void Host::find_blocks(const Body& body) {
 // The block that is handed on, for one that nobody reads any more.
 void Host::exchange(Value to, Value from) {
   if (to == from) return;
-  out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to), room(to), unit_.name(from), room(from));
+  out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to), capacity(to), unit_.name(from), capacity(from));
 }
 
 // What a body hands on goes to where `target` lies: by exchanging blocks of one size if nobody needs the other's
 // contents, else by copying (both are dense). Arrays whose size the body decides come with their blocks, which are
 // among `targets` too.
-void Host::hand_on(const Stm& stm, const Body& body, const Operand& from, Value target,
-                   const std::vector<Value>& targets) {
+void Host::yield_value(const Stm& stm, const Body& body, const Operand& from, Value target,
+                       const std::vector<Value>& targets) {
   if (!from.is_value()) return;
   if (table_.type(target).is_memory()) return exchange(target, from.value());
   if (!table_.type(target).is_array()) return;
   const MemoryBinding& source = *table_.type(from.value()).memory;
   const MemoryBinding& to = *table_.type(target).memory;
   if (source == to || std::find(targets.begin(), targets.end(), to.block) != targets.end()) return;
-  if (has_rooms_ && use_.may_exchange(stm, body, source.block, to.block)) return exchange(to.block, source.block);
+  if (has_capacities_ && use_.may_exchange(stm, body, source.block, to.block)) return exchange(to.block, source.block);
   const Type& type = table_.type(target);
   run_call(copy_call(unit_.name(to.block), block(source.block),
                      fmt::format("({}) * {}", text(product(type.shape)), byte_size(type.element))));
@@ -68,15 +68,15 @@ void Host::branch(const If& op, const Stm& stm) {
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
       if (is_variable(stm.pattern[k]))
         out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
-      hand_on(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
+      yield_value(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
     }
   };
   out_.open("if ({}) {{", text(values_.operand(op.condition)));
-  const auto way = op.condition.is_value() ? ways_.find(op.condition.value()) : ways_.end();
-  const Way outer = way_;
-  if (way != ways_.end()) way_ = way->second;
+  const auto variant = op.condition.is_value() ? variants_of_.find(op.condition.value()) : variants_of_.end();
+  const Variant outer = variant_;
+  if (variant != variants_of_.end()) variant_ = variant->second;
   fill(*op.then_body);
-  way_ = outer;
+  variant_ = outer;
   out_.close("}} else {{");
   out_.indent();
   fill(*op.else_body);
@@ -110,7 +110,7 @@ void Host::loop(const Loop& op, const Stm& stm) {
               text(values_.operand(op.body->results[k])));
   }
   for (std::size_t k = 0; k < op.params.size(); ++k)
-    hand_on(stm, *op.body, op.body->results[k], op.params[k], op.params);
+    yield_value(stm, *op.body, op.body->results[k], op.params[k], op.params);
   for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
   out_.close("}}");
   for (std::size_t k = 0; k < op.params.size(); ++k)

@@ -58,25 +58,26 @@ std::string Host::extent_text(const Extent& extent) {
 void Host::allocate(Value block, const Extent& extent) {
   const std::string name = unit_.name(block), what = c_string(table_.name(block));
   const auto bytes = fixed_bytes(extent);
-  if (has_rooms_) {
-    run_call(bytes ? fmt::format("apl_room_of(ctx, {}, {}, &{}, &{})", *bytes, what, name, room(block))
-                   : fmt::format("apl_room(ctx, {}, {}, &{}, &{})", extent_text(extent), what, name, room(block)));
+  if (has_capacities_) {
+    run_call(bytes
+                 ? fmt::format("apl_reserve_bytes(ctx, {}, {}, &{}, &{})", *bytes, what, name, capacity(block))
+                 : fmt::format("apl_reserve(ctx, {}, {}, &{}, &{})", extent_text(extent), what, name, capacity(block)));
   } else {
     run_call(bytes ? fmt::format("ctx->backend->allocate(ctx, {}, {}, &{})", *bytes, what, name)
                    : fmt::format("apl_allocate(ctx, {}, {}, &{})", extent_text(extent), what, name));
   }
 }
 
-const std::string& Host::room(Value block) {
-  std::string& name = rooms_[block];
-  if (name.empty()) name = unit_.fresh(unit_.name(block) + "_room");
+const std::string& Host::capacity(Value block) {
+  std::string& name = capacities_[block];
+  if (name.empty()) name = unit_.fresh(unit_.name(block) + "_capacity");
   return name;
 }
 
-std::string Host::make_room(const std::string& hint, const Extent& extent, bool may_lack) {
-  const std::string name = unit_.fresh(hint + "_of_threads", {"_room"});
+std::string Host::reserve_threads(const std::string& hint, const Extent& extent, bool may_lack) {
+  const std::string name = unit_.fresh(hint + "_of_threads", {"_capacity"});
   scratch_.push_back(name);
-  run_call(fmt::format("apl_room_of_threads(ctx, {}, {}, {}, &{}, &{}_room)", may_lack, extent_text(extent),
+  run_call(fmt::format("apl_reserve_threads(ctx, {}, {}, {}, &{}, &{}_capacity)", may_lack, extent_text(extent),
                        c_string(hint), name, name));
   return name;
 }

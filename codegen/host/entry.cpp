@@ -39,12 +39,12 @@ Host::Host(Unit& unit, const CodegenOptions& options)
       values_(unit, Dialect::c),
       table_(unit.function.values),
       use_(unit.function),
-      forms_(find_plan_forms(unit, options)),
-      variants_(find_variant_forms(unit, options, forms_)) {
-  for (const auto& [kernel, forms] : forms_)
-    for (const PlanDim& dim : forms->data.dims)
+      plan_kernels_(find_plan_kernels(unit, options)),
+      variants_(find_variants(unit, options, plan_kernels_)) {
+  for (const auto& [kernel, plan_kernels] : plan_kernels_)
+    for (const PlanDim& dim : plan_kernels->data.dims)
       for (Value v : {dim.tile, dim.reg})
-        if (v) forms_of_[v] = forms;
+        if (v) plan_kernels_of_[v] = plan_kernels;
 }
 
 // What the program and its callers hand each other has room for so many sizes.
@@ -73,8 +73,8 @@ HostText Host::run() {
   find_blocks(*f.body);
   find_arrays(*f.body);
   for (Value b : blocks_) out_.line("void *{} = NULL;", unit_.name(b));
-  if (has_rooms_)
-    for (Value b : blocks_) out_.line("int64_t {} = 0;", room(b));
+  if (has_capacities_)
+    for (Value b : blocks_) out_.line("int64_t {} = 0;", capacity(b));
   const std::string head = out_.take();
   statements();
   out_.line("status = ctx->backend->finish(ctx);");
@@ -94,7 +94,7 @@ HostText Host::run() {
   slots.indent();
   for (const std::string& name : scratch_) {
     slots.line("void *{} = NULL;", name);
-    slots.line("int64_t {}_room = 0;", name);
+    slots.line("int64_t {}_capacity = 0;", name);
   }
   result_.text = head + slots.take() + rest;
   return std::move(result_);
@@ -195,9 +195,10 @@ void Host::statement(const Stm& stm) {
   };
   auto type_of = [&](const Operand& x) { return table_.type(x).element; };
   for (Value v : stm.pattern) known_.insert(v);
-  if (choose_way(stm, first)) return;
-  if (const auto forms = forms_of_.find(first); forms != forms_of_.end() && choose_form(*forms->second)) {
-    chosen_number(*forms->second, first);
+  if (choose_variant(stm, first)) return;
+  if (const auto plan_kernels = plan_kernels_of_.find(first);
+      plan_kernels != plan_kernels_of_.end() && choose_plan(*plan_kernels->second)) {
+    chosen_number(*plan_kernels->second, first);
   } else if (const GetSize* size = get_if<GetSize>(stm)) {
     out_.line("const int64_t {} = {};  // {}", unit_.name(first), *unit_.tile(first), comment_text(size->name));
     out_.line("(void){};", unit_.name(first));

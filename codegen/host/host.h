@@ -45,16 +45,16 @@ class Host {
   };
   virtual void allocate(Value block, const Extent& extent);
   // Memory of threads, for an array of each: a variable for it. With `may_lack` it need not be there.
-  virtual std::string make_room(const std::string& hint, const Extent& extent, bool may_lack);
+  virtual std::string reserve_threads(const std::string& hint, const Extent& extent, bool may_lack);
   virtual void check_extent(const Extent& extent);
   virtual void release(const std::string& block);
   virtual void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,
                          const std::vector<ExprPtr>& numbers);
   virtual std::string failure_cell() const { return "ctx->failure"; }
   virtual void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments);
-  virtual bool choose_form(PlanForms& forms);
-  virtual void chosen_number(const PlanForms& forms, Value v);
-  virtual void launch_form(const Stm& stm, const SegOp& op, const PlanForms& forms);
+  virtual bool choose_plan(PlanKernels& plan_kernels);
+  virtual void chosen_number(const PlanKernels& plan_kernels, Value v);
+  virtual void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels);
   virtual std::string block(Value b);
 
   // ---- the same for all ----
@@ -73,7 +73,7 @@ class Host {
   std::optional<std::int64_t> fixed_bytes(const Extent& extent) const;
   std::string sizes_text(const Extent& extent);
   void statements();
-  bool is_known(const PlanForms& forms) const;
+  bool is_known(const PlanKernels& plan_kernels) const;
   void add_info(const kernel::Function& function, const Stm& stm) {
     result_.infos.push_back({function.name, function.threads, function.shared_bytes, stm.location});
   }
@@ -88,13 +88,13 @@ class Host {
   Writer out_;
   HostText result_;
   std::vector<Value> blocks_;
-  bool has_rooms_ = false;
+  bool has_capacities_ = false;
   std::vector<std::string> scratch_;  // slots of threads' arrays
 
  private:
   void bind_parameters();
   void give_results();
-  const std::string& room(Value block);
+  const std::string& capacity(Value block);
   void body(const Body& body) {
     for (const Stm& stm : body.stms) statement(stm);
   }
@@ -102,7 +102,8 @@ class Host {
 
   // branches and loops (codegen/host/control.cpp)
   void exchange(Value to, Value from);
-  void hand_on(const Stm& stm, const Body& body, const Operand& from, Value target, const std::vector<Value>& targets);
+  void yield_value(const Stm& stm, const Body& body, const Operand& from, Value target,
+                   const std::vector<Value>& targets);
   void declare_variable(Value v, const std::string& start);
   void branch(const If& op, const Stm& stm);
   void loop(const Loop& op, const Stm& stm);
@@ -120,21 +121,21 @@ class Host {
   // kernels (codegen/host/launch.cpp)
   void launch(const Stm& stm);
   void launch_own(const Stm& stm);
-  void declare_parameters(const PlanForms& forms);
+  void declare_parameters(const PlanKernels& plan_kernels);
   void add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments);
 
-  bool choose_way(const Stm& stm, Value first);
+  bool choose_variant(const Stm& stm, Value first);
 
-  std::map<Value, std::string> rooms_;
-  std::map<Value, std::shared_ptr<PlanForms>> forms_;        // by kernel
-  std::map<Value, std::shared_ptr<PlanForms>> forms_of_;     // by a number of theirs
-  std::map<Value, std::shared_ptr<VariantForms>> variants_;  // by their number
-  struct Way {
-    VariantForms* variants = nullptr;
+  std::map<Value, std::string> capacities_;
+  std::map<Value, std::shared_ptr<PlanKernels>> plan_kernels_;     // by kernel
+  std::map<Value, std::shared_ptr<PlanKernels>> plan_kernels_of_;  // by a number of theirs
+  std::map<Value, std::shared_ptr<Variants>> variants_;            // by their number
+  struct Variant {
+    Variants* variants = nullptr;
     std::int64_t number = 0;
   };
-  std::map<Value, Way> ways_;                    // by the condition of their branch
-  Way way_;                                      // the one whose branch this is
+  std::map<Value, Variant> variants_of_;         // by the condition of their branch
+  Variant variant_;                              // the one whose branch this is
   std::set<Value> known_;                        // what is bound at this place of the host code
   std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text
   std::set<std::vector<Poly>> kernel_checked_;   // shapes that memory was asked for, but for negative sizes

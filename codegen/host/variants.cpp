@@ -14,9 +14,9 @@ constexpr std::string_view kVariantName = "variant", kSplitsName = "splits";
 
 }  // namespace
 
-std::map<Value, std::shared_ptr<VariantForms>> find_variant_forms(
-    Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanForms>>& forms) {
-  std::map<std::string, VariantForms> by_prefix;
+std::map<Value, std::shared_ptr<Variants>> find_variants(
+    Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels) {
+  std::map<std::string, Variants> by_prefix;
   for_each_stm(*unit.function.body, [&](const Stm& stm) {
     const GetSize* size = get_if<GetSize>(stm);
     if (size == nullptr) return;
@@ -24,10 +24,10 @@ std::map<Value, std::shared_ptr<VariantForms>> find_variant_forms(
     if (name == kVariantName) by_prefix[prefix].variant = stm.pattern.front();
     if (name == kSplitsName) by_prefix[prefix].splits = stm.pattern.front();
   });
-  std::map<Value, std::shared_ptr<VariantForms>> all;
+  std::map<Value, std::shared_ptr<Variants>> all;
   for (auto& [prefix, found] : by_prefix) {
     if (!found.variant) continue;
-    for (const auto& [kernel, of_kernel] : forms) {
+    for (const auto& [kernel, of_kernel] : plan_kernels) {
       if (of_kernel->data.parameters != prefix) continue;
       (of_kernel->data.symbols().contains(found.splits) ? found.parts : found.tiled) = of_kernel;
     }
@@ -36,12 +36,12 @@ std::map<Value, std::shared_ptr<VariantForms>> find_variant_forms(
     if (given != options.parameters.end()) found.only = static_cast<int>(std::clamp<std::int64_t>(given->second, 1, 3));
     unit.forget_tile(found.variant);
     if (found.splits) unit.forget_tile(found.splits);
-    all.emplace(found.variant, std::make_shared<VariantForms>(found));
+    all.emplace(found.variant, std::make_shared<Variants>(found));
   }
   return all;
 }
 
-void write_choice(VariantForms& variants, Unit& unit, Values& values, Writer& out) {
+void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
   variants.name = unit.fresh_in_file(variants.tiled->name + "_variants", {"_data", "_splits", "_0", "_1", "_2"});
   const std::string& variant = unit.name(variants.variant);
   std::string splits = variants.name + "_splits";
@@ -54,7 +54,7 @@ void write_choice(VariantForms& variants, Unit& unit, Values& values, Writer& ou
   out.line("if (status != APL_SUCCESS) goto done;");
 }
 
-void declare_variants(const VariantForms& variants, Target target, Writer& declarations) {
+void declare_variants(const Variants& variants, Target target, Writer& declarations) {
   std::vector<std::string> lists(APL_VARIANTS, "NULL");
   for (int k = 0; k < APL_VARIANTS && target == Target::cuda; ++k) {
     if (variants.kernels[k].empty()) continue;
@@ -62,8 +62,8 @@ void declare_variants(const VariantForms& variants, Target target, Writer& decla
     declarations.line("static const char *const {}_{}[] = {{\"{}\", NULL}};", variants.name, k,
                       fmt::join(variants.kernels[k], "\", \""));
   }
-  const auto set = [](const std::shared_ptr<PlanForms>& forms) {
-    return forms && forms->open ? fmt::format("&{}_set", forms->name) : std::string("NULL");
+  const auto set = [](const std::shared_ptr<PlanKernels>& plan_kernels) {
+    return plan_kernels && plan_kernels->open ? fmt::format("&{}_set", plan_kernels->name) : std::string("NULL");
   };
   declarations.line("static const struct apl_variant_set {} = {{{}, {}, {{{}}}}};", variants.name, set(variants.tiled),
                     set(variants.parts), fmt::join(lists, ", "));

@@ -1,5 +1,5 @@
 // Straight code as a type of kernel text that is called with a sum, its row, its column and perhaps the non-zero's
-// number (context.h's apl_sparse_after): what it reads are members, in the order of the parameters.
+// number (context.h's apl_sparse_epilogue): what it reads are members, in the order of the parameters.
 #pragma once
 
 #include <string>

@@ -81,7 +81,7 @@ struct Stmt {
   std::int64_t unroll_by = 0;  // so many rounds at once; 0: all
   bool parallel = false;       // C: an OpenMP loop
   int collapse = 1;
-  int place = 0, code = 0;
+  int check = 0, code = 0;
   std::vector<ExprPtr> numbers;  // of a failure or of an element that is stored, for its message
   Block body, else_body;
 };

@@ -138,7 +138,7 @@ class Printer {
         if (dialect_ == Dialect::cuda) out.line("apl_barrier();");
         break;
       case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
-      case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.place, numbers(s)); break;
+      case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s)); break;
       case Stmt::Kind::heap:
         if (dialect_ == Dialect::cuda) {
           out.line("apl_heap<{}> {};", c_type(s.type), s.name);
@@ -169,7 +169,7 @@ class Printer {
       case Stmt::Kind::atomic:
         out.line("apl_atomic_{}({}, {}, {}{});", s.name, s.target->text, text(s.target->args[0]),
                  text(cast(s.type, s.value)),
-                 s.numbers.empty() ? "" : fmt::format(", apl_at({}{})", s.place, numbers(s)));
+                 s.numbers.empty() ? "" : fmt::format(", apl_at({}{})", s.check, numbers(s)));
         break;
       case Stmt::Kind::lock:
         out.open("for (unsigned tries = 1; tries != 0;) {{");

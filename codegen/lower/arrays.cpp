@@ -27,7 +27,7 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
   Buffer made;
   std::string name = unit_.function.values.name(block);
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  made.name = unit_.fresh(name, {"_room"});
+  made.name = unit_.fresh(name, {"_capacity"});
   made.element = elements_.at(block);
   made.kind = BufferKind::thread;
   const auto width = static_cast<std::int64_t>(std::max<std::size_t>(1, byte_size(made.element)));
@@ -50,7 +50,7 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
       KernelBlock failed;
       Stm here;
       here.location = location;
-      fail(APL_NO_ROOM, here, fmt::format("out of memory for `{}`", made.name), {}, failed);
+      fail(APL_NO_CAPACITY, here, fmt::format("out of memory for `{}`", made.name), {}, failed);
       out.push_back(kernel::branch(call("apl_lacks", {variable(made.name)}), std::move(failed)));
     }
     buffers_[block] = std::move(made);
@@ -94,10 +94,10 @@ void Kernel::grow(const Buffer& buffer, const std::vector<Poly>& shape, Location
   if (!grow.value) grow.value = literal(std::int64_t{1});
   if (shape.size() > 1 && shape.size() <= kMaxFailureNumbers) {
     KernelBlock failed;
-    fail(APL_NO_ROOM, here, fmt::format("an array of shape {} has too many elements.", sizes), numbers, failed);
+    fail(APL_NO_CAPACITY, here, fmt::format("an array of shape {} has too many elements.", sizes), numbers, failed);
     out.push_back(kernel::branch(infix("<", variable("APL_MOST_ELEMENTS"), grow.value), std::move(failed)));
   }
-  fail(APL_NO_ROOM, here, fmt::format("out of memory for `{}`", buffer.name), {}, grow.body);
+  fail(APL_NO_CAPACITY, here, fmt::format("out of memory for `{}`", buffer.name), {}, grow.body);
   out.push_back(std::move(grow));
 }
 
@@ -106,7 +106,7 @@ void Kernel::growing_block(Value block) {
   Buffer made;
   std::string name = unit_.function.values.name(block);
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  made.name = unit_.fresh(name, {"_room"});
+  made.name = unit_.fresh(name, {"_capacity"});
   made.element = elements_.at(block);
   made.kind = BufferKind::thread;
   open_slot(made);
@@ -148,7 +148,7 @@ void Kernel::copy_elements(Value target, Value source, Location location, Kernel
 }
 
 // What a loop, branch or operator hands on goes to where the receiving value lies, unless it lies there.
-void Kernel::hand_on(const Operand& from, Value target, Location location, KernelBlock& out) {
+void Kernel::yield_value(const Operand& from, Value target, Location location, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (!table.type(target).is_array()) return;
   const Type& source = table.type(from.value());

@@ -105,7 +105,7 @@ class Planner {
 
 }  // namespace
 
-std::set<const Stm*> plan_barriers(const SegOp& op, const ValueTable& values) {
+std::set<const Stm*> find_barriers(const SegOp& op, const ValueTable& values) {
   Planner planner(values);
   planner.results(op, planner.body(*op.body, {}));
   return planner.take();

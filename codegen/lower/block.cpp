@@ -52,18 +52,18 @@ void Kernel::run_block(const SegOp& op) {
       for (const TileDim& dim : contract->space) space.push_back(unit_.constant(dim.tile, "a tile number"));
     threads_ = std::max(threads_, product_of(space));
   });
-  barriers_ = plan_barriers(op, unit_.function.values);
-  core_ = find_core(op);
+  barriers_ = find_barriers(op, unit_.function.values);
+  mainloop_ = find_mainloop(op);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
   for (const SegDim& dim : op.space) {
     names.push_back(unit_.name(dim.index));
     sizes.push_back(values_.poly(dim.bound));
   }
-  if (core_) {
+  if (mainloop_) {
     const auto first = static_cast<std::ptrdiff_t>(out.size());
-    core_turns(op, out);
-    out.insert(out.begin() + first, core_declarations_.begin(), core_declarations_.end());
+    tile_loop(op, out);
+    out.insert(out.begin() + first, mainloop_declarations_.begin(), mainloop_declarations_.end());
     return;
   }
   if (unit_.target == Target::cuda) {
@@ -109,7 +109,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   if (name.ends_with("_mem")) name.resize(name.size() - 4);
   buffer.name = unit_.fresh(name);
   buffer.count = unit_.constant(alloc.bytes, "the size of an array in a kernel") / byte_size(buffer.element);
-  buffer.count *= core_stages(block);
+  buffer.count *= mainloop_stages(block);
   CType type{buffer.element, false};
   if (alloc.space == Space::shared) {
     buffer.kind = BufferKind::shared;

@@ -24,8 +24,8 @@ struct Unsupported {
 };
 [[noreturn]] void unsupported(Location location, std::string what);
 
-// A check that a kernel makes, or a call that was inlined around checks, for apl_places[].
-struct Place {
+// A check that a kernel makes, or a call that was inlined around checks, for apl_locations[].
+struct CheckLocation {
   Location location;
   int call = 0;         // by which it came where it is: one more than the number of its place
   std::string message;  // empty for a call
@@ -36,19 +36,19 @@ struct FileScope {
   explicit FileScope(const Module& module) : calls(module.calls) {}
 
   const std::vector<Location>& calls;
-  std::vector<Place> places;
+  std::vector<CheckLocation> locations;
   NameScope names;
 
   // One more than the number of the place of a call that was inlined, 0 for none.
   int call(std::uint32_t number);
 
  private:
-  std::unordered_map<std::uint32_t, int> call_places_;
+  std::unordered_map<std::uint32_t, int> call_locations_;
 };
 
-struct Core;
-struct CoreSide;
-struct CoreTile;
+struct Mainloop;
+struct MnDim;
+struct OperandTile;
 
 // What all kernels and the host code of one entry share.
 class Unit {
@@ -73,7 +73,7 @@ class Unit {
   void forget_tile(Value value) { tiles_.erase(value); }  // it is chosen when the program runs
   std::optional<std::int64_t> fold(const Poly& p) const;  // the number, if it is made of tile numbers alone
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
-  int place(Location location, std::string message);
+  int add_check(Location location, std::string message);
   int call(const Location& location) { return file_.call(location.call); }
   kernel::Dialect dialect() const { return target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda; }
 
@@ -144,7 +144,7 @@ class Kernel {
     bool may_lack = false;  // not every thread makes the array: one that does looks whether there is memory
   };
   // How many blocks the host starts, if not one for each index of the space.
-  ExprPtr walking_blocks(const SegOp& op, Values& host);
+  ExprPtr tile_loop_blocks(const SegOp& op, Values& host);
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
 
  private:
@@ -192,7 +192,7 @@ class Kernel {
   void grow(const Buffer& buffer, const std::vector<Poly>& shape, Location location, Block& out);
   Bound array_in(Value block, const Poly& bytes, std::int64_t width) const;
   void growing_block(Value block);
-  void hand_on(const Operand& from, Value target, Location location, Block& out);
+  void yield_value(const Operand& from, Value target, Location location, Block& out);
   void check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, Block& out);
   std::vector<ExprPtr> inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, Block& out);
 
@@ -219,27 +219,27 @@ class Kernel {
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
   // block level, fast form (codegen/contraction)
-  std::shared_ptr<Core> find_core(const SegOp& op);
-  bool add_core_tile(Core& core, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
-  void core_head(Block& out);
-  void fill_core_tables(const SegOp& op, std::size_t s, Block& out);
-  ExprPtr core_stage(Value block, const ExprPtr& stage);
-  std::int64_t core_stages(Value block) const;  // how many copies of a block in shared memory there are
-  bool is_core_loop(const Loop& loop) const;
-  void find_core_loop(Core& core, const SegOp& op);
-  void core_turns(const SegOp& op, Block& out);
-  ExprPtr core_walk(Values& values, const SegOp& op);
-  ExprPtr core_slot(std::size_t side, const ExprPtr& m);
-  Block core_ahead(const std::string& step, const ExprPtr& stage);
-  bool core_reads_no_pad(const CopyTile& op, Value copied);
-  void core_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
-  ExprPtr core_alignment(const CopyTile& op, const CoreTile& tile, std::int64_t width);
+  std::shared_ptr<Mainloop> find_mainloop(const SegOp& op);
+  bool add_operand_tile(Mainloop& mainloop, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
+  void mainloop_head(Block& out);
+  void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
+  ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
+  std::int64_t mainloop_stages(Value block) const;  // how many copies of a block in shared memory there are
+  bool is_mainloop(const Loop& loop) const;
+  void find_mainloop_steps(Mainloop& mainloop, const SegOp& op);
+  void tile_loop(const SegOp& op, Block& out);
+  ExprPtr tile_loop_length(Values& values, const SegOp& op);
+  ExprPtr mainloop_slot(std::size_t mn, const ExprPtr& m);
+  Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
+  bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
+  void mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);
   ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
   void finish_copies(Block& out);
-  void core_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
-  void core_loop(const SegOp& op, const Stm& stm, Block& out);
-  void core_after(const SegOp& op, const Screma& each, const Stm& stm, Block& out);
-  void core_write(const SegOp& op, Block& out);
+  void mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
+  void mainloop_steps(const SegOp& op, const Stm& stm, Block& out);
+  void mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, Block& out);
+  void mainloop_write(const SegOp& op, Block& out);
 
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
   template <class Fill>
@@ -284,25 +284,25 @@ class Kernel {
   std::string leave_label_;  // C: where a failed check goes on
   std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
   std::set<const Stm*> barriers_;
-  std::string locks_;           // CUDA: the block's, if an operator folds several values in shared memory
-  std::shared_ptr<Core> core_;  // if the kernel has the fast form
-  Block core_declarations_;     // of what is known at its start
+  std::string locks_;                   // CUDA: the block's, if an operator folds several values in shared memory
+  std::shared_ptr<Mainloop> mainloop_;  // if the kernel has the fast form
+  Block mainloop_declarations_;         // of what is known at its start
   bool copies_pending_ = false;
 };
 
 // The map over a thread's register tile that an inblock SegMap consists of, if it is code after a contraction
 // (passes/tile_contraction/epilogue.cpp).
-const Screma* code_after(const SegOp& op, const ValueTable& values);
+const Screma* find_epilogue(const SegOp& op, const ValueTable& values);
 
 // Before which statements of a block's body a barrier is needed (codegen/lower/barriers.cpp); nullptr: before its
 // results.
-std::set<const Stm*> plan_barriers(const SegOp& op, const ValueTable& values);
+std::set<const Stm*> find_barriers(const SegOp& op, const ValueTable& values);
 
 // The whole entry: host function text, and what stands before it; kernels are appended.
 struct HostText {
   std::string declarations, text;
   std::vector<kernel::Function> kernels;
-  std::vector<kernel::Function> forms;  // CUDA: kernels that are compiled when they are chosen
+  std::vector<kernel::Function> lazy_kernels;  // CUDA: kernels that are compiled when they are chosen
   std::vector<KernelInfo> infos;
   std::vector<ProgramParameter> parameters;
   bool has_plans = false;

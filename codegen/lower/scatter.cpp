@@ -122,7 +122,7 @@ Stmt Kernel::scattered(const Stm& stm, Value target, const std::vector<ExprPtr>&
   std::string element;
   for (std::size_t d = 0; d < step.numbers.size(); ++d) element += d == 0 ? "%lld" : ", %lld";
   if (step.numbers.size() < at.size()) element += ", ...";
-  step.place = unit_.place(stm.location, "scatter writes element [" + element + "] twice, with different values.");
+  step.check = unit_.add_check(stm.location, "scatter writes element [" + element + "] twice, with different values.");
   return step;
 }
 
@@ -171,7 +171,7 @@ void Kernel::fold_rows(const Scatter& op, const Stm& stm, const std::vector<Expr
   std::vector<ExprPtr> arguments(2 * n);
   for (std::size_t k = 0; k < n; ++k) {
     const Operand& given = op.map.body->results[op.rank + k];
-    hand_on(given, reduce.op.params[n + k], stm.location, out);
+    yield_value(given, reduce.op.params[n + k], stm.location, out);
     const Type& type = table.type(reduce.op.params[k]);
     if (type.element == ScalarType::unit) continue;
     if (type.is_array()) {

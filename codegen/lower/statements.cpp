@@ -27,7 +27,7 @@ void Kernel::fail(int code, const Stm& stm, std::string message, std::vector<Exp
   Stmt report;
   report.kind = Stmt::Kind::fail;
   report.code = code;
-  report.place = unit_.place(stm.location, std::move(message));
+  report.check = unit_.add_check(stm.location, std::move(message));
   report.numbers = std::move(numbers);
   Stmt leave;
   leave.kind = Stmt::Kind::leave;
@@ -77,7 +77,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
              (array && array_operation(stm, out))) {
     // Views are layouts, and scratch is memory that is there already; the others have said what they do.
   } else if (const Loop* l = get_if<Loop>(stm)) {
-    is_core_loop(*l) ? core_loop(std::get<SegOp>(stm_.op), stm, out) : loop(*l, stm, out);
+    is_mainloop(*l) ? mainloop_steps(std::get<SegOp>(stm_.op), stm, out) : loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
@@ -101,15 +101,15 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
     block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
-    core_ ? core_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
+    mainloop_ ? mainloop_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {
-    core_ ? core_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
+    mainloop_ ? mainloop_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
-    const Screma* after = core_ ? code_after(*seg, table) : nullptr;
+    const Screma* after = mainloop_ ? find_epilogue(*seg, table) : nullptr;
     if (after != nullptr) {
-      core_after(*seg, *after, stm, out);
+      mainloop_epilogue(*seg, *after, stm, out);
     } else {
-      core_ ? body(*seg->body, out) : inblock(*seg, stm, out);
+      mainloop_ ? body(*seg->body, out) : inblock(*seg, stm, out);
     }
   } else {
     unsupported(stm.location, fmt::format("`{}` inside a kernel", op_name(stm.op)));
@@ -143,10 +143,11 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
     growing_block(op.params[k]);
     buffers_[stm.pattern[k]] = buffers_[op.params[k]];
   }
-  for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(op.initial[k], op.params[k], stm.location, out);
+  for (std::size_t k = 0; k < op.params.size(); ++k) yield_value(op.initial[k], op.params[k], stm.location, out);
   KernelBlock inner;
   body(*op.body, inner);
-  for (std::size_t k = 0; k < op.params.size(); ++k) hand_on(op.body->results[k], op.params[k], stm.location, inner);
+  for (std::size_t k = 0; k < op.params.size(); ++k)
+    yield_value(op.body->results[k], op.params[k], stm.location, inner);
   // All new values first: one may be computed from another's old value.
   std::vector<ExprPtr> next;
   for (std::size_t k : carried) {
@@ -182,7 +183,8 @@ void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
                             values_.constant(Scalar::zero(table.type(v).element)), false));
   auto fill = [&](const Body& source, KernelBlock& into) {
     body(source, into);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) hand_on(source.results[k], stm.pattern[k], stm.location, into);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      yield_value(source.results[k], stm.pattern[k], stm.location, into);
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
       if (table.type(stm.pattern[k]).is_scalar() && table.type(stm.pattern[k]).element != ScalarType::unit)
         into.push_back(assign(variable(unit_.name(stm.pattern[k])), values_.operand(source.results[k])));
@@ -223,11 +225,11 @@ void Kernel::fold(const ReduceOp& reduce, const std::vector<Value>& accumulators
   for (Value acc : accumulators) argument(acc);
   for (std::size_t k = 0; k < operands.size(); ++k) {
     argument(operands[k]);
-    hand_on(operands[k], reduce.op.params[accumulators.size() + k], location, out);
+    yield_value(operands[k], reduce.op.params[accumulators.size() + k], location, out);
   }
   std::vector<ExprPtr> results = inline_lambda(reduce.op, arguments, out);
   for (std::size_t k = 0; k < accumulators.size(); ++k)
-    hand_on(reduce.op.body->results[k], accumulators[k], location, out);
+    yield_value(reduce.op.body->results[k], accumulators[k], location, out);
   for (std::size_t k = 0; k < results.size() && results.size() > 1; ++k) {
     const Type& type = table.type(accumulators[k]);
     if (!type.is_scalar()) continue;
@@ -279,7 +281,7 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
       // A scan's are not its results, but what they are made of.
       const Value acc = reduce.scan ? reduce.op.params[k] : stm.pattern[accumulators.size()];
       accumulators.push_back(acc);
-      hand_on(neutral, acc, stm.location, out);
+      yield_value(neutral, acc, stm.location, out);
       if (table.type(acc).is_scalar())
         out.push_back(declare({table.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
     }

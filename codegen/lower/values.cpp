@@ -124,20 +124,20 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
 int FileScope::call(std::uint32_t number) {
   // Calls that are no places yet, the innermost first; chains are as long as the program nests its calls.
   std::vector<std::uint32_t> inner;
-  for (; number != 0 && !call_places_.contains(number); number = calls[number - 1].call) inner.push_back(number);
-  int result = number == 0 ? 0 : call_places_.at(number);
+  for (; number != 0 && !call_locations_.contains(number); number = calls[number - 1].call) inner.push_back(number);
+  int result = number == 0 ? 0 : call_locations_.at(number);
   for (const std::uint32_t next : std::views::reverse(inner)) {
-    places.push_back({calls[next - 1], result, {}});
-    result = static_cast<int>(places.size());
-    call_places_.emplace(next, result);
+    locations.push_back({calls[next - 1], result, {}});
+    result = static_cast<int>(locations.size());
+    call_locations_.emplace(next, result);
   }
   return result;
 }
 
-int Unit::place(Location location, std::string message) {
+int Unit::add_check(Location location, std::string message) {
   const int from = call(location);
-  file_.places.push_back({location, from, std::move(message)});
-  return static_cast<int>(file_.places.size()) - 1;
+  file_.locations.push_back({location, from, std::move(message)});
+  return static_cast<int>(file_.locations.size()) - 1;
 }
 
 ExprPtr Values::value(Value v) {

@@ -25,31 +25,32 @@ std::string name_of_text(const std::string& text) {
 }
 
 // What a kernel of the runtime tells the code after a sum.
-struct Told {
+struct EpilogueArguments {
   Value row;
   std::optional<Value> column, nonzero;
   bool counts_nonzeros = false;  // it tells the non-zero's number, too, whether the code reads it or not
 };
 
 // Declares what is done after the sum; the name of the variable.
-std::string write_after(const AfterSum& after, const Told& told, const Stm& stm, Unit& unit, Values& values,
-                        const std::function<std::string(Value)>& block, Writer& out) {
+std::string write_epilogue(const SparseEpilogue& epilogue, const EpilogueArguments& arguments, const Stm& stm,
+                           Unit& unit, Values& values, const std::function<std::string(Value)>& block, Writer& out) {
   const ValueTable& table = unit.function.values;
   Stm code = stm;
   code.pattern.clear();
-  SegOp frame{.level = SegLevel::thread, .space = {}, .body = make_body(after.stms, {after.result}), .results = {}};
+  SegOp frame{
+      .level = SegLevel::thread, .space = {}, .body = make_body(epilogue.stms, {epilogue.result}), .results = {}};
   code.op = std::move(frame);
   Kernel lowering(unit, code);
   const kernel::Function function = lowering.run();
 
   kernel::Functor functor;
-  functor.sum_type = {table.type(after.sum).element, false};
-  functor.sum = unit.name(after.sum);
-  functor.row = unit.name(told.row);
-  functor.column = told.column ? unit.name(*told.column) : "";
-  functor.counts_nonzeros = told.counts_nonzeros;
-  functor.nonzero = told.nonzero ? unit.name(*told.nonzero) : "";
-  functor.result = Values(unit, kernel::Dialect::cuda).operand(after.result);
+  functor.sum_type = {table.type(epilogue.sum).element, false};
+  functor.sum = unit.name(epilogue.sum);
+  functor.row = unit.name(arguments.row);
+  functor.column = arguments.column ? unit.name(*arguments.column) : "";
+  functor.counts_nonzeros = arguments.counts_nonzeros;
+  functor.nonzero = arguments.nonzero ? unit.name(*arguments.nonzero) : "";
+  functor.result = Values(unit, kernel::Dialect::cuda).operand(epilogue.result);
   std::vector<std::string> fields, numbers;
   const auto member = [&](const kernel::Param& param, const std::string& type, const std::string& value) {
     functor.members.push_back(param);
@@ -60,7 +61,7 @@ std::string write_after(const AfterSum& after, const Told& told, const Stm& stm,
   for (const Value b : lowering.blocks()) member(function.params[at++], "const void *", block(b));
   for (const Value s : lowering.scalars()) {
     const kernel::Param& param = function.params[at++];
-    if (s == after.sum || s == told.row || s == told.column || s == told.nonzero) continue;
+    if (s == epilogue.sum || s == arguments.row || s == arguments.column || s == arguments.nonzero) continue;
     member(param, kernel::c_type(param.type) + " ", kernel::print(values.value(s), kernel::Dialect::c));
   }
   functor.name = "apl_after";
@@ -68,21 +69,21 @@ std::string write_after(const AfterSum& after, const Told& told, const Stm& stm,
   const std::string name = unit.fresh(table.name(stm.pattern.front()) + "_after", {"_values"});
   if (!fields.empty())
     out.line("struct {{ {} }} {}_values = {{{}}};", fmt::join(fields, " "), name, fmt::join(numbers, ", "));
-  out.line("const struct apl_sparse_after {} = {{\"{}\",", name, functor.name);
+  out.line("const struct apl_sparse_epilogue {} = {{\"{}\",", name, functor.name);
   out.line("  {},", c_string(kernel::print(functor, function)));
   out.line("  {}}};", fields.empty() ? "NULL" : fmt::format("&{}_values", name));
   return name;
 }
 
 // The same for a CPU: a kernel over the results, where the sums are.
-Stm loop_after(const AfterSum& after, const Stm& stm) {
+Stm loop_after(const SparseEpilogue& epilogue, const Stm& stm) {
   const Value sums = stm.pattern.front();
   Index read{.array = sums, .dims = {}};
-  for (const SegDim& dim : after.space) read.dims.push_back(DimIndex::fix(Poly(dim.index)));
-  std::vector<Stm> stms = after.stms;
-  stms.insert(stms.begin(), Stm{.pattern = {after.sum}, .op = std::move(read), .location = stm.location});
+  for (const SegDim& dim : epilogue.space) read.dims.push_back(DimIndex::fix(Poly(dim.index)));
+  std::vector<Stm> stms = epilogue.stms;
+  stms.insert(stms.begin(), Stm{.pattern = {epilogue.sum}, .op = std::move(read), .location = stm.location});
   Stm loop = stm;
-  SegOp op{.level = SegLevel::thread, .space = after.space, .body = make_body(std::move(stms), {after.result})};
+  SegOp op{.level = SegLevel::thread, .space = epilogue.space, .body = make_body(std::move(stms), {epilogue.result})};
   loop.op = std::move(op);
   return loop;
 }
@@ -106,13 +107,13 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
   const auto result_type = [](const auto& asked) { return asked.is_wide ? ScalarType::f32 : asked.type; };
   std::string call, fields;
   std::vector<SegDim> batches;
-  AfterSum after;
-  Told told;
+  SparseEpilogue epilogue;
+  EpilogueArguments arguments;
   if (const auto product = on_host ? find_host_product(stm, unit.function) : find_sparse_product(stm, unit.function)) {
     call = "product";
     batches = product->batches;
-    after = product->after;
-    told = {.row = product->i, .column = product->j, .nonzero = {}};
+    epilogue = product->epilogue;
+    arguments = {.row = product->i, .column = product->j, .nonzero = {}};
     fields = fmt::format(
         ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .width = {}, .row_start = {}, .column = {}, {}, {}, {}",
         c_enum_of(product->type), text(product->rows), text(product->columns), text(product->nonzeros),
@@ -120,19 +121,18 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
         nonzeros("values", product->values, product->type), rows("b", product->b, product->type),
         rows("c", product->c, result_type(*product)));
     if (product->is_wide) fields += ", .is_wide = 1";
-  } else if (const auto sampling =
-                 on_host ? find_host_sampling(stm, unit.function) : find_sparse_sampling(stm, unit.function)) {
-    call = "sampling";
-    batches = sampling->batches;
-    after = sampling->after;
-    told = {.row = sampling->i, .column = sampling->j, .nonzero = sampling->e, .counts_nonzeros = true};
+  } else if (const auto sddmm = on_host ? find_host_sddmm(stm, unit.function) : find_sparse_sddmm(stm, unit.function)) {
+    call = "sddmm_product";
+    batches = sddmm->batches;
+    epilogue = sddmm->epilogue;
+    arguments = {.row = sddmm->i, .column = sddmm->j, .nonzero = sddmm->e, .counts_nonzeros = true};
     fields = fmt::format(
         ".type = {}, .rows = {}, .columns = {}, .nonzeros = {}, .depth = {}, .row = {}, .column = {}, {}, {}, {}",
-        c_enum_of(sampling->type), text(sampling->rows), text(sampling->columns), text(sampling->nonzeros),
-        text(sampling->depth), array(sampling->row), array(sampling->column), rows("x", sampling->x, sampling->type),
-        rows("y", sampling->y, sampling->type), nonzeros("result", sampling->result, result_type(*sampling)));
-    if (sampling->is_wide) fields += ", .is_wide = 1";
-    if (sampling->values) fields += ", " + nonzeros("values", *sampling->values, sampling->type);
+        c_enum_of(sddmm->type), text(sddmm->rows), text(sddmm->columns), text(sddmm->nonzeros), text(sddmm->depth),
+        array(sddmm->row), array(sddmm->column), rows("x", sddmm->x, sddmm->type), rows("y", sddmm->y, sddmm->type),
+        nonzeros("result", sddmm->result, result_type(*sddmm)));
+    if (sddmm->is_wide) fields += ", .is_wide = 1";
+    if (sddmm->values) fields += ", " + nonzeros("values", *sddmm->values, sddmm->type);
   } else {
     return {};
   }
@@ -142,7 +142,8 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
   out.open("if (ctx->backend->sparse_{}) {{", call);
   for (const SegDim& dim : batches)
     out.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", unit.name(dim.index), text(dim.bound));
-  if (!after.empty() && !on_host) fields += ", .after = &" + write_after(after, told, stm, unit, values, block, out);
+  if (!epilogue.empty() && !on_host)
+    fields += ", .epilogue = &" + write_epilogue(epilogue, arguments, stm, unit, values, block, out);
   out.line("const struct apl_sparse_{} {} = {{{}}};", call, asked, fields);
   out.line("status = ctx->backend->sparse_{}(ctx, &{}, &{});", call, asked, made);
   out.line("if (status != APL_SUCCESS) goto done;");
@@ -152,7 +153,7 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
   }
   for (std::size_t k = 0; k < batches.size(); ++k) out.close("}}");
   out.close("}}");
-  return {made, on_host && !after.empty() ? std::optional(loop_after(after, stm)) : std::nullopt};
+  return {made, on_host && !epilogue.empty() ? std::optional(loop_after(epilogue, stm)) : std::nullopt};
 }
 
 }  // namespace apl::lower

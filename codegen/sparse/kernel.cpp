@@ -174,25 +174,25 @@ std::optional<SparseKernel::RowTerms> SparseKernel::row_terms(const Operand& ter
   return terms;
 }
 
-std::optional<SparseKernel::Parameter> SparseKernel::parameter(Value array, BundleField field) const {
+std::optional<SparseKernel::Parameter> SparseKernel::parameter(Value array, SoaField field) const {
   std::vector<Value> params;
   for (const Value param : function_.params)
     if (!type(param).is_memory()) params.push_back(param);
-  for (const Bundle& bundle : find_bundles(function_)) {
-    const auto at = std::ranges::find(bundle.fields, field) - bundle.fields.begin();
-    if (at == std::ssize(bundle.fields) || !(params[bundle.first + static_cast<std::size_t>(at)] == array)) continue;
-    const Type& shape = type(params[bundle.first]);
-    return Parameter{shape.shape[1], shape.shape[2], type(params[bundle.first + 1]).shape[0]};
+  for (const SparseSoa& soa : find_soas(function_)) {
+    const auto at = std::ranges::find(soa.fields, field) - soa.fields.begin();
+    if (at == std::ssize(soa.fields) || !(params[soa.first + static_cast<std::size_t>(at)] == array)) continue;
+    const Type& shape = type(params[soa.first]);
+    return Parameter{shape.shape[1], shape.shape[2], type(params[soa.first + 1]).shape[0]};
   }
   return std::nullopt;
 }
 
-std::optional<std::vector<Stm>> SparseKernel::after(const std::vector<Value>& given) const {
-  return after(nullptr, result(), summed(), given);
+std::optional<std::vector<Stm>> SparseKernel::epilogue(const std::vector<Value>& given) const {
+  return epilogue(nullptr, result(), summed(), given);
 }
 
-std::optional<std::vector<Stm>> SparseKernel::after(const Body* lambda, const Operand& result, Value sum,
-                                                    const std::vector<Value>& given) const {
+std::optional<std::vector<Stm>> SparseKernel::epilogue(const Body* lambda, const Operand& result, Value sum,
+                                                       const std::vector<Value>& given) const {
   if (bare(result) == Operand(sum)) return std::vector<Stm>{};
   std::set<Value> needed;
   const auto need = [&](Value v) {
@@ -216,11 +216,11 @@ std::optional<std::vector<Stm>> SparseKernel::after(const Body* lambda, const Op
   return stms;
 }
 
-std::string SparseKernel::why_not_in_place(const AfterSum& after) const {
-  if (after.empty()) return {};
+std::string SparseKernel::why_not_in_place(const SparseEpilogue& epilogue) const {
+  if (epilogue.empty()) return {};
   const Type& results = type(stm_.pattern.front());
-  if (results.element != element_type(Operand(after.sum))) return "the sums have another type than the results";
-  for (const Stm& stm : after.stms)
+  if (results.element != element_type(Operand(epilogue.sum))) return "the sums have another type than the results";
+  for (const Stm& stm : epilogue.stms)
     for (const Value v : free_values(stm.op, function_.values))
       if (type(v).memory && type(v).memory->block == results.memory->block)
         return "the results take the place of an array that is read after the sums";

@@ -76,16 +76,16 @@ class SparseKernel {
   struct Parameter {
     Poly rows, columns, nonzeros;
   };
-  std::optional<Parameter> parameter(Value array, BundleField field) const;
+  std::optional<Parameter> parameter(Value array, SoaField field) const;
 
   // The statements that make the result from the sum and from `given`, which the runtime's kernels know; nullopt if
   // they cannot stand behind one. None: the result is the sum, perhaps rounded.
-  std::optional<std::vector<Stm>> after(const std::vector<Value>& given) const;
+  std::optional<std::vector<Stm>> epilogue(const std::vector<Value>& given) const;
   // The same, in the body of a lambda over sums, or behind the loop.
-  std::optional<std::vector<Stm>> after(const Body* lambda, const Operand& result, Value sum,
-                                        const std::vector<Value>& given) const;
+  std::optional<std::vector<Stm>> epilogue(const Body* lambda, const Operand& result, Value sum,
+                                           const std::vector<Value>& given) const;
   // Why a loop cannot make the results from sums that are in their places; empty if it can.
-  std::string why_not_in_place(const AfterSum& after) const;
+  std::string why_not_in_place(const SparseEpilogue& epilogue) const;
 
  private:
   void define(const Stm& inner, bool in_sum);

@@ -75,14 +75,14 @@ std::optional<SparseProduct> find_sparse_product(const Stm& stm, const apl::Func
   product.column = read.front().array;
   const auto rows = rows_of_product(kernel, *b_at, read.front().index, result, product.i);
   if (!rows) return kernel.refuse("rows of the dense operand and of the result do not both lie side by side in memory");
-  const auto parameter = kernel.parameter(product.column, BundleField::column);
-  if (!parameter || !kernel.parameter(product.row_start, BundleField::row_start))
+  const auto parameter = kernel.parameter(product.column, SoaField::column);
+  if (!parameter || !kernel.parameter(product.row_start, SoaField::row_start))
     return kernel.refuse("its arrays are no arguments of the entry");
   if (rows->j && product.values.offset.mentions(*rows->j))
     return kernel.refuse("the elements differ along the rows of the dense operand");
-  auto after = kernel.after({});
-  if (!after) return std::nullopt;
-  product.after = {kernel.summed(), *std::move(after), kernel.result(), kernel.op().space};
+  auto epilogue = kernel.epilogue({});
+  if (!epilogue) return std::nullopt;
+  product.epilogue = {kernel.summed(), *std::move(epilogue), kernel.result(), kernel.op().space};
   product.rows = parameter->rows;
   product.columns = parameter->columns;
   product.nonzeros = parameter->nonzeros;

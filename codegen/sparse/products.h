@@ -25,7 +25,7 @@ struct Nonzeros {
 };
 
 // What stands between a sum and its store: statements that make the result from the sum, or none.
-struct AfterSum {
+struct SparseEpilogue {
   Value sum;
   std::vector<Stm> stms;
   Operand result;
@@ -46,7 +46,7 @@ struct SparseProduct {
   std::optional<Value> j;
   // One product for each index of these, which A's values, B, C and what is done after the sum depend on.
   std::vector<SegDim> batches;
-  AfterSum after;
+  SparseEpilogue epilogue;
 };
 // `why` (may be null): the condition that is not met, for people.
 std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function,
@@ -58,7 +58,7 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Func
 
 // result[e] = after(values[e] * sum over k < depth of x[row e][k] y[column e][k]). If anything else is done with the
 // sum, there are no values: the code after it reads what it needs of them.
-struct SparseSampling {
+struct SparseSddmm {
   ScalarType type{};
   bool is_wide = false;  // as for products
   Value row, column;
@@ -68,10 +68,10 @@ struct SparseSampling {
   DenseRows x, y;
   Value e, i, j;                // the non-zero, its row, its column
   std::vector<SegDim> batches;  // as for products
-  AfterSum after;
+  SparseEpilogue epilogue;
 };
-std::optional<SparseSampling> find_sparse_sampling(const Stm& kernel, const apl::Function& function,
-                                                   std::string* why = nullptr);
+std::optional<SparseSddmm> find_sparse_sddmm(const Stm& kernel, const apl::Function& function,
+                                             std::string* why = nullptr);
 
 // Whether the runtime has kernels for elements of this type that are added up in that one, and written as a third. f16
 // and bf16 are added up in f32; what is written is that, or f16 again.
@@ -81,13 +81,13 @@ bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result);
 // of the program does the rest there.
 std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function,
                                                std::string* why = nullptr);
-std::optional<SparseSampling> find_host_sampling(const Stm& kernel, const apl::Function& function,
-                                                 std::string* why = nullptr);
+std::optional<SparseSddmm> find_host_sddmm(const Stm& kernel, const apl::Function& function,
+                                           std::string* why = nullptr);
 
 // Host code that asks the runtime for the kernel.
 struct SparseCall {
-  std::string made;          // the variable that says whether it ran, or "" if the runtime has none for such a kernel
-  std::optional<Stm> after;  // what is to run then: a kernel that makes results of the sums in their places
+  std::string made;  // the variable that says whether it ran, or "" if the runtime has none for such a kernel
+  std::optional<Stm> epilogue;  // what is to run then: a kernel that makes results of the sums in their places
 };
 // `block`: what a block is called on the host.
 SparseCall write_sparse_call(const Stm& kernel, Unit& unit, Values& values,

@@ -63,15 +63,15 @@ std::optional<RowsOfSums> find_rows_of_sums(const SparseKernel& kernel, const Op
                     kernel.element_type(update->value)};
 }
 
-std::optional<AfterSum> find_after(const SparseKernel& kernel, const Screma* map) {
-  if (map == nullptr) return AfterSum{.sum = {}, .stms = {}, .result = kernel.result(), .space = {}};
+std::optional<SparseEpilogue> find_epilogue(const SparseKernel& kernel, const Screma* map) {
+  if (map == nullptr) return SparseEpilogue{.sum = {}, .stms = {}, .result = kernel.result(), .space = {}};
   const Value sum = map->map.params.front();
   const Operand result = map->map.body->results.front();
-  auto stms = kernel.after(map->map.body.get(), result, sum, {});
+  auto stms = kernel.epilogue(map->map.body.get(), result, sum, {});
   if (!stms) return std::nullopt;
-  AfterSum after{sum, *std::move(stms), result, kernel.op().space};
-  after.space.push_back({map->indices.front(), map->widths.front()});
-  return after;
+  SparseEpilogue epilogue{sum, *std::move(stms), result, kernel.op().space};
+  epilogue.space.push_back({map->indices.front(), map->widths.front()});
+  return epilogue;
 }
 
 }  // namespace
@@ -82,8 +82,8 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
   if (!kernel.is_sparse() || kernel.op().body->results.size() != 1) return std::nullopt;
   const auto row = find_row(kernel);
   const auto sums = row ? find_rows_of_sums(kernel, row->sums) : std::nullopt;
-  auto after = sums ? find_after(kernel, row->map) : std::nullopt;
-  const auto terms = after ? kernel.row_terms(sums->product, sums->p, sums->count) : std::nullopt;
+  auto epilogue = sums ? find_epilogue(kernel, row->map) : std::nullopt;
+  const auto terms = epilogue ? kernel.row_terms(sums->product, sums->p, sums->count) : std::nullopt;
   if (!terms) return std::nullopt;
   const Type& type = kernel.type(stm.pattern.front());
   if (!type.memory || type.rank() != kernel.op().space.size() + 1 || kernel.element_type(terms->other) != terms->type ||
@@ -98,9 +98,8 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
   indices.emplace_back(sums->j);
   const auto b_rows = kernel.rows(*b_at, read.front().index, sums->j);
   const auto c_rows = kernel.rows({type.memory->block, type.memory->layout.apply(indices)}, terms->i, sums->j);
-  const auto parameter = kernel.parameter(read.front().array, BundleField::column);
-  if (!b_rows || !c_rows || !parameter || !kernel.parameter(terms->row_start, BundleField::row_start))
-    return std::nullopt;
+  const auto parameter = kernel.parameter(read.front().array, SoaField::column);
+  if (!b_rows || !c_rows || !parameter || !kernel.parameter(terms->row_start, SoaField::row_start)) return std::nullopt;
   return SparseProduct{.type = terms->type,
                        .is_wide = type.element != terms->type,
                        .row_start = terms->row_start,
@@ -115,7 +114,7 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& stm, const apl::Functio
                        .i = terms->i,
                        .j = sums->j,
                        .batches = terms->others,
-                       .after = *std::move(after)};
+                       .epilogue = *std::move(epilogue)};
 }
 
 std::optional<SparseProduct> find_host_product(const Stm& stm, const apl::Function& function, std::string* why) {
@@ -125,7 +124,7 @@ std::optional<SparseProduct> find_host_product(const Stm& stm, const apl::Functi
   if (!product && why != nullptr && why->empty()) *why = reason;
   if (!product) return std::nullopt;
   const SparseKernel kernel(stm, function, nullptr);
-  const std::string why_not = kernel.why_not_in_place(product->after);
+  const std::string why_not = kernel.why_not_in_place(product->epilogue);
   if (why_not.empty()) return product;
   if (why != nullptr) *why = why_not;
   return std::nullopt;

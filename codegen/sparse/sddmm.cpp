@@ -17,7 +17,7 @@ std::optional<SampledRows> sampled_rows(const SparseKernel& kernel, const SegDim
                                         const std::pair<Value, Poly>& y_at) {
   const Value k = kernel.sum().indices.front();
   SampledRows found{.e = e, .row = {}, .column = {}, .x = {}, .y = {}};
-  const auto find = [&](const std::pair<Value, Poly>& at, BundleField field, SparseKernel::ReadIndex& index,
+  const auto find = [&](const std::pair<Value, Poly>& at, SoaField field, SparseKernel::ReadIndex& index,
                         DenseRows& dense) {
     for (const SparseKernel::ReadIndex& read : kernel.read_indices(at.second, Poly(e.index))) {
       if (!kernel.parameter(read.array, field)) continue;
@@ -29,7 +29,7 @@ std::optional<SampledRows> sampled_rows(const SparseKernel& kernel, const SegDim
     }
     return false;
   };
-  if (!find(x_at, BundleField::row, found.row, found.x) || !find(y_at, BundleField::column, found.column, found.y))
+  if (!find(x_at, SoaField::row, found.row, found.x) || !find(y_at, SoaField::column, found.column, found.y))
     return std::nullopt;
   return found;
 }
@@ -46,75 +46,75 @@ std::optional<SampledRows> sampled_rows(const SparseKernel& kernel, const Binary
 }
 
 // If the result is the sum times an element of A, or its like, and nothing else: where these are.
-std::optional<Nonzeros> only_factor(const SparseKernel& kernel, const SparseSampling& sampling) {
+std::optional<Nonzeros> only_factor(const SparseKernel& kernel, const SparseSddmm& sddmm) {
   const Binary* scaled = kernel.defined_by<Binary>(kernel.bare(kernel.result()));
   if (scaled == nullptr || scaled->op != BinaryOp::mul) return std::nullopt;
   const auto is_sum = [&](const Operand& x) { return kernel.bare(x) == Operand(kernel.summed()); };
   if (is_sum(scaled->x) == is_sum(scaled->y)) return std::nullopt;
   const Operand a = kernel.bare(is_sum(scaled->x) ? scaled->y : scaled->x);
-  const auto at = kernel.element_type(a) == sampling.type ? kernel.position(a) : std::nullopt;
-  return at ? kernel.nonzeros(*at, Poly(sampling.e)) : std::nullopt;
+  const auto at = kernel.element_type(a) == sddmm.type ? kernel.position(a) : std::nullopt;
+  return at ? kernel.nonzeros(*at, Poly(sddmm.e)) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<SparseSampling> find_sparse_sampling(const Stm& stm, const apl::Function& function, std::string* why) {
+std::optional<SparseSddmm> find_sparse_sddmm(const Stm& stm, const apl::Function& function, std::string* why) {
   const SparseKernel kernel(stm, function, why);
   if (!kernel.fits()) return std::nullopt;
   const Binary* times = kernel.defined_by<Binary>(kernel.term());
   if (times == nullptr || times->op != BinaryOp::mul) return kernel.refuse("its terms are not products of two numbers");
-  SparseSampling sampling;
-  sampling.type = kernel.element_type(kernel.bare(times->x));
+  SparseSddmm sddmm;
+  sddmm.type = kernel.element_type(kernel.bare(times->x));
   const ScalarType result_type = kernel.element_type(kernel.result());
-  if (kernel.element_type(kernel.bare(times->y)) != sampling.type ||
-      !has_sparse_kernels(sampling.type, kernel.element_type(Operand(kernel.summed())), result_type))
+  if (kernel.element_type(kernel.bare(times->y)) != sddmm.type ||
+      !has_sparse_kernels(sddmm.type, kernel.element_type(Operand(kernel.summed())), result_type))
     return kernel.refuse("there are no kernels for its types: all must be one, or f16 or bf16 with sums in f32");
-  sampling.is_wide = result_type != sampling.type;
+  sddmm.is_wide = result_type != sddmm.type;
   const auto rows = sampled_rows(kernel, *times);
   if (!rows) return std::nullopt;
-  sampling.e = rows->e.index;
-  sampling.i = rows->row.index;
-  sampling.j = rows->column.index;
-  sampling.row = rows->row.array;
-  sampling.column = rows->column.array;
-  sampling.x = rows->x;
-  sampling.y = rows->y;
+  sddmm.e = rows->e.index;
+  sddmm.i = rows->row.index;
+  sddmm.j = rows->column.index;
+  sddmm.row = rows->row.array;
+  sddmm.column = rows->column.array;
+  sddmm.x = rows->x;
+  sddmm.y = rows->y;
   for (const SegDim& dim : kernel.op().space)
-    if (!(dim.index == sampling.e)) sampling.batches.push_back(dim);
+    if (!(dim.index == sddmm.e)) sddmm.batches.push_back(dim);
 
   const Type& result = kernel.type(stm.pattern.front());
   std::vector<Poly> indices;
   for (const SegDim& dim : kernel.op().space) indices.emplace_back(dim.index);
-  const auto places =
-      result.memory ? kernel.nonzeros({result.memory->block, result.memory->layout.apply(indices)}, Poly(sampling.e))
+  const auto locations =
+      result.memory ? kernel.nonzeros({result.memory->block, result.memory->layout.apply(indices)}, Poly(sddmm.e))
                     : std::nullopt;
-  if (!places) return kernel.refuse("the results of a batch do not lie side by side in memory");
-  sampling.result = *places;
-  sampling.values = only_factor(kernel, sampling);
-  sampling.after = {kernel.summed(), {}, kernel.result(), kernel.op().space};
-  if (!sampling.values) {
-    auto after = kernel.after({sampling.e, sampling.i, sampling.j});
-    if (!after) return std::nullopt;
-    sampling.after.stms = *std::move(after);
+  if (!locations) return kernel.refuse("the results of a batch do not lie side by side in memory");
+  sddmm.result = *locations;
+  sddmm.values = only_factor(kernel, sddmm);
+  sddmm.epilogue = {kernel.summed(), {}, kernel.result(), kernel.op().space};
+  if (!sddmm.values) {
+    auto epilogue = kernel.epilogue({sddmm.e, sddmm.i, sddmm.j});
+    if (!epilogue) return std::nullopt;
+    sddmm.epilogue.stms = *std::move(epilogue);
   }
-  const auto parameter = kernel.parameter(sampling.column, BundleField::column);
-  sampling.rows = parameter->rows;
-  sampling.columns = parameter->columns;
-  sampling.nonzeros = parameter->nonzeros;
-  sampling.depth = kernel.sum().widths.front();
-  return sampling;
+  const auto parameter = kernel.parameter(sddmm.column, SoaField::column);
+  sddmm.rows = parameter->rows;
+  sddmm.columns = parameter->columns;
+  sddmm.nonzeros = parameter->nonzeros;
+  sddmm.depth = kernel.sum().widths.front();
+  return sddmm;
 }
 
-std::optional<SparseSampling> find_host_sampling(const Stm& stm, const apl::Function& function, std::string* why) {
-  auto sampling = find_sparse_sampling(stm, function, why);
-  if (!sampling || sampling->after.empty()) return sampling;
+std::optional<SparseSddmm> find_host_sddmm(const Stm& stm, const apl::Function& function, std::string* why) {
+  auto sddmm = find_sparse_sddmm(stm, function, why);
+  if (!sddmm || sddmm->epilogue.empty()) return sddmm;
   // The loop over the results reads the row and the column itself.
   const SparseKernel kernel(stm, function, why);
-  auto after = kernel.after({});
-  if (!after) return std::nullopt;
-  sampling->after.stms = *std::move(after);
-  const std::string why_not = kernel.why_not_in_place(sampling->after);
-  if (why_not.empty()) return sampling;
+  auto epilogue = kernel.epilogue({});
+  if (!epilogue) return std::nullopt;
+  sddmm->epilogue.stms = *std::move(epilogue);
+  const std::string why_not = kernel.why_not_in_place(sddmm->epilogue);
+  if (why_not.empty()) return sddmm;
   if (why != nullptr) *why = why_not;
   return std::nullopt;
 }

@@ -25,18 +25,18 @@ void Machine::arrive(Value target, Datum datum) {
 
 void Machine::exec(const Stm& stm, const If& op) {
   const Body& body = scalar(op.condition).as_bool() ? *op.then_body : *op.else_body;
-  const BodyPlan& plan = plan_of(body);
-  run(body, plan);
+  const BodyLifetimes& lifetimes = lifetimes_of(body);
+  run(body, lifetimes);
   std::vector<Datum> results;
   for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-    results.push_back(on_its_way(take_result(body, plan, k), body.results[k], stm.pattern[k]));
+    results.push_back(on_its_way(take_result(body, lifetimes, k), body.results[k], stm.pattern[k]));
   for (bool arrays : {false, true})
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
       if (type(stm.pattern[k]).is_array() == arrays) arrive(stm.pattern[k], std::move(results[k]));
 }
 
 void Machine::exec(const Stm& stm, const Loop& op) {
-  const BodyPlan& plan = plan_of(*op.body);
+  const BodyLifetimes& lifetimes = lifetimes_of(*op.body);
   const std::size_t count = op.params.size();
   std::vector<Datum> state(count);
   for (std::size_t k = 0; k < count; ++k) state[k] = on_its_way(take_datum(op.initial[k]), op.initial[k], op.params[k]);
@@ -49,9 +49,9 @@ void Machine::exec(const Stm& stm, const Loop& op) {
         if (type(op.params[k]).is_array() == arrays) arrive(op.params[k], std::move(state[k]));
   };
   auto iterate = [&] {
-    run(*op.body, plan);
+    run(*op.body, lifetimes);
     for (std::size_t k = 0; k < count; ++k)
-      state[k] = on_its_way(take_result(*op.body, plan, k), op.body->results[k], op.params[k]);
+      state[k] = on_its_way(take_result(*op.body, lifetimes, k), op.body->results[k], op.params[k]);
   };
   if (op.index) {
     for (std::int64_t i = 0; i < bound; ++i) {
@@ -92,7 +92,7 @@ void Machine::exec(const Stm& stm, const Apply& op) {
       continue;
     }
     // The callee does not know where its caller wants the result.
-    Array to = place(v);
+    Array to = destination(v);
     copy_into(results[k].array, to);
     assign(v, std::move(to));
   }

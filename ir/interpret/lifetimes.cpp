@@ -10,7 +10,7 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Function& function, FunctionPlan& plan) : values_(function.values), plan_(plan) {}
+  Planner(const Function& function, FunctionLifetimes& lifetimes) : values_(function.values), lifetimes_(lifetimes) {}
 
   // Gives every array that the body reads, nested bodies included.
   std::vector<Value> body(const Body& body, const std::vector<Value>& params);
@@ -27,7 +27,7 @@ class Planner {
   std::vector<Value> nested(const Op& op);
 
   const ValueTable& values_;
-  FunctionPlan& plan_;
+  FunctionLifetimes& lifetimes_;
 };
 
 void append(std::vector<Value>& to, const std::vector<Value>& from) { to.insert(to.end(), from.begin(), from.end()); }
@@ -69,7 +69,7 @@ Planner::Reads Planner::reads(const Stm& stm) {
 }
 
 std::vector<Value> Planner::body(const Body& body, const std::vector<Value>& params) {
-  BodyPlan plan;
+  BodyLifetimes lifetimes;
   std::map<Value, std::ptrdiff_t> last_read;  // of the arrays bound here; -1: before the first statement
   for (Value param : params)
     if (counts(param)) last_read[param] = -1;
@@ -88,44 +88,44 @@ std::vector<Value> Planner::body(const Body& body, const std::vector<Value>& par
     reads_of.push_back(std::move(reads));
   }
   const auto kept = static_cast<std::ptrdiff_t>(body.stms.size());
-  plan.take_result.resize(body.results.size());
+  lifetimes.take_result.resize(body.results.size());
   for (std::size_t k = body.results.size(); k-- > 0;) {
     if (!body.results[k].is_value() || !counts(body.results[k].value())) continue;
     Value v = body.results[k].value();
     all.push_back(v);
     auto found = last_read.find(v);
-    plan.take_result[k] = found != last_read.end() && found->second != kept;
+    lifetimes.take_result[k] = found != last_read.end() && found->second != kept;
     if (found != last_read.end()) found->second = kept;
   }
-  plan.stms.resize(body.stms.size());
+  lifetimes.stms.resize(body.stms.size());
   for (auto [v, k] : last_read) {
     if (k == kept) continue;
     if (k < 0) {
-      plan.dead_at_start.push_back(v);
+      lifetimes.dead_at_start.push_back(v);
       continue;
     }
     const auto at = static_cast<std::size_t>(k);
-    plan.stms[at].dead_after.push_back(v);
+    lifetimes.stms[at].dead_after.push_back(v);
     const Reads& reads = reads_of[at];
     const bool once = std::count(reads.direct.begin(), reads.direct.end(), v) == 1;
     if (once && std::find(reads.nested.begin(), reads.nested.end(), v) == reads.nested.end())
-      plan.stms[at].movable.push_back(v);
+      lifetimes.stms[at].movable.push_back(v);
   }
   make_unique(all);
-  plan_.bodies[&body] = std::move(plan);
+  lifetimes_.bodies[&body] = std::move(lifetimes);
   return all;
 }
 
 }  // namespace
 
-FunctionPlan plan_function(const Function& function) {
-  FunctionPlan plan;
-  plan.is_scalar.resize(function.values.size());
+FunctionLifetimes find_lifetimes(const Function& function) {
+  FunctionLifetimes lifetimes;
+  lifetimes.is_scalar.resize(function.values.size());
   for (std::uint32_t id = 0; id < function.values.size(); ++id)
-    plan.is_scalar[id] = function.values.type(Value{id}).is_scalar();
-  Planner(function, plan).body(*function.body, function.params);
-  plan_overwrites(function, plan);
-  return plan;
+    lifetimes.is_scalar[id] = function.values.type(Value{id}).is_scalar();
+  Planner(function, lifetimes).body(*function.body, function.params);
+  find_overwrites(function, lifetimes);
+  return lifetimes;
 }
 
 }  // namespace apl::interpreter

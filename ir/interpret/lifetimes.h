@@ -12,25 +12,25 @@
 
 namespace apl::interpreter {
 
-struct StmPlan {
+struct StmLifetimes {
   std::vector<Value> dead_after;  // arrays of this body that nothing after the statement reads
   std::vector<Value> movable;     // those of them that the statement reads once, itself
   // Memory stage: an array that the host's statement writes, and one in the same block that is read again later.
   std::vector<std::pair<Value, Value>> kept;
 };
 
-struct BodyPlan {
+struct BodyLifetimes {
   std::vector<Value> dead_at_start;  // parameters of the body that it does not read
-  std::vector<StmPlan> stms;
+  std::vector<StmLifetimes> stms;
   std::vector<bool> take_result;  // the result is bound in this body, and no later result is the same value
 };
 
-struct FunctionPlan {
-  std::unordered_map<const Body*, BodyPlan> bodies;
+struct FunctionLifetimes {
+  std::unordered_map<const Body*, BodyLifetimes> bodies;
   std::vector<bool> is_scalar;  // by value id
 };
 
-void plan_overwrites(const Function& function, FunctionPlan& plan);  // fills `kept`
-FunctionPlan plan_function(const Function& function);
+void find_overwrites(const Function& function, FunctionLifetimes& lifetimes);  // fills `kept`
+FunctionLifetimes find_lifetimes(const Function& function);
 
 }  // namespace apl::interpreter

@@ -161,11 +161,11 @@ Op Parser::get_size() {
   if (!is(Token::Kind::string)) fail_expected("the parameter's name as a string");
   GetSize result{take().value, {}, 0};
   expect(",");
-  const auto* place =
+  const auto* known =
       std::find_if(kClasses.begin(), kClasses.end(), [&](const auto& entry) { return is(entry.first); });
-  if (place == kClasses.end()) fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size or threshold");
+  if (known == kClasses.end()) fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size or threshold");
   take();
-  result.size_class = place->second;
+  result.size_class = known->second;
   expect(",");
   result.default_value = integer();
   expect(")");

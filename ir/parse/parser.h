@@ -128,7 +128,7 @@ class Parser {
   FunctionPtr function();
 
   std::vector<Token> tokens_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   int depth_ = 0;
   CallTable calls_;
   ValueTable values_;                               // of the function being parsed

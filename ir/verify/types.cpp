@@ -97,7 +97,7 @@ void check_function(Check& check) {
   if (named != params)
     return check.broken(fmt::format("the entry's parameters are {} values, but the function has {}", named, params));
   if (const auto requests = sparse_requests(function); !requests) check.broken(requests.error().message);
-  if (const auto wrong = check_bundles(function)) check.broken(*wrong);
+  if (const auto wrong = check_soas(function)) check.broken(*wrong);
 }
 
 }  // namespace apl::verifier

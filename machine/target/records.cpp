@@ -75,10 +75,10 @@ apl_device device_from(const DeviceFacts& facts) {
   const auto take = [](auto& field, auto fact) {
     if (fact > 0) field = fact;
   };
-  take(device.processors, facts.processors);
+  take(device.multiprocessors, facts.multiprocessors);
   take(device.block_shared, facts.block_shared);
-  take(device.processor_shared, facts.processor_shared);
-  take(device.processor_threads, facts.processor_threads);
+  take(device.multiprocessor_shared, facts.multiprocessor_shared);
+  take(device.multiprocessor_threads, facts.multiprocessor_threads);
   take(device.registers, facts.registers);
   if (std::string_view(device.name) == "gpu") {
     take(device.clock_ghz, facts.clock_ghz);
@@ -89,7 +89,7 @@ apl_device device_from(const DeviceFacts& facts) {
 
 apl_device host_device() {
   apl_device device = built_in("cpu");
-  device.processors = std::max<int>(1, static_cast<int>(std::thread::hardware_concurrency()));
+  device.multiprocessors = std::max<int>(1, static_cast<int>(std::thread::hardware_concurrency()));
   return device;
 }
 

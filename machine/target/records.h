@@ -23,7 +23,7 @@ Result<std::string> device_record_text(const std::string& name);
 // of any GPU with these numbers.
 struct DeviceFacts {
   std::string name;  // "NVIDIA H200"
-  int processors = 0, block_shared = 0, processor_shared = 0, processor_threads = 0, registers = 0;
+  int multiprocessors = 0, block_shared = 0, multiprocessor_shared = 0, multiprocessor_threads = 0, registers = 0;
   double clock_ghz = 0, memory_gbs = 0;  // 0: not known
 };
 apl_device device_from(const DeviceFacts& facts);

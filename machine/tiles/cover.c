@@ -15,7 +15,7 @@ struct cover_table {
 static int same_plan(const struct apl_contraction* c, const struct apl_plan* a, const struct apl_plan* b) {
   for (int d = 0; d < c->dim_count; ++d)
     if (a->tile[d] != b->tile[d] || a->reg[d] != b->reg[d]) return 0;
-  return a->stages == b->stages && a->walk == b->walk;
+  return a->stages == b->stages && a->tiles_per_block == b->tiles_per_block;
 }
 
 static void add_candidate(struct cover_table* t, const struct apl_contraction* c, const struct apl_plan* plan) {

@@ -17,17 +17,17 @@ struct field {
 static const struct field kDeviceFields[] = {
     FIELD(name, FIELD_TEXT),
     FIELD(kind, FIELD_KIND),
-    FIELD(processors, FIELD_INT32),
+    FIELD(multiprocessors, FIELD_INT32),
     FIELD(clock_ghz, FIELD_REAL),
     FIELD(fmas_per_clock, FIELD_REAL),
     FIELD(schedulers, FIELD_INT32),
     FIELD(registers, FIELD_INT32),
     FIELD(thread_registers, FIELD_INT32),
     FIELD(block_threads, FIELD_INT32),
-    FIELD(processor_threads, FIELD_INT32),
-    FIELD(processor_blocks, FIELD_INT32),
+    FIELD(multiprocessor_threads, FIELD_INT32),
+    FIELD(multiprocessor_blocks, FIELD_INT32),
     FIELD(block_shared, FIELD_INT32),
-    FIELD(processor_shared, FIELD_INT32),
+    FIELD(multiprocessor_shared, FIELD_INT32),
     FIELD(reserved_shared, FIELD_INT32),
     FIELD(memory_gbs, FIELD_REAL),
     FIELD(cache_gbs, FIELD_REAL),
@@ -106,13 +106,13 @@ int apl_device_parse(const char* text, struct apl_device* device, int* line) {
     at = *end == '\0' ? end : end + 1;
   }
   // What divides must not be nothing.
-  if (device->processors < 1 || !(device->clock_ghz > 0) || !(device->fmas_per_clock > 0)) return 0;
+  if (device->multiprocessors < 1 || !(device->clock_ghz > 0) || !(device->fmas_per_clock > 0)) return 0;
   if (!(device->memory_gbs > 0) || !(device->cache_gbs > 0) || device->block_shared < 1) return 0;
   const int common = device->kind == APL_DEVICE_GPU ? kDeviceFieldCount : 0;
   for (int k = 0; k < common; ++k)
     if (!given[k]) return 0;
   if (device->kind == APL_DEVICE_GPU &&
-      (device->schedulers < 1 || device->registers < 1 || device->processor_threads < 1))
+      (device->schedulers < 1 || device->registers < 1 || device->multiprocessor_threads < 1))
     return 0;
   return given[0];
 }

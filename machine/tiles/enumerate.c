@@ -14,20 +14,20 @@ struct group {
   int64_t size;
 };
 
-struct walk {
+struct enumeration {
   const struct apl_contraction* c;
   const struct apl_forced* forced;
   const struct apl_device* device;
   apl_plan_visit visit;
   void* context;
   struct group groups[kGroups];
-  int group_count, two_sided;
-  int fast, slow;  // groups; with two sides
+  int group_count, has_mn_dims;
+  int n_group, m_group;  // groups; with two sides
   struct apl_plan plan;
 };
 
-static int forced_tile(const struct walk* w, int d) { return w->forced ? w->forced->tile[d] : 0; }
-static int forced_reg(const struct walk* w, int d) { return w->forced ? w->forced->reg[d] : 0; }
+static int forced_tile(const struct enumeration* w, int d) { return w->forced ? w->forced->tile[d] : 0; }
+static int forced_reg(const struct enumeration* w, int d) { return w->forced ? w->forced->reg[d] : 0; }
 
 static int alike(const struct apl_contraction* c, int d, int e) {
   for (int o = 0; o < c->operand_count; ++o)
@@ -36,11 +36,11 @@ static int alike(const struct apl_contraction* c, int d, int e) {
 }
 
 // Groups, the one with the innermost free dim first; everything else is 1 or as forced.
-static void start_walk(struct walk* w) {
-  int8_t side_of[APL_PLAN_DIMS];
+static void start_enumeration(struct enumeration* w) {
+  int8_t mn_of[APL_PLAN_DIMS];
   int first_of[kGroups];
   const struct apl_contraction* c = w->c;
-  w->two_sided = apl_plan_sides(c, side_of);
+  w->has_mn_dims = apl_plan_mn_dims(c, mn_of);
   w->group_count = 0;
   memset(&w->plan, 0, sizeof w->plan);
   for (int d = 0; d < c->dim_count; ++d) {
@@ -48,7 +48,7 @@ static void start_walk(struct walk* w) {
     w->plan.reg[d] = forced_reg(w, d) > 0 ? forced_reg(w, d) : 1;
   }
   w->plan.stages = w->forced ? w->forced->stages : 0;
-  w->plan.walk = w->forced ? w->forced->walk : 0;
+  w->plan.tiles_per_block = w->forced ? w->forced->tiles_per_block : 0;
   for (int d = c->space_rank; d-- > 0;) {
     if (c->dims[d].kind != APL_DIM_FREE) continue;
     int g = 0;
@@ -70,9 +70,9 @@ static void start_walk(struct walk* w) {
     group->tile = apl_times(group->tile, w->plan.tile[d]);
     group->reg = apl_times(group->reg, w->plan.reg[d]);
   }
-  for (int g = 0; g < w->group_count && w->two_sided; ++g) {
-    if (side_of[first_of[g]] == 1) w->fast = g;
-    if (side_of[first_of[g]] == 0) w->slow = g;
+  for (int g = 0; g < w->group_count && w->has_mn_dims; ++g) {
+    if (mn_of[first_of[g]] == 1) w->n_group = g;
+    if (mn_of[first_of[g]] == 0) w->m_group = g;
   }
   // Where only threads are forced, the innermost such dim's registers are still free.
   for (int g = 0; g < w->group_count; ++g) {
@@ -92,9 +92,9 @@ static int64_t power_above(int64_t n) {
   return p;
 }
 
-static int with_stages(struct walk* w) {
+static int with_stages(struct enumeration* w) {
   static const int kStages[] = {3, 2};
-  if (w->device->kind != APL_DEVICE_GPU || !w->two_sided || (w->forced && w->forced->stages > 0)) {
+  if (w->device->kind != APL_DEVICE_GPU || !w->has_mn_dims || (w->forced && w->forced->stages > 0)) {
     if (w->plan.stages == 0 && w->device->kind == APL_DEVICE_GPU) w->plan.stages = kStages[0];
     return w->visit(&w->plan, w->context);
   }
@@ -107,7 +107,7 @@ static int with_stages(struct walk* w) {
 }
 
 // The depth: the innermost contracted dim takes what it can use, then the next ones.
-static int with_depth(struct walk* w) {
+static int with_depth(struct enumeration* w) {
   static const int kDepths[] = {16, 32, 8, 64};
   const struct apl_contraction* c = w->c;
   int free_depths = 0;
@@ -133,52 +133,52 @@ static int with_depth(struct walk* w) {
   return 0;
 }
 
-static void set_group(struct walk* w, const struct group* group, int64_t tile, int64_t reg, int64_t second) {
+static void set_group(struct enumeration* w, const struct group* group, int64_t tile, int64_t reg, int64_t second) {
   if (group->lead < 0) return;
   if (forced_tile(w, group->lead) == 0) w->plan.tile[group->lead] = (int32_t)tile;
   if (group->lead_reg_free) w->plan.reg[group->lead] = (int32_t)reg;
   if (group->second >= 0) w->plan.reg[group->second] = (int32_t)second;
 }
 
-static int tile_is_free(const struct walk* w, const struct group* g) {
+static int tile_is_free(const struct enumeration* w, const struct group* g) {
   return g->lead >= 0 && forced_tile(w, g->lead) == 0;
 }
 
 // A tile that is mostly outside helps nobody; small ones must still make warps.
 static int far_too_large(int64_t rows, int64_t size) { return rows > 32 && rows >= 2 * power_above(size); }
 
-static int two_sides(struct walk* w) {
+static int enumerate_mn(struct enumeration* w) {
   static const int kGpuFast[] = {8, 16, 4, 32, 2, 1}, kGpuSlow[] = {16, 8, 4, 32, 2, 1};
   static const int kCpuFast[] = {64, 128, 32, 16, 8, 4}, kCpuSlow[] = {16, 64, 32, 8, 4, 1};
-  const struct group *fast = &w->groups[w->fast], *slow = &w->groups[w->slow];
+  const struct group *n_group = &w->groups[w->n_group], *m_group = &w->groups[w->m_group];
   const int gpu = w->device->kind == APL_DEVICE_GPU;
-  const int *fast_tiles = gpu ? kGpuFast : kCpuFast, *slow_tiles = gpu ? kGpuSlow : kCpuSlow;
-  const int fast_free = tile_is_free(w, fast), slow_free = tile_is_free(w, slow);
-  const int regs_free = fast->lead >= 0 && fast->lead_reg_free && slow->lead >= 0 && slow->lead_reg_free;
-  const int64_t least = apl_times(fast->tile, slow->tile);
-  const int any_forced = !fast_free || !slow_free || !regs_free;
-  for (int f = 0; f < (fast_free ? 6 : 1); ++f)
-    for (int s = 0; s < (slow_free ? 6 : 1); ++s) {
-      const int64_t fast_tile = apl_times(fast->tile, fast_free ? fast_tiles[f] : 1),
-                    slow_tile = apl_times(slow->tile, slow_free ? slow_tiles[s] : 1);
-      const int64_t threads = apl_times(fast_tile, slow_tile);
+  const int *n_tiles = gpu ? kGpuFast : kCpuFast, *m_tiles = gpu ? kGpuSlow : kCpuSlow;
+  const int n_free = tile_is_free(w, n_group), m_free = tile_is_free(w, m_group);
+  const int regs_free = n_group->lead >= 0 && n_group->lead_reg_free && m_group->lead >= 0 && m_group->lead_reg_free;
+  const int64_t least = apl_times(n_group->tile, m_group->tile);
+  const int any_forced = !n_free || !m_free || !regs_free;
+  for (int f = 0; f < (n_free ? 6 : 1); ++f)
+    for (int s = 0; s < (m_free ? 6 : 1); ++s) {
+      const int64_t n_tile = apl_times(n_group->tile, n_free ? n_tiles[f] : 1),
+                    m_tile = apl_times(m_group->tile, m_free ? m_tiles[s] : 1);
+      const int64_t threads = apl_times(n_tile, m_tile);
       // What is forced may be more by itself: then it is looked at with 1 on the other side, and judged.
-      if (gpu && (fast_free || slow_free) && (threads < 32 || threads > apl_most(256, least))) continue;
+      if (gpu && (n_free || m_free) && (threads < 32 || threads > apl_most(256, least))) continue;
       // Registers of both sides: as square as can be, unless something is forced.
       for (int bits = gpu ? 7 : 0; bits >= 0; --bits)
         for (int more = 0; more <= bits; ++more) {
-          const int fast_bits = (bits + 1) / 2 + (more % 2 ? -(more + 1) / 2 : more / 2);
-          const int slow_bits = bits - fast_bits;
-          if (fast_bits < 0 || slow_bits < 0) continue;
+          const int n_bits = (bits + 1) / 2 + (more % 2 ? -(more + 1) / 2 : more / 2);
+          const int m_bits = bits - n_bits;
+          if (n_bits < 0 || m_bits < 0) continue;
           if (more > 0 && !any_forced) break;
-          if ((fast->lead < 0 || !fast->lead_reg_free) && fast_bits > 0) continue;
-          if ((slow->lead < 0 || !slow->lead_reg_free) && slow_bits > 0) continue;
-          const int64_t fast_reg = INT64_C(1) << fast_bits, slow_reg = INT64_C(1) << slow_bits;
-          if (!any_forced && (far_too_large(apl_times(fast_tile, fast_reg), fast->size) ||
-                              far_too_large(apl_times(slow_tile, slow_reg), slow->size)))
+          if ((n_group->lead < 0 || !n_group->lead_reg_free) && n_bits > 0) continue;
+          if ((m_group->lead < 0 || !m_group->lead_reg_free) && m_bits > 0) continue;
+          const int64_t n_reg = INT64_C(1) << n_bits, m_reg = INT64_C(1) << m_bits;
+          if (!any_forced && (far_too_large(apl_times(n_tile, n_reg), n_group->size) ||
+                              far_too_large(apl_times(m_tile, m_reg), m_group->size)))
             continue;
-          set_group(w, fast, fast_free ? fast_tiles[f] : 1, fast_reg, 1);
-          set_group(w, slow, slow_free ? slow_tiles[s] : 1, slow_reg, 1);
+          set_group(w, n_group, n_free ? n_tiles[f] : 1, n_reg, 1);
+          set_group(w, m_group, m_free ? m_tiles[s] : 1, m_reg, 1);
           const int stop = with_depth(w);
           if (stop) return stop;
         }
@@ -187,7 +187,7 @@ static int two_sides(struct walk* w) {
 }
 
 // Any other number of sides: the two fastest get threads and registers, the rest stays on the grid.
-static int many_sides(struct walk* w) {
+static int enumerate_any(struct enumeration* w) {
   static const int kGpuTiles[] = {16, 8, 32, 4, 2, 1}, kCpuTiles[] = {64, 16, 32, 8, 4, 1};
   static const int kRegs[][2] = {{2, 4}, {8, 1}, {4, 1}, {2, 2}, {2, 1}, {1, 1}};  // of lead and second dim
   const int gpu = w->device->kind == APL_DEVICE_GPU;
@@ -215,7 +215,7 @@ static int many_sides(struct walk* w) {
 
 int apl_plan_enumerate(const struct apl_contraction* c, const struct apl_forced* forced,
                        const struct apl_device* device, apl_plan_visit visit, void* context) {
-  struct walk w = {.c = c, .forced = forced, .device = device, .visit = visit, .context = context};
-  start_walk(&w);
-  return w.two_sided ? two_sides(&w) : many_sides(&w);
+  struct enumeration w = {.c = c, .forced = forced, .device = device, .visit = visit, .context = context};
+  start_enumeration(&w);
+  return w.has_mn_dims ? enumerate_mn(&w) : enumerate_any(&w);
 }

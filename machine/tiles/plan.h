@@ -21,7 +21,7 @@ extern "C" {
 
 #define APL_PLAN_DIMS 16
 #define APL_PLAN_OPERANDS 6
-#define APL_PLAN_FORMS 12  // at most in a generated program, for one contraction
+#define APL_MAX_PLANS 12  // at most in a generated program, for one contraction
 
 enum apl_dim_kind { APL_DIM_BATCH, APL_DIM_FREE, APL_DIM_INVARIANT, APL_DIM_CONTRACTED };
 
@@ -41,7 +41,7 @@ struct apl_contraction {
   int32_t dim_count, space_rank, operand_count;
   int32_t result_bytes, widest_result;  // of all results' elements together, and of the widest
   int32_t accumulator_bytes;            // of one point's accumulators
-  int32_t after_arrays;                 // that code after the reduction reads
+  int32_t epilogue_arrays;              // that code after the reduction reads
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];
@@ -53,18 +53,18 @@ enum apl_device_kind { APL_DEVICE_GPU, APL_DEVICE_CPU };
 struct apl_device {
   char name[32];
   int32_t kind;
-  int32_t processors;         // SMs or cores
-  double clock_ghz;           // while it computes
-  double fmas_per_clock;      // f32, a processor
-  int32_t schedulers;         // GPU: warp instructions a clock, a processor
-  int32_t registers;          // GPU: 32-bit, a processor
-  int32_t thread_registers;   // at most, a thread; CPU: vector registers times their floats
-  int32_t block_threads;      // at most, a block
-  int32_t processor_threads;  // resident at most
-  int32_t processor_blocks;
-  int32_t block_shared;      // bytes at most, a block; CPU: of a core's cache for tiles and accumulators
-  int32_t processor_shared;  // bytes
-  int32_t reserved_shared;   // bytes that each block takes beside its own
+  int32_t multiprocessors;         // SMs or cores
+  double clock_ghz;                // while it computes
+  double fmas_per_clock;           // f32, a processor
+  int32_t schedulers;              // GPU: warp instructions a clock, a processor
+  int32_t registers;               // GPU: 32-bit, a processor
+  int32_t thread_registers;        // at most, a thread; CPU: vector registers times their floats
+  int32_t block_threads;           // at most, a block
+  int32_t multiprocessor_threads;  // resident at most
+  int32_t multiprocessor_blocks;
+  int32_t block_shared;           // bytes at most, a block; CPU: of a core's cache for tiles and accumulators
+  int32_t multiprocessor_shared;  // bytes
+  int32_t reserved_shared;        // bytes that each block takes beside its own
   double memory_gbs, cache_gbs;
   int64_t cache_bytes;
   double launch_us;
@@ -73,7 +73,7 @@ struct apl_device {
 // A number for each parameter: threads and registers of free dims, the depth of contracted ones (in `tile`).
 struct apl_plan {
   int32_t tile[APL_PLAN_DIMS], reg[APL_PLAN_DIMS];
-  int32_t stages, walk;  // of the fast form; walk 0: as the code generator likes
+  int32_t stages, tiles_per_block;  // of the fast form; walk 0: as the code generator likes
 };
 
 // What the model says of a plan.
@@ -84,9 +84,9 @@ struct apl_plan_cost {
   double read_conflicts, write_conflicts;  // passes of shared memory for one access, of one that is free of conflicts
   int64_t blocks;
   double waves, occupancy;
-  int32_t fast;                                      // whether it has the fast form
-  int32_t threads, registers, blocks_per_processor;  // registers a thread, as estimated
-  int64_t block_shared;                              // bytes of shared memory a block
+  int32_t has_mainloop;                                   // whether it has the fast form
+  int32_t threads, registers, blocks_per_multiprocessor;  // registers a thread, as estimated
+  int64_t block_shared;                                   // bytes of shared memory a block
 };
 
 // Why a plan is not valid.
@@ -109,7 +109,7 @@ APL_PLAN_API void apl_plan_estimate(const struct apl_contraction* contraction, c
 // Numbers that are given; 0 is free.
 struct apl_forced {
   int32_t tile[APL_PLAN_DIMS], reg[APL_PLAN_DIMS];
-  int32_t stages, walk;
+  int32_t stages, tiles_per_block;
 };
 
 // A number of a plan.
@@ -190,19 +190,19 @@ APL_PLAN_API double apl_padded_estimate(const struct apl_contraction* contractio
 // ---- what the code generator and the model agree on ----
 
 // One side of the fast form: rows of a tile, and how a block's warps share them.
-struct apl_core_side {
+struct apl_mn_dim {
   int64_t extent;
   int64_t warps, lanes, each;  // their product is the extent
   int64_t vector;              // neighbouring rows of a thread
 };
 // Threads of a warp and rows of a thread along both sides: fewest rows loaded for a step of the depth. 0: the numbers
 // do not fit together.
-APL_PLAN_API int apl_core_share(int64_t threads, int64_t registers, int64_t vector, struct apl_core_side* slow,
-                                struct apl_core_side* fast);
+APL_PLAN_API int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
+                              struct apl_mn_dim* n_dim);
 
 // The two sides of the free dims: 0 slow, 1 fast (it has the result's innermost free dim), one entry a dim, -1 for
 // others. 0: there are not two.
-APL_PLAN_API int apl_plan_sides(const struct apl_contraction* contraction, int8_t side_of[APL_PLAN_DIMS]);
+APL_PLAN_API int apl_plan_mn_dims(const struct apl_contraction* contraction, int8_t mn_of[APL_PLAN_DIMS]);
 
 // Lines `name = value`, `#` comments. 0: `line` is wrong or a value is missing.
 APL_PLAN_API int apl_device_parse(const char* text, struct apl_device* device, int* line);

@@ -30,7 +30,7 @@ static void start_search(struct search* s, const struct apl_contraction* c, cons
   s->fault = APL_PLAN_FINE, s->excess = 0, s->needed = s->limit = 0;
 }
 
-static int judge(const struct apl_plan* plan, struct search* s, struct apl_plan_cost* cost) {
+static int evaluate(const struct apl_plan* plan, struct search* s, struct apl_plan_cost* cost) {
   struct apl_plan_shape shape;
   int64_t needed = 0, limit = 0;
   apl_plan_shape_with(s->c, plan, s->device, &s->known, &shape);
@@ -49,10 +49,10 @@ static int judge(const struct apl_plan* plan, struct search* s, struct apl_plan_
   return 1;
 }
 
-static int weigh(const struct apl_plan* plan, void* context) {
+static int try_plan(const struct apl_plan* plan, void* context) {
   struct search* s = context;
   struct apl_plan_cost cost;
-  const int valid = judge(plan, s, &cost);
+  const int valid = evaluate(plan, s, &cost);
   s->costs[s->visited++] = valid ? (float)cost.seconds : -1;
   s->valid += valid;
   return s->visited == kMostPlans;
@@ -92,7 +92,7 @@ static int find_other(struct search* s, const struct apl_forced* forced, int vis
 static int any_valid(const struct apl_plan* plan, void* context) {
   struct search* s = context;
   struct apl_plan_cost cost;
-  return judge(plan, s, &cost);
+  return evaluate(plan, s, &cost);
 }
 
 // The largest smaller value of one forced number with which there is a valid plan.
@@ -133,11 +133,11 @@ int apl_plan_select(const struct apl_contraction* c, const struct apl_forced* fo
   memset(choice, 0, sizeof *choice);
   struct search s;
   start_search(&s, c, device);
-  apl_plan_enumerate(c, forced, device, weigh, &s);
+  apl_plan_enumerate(c, forced, device, try_plan, &s);
   if (s.valid == 0 && s.fault == APL_PLAN_REGISTERS) {
     // It runs, if slowly: what is given counts.
     s.spills = 1, s.visited = 0;
-    apl_plan_enumerate(c, forced, device, weigh, &s);
+    apl_plan_enumerate(c, forced, device, try_plan, &s);
   }
   const int visits = s.visited;
   choice->considered = s.valid;
@@ -162,17 +162,17 @@ int apl_plan_select(const struct apl_contraction* c, const struct apl_forced* fo
 
 int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* plans, int count,
                      const struct apl_device* device, const unsigned char* banned) {
-  double costs[APL_PLAN_FORMS], least = 0;
+  double costs[APL_MAX_PLANS], least = 0;
   struct search s;
   struct apl_plan_cost cost;
   int found = -1, hopeless = -1;
-  if (count > APL_PLAN_FORMS) count = APL_PLAN_FORMS;
+  if (count > APL_MAX_PLANS) count = APL_MAX_PLANS;
   for (int k = 0; k < count; ++k) {
     costs[k] = -1;
     if (banned && banned[k]) continue;
     // What only spills is better than nothing: a given number may ask for it.
     start_search(&s, c, device);
-    if (!judge(&plans[k], &s, &cost)) {
+    if (!evaluate(&plans[k], &s, &cost)) {
       if (s.fault == APL_PLAN_REGISTERS && hopeless < 0) hopeless = k;
       continue;
     }

@@ -38,7 +38,7 @@ int apl_contraction_parts(const struct apl_contraction* c, int64_t splits, struc
   // Parts are written as they were accumulated.
   parts->result_bytes = c->accumulator_bytes;
   parts->widest_result = (int32_t)apl_least(c->accumulator_bytes, 8);
-  parts->after_arrays = 0;  // the join does what comes after
+  parts->epilogue_arrays = 0;  // the join does what comes after
   return 1;
 }
 
@@ -49,7 +49,7 @@ double apl_join_estimate(const struct apl_contraction* c, int64_t splits, const 
   const double bytes = points * (double)splits * c->accumulator_bytes + points * c->result_bytes;
   const double reads = bytes / ((bytes < (double)device->cache_bytes ? device->cache_gbs : device->memory_gbs) * 1e9);
   const double chain = ((double)splits + rest * c->operand_count) * kLoadCycles / kLoadsAhead;
-  const double threads = (double)device->processors * device->processor_threads;
+  const double threads = (double)device->multiprocessors * device->multiprocessor_threads;
   const double waves = fmax(1, points / threads);
   return fmax(reads, chain * waves / clock) + device->launch_us * 1e-6;
 }
@@ -75,7 +75,7 @@ double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_de
   if (points == 0) return device->launch_us * 1e-6;
   if (device->kind != APL_DEVICE_GPU) {
     const double cycles = points * reduction * (c->operations / 2.0 + c->operand_count);
-    return cycles / device->processors / clock + device->launch_us * 1e-6;
+    return cycles / device->multiprocessors / clock + device->launch_us * 1e-6;
   }
   const double warps = ceil(points / kPlanWarp);
   double lines = 0, sectors = 0, once = points * c->result_bytes, chain = 0;
@@ -98,16 +98,16 @@ double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_de
   }
   const double fma = (double)c->operations * 128 / device->fmas_per_clock;
   const double issue = warps * (reduction * (fma + 4.0 * c->operand_count) + 60);
-  const double per_processor = ceil(warps / device->processors);
-  const double resident = fmin(per_processor, (double)device->processor_threads / kPlanWarp);
+  const double per_multiprocessor = ceil(warps / device->multiprocessors);
+  const double resident = fmin(per_multiprocessor, (double)device->multiprocessor_threads / kPlanWarp);
   const double busy = fmin(1, resident / (4.0 * device->schedulers));
-  const double instructions = issue / warps * per_processor / device->schedulers / busy;
-  const double passes = per_processor * reduction * lines;
+  const double instructions = issue / warps * per_multiprocessor / device->schedulers / busy;
+  const double passes = per_multiprocessor * reduction * lines;
   const double compute = fmax(instructions, passes) / clock;
   const double memory = once / (device->memory_gbs * 1e9);
   const double cache = warps * reduction * sectors * 32 / (device->cache_gbs * 1e9);
   const double traffic = fmax(memory, fmin(cache, passes / clock * 2 + memory));
-  const double waves = ceil(per_processor / fmax(resident, 1));
+  const double waves = ceil(per_multiprocessor / fmax(resident, 1));
   // Measured on an H200: 150 cycles a step of two loads, where they hit the nearest cache.
   const double latency = waves * (500 + reduction * chain * kLoadCycles / kLoadsAhead / 2) / clock;
   return fmax(sqrt(compute * compute + traffic * traffic), latency) + device->launch_us * 1e-6;
@@ -190,7 +190,7 @@ static void split(struct split_search* s, const struct apl_plan_list* list) {
       blocks = shape.blocks;
     }
     for (unsigned w = 0; w < sizeof kWaves / sizeof kWaves[0] && blocks > 0; ++w) {
-      const int64_t wanted = (int64_t)s->device->processors * kWaves[w] / blocks;
+      const int64_t wanted = (int64_t)s->device->multiprocessors * kWaves[w] / blocks;
       int known = 0;
       for (int t = 0; t < count; ++t) known = known || tried[t] == wanted;
       if (known || count == 64) continue;

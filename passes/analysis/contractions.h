@@ -1,4 +1,4 @@
-// Finds contraction-like kernels: the only matcher (ARCHITECTURE 4.1). A SegMap at thread level whose body
+// Finds contraction-like kernels: the only matcher (docs/architecture.md). A SegMap at thread level whose body
 // streams one redomap; each operand is an affine element of a base array over the space and reduction dims.
 // The firing conditions of T 4.6 and of T's appendix are separate predicates, each with its refusal code;
 // docs/firing.md derives them.

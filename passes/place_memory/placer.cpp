@@ -243,7 +243,7 @@ void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
 
 // Row-major; or, if coalesce says so, with the dims of the space innermost.
 Lmad Placer::kernel_layout(const Type& type, std::size_t space, const Stm& stm) {
-  const bool apart = std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "rows_apart"; });
+  const bool apart = std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "interleaved"; });
   if (!apart || type.rank() <= space) return Lmad::row_major(type.shape);
   std::vector<Poly> shape = type.row(space).shape;
   shape.insert(shape.end(), type.shape.begin(), type.shape.begin() + static_cast<std::ptrdiff_t>(space));
@@ -373,10 +373,10 @@ bool Placer::mentions_any(const Type& type, const std::vector<Value>& values) {
 }
 
 BodyPtr Placer::handing_body(const Body& source, Level level, const std::vector<Value>& targets) {
-  return settled(body(source, level), level, targets);
+  return resolved(body(source, level), level, targets);
 }
 
-BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
+BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
   std::vector<Stm> stms = placed->stms;
   std::vector<Operand> results = placed->results;
   std::set<Value> made, taken, there;
@@ -437,7 +437,7 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
       bind(v, block, Lmad::row_major(type.shape));
     }
     for (BodyPtr* inner : {&placed.then_body, &placed.else_body}) {
-      const BodyPtr done = settled(*inner, level, targets);
+      const BodyPtr done = resolved(*inner, level, targets);
       if (error_) return;
       *inner = make_body(done->stms, with_blocks(done->results, moves));
     }

@@ -37,7 +37,7 @@ class Placer {
   // The body of a loop, branch or operator, whose array results go to where `targets` lie (an invalid one: to no
   // known place). What would be overwritten before it is read, or is scattered at host level, is copied first.
   BodyPtr handing_body(const Body& source, Level level, const std::vector<Value>& targets);
-  BodyPtr settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
+  BodyPtr resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
   static bool mentions_any(const Type& type, const std::vector<Value>& values);
   // Before each array that moves, its block: where sizes change, blocks are parameters and results beside their arrays.
   template <class T>

@@ -42,7 +42,7 @@ struct Profile {
   double block_tile = 0;  // nanoseconds that every block tile takes
   std::vector<BlockCost> blocks;
   std::vector<std::int64_t> widths;  // of lists, rising
-  std::int64_t list_elements = 1024, run_length = 128;
+  std::int64_t ell_elements = 1024, segment_length = 128;
 
   bool operator==(const Profile&) const = default;
 };

@@ -30,16 +30,16 @@ BodyPtr without(const BodyPtr& body, const std::set<Value>& drop) {
 
 // A branch that elements of A decide is the same for nearly all non-zeros. Sums in what these take are taken out of it,
 // so that the kernel is a sum and code after it.
-BodyPtr with_sums_first(const BodyPtr& body, const Absence& absence, const ValueTable& values) {
+BodyPtr with_sums_first(const BodyPtr& body, const ZeroPropagation& zeros, const ValueTable& values) {
   std::vector<Stm> stms;
   for (const Stm& stm : body->stms) {
     const If* choice = get_if<If>(stm);
-    const auto absent = choice != nullptr ? absence.of(choice->condition) : std::nullopt;
-    if (!absent) {
+    const auto reads_zero = choice != nullptr ? zeros.of(choice->condition) : std::nullopt;
+    if (!reads_zero) {
       stms.push_back(stm);
       continue;
     }
-    const bool in_then = !absent->as_bool();
+    const bool in_then = !reads_zero->as_bool();
     const Body& taken = in_then ? *choice->then_body : *choice->else_body;
     std::set<Value> needed;
     std::vector<Stm> first, rest;
@@ -68,8 +68,8 @@ BodyPtr with_sums_first(const BodyPtr& body, const Absence& absence, const Value
 
 // How a kernel reads a sparse array: where, if always at one place, and what is no more read then.
 struct Reads {
-  std::optional<ElementAt> place;
-  bool at_one_place = true;
+  std::optional<ElementAt> location;
+  bool at_one_location = true;
   std::map<Value, ElementAt> elements;
   std::set<Value> drop;
 };
@@ -85,10 +85,11 @@ Reads reads_of(const SegOp& op, Value base, const SparseArray& array, const Layo
       return;
     }
     const auto here = element_at(layout->lmad, array, op.space);
-    reads.at_one_place = reads.at_one_place && own_statement && here &&
-                         (!reads.place || (reads.place->row == here->row && reads.place->column == here->column));
+    reads.at_one_location =
+        reads.at_one_location && own_statement && here &&
+        (!reads.location || (reads.location->row == here->row && reads.location->column == here->column));
     if (!here) return;
-    reads.place = here;
+    reads.location = here;
     reads.elements.emplace(v, *here);
     reads.drop.insert(v);
   };
@@ -96,7 +97,7 @@ Reads reads_of(const SegOp& op, Value base, const SparseArray& array, const Layo
     for (const Value v : stm.pattern) note(v, get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Use>(stm));
     for_each_binder(stm.op, [&](Value v) { note(v, false); });
   });
-  reads.at_one_place = reads.at_one_place && reads.place;
+  reads.at_one_location = reads.at_one_location && reads.location;
   return reads;
 }
 
@@ -137,17 +138,18 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
   // Of all arrays with this pattern that are read where the kernel writes.
   std::map<Value, std::pair<const SparseArray*, ElementAt>> elements;
   std::set<Value> drop;
-  std::optional<ElementAt> place;
+  std::optional<ElementAt> location;
   const auto add = [&](Value of, const SparseArray& array) {
     const Reads reads = reads_of(op, of, array, layouts, values);
-    if (!reads.at_one_place || (place && !(place->row == reads.place->row && place->column == reads.place->column)))
+    if (!reads.at_one_location ||
+        (location && !(location->row == reads.location->row && location->column == reads.location->column)))
       return;
-    place = reads.place;
+    location = reads.location;
     for (const auto& [element, at] : reads.elements) elements.emplace(element, std::pair{&array, at});
     drop.insert(reads.drop.begin(), reads.drop.end());
   };
   add(base, arrays.at(base));
-  if (!place) return not_here;
+  if (!location) return not_here;
   for (const auto& [of, array] : arrays)
     if (of != base && array.pattern == &pattern) add(of, array);
   for (const KernelResult& result : op.results)
@@ -157,32 +159,32 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
       return Reason{"gives-rows", "the kernel that reads " + name + " gives rows, not numbers",
                     "map over the elements in a nest of its own"};
 
-  Absence absence(values);
-  for (const auto& [element, at] : elements) absence.know(element, Scalar::zero(values.type(element).element));
-  absence.look_for_infinities(*op.body);
-  absence.run(*op.body);
+  ZeroPropagation zeros(values);
+  for (const auto& [element, at] : elements) zeros.know(element, Scalar::zero(values.type(element).element));
+  zeros.look_for_infinities(*op.body);
+  zeros.run(*op.body);
   Sampled made;
   made.kernel = kernel;
   for (const Operand& result : op.body->results) {
-    const auto is = absence.of(result);
+    const auto is = zeros.of(result);
     if (!is)
-      return Reason{"absence-not-neutral",
+      return Reason{"zero-not-neutral",
                     "what the kernel gives where " + name + " has no element is not known to be the same everywhere",
                     "multiply by the element, or give a constant where it is 0"};
     made.elsewhere.push_back(*is);
   }
 
-  made.body = with_sums_first(without(op.body, drop), absence, values);
-  made.place = *place;
+  made.body = with_sums_first(without(op.body, drop), zeros, values);
+  made.location = *location;
   made.elements = elements;
   SegOp over{.level = SegLevel::thread, .space = {}, .body = {}, .results = op.results};
   const Value nonzero = values.add(Type::scalar(ScalarType::i64), "e");
   Substitution others;
   for (std::size_t d = 0; d < op.space.size(); ++d) {
-    if (op.space[d].index == place->row) {
+    if (op.space[d].index == location->row) {
       made.row_dim = d;
       over.space.push_back({nonzero, pattern.nonzeros});
-    } else if (op.space[d].index == place->column) {
+    } else if (op.space[d].index == location->column) {
       made.column_dim = d;
     } else {
       const Value index = values.add(Type::scalar(ScalarType::i64), values.name(op.space[d].index));
@@ -191,12 +193,12 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
     }
   }
   over.body = host.body([&](Builder& thread) {
-    const auto at = [&](BundleField field, Value index) {
+    const auto at = [&](SoaField field, Value index) {
       const Value here = thread.index(pattern.field(field), {Poly(nonzero)}, std::string(to_text(field)));
       return thread.convert(ScalarType::i64, here, values.name(index));
     };
-    const Value row = at(BundleField::row, place->row), column = at(BundleField::column, place->column);
-    return sample_at(made, row, column, nonzero, others, thread);
+    const Value row = at(SoaField::row, location->row), column = at(SoaField::column, location->column);
+    return sddmm_at(made, row, column, nonzero, others, thread);
   });
   const std::set<Value> left = free_values(*over.body, values);
   for (const Value v : drop)
@@ -207,10 +209,10 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
   return made;
 }
 
-std::vector<Operand> sample_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
-                               Builder& out) {
-  here.insert_or_assign(sampled.place.row, Operand(row));
-  here.insert_or_assign(sampled.place.column, Operand(column));
+std::vector<Operand> sddmm_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
+                              Builder& out) {
+  here.insert_or_assign(sampled.location.row, Operand(row));
+  here.insert_or_assign(sampled.location.column, Operand(column));
   std::map<std::pair<Value, std::vector<Value>>, Value> read;
   for (const auto& [element, from] : sampled.elements) {
     const auto& [array, where] = from;
@@ -228,7 +230,7 @@ std::vector<Operand> sample_at(const Sampled& sampled, Value row, Value column, 
   return body->results;
 }
 
-std::vector<Value> sample_nonzeros(Sampled& sampled, Builder& host) {
+std::vector<Value> sddmm_nonzeros(Sampled& sampled, Builder& host) {
   const std::vector<Type> types = result_types(sampled.kernel.op, host.values());
   for (std::size_t k = 0; k < types.size(); ++k)
     sampled.kernel.pattern.push_back(host.values().add(types[k], sampled.names[k]));

@@ -2,7 +2,7 @@
 // one.
 //
 //   let {S_values : [A_nonzeros]f32} =
-//     scatter(e < 16*A_block_rows + A_list_elements + A_run_elements, {}, \{} -> {
+//     scatter(e < 16*A_block_rows + A_ell_elements + A_segment_elements, {}, \{} -> {
 //         row, column, source = if e < 16*A_block_rows { an element of a block } else { of a list, or of a run }
 //         s = if 0 <= source { the kernel's body for A[row, column] } else { 0 }
 //         in {source, s}
@@ -13,9 +13,9 @@
 namespace apl::sparsify {
 namespace {
 
-class TileSamples {
+class TileSddmm {
  public:
-  TileSamples(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern, Builder& host)
+  TileSddmm(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern, Builder& host)
       : sampled_(sampled), space_(space), pattern_(pattern), host_(host), values_(host.values()) {
     for (const Scalar& elsewhere : sampled.elsewhere) types_.push_back(Type::scalar(elsewhere.type()));
   }
@@ -39,24 +39,25 @@ class TileSamples {
   Poly count(TileKind kind) const {
     const auto& counts = pattern_.sizes.counts;
     switch (kind) {
-      case TileKind::blocks: return kBlockWidth * counts.at(BundleExtent::block_rows);
-      case TileKind::lists: return counts.at(BundleExtent::list_elements);
-      case TileKind::runs: break;
+      case TileKind::blocks: return kBlockWidth * counts.at(SoaExtent::block_rows);
+      case TileKind::ell: return counts.at(SoaExtent::ell_elements);
+      case TileKind::segments: break;
     }
-    return counts.at(BundleExtent::run_elements);
+    return counts.at(SoaExtent::segment_elements);
   }
 
-  Value read(BundleField field, const Poly& at, Builder& out) const {
+  Value read(SoaField field, const Poly& at, Builder& out) const {
     return out.index(pattern_.field(field), {at}, std::string(to_text(field)));
   }
 
   // Row, column and source (i32) of an element.
   std::vector<Operand> element(TileKind kind, const Poly& at, Builder& out) const {
-    using F = BundleField;
-    if (kind == TileKind::lists)
-      return {read(F::list_element_row, at, out), read(F::list_column, at, out), read(F::list_source, at, out)};
-    if (kind == TileKind::runs)
-      return {read(F::run_element_row, at, out), read(F::run_column, at, out), read(F::run_source, at, out)};
+    using F = SoaField;
+    if (kind == TileKind::ell)
+      return {read(F::ell_element_row, at, out), read(F::ell_column, at, out), read(F::ell_source, at, out)};
+    if (kind == TileKind::segments)
+      return {read(F::segment_element_row, at, out), read(F::segment_column, at, out),
+              read(F::segment_source, at, out)};
     const Poly row = out.size(floor_div(at, kBlockWidth), "block_row");
     const Value step = out.convert(ScalarType::i64, read(F::block_step, row, out), "step");
     const Poly column = kBlockWidth * Poly(step) + at - kBlockWidth * row;
@@ -97,9 +98,9 @@ class TileSamples {
     If there;
     there.condition = thread.compare(CompareOp::le, i64_constant(0), source, "there");
     there.then_body = thread.body([&](Builder& out) {
-      const Value row = out.convert(ScalarType::i64, found[0], values_.name(sampled_.place.row));
-      const Value column = out.convert(ScalarType::i64, found[1], values_.name(sampled_.place.column));
-      return sample_at(sampled_, row, column, source, others, out);
+      const Value row = out.convert(ScalarType::i64, found[0], values_.name(sampled_.location.row));
+      const Value column = out.convert(ScalarType::i64, found[1], values_.name(sampled_.location.column));
+      return sddmm_at(sampled_, row, column, source, others, out);
     });
     std::vector<Operand> elsewhere;
     for (const Scalar& x : sampled_.elsewhere) elsewhere.emplace_back(x);
@@ -123,9 +124,9 @@ class TileSamples {
 
 }  // namespace
 
-std::vector<Value> sample_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
-                                bool fused, Builder& host) {
-  return TileSamples(sampled, space, pattern, host).run(fused);
+std::vector<Value> sddmm_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
+                               bool fused, Builder& host) {
+  return TileSddmm(sampled, space, pattern, host).run(fused);
 }
 
 }  // namespace apl::sparsify

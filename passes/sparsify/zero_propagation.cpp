@@ -36,22 +36,22 @@ bool same_number(const Scalar& a, const Scalar& b) {
   return a == b || (a.type() == b.type() && is_float(a.type()) && a.as_float() == b.as_float());
 }
 
-std::optional<Scalar> Absence::of(const Operand& operand) const {
+std::optional<Scalar> ZeroPropagation::of(const Operand& operand) const {
   if (operand.is_constant()) return operand.constant();
   const auto found = known_.find(operand.value());
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<Scalar> Absence::absorbed(BinaryOp op, const Scalar& known, bool left) const {
+std::optional<Scalar> ZeroPropagation::absorbed(BinaryOp op, const Scalar& known, bool left) const {
   return finite_ || !is_float(known.type()) ? absorbs(op, known, left) : std::nullopt;
 }
 
-void Absence::look_for_infinities(const std::vector<Operand>& operands) {
+void ZeroPropagation::look_for_infinities(const std::vector<Operand>& operands) {
   for (const Operand& x : operands)
     if (x.is_constant() && is_float(x.constant().type()) && !std::isfinite(x.constant().as_float())) finite_ = false;
 }
 
-void Absence::look_for_infinities(const Body& body) {
+void ZeroPropagation::look_for_infinities(const Body& body) {
   look_for_infinities(body.results);
   const UseMap look{.operand =
                         [&](const Operand& x) {
@@ -66,18 +66,18 @@ void Absence::look_for_infinities(const Body& body) {
   }
 }
 
-void Absence::run(const Body& body) {
+void ZeroPropagation::run(const Body& body) {
   for (const Stm& stm : body.stms) statement(stm);
 }
 
-void Absence::statement(const Stm& stm) {
+void ZeroPropagation::statement(const Stm& stm) {
   if (const If* choice = get_if<If>(stm)) return branch(*choice, stm);
   if (const Screma* screma = get_if<Screma>(stm)) return reduction(*screma, stm);
   if (stm.pattern.size() != 1) return;
   if (const std::optional<Scalar> is = scalar(stm)) known_.insert_or_assign(stm.pattern.front(), *is);
 }
 
-std::optional<Scalar> Absence::scalar(const Stm& stm) const {
+std::optional<Scalar> ZeroPropagation::scalar(const Stm& stm) const {
   if (const Use* use = get_if<Use>(stm)) return of(use->x);
   if (const Unary* unary = get_if<Unary>(stm)) {
     const auto x = of(unary->x);
@@ -107,7 +107,7 @@ std::optional<Scalar> Absence::scalar(const Stm& stm) const {
   return std::nullopt;
 }
 
-void Absence::branch(const If& branch, const Stm& stm) {
+void ZeroPropagation::branch(const If& branch, const Stm& stm) {
   const auto condition = of(branch.condition);
   for (const BodyPtr& body : {branch.then_body, branch.else_body})
     if (!condition || condition->as_bool() == (body == branch.then_body)) run(*body);
@@ -119,7 +119,7 @@ void Absence::branch(const If& branch, const Stm& stm) {
 }
 
 // Neutral elements alone reduce to the neutral element.
-void Absence::reduction(const Screma& screma, const Stm& stm) {
+void ZeroPropagation::reduction(const Screma& screma, const Stm& stm) {
   if (screma.scans()) return;
   run(*screma.map.body);
   std::size_t k = 0;

@@ -22,7 +22,7 @@ Operand inside_both(Builder& builder, const std::optional<Operand>& a, Operand b
 
 }  // namespace
 
-std::vector<Value> code_after(Builder& builder, const Block& block, const std::vector<Value>& accumulators) {
+std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std::vector<Value>& accumulators) {
   const Contraction& contraction = block.contraction;
   ValueTable& values = builder.values();
   const auto index_value = [&](const std::string& name) { return values.add(Type::scalar(ScalarType::i64), name); };

@@ -25,9 +25,9 @@ bool is_contraction(const Stm& kernel, const ValueTable& values) {
   return match && std::holds_alternative<Contraction>(*match);
 }
 
-class Exposer {
+class Fission {
  public:
-  explicit Exposer(ValueTable& values) : values_(values) {}
+  explicit Fission(ValueTable& values) : values_(values) {}
 
   // What to put in place of the kernel; nullopt: leave it.
   std::optional<std::vector<Stm>> run(const Stm& kernel) {
@@ -85,7 +85,7 @@ class Exposer {
 
   // What stands in place of a kernel after another step.
   std::vector<Stm> further(Stm kernel) {
-    if (auto exposed = run(kernel)) return *std::move(exposed);
+    if (auto isolated = run(kernel)) return *std::move(isolated);
     return {std::move(kernel)};
   }
 
@@ -177,7 +177,7 @@ class Exposer {
       std::vector<Stm> made{alone(kernel, lifted, stm)};
       if (!is_contraction(made.front(), values_)) continue;
       steps_.emplace_back("a contraction among other code of a kernel has a kernel of its own");
-      for (Stm& rest : further(without(kernel, stm, made.front().pattern))) made.push_back(std::move(rest));
+      for (Stm& remainder : further(without(kernel, stm, made.front().pattern))) made.push_back(std::move(remainder));
       return made;
     }
     return std::nullopt;
@@ -209,9 +209,9 @@ class Exposer {
       if (can_fail(stm.op, values_)) roots.insert(stm.pattern.begin(), stm.pattern.end());
     std::vector<Stm> stms;
     for (const Stm* stm : needed_stms(body->stms, std::move(roots), values_)) stms.push_back(*stm);
-    Stm rest = kernel;
-    std::get<SegOp>(rest.op).body = make_body(std::move(stms), body->results);
-    return rest;
+    Stm remainder = kernel;
+    std::get<SegOp>(remainder.op).body = make_body(std::move(stms), body->results);
+    return remainder;
   }
 
   // The body with `reads` in place of the statement of that pattern, which may be in a branch.
@@ -235,17 +235,17 @@ class Exposer {
 
 }  // namespace
 
-std::optional<Exposed> expose_contractions(const Stm& kernel, ValueTable& values) {
-  Exposer exposer(values);
+std::optional<Isolated> isolate_contractions(const Stm& kernel, ValueTable& values) {
+  Fission exposer(values);
   auto stms = exposer.run(kernel);
   if (!stms) return std::nullopt;
-  return Exposed{*std::move(stms), exposer.take_steps()};
+  return Isolated{*std::move(stms), exposer.take_steps()};
 }
 
 std::vector<std::pair<Refusal, RemarkFacts>> refuse_parts(const Stm& kernel, const Function& function) {
   Function scratch = function;
   std::vector<std::pair<Refusal, RemarkFacts>> refusals;
-  for (Refusal& refusal : Exposer(scratch.values).refuse(kernel)) {
+  for (Refusal& refusal : Fission(scratch.values).refuse(kernel)) {
     RemarkFacts facts = refusal_facts(refusal, scratch);
     refusals.emplace_back(std::move(refusal), std::move(facts));
   }

@@ -11,13 +11,13 @@
 
 namespace apl::tile {
 
-struct Exposed {
+struct Isolated {
   std::vector<Stm> stms;  // in place of the kernel; at least one of them, or of their bodies', is a contraction
   std::vector<std::string> steps;  // what was done, as sentences
 };
 
 // nullopt: the kernel is a contraction as it is, or nothing makes one of it.
-std::optional<Exposed> expose_contractions(const Stm& kernel, ValueTable& values);
+std::optional<Isolated> isolate_contractions(const Stm& kernel, ValueTable& values);
 
 // Of a kernel that is refused for what stands beside a reduction or around it: why each reduction alone is no
 // contraction, with what is known of it. Empty: that cannot be said.

@@ -21,7 +21,7 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
 // (free dims that the same operands vary along, and no operand along both) all other dims are axes of their own, then
 // come the two sides, flattened, the one with the innermost result dim last. Otherwise every dim is an axis.
 struct Axes {
-  bool two_sided = false;
+  bool has_mn_dims = false;
   std::vector<std::vector<std::size_t>> dims;
 };
 Axes tile_axes(const Contraction& contraction);
@@ -40,7 +40,7 @@ struct Parameter {
 };
 
 // What was decided for a contraction before any IR is made.
-struct Plan {
+struct Tiling {
   std::vector<DimTiles> dims;  // one a dim of the contraction
   // Not empty: there is no epilogue; the last tile is as deep as others, and has these elements beyond the end.
   std::vector<Scalar> padding;
@@ -56,11 +56,11 @@ struct DefaultTiles {
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values);
 
 // Emits the get_size statements and gives the plan. `prefix` is "ENTRY." or "ENTRY.k2.".
-Plan make_plan(const Contraction& contraction, const std::string& prefix,
-               const std::map<std::string, std::int64_t>& given, Builder& host);
+Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
+                   const std::map<std::string, std::int64_t>& given, Builder& host);
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
-SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host);
+SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host);
 
 // What stands for the elements beyond the end of the innermost reduction dim, one an operand; or why nothing can.
 struct Padding {
@@ -81,7 +81,7 @@ struct Block {
 };
 
 // Code after the reduction, on the accumulators of each thread: the values that become the kernel's results.
-std::vector<Value> code_after(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
+std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
 
 // A split reduction: the contraction of one part, which gives all reduced values, with the parts as the outermost dim;
 // and the kernel that makes the results of the parts'.

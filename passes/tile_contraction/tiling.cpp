@@ -14,11 +14,11 @@ constexpr std::int64_t kSharedBytes = 48 * 1024;
 constexpr std::int64_t kDepth = 16;
 
 // Free dims that one side's operands vary along, innermost result dim first.
-using Side = std::vector<std::size_t>;
+using DimGroup = std::vector<std::size_t>;
 
 // Dims that vary together belong to one side; with two operands there are two sides, as in a matrix product.
-std::vector<Side> sides(const Contraction& contraction) {
-  std::vector<Side> result;
+std::vector<DimGroup> dim_groups(const Contraction& contraction) {
+  std::vector<DimGroup> result;
   std::vector<std::vector<bool>> signatures;
   for (std::size_t d = contraction.space_rank; d-- > 0;) {
     if (contraction.dims[d].dim_class != DimClass::free) continue;
@@ -37,8 +37,8 @@ std::vector<Side> sides(const Contraction& contraction) {
 
 // The two sides of a contraction that has them, the one with the innermost result dim first: no operand varies along
 // both. Other free dims stay on the grid.
-std::optional<std::array<Side, 2>> two_sides(const Contraction& contraction) {
-  const std::vector<Side> all = sides(contraction);
+std::optional<std::array<DimGroup, 2>> two_groups(const Contraction& contraction) {
+  const std::vector<DimGroup> all = dim_groups(contraction);
   for (std::size_t s = 0; s < all.size(); ++s)
     for (std::size_t t = s + 1; t < all.size(); ++t) {
       const bool apart = std::none_of(
@@ -50,7 +50,8 @@ std::optional<std::array<Side, 2>> two_sides(const Contraction& contraction) {
 }
 
 // Each side is cut into rectangles of registers, as square as can be, for 16 and 8 threads.
-DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values, const std::array<Side, 2>& all) {
+DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values,
+                             const std::array<DimGroup, 2>& all) {
   constexpr std::int64_t kRegisterBytes = 512, kStageBytes = 16 * 1024;
   DefaultTiles numbers;
   numbers.tile.assign(contraction.dims.size(), 1);
@@ -97,37 +98,38 @@ std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& valu
 
 Axes tile_axes(const Contraction& contraction) {
   Axes axes;
-  const auto both = two_sides(contraction);
-  axes.two_sided = both.has_value();
-  const auto in_side = [&](std::size_t d) {
-    return both && std::any_of(both->begin(), both->end(),
-                               [&](const Side& side) { return std::find(side.begin(), side.end(), d) != side.end(); });
+  const auto both = two_groups(contraction);
+  axes.has_mn_dims = both.has_value();
+  const auto in_group = [&](std::size_t d) {
+    return both && std::any_of(both->begin(), both->end(), [&](const DimGroup& group) {
+             return std::find(group.begin(), group.end(), d) != group.end();
+           });
   };
   for (std::size_t d = 0; d < contraction.space_rank; ++d)
-    if (!in_side(d)) axes.dims.push_back({d});
+    if (!in_group(d)) axes.dims.push_back({d});
   if (both)
-    for (const Side* side : {&(*both)[1], &(*both)[0]}) axes.dims.emplace_back(side->rbegin(), side->rend());
+    for (const DimGroup* group : {&(*both)[1], &(*both)[0]}) axes.dims.emplace_back(group->rbegin(), group->rend());
   return axes;
 }
 
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values) {
-  if (const auto both = two_sides(contraction)) return two_sided_tiles(contraction, values, *both);
-  const std::vector<Side> all = sides(contraction);
+  if (const auto both = two_groups(contraction)) return two_sided_tiles(contraction, values, *both);
+  const std::vector<DimGroup> all = dim_groups(contraction);
   DefaultTiles numbers;
   numbers.tile.assign(contraction.dims.size(), 1);
   numbers.reg.assign(contraction.dims.size(), 1);
   // The side with the fastest result dim comes first: its threads write neighbouring elements. From the third
   // side on (more than two operands) dims stay on the grid.
   for (std::size_t s = 0; s < all.size() && s < 2; ++s) {
-    const Side& side = all[s];
-    numbers.tile[side[0]] = kThreads;
+    const DimGroup& group = all[s];
+    numbers.tile[group[0]] = kThreads;
     std::int64_t left = kRegisters;
-    if (side.size() == 1) {
-      numbers.reg[side[0]] = left;
+    if (group.size() == 1) {
+      numbers.reg[group[0]] = left;
     } else {
       // Tensors have short dims: 32 of the fastest, the rest of the registers over the next ones.
-      numbers.reg[side[0]] = 2;
-      numbers.reg[side[1]] = left / 2;
+      numbers.reg[group[0]] = 2;
+      numbers.reg[group[1]] = left / 2;
     }
   }
   bool first = true;
@@ -150,9 +152,9 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
   return numbers;
 }
 
-Plan make_plan(const Contraction& contraction, const std::string& prefix,
-               const std::map<std::string, std::int64_t>& given, Builder& host) {
-  Plan plan;
+Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
+                   const std::map<std::string, std::int64_t>& given, Builder& host) {
+  Tiling plan;
   DefaultTiles defaults = default_tiles(contraction, host.values());
   auto parameter = [&](const std::string& name, SizeClass size_class, std::int64_t default_value) -> Poly {
     std::string full = prefix + name;

@@ -65,13 +65,13 @@ struct apl_value {
 };
 
 // The failure cell: what a failed check in a kernel leaves behind; the first writer wins.
-// `code` 0 is "none"; `place` indexes apl_places[] of the generated file; `values` fill its message.
+// `code` 0 is "none"; `place` indexes apl_locations[] of the generated file; `values` fill its message.
 enum apl_failure_code {
   APL_OK = 0,
   APL_INDEX = 1,
   APL_ASSERT = 2,
   APL_DIV_ZERO = 3,
-  APL_NO_ROOM = 4,
+  APL_NO_CAPACITY = 4,
   APL_SCATTERED_TWICE = 5,
   APL_NEGATIVE_SIZE = 6
 };
@@ -79,13 +79,13 @@ enum apl_failure_code {
 #define APL_FAILURE_VALUES 12
 struct apl_failure {
   int32_t code;
-  int32_t place;
+  int32_t location;
   int64_t values[APL_FAILURE_VALUES];
 };
 
 // Where a check stands in the source, and its message: `%lld` stands for the next of `values`. If it came there by a
 // call that was inlined, `call` is one more than the number of the call's place, which has no message; else 0.
-struct apl_place {
+struct apl_location {
   int32_t line, column, call;
   const char* message;
 };
@@ -122,8 +122,8 @@ struct apl_variant_set {
   const char* const* kernels[APL_VARIANTS];
 };
 
-// A kernel whose text is compiled when it is chosen: of apl_kernel_forms[], which ends with a NULL name.
-struct apl_kernel_form {
+// A kernel whose text is compiled when it is chosen: of apl_lazy_kernels[], which ends with a NULL name.
+struct apl_lazy_kernel {
   const char* name;
   const char* text;
 };
@@ -131,7 +131,7 @@ struct apl_kernel_form {
 // What is done with each result before it is written: a type of kernel text with
 // `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value.
 // For samplings with the number of the non-zero behind the column.
-struct apl_sparse_after {
+struct apl_sparse_epilogue {
   const char* type;  // its name, which is a part of the kernel's
   const char* text;  // its definition
   const void* value;
@@ -149,10 +149,10 @@ struct apl_sparse_product {
   int64_t b_row;
   void* c;
   int64_t c_row;
-  const struct apl_sparse_after* after;  // NULL: nothing
+  const struct apl_sparse_epilogue* epilogue;  // NULL: nothing
 };
 // result[e] = after(values[e] * sum over k < depth of x[row of e][k] y[column of e][k]).
-struct apl_sparse_sampling {
+struct apl_sparse_sddmm_product {
   int32_t type;
   int32_t is_wide;  // results have the type of the sums
   int64_t rows, columns, nonzeros, depth;
@@ -163,7 +163,7 @@ struct apl_sparse_sampling {
   const void* y;
   int64_t y_row;
   void* result;
-  const struct apl_sparse_after* after;  // NULL: nothing
+  const struct apl_sparse_epilogue* epilogue;  // NULL: nothing
 };
 
 struct apl_context;
@@ -179,7 +179,7 @@ struct apl_backend {
   int (*launch)(struct apl_context* ctx, const struct apl_launch* launch);
   // The form of a kernel for these sizes, by plan_select.h.
   int (*choose)(struct apl_context* ctx, const struct apl_contraction* contraction, const struct apl_plan_set* set,
-                int32_t* form);
+                int32_t* plan);
   // How a contraction is computed with these sizes (enum apl_variant; `only`: if not 0, which one), and in how many
   // parts.
   int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* contraction,
@@ -193,7 +193,7 @@ struct apl_backend {
   // By kernels of the runtime (sparse/device_form.h, sparse/cpu_operands.h). `done` stays 0 where there are none, or
   // none that pay: then the program's own are launched. May be null.
   int (*sparse_product)(struct apl_context* ctx, const struct apl_sparse_product* product, int32_t* done);
-  int (*sparse_sampling)(struct apl_context* ctx, const struct apl_sparse_sampling* sampling, int32_t* done);
+  int (*sparse_sddmm_product)(struct apl_context* ctx, const struct apl_sparse_sddmm_product* sddmm, int32_t* done);
   // On the host the threads of the program do it: what was asked for last is done when all that came are back; `done`
   // says how many are worth it.
   void (*sparse_work)(struct apl_context* ctx);
@@ -201,19 +201,19 @@ struct apl_backend {
 
 struct apl_context {
   const struct apl_backend* backend;
-  void* state;                     // the backend's own
-  struct apl_failure* failure;     // in the backend's memory: the last argument of every kernel that can fail
-  const struct apl_place* places;  // set by the loader from the generated file's apl_places
-  char error[1024];                // text of the last error, "" if none
-  int32_t error_code;              // apl_failure_code of a check that the host code made, and its place
+  void* state;                           // the backend's own
+  struct apl_failure* failure;           // in the backend's memory: the last argument of every kernel that can fail
+  const struct apl_location* locations;  // set by the loader from the generated file's apl_locations
+  char error[1024];                      // text of the last error, "" if none
+  int32_t error_code;                    // apl_failure_code of a check that the host code made, and its place
   int32_t error_line, error_column, error_call;
 };
 
 // Exported by every generated file.
 //   int apl_entry_NAME(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);
-//   const struct apl_place apl_places[];
+//   const struct apl_location apl_locations[];
 //   const char apl_kernel_text[];   (cuda, emulate)
-//   const struct apl_kernel_form apl_kernel_forms[];   (cuda, emulate; where there are any)
+//   const struct apl_lazy_kernel apl_lazy_kernels[];   (cuda, emulate; where there are any)
 // Inputs stay the caller's. Outputs' data are allocated through `backend` and become the caller's.
 typedef int (*apl_entry)(struct apl_context* ctx, const struct apl_value* inputs, struct apl_value* outputs);
 

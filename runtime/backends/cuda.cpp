@@ -197,11 +197,11 @@ class CudaBackend : public Backend {
     constexpr double kKiloHertz = 1e-6, kBitsAByte = 8, kTransfersAClock = 2;
     DeviceFacts facts;
     facts.name = name;
-    facts.processors = fact(cuda::kProcessors);
+    facts.multiprocessors = fact(cuda::kMultiprocessors);
     facts.block_shared = fact(cuda::kBlockShared);
-    facts.processor_shared = fact(cuda::kProcessorShared);
-    facts.processor_threads = fact(cuda::kProcessorThreads);
-    facts.registers = fact(cuda::kProcessorRegisters);
+    facts.multiprocessor_shared = fact(cuda::kMultiprocessorShared);
+    facts.multiprocessor_threads = fact(cuda::kMultiprocessorThreads);
+    facts.registers = fact(cuda::kMultiprocessorRegisters);
     facts.clock_ghz = fact(cuda::kClockRate) * kKiloHertz;
     facts.memory_gbs =
         fact(cuda::kMemoryClockRate) * kKiloHertz * fact(cuda::kMemoryBusWidth) / kBitsAByte * kTransfersAClock;

@@ -200,16 +200,16 @@ static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 
 // The first failed check stays; the others are dropped. The numbers of its message follow.
-static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int32_t place, const int64_t* numbers,
+static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int32_t location, const int64_t* numbers,
                                  size_t count) {
   int32_t none = 0;
   if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
-  failure->place = place;
+  failure->location = location;
   for (size_t k = 0; k < count; ++k) failure->values[k] = numbers[k];
 }
 #define APL_NUMBERS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
 #define apl_fail(failure, code, ...) apl_fail_at(failure, code, __VA_ARGS__, 0)
-#define apl_fail_at(failure, code, place, ...) apl_fail_with(failure, code, place, APL_NUMBERS(__VA_ARGS__))
+#define apl_fail_at(failure, code, location, ...) apl_fail_with(failure, code, location, APL_NUMBERS(__VA_ARGS__))
 
 // ---- sizes of memory ----
 
@@ -223,7 +223,7 @@ static inline int64_t apl_size_product(int64_t a, int64_t b) {
 }
 
 // An array that is to be made: bytes of an element, sizes, and the statement's place and the call it came by, as in
-// struct apl_place. With `kernel_checks` the kernel that makes it finds out itself that a size is negative.
+// struct apl_location. With `kernel_checks` the kernel that makes it finds out itself that a size is negative.
 struct apl_extent {
   int64_t width;
   const int64_t* shape;
@@ -267,7 +267,7 @@ static inline int apl_bytes_of(struct apl_context* ctx, struct apl_extent extent
     if (extent.shape[d] < 0) return extent.kernel_checks ? APL_SUCCESS : apl_refuse_size(ctx, extent, extent.shape[d]);
     count = apl_size_product(count, extent.shape[d]);
   }
-  if (count > APL_MOST_ELEMENTS) return apl_refuse_extent(ctx, extent, APL_OUT_OF_MEMORY, APL_NO_ROOM);
+  if (count > APL_MOST_ELEMENTS) return apl_refuse_extent(ctx, extent, APL_OUT_OF_MEMORY, APL_NO_CAPACITY);
   *bytes = count * extent.width;
   return APL_SUCCESS;
 }
@@ -280,54 +280,55 @@ static inline int apl_allocate(struct apl_context* ctx, struct apl_extent extent
 }
 
 // Room for `count` elements, what was there lost; false if there is no memory.
-static inline bool apl_grow(void** data, int64_t* room, int64_t count, int64_t width) {
+static inline bool apl_grow(void** data, int64_t* capacity, int64_t count, int64_t width) {
   if (count > APL_MOST_ELEMENTS) return false;
   const int64_t bytes = count * width;
-  if (bytes <= *room) return true;
+  if (bytes <= *capacity) return true;
   free(*data);
   *data = malloc((size_t)bytes);
-  *room = *data ? bytes : 0;
+  *capacity = *data ? bytes : 0;
   return *data != NULL;
 }
 
 // The same in the backend's memory, for blocks that loops of the host allocate again and again.
-static inline int apl_room_of(struct apl_context* ctx, int64_t bytes, const char* what, void** data, int64_t* room) {
-  if (*data && bytes <= *room) return APL_SUCCESS;
+static inline int apl_reserve_bytes(struct apl_context* ctx, int64_t bytes, const char* what, void** data,
+                                    int64_t* capacity) {
+  if (*data && bytes <= *capacity) return APL_SUCCESS;
   if (*data) ctx->backend->release(ctx, *data);
   *data = NULL;
-  *room = 0;
+  *capacity = 0;
   const int status = ctx->backend->allocate(ctx, bytes, what, data);
-  if (status == APL_SUCCESS) *room = bytes;
+  if (status == APL_SUCCESS) *capacity = bytes;
   return status;
 }
-static inline int apl_room(struct apl_context* ctx, struct apl_extent extent, const char* what, void** data,
-                           int64_t* room) {
+static inline int apl_reserve(struct apl_context* ctx, struct apl_extent extent, const char* what, void** data,
+                              int64_t* capacity) {
   int64_t bytes = 0;
   const int status = apl_bytes_of(ctx, extent, &bytes);
-  return status == APL_SUCCESS ? apl_room_of(ctx, bytes, what, data, room) : status;
+  return status == APL_SUCCESS ? apl_reserve_bytes(ctx, bytes, what, data, capacity) : status;
 }
 
 // The arrays of threads, each with an array of its own; sizes below 0 are of arrays that no thread makes. If not every
 // thread makes one (`may_lack`), there may be no memory: then a thread that makes one fails.
-static inline int apl_room_of_threads(struct apl_context* ctx, bool may_lack, struct apl_extent extent,
-                                      const char* what, void** data, int64_t* room) {
+static inline int apl_reserve_threads(struct apl_context* ctx, bool may_lack, struct apl_extent extent,
+                                      const char* what, void** data, int64_t* capacity) {
   int64_t bytes = extent.width;
   for (int32_t d = 0; d < extent.rank; ++d)
     if (extent.shape[d] <= 0) bytes = 0;
   for (int32_t d = 0; d < extent.rank && bytes != 0; ++d) bytes = apl_size_product(bytes, extent.shape[d]);
-  const int status = apl_room_of(ctx, bytes, what, data, room);
+  const int status = apl_reserve_bytes(ctx, bytes, what, data, capacity);
   if (status != APL_OUT_OF_MEMORY || !may_lack) return status;
   ctx->error[0] = '\0';
   return APL_SUCCESS;
 }
 
-static inline void apl_swap(void** a, int64_t* a_room, void** b, int64_t* b_room) {
+static inline void apl_swap(void** a, int64_t* a_capacity, void** b, int64_t* b_capacity) {
   void* data = *a;
-  const int64_t room = *a_room;
+  const int64_t capacity = *a_capacity;
   *a = *b;
-  *a_room = *b_room;
+  *a_capacity = *b_capacity;
   *b = data;
-  *b_room = room;
+  *b_capacity = capacity;
 }
 
 #endif

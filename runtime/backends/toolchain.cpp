@@ -259,7 +259,7 @@ namespace {
 
 // A compiler that cannot compile an empty file either lacks something, or has a flag that it does not know: then our
 // text is not what is wrong.
-Diagnostic judge_refusal(Diagnostic error, const Compilation& compilation, const std::string& folder) {
+Diagnostic explain_refusal(Diagnostic error, const Compilation& compilation, const std::string& folder) {
   if (error.code != Code::bug_internal) return error;
   const std::string source = folder + "/empty-" + compilation.files.front().first;
   if (auto written = write_text(source, "typedef int nothing;\n"); !written) return std::move(written).error();
@@ -305,7 +305,7 @@ Result<SharedObject> compile_shared(const Compilation& compilation, const Workpl
     command.insert(command.end(), compilation.libraries.begin(), compilation.libraries.end());
     const auto start = std::chrono::steady_clock::now();
     auto said = run_tool(command);
-    if (!said) return judge_refusal(std::move(said).error(), compilation, folder->path());
+    if (!said) return explain_refusal(std::move(said).error(), compilation, folder->path());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     log(fmt::format("{} ({:.2f} s)", fmt::join(command, " "), seconds.count()));
     if (!said->empty()) log(*said);

@@ -36,7 +36,7 @@ typedef unsigned long long uint64_t;
 // The failure cell, as in context.h: the first failed check since the host last looked.
 struct apl_failure {
   int32_t code;
-  int32_t place;
+  int32_t location;
   int64_t values[12];
 };
 
@@ -69,7 +69,7 @@ struct apl_emulator {
   void (*wait)(void* self, int groups, int line);
   void (*warp_barrier)(void* self, int line);
   // A scatter's write comes next: the place of its message, and the indices of the element.
-  void (*scatter)(void* self, int place, int count, const int64_t* at, int line);
+  void (*scatter)(void* self, int location, int count, const int64_t* at, int line);
 };
 static const apl_emulator* apl_emu;
 extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
@@ -144,10 +144,10 @@ apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
 }
 
 template <class... Numbers>
-void apl_fail(apl_failure* failure, int32_t code, int32_t place, Numbers... numbers) {
+void apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... numbers) {
   if (failure->code != 0) return;
   failure->code = code;
-  failure->place = place;
+  failure->location = location;
   int64_t* next = failure->values;
   ((*next++ = int64_t(numbers)), ...);
 }
@@ -160,15 +160,15 @@ void apl_update(const Array<T>& array, int64_t index, const Operator& op, int li
 }
 // What the source calls an element that a scatter writes: the place of its message, and the indices.
 struct apl_at {
-  int place, count;
+  int location, count;
   int64_t indices[12];
   template <class... Indices>
-  explicit apl_at(int message, Indices... all) : place(message), count(sizeof...(all)), indices{int64_t(all)...} {}
+  explicit apl_at(int message, Indices... all) : location(message), count(sizeof...(all)), indices{int64_t(all)...} {}
 };
 // A scatter's write: other threads may write the same into the element, and nothing else.
 template <template <class> class Array, class T>
 void apl_atomic_store(const Array<T>& array, int64_t index, T y, const apl_at& at, int line = __builtin_LINE()) {
-  apl_emu->scatter(apl_emu->self, at.place, at.count, at.indices, line);
+  apl_emu->scatter(apl_emu->self, at.location, at.count, at.indices, line);
   array.touch(index, __builtin_memcmp(array.data + index, &y, sizeof y) == 0 ? 4 : 3, line);
   array.data[index] = y;
 }
@@ -328,9 +328,9 @@ APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
 }
 
 template <class... Numbers>
-APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t place, Numbers... numbers) {
+APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... numbers) {
   if (atomicCAS(&failure->code, 0, code) != 0) return;
-  failure->place = place;
+  failure->location = location;
   int64_t* next = failure->values;
   ((*next++ = int64_t(numbers)), ...);
 }
@@ -894,7 +894,7 @@ APL_DEVICE bool apl_lacks(apl_out<T> arrays) {
 template <class T>
 struct apl_heap {
   T* data = nullptr;
-  int64_t room = 0;
+  int64_t capacity = 0;
 
   apl_heap() = default;
   apl_heap(const apl_heap&) = delete;
@@ -902,10 +902,10 @@ struct apl_heap {
   // Room for `count` elements, what was there lost; false if there is no memory.
   APL_DEVICE bool grow(int64_t count) {
     if (count > APL_MOST_ELEMENTS) return false;
-    if (count <= room) return true;
+    if (count <= capacity) return true;
     free(data);
     data = static_cast<T*>(malloc(static_cast<size_t>(count) * sizeof(T)));
-    room = data == nullptr ? 0 : count;
+    capacity = data == nullptr ? 0 : count;
     return data != nullptr;
   }
   template <class I>

@@ -30,7 +30,7 @@ static struct apl_choices* apl_choices_of(struct futhark_context* ctx, const str
   // A number that was given holds for all sizes.
   for (const struct apl_plan_parameter* p = set->parameters; p && p->name; ++p) {
     const size_t wanted = apl_parameter(ctx, p->name);
-    for (int32_t k = 0; k < set->count && k < APL_PLAN_FORMS && wanted; ++k)
+    for (int32_t k = 0; k < set->count && k < APL_MAX_PLANS && wanted; ++k)
       if ((size_t)apl_plan_number_of(&set->plans[k], p) != wanted) made->banned[k] = 1;
   }
   return ctx->choices[ctx->choice_count++] = made;
@@ -63,13 +63,13 @@ static bool apl_same_sizes(const struct apl_contraction* a, const struct apl_con
 }
 
 static int apl_choose(struct apl_context* base, const struct apl_contraction* contraction,
-                      const struct apl_plan_set* set, int32_t* form) {
+                      const struct apl_plan_set* set, int32_t* plan) {
   struct futhark_context* ctx = apl_of(base);
   struct apl_choices* choices = apl_choices_of(ctx, set);
   if (!choices) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
   for (int32_t k = 0; k < choices->known; ++k)
     if (apl_same_sizes(&choices->sizes[k], contraction)) {
-      *form = choices->forms[k];
+      *plan = choices->plans[k];
       return APL_SUCCESS;
     }
   int32_t left = 0;
@@ -97,8 +97,8 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   }
   const int32_t at = choices->known < APL_KNOWN_CHOICES ? choices->known++ : choices->next++ % APL_KNOWN_CHOICES;
   choices->sizes[at] = *contraction;
-  choices->forms[at] = chosen;
-  *form = chosen;
+  choices->plans[at] = chosen;
+  *plan = chosen;
   return APL_SUCCESS;
 }
 
@@ -109,10 +109,10 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
   struct apl_choices* tiled = apl_choices_of(ctx, set->tiled);
   struct apl_choices* parts = set->parts ? apl_choices_of(ctx, set->parts) : NULL;
   if (!tiled || (set->parts && !parts)) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
-  for (int32_t k = 0; k < tiled->known_ways; ++k)
-    if (apl_same_sizes(&tiled->ways[k].sizes, contraction)) {
-      *variant = tiled->ways[k].variant;
-      *splits = tiled->ways[k].splits;
+  for (int32_t k = 0; k < tiled->known_variants; ++k)
+    if (apl_same_sizes(&tiled->variants[k].sizes, contraction)) {
+      *variant = tiled->variants[k].variant;
+      *splits = tiled->variants[k].splits;
       return APL_SUCCESS;
     }
   const struct apl_plan_list tiled_list = {set->tiled->plans, set->tiled->count, tiled->banned};
@@ -133,17 +133,17 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
   *variant = choice.variant;
   *splits = choice.variant == APL_VARIANT_SPLIT ? choice.splits : 1;
   const int32_t at =
-      tiled->known_ways < APL_KNOWN_CHOICES ? tiled->known_ways++ : tiled->next_way++ % APL_KNOWN_CHOICES;
-  tiled->ways[at] = (struct apl_way){*contraction, *variant, *splits};
+      tiled->known_variants < APL_KNOWN_CHOICES ? tiled->known_variants++ : tiled->next_variant++ % APL_KNOWN_CHOICES;
+  tiled->variants[at] = (struct apl_known_variant){*contraction, *variant, *splits};
   return APL_SUCCESS;
 }
 
 #else
 
 static int apl_choose(struct apl_context* base, const struct apl_contraction* contraction,
-                      const struct apl_plan_set* set, int32_t* form) {
+                      const struct apl_plan_set* set, int32_t* plan) {
   (void)base, (void)contraction, (void)set;
-  *form = 0;
+  *plan = 0;
   return APL_SUCCESS;
 }
 static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* contraction,

@@ -53,10 +53,10 @@ static int apl_report_error(struct futhark_context* ctx, int status) {
     const char* file = apl_this_program.file;
     char* trace =
         apl_text("Error: %s\n\nBacktrace:\n-> #0  %s:%d:%d\n", text, file, base->error_line, base->error_column);
-    const struct apl_place* call;
+    const struct apl_location* call;
     int depth = 0;
     for (int32_t next = base->error_call; trace && next > 0; next = call->call) {
-      call = &base->places[next - 1];
+      call = &base->locations[next - 1];
       char* longer = apl_text("%s   #%-2d %s:%d:%d\n", trace, ++depth, file, call->line, call->column);
       free(trace);
       trace = longer;
@@ -80,7 +80,7 @@ struct futhark_context* futhark_context_new(struct futhark_context_config* cfg) 
   ctx->log = stderr;
   ctx->profiling = cfg->profiling;
   ctx->base.backend = &apl_the_backend;
-  ctx->base.places = apl_this_program.places;
+  ctx->base.locations = apl_this_program.locations;
   pthread_mutex_init(&ctx->lock, NULL);
 #if APL_HAS_PLANS
   int line = 0;

@@ -171,10 +171,10 @@ static struct apl_kernel* apl_find_kernel(struct apl_context* base, const char* 
 
 static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, int32_t* spilled) {
   struct apl_machine* m = ctx->machine;
-  for (int32_t k = 0; apl_this_program.forms && apl_this_program.forms[k].name; ++k) {
-    if (m->is_loaded[k] || strcmp(apl_this_program.forms[k].name, kernel) != 0) continue;
+  for (int32_t k = 0; apl_this_program.lazy_kernels && apl_this_program.lazy_kernels[k].name; ++k) {
+    if (m->is_loaded[k] || strcmp(apl_this_program.lazy_kernels[k].name, kernel) != 0) continue;
     m->is_loaded[k] = true;
-    const int status = apl_load_kernels(ctx, apl_this_program.forms[k].text);
+    const int status = apl_load_kernels(ctx, apl_this_program.lazy_kernels[k].text);
     if (status != APL_SUCCESS) return status;
   }
   apl_cuda_enter(&ctx->base);

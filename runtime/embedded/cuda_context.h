@@ -40,9 +40,10 @@ static void apl_describe_device(struct futhark_context* ctx, const char* name) {
   while (strcmp(record->name, "gpu") != 0 && !strstr(lower, record->name)) ++record;
   int line = 0;
   apl_device_parse(record->text, &ctx->device, &line);
-  const int32_t attributes[] = {kProcessors, kBlockShared, kProcessorShared, kProcessorThreads, kProcessorRegisters};
-  int32_t* const facts[] = {&ctx->device.processors, &ctx->device.block_shared, &ctx->device.processor_shared,
-                            &ctx->device.processor_threads, &ctx->device.registers};
+  const int32_t attributes[] = {kMultiprocessors, kBlockShared, kMultiprocessorShared, kMultiprocessorThreads,
+                                kMultiprocessorRegisters};
+  int32_t* const facts[] = {&ctx->device.multiprocessors, &ctx->device.block_shared, &ctx->device.multiprocessor_shared,
+                            &ctx->device.multiprocessor_threads, &ctx->device.registers};
   for (int k = 0; k < 5; ++k) {
     int value = 0;
     if (m->device_attribute(&value, attributes[k], m->device) == 0 && value > 0) *facts[k] = value;
@@ -57,14 +58,14 @@ static void apl_describe_device(struct futhark_context* ctx, const char* name) {
 
 #endif
 
-static int apl_find_device(struct futhark_context* ctx, char* name, size_t room) {
+static int apl_find_device(struct futhark_context* ctx, char* name, size_t capacity) {
   struct apl_machine* m = ctx->machine;
   const char* wanted = ctx->config->device;
   int count = 0;
   const int status = apl_cuda_check(&ctx->base, m->device_count(&count), "counting devices");
   if (status != APL_SUCCESS) return status;
   for (int k = 0; k < count; ++k) {
-    if (m->device_get(&m->device, k) != 0 || m->device_name(name, (int)room, m->device) != 0) continue;
+    if (m->device_get(&m->device, k) != 0 || m->device_name(name, (int)capacity, m->device) != 0) continue;
     if (!wanted || !*wanted || (wanted[0] == '#' ? atoi(wanted + 1) == k : strstr(name, wanted) != NULL))
       return APL_SUCCESS;
   }
@@ -136,11 +137,11 @@ static int apl_swap_threads(int threads) {
 
 static int apl_machine_open(struct futhark_context* ctx) {
   char name[256] = "";
-  int32_t forms = 0;
-  while (apl_this_program.forms && apl_this_program.forms[forms].name) ++forms;
+  int32_t lazy_kernels = 0;
+  while (apl_this_program.lazy_kernels && apl_this_program.lazy_kernels[lazy_kernels].name) ++lazy_kernels;
   struct apl_machine* m = ctx->machine = calloc(1, sizeof *m);
   if (m) {
-    m->is_loaded = calloc((size_t)forms + 1, sizeof *m->is_loaded);
+    m->is_loaded = calloc((size_t)lazy_kernels + 1, sizeof *m->is_loaded);
     m->pool.source = (struct apl_pool_source){.user = ctx,
                                               .allocate = apl_cuda_take_memory,
                                               .release = apl_cuda_give_memory,

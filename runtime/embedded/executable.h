@@ -19,7 +19,7 @@ struct apl_run_options {
 static int32_t apl_find_sparse(const struct apl_api_entry* entry, const char* text) {
   const char* equals = strchr(text, '=');
   for (int32_t k = 0; equals && k < entry->input_count; ++k)
-    if (entry->inputs[k]->bundle && strlen(entry->names[k]) == (size_t)(equals - text) &&
+    if (entry->inputs[k]->soa && strlen(entry->names[k]) == (size_t)(equals - text) &&
         strncmp(entry->names[k], text, (size_t)(equals - text)) == 0)
       return k;
   return -1;

@@ -73,10 +73,11 @@ static struct apl_argument apl_argument_of(const struct futhark_context* ctx, co
 // What a product's kernels say, and by which plan it is done.
 static int apl_host_made(struct apl_context* base, int status, const struct apl_sparse_plan* plan, int32_t done) {
   struct futhark_context* ctx = apl_of(base);
-  const struct apl_sparse_cpu_form* form = ctx->machine->sparse.call.form;
+  const struct apl_sparse_cpu_packed* packed = ctx->machine->sparse.call.packed;
   if (status == APL_SPARSE_FINE && plan && done)
-    apl_log(ctx, "sparse %s by the plan: %lld blocks, %lld lists, %lld runs", plan->sddmm ? "samples" : "product",
-            (long long)form->tiles->blocks, (long long)form->tiles->lists, (long long)form->tiles->runs);
+    apl_log(ctx, "sparse %s by the plan: %lld blocks, %lld ELL rows, %lld nnz segments",
+            plan->sddmm ? "SDDMM" : "product", (long long)packed->tiles->blocks, (long long)packed->tiles->lists,
+            (long long)packed->tiles->runs);
   if (status == APL_SPARSE_FINE) return APL_SUCCESS;
   return apl_backend_error(base, status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR,
                            "sparse operand: %s", apl_sparse_status_text(status));
@@ -89,12 +90,12 @@ static int apl_host_product(struct apl_context* base, const struct apl_sparse_pr
                                             apl_argument_of(ctx, product->values).number, plan, done);
   return apl_host_made(base, status, plan, *done);
 }
-static int apl_host_sampling(struct apl_context* base, const struct apl_sparse_sampling* sampling, int32_t* done) {
+static int apl_host_sddmm(struct apl_context* base, const struct apl_sparse_sddmm_product* sddmm, int32_t* done) {
   struct futhark_context* ctx = apl_of(base);
-  const struct apl_argument pattern = apl_argument_of(ctx, sampling->column);
+  const struct apl_argument pattern = apl_argument_of(ctx, sddmm->column);
   const struct apl_sparse_plan* plan = pattern.plans ? pattern.plans[1] : NULL;
-  const int status = apl_sparse_cpu_sampling(&ctx->machine->sparse, sampling, pattern.number,
-                                             apl_argument_of(ctx, sampling->values).number, plan, done);
+  const int status = apl_sparse_cpu_sddmm(&ctx->machine->sparse, sddmm, pattern.number,
+                                          apl_argument_of(ctx, sddmm->values).number, plan, done);
   return apl_host_made(base, status, plan, *done);
 }
 static void apl_host_work(struct apl_context* base) { apl_sparse_cpu_work(&apl_of(base)->machine->sparse.call); }
@@ -114,7 +115,7 @@ static const struct apl_backend apl_the_backend = {
     .finish = apl_host_synchronise,
 #if APL_HAS_PRODUCTS
     .sparse_product = apl_host_product,
-    .sparse_sampling = apl_host_sampling,
+    .sparse_sddmm_product = apl_host_sddmm,
     .sparse_work = apl_host_work,
 #endif
 };

@@ -14,16 +14,16 @@ struct apl_entry_read {
 };
 struct apl_entries_read {
   struct apl_entry_read* list;
-  int64_t count, room;
+  int64_t count, capacity;
 };
 
 static bool apl_add_entry(struct apl_entries_read* to, struct apl_entry_read entry) {
-  if (to->count == to->room) {
-    const int64_t room = 2 * to->room + 1024;
-    struct apl_entry_read* grown = realloc(to->list, sizeof *grown * (size_t)room);
+  if (to->count == to->capacity) {
+    const int64_t capacity = 2 * to->capacity + 1024;
+    struct apl_entry_read* grown = realloc(to->list, sizeof *grown * (size_t)capacity);
     if (!grown) return false;
     to->list = grown;
-    to->room = room;
+    to->capacity = capacity;
   }
   to->list[to->count++] = entry;
   return true;
@@ -189,7 +189,7 @@ static bool apl_read_dense_matrix(struct futhark_context* ctx, struct apl_reader
 
 // A value of any type; `in` may be a matrix file for a sparse one.
 static bool apl_read_object(struct futhark_context* ctx, struct apl_reader* in, struct apl_object* object) {
-  if (object->type->bundle) {
+  if (object->type->soa) {
     if (in->end - in->at > 2 && (strncmp(in->at, "%%Matr", 6) == 0 || strncmp(in->at, "%Matr", 5) == 0))
       return apl_read_matrix_market(ctx, in, object);
     return apl_read_dense_matrix(ctx, in, object);

@@ -19,7 +19,7 @@
 enum apl_api_kind { APL_API_SCALAR, APL_API_ARRAY, APL_API_OPAQUE };
 
 // The arrays of a sparse operand.
-enum apl_bundle_field {
+enum apl_soa_field {
   APL_FIELD_SHAPE,
   APL_FIELD_VALUES,
   APL_FIELD_ROW_START,
@@ -45,7 +45,7 @@ struct apl_api_type {
   const struct apl_api_type* const* values;  // of an opaque type
   int32_t field_count;
   const struct apl_api_field* fields;  // of a tuple or a record
-  const int32_t* bundle;               // of a sparse operand: the apl_bundle_field of each value; else NULL
+  const int32_t* soa;                  // of a sparse operand: the apl_soa_field of each value; else NULL
 };
 
 struct apl_api_entry {
@@ -66,10 +66,10 @@ struct apl_api_parameter {
 // Lists end with a NULL name.
 struct apl_api_program {
   const char* file;
-  const struct apl_place* places;
-  const char* kernels;                  // text that is compiled with the context; may be NULL
-  const struct apl_kernel_form* forms;  // texts that are compiled when they are chosen; may be NULL
-  const char* device;                   // record of the machine that plans are chosen for; "": the one that is there
+  const struct apl_location* locations;
+  const char* kernels;                         // text that is compiled with the context; may be NULL
+  const struct apl_lazy_kernel* lazy_kernels;  // texts that are compiled when they are chosen; may be NULL
+  const char* device;  // record of the machine that plans are chosen for; "": the one that is there
   const struct apl_api_entry* entries;
   const struct apl_api_type* const* types;  // ends with NULL
   const struct apl_api_parameter* parameters;
@@ -102,14 +102,14 @@ enum { APL_KNOWN_CHOICES = 16 };
 struct apl_choices {
   const struct apl_plan_set* set;
   struct apl_contraction sizes[APL_KNOWN_CHOICES];
-  int32_t forms[APL_KNOWN_CHOICES];
+  int32_t lazy_kernels[APL_KNOWN_CHOICES];
   int32_t known, next;
-  struct apl_way {
+  struct apl_known_variant {
     struct apl_contraction sizes;
     int64_t variant, splits;
-  } ways[APL_KNOWN_CHOICES];  // in which the contraction is computed
-  int32_t known_ways, next_way;
-  unsigned char banned[APL_PLAN_FORMS];
+  } variants[APL_KNOWN_CHOICES];  // in which the contraction is computed
+  int32_t known_variants, next_variant;
+  unsigned char banned[APL_MAX_PLANS];
 };
 
 struct apl_sparse_plan;
@@ -182,8 +182,8 @@ static int apl_backend_error(struct apl_context* base, int status, const char* f
 
 // A check of a kernel that failed: its message, each `%lld` replaced by the next of the cell's values, and its place.
 static int apl_failed_check(struct apl_context* base, const struct apl_failure* failure) {
-  const struct apl_place* place = &base->places[failure->place];
-  const char* from = place->message;
+  const struct apl_location* location = &base->locations[failure->location];
+  const char* from = location->message;
   size_t used = 0;
   for (int next = 0; *from && used + 24 < sizeof base->error;) {
     if (strncmp(from, "%lld", 4) == 0 && next < APL_FAILURE_VALUES) {
@@ -195,9 +195,9 @@ static int apl_failed_check(struct apl_context* base, const struct apl_failure* 
   }
   base->error[used] = '\0';
   base->error_code = failure->code;
-  base->error_line = place->line;
-  base->error_column = place->column;
-  base->error_call = place->call;
+  base->error_line = location->line;
+  base->error_column = location->column;
+  base->error_call = location->call;
   return APL_PROGRAM_ERROR;
 }
 

@@ -152,8 +152,8 @@ static void apl_do_set_plan(struct apl_server* server, char** words, int count) 
   struct apl_object* object = apl_get(server, words[0]);
   if (!object) return;
   size_t size = 0;
-  char* text = object->type->bundle ? apl_read_file(words[1], &size) : NULL;
-  if (!object->type->bundle) {
+  char* text = object->type->soa ? apl_read_file(words[1], &size) : NULL;
+  if (!object->type->soa) {
     apl_refuse(server, "Not a sparse operand: %s", words[0]);
   } else if (!text) {
     apl_refuse(server, "Failed to open %s", words[1]);
@@ -172,7 +172,7 @@ static void apl_do_store(struct apl_server* server, char** words, int count) {
   }
   for (int k = 1; k < count && !server->failed; ++k) {
     const struct apl_object* object = apl_get(server, words[k]);
-    if (object && object->type->bundle) {
+    if (object && object->type->soa) {
       apl_refuse(server, "Sparse operands cannot be stored: %s", words[k]);
       break;
     }
@@ -429,10 +429,10 @@ int main(int argc, char** argv) {
   if (!server.ctx) apl_die("out of memory");
   apl_check(server.ctx, APL_SUCCESS);
   char* line = NULL;
-  size_t room = 0;
+  size_t capacity = 0;
   puts("%%% OK");
   fflush(stdout);
-  while (getline(&line, &room, stdin) >= 0) {
+  while (getline(&line, &capacity, stdin) >= 0) {
     char* words[APL_SERVER_WORDS];
     const int count = apl_split(line, words);
     if (count == 0) continue;

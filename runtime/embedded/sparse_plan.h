@@ -8,7 +8,7 @@
 // One of the object's arrays on the host, for the caller to free; null if it has none of this kind, or with an error.
 static void* apl_fetch_field(struct futhark_context* ctx, const struct apl_object* object, int32_t field, int* status) {
   for (int32_t k = 0; k < object->type->value_count && *status == APL_SUCCESS; ++k) {
-    if (object->type->bundle[k] != field) continue;
+    if (object->type->soa[k] != field) continue;
     void* data = malloc((size_t)apl_bytes(&object->items[k].value) + 8);
     *status = data ? apl_fetch(ctx, &object->items[k], data)
                    : apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory for a sparse matrix");

@@ -69,8 +69,8 @@ static void apl_fill_columns(const struct apl_host_csr* m, int64_t* column_start
 }
 
 // One of the arrays, made on the host in `made` where the caller does not have it; as many elements as `count` says.
-static const void* apl_bundle_array(const struct apl_host_csr* m, int32_t field, int32_t type, int64_t* count,
-                                    void** made) {
+static const void* apl_soa_array(const struct apl_host_csr* m, int32_t field, int32_t type, int64_t* count,
+                                 void** made) {
   const int64_t nonzeros = m->row_start[m->rows];
   *count = nonzeros;
   switch (field) {
@@ -107,14 +107,14 @@ static int apl_fill_sparse(struct futhark_context* ctx, struct apl_object* objec
   int status = apl_check_csr(ctx, m);
   const char nothing = 0;
   for (int32_t k = 0; k < type->value_count && status == APL_SUCCESS; ++k) {
-    if (type->bundle[k] == APL_FIELD_SHAPE) {
+    if (type->soa[k] == APL_FIELD_SHAPE) {
       const int64_t shape[] = {0, m->rows, m->columns};
       status = apl_fill_array(ctx, &object->items[k], &nothing, shape);
       continue;
     }
     int64_t count = 0;
     void* made = NULL;
-    const void* data = apl_bundle_array(m, type->bundle[k], object->items[k].value.type, &count, &made);
+    const void* data = apl_soa_array(m, type->soa[k], object->items[k].value.type, &count, &made);
     if (data) {
       status = apl_fill_array(ctx, &object->items[k], data, &count);
       if (status == APL_SUCCESS) status = ctx->base.backend->synchronise(&ctx->base);

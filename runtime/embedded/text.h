@@ -115,15 +115,15 @@ static bool apl_read_scalar(struct apl_reader* in, int32_t type, void* to) {
 
 struct apl_elements_read {
   char* data;
-  size_t bytes, room;
+  size_t bytes, capacity;
 };
 static bool apl_add_element(struct apl_elements_read* to, const void* element, size_t size) {
-  if (to->bytes + size > to->room) {
-    const size_t room = 2 * to->room + 4096;
-    char* grown = realloc(to->data, room);
+  if (to->bytes + size > to->capacity) {
+    const size_t capacity = 2 * to->capacity + 4096;
+    char* grown = realloc(to->data, capacity);
     if (!grown) return false;
     to->data = grown;
-    to->room = room;
+    to->capacity = capacity;
   }
   memcpy(to->data + to->bytes, element, size);
   to->bytes += size;
@@ -339,15 +339,15 @@ static int apl_write_item(struct futhark_context* ctx, FILE* out, const struct a
 // All of a file, the caller's to free; a 0 stands behind it.
 static char* apl_read_all(FILE* in, size_t* size) {
   char* text = NULL;
-  size_t used = 0, room = 0;
+  size_t used = 0, capacity = 0;
   for (;;) {
-    if (used + 1 >= room) {
-      room = 2 * room + 65536;
-      char* grown = realloc(text, room);
+    if (used + 1 >= capacity) {
+      capacity = 2 * capacity + 65536;
+      char* grown = realloc(text, capacity);
       if (!grown) break;
       text = grown;
     }
-    const size_t got = fread(text + used, 1, room - used - 1, in);
+    const size_t got = fread(text + used, 1, capacity - used - 1, in);
     if (got == 0) break;
     used += got;
   }

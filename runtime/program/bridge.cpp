@@ -18,7 +18,7 @@ Code failure_code(std::int32_t code) {
     case APL_INDEX: return Code::run_index_out_of_bounds;
     case APL_SCATTERED_TWICE: return Code::run_scattered_twice;
     case APL_DIV_ZERO: return Code::run_division_by_zero;
-    case APL_NO_ROOM: return Code::run_out_of_memory;
+    case APL_NO_CAPACITY: return Code::run_out_of_memory;
     case APL_NEGATIVE_SIZE: return Code::run_negative_size;
     default: return Code::run_assertion;
   }
@@ -44,9 +44,9 @@ Location location_of(std::int32_t line, std::int32_t column) {
 }
 
 // Those that were inlined around the place of the error, the innermost first.
-void note_calls(Diagnostic& error, std::int32_t call, const apl_place* places) {
-  for (; call > 0; call = places[call - 1].call)
-    error.notes.push_back(called_from(location_of(places[call - 1].line, places[call - 1].column)));
+void note_calls(Diagnostic& error, std::int32_t call, const apl_location* locations) {
+  for (; call > 0; call = locations[call - 1].call)
+    error.notes.push_back(called_from(location_of(locations[call - 1].line, locations[call - 1].column)));
 }
 
 int status_of(const Diagnostic& error) {
@@ -56,14 +56,14 @@ int status_of(const Diagnostic& error) {
 
 }  // namespace
 
-Bridge::Bridge(std::unique_ptr<Backend> backend, const apl_place* places)
+Bridge::Bridge(std::unique_ptr<Backend> backend, const apl_location* locations)
     : backend_(std::move(backend)),
       table_(table_for(*backend_)),
       sparse_(std::make_unique<SparseOperands>(std::string_view(backend_->name()) == "c")) {
   context_.backend = &table_;
   context_.state = this;
   context_.failure = backend_->failure();
-  context_.places = places;
+  context_.locations = locations;
 }
 
 Bridge::~Bridge() {
@@ -104,7 +104,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
     return finish(ctx, loaded);
   };
   table.sparse_product = &Bridge::sparse_product;
-  table.sparse_sampling = &Bridge::sparse_sampling;
+  table.sparse_sddmm_product = &Bridge::sparse_sddmm_product;
   table.sparse_work = &Bridge::sparse_work;
   table.finish = &Bridge::synchronise;
   return table;
@@ -129,11 +129,11 @@ int Bridge::synchronise(apl_context* ctx) {
   if (!cell) return finish(ctx, std::move(cell).error());
   if (cell->code == APL_OK) return APL_SUCCESS;
   Diagnostic error = make_error(failure_code(cell->code), {}, "a check failed");
-  if (ctx->places) {
-    const apl_place& place = ctx->places[cell->place];
-    error.location = location_of(place.line, place.column);
-    error.message = fill_in(place.message, *cell);
-    note_calls(error, place.call, ctx->places);
+  if (ctx->locations) {
+    const apl_location& location = ctx->locations[cell->location];
+    error.location = location_of(location.line, location.column);
+    error.message = fill_in(location.message, *cell);
+    note_calls(error, location.call, ctx->locations);
   }
   return bridge.fail(std::move(error), APL_PROGRAM_ERROR);
 }
@@ -160,7 +160,7 @@ Diagnostic Bridge::error(int status) const {
       make_error(code, {}, text.empty() ? fmt::format("the entry gave up with status {}", status) : text);
   if (is_check) {
     error.location = location_of(context_.error_line, context_.error_column);
-    if (context_.places) note_calls(error, context_.error_call, context_.places);
+    if (context_.locations) note_calls(error, context_.error_call, context_.locations);
   }
   return error;
 }
@@ -211,8 +211,8 @@ int Bridge::sparse_product(apl_context* ctx, const apl_sparse_product* product, 
   return of(ctx).sparse_->product(of(ctx), *product, *done);
 }
 
-int Bridge::sparse_sampling(apl_context* ctx, const apl_sparse_sampling* sampling, std::int32_t* done) {
-  return of(ctx).sparse_->sampling(of(ctx), *sampling, *done);
+int Bridge::sparse_sddmm_product(apl_context* ctx, const apl_sparse_sddmm_product* sddmm, std::int32_t* done) {
+  return of(ctx).sparse_->sddmm(of(ctx), *sddmm, *done);
 }
 
 void Bridge::sparse_work(apl_context* ctx) { of(ctx).sparse_->work(); }

@@ -20,7 +20,7 @@ class SparseOperands;
 // place survive the way through C. Blocks are counted, so that none is lost when an entry fails.
 class Bridge {
  public:
-  Bridge(std::unique_ptr<Backend> backend, const apl_place* places);
+  Bridge(std::unique_ptr<Backend> backend, const apl_location* locations);
   ~Bridge();
   Bridge(const Bridge&) = delete;
   Bridge& operator=(const Bridge&) = delete;
@@ -33,7 +33,7 @@ class Bridge {
   struct Plans {
     apl_device device{};
     std::function<void(std::string)> log;
-    const apl_kernel_form* forms = nullptr;
+    const apl_lazy_kernel* lazy_kernels = nullptr;
   };
   void plans(Plans plans);
   SparseOperands& sparse() { return *sparse_; }
@@ -70,7 +70,7 @@ class Bridge {
     std::size_t next = 0;
     std::vector<unsigned char> spilled;
   };
-  static int choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* form);
+  static int choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* plan);
   Result<std::int32_t> choose(const apl_contraction& contraction, const apl_plan_set& set);
   // The same for the ways of a contraction.
   struct VariantChoices {
@@ -85,10 +85,10 @@ class Bridge {
                             std::int64_t* variant, std::int64_t* splits);
   Status choose_variant(const apl_contraction& contraction, const apl_variant_set& set, int only, std::int64_t& variant,
                         std::int64_t& splits);
-  Status load_form(const std::string& kernel);
+  Status load_kernel(const std::string& kernel);
 
   static int sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done);
-  static int sparse_sampling(apl_context* ctx, const apl_sparse_sampling* sampling, std::int32_t* done);
+  static int sparse_sddmm_product(apl_context* ctx, const apl_sparse_sddmm_product* sddmm, std::int32_t* done);
   static void sparse_work(apl_context* ctx);
 
   struct Block {
@@ -102,8 +102,8 @@ class Bridge {
   std::optional<Diagnostic> error_;
   std::map<void*, Block> blocks_;
   Plans plans_;
-  std::map<std::string, const char*> forms_;   // texts that are not compiled yet
-  std::set<std::string, std::less<>> loaded_;  // names of texts that came through the table
+  std::map<std::string, const char*> lazy_kernels_;  // texts that are not compiled yet
+  std::set<std::string, std::less<>> loaded_;        // names of texts that came through the table
   std::map<const apl_plan_set*, Choices> choices_;
   std::map<const apl_variant_set*, VariantChoices> variants_;
   std::unique_ptr<SparseOperands> sparse_;

@@ -21,14 +21,14 @@ bool same_sizes(const apl_contraction& a, const apl_contraction& b) {
 
 void Bridge::plans(Plans plans) {
   plans_ = std::move(plans);
-  for (const apl_kernel_form* form = plans_.forms; form != nullptr && form->name != nullptr; ++form)
-    forms_.emplace(form->name, form->text);
+  for (const apl_lazy_kernel* plan = plans_.lazy_kernels; plan != nullptr && plan->name != nullptr; ++plan)
+    lazy_kernels_.emplace(plan->name, plan->text);
 }
 
-int Bridge::choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* form) {
+int Bridge::choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* plan) {
   auto chosen = of(ctx).choose(*contraction, *set);
   if (!chosen) return finish(ctx, std::move(chosen).error());
-  *form = *chosen;
+  *plan = *chosen;
   return APL_SUCCESS;
 }
 
@@ -37,32 +37,32 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
   auto [at, is_new] = choices_.try_emplace(&set);
   Choices& choices = at->second;
   if (is_new) choices.spilled.assign(static_cast<std::size_t>(set.count), 0);
-  for (const auto& [sizes, form] : choices.known)
-    if (same_sizes(sizes, contraction)) return form;
+  for (const auto& [sizes, plan] : choices.known)
+    if (same_sizes(sizes, contraction)) return plan;
   // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands.
   std::int32_t chosen = -1;
   for (int first = -1; chosen < 0;) {
-    const int form = apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, choices.spilled.data());
-    if (form < 0 && first < 0)
+    const int plan = apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, choices.spilled.data());
+    if (plan < 0 && first < 0)
       return make_error(Code::unsupported_backend, {},
                         fmt::format("none of the {} forms of kernel `{}` fits device {}: compile for it with --device",
                                     set.count, set.name, plans_.device.name));
-    if (form < 0 || set.kernels == nullptr) {
-      chosen = form < 0 ? first : form;
-      if (form < 0 && plans_.log)
+    if (plan < 0 || set.kernels == nullptr) {
+      chosen = plan < 0 ? first : plan;
+      if (plan < 0 && plans_.log)
         plans_.log(fmt::format("kernel {} spills, and there is no plan that does not: it runs", set.kernels[first]));
       break;
     }
-    const std::string kernel = set.kernels[form];
-    if (auto loaded = load_form(kernel); !loaded) return std::move(loaded).error();
+    const std::string kernel = set.kernels[plan];
+    if (auto loaded = load_kernel(kernel); !loaded) return std::move(loaded).error();
     auto spilled = backend_->spilled_bytes(kernel);
     if (!spilled) return std::move(spilled).error();
     if (*spilled == 0) {
-      chosen = form;
+      chosen = plan;
       break;
     }
-    if (first < 0) first = form;
-    choices.spilled[static_cast<std::size_t>(form)] = 1;
+    if (first < 0) first = plan;
+    choices.spilled[static_cast<std::size_t>(plan)] = 1;
     if (plans_.log)
       plans_.log(fmt::format("kernel {} spills {} bytes a thread; the next plan takes its place", kernel, *spilled));
   }
@@ -99,7 +99,7 @@ Status Bridge::choose_variant(const apl_contraction& contraction, const apl_vari
   if (apl_variant_select(&contraction, &tiled, set.parts ? &parts : nullptr, only, &plans_.device, &choice) == 0)
     choice.variant = APL_VARIANT_TILED;
   for (const char* const* kernel = set.kernels[choice.variant]; kernel != nullptr && *kernel != nullptr; ++kernel)
-    if (auto loaded = load_form(*kernel); !loaded) return loaded;
+    if (auto loaded = load_kernel(*kernel); !loaded) return loaded;
   variant = choice.variant;
   splits = variant == APL_VARIANT_SPLIT ? choice.splits : 1;
   const VariantChoices::Known made{contraction, variant, splits};
@@ -111,11 +111,11 @@ Status Bridge::choose_variant(const apl_contraction& contraction, const apl_vari
   return Unit{};
 }
 
-Status Bridge::load_form(const std::string& kernel) {
-  const auto form = forms_.find(kernel);
-  if (form == forms_.end()) return Unit{};
-  const std::string_view text = form->second;
-  forms_.erase(form);
+Status Bridge::load_kernel(const std::string& kernel) {
+  const auto plan = lazy_kernels_.find(kernel);
+  if (plan == lazy_kernels_.end()) return Unit{};
+  const std::string_view text = plan->second;
+  lazy_kernels_.erase(plan);
   return backend_->load(text);
 }
 

@@ -121,13 +121,13 @@ struct Program::State {
   }
 
   // What of the entry's arguments is sparse.
-  BundleInterface sparse(std::string_view entry) const {
+  SoaInterface sparse(std::string_view entry) const {
     const auto* text = static_cast<const char*>(object.symbol("apl_operands_" + symbol_part(entry)));
-    return text == nullptr ? BundleInterface{} : BundleInterface::from_text(text);
+    return text == nullptr ? SoaInterface{} : SoaInterface::from_text(text);
   }
 
   // Arguments as the entry takes them; without sparse operands nothing.
-  Result<PackedArguments> pack(const BundleInterface& sparse, const std::vector<HostValue>& inputs,
+  Result<PackedArguments> pack(const SoaInterface& sparse, const std::vector<HostValue>& inputs,
                                std::string_view entry) {
     if (sparse.empty()) return PackedArguments{};
     const auto see = [&](const program::PlanUse& use) { tile_remarks.push_back(program::plan_remark(use, entry, {})); };
@@ -135,17 +135,17 @@ struct Program::State {
   }
 
   // The plans for the operands of this call, held against what they are.
-  Status place_plans(const BundleInterface& sparse, const std::vector<HostValue>& values, const Arguments& arguments) {
-    for (std::size_t k = 0; k < sparse.bundles.size() && !plans.empty(); ++k) {
-      const Bundle& bundle = sparse.bundles[k];
+  Status place_plans(const SoaInterface& sparse, const std::vector<HostValue>& values, const Arguments& arguments) {
+    for (std::size_t k = 0; k < sparse.soas.size() && !plans.empty(); ++k) {
+      const SparseSoa& soa = sparse.soas[k];
       if (std::ranges::find(plans, sparse.names[k], &program::GivenPlan::operand) == plans.end()) continue;
-      const auto rows = program::rows_of_bundle(bundle, values);
+      const auto rows = program::rows_of_soa(soa, values);
       if (!rows) continue;
       auto fitting = program::plans_for(plans, sparse.names[k], rows->view());
       if (!fitting) return std::move(fitting).error();
-      const auto column = std::ranges::find(bundle.fields, BundleField::column) - bundle.fields.begin();
-      const bool by_rows = column != std::ssize(bundle.fields);
-      const apl_value* block = arguments.values() + bundle.first + (by_rows ? column : 0);
+      const auto column = std::ranges::find(soa.fields, SoaField::column) - soa.fields.begin();
+      const bool by_rows = column != std::ssize(soa.fields);
+      const apl_value* block = arguments.values() + soa.first + (by_rows ? column : 0);
       bridge->sparse().plan(bridge->age_of(block->data).value_or(0), std::move(*fitting));
     }
     return Unit{};
@@ -221,16 +221,16 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   if (kernel_text.empty())
     if (const auto* text = static_cast<const char*>(state->object.symbol("apl_kernel_text"))) kernel_text = text;
   if (auto loaded = (*backend)->load(kernel_text); !loaded) return std::move(loaded).error();
-  state->bridge.emplace(std::move(*backend), static_cast<const apl_place*>(state->object.symbol("apl_places")));
+  state->bridge.emplace(std::move(*backend), static_cast<const apl_location*>(state->object.symbol("apl_locations")));
   state->bridge->plans(
-      {device, options.log, static_cast<const apl_kernel_form*>(state->object.symbol("apl_kernel_forms"))});
+      {device, options.log, static_cast<const apl_lazy_kernel*>(state->object.symbol("apl_lazy_kernels"))});
   return Program(std::move(state));
 }
 
 Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::vector<HostValue>& inputs, bool warm) {
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
-  const BundleInterface sparse = state_->sparse(entry);
+  const SoaInterface sparse = state_->sparse(entry);
   auto packing = state_->pack(sparse, inputs, entry);
   if (!packing) return std::move(packing).error();
   const PackedArguments packed = *std::move(packing);
@@ -250,7 +250,7 @@ Result<std::vector<double>> Program::benchmark(std::string_view entry, const std
                                                double seconds) {
   auto function = state_->find(entry);
   if (!function) return std::move(function).error();
-  const BundleInterface sparse = state_->sparse(entry);
+  const SoaInterface sparse = state_->sparse(entry);
   auto packing = state_->pack(sparse, inputs, entry);
   if (!packing) return std::move(packing).error();
   const PackedArguments packed = *std::move(packing);

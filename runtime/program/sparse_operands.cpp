@@ -31,7 +31,7 @@ int refuse(apl_context* ctx, int status) {
 }
 
 // The argument's arrays on the host.
-struct HostForm {
+struct HostPacked {
   std::vector<std::int64_t> row_start;
   std::vector<std::int32_t> column;
   apl_sparse_csr csr{};
@@ -50,14 +50,14 @@ bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
 }
 
 // What the kernels take of a plan.
-std::string taken(const apl_sparse_form& form, std::int32_t type) {
+std::string taken(const apl_sparse_packed& packed, std::int32_t type) {
   if (type != APL_F16 && type != APL_BF16) return "the order of rows; blocks have kernels for f16 and bf16 alone";
-  return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", form.windows, 8 * form.parts,
-                     form.records);
+  return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", packed.windows, 8 * packed.parts,
+                     packed.records);
 }
 
 std::string taken(const apl_sparse_tiles& tiles) {
-  return fmt::format("{} blocks, {} lists and {} runs", tiles.blocks, tiles.lists, tiles.runs);
+  return fmt::format("{} blocks, {} ELL rows and {} nnz segments", tiles.blocks, tiles.ell_rows, tiles.segments);
 }
 
 // The number of an array that was there before the call; 0: it will not be seen again.
@@ -111,7 +111,7 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
     const int status = apl_sparse_cpu_product(&cpu_, &product, pattern, lasting(bridge, product.values),
                                               plan ? plan->plan->plan.get() : nullptr, &done);
     if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
-    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.form->tiles)};
+    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
     return APL_SUCCESS;
   }
   const auto age = bridge.age_of(product.column);
@@ -144,84 +144,83 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
       return status;
     known->values = bridge.is_argument(values) ? values : 0;
   }
-  if (plan) *plan = {plan->plan, true, taken(known->operand.form, product.type)};
+  if (plan) *plan = {plan->plan, true, taken(known->operand.packed, product.type)};
   done = 1;
   known->operand.is_wide = product.is_wide;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
   return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
-                         {product.c, product.c_row}, product.width, nullptr, product.after);
+                         {product.c, product.c_row}, product.width, nullptr, product.epilogue);
 }
 
 int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {
   apl_context* ctx = bridge.context();
-  HostForm host;
+  HostPacked host;
   host.row_start.resize(static_cast<std::size_t>(product.rows) + 1);
   int status = ctx->backend->download(ctx, host.row_start.data(), product.row_start, (product.rows + 1) * 8);
   if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
   if (status != APL_SUCCESS) return status;
-  apl_sparse_form* raw = nullptr;
-  const int failed = apl_sparse_form_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type,
-                                          product.width, nullptr, &raw);
-  const Owned<apl_sparse_form, apl_sparse_form_free> form(raw);
+  apl_sparse_packed* raw = nullptr;
+  const int failed = apl_sparse_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type,
+                                            product.width, nullptr, &raw);
+  const Owned<apl_sparse_packed, apl_sparse_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
-  return bridge.keeping([&] { return apl_sparse_upload(ctx, form.get(), product.type, &made.operand); });
+  return bridge.keeping([&] { return apl_sparse_upload(ctx, packed.get(), product.type, &made.operand); });
 }
 
-int SparseOperands::sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done) {
+int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done) {
   if (on_host_) {
-    const std::uint64_t pattern = lasting(bridge, sampling.column);
+    const std::uint64_t pattern = lasting(bridge, sddmm.column);
     PlanUse* plan = plan_for(pattern, true);
-    const int status = apl_sparse_cpu_sampling(&cpu_, &sampling, pattern, lasting(bridge, sampling.values),
-                                               plan ? plan->plan->plan.get() : nullptr, &done);
+    const int status = apl_sparse_cpu_sddmm(&cpu_, &sddmm, pattern, lasting(bridge, sddmm.values),
+                                            plan ? plan->plan->plan.get() : nullptr, &done);
     if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
-    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.form->tiles)};
+    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
     return APL_SUCCESS;
   }
-  const auto age = bridge.age_of(sampling.column);
+  const auto age = bridge.age_of(sddmm.column);
   if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
   PlanUse* plan = plan_for(*age, true);
-  if (sampling.depth <= 0 || sampling.nonzeros <= 0 || (!plan && !is_worth_it(sampling.nonzeros, sampling.depth)))
+  if (sddmm.depth <= 0 || sddmm.nonzeros <= 0 || (!plan && !is_worth_it(sddmm.nonzeros, sddmm.depth)))
     return APL_SUCCESS;
-  const Key key{*age, sampling.type, sampling.depth};
-  auto known = std::ranges::find(samplings_, key, &Sampling::key);
+  const Key key{*age, sddmm.type, sddmm.depth};
+  auto known = std::ranges::find(sddmms_, key, &Sddmm::key);
   apl_context* ctx = bridge.context();
-  if (known == samplings_.end()) {
-    if (samplings_.size() == kMostOperands) {
-      apl_sparse_release_samples(ctx, &samplings_.front().operand);
-      samplings_.erase(samplings_.begin());
+  if (known == sddmms_.end()) {
+    if (sddmms_.size() == kMostOperands) {
+      apl_sparse_release_sddmm(ctx, &sddmms_.front().operand);
+      sddmms_.erase(sddmms_.begin());
     }
-    Sampling made{.key = key};
-    if (const int status = make(bridge, sampling, plan, made); status != APL_SUCCESS) return status;
-    samplings_.push_back(made);
-    known = samplings_.end() - 1;
+    Sddmm made{.key = key};
+    if (const int status = make(bridge, sddmm, plan, made); status != APL_SUCCESS) return status;
+    sddmms_.push_back(made);
+    known = sddmms_.end() - 1;
   }
   if (plan) *plan = {plan->plan, true, "the order of rows"};
   done = 1;
-  known->operand.is_wide = sampling.is_wide;
+  known->operand.is_wide = sddmm.is_wide;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
-  return apl_sparse_sddmm(ctx, &known->operand, sampling.values, {const_cast<void*>(sampling.x), sampling.x_row},
-                          {const_cast<void*>(sampling.y), sampling.y_row}, sampling.depth, sampling.result,
-                          sampling.after);
+  return apl_sparse_sddmm(ctx, &known->operand, sddmm.values, {const_cast<void*>(sddmm.x), sddmm.x_row},
+                          {const_cast<void*>(sddmm.y), sddmm.y_row}, sddmm.depth, sddmm.result, sddmm.epilogue);
 }
 
-int SparseOperands::make(Bridge& bridge, const apl_sparse_sampling& sampling, const PlanUse* plan, Sampling& made) {
+int SparseOperands::make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made) {
   apl_context* ctx = bridge.context();
   // The rows are those of each non-zero; where each starts follows.
-  std::vector<std::int32_t> row(static_cast<std::size_t>(sampling.nonzeros));
-  int status = ctx->backend->download(ctx, row.data(), sampling.row, sampling.nonzeros * 4);
+  std::vector<std::int32_t> row(static_cast<std::size_t>(sddmm.nonzeros));
+  int status = ctx->backend->download(ctx, row.data(), sddmm.row, sddmm.nonzeros * 4);
   if (status != APL_SUCCESS) return status;
-  HostForm host;
-  host.row_start.assign(static_cast<std::size_t>(sampling.rows) + 1, 0);
+  HostPacked host;
+  host.row_start.assign(static_cast<std::size_t>(sddmm.rows) + 1, 0);
   for (const std::int32_t r : row) ++host.row_start[static_cast<std::size_t>(r) + 1];
   for (std::size_t r = 1; r < host.row_start.size(); ++r) host.row_start[r] += host.row_start[r - 1];
-  status = host.read(ctx, sampling.rows, sampling.columns, sampling.nonzeros, sampling.column);
+  status = host.read(ctx, sddmm.rows, sddmm.columns, sddmm.nonzeros, sddmm.column);
   if (status != APL_SUCCESS) return status;
-  apl_sparse_samples* raw = nullptr;
-  const int failed = apl_sparse_samples_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, sampling.type,
-                                             sampling.depth, nullptr, &raw);
-  const Owned<apl_sparse_samples, apl_sparse_samples_free> form(raw);
+  apl_sparse_sddmm_packed* raw = nullptr;
+  const int failed = apl_sparse_sddmm_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, sddmm.type,
+                                                  sddmm.depth, nullptr, &raw);
+  const Owned<apl_sparse_sddmm_packed, apl_sparse_sddmm_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
-  return bridge.keeping([&] { return apl_sparse_upload_samples(ctx, form.get(), sampling.type, &made.operand); });
+  return bridge.keeping([&] { return apl_sparse_upload_sddmm(ctx, packed.get(), sddmm.type, &made.operand); });
 }
 
 }  // namespace apl::program

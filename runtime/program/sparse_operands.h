@@ -21,7 +21,7 @@ class SparseOperands {
 
   // `done` stays 0 if the program's own kernel is to be launched: small products, arrays that are no arguments.
   int product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done);
-  int sampling(Bridge& bridge, const apl_sparse_sampling& sampling, std::int32_t& done);
+  int sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done);
   // Of the host: what was asked for last, by each of the threads.
   void work() { apl_sparse_cpu_work(&cpu_.call); }
 
@@ -43,12 +43,12 @@ class SparseOperands {
     apl_sparse_operand operand{};
     std::uint64_t values = 0;  // whose are in the form; 0: to be set again
   };
-  struct Sampling {
+  struct Sddmm {
     Key key;
-    apl_sparse_samples_operand operand{};
+    apl_sparse_sddmm_operand operand{};
   };
   int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
-  int make(Bridge& bridge, const apl_sparse_sampling& sampling, const PlanUse* plan, Sampling& made);
+  int make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made);
 
   // The plan for an operator, if one was given for the argument.
   PlanUse* plan_for(std::uint64_t age, bool sddmm);
@@ -61,7 +61,7 @@ class SparseOperands {
   const bool on_host_;
   apl_sparse_cpu_operands cpu_{};
   std::vector<Product> products_;
-  std::vector<Sampling> samplings_;
+  std::vector<Sddmm> sddmms_;
 };
 
 }  // namespace apl::program

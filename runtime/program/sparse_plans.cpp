@@ -51,17 +51,17 @@ Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& pl
   return fitting;
 }
 
-std::optional<BundleRows> rows_of_bundle(const Bundle& bundle, const std::vector<HostValue>& values) {
-  const auto field = [&](BundleField wanted) -> const HostValue* {
-    const auto at = std::ranges::find(bundle.fields, wanted) - bundle.fields.begin();
-    const std::size_t k = bundle.first + static_cast<std::size_t>(at);
-    return at == std::ssize(bundle.fields) || k >= values.size() ? nullptr : &values[k];
+std::optional<SoaRows> rows_of_soa(const SparseSoa& soa, const std::vector<HostValue>& values) {
+  const auto field = [&](SoaField wanted) -> const HostValue* {
+    const auto at = std::ranges::find(soa.fields, wanted) - soa.fields.begin();
+    const std::size_t k = soa.first + static_cast<std::size_t>(at);
+    return at == std::ssize(soa.fields) || k >= values.size() ? nullptr : &values[k];
   };
-  const HostValue *shape = field(BundleField::shape), *column = field(BundleField::column);
-  const HostValue *starts = field(BundleField::row_start), *row = field(BundleField::row);
-  const HostValue *column_start = field(BundleField::column_start), *by_column = field(BundleField::by_column);
+  const HostValue *shape = field(SoaField::shape), *column = field(SoaField::column);
+  const HostValue *starts = field(SoaField::row_start), *row = field(SoaField::row);
+  const HostValue *column_start = field(SoaField::column_start), *by_column = field(SoaField::by_column);
   if (shape == nullptr || shape->rank() != 3) return std::nullopt;
-  BundleRows rows{shape->shape[1], shape->shape[2], {}, {}};
+  SoaRows rows{shape->shape[1], shape->shape[2], {}, {}};
   if (starts != nullptr) {
     rows.row_start = elements<std::int64_t>(*starts);
   } else if (row != nullptr) {

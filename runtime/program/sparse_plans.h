@@ -27,7 +27,7 @@ Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& pl
                                                 const apl_sparse_csr& matrix);
 
 // The rows of a bundle that an entry is called with, as far as its fields say them.
-struct BundleRows {
+struct SoaRows {
   std::int64_t rows = 0, columns = 0;
   std::vector<std::int64_t> row_start;
   std::vector<std::int32_t> column;
@@ -35,7 +35,7 @@ struct BundleRows {
     return {rows, columns, static_cast<std::int64_t>(column.size()), row_start.data(), column.data()};
   }
 };
-std::optional<BundleRows> rows_of_bundle(const Bundle& bundle, const std::vector<HostValue>& values);
+std::optional<SoaRows> rows_of_soa(const SparseSoa& soa, const std::vector<HostValue>& values);
 
 // What became of a plan in a call.
 struct PlanUse {

@@ -37,24 +37,24 @@ void add_blocks(const apl_sparse_tiles& tiles, HostTiles& made) {
   }
 }
 
-void add_lists(const apl_sparse_tiles& tiles, HostTiles& made) {
-  made.list_row = taken_from(tiles.list_row, tiles.lists);
-  made.list_column = taken_from(tiles.list_column, tiles.list_elements);
-  made.list_source = taken_from(tiles.list_source, tiles.list_elements);
-  for (std::int64_t k = 0; k < tiles.list_tiles; ++k)
-    for (std::int32_t list = 0; list < tiles.list_tile[k].lists; ++list)
-      made.list_start.push_back(made.list_start.back() + tiles.list_tile[k].width);
+void add_ell(const apl_sparse_tiles& tiles, HostTiles& made) {
+  made.ell_row = taken_from(tiles.ell_row, tiles.ell_rows);
+  made.ell_column = taken_from(tiles.ell_column, tiles.ell_elements);
+  made.ell_source = taken_from(tiles.ell_source, tiles.ell_elements);
+  for (std::int64_t k = 0; k < tiles.ell_tiles; ++k)
+    for (std::int32_t ell_row = 0; ell_row < tiles.ell_tile[k].ell_rows; ++ell_row)
+      made.ell_start.push_back(made.ell_start.back() + tiles.ell_tile[k].width);
 }
 
-void add_runs(const apl_sparse_tiles& tiles, HostTiles& made) {
-  made.run_column = taken_from(tiles.run_column, tiles.run_elements);
-  made.run_source = taken_from(tiles.run_source, tiles.run_elements);
-  for (std::int64_t k = 0; k < tiles.runs; ++k) {
-    const std::int64_t first = tiles.run[k].first, last = first + tiles.run[k].count;
+void add_segments(const apl_sparse_tiles& tiles, HostTiles& made) {
+  made.segment_column = taken_from(tiles.segment_column, tiles.segment_elements);
+  made.segment_source = taken_from(tiles.segment_source, tiles.segment_elements);
+  for (std::int64_t k = 0; k < tiles.segments; ++k) {
+    const std::int64_t first = tiles.segment[k].first, last = first + tiles.segment[k].count;
     for (std::int64_t n = first; n < last; ++n) {
-      if (n + 1 < last && tiles.run_row[n + 1] == tiles.run_row[n]) continue;
-      made.run_row.push_back(tiles.run_row[n]);
-      made.run_start.push_back(n + 1);
+      if (n + 1 < last && tiles.segment_row[n + 1] == tiles.segment_row[n]) continue;
+      made.segment_row.push_back(tiles.segment_row[n]);
+      made.segment_start.push_back(n + 1);
     }
   }
 }
@@ -79,18 +79,18 @@ Result<HostTiles> pack_tiles(const HostCsr& matrix, const apl_sparse_plan* plan)
   const TilesPointer tiles(packed, apl_sparse_tiles_free);
   HostTiles made;
   add_blocks(*tiles, made);
-  add_lists(*tiles, made);
-  add_runs(*tiles, made);
+  add_ell(*tiles, made);
+  add_segments(*tiles, made);
   return made;
 }
 
 TileMaker tile_maker(std::vector<GivenPlan> plans, std::function<void(const PlanUse&)> see) {
   return [plans = std::move(plans), see = std::move(see)](const std::string& operand, const HostCsr& matrix,
-                                                          const std::vector<BundleField>& fields) -> Result<HostTiles> {
+                                                          const std::vector<SoaField>& fields) -> Result<HostTiles> {
     auto fitting = plans_for(plans, operand, rows_view(matrix));
     if (!fitting) return std::move(fitting).error();
     // Tiles of both kinds of products are those of the sums.
-    const bool sddmm = std::ranges::find(fields, BundleField::list_row) == fields.end();
+    const bool sddmm = std::ranges::find(fields, SoaField::ell_row) == fields.end();
     const GivenPlan* chosen = nullptr;
     for (const GivenPlan* given : *fitting) {
       PlanUse use{given, false, {}};
@@ -110,8 +110,8 @@ TileMaker tile_maker(std::vector<GivenPlan> plans, std::function<void(const Plan
     auto made = pack_tiles(matrix, chosen ? chosen->plan.get() : nullptr);
     if (made && chosen && see)
       see({chosen, true,
-           fmt::format("its tiles: {} rows of blocks, {} lists and {} rows of runs", made->block_row.size(),
-                       made->list_row.size(), made->run_row.size())});
+           fmt::format("its tiles: {} rows of blocks, {} ELL rows and {} rows of nnz segments", made->block_row.size(),
+                       made->ell_row.size(), made->segment_row.size())});
     return made;
   };
 }

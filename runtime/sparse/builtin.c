@@ -33,8 +33,8 @@ int apl_sparse_plan_builtin(const struct apl_sparse_csr* matrix, struct apl_spar
   made->hash = apl_sparse_hash(matrix);
   made->dense_size = made->dense_part = 128;
   for (int32_t width = 1; width <= 64; width *= 2) made->width[made->widths++] = width;
-  made->list_elements = 1024;
-  made->run_length = 128;
+  made->ell_elements = 1024;
+  made->segment_length = 128;
   made->stretch = calloc(1, sizeof *made->stretch);
   made->selection = calloc(10, sizeof *made->selection);
   if (!made->stretch || !made->selection) {

@@ -94,17 +94,17 @@ static int64_t part_of(const struct apl_sparse_cpu_call* call) {
 
 void apl_sparse_cpu_work(struct apl_sparse_cpu_call* call) {
   enum { kNear = 512 << 10 };
-  const struct apl_sparse_cpu_form* form = call->form;
+  const struct apl_sparse_cpu_packed* packed = call->packed;
   group_function* const group = group_of(call->type);
   const int64_t part = part_of(call), parts = call->dense > 0 && !call->sddmm ? (call->dense + part - 1) / part : 1;
   const int64_t row_bytes = part * (int64_t)apl_sparse_type_bytes(call->type);
-  struct task task = {0, part, form->tiles->columns * row_bytes > kNear && part > 1};
+  struct task task = {0, part, packed->tiles->columns * row_bytes > kNear && part > 1};
   // Part by part: what all of them need of B stays in the caches.
   for (;;) {
     const int64_t number = __atomic_fetch_add(&call->next, 1, __ATOMIC_RELAXED);
-    if (number >= parts * form->chunks) return;
-    const struct apl_sparse_chunk* chunk = &form->chunk[number % form->chunks];
-    task.begin = number / form->chunks * part;
+    if (number >= parts * packed->chunks) return;
+    const struct apl_sparse_chunk* chunk = &packed->chunk[number % packed->chunks];
+    task.begin = number / packed->chunks * part;
     task.count = call->dense - task.begin < part ? call->dense - task.begin : part;
     for (int64_t index = chunk->begin; index < chunk->end; ++index) group(call, &task, index);
   }
@@ -114,7 +114,7 @@ int apl_sparse_cpu_threads(const struct apl_sparse_cpu_call* call, int threads) 
   // Of a single column each multiplication waits for an element of its own; of several, vectors do eight at once.
   enum { kWorthIt = 20000, kWorthItAlone = 10000 };
   const int64_t each = call->dense == 1 ? kWorthItAlone : kWorthIt;
-  const int64_t most = call->form->tiles->nonzeros * (call->dense < 1 ? 1 : call->dense) / each;
-  const int64_t tasks = most < call->form->chunks ? most : call->form->chunks;
+  const int64_t most = call->packed->tiles->nonzeros * (call->dense < 1 ? 1 : call->dense) / each;
+  const int64_t tasks = most < call->packed->chunks ? most : call->packed->chunks;
   return tasks < 1 ? 1 : tasks < threads ? (int)tasks : threads;
 }

@@ -35,10 +35,10 @@ struct apl_sparse_chunk {
 };
 
 // Who writes a row first sets it, the others add: a target is the row, or ~row if something was there before.
-struct apl_sparse_cpu_form {
+struct apl_sparse_cpu_packed {
   const struct apl_sparse_tiles* tiles;  // borrowed
   uint64_t* block_adds;                  // of each block: bit i says that row i of it adds
-  int32_t* list_target;                  // of each list
+  int32_t* ell_target;                   // of each list
   // Of runs, the stretches of one row: elements [stripe_first[k], stripe_first[k + 1]). Stripes of group g are those
   // from group_stripe[g] up to group_stripe[g + 1].
   int64_t stripes;
@@ -54,25 +54,26 @@ struct apl_sparse_cpu_form {
 };
 
 // `threads` is for how many the work should be cut.
-APL_SPARSE_API int apl_sparse_cpu_form_new(const struct apl_sparse_tiles* tiles, int threads,
-                                           struct apl_sparse_cpu_form** form);
+APL_SPARSE_API int apl_sparse_cpu_packed_new(const struct apl_sparse_tiles* tiles, int threads,
+                                             struct apl_sparse_cpu_packed** packed);
 // Without tiles: a stripe is a row of the matrix. It costs as much as there are rows; the columns are borrowed, may be
 // set anew, and values in the form's order are the matrix' own (of halves: floats). The row of each non-zero, if it is
 // given, is of use for samples of short rows.
-APL_SPARSE_API int apl_sparse_cpu_form_rows(const struct apl_sparse_csr* matrix, int threads,
-                                            struct apl_sparse_cpu_form** form);
-APL_SPARSE_API void apl_sparse_cpu_form_columns(struct apl_sparse_cpu_form* form, const int32_t* column,
-                                                const int32_t* row);
-APL_SPARSE_API void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form);
+APL_SPARSE_API int apl_sparse_cpu_packed_rows(const struct apl_sparse_csr* matrix, int threads,
+                                              struct apl_sparse_cpu_packed** packed);
+APL_SPARSE_API void apl_sparse_cpu_packed_columns(struct apl_sparse_cpu_packed* packed, const int32_t* column,
+                                                  const int32_t* row);
+APL_SPARSE_API void apl_sparse_cpu_packed_free(struct apl_sparse_cpu_packed* packed);
 
 // Values in the form's order, with zeros where there are none; `packed` has room for so many bytes.
-APL_SPARSE_API size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type);
-APL_SPARSE_API void apl_sparse_cpu_values(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type,
-                                          const void* values, void* packed);
+APL_SPARSE_API size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_packed* packed,
+                                                  enum apl_sparse_type type);
+APL_SPARSE_API void apl_sparse_cpu_values(const struct apl_sparse_cpu_packed* packed, enum apl_sparse_type type,
+                                          const void* values, void* packed_values);
 
 // One product. Rows of b, c, x and y are contiguous and begin so many elements apart.
 struct apl_sparse_cpu_call {
-  const struct apl_sparse_cpu_form* form;
+  const struct apl_sparse_cpu_packed* packed;
   enum apl_sparse_type type;
   int sddmm;           // result[n] = values[n] * sum of x[row of n][k] y[column of n][k], else c = A b
   const void* values;  // of apl_sparse_cpu_values

@@ -86,13 +86,13 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(row_slice)(const int32_t* column, const r
 }
 
 // What is left of a row after whole vectors: fewer than LANES columns.
-static void APL_SPARSE_NAME(row_rest)(const int32_t* column, const real* value, int64_t count, const element* b,
-                                      int64_t stride, output* c, int adds, int64_t rest) {
+static void APL_SPARSE_NAME(row_remainder)(const int32_t* column, const real* value, int64_t count, const element* b,
+                                           int64_t stride, output* c, int adds, int64_t remainder) {
   real sum[APL_SPARSE_VECTOR];
-  for (int64_t j = 0; j < rest; ++j) sum[j] = adds ? (real)c[j] : 0;
+  for (int64_t j = 0; j < remainder; ++j) sum[j] = adds ? (real)c[j] : 0;
   for (int64_t k = 0; k < count; ++k)
-    for (int64_t j = 0; j < rest; ++j) sum[j] += value[k] * NUMBER(b[column[k] * stride + j]);
-  for (int64_t j = 0; j < rest; ++j) c[j] = (output)sum[j];
+    for (int64_t j = 0; j < remainder; ++j) sum[j] += value[k] * NUMBER(b[column[k] * stride + j]);
+  for (int64_t j = 0; j < remainder; ++j) c[j] = (output)sum[j];
 }
 
 APL_SPARSE_INLINE void APL_SPARSE_NAME(put_one)(const struct apl_sparse_cpu_call* call, const struct task* task,
@@ -127,14 +127,14 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(one)(const struct apl_sparse_cpu_call* ca
 
 // Lists of the same width, four at a time: neither a wait for sums nor a branch that nobody foresees.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
-                                             const struct apl_sparse_lists* tile, const real* value,
+                                             const struct apl_sparse_ell* tile, const real* value,
                                              const int64_t stride) {
-  const int32_t *column = call->form->tiles->list_column + tile->first_element,
-                *target = call->form->list_target + tile->first_list;
+  const int32_t *column = call->packed->tiles->ell_column + tile->first_element,
+                *target = call->packed->ell_target + tile->first_ell_row;
   const element* b = (const element*)call->b + task->begin;
   const int64_t width = tile->width;
   int64_t list = 0;
-  for (; width < 16 && list + 3 < tile->lists; list += 4, column += 4 * width, value += 4 * width) {
+  for (; width < 16 && list + 3 < tile->ell_rows; list += 4, column += 4 * width, value += 4 * width) {
     const int32_t *second_column = column + width, *third_column = column + 2 * width,
                   *fourth_column = column + 3 * width;
     const real *second_value = value + width, *third_value = value + 2 * width, *fourth_value = value + 3 * width;
@@ -153,19 +153,19 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* c
     APL_SPARSE_NAME(put_one)(call, task, target[list + 2], third);
     APL_SPARSE_NAME(put_one)(call, task, target[list + 3], fourth);
   }
-  for (; list < tile->lists; ++list, column += width, value += width)
+  for (; list < tile->ell_rows; ++list, column += width, value += width)
     APL_SPARSE_NAME(one)(call, task, column, value, width, target[list], stride);
 }
 
 // Runs with one column of B, and rows of the matrix itself, of which nothing but what they have is read.
-APL_SPARSE_INLINE void APL_SPARSE_NAME(run_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
-                                                 int64_t group, const int64_t stride) {
-  const struct apl_sparse_cpu_form* form = call->form;
-  const int64_t begin = form->group_stripe[group], end = form->group_stripe[group + 1], c_stride = call->c_stride;
-  const struct apl_sparse_tiles* t = form->tiles;
-  const int32_t *column = t->run_column, *target = form->rows ? NULL : form->stripe_target;
-  const int64_t* start = form->stripe_first;
-  const real* value = (const real*)call->values + t->block_elements + t->list_elements;
+APL_SPARSE_INLINE void APL_SPARSE_NAME(segment_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
+                                                     int64_t group, const int64_t stride) {
+  const struct apl_sparse_cpu_packed* packed = call->packed;
+  const int64_t begin = packed->group_stripe[group], end = packed->group_stripe[group + 1], c_stride = call->c_stride;
+  const struct apl_sparse_tiles* t = packed->tiles;
+  const int32_t *column = t->segment_column, *target = packed->rows ? NULL : packed->stripe_target;
+  const int64_t* start = packed->stripe_first;
+  const real* value = (const real*)call->values + t->block_elements + t->ell_elements;
   const element* b = (const element*)call->b + task->begin;
   output* c = (output*)call->c + task->begin;
   int64_t k = start[begin];
@@ -195,12 +195,12 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(run_ones)(const struct apl_sparse_cpu_cal
 // Lists and runs of a group with one column of B.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(group_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                                    int64_t group, const int64_t stride) {
-  const struct apl_sparse_cpu_form* form = call->form;
-  const struct apl_sparse_tiles* t = form->tiles;
-  const real* list_value = (const real*)call->values + t->block_elements;
-  for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
-    APL_SPARSE_NAME(ones)(call, task, &t->list_tile[k], list_value + t->list_tile[k].first_element, stride);
-  APL_SPARSE_NAME(run_ones)(call, task, group, stride);
+  const struct apl_sparse_cpu_packed* packed = call->packed;
+  const struct apl_sparse_tiles* t = packed->tiles;
+  const real* ell_value = (const real*)call->values + t->block_elements;
+  for (int64_t k = t->group_ell[group]; k < t->group_ell[group + 1]; ++k)
+    APL_SPARSE_NAME(ones)(call, task, &t->ell_tile[k], ell_value + t->ell_tile[k].first_element, stride);
+  APL_SPARSE_NAME(segment_ones)(call, task, group, stride);
 }
 
 APL_SPARSE_APART void APL_SPARSE_NAME(row)(const struct apl_sparse_cpu_call* call, const struct task* task,
@@ -226,7 +226,7 @@ APL_SPARSE_APART void APL_SPARSE_NAME(row)(const struct apl_sparse_cpu_call* cal
   if (left >= 2 * LANES) APL_SPARSE_SLICE(2);
   if (left >= LANES) APL_SPARSE_SLICE(1);
 #undef APL_SPARSE_SLICE
-  if (left > 0) APL_SPARSE_NAME(row_rest)(column, value, count, b, call->b_stride, c, adds, left);
+  if (left > 0) APL_SPARSE_NAME(row_remainder)(column, value, count, b, call->b_stride, c, adds, left);
 }
 
 // Four rows of a block: each row of B that is read serves them all. Rows from `rows` on are not there.
@@ -249,17 +249,17 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(four_rows)(const struct apl_sparse_cpu_ca
   EACH(v, vectors) if (i < rows) STORE(c[i] + v * LANES, sum[i][v]);
 }
 
-static void APL_SPARSE_NAME(block_rest)(const struct apl_sparse_cpu_call* call, const int32_t* column,
-                                        const real* value, int64_t steps, int64_t step_elements, const element* b,
-                                        output* c, int adds, int64_t rest) {
+static void APL_SPARSE_NAME(block_remainder)(const struct apl_sparse_cpu_call* call, const int32_t* column,
+                                             const real* value, int64_t steps, int64_t step_elements, const element* b,
+                                             output* c, int adds, int64_t remainder) {
   for (int64_t step = 0; step < steps; ++step, column += APL_SPARSE_STEP, value += step_elements, adds = 1)
-    APL_SPARSE_NAME(row_rest)(column, value, APL_SPARSE_STEP, b, call->b_stride, c, adds, rest);
+    APL_SPARSE_NAME(row_remainder)(column, value, APL_SPARSE_STEP, b, call->b_stride, c, adds, remainder);
 }
 
 // With one column of B: elements of the column are gathered once for eight rows.
 static void APL_SPARSE_NAME(block_vector)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                           int64_t index, int64_t first) {
-  const struct apl_sparse_tiles* t = call->form->tiles;
+  const struct apl_sparse_tiles* t = call->packed->tiles;
   const struct apl_sparse_block* block = &t->block[index];
   const int32_t* column = t->block_column + block->first_step * APL_SPARSE_STEP;
   const real* value = (const real*)call->values + block->first_element + first * APL_SPARSE_STEP;
@@ -277,12 +277,12 @@ static void APL_SPARSE_NAME(block_vector)(const struct apl_sparse_cpu_call* call
     real all = 0;
     for (int j = 0; j < APL_SPARSE_STEP; ++j) all += sum[i][j];
     output* c = (output*)call->c + cpu_row_at(t, block->position + first + i) * call->c_stride + task->begin;
-    *c = (output)(real)(call->form->block_adds[index] >> (first + i) & 1 ? (real)*c + all : all);
+    *c = (output)(real)(call->packed->block_adds[index] >> (first + i) & 1 ? (real)*c + all : all);
   }
 }
 
 static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t index) {
-  const struct apl_sparse_tiles* t = call->form->tiles;
+  const struct apl_sparse_tiles* t = call->packed->tiles;
   const struct apl_sparse_block* block = &t->block[index];
   const int32_t* column = t->block_column + block->first_step * APL_SPARSE_STEP;
   const int64_t step_elements = block->height * APL_SPARSE_STEP;
@@ -294,7 +294,7 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
     const int64_t left = t->rows - block->position - first, rows = left < 4 ? left : 4;
     if (rows <= 0) break;
     const real* value = (const real*)call->values + block->first_element + first * APL_SPARSE_STEP;
-    const uint64_t adds = call->form->block_adds[index] >> first;
+    const uint64_t adds = call->packed->block_adds[index] >> first;
     const element* b = (const element*)call->b + task->begin;
     output* c[4] = {0, 0, 0, 0};
     for (int64_t i = 0; i < rows; ++i)
@@ -308,7 +308,7 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
       APL_SPARSE_NAME(four_rows)(call, column, value, block->steps, step_elements, b + done, c, adds, rows, 1);
       for (int64_t i = 0; i < rows; ++i) c[i] += LANES;
     }
-    for (int64_t i = 0; i < rows && done < task->count; ++i) APL_SPARSE_NAME(block_rest)
+    for (int64_t i = 0; i < rows && done < task->count; ++i) APL_SPARSE_NAME(block_remainder)
     (call, column, value + i * APL_SPARSE_STEP, block->steps, step_elements, b + done, c[i], adds >> i & 1,
      task->count - done);
   }
@@ -324,12 +324,12 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
 
 // All tiles of a group: the one walk over them, for products and samples.
 static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t group) {
-  const struct apl_sparse_cpu_form* form = call->form;
-  const struct apl_sparse_tiles* t = form->tiles;
-  const real *list_value = (const real*)call->values + t->block_elements, *run_value = list_value + t->list_elements;
+  const struct apl_sparse_cpu_packed* packed = call->packed;
+  const struct apl_sparse_tiles* t = packed->tiles;
+  const real *ell_value = (const real*)call->values + t->block_elements, *segment_value = ell_value + t->ell_elements;
   for (int64_t k = t->group_block[group]; k < t->group_block[group + 1]; ++k) {
     if (call->sddmm) {
-      APL_SPARSE_NAME(sample_block)(call, k);
+      APL_SPARSE_NAME(sddmm_block)(call, k);
     } else {
       APL_SPARSE_NAME(block)(call, task, k);
     }
@@ -344,49 +344,52 @@ static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const
   const int rows = task->count > 1 || call->sddmm;
   // Few non-zeros a row: four of them at a time, whatever their rows are.
   const int64_t few = 12;
-  const int64_t first_run = form->stripe_first ? form->stripe_first[form->group_stripe[group]] : 0;
-  const int64_t runs = form->stripe_first ? form->stripe_first[form->group_stripe[group + 1]] - first_run : 0;
-  const int are_runs_short =
-      call->sddmm && t->run_row && runs < few * (form->group_stripe[group + 1] - form->group_stripe[group]);
-  for (int64_t k = t->group_lists[group]; rows && k < t->group_lists[group + 1]; ++k) {
-    const struct apl_sparse_lists* tile = &t->list_tile[k];
+  const int64_t first_segment_element = packed->stripe_first ? packed->stripe_first[packed->group_stripe[group]] : 0;
+  const int64_t segments =
+      packed->stripe_first ? packed->stripe_first[packed->group_stripe[group + 1]] - first_segment_element : 0;
+  const int are_segments_short =
+      call->sddmm && t->segment_row && segments < few * (packed->group_stripe[group + 1] - packed->group_stripe[group]);
+  for (int64_t k = t->group_ell[group]; rows && k < t->group_ell[group + 1]; ++k) {
+    const struct apl_sparse_ell* tile = &t->ell_tile[k];
     if (call->sddmm && tile->width < few) {
-      APL_SPARSE_NAME(sample_lists)(call, tile, list_value + tile->first_element, task->far);
+      APL_SPARSE_NAME(sddmm_ell)(call, tile, ell_value + tile->first_element, task->far);
       continue;
     }
-    const int64_t end = tile->first_element + (int64_t)tile->lists * tile->width;
-    const int ahead = task->far && end + APL_SPARSE_AHEAD <= t->list_elements;
-    for (int64_t list = tile->first_list, at = tile->first_element; at < end; ++list, at += tile->width) {
+    const int64_t end = tile->first_element + (int64_t)tile->ell_rows * tile->width;
+    const int ahead = task->far && end + APL_SPARSE_AHEAD <= t->ell_elements;
+    for (int64_t list = tile->first_ell_row, at = tile->first_element; at < end; ++list, at += tile->width) {
       if (call->sddmm) {
         int64_t wanted = tile->width;
-        while (wanted > 0 && t->list_source[at + wanted - 1] < 0) --wanted;
-        APL_SPARSE_NAME(sample_row)
-        (call, t->list_row[list], t->list_column + at, t->list_source + at, 0, list_value + at, wanted,
-         task->far ? t->list_elements - at - 4 : 0);
+        while (wanted > 0 && t->ell_source[at + wanted - 1] < 0) --wanted;
+        APL_SPARSE_NAME(sddmm_row)
+        (call, t->ell_row[list], t->ell_column + at, t->ell_source + at, 0, ell_value + at, wanted,
+         task->far ? t->ell_elements - at - 4 : 0);
       } else {
         APL_SPARSE_NAME(row)
-        (call, task, t->list_column + at, list_value + at, tile->width, form->list_target[list], ahead);
+        (call, task, t->ell_column + at, ell_value + at, tile->width, packed->ell_target[list], ahead);
       }
     }
   }
-  if (are_runs_short) APL_SPARSE_NAME(sample_pairs)
-  (call, t->run_row + first_run, t->run_column + first_run, t->run_source ? t->run_source + first_run : NULL, first_run,
-   run_value + first_run, runs, task->far ? t->run_elements - first_run - 8 : 0);
-  for (int64_t k = form->group_stripe[group]; rows && !are_runs_short && k < form->group_stripe[group + 1]; ++k) {
-    const int64_t at = form->stripe_first[k], count = form->stripe_first[k + 1] - at;
-    const int32_t target = form->stripe_target[k];
+  if (are_segments_short) APL_SPARSE_NAME(sddmm_pairs)
+  (call, t->segment_row + first_segment_element, t->segment_column + first_segment_element,
+   t->segment_source ? t->segment_source + first_segment_element : NULL, first_segment_element,
+   segment_value + first_segment_element, segments, task->far ? t->segment_elements - first_segment_element - 8 : 0);
+  for (int64_t k = packed->group_stripe[group]; rows && !are_segments_short && k < packed->group_stripe[group + 1];
+       ++k) {
+    const int64_t at = packed->stripe_first[k], count = packed->stripe_first[k + 1] - at;
+    const int32_t target = packed->stripe_target[k];
     if (call->sddmm) {
-      APL_SPARSE_NAME(sample_row)
-      (call, target < 0 ? ~target : target, t->run_column + at, t->run_source ? t->run_source + at : NULL, at,
-       run_value + at, count, task->far ? t->run_elements - at - 4 : 0);
+      APL_SPARSE_NAME(sddmm_row)
+      (call, target < 0 ? ~target : target, t->segment_column + at, t->segment_source ? t->segment_source + at : NULL,
+       at, segment_value + at, count, task->far ? t->segment_elements - at - 4 : 0);
     } else {
       APL_SPARSE_NAME(row)
-      (call, task, t->run_column + at, run_value + at, count, target,
-       task->far && at + count + APL_SPARSE_AHEAD <= t->run_elements);
+      (call, task, t->segment_column + at, segment_value + at, count, target,
+       task->far && at + count + APL_SPARSE_AHEAD <= t->segment_elements);
     }
   }
-  for (int64_t k = form->group_clear[group]; !call->sddmm && k < form->group_clear[group + 1]; ++k)
-    memset((output*)call->c + form->clear[k] * call->c_stride + task->begin, 0, (size_t)task->count * sizeof(output));
+  for (int64_t k = packed->group_clear[group]; !call->sddmm && k < packed->group_clear[group + 1]; ++k)
+    memset((output*)call->c + packed->clear[k] * call->c_stride + task->begin, 0, (size_t)task->count * sizeof(output));
 }
 
 #undef element

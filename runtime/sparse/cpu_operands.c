@@ -35,9 +35,9 @@ static int is_worth_it(int64_t rows, int64_t nonzeros, int64_t dense, const stru
 }
 
 static void forget_operand(struct apl_sparse_cpu_operand* operand) {
-  apl_sparse_cpu_form_free(operand->form);
+  apl_sparse_cpu_packed_free(operand->packed);
   apl_sparse_tiles_free(operand->tiles);
-  free(operand->packed);
+  free(operand->packed_values);
   memset(operand, 0, sizeof *operand);
 }
 
@@ -74,7 +74,7 @@ static int add_operand(struct apl_sparse_cpu_operands* operands, const struct ap
   }
   struct apl_sparse_cpu_operand* operand = &operands->known[operands->count];
   memset(operand, 0, sizeof *operand);
-  const int status = apl_sparse_cpu_form_rows(matrix, operands->threads, &operand->form);
+  const int status = apl_sparse_cpu_packed_rows(matrix, operands->threads, &operand->packed);
   if (status) return status;
   operand->pattern = pattern;
   operand->sampled = sampled;
@@ -85,21 +85,22 @@ static int add_operand(struct apl_sparse_cpu_operands* operands, const struct ap
 
 // Tiles: by the plan, or if neighbouring rows share columns, as blocks read a row of B once for several rows. Samples
 // of blocks that are not full are made for nothing: they stay with their rows.
-static int settle_operand(struct apl_sparse_cpu_operand* operand, const int32_t* column,
-                          const struct apl_sparse_plan* plan, int threads) {
-  const struct apl_sparse_tiles* rows = operand->form->tiles;
-  const struct apl_sparse_csr matrix = {rows->rows, rows->columns, rows->nonzeros, operand->form->stripe_first, column};
+static int resolve_operand(struct apl_sparse_cpu_operand* operand, const int32_t* column,
+                           const struct apl_sparse_plan* plan, int threads) {
+  const struct apl_sparse_tiles* rows = operand->packed->tiles;
+  const struct apl_sparse_csr matrix = {rows->rows, rows->columns, rows->nonzeros, operand->packed->stripe_first,
+                                        column};
   struct apl_sparse_plan* builtin = NULL;
   struct apl_sparse_tiles* tiles = NULL;
-  struct apl_sparse_cpu_form* form = NULL;
+  struct apl_sparse_cpu_packed* packed = NULL;
   int status = plan || operand->sampled ? APL_SPARSE_FINE : apl_sparse_plan_builtin(&matrix, &builtin);
-  operand->is_settled = 1;
+  operand->is_resolved = 1;
   if (plan || (builtin && !status && builtin->stretches > 0 && builtin->stretch[0].selections > 0)) {
     status = apl_sparse_pack(&matrix, plan ? plan : builtin, &tiles);
-    if (!status) status = apl_sparse_cpu_form_new(tiles, threads, &form);
-    if (form) {
-      apl_sparse_cpu_form_free(operand->form);
-      operand->form = form;
+    if (!status) status = apl_sparse_cpu_packed_new(tiles, threads, &packed);
+    if (packed) {
+      apl_sparse_cpu_packed_free(operand->packed);
+      operand->packed = packed;
       operand->tiles = tiles;
       operand->values = 0;
     } else {
@@ -113,9 +114,9 @@ static int settle_operand(struct apl_sparse_cpu_operand* operand, const int32_t*
 // Samples that nothing is multiplied by have ones for values, which are kept by numbers that no array has.
 static uint64_t ones_of(enum apl_sparse_type type) { return UINT64_MAX - (uint64_t)type; }
 
-static void set_ones(enum apl_sparse_type type, size_t bytes, void* packed) {
+static void set_ones(enum apl_sparse_type type, size_t bytes, void* packed_values) {
 #define APL_SPARSE_ONES(real) \
-  for (size_t k = 0; k < bytes / sizeof(real); ++k) ((real*)packed)[k] = 1
+  for (size_t k = 0; k < bytes / sizeof(real); ++k) ((real*)packed_values)[k] = 1
   switch (type) {
     case APL_SPARSE_F64: APL_SPARSE_ONES(double); break;
     case APL_SPARSE_I8: APL_SPARSE_ONES(int8_t); break;
@@ -130,20 +131,20 @@ static void set_ones(enum apl_sparse_type type, size_t bytes, void* packed) {
 static int set_values(struct apl_sparse_cpu_operand* operand, enum apl_sparse_type type, const void* from,
                       uint64_t values) {
   if (!from) values = ones_of(type);
-  if (operand->packed && values != 0 && operand->values == values) return APL_SPARSE_FINE;
-  const size_t bytes = apl_sparse_cpu_values_bytes(operand->form, type);
+  if (operand->packed_values && values != 0 && operand->values == values) return APL_SPARSE_FINE;
+  const size_t bytes = apl_sparse_cpu_values_bytes(operand->packed, type);
   operand->values = 0;
-  if (bytes > operand->room) {
-    free(operand->packed);
-    operand->room = 0;
-    operand->packed = malloc(bytes);
-    if (!operand->packed) return APL_SPARSE_OUT_OF_MEMORY;
-    operand->room = bytes;
+  if (bytes > operand->capacity) {
+    free(operand->packed_values);
+    operand->capacity = 0;
+    operand->packed_values = malloc(bytes);
+    if (!operand->packed_values) return APL_SPARSE_OUT_OF_MEMORY;
+    operand->capacity = bytes;
   }
   if (from) {
-    apl_sparse_cpu_values(operand->form, type, from, operand->packed);
+    apl_sparse_cpu_values(operand->packed, type, from, operand->packed_values);
   } else {
-    set_ones(type, bytes, operand->packed);
+    set_ones(type, bytes, operand->packed_values);
   }
   operand->values = values;
   return APL_SPARSE_FINE;
@@ -155,19 +156,19 @@ static int set_call(struct apl_sparse_cpu_operands* operands, struct apl_sparse_
                     const struct apl_sparse_plan* plan, int32_t* threads) {
   struct apl_sparse_cpu_call* call = &operands->call;
   operand->spent += call->dense;
-  if (!operand->is_settled && (plan || operand->spent >= kPackFrom)) {
-    const int status = settle_operand(operand, column, plan, operands->threads);
+  if (!operand->is_resolved && (plan || operand->spent >= kPackFrom)) {
+    const int status = resolve_operand(operand, column, plan, operands->threads);
     if (status) return status;
   }
   // Rows as they are borrow the columns, which may have moved between two calls.
-  if (!operand->tiles) apl_sparse_cpu_form_columns(operand->form, column, row);
+  if (!operand->tiles) apl_sparse_cpu_packed_columns(operand->packed, column, row);
   call->values = from;
   if (!from || operand->tiles || apl_sparse_cpu_is_half(call->type)) {
     const int status = set_values(operand, call->type, from, values);
     if (status) return status;
-    call->values = operand->packed;
+    call->values = operand->packed_values;
   }
-  call->form = operand->form;
+  call->packed = operand->packed;
   call->next = 0;
   *threads = apl_sparse_cpu_threads(call, operands->threads);
   return APL_SPARSE_FINE;
@@ -196,33 +197,32 @@ int apl_sparse_cpu_product(struct apl_sparse_cpu_operands* operands, const struc
   return set_call(operands, operand, product->column, NULL, product->values, values, plan, threads);
 }
 
-int apl_sparse_cpu_sampling(struct apl_sparse_cpu_operands* operands, const struct apl_sparse_sampling* sampling,
-                            uint64_t pattern, uint64_t values, const struct apl_sparse_plan* plan, int32_t* threads) {
+int apl_sparse_cpu_sddmm(struct apl_sparse_cpu_operands* operands, const struct apl_sparse_sddmm_product* sddmm,
+                         uint64_t pattern, uint64_t values, const struct apl_sparse_plan* plan, int32_t* threads) {
   enum apl_sparse_type type;
   *threads = 0;
-  if (pattern == 0 || !find_type(sampling->type, sampling->is_wide, &type) ||
-      !is_worth_it(sampling->rows, sampling->nonzeros, sampling->depth, plan))
+  if (pattern == 0 || !find_type(sddmm->type, sddmm->is_wide, &type) ||
+      !is_worth_it(sddmm->rows, sddmm->nonzeros, sddmm->depth, plan))
     return APL_SPARSE_FINE;
   struct apl_sparse_cpu_operand* operand = find_operand(operands, pattern, 1);
   if (!operand) {
-    int64_t* row_start = calloc((size_t)sampling->rows + 1, sizeof *row_start);
+    int64_t* row_start = calloc((size_t)sddmm->rows + 1, sizeof *row_start);
     if (!row_start) return APL_SPARSE_OUT_OF_MEMORY;
-    const int32_t* row = sampling->row;
-    for (int64_t n = 0; n < sampling->nonzeros; ++n) ++row_start[row[n] + 1];
-    for (int64_t i = 0; i < sampling->rows; ++i) row_start[i + 1] += row_start[i];
-    const struct apl_sparse_csr matrix = {sampling->rows, sampling->columns, sampling->nonzeros, row_start,
-                                          sampling->column};
+    const int32_t* row = sddmm->row;
+    for (int64_t n = 0; n < sddmm->nonzeros; ++n) ++row_start[row[n] + 1];
+    for (int64_t i = 0; i < sddmm->rows; ++i) row_start[i + 1] += row_start[i];
+    const struct apl_sparse_csr matrix = {sddmm->rows, sddmm->columns, sddmm->nonzeros, row_start, sddmm->column};
     const int status = add_operand(operands, &matrix, pattern, 1, &operand);
     free(row_start);
     if (status) return status;
   }
   operands->call = (struct apl_sparse_cpu_call){.type = type,
                                                 .sddmm = 1,
-                                                .dense = sampling->depth,
-                                                .x = sampling->x,
-                                                .x_stride = sampling->x_row,
-                                                .y = sampling->y,
-                                                .y_stride = sampling->y_row,
-                                                .result = sampling->result};
-  return set_call(operands, operand, sampling->column, sampling->row, sampling->values, values, plan, threads);
+                                                .dense = sddmm->depth,
+                                                .x = sddmm->x,
+                                                .x_stride = sddmm->x_row,
+                                                .y = sddmm->y,
+                                                .y_stride = sddmm->y_row,
+                                                .result = sddmm->result};
+  return set_call(operands, operand, sddmm->column, sddmm->row, sddmm->values, values, plan, threads);
 }

@@ -16,13 +16,13 @@ enum { APL_SPARSE_CPU_KNOWN = 8 };
 struct apl_sparse_cpu_operand {
   uint64_t pattern;  // the number of its columns' array
   int sampled;       // its row starts are counted from the rows, which is all that there is
-  struct apl_sparse_cpu_form* form;
+  struct apl_sparse_cpu_packed* packed;
   struct apl_sparse_tiles* tiles;  // null: rows as they are
   int64_t spent;                   // iterations of dense loops so far
-  int is_settled;                  // whether tiles pay was asked
+  int is_resolved;                 // whether tiles pay was asked
   // Values in the form's order, where they cannot be used as they are.
-  void* packed;
-  size_t room;
+  void* packed_values;
+  size_t capacity;
   uint64_t values;  // the number of the array that they are from; 0: they are to be set again
 };
 
@@ -41,9 +41,9 @@ struct apl_sparse_cpu_operands {
 APL_SPARSE_API int apl_sparse_cpu_product(struct apl_sparse_cpu_operands* operands,
                                           const struct apl_sparse_product* product, uint64_t pattern, uint64_t values,
                                           const struct apl_sparse_plan* plan, int32_t* threads);
-APL_SPARSE_API int apl_sparse_cpu_sampling(struct apl_sparse_cpu_operands* operands,
-                                           const struct apl_sparse_sampling* sampling, uint64_t pattern,
-                                           uint64_t values, const struct apl_sparse_plan* plan, int32_t* threads);
+APL_SPARSE_API int apl_sparse_cpu_sddmm(struct apl_sparse_cpu_operands* operands,
+                                        const struct apl_sparse_sddmm_product* sddmm, uint64_t pattern, uint64_t values,
+                                        const struct apl_sparse_plan* plan, int32_t* threads);
 APL_SPARSE_API void apl_sparse_cpu_forget(struct apl_sparse_cpu_operands* operands);
 // What was made of one pattern: where another plan is for it from now on.
 APL_SPARSE_API void apl_sparse_cpu_forget_pattern(struct apl_sparse_cpu_operands* operands, uint64_t pattern);

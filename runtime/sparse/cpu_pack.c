@@ -46,47 +46,48 @@ static int32_t target_of(struct group_rows* rows, int32_t row) { return write_ro
 
 static int64_t count_stripes(const struct apl_sparse_tiles* t) {
   int64_t stripes = 0;
-  for (int64_t k = 0; k < t->runs; ++k)
-    for (int64_t n = 0; n < t->run[k].count; ++n)
-      stripes += n == 0 || t->run_row[t->run[k].first + n] != t->run_row[t->run[k].first + n - 1];
+  for (int64_t k = 0; k < t->segments; ++k)
+    for (int64_t n = 0; n < t->segment[k].count; ++n)
+      stripes += n == 0 || t->segment_row[t->segment[k].first + n] != t->segment_row[t->segment[k].first + n - 1];
   return stripes;
 }
 
 // Multiplications of a group for each iteration of the dense loop; a row costs something even without.
-static int64_t work_of_group(const struct apl_sparse_cpu_form* form, int64_t group) {
-  const struct apl_sparse_tiles* t = form->tiles;
+static int64_t work_of_group(const struct apl_sparse_cpu_packed* packed, int64_t group) {
+  const struct apl_sparse_tiles* t = packed->tiles;
   int64_t work = APL_SPARSE_GROUP;
-  if (form->rows)
-    return work + form->stripe_first[form->group_stripe[group + 1]] - form->stripe_first[form->group_stripe[group]];
+  if (packed->rows)
+    return work + packed->stripe_first[packed->group_stripe[group + 1]] -
+           packed->stripe_first[packed->group_stripe[group]];
   for (int64_t k = t->group_block[group]; k < t->group_block[group + 1]; ++k)
     work += t->block[k].steps * APL_SPARSE_STEP * t->block[k].height / 2;
-  for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
-    work += (int64_t)t->list_tile[k].lists * t->list_tile[k].width;
-  for (int64_t k = t->group_run[group]; k < t->group_run[group + 1]; ++k) work += t->run[k].count;
+  for (int64_t k = t->group_ell[group]; k < t->group_ell[group + 1]; ++k)
+    work += (int64_t)t->ell_tile[k].ell_rows * t->ell_tile[k].width;
+  for (int64_t k = t->group_segment[group]; k < t->group_segment[group + 1]; ++k) work += t->segment[k].count;
   return work;
 }
 
-static void fill_group(struct apl_sparse_cpu_form* form, int64_t group, int64_t* clear) {
-  const struct apl_sparse_tiles* t = form->tiles;
+static void fill_group(struct apl_sparse_cpu_packed* packed, int64_t group, int64_t* clear) {
+  const struct apl_sparse_tiles* t = packed->tiles;
   struct group_rows rows;
   read_rows(&rows, t, group);
   for (int64_t k = t->group_block[group]; k < t->group_block[group + 1]; ++k)
     for (int64_t i = 0; i < t->block[k].height && t->block[k].position + i < t->rows; ++i) {
       const int64_t position = t->block[k].position + i;
       const int32_t row = t->row_order ? t->row_order[position] : (int32_t)position;
-      if (write_row(&rows, row)) form->block_adds[k] |= (uint64_t)1 << i;
+      if (write_row(&rows, row)) packed->block_adds[k] |= (uint64_t)1 << i;
     }
-  for (int64_t k = t->group_lists[group]; k < t->group_lists[group + 1]; ++k)
-    for (int64_t n = t->list_tile[k].first_list; n < t->list_tile[k].first_list + t->list_tile[k].lists; ++n)
-      form->list_target[n] = target_of(&rows, t->list_row[n]);
-  for (int64_t k = t->group_run[group]; k < t->group_run[group + 1]; ++k)
-    for (int64_t n = t->run[k].first; n < t->run[k].first + t->run[k].count; ++n) {
-      if (n > t->run[k].first && t->run_row[n] == t->run_row[n - 1]) continue;
-      form->stripe_target[form->stripes] = target_of(&rows, t->run_row[n]);
-      form->stripe_first[form->stripes++] = n;
+  for (int64_t k = t->group_ell[group]; k < t->group_ell[group + 1]; ++k)
+    for (int64_t n = t->ell_tile[k].first_ell_row; n < t->ell_tile[k].first_ell_row + t->ell_tile[k].ell_rows; ++n)
+      packed->ell_target[n] = target_of(&rows, t->ell_row[n]);
+  for (int64_t k = t->group_segment[group]; k < t->group_segment[group + 1]; ++k)
+    for (int64_t n = t->segment[k].first; n < t->segment[k].first + t->segment[k].count; ++n) {
+      if (n > t->segment[k].first && t->segment_row[n] == t->segment_row[n - 1]) continue;
+      packed->stripe_target[packed->stripes] = target_of(&rows, t->segment_row[n]);
+      packed->stripe_first[packed->stripes++] = n;
     }
   for (int k = 0; k < rows.count; ++k)
-    if (!rows.written[k]) form->clear[(*clear)++] = rows.row[k];
+    if (!rows.written[k]) packed->clear[(*clear)++] = rows.row[k];
 }
 
 static int longest_first(const void* a, const void* b) {
@@ -96,108 +97,109 @@ static int longest_first(const void* a, const void* b) {
 }
 
 // Neighbours stay together, as they share rows of B; about eight chunks for each thread even out the rest.
-static void cut_chunks(struct apl_sparse_cpu_form* form, int threads) {
+static void cut_chunks(struct apl_sparse_cpu_packed* packed, int threads) {
   enum { kChunksEach = 8, kLeastWork = 512 };
-  const int64_t groups = form->tiles->groups;
+  const int64_t groups = packed->tiles->groups;
   int64_t all = 0;
-  for (int64_t group = 0; group < groups; ++group) all += work_of_group(form, group);
+  for (int64_t group = 0; group < groups; ++group) all += work_of_group(packed, group);
   int64_t wanted = all / (kChunksEach * (int64_t)(threads < 1 ? 1 : threads)) + 1;
   if (threads <= 1) wanted = all;
   if (wanted < kLeastWork) wanted = kLeastWork;
   for (int64_t begin = 0; begin < groups;) {
     struct apl_sparse_chunk chunk = {begin, begin, 0};
     while (chunk.end < groups && (chunk.end == begin || chunk.work < wanted))
-      chunk.work += work_of_group(form, chunk.end++);
+      chunk.work += work_of_group(packed, chunk.end++);
     begin = chunk.end;
-    form->chunk[form->chunks++] = chunk;
+    packed->chunk[packed->chunks++] = chunk;
   }
-  qsort(form->chunk, (size_t)form->chunks, sizeof form->chunk[0], longest_first);
+  qsort(packed->chunk, (size_t)packed->chunks, sizeof packed->chunk[0], longest_first);
 }
 
-int apl_sparse_cpu_form_new(const struct apl_sparse_tiles* tiles, int threads, struct apl_sparse_cpu_form** made) {
+int apl_sparse_cpu_packed_new(const struct apl_sparse_tiles* tiles, int threads, struct apl_sparse_cpu_packed** made) {
   *made = NULL;
-  struct apl_sparse_cpu_form* form = calloc(1, sizeof *form);
-  if (!form) return APL_SPARSE_OUT_OF_MEMORY;
-  form->tiles = tiles;
+  struct apl_sparse_cpu_packed* packed = calloc(1, sizeof *packed);
+  if (!packed) return APL_SPARSE_OUT_OF_MEMORY;
+  packed->tiles = tiles;
   const size_t stripes = (size_t)count_stripes(tiles), groups = (size_t)tiles->groups + 1;
-  form->block_adds = calloc((size_t)tiles->blocks + 1, sizeof *form->block_adds);
-  form->list_target = malloc(((size_t)tiles->lists + 1) * sizeof *form->list_target);
-  form->stripe_target = malloc((stripes + 1) * sizeof *form->stripe_target);
-  form->stripe_first = malloc((stripes + 1) * sizeof *form->stripe_first);
-  form->group_stripe = malloc(groups * sizeof *form->group_stripe);
-  form->clear = malloc(((size_t)tiles->rows + 1) * sizeof *form->clear);
-  form->group_clear = malloc(groups * sizeof *form->group_clear);
-  form->chunk = malloc(groups * sizeof *form->chunk);
-  if (!form->block_adds || !form->list_target || !form->stripe_target || !form->stripe_first || !form->group_stripe ||
-      !form->clear || !form->group_clear || !form->chunk) {
-    apl_sparse_cpu_form_free(form);
+  packed->block_adds = calloc((size_t)tiles->blocks + 1, sizeof *packed->block_adds);
+  packed->ell_target = malloc(((size_t)tiles->ell_rows + 1) * sizeof *packed->ell_target);
+  packed->stripe_target = malloc((stripes + 1) * sizeof *packed->stripe_target);
+  packed->stripe_first = malloc((stripes + 1) * sizeof *packed->stripe_first);
+  packed->group_stripe = malloc(groups * sizeof *packed->group_stripe);
+  packed->clear = malloc(((size_t)tiles->rows + 1) * sizeof *packed->clear);
+  packed->group_clear = malloc(groups * sizeof *packed->group_clear);
+  packed->chunk = malloc(groups * sizeof *packed->chunk);
+  if (!packed->block_adds || !packed->ell_target || !packed->stripe_target || !packed->stripe_first ||
+      !packed->group_stripe || !packed->clear || !packed->group_clear || !packed->chunk) {
+    apl_sparse_cpu_packed_free(packed);
     return APL_SPARSE_OUT_OF_MEMORY;
   }
   int64_t clear = 0;
   for (int64_t group = 0; group < tiles->groups; ++group) {
-    form->group_stripe[group] = form->stripes;
-    form->group_clear[group] = clear;
-    fill_group(form, group, &clear);
+    packed->group_stripe[group] = packed->stripes;
+    packed->group_clear[group] = clear;
+    fill_group(packed, group, &clear);
   }
-  form->group_stripe[tiles->groups] = form->stripes;
-  form->stripe_first[form->stripes] = tiles->run_elements;
-  form->group_clear[tiles->groups] = clear;
-  cut_chunks(form, threads);
-  *made = form;
+  packed->group_stripe[tiles->groups] = packed->stripes;
+  packed->stripe_first[packed->stripes] = tiles->segment_elements;
+  packed->group_clear[tiles->groups] = clear;
+  cut_chunks(packed, threads);
+  *made = packed;
   return APL_SPARSE_FINE;
 }
 
-int apl_sparse_cpu_form_rows(const struct apl_sparse_csr* matrix, int threads, struct apl_sparse_cpu_form** made) {
+int apl_sparse_cpu_packed_rows(const struct apl_sparse_csr* matrix, int threads, struct apl_sparse_cpu_packed** made) {
   *made = NULL;
-  struct apl_sparse_cpu_form* form = calloc(1, sizeof *form);
-  if (!form) return APL_SPARSE_OUT_OF_MEMORY;
+  struct apl_sparse_cpu_packed* packed = calloc(1, sizeof *packed);
+  if (!packed) return APL_SPARSE_OUT_OF_MEMORY;
   const int64_t groups = (matrix->rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
   const size_t rows = (size_t)matrix->rows;
-  struct apl_sparse_tiles* t = form->rows = calloc(1, sizeof *t);
-  form->stripe_target = malloc((rows + 1) * sizeof *form->stripe_target);
-  form->stripe_first = malloc((rows + 1) * sizeof *form->stripe_first);
-  form->group_stripe = malloc(((size_t)groups + 1) * sizeof *form->group_stripe);
-  form->group_clear = calloc((size_t)groups + 1, sizeof *form->group_clear);
-  form->chunk = malloc(((size_t)groups + 1) * sizeof *form->chunk);
-  if (!t || !form->stripe_target || !form->stripe_first || !form->group_stripe || !form->group_clear || !form->chunk) {
-    apl_sparse_cpu_form_free(form);
+  struct apl_sparse_tiles* t = packed->rows = calloc(1, sizeof *t);
+  packed->stripe_target = malloc((rows + 1) * sizeof *packed->stripe_target);
+  packed->stripe_first = malloc((rows + 1) * sizeof *packed->stripe_first);
+  packed->group_stripe = malloc(((size_t)groups + 1) * sizeof *packed->group_stripe);
+  packed->group_clear = calloc((size_t)groups + 1, sizeof *packed->group_clear);
+  packed->chunk = malloc(((size_t)groups + 1) * sizeof *packed->chunk);
+  if (!t || !packed->stripe_target || !packed->stripe_first || !packed->group_stripe || !packed->group_clear ||
+      !packed->chunk) {
+    apl_sparse_cpu_packed_free(packed);
     return APL_SPARSE_OUT_OF_MEMORY;
   }
-  form->tiles = t;
+  packed->tiles = t;
   t->rows = matrix->rows;
   t->columns = matrix->columns;
-  t->nonzeros = t->run_elements = matrix->nonzeros;
+  t->nonzeros = t->segment_elements = matrix->nonzeros;
   t->groups = groups;
-  t->group_block = t->group_lists = t->group_run = form->group_clear;  // all are empty
-  form->stripes = matrix->rows;
-  for (int64_t row = 0; row < matrix->rows; ++row) form->stripe_target[row] = (int32_t)row;
-  memcpy(form->stripe_first, matrix->row_start, (rows + 1) * sizeof *form->stripe_first);
+  t->group_block = t->group_ell = t->group_segment = packed->group_clear;  // all are empty
+  packed->stripes = matrix->rows;
+  for (int64_t row = 0; row < matrix->rows; ++row) packed->stripe_target[row] = (int32_t)row;
+  memcpy(packed->stripe_first, matrix->row_start, (rows + 1) * sizeof *packed->stripe_first);
   for (int64_t group = 0; group <= groups; ++group)
-    form->group_stripe[group] = group < groups ? group * APL_SPARSE_GROUP : matrix->rows;
-  apl_sparse_cpu_form_columns(form, matrix->column, NULL);
-  cut_chunks(form, threads);
-  *made = form;
+    packed->group_stripe[group] = group < groups ? group * APL_SPARSE_GROUP : matrix->rows;
+  apl_sparse_cpu_packed_columns(packed, matrix->column, NULL);
+  cut_chunks(packed, threads);
+  *made = packed;
   return APL_SPARSE_FINE;
 }
 
-void apl_sparse_cpu_form_columns(struct apl_sparse_cpu_form* form, const int32_t* column, const int32_t* row) {
+void apl_sparse_cpu_packed_columns(struct apl_sparse_cpu_packed* packed, const int32_t* column, const int32_t* row) {
   // They are read.
-  form->rows->run_column = (int32_t*)(uintptr_t)column;
-  form->rows->run_row = (int32_t*)(uintptr_t)row;
+  packed->rows->segment_column = (int32_t*)(uintptr_t)column;
+  packed->rows->segment_row = (int32_t*)(uintptr_t)row;
 }
 
-void apl_sparse_cpu_form_free(struct apl_sparse_cpu_form* form) {
-  if (!form) return;
-  free(form->rows);
-  free(form->block_adds);
-  free(form->list_target);
-  free(form->stripe_target);
-  free(form->stripe_first);
-  free(form->group_stripe);
-  free(form->clear);
-  free(form->group_clear);
-  free(form->chunk);
-  free(form);
+void apl_sparse_cpu_packed_free(struct apl_sparse_cpu_packed* packed) {
+  if (!packed) return;
+  free(packed->rows);
+  free(packed->block_adds);
+  free(packed->ell_target);
+  free(packed->stripe_target);
+  free(packed->stripe_first);
+  free(packed->group_stripe);
+  free(packed->clear);
+  free(packed->group_clear);
+  free(packed->chunk);
+  free(packed);
 }
 
 int apl_sparse_cpu_is_half(enum apl_sparse_type type) {
@@ -207,20 +209,20 @@ static size_t packed_bytes(enum apl_sparse_type type) {
   return apl_sparse_cpu_is_half(type) ? sizeof(float) : apl_sparse_type_bytes(type);
 }
 
-size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type) {
-  const struct apl_sparse_tiles* t = form->tiles;
-  return (size_t)(t->block_elements + t->list_elements + t->run_elements + 1) * packed_bytes(type);
+size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_packed* packed, enum apl_sparse_type type) {
+  const struct apl_sparse_tiles* t = packed->tiles;
+  return (size_t)(t->block_elements + t->ell_elements + t->segment_elements + 1) * packed_bytes(type);
 }
 
 // Without sources: as they are.
-#define APL_SPARSE_GATHER(from_type, to_type)                                                       \
-  for (int64_t k = 0; k < count; ++k) {                                                             \
-    const int64_t from = source ? source[k] : k;                                                    \
-    ((to_type*)packed)[at + k] = from < 0 ? (to_type)0 : (to_type)((const from_type*)values)[from]; \
+#define APL_SPARSE_GATHER(from_type, to_type)                                                              \
+  for (int64_t k = 0; k < count; ++k) {                                                                    \
+    const int64_t from = source ? source[k] : k;                                                           \
+    ((to_type*)packed_values)[at + k] = from < 0 ? (to_type)0 : (to_type)((const from_type*)values)[from]; \
   }
 
 static void gather(enum apl_sparse_type type, const int32_t* source, int64_t count, const void* values, int64_t at,
-                   void* packed) {
+                   void* packed_values) {
   switch (type) {
     case APL_SPARSE_F32:
     case APL_SPARSE_I32: APL_SPARSE_GATHER(uint32_t, uint32_t); break;
@@ -234,16 +236,16 @@ static void gather(enum apl_sparse_type type, const int32_t* source, int64_t cou
 #endif
     case APL_SPARSE_BF16_WIDE:
       APL_SPARSE_GATHER(uint16_t, uint32_t);
-      for (int64_t k = 0; k < count; ++k) ((uint32_t*)packed)[at + k] <<= 16;
+      for (int64_t k = 0; k < count; ++k) ((uint32_t*)packed_values)[at + k] <<= 16;
       break;
     default: break;
   }
 }
 
-void apl_sparse_cpu_values(const struct apl_sparse_cpu_form* form, enum apl_sparse_type type, const void* values,
-                           void* packed) {
-  const struct apl_sparse_tiles* t = form->tiles;
-  gather(type, t->block_source, t->block_elements, values, 0, packed);
-  gather(type, t->list_source, t->list_elements, values, t->block_elements, packed);
-  gather(type, t->run_source, t->run_elements, values, t->block_elements + t->list_elements, packed);
+void apl_sparse_cpu_values(const struct apl_sparse_cpu_packed* packed, enum apl_sparse_type type, const void* values,
+                           void* packed_values) {
+  const struct apl_sparse_tiles* t = packed->tiles;
+  gather(type, t->block_source, t->block_elements, values, 0, packed_values);
+  gather(type, t->ell_source, t->ell_elements, values, t->block_elements, packed_values);
+  gather(type, t->segment_source, t->segment_elements, values, t->block_elements + t->ell_elements, packed_values);
 }

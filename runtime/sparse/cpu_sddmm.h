@@ -64,8 +64,8 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const e
     } else {
       EACH(j, columns) sample[i][j] = APL_SPARSE_NAME(lanes_sum)(both[j]);
     }
-    for (int64_t rest = k; rest < dense; ++rest)
-      EACH(j, columns) sample[i][j] += NUMBER(x[i][rest]) * NUMBER(y[j][rest]);
+    for (int64_t remainder = k; remainder < dense; ++remainder)
+      EACH(j, columns) sample[i][j] += NUMBER(x[i][remainder]) * NUMBER(y[j][remainder]);
   }
 }
 
@@ -73,7 +73,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(samples)(const element* const* x, const e
 // itself and fetching it costs as much as loading it.
 APL_SPARSE_INLINE int64_t APL_SPARSE_NAME(fetched)(const struct apl_sparse_cpu_call* call) {
   const int64_t row = call->dense * (int64_t)sizeof(element);
-  return call->form->tiles->columns * row > 4 << 20 ? row : 1;
+  return call->packed->tiles->columns * row > 4 << 20 ? row : 1;
 }
 
 // Results of up to four samples: at `source`, where -1 wants none, or side by side from `first` on.
@@ -94,8 +94,8 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(put_samples)(const struct apl_sparse_cpu_
 }
 
 // Samples of one row of x, kept in `vectors` registers that have all of it, with four of y.
-APL_SPARSE_INLINE void APL_SPARSE_NAME(kept_samples)(const vector* x, const element* const y[4], const int vectors,
-                                                     real sample[4]) {
+APL_SPARSE_INLINE void APL_SPARSE_NAME(kept_sddmm)(const vector* x, const element* const y[4], const int vectors,
+                                                   real sample[4]) {
   vector sum[4];
   EACH(j, 4) sum[j] = x[0] * LOAD(y[j]);
   for (int v = 1; v < vectors; ++v) EACH(j, 4) sum[j] += x[v] * LOAD(y[j] + v * LANES);
@@ -104,10 +104,10 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(kept_samples)(const vector* x, const elem
 
 // Samples of one row with `count` columns, four at a time; of fewer some are made twice. Rows of y that are needed
 // next, `ahead` of them, are fetched before. `vectors`: of the dense loop, if they are few; 0: any number of terms.
-APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_cpu_call* call, int64_t row,
-                                                       const int32_t* column, const int32_t* source, int64_t first,
-                                                       const real* value, int64_t count, int64_t ahead,
-                                                       const int vectors) {
+APL_SPARSE_INLINE void APL_SPARSE_NAME(sddmm_columns)(const struct apl_sparse_cpu_call* call, int64_t row,
+                                                      const int32_t* column, const int32_t* source, int64_t first,
+                                                      const real* value, int64_t count, int64_t ahead,
+                                                      const int vectors) {
   const element *x = (const element*)call->x + row * call->x_stride, *y = (const element*)call->y;
   const int64_t fetched = APL_SPARSE_NAME(fetched)(call);
   vector kept[4];
@@ -119,7 +119,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_c
     EACH(j, 4) columns[j] = y + column[k + (j < here ? j : 0)] * call->y_stride;
     for (int j = 0; j < here && k + j < ahead; ++j) APL_SPARSE_FETCH(y + column[k + j + 4] * call->y_stride, fetched);
     if (vectors > 0) {
-      APL_SPARSE_NAME(kept_samples)(kept, columns, vectors, sample[0]);
+      APL_SPARSE_NAME(kept_sddmm)(kept, columns, vectors, sample[0]);
     } else if (here >= 3) {
       APL_SPARSE_NAME(samples)(&x, columns, call->dense, 1, 4, sample);
     } else if (here == 2) {
@@ -131,10 +131,10 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(sample_columns)(const struct apl_sparse_c
   }
 }
 
-APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_call* call, int64_t row,
-                                                  const int32_t* column, const int32_t* source, int64_t first,
-                                                  const real* value, int64_t count, int64_t ahead) {
-#define COLUMNS(vectors) APL_SPARSE_NAME(sample_columns)(call, row, column, source, first, value, count, ahead, vectors)
+APL_SPARSE_APART void APL_SPARSE_NAME(sddmm_row)(const struct apl_sparse_cpu_call* call, int64_t row,
+                                                 const int32_t* column, const int32_t* source, int64_t first,
+                                                 const real* value, int64_t count, int64_t ahead) {
+#define COLUMNS(vectors) APL_SPARSE_NAME(sddmm_columns)(call, row, column, source, first, value, count, ahead, vectors)
   switch (call->dense % LANES == 0 ? call->dense / LANES : 0) {
     case 1: COLUMNS(1); break;
     case 2: COLUMNS(2); break;
@@ -145,9 +145,9 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_row)(const struct apl_sparse_cpu_ca
 }
 
 // Samples whose rows are given, too, four at a time.
-APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_call* call, const int32_t* row,
-                                                    const int32_t* column, const int32_t* source, int64_t first,
-                                                    const real* value, int64_t count, int64_t ahead) {
+APL_SPARSE_APART void APL_SPARSE_NAME(sddmm_pairs)(const struct apl_sparse_cpu_call* call, const int32_t* row,
+                                                   const int32_t* column, const int32_t* source, int64_t first,
+                                                   const real* value, int64_t count, int64_t ahead) {
   const int64_t dense = call->dense, fetched = APL_SPARSE_NAME(fetched)(call);
   for (int64_t n = 0; n < count; n += 4) {
     const element *x[4], *y[4];
@@ -180,32 +180,32 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sample_pairs)(const struct apl_sparse_cpu_
 }
 
 // Short lists of a tile: what is wanted of them, whatever their rows are.
-static void APL_SPARSE_NAME(sample_lists)(const struct apl_sparse_cpu_call* call, const struct apl_sparse_lists* tile,
-                                          const real* value, int far) {
+static void APL_SPARSE_NAME(sddmm_ell)(const struct apl_sparse_cpu_call* call, const struct apl_sparse_ell* tile,
+                                       const real* value, int far) {
   enum { kTogether = 128 };
-  const struct apl_sparse_tiles* t = call->form->tiles;
+  const struct apl_sparse_tiles* t = call->packed->tiles;
   int32_t row[kTogether], column[kTogether], source[kTogether];
   real values[kTogether];
   int64_t count = 0;
-  for (int64_t list = 0, at = tile->first_element; list < tile->lists; ++list) {
+  for (int64_t list = 0, at = tile->first_element; list < tile->ell_rows; ++list) {
     if (count + tile->width > kTogether) {
-      APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
+      APL_SPARSE_NAME(sddmm_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
       count = 0;
     }
     // No branch on what is padding: nobody foresees it.
     for (int32_t k = 0; k < tile->width; ++k, ++at) {
-      row[count] = t->list_row[tile->first_list + list];
-      column[count] = t->list_column[at];
-      source[count] = t->list_source[at];
+      row[count] = t->ell_row[tile->first_ell_row + list];
+      column[count] = t->ell_column[at];
+      source[count] = t->ell_source[at];
       values[count] = value[at - tile->first_element];
       count += source[count] >= 0;
     }
   }
-  APL_SPARSE_NAME(sample_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
+  APL_SPARSE_NAME(sddmm_pairs)(call, row, column, source, 0, values, count, far ? count - 8 : 0);
 }
 
-static void APL_SPARSE_NAME(sample_block)(const struct apl_sparse_cpu_call* call, int64_t index) {
-  const struct apl_sparse_tiles* t = call->form->tiles;
+static void APL_SPARSE_NAME(sddmm_block)(const struct apl_sparse_cpu_call* call, int64_t index) {
+  const struct apl_sparse_tiles* t = call->packed->tiles;
   const struct apl_sparse_block* block = &t->block[index];
   output* result = (output*)call->result;
   for (int64_t step = 0; step < block->steps; ++step)

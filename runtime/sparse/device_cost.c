@@ -20,12 +20,12 @@ static const double kCacheBytes = 40e6;
 static double cost_larger(double a, double b) { return a > b ? a : b; }
 static int64_t cost_rounds(int64_t length, int64_t each) { return (length + each - 1) / each; }
 static double cost_both(double latency, double throughput) { return sqrt(latency * latency + throughput * throughput); }
-static int cost_is_large(const struct apl_sparse_form* f, double row_bytes) {
+static int cost_is_large(const struct apl_sparse_packed* f, double row_bytes) {
   return (double)(f->rows + f->columns) * row_bytes > kCacheBytes;
 }
 
 // Long rows have a block of 8 warps, medium ones a warp, others a group of its lanes.
-double apl_sparse_rows_cost(const struct apl_sparse_form* f, double row_bytes, int64_t slices, int32_t lanes,
+double apl_sparse_rows_cost(const struct apl_sparse_packed* f, double row_bytes, int64_t slices, int32_t lanes,
                             int ahead) {
   const int64_t groups = 32 / lanes, shorts = f->records - f->longs - f->mediums;
   int64_t rounds = cost_rounds(f->longest[0], 32 * groups);
@@ -40,7 +40,7 @@ double apl_sparse_rows_cost(const struct apl_sparse_form* f, double row_bytes, i
   return cost_both((ahead ? 0.356 : 0.405) * (double)rounds, bytes + (issued + warps) * (double)slices * 1e-3);
 }
 
-double apl_sparse_windows_cost(const struct apl_sparse_form* f, double row_bytes, int64_t slices,
+double apl_sparse_windows_cost(const struct apl_sparse_packed* f, double row_bytes, int64_t slices,
                                const struct apl_sparse_spmm_choice* c) {
   const int k = f->parts == 1 ? 0 : f->parts == 2 ? 1 : 2;
   static const double kStep[] = {0.571, 0.348, 0.361}, kBytes[] = {1, 0.952, 0.962}, kTask[] = {0.617, 1.11, 2.83};
@@ -57,9 +57,9 @@ double apl_sparse_windows_cost(const struct apl_sparse_form* f, double row_bytes
 }
 
 // A block copies its slice of B, then a warp has a row at a time.
-double apl_sparse_staged_cost(const struct apl_sparse_form* f, int64_t slices, int32_t lanes) {
+double apl_sparse_staged_cost(const struct apl_sparse_packed* f, int64_t slices, int32_t lanes) {
   const int64_t groups = 32 / lanes;
-  int64_t blocks = APL_SPARSE_PROCESSORS / slices > 0 ? APL_SPARSE_PROCESSORS / slices : 1;
+  int64_t blocks = APL_SPARSE_MULTIPROCESSORS / slices > 0 ? APL_SPARSE_MULTIPROCESSORS / slices : 1;
   if (blocks > f->records) blocks = f->records;
   int64_t longest = 0;
   for (int k = 0; k < 3; ++k)
@@ -68,28 +68,28 @@ double apl_sparse_staged_cost(const struct apl_sparse_form* f, int64_t slices, i
   int64_t rounds = cost_rounds(f->records, blocks * 32) * cost_rounds(mean, 4 * groups);
   if (rounds < cost_rounds(longest, 4 * groups)) rounds = cost_rounds(longest, 4 * groups);
   const double slice_bytes = 16.0 * lanes;
-  return (double)cost_rounds(blocks * slices, APL_SPARSE_PROCESSORS) *
+  return (double)cost_rounds(blocks * slices, APL_SPARSE_MULTIPROCESSORS) *
          (0.193 * (double)rounds + 31.8e-6 * (double)f->columns * slice_bytes +
           8.72e-6 * (double)f->row_elements / (double)blocks * slice_bytes);
 }
 
-double apl_sparse_microseconds(const struct apl_sparse_form* form, int64_t width) {
+double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int64_t width) {
   const int32_t elements = width % 8 == 0 ? 8 : width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
-  return apl_sparse_choose_spmm(form, APL_F16, elements, width, NULL).microseconds;
+  return apl_sparse_choose_spmm(packed, APL_F16, elements, width, NULL).microseconds;
 }
 
-double apl_sparse_samples_microseconds(const struct apl_sparse_samples* samples, int64_t depth) {
+double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int64_t depth) {
   const double row_bytes = 2.0 * (double)depth;
-  const int is_large = (double)(samples->rows + samples->columns) * row_bytes > kCacheBytes;
-  if (samples->windows > 0) {
-    const double rounds = (double)samples->task_steps * (double)cost_rounds(depth, 128);
-    const double gathered = (double)samples->steps * APL_SPARSE_STEP * row_bytes;
-    return 2.07 + 0.487 * rounds + gathered * (is_large ? 0.189e-6 : 0.103e-6) + 58.7e-6 * (double)samples->steps;
+  const int is_large = (double)(packed->rows + packed->columns) * row_bytes > kCacheBytes;
+  if (packed->windows > 0) {
+    const double rounds = (double)packed->task_steps * (double)cost_rounds(depth, 128);
+    const double gathered = (double)packed->steps * APL_SPARSE_STEP * row_bytes;
+    return 2.07 + 0.487 * rounds + gathered * (is_large ? 0.189e-6 : 0.103e-6) + 58.7e-6 * (double)packed->steps;
   }
   const int32_t lanes = apl_sparse_power_from(cost_rounds(depth, 8), 16);
-  const double gathered = 2 * row_bytes * (double)samples->nonzeros;
+  const double gathered = 2 * row_bytes * (double)packed->nonzeros;
   return 1.61 + 0.333 * (double)cost_rounds(depth, 8 * lanes) + gathered * (is_large ? 0.111e-6 : 0.0688e-6) +
-         2.48e-6 * (double)samples->nonzeros;
+         2.48e-6 * (double)packed->nonzeros;
 }
 
 // Of rows times depth and depth times columns: the sum's own length, reading and writing, or the tensor cores.

@@ -23,7 +23,7 @@ struct apl_sparse_kernel {
 void apl_sparse_define(struct apl_sparse_kernel* kernel, const char* what, const char* format, ...);
 // Compiles the kernel unless it is there. `after`, if any, stands before the last of the parts.
 int apl_sparse_load_kernel(struct apl_context* ctx, const struct apl_sparse_kernel* kernel,
-                           const struct apl_sparse_after* after, const enum apl_sparse_text* parts, int count);
+                           const struct apl_sparse_epilogue* epilogue, const enum apl_sparse_text* parts, int count);
 int apl_sparse_start(struct apl_context* ctx, const struct apl_sparse_kernel* kernel, int64_t blocks, int32_t threads,
                      int64_t shared_bytes, void** args, int32_t count);
 
@@ -34,27 +34,28 @@ struct apl_sparse_spmm_choice {
   int staged, resident, ahead;
   double microseconds;  // by the model
 };
-enum { APL_SPARSE_PROCESSORS = 132 };
+enum { APL_SPARSE_MULTIPROCESSORS = 132 };
 // That which takes least by the model. `elements`: of the widest access.
-struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_form* form, int32_t type, int32_t elements,
-                                                     int64_t width, const struct apl_sparse_options* options);
+struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_packed* packed, int32_t type,
+                                                     int32_t elements, int64_t width,
+                                                     const struct apl_sparse_options* options);
 
 // Microseconds, by the model, beyond the launch of a kernel: rows that so many lanes gather, for so many slices of C's
 // columns; windows, for columns that have `row_bytes` a row of B; rows that gather from shared memory.
 extern const double apl_sparse_launch_microseconds, apl_sparse_staged_launch_microseconds;
-double apl_sparse_rows_cost(const struct apl_sparse_form* form, double row_bytes, int64_t slices, int32_t lanes,
+double apl_sparse_rows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices, int32_t lanes,
                             int ahead);
-double apl_sparse_windows_cost(const struct apl_sparse_form* form, double row_bytes, int64_t slices,
+double apl_sparse_windows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices,
                                const struct apl_sparse_spmm_choice* choice);
-double apl_sparse_staged_cost(const struct apl_sparse_form* form, int64_t slices, int32_t lanes);
+double apl_sparse_staged_cost(const struct apl_sparse_packed* packed, int64_t slices, int32_t lanes);
 
 // Fills in how rows are cut into classes, or the height of windows, where the options leave it open; gives what the
 // product takes by the model. `has_windows`: of each 32 rows, in that order, whether they are not gathered.
-double apl_sparse_settle_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
-                              const int32_t* row_order, int32_t type, int64_t width,
-                              const struct apl_sparse_statistics* statistics, struct apl_sparse_options* options);
-double apl_sparse_settle_windows(const struct apl_sparse_csr* matrix, int32_t type, int64_t width,
-                                 const struct apl_sparse_statistics* statistics, int32_t* height);
+double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
+                               const int32_t* row_order, int32_t type, int64_t width,
+                               const struct apl_sparse_statistics* statistics, struct apl_sparse_options* options);
+double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, int32_t type, int64_t width,
+                                  const struct apl_sparse_statistics* statistics, int32_t* height);
 
 // The widest access, in elements, at which both arrays' rows and their lengths allow it.
 int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b,

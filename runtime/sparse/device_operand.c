@@ -22,28 +22,28 @@ static int release_arrays(struct apl_context* ctx, void** const* arrays, size_t 
   return status;
 }
 
-int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_form* form, int32_t type,
+int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* packed, int32_t type,
                       struct apl_sparse_operand* operand) {
-  *operand = (struct apl_sparse_operand){.type = type, .form = *form};
-  struct apl_sparse_form* f = &operand->form;
+  *operand = (struct apl_sparse_operand){.type = type, .packed = *packed};
+  struct apl_sparse_packed* f = &operand->packed;
   f->record = f->row_column = f->window = f->part = f->window_row = f->step_column = NULL;
-  f->place = NULL;
+  f->slot = NULL;
   const struct {
     const void* host;
     int64_t count;
     void** data;
-  } arrays[] = {{form->record, 4 * (int64_t)form->records, &operand->record},
-                {form->row_column, form->row_elements, &operand->row_column},
-                {form->window, 4 * (int64_t)form->windows, &operand->window},
-                {form->part, 2 * (int64_t)form->windows * form->parts, &operand->part},
-                {form->window_row, 8 * (int64_t)form->windows * form->parts, &operand->window_row},
-                {form->step_column, APL_SPARSE_STEP * form->steps, &operand->step_column},
-                {form->place, form->nonzeros, &operand->place}};
+  } arrays[] = {{packed->record, 4 * (int64_t)packed->records, &operand->record},
+                {packed->row_column, packed->row_elements, &operand->row_column},
+                {packed->window, 4 * (int64_t)packed->windows, &operand->window},
+                {packed->part, 2 * (int64_t)packed->windows * packed->parts, &operand->part},
+                {packed->window_row, 8 * (int64_t)packed->windows * packed->parts, &operand->window_row},
+                {packed->step_column, APL_SPARSE_STEP * packed->steps, &operand->step_column},
+                {packed->slot, packed->nonzeros, &operand->slot}};
   int status = APL_SUCCESS;
   for (size_t k = 0; k < sizeof arrays / sizeof arrays[0] && !status; ++k)
     status = upload_array(ctx, arrays[k].host, arrays[k].count, sizeof(int32_t), arrays[k].data);
-  if (!status && form->values > 0)
-    status = ctx->backend->allocate(ctx, form->values * apl_sparse_type_size(type), "the values of a sparse operand",
+  if (!status && packed->values > 0)
+    status = ctx->backend->allocate(ctx, packed->values * apl_sparse_type_size(type), "the values of a sparse operand",
                                     &operand->value);
   if (status) {
     char error[sizeof ctx->error];
@@ -56,41 +56,41 @@ int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_form* for
 
 int apl_sparse_release(struct apl_context* ctx, struct apl_sparse_operand* o) {
   void** const arrays[] = {&o->record,     &o->row_column,  &o->window, &o->part,
-                           &o->window_row, &o->step_column, &o->place,  &o->value};
+                           &o->window_row, &o->step_column, &o->slot,   &o->value};
   return release_arrays(ctx, arrays, sizeof arrays / sizeof arrays[0]);
 }
 
-int apl_sparse_upload_samples(struct apl_context* ctx, const struct apl_sparse_samples* form, int32_t type,
-                              struct apl_sparse_samples_operand* operand) {
-  *operand = (struct apl_sparse_samples_operand){.type = type, .form = *form};
-  struct apl_sparse_samples* f = &operand->form;
+int apl_sparse_upload_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_packed* packed, int32_t type,
+                            struct apl_sparse_sddmm_operand* operand) {
+  *operand = (struct apl_sparse_sddmm_operand){.type = type, .packed = *packed};
+  struct apl_sparse_sddmm_packed* f = &operand->packed;
   f->row = f->column = f->task = f->start = f->window_row = f->step_column = NULL;
   f->mask = NULL;
-  const int64_t listed = form->row ? (form->nonzeros + 3) / 4 * 4 : 0;
+  const int64_t listed = packed->row ? (packed->nonzeros + 3) / 4 * 4 : 0;
   const struct {
     const void* host;
     int64_t count;
     void** data;
-  } arrays[] = {{form->row, listed, &operand->row},
-                {form->column, listed, &operand->column},
-                {form->task, 4 * (int64_t)form->tasks, &operand->task},
-                {form->start, 8 * (int64_t)form->tasks, &operand->start},
-                {form->window_row, 8 * (int64_t)form->windows, &operand->window_row},
-                {form->step_column, APL_SPARSE_STEP * form->steps, &operand->step_column},
-                {form->mask, 4 * form->steps, &operand->mask}};
+  } arrays[] = {{packed->row, listed, &operand->row},
+                {packed->column, listed, &operand->column},
+                {packed->task, 4 * (int64_t)packed->tasks, &operand->task},
+                {packed->start, 8 * (int64_t)packed->tasks, &operand->start},
+                {packed->window_row, 8 * (int64_t)packed->windows, &operand->window_row},
+                {packed->step_column, APL_SPARSE_STEP * packed->steps, &operand->step_column},
+                {packed->mask, 4 * packed->steps, &operand->mask}};
   int status = APL_SUCCESS;
   for (size_t k = 0; k < sizeof arrays / sizeof arrays[0] && !status; ++k)
     status = upload_array(ctx, arrays[k].host, arrays[k].count, sizeof(int32_t), arrays[k].data);
   if (status) {
     char error[sizeof ctx->error];
     memcpy(error, ctx->error, sizeof error);
-    apl_sparse_release_samples(ctx, operand);
+    apl_sparse_release_sddmm(ctx, operand);
     memcpy(ctx->error, error, sizeof error);
   }
   return status;
 }
 
-int apl_sparse_release_samples(struct apl_context* ctx, struct apl_sparse_samples_operand* o) {
+int apl_sparse_release_sddmm(struct apl_context* ctx, struct apl_sparse_sddmm_operand* o) {
   void** const arrays[] = {&o->row, &o->column, &o->task, &o->start, &o->window_row, &o->step_column, &o->mask};
   return release_arrays(ctx, arrays, sizeof arrays / sizeof arrays[0]);
 }
@@ -99,18 +99,18 @@ int apl_sparse_set_values(struct apl_context* ctx, struct apl_sparse_operand* op
   static const enum apl_sparse_text kParts[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_VALUES};
   const char *written = NULL, *type = apl_sparse_type_name(operand->type, &written);
   if (!type) return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
-  int64_t count = operand->form.values, nonzeros = operand->form.nonzeros;
+  int64_t count = operand->packed.values, nonzeros = operand->packed.nonzeros;
   if (count == 0) return APL_SUCCESS;
-  struct apl_sparse_kernel clear = {.length = 0}, place = {.length = 0};
+  struct apl_sparse_kernel clear = {.length = 0}, slot = {.length = 0};
   snprintf(clear.name, sizeof clear.name, "apl_sparse_clear_%s", type);
-  snprintf(place.name, sizeof place.name, "apl_sparse_place_%s", type);
+  snprintf(slot.name, sizeof slot.name, "apl_sparse_place_%s", type);
   apl_sparse_define(&clear, "TYPE", "%s", written);
   apl_sparse_define(&clear, "CLEAR", "%s", clear.name);
-  apl_sparse_define(&clear, "PLACE", "%s", place.name);
+  apl_sparse_define(&clear, "PLACE", "%s", slot.name);
   int status = apl_sparse_load_kernel(ctx, &clear, NULL, kParts, 3);
   void* clear_args[] = {&operand->value, &count};
   if (!status) status = apl_sparse_start(ctx, &clear, (count + 255) / 256, 256, 0, clear_args, 2);
-  void* place_args[] = {&values, &operand->place, &nonzeros, &operand->value};
-  if (!status) status = apl_sparse_start(ctx, &place, (nonzeros + 255) / 256, 256, 0, place_args, 4);
+  void* slot_args[] = {&values, &operand->slot, &nonzeros, &operand->value};
+  if (!status) status = apl_sparse_start(ctx, &slot, (nonzeros + 255) / 256, 256, 0, slot_args, 4);
   return status;
 }

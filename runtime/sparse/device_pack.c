@@ -6,9 +6,9 @@
 #include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/operand_arrays.h"
 
-enum { kFormUnit = 8 * APL_SPARSE_STEP };
+enum { kPackedUnit = 8 * APL_SPARSE_STEP };
 
-static int64_t form_steps(int64_t columns) { return (columns + APL_SPARSE_STEP - 1) / APL_SPARSE_STEP; }
+static int64_t packed_steps(int64_t columns) { return (columns + APL_SPARSE_STEP - 1) / APL_SPARSE_STEP; }
 
 // Adds the steps that the group's windows of 8, 16 and 32 rows would have; how many columns 8 rows meet.
 static int64_t look_at_windows(const struct apl_sparse_group* group, struct apl_sparse_statistics* statistics) {
@@ -27,8 +27,8 @@ static int64_t look_at_windows(const struct apl_sparse_group* group, struct apl_
   }
   for (int k = 0; k < 3; ++k)
     for (int window = 0; window < kParts >> k; ++window) {
-      int64_t steps = form_steps(shared[k][window]);
-      for (int part = window << k; part < (window + 1) << k; ++part) steps += form_steps(own[k][part]);
+      int64_t steps = packed_steps(shared[k][window]);
+      for (int part = window << k; part < (window + 1) << k; ++part) steps += packed_steps(own[k][part]);
       statistics->steps[k] += (double)steps;
       if (statistics->longest_window[k] < steps) statistics->longest_window[k] = (int32_t)steps;
     }
@@ -38,7 +38,7 @@ static int64_t look_at_windows(const struct apl_sparse_group* group, struct apl_
 
 int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
                        struct apl_sparse_statistics* statistics) {
-  enum { kFormLooks = 256 };
+  enum { kPackedLooks = 256 };
   *statistics =
       (struct apl_sparse_statistics){.rows = matrix->rows, .columns = matrix->columns, .nonzeros = matrix->nonzeros};
   for (int64_t row = 0; row < matrix->rows; ++row) {
@@ -49,7 +49,7 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
   const int64_t groups = (matrix->rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
   struct apl_sparse_group group = {0};
   int64_t entries = 0, vectors = 0, looks = 0;
-  for (int64_t g = 0; g < groups; g += groups / kFormLooks + 1) {
+  for (int64_t g = 0; g < groups; g += groups / kPackedLooks + 1) {
     if (apl_sparse_group_read(&group, matrix, row_order, g)) return APL_SPARSE_OUT_OF_MEMORY;
     entries += group.entries;
     vectors += look_at_windows(&group, statistics);
@@ -61,16 +61,16 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
   return APL_SPARSE_FINE;
 }
 
-struct form_maker {
+struct packed_maker {
   const struct apl_sparse_csr* matrix;
   const struct apl_sparse_plan* plan;
   struct apl_sparse_options options;  // none is 0 any more, as far as they are about forms
-  struct apl_sparse_form* form;
+  struct apl_sparse_packed* packed;
   unsigned char* has_windows;  // of each 32 rows, in the plan's order
-  int64_t step_room;
+  int64_t step_capacity;
 };
 
-static int32_t form_row_at(const struct form_maker* m, int64_t position) {
+static int32_t packed_row_at(const struct packed_maker* m, int64_t position) {
   return m->plan && m->plan->row_order ? m->plan->row_order[position] : (int32_t)position;
 }
 
@@ -89,8 +89,8 @@ static int32_t height_of_plan(const struct apl_sparse_plan* plan) {
 }
 
 // Rows are gathered or in windows of one height, whichever the model likes better; a plan has chosen.
-static void settle_form(struct form_maker* m, int32_t type, int64_t width) {
-  const struct apl_sparse_statistics* s = &m->form->statistics;
+static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) {
+  const struct apl_sparse_statistics* s = &m->packed->statistics;
   struct apl_sparse_options* o = &m->options;
   if (!apl_sparse_is_half(type)) o->window = -1;
   if (o->window == 0 && m->plan && m->plan->stretches > 0) {
@@ -99,16 +99,16 @@ static void settle_form(struct form_maker* m, int32_t type, int64_t width) {
   }
   if (o->window != 0) return;
   struct apl_sparse_options rows = *o;
-  const double gathered = apl_sparse_settle_rows(m->matrix, m->has_windows, NULL, type, width, s, &rows);
-  if (apl_sparse_settle_windows(m->matrix, type, width, s, &o->window) >= gathered) o->window = -1;
+  const double gathered = apl_sparse_resolve_rows(m->matrix, m->has_windows, NULL, type, width, s, &rows);
+  if (apl_sparse_resolve_windows(m->matrix, type, width, s, &o->window) >= gathered) o->window = -1;
 }
 
-static int64_t form_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
+static int64_t packed_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
 
-static void mark_form_windows(struct form_maker* m) {
+static void mark_packed_windows(struct packed_maker* m) {
   if (m->options.window < 0) return;
   if (!m->plan || m->plan->stretches == 0) {
-    memset(m->has_windows, 1, (size_t)form_halves(m->matrix));
+    memset(m->has_windows, 1, (size_t)packed_halves(m->matrix));
     return;
   }
   int64_t group = 0;
@@ -128,18 +128,18 @@ static void mark_form_windows(struct form_maker* m) {
   }
 }
 
-static int64_t form_row_length(const struct form_maker* m, int32_t row) {
+static int64_t packed_row_length(const struct packed_maker* m, int32_t row) {
   return m->matrix->row_start[row + 1] - m->matrix->row_start[row];
 }
 
 // Rows of a class stand together, the longest class first; a counting sort over what they are sorted by.
-static int64_t form_sort_key(const struct form_maker* m, int64_t length) {
+static int64_t packed_sort_key(const struct packed_maker* m, int64_t length) {
   if (m->options.sorted > 0 || length >= m->options.block_row) return length;
   return length >= m->options.warp_row ? m->options.warp_row : 0;
 }
 
-static int make_form_rows(struct form_maker* m) {
-  struct apl_sparse_form* f = m->form;
+static int make_packed_rows(struct packed_maker* m) {
+  struct apl_sparse_packed* f = m->packed;
   int64_t* count = apl_sparse_array(
       f->statistics.longest + 2 > m->options.warp_row + 2 ? f->statistics.longest + 2 : m->options.warp_row + 2,
       sizeof *count);
@@ -147,7 +147,7 @@ static int make_form_rows(struct form_maker* m) {
   int64_t elements = 0, records = 0, largest = 0;
   for (int64_t position = 0; position < f->rows; ++position) {
     if (m->has_windows[position / 32]) continue;
-    const int64_t length = form_row_length(m, form_row_at(m, position)), key = form_sort_key(m, length);
+    const int64_t length = packed_row_length(m, packed_row_at(m, position)), key = packed_sort_key(m, length);
     ++records;
     elements += (length + 3) / 4 * 4;
     ++count[key];
@@ -172,9 +172,9 @@ static int make_form_rows(struct form_maker* m) {
   }
   for (int64_t position = 0; position < f->rows; ++position) {
     if (m->has_windows[position / 32]) continue;
-    const int32_t row = form_row_at(m, position);
-    const int64_t length = form_row_length(m, row);
-    int32_t* record = f->record + 4 * count[form_sort_key(m, length)]++;
+    const int32_t row = packed_row_at(m, position);
+    const int64_t length = packed_row_length(m, row);
+    int32_t* record = f->record + 4 * count[packed_sort_key(m, length)]++;
     record[0] = row;
     record[2] = (int32_t)((length + 3) / 4 * 4);
   }
@@ -183,10 +183,10 @@ static int make_form_rows(struct form_maker* m) {
   for (int64_t k = 0; k < records; ++k) {
     int32_t* record = f->record + 4 * k;
     record[1] = (int32_t)start;
-    const int64_t first = m->matrix->row_start[record[0]], length = form_row_length(m, record[0]);
+    const int64_t first = m->matrix->row_start[record[0]], length = packed_row_length(m, record[0]);
     for (int64_t n = 0; n < record[2]; ++n) {
       f->row_column[start + n] = m->matrix->column[first + (n < length ? n : length - 1)];
-      if (n < length) f->place[first + n] = (uint32_t)(start + n);
+      if (n < length) f->slot[first + n] = (uint32_t)(start + n);
     }
     start += record[2];
   }
@@ -194,15 +194,15 @@ static int make_form_rows(struct form_maker* m) {
 }
 
 // Fills the steps of one level: a column and a mask of rows at a time.
-struct form_level {
+struct packed_level {
   int64_t first_step, first_unit;
   int32_t parts, columns;
 };
 
-static int begin_form_column(struct form_maker* m, struct form_level* level, int32_t column) {
-  struct apl_sparse_form* f = m->form;
+static int begin_packed_column(struct packed_maker* m, struct packed_level* level, int32_t column) {
+  struct apl_sparse_packed* f = m->packed;
   if (level->columns % APL_SPARSE_STEP == 0) {
-    if (!apl_sparse_grow((void**)&f->step_column, f->steps * APL_SPARSE_STEP, APL_SPARSE_STEP, &m->step_room,
+    if (!apl_sparse_grow((void**)&f->step_column, f->steps * APL_SPARSE_STEP, APL_SPARSE_STEP, &m->step_capacity,
                          sizeof *f->step_column))
       return APL_SPARSE_OUT_OF_MEMORY;
     // A step that is not full repeats its first column.
@@ -215,55 +215,58 @@ static int begin_form_column(struct form_maker* m, struct form_level* level, int
 }
 
 // Rows of the mask are those of the level's parts; `source` their non-zeros in that order.
-static int add_form_column(struct form_maker* m, struct form_level* level, int32_t column, uint32_t mask,
-                           const int32_t* source) {
-  if (begin_form_column(m, level, column)) return APL_SPARSE_OUT_OF_MEMORY;
+static int add_packed_column(struct packed_maker* m, struct packed_level* level, int32_t column, uint32_t mask,
+                             const int32_t* source) {
+  if (begin_packed_column(m, level, column)) return APL_SPARSE_OUT_OF_MEMORY;
   const int64_t slot = (level->columns - 1) % APL_SPARSE_STEP, step = (level->columns - 1) / APL_SPARSE_STEP;
   for (int row = 0; row < 32; ++row) {
     if ((mask >> row & 1) == 0) continue;
     const int64_t unit = level->first_unit + step * level->parts + row / 8;
-    m->form->place[*source++] = (uint32_t)(m->form->row_elements + unit * kFormUnit + row % 8 * APL_SPARSE_STEP + slot);
+    m->packed->slot[*source++] =
+        (uint32_t)(m->packed->row_elements + unit * kPackedUnit + row % 8 * APL_SPARSE_STEP + slot);
   }
   return APL_SPARSE_FINE;
 }
 
-static int form_parts_met(uint32_t mask) {
+static int packed_parts_met(uint32_t mask) {
   return ((mask & 0xff) != 0) + ((mask & 0xff00) != 0) + ((mask & 0xff0000) != 0) + ((mask & 0xff000000u) != 0);
 }
 
 // What the column has in the window that begins at this row of the group, and where its non-zeros stand.
-static uint32_t form_mask(const struct apl_sparse_group* group, int64_t k, int begin, int height,
-                          const int32_t** source) {
+static uint32_t packed_mask(const struct apl_sparse_group* group, int64_t k, int begin, int height,
+                            const int32_t** source) {
   const uint64_t below = begin == 0 ? 0 : group->rows[k] & (((uint64_t)1 << begin) - 1);
   *source = group->source + group->first[k] + __builtin_popcountll(below);
   return (uint32_t)(group->rows[k] >> begin & (((uint64_t)1 << height) - 1));
 }
 
-static int make_form_window(struct form_maker* m, const struct apl_sparse_group* group, int64_t position, int begin) {
-  struct apl_sparse_form* f = m->form;
+static int make_packed_window(struct packed_maker* m, const struct apl_sparse_group* group, int64_t position,
+                              int begin) {
+  struct apl_sparse_packed* f = m->packed;
   const int height = 8 * f->parts, is_one = f->parts == 1;
   int32_t* window = f->window + 4 * f->windows;
   int32_t* rows = f->window_row + (int64_t)f->windows * height;
-  for (int r = 0; r < height; ++r) rows[r] = position + begin + r < f->rows ? form_row_at(m, position + begin + r) : -1;
-  struct form_level shared = {f->steps, f->units, f->parts, 0};
+  for (int r = 0; r < height; ++r)
+    rows[r] = position + begin + r < f->rows ? packed_row_at(m, position + begin + r) : -1;
+  struct packed_level shared = {f->steps, f->units, f->parts, 0};
   if (f->units > INT32_MAX - 4 * (group->columns + 16) || f->steps > INT32_MAX - group->columns - 16)
     return APL_SPARSE_TOO_LARGE;
   const int32_t* source = NULL;
   for (int64_t k = 0; k < group->columns; ++k) {
-    const uint32_t mask = form_mask(group, k, begin, height, &source);
-    if (mask == 0 || (!is_one && form_parts_met(mask) < 2)) continue;
-    if (add_form_column(m, &shared, group->column[k], mask, source)) return APL_SPARSE_OUT_OF_MEMORY;
+    const uint32_t mask = packed_mask(group, k, begin, height, &source);
+    if (mask == 0 || (!is_one && packed_parts_met(mask) < 2)) continue;
+    if (add_packed_column(m, &shared, group->column[k], mask, source)) return APL_SPARSE_OUT_OF_MEMORY;
   }
   window[0] = f->windows;
   window[1] = (int32_t)shared.first_step;
   window[2] = (int32_t)(f->steps - shared.first_step);
   window[3] = (int32_t)shared.first_unit;
   for (int h = 0; h < f->parts; ++h) {
-    struct form_level own = {f->steps, f->units, 1, 0};
+    struct packed_level own = {f->steps, f->units, 1, 0};
     for (int64_t k = 0; k < group->columns && !is_one; ++k) {
-      const uint32_t mask = form_mask(group, k, begin, height, &source);
-      if (mask >> (8 * h) == 0 || (mask & 0xffu << (8 * h)) == 0 || form_parts_met(mask) != 1) continue;
-      if (add_form_column(m, &own, group->column[k], mask >> (8 * h), source)) return APL_SPARSE_OUT_OF_MEMORY;
+      const uint32_t mask = packed_mask(group, k, begin, height, &source);
+      if (mask >> (8 * h) == 0 || (mask & 0xffu << (8 * h)) == 0 || packed_parts_met(mask) != 1) continue;
+      if (add_packed_column(m, &own, group->column[k], mask >> (8 * h), source)) return APL_SPARSE_OUT_OF_MEMORY;
     }
     int32_t* part = f->part + 2 * ((int64_t)f->windows * f->parts + h);
     part[0] = (int32_t)own.first_step;
@@ -274,8 +277,8 @@ static int make_form_window(struct form_maker* m, const struct apl_sparse_group*
   return APL_SPARSE_FINE;
 }
 
-static int make_form_windows(struct form_maker* m) {
-  struct apl_sparse_form* f = m->form;
+static int make_packed_windows(struct packed_maker* m) {
+  struct apl_sparse_packed* f = m->packed;
   const int height = m->options.window;
   int64_t count = 0;
   for (int64_t half = 0; half * 32 < f->rows; ++half) count += m->has_windows[half] ? 32 / height : 0;
@@ -292,14 +295,14 @@ static int make_form_windows(struct form_maker* m) {
     status = apl_sparse_group_read(&group, m->matrix, m->plan ? m->plan->row_order : NULL, g);
     for (int begin = 0; begin < APL_SPARSE_GROUP && !status; begin += height)
       if (m->has_windows[2 * g + begin / 32] && g * APL_SPARSE_GROUP + begin < f->rows)
-        status = make_form_window(m, &group, g * APL_SPARSE_GROUP, begin);
+        status = make_packed_window(m, &group, g * APL_SPARSE_GROUP, begin);
   }
   apl_sparse_group_free(&group);
   return status;
 }
 
 // Few windows: those with most steps first, so that no block begins late with much to do.
-static int sort_form_windows(struct apl_sparse_form* f) {
+static int sort_packed_windows(struct apl_sparse_packed* f) {
   enum { kFewWindows = 4096 };
   if (f->windows > kFewWindows || f->windows < 2) return APL_SPARSE_FINE;
   int64_t* count = apl_sparse_array(f->steps + 1, sizeof *count);
@@ -328,50 +331,50 @@ static int sort_form_windows(struct apl_sparse_form* f) {
   return is_fine ? APL_SPARSE_FINE : APL_SPARSE_OUT_OF_MEMORY;
 }
 
-int apl_sparse_form_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                         int64_t width, const struct apl_sparse_options* options, struct apl_sparse_form** form) {
+int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
+                           int64_t width, const struct apl_sparse_options* options, struct apl_sparse_packed** packed) {
   enum { kUsualWidth = 128 };
-  *form = NULL;
+  *packed = NULL;
   if (width <= 0) width = kUsualWidth;
   if (plan && (plan->rows != matrix->rows || plan->columns != matrix->columns || plan->nonzeros != matrix->nonzeros))
     return APL_SPARSE_MALFORMED;
   if (matrix->rows > INT32_MAX || matrix->nonzeros > INT32_MAX) return APL_SPARSE_TOO_LARGE;
-  struct form_maker m = {.matrix = matrix, .plan = plan, .form = calloc(1, sizeof(struct apl_sparse_form))};
-  if (!m.form) return APL_SPARSE_OUT_OF_MEMORY;
+  struct packed_maker m = {.matrix = matrix, .plan = plan, .packed = calloc(1, sizeof(struct apl_sparse_packed))};
+  if (!m.packed) return APL_SPARSE_OUT_OF_MEMORY;
   if (options) m.options = *options;
-  struct apl_sparse_form* f = m.form;
+  struct apl_sparse_packed* f = m.packed;
   f->rows = matrix->rows;
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
-  f->place = apl_sparse_array(matrix->nonzeros, sizeof *f->place);
-  m.has_windows = calloc((size_t)form_halves(matrix) + 2, 1);
+  f->slot = apl_sparse_array(matrix->nonzeros, sizeof *f->slot);
+  m.has_windows = calloc((size_t)packed_halves(matrix) + 2, 1);
   const int32_t* row_order = plan ? plan->row_order : NULL;
   int status =
-      f->place && m.has_windows ? apl_sparse_measure(matrix, row_order, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
+      f->slot && m.has_windows ? apl_sparse_measure(matrix, row_order, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
   if (!status) {
-    settle_form(&m, type, width);
-    mark_form_windows(&m);
-    apl_sparse_settle_rows(matrix, m.has_windows, row_order, type, width, &f->statistics, &m.options);
+    resolve_packed(&m, type, width);
+    mark_packed_windows(&m);
+    apl_sparse_resolve_rows(matrix, m.has_windows, row_order, type, width, &f->statistics, &m.options);
     f->sorted = m.options.sorted;
-    status = make_form_rows(&m);
+    status = make_packed_rows(&m);
   }
-  if (!status) status = make_form_windows(&m);
-  if (!status) status = sort_form_windows(f);
-  f->values = f->row_elements + f->units * kFormUnit;
+  if (!status) status = make_packed_windows(&m);
+  if (!status) status = sort_packed_windows(f);
+  f->values = f->row_elements + f->units * kPackedUnit;
   if (!status && f->values > UINT32_MAX) status = APL_SPARSE_TOO_LARGE;
   free(m.has_windows);
   if (status) {
-    apl_sparse_form_free(f);
+    apl_sparse_packed_free(f);
     return status;
   }
-  *form = f;
+  *packed = f;
   return APL_SPARSE_FINE;
 }
 
-void apl_sparse_form_free(struct apl_sparse_form* form) {
-  if (!form) return;
-  void* const arrays[] = {form->record,     form->row_column,  form->window, form->part,
-                          form->window_row, form->step_column, form->place};
+void apl_sparse_packed_free(struct apl_sparse_packed* packed) {
+  if (!packed) return;
+  void* const arrays[] = {packed->record,     packed->row_column,  packed->window, packed->part,
+                          packed->window_row, packed->step_column, packed->slot};
   for (size_t k = 0; k < sizeof arrays / sizeof arrays[0]; ++k) free(arrays[k]);
-  free(form);
+  free(packed);
 }

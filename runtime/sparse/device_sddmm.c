@@ -4,13 +4,13 @@
 #include "runtime/sparse/device_kernel.h"
 
 // Terms of a piece are 32 times so many: more would take the registers that keep gathers in flight.
-enum { kSampleQuads = 4, kSampleWarps = 4, kListWarps = 8 };
+enum { kSampleQuads = 4, kSampleWarps = 4, kCoordinateWarps = 8 };
 
-int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_operand* a, const void* values,
+int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_operand* a, const void* values,
                      struct apl_sparse_dense x, struct apl_sparse_dense y, int64_t depth, void* result,
-                     const struct apl_sparse_after* after) {
+                     const struct apl_sparse_epilogue* epilogue) {
   static const enum apl_sparse_text kParts[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_SDDMM};
-  const struct apl_sparse_samples* f = &a->form;
+  const struct apl_sparse_sddmm_packed* f = &a->packed;
   const char *written = NULL, *type = apl_sparse_type_name(a->type, &written), *suffix;
   const char* result_type = apl_sparse_result_type(a->type, a->is_wide, &suffix);
   if (!type) return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
@@ -25,15 +25,15 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
   const int32_t quads = !is_windows ? 0 : is_one_piece ? (int32_t)all_quads : kSampleQuads;
   const int is_whole = depth % (is_windows ? 32 * quads : 32) == 0;
   const int32_t lanes = apl_sparse_power_from((depth + wide - 1) / wide, 16),
-                warps = is_windows ? kSampleWarps : kListWarps;
+                warps = is_windows ? kSampleWarps : kCoordinateWarps;
   struct apl_sparse_kernel kernel = {.length = 0};
   snprintf(kernel.name, sizeof kernel.name, "apl_sddmm_%s%s_%d_%d%s%s_%dx%d%s%s%s", type, suffix, warps, quads,
            is_one_piece ? "" : "_pieces", is_whole ? "" : "_rest", is_windows ? 0 : lanes, wide,
-           values ? "_scaled" : "", after ? "_" : "", after ? after->type : "");
+           values ? "_scaled" : "", epilogue ? "_" : "", epilogue ? epilogue->type : "");
   apl_sparse_define(&kernel, "NAME", "%s", kernel.name);
   apl_sparse_define(&kernel, "TYPE", "%s", written);
   apl_sparse_define(&kernel, "RESULT", "%s", result_type);
-  apl_sparse_define(&kernel, "AFTER", "%s", after ? after->type : "apl_sparse_same");
+  apl_sparse_define(&kernel, "AFTER", "%s", epilogue ? epilogue->type : "apl_sparse_same");
   apl_sparse_define(&kernel, "QUADS", "%d", quads);
   apl_sparse_define(&kernel, "ONE_PIECE", "%d", is_one_piece);
   apl_sparse_define(&kernel, "WHOLE", "%d", is_whole);
@@ -41,11 +41,11 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_samples_op
   apl_sparse_define(&kernel, "ELEMENTS", "%d", wide);
   apl_sparse_define(&kernel, "WARPS", "%d", warps);
   apl_sparse_define(&kernel, "SCALED", "%d", values != NULL);
-  const int status = apl_sparse_load_kernel(ctx, &kernel, after, kParts, 3);
+  const int status = apl_sparse_load_kernel(ctx, &kernel, epilogue, kParts, 3);
   if (status) return status;
   int32_t x_row = (int32_t)x.row, y_row = (int32_t)y.row, short_depth = (int32_t)depth, nothing = 0;
   int32_t tasks = f->tasks, nonzeros = (int32_t)f->nonzeros;
-  void *x_data = x.data, *y_data = y.data, *with = after && after->value ? (void*)after->value : &nothing;
+  void *x_data = x.data, *y_data = y.data, *with = epilogue && epilogue->value ? (void*)epilogue->value : &nothing;
   void *task = a->task, *first = a->start, *row = a->row, *column = a->column, *mask = a->mask;
   void *window_row = a->window_row, *step_column = a->step_column;
   if (is_windows) {

@@ -6,16 +6,16 @@
 
 enum { kSampleHeight = 8 };
 
-struct sample_maker {
+struct sddmm_maker {
   const struct apl_sparse_csr* matrix;
   const int32_t* row_order;
-  struct apl_sparse_samples* samples;
+  struct apl_sparse_sddmm_packed* packed;
   int32_t task_steps;
-  int64_t column_room, mask_room, task_room, start_room;
+  int64_t column_capacity, mask_capacity, task_capacity, start_capacity;
 };
 
-static int make_sample_list(struct sample_maker* s) {
-  struct apl_sparse_samples* f = s->samples;
+static int make_sample_list(struct sddmm_maker* s) {
+  struct apl_sparse_sddmm_packed* f = s->packed;
   f->row = apl_sparse_array(f->nonzeros + 4, sizeof *f->row);
   f->column = apl_sparse_array(f->nonzeros + 4, sizeof *f->column);
   if (!f->row || !f->column) return APL_SPARSE_OUT_OF_MEMORY;
@@ -27,10 +27,10 @@ static int make_sample_list(struct sample_maker* s) {
   return APL_SPARSE_FINE;
 }
 
-static int add_sample_task(struct sample_maker* s, int32_t window, int64_t first, int64_t steps, const int32_t* start) {
-  struct apl_sparse_samples* f = s->samples;
-  if (!apl_sparse_grow((void**)&f->task, 4 * (int64_t)f->tasks, 4, &s->task_room, sizeof *f->task) ||
-      !apl_sparse_grow((void**)&f->start, kSampleHeight * (int64_t)f->tasks, kSampleHeight, &s->start_room,
+static int add_sample_task(struct sddmm_maker* s, int32_t window, int64_t first, int64_t steps, const int32_t* start) {
+  struct apl_sparse_sddmm_packed* f = s->packed;
+  if (!apl_sparse_grow((void**)&f->task, 4 * (int64_t)f->tasks, 4, &s->task_capacity, sizeof *f->task) ||
+      !apl_sparse_grow((void**)&f->start, kSampleHeight * (int64_t)f->tasks, kSampleHeight, &s->start_capacity,
                        sizeof *f->start))
     return APL_SPARSE_OUT_OF_MEMORY;
   const int32_t task[4] = {window, (int32_t)first, (int32_t)steps, 0};
@@ -41,11 +41,11 @@ static int add_sample_task(struct sample_maker* s, int32_t window, int64_t first
   return APL_SPARSE_FINE;
 }
 
-static int make_sample_step(struct sample_maker* s, int32_t column) {
-  struct apl_sparse_samples* f = s->samples;
-  if (!apl_sparse_grow((void**)&f->step_column, f->steps * APL_SPARSE_STEP, APL_SPARSE_STEP, &s->column_room,
+static int make_sample_step(struct sddmm_maker* s, int32_t column) {
+  struct apl_sparse_sddmm_packed* f = s->packed;
+  if (!apl_sparse_grow((void**)&f->step_column, f->steps * APL_SPARSE_STEP, APL_SPARSE_STEP, &s->column_capacity,
                        sizeof *f->step_column) ||
-      !apl_sparse_grow((void**)&f->mask, f->steps * kSampleHeight, kSampleHeight, &s->mask_room, sizeof *f->mask))
+      !apl_sparse_grow((void**)&f->mask, f->steps * kSampleHeight, kSampleHeight, &s->mask_capacity, sizeof *f->mask))
     return APL_SPARSE_OUT_OF_MEMORY;
   for (int k = 0; k < APL_SPARSE_STEP; ++k) f->step_column[f->steps * APL_SPARSE_STEP + k] = column;
   memset(f->mask + f->steps * kSampleHeight, 0, kSampleHeight * sizeof *f->mask);
@@ -53,9 +53,9 @@ static int make_sample_step(struct sample_maker* s, int32_t column) {
   return APL_SPARSE_FINE;
 }
 
-static int make_sample_window(struct sample_maker* s, const struct apl_sparse_group* group, int64_t position,
+static int make_sample_window(struct sddmm_maker* s, const struct apl_sparse_group* group, int64_t position,
                               int begin) {
-  struct apl_sparse_samples* f = s->samples;
+  struct apl_sparse_sddmm_packed* f = s->packed;
   int32_t start[kSampleHeight];
   for (int r = 0; r < kSampleHeight; ++r) {
     const int64_t at = position + begin + r;
@@ -83,8 +83,8 @@ static int make_sample_window(struct sample_maker* s, const struct apl_sparse_gr
   return APL_SPARSE_FINE;
 }
 
-static int make_sample_windows(struct sample_maker* s) {
-  struct apl_sparse_samples* f = s->samples;
+static int make_sample_windows(struct sddmm_maker* s) {
+  struct apl_sparse_sddmm_packed* f = s->packed;
   f->window_row = apl_sparse_array((f->rows / kSampleHeight + 1) * kSampleHeight, sizeof *f->window_row);
   if (!f->window_row) return APL_SPARSE_OUT_OF_MEMORY;
   struct apl_sparse_group group = {0};
@@ -99,17 +99,17 @@ static int make_sample_windows(struct sample_maker* s) {
   return status;
 }
 
-int apl_sparse_samples_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                            int64_t depth, const struct apl_sparse_options* options,
-                            struct apl_sparse_samples** samples) {
-  *samples = NULL;
+int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
+                                 int64_t depth, const struct apl_sparse_options* options,
+                                 struct apl_sparse_sddmm_packed** packed) {
+  *packed = NULL;
   if (plan && (plan->rows != matrix->rows || plan->columns != matrix->columns || plan->nonzeros != matrix->nonzeros))
     return APL_SPARSE_MALFORMED;
   if (matrix->rows > INT32_MAX || matrix->nonzeros > INT32_MAX - 4) return APL_SPARSE_TOO_LARGE;
-  struct sample_maker s = {.matrix = matrix, .row_order = plan ? plan->row_order : NULL};
-  s.samples = calloc(1, sizeof *s.samples);
-  if (!s.samples) return APL_SPARSE_OUT_OF_MEMORY;
-  struct apl_sparse_samples* f = s.samples;
+  struct sddmm_maker s = {.matrix = matrix, .row_order = plan ? plan->row_order : NULL};
+  s.packed = calloc(1, sizeof *s.packed);
+  if (!s.packed) return APL_SPARSE_OUT_OF_MEMORY;
+  struct apl_sparse_sddmm_packed* f = s.packed;
   f->rows = matrix->rows;
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
@@ -126,17 +126,17 @@ int apl_sparse_samples_make(const struct apl_sparse_csr* matrix, const struct ap
   if (!status)
     status = can && (wish > 0 || (wish == 0 && is_worth_it)) ? make_sample_windows(&s) : make_sample_list(&s);
   if (status) {
-    apl_sparse_samples_free(f);
+    apl_sparse_sddmm_packed_free(f);
     return status;
   }
-  *samples = f;
+  *packed = f;
   return APL_SPARSE_FINE;
 }
 
-void apl_sparse_samples_free(struct apl_sparse_samples* samples) {
-  if (!samples) return;
-  void* const arrays[] = {samples->row,        samples->column,      samples->task, samples->start,
-                          samples->window_row, samples->step_column, samples->mask};
+void apl_sparse_sddmm_packed_free(struct apl_sparse_sddmm_packed* packed) {
+  if (!packed) return;
+  void* const arrays[] = {packed->row,        packed->column,      packed->task, packed->start,
+                          packed->window_row, packed->step_column, packed->mask};
   for (size_t k = 0; k < sizeof arrays / sizeof arrays[0]; ++k) free(arrays[k]);
-  free(samples);
+  free(packed);
 }

@@ -7,7 +7,7 @@ enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8, kStagedWarps = 32 
 enum { kStagedBytes = 100 * 1024, kCacheBytes = 36 << 20 };
 
 struct spmm_case {
-  const struct apl_sparse_form* form;
+  const struct apl_sparse_packed* packed;
   const struct apl_sparse_options* options;  // none of them null
   int64_t size, width;                       // bytes of an element, columns of C
   double row_bytes;
@@ -17,7 +17,7 @@ static int64_t rounded_up(int64_t number, int64_t by) { return (number + by - 1)
 
 // How many lanes have a row, and whether they load its columns ahead.
 static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choice* c) {
-  const struct apl_sparse_form* f = a->form;
+  const struct apl_sparse_packed* f = a->packed;
   if (f->records == 0) return 0;
   const int64_t columns = rounded_up(a->width, c->elements);
   int32_t most = apl_sparse_power_from(columns, 16);
@@ -45,7 +45,7 @@ static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choi
 
 // How many warps share a window.
 static double choose_windows(const struct spmm_case* a, struct apl_sparse_spmm_choice* c) {
-  const struct apl_sparse_form* f = a->form;
+  const struct apl_sparse_packed* f = a->packed;
   if (f->parts == 0) return 0;
   // A warp has 8 times so many columns of C.
   c->window_elements = c->elements > 4 && a->width <= 32 ? 4 : c->elements;
@@ -73,7 +73,7 @@ static double choose_windows(const struct spmm_case* a, struct apl_sparse_spmm_c
 
 // B through shared memory, in slices of so many lanes. Negative: it does not fit.
 static double choose_staged(const struct spmm_case* a, const struct apl_sparse_spmm_choice* c, int32_t* lanes) {
-  const struct apl_sparse_form* f = a->form;
+  const struct apl_sparse_packed* f = a->packed;
   *lanes = a->options->lanes > 0 ? a->options->lanes : 4;
   while (*lanes > 2 && f->columns * *lanes * 16 > kStagedBytes) *lanes /= 2;
   const int fits =
@@ -83,7 +83,7 @@ static double choose_staged(const struct spmm_case* a, const struct apl_sparse_s
          apl_sparse_staged_cost(f, rounded_up(rounded_up(a->width, c->elements), *lanes), *lanes);
 }
 
-struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_form* f, int32_t type, int32_t elements,
+struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_packed* f, int32_t type, int32_t elements,
                                                      int64_t width, const struct apl_sparse_options* options) {
   static const struct apl_sparse_options kOpen = {0};
   const int64_t size = apl_sparse_type_size(type);
@@ -106,19 +106,19 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_for
 }
 
 static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_operand* a,
-                     const struct apl_sparse_spmm_choice* c, const struct apl_sparse_after* after) {
+                     const struct apl_sparse_spmm_choice* c, const struct apl_sparse_epilogue* epilogue) {
   const char *written = NULL, *type = apl_sparse_type_name(a->type, &written), *suffix;
   const char* result = apl_sparse_result_type(a->type, a->is_wide, &suffix);
   if (!type) return 0;
-  const int32_t parts = a->form.parts, lanes = a->form.records > 0 ? c->lanes : 0;
+  const int32_t parts = a->packed.parts, lanes = a->packed.records > 0 ? c->lanes : 0;
   kernel->length = 0;
   snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s", type, suffix, lanes,
            c->elements, c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident,
-           c->ahead ? "_ahead" : "", c->staged ? "_staged" : "", after ? "_" : "", after ? after->type : "");
+           c->ahead ? "_ahead" : "", c->staged ? "_staged" : "", epilogue ? "_" : "", epilogue ? epilogue->type : "");
   apl_sparse_define(kernel, "NAME", "%s", kernel->name);
   apl_sparse_define(kernel, "TYPE", "%s", written);
   apl_sparse_define(kernel, "RESULT", "%s", result);
-  apl_sparse_define(kernel, "AFTER", "%s", after ? after->type : "apl_sparse_same");
+  apl_sparse_define(kernel, "AFTER", "%s", epilogue ? epilogue->type : "apl_sparse_same");
   apl_sparse_define(kernel, "STAGED", "%d", c->staged);
   if (c->resident > 0)
     apl_sparse_define(kernel, "BOUNDS", "%d, %d", 32 * c->warps, c->resident);
@@ -147,14 +147,14 @@ static int32_t widest_of_spmm(const struct apl_sparse_operand* a, const struct a
 
 int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a, struct apl_sparse_dense b,
                     struct apl_sparse_dense c, int64_t width, const struct apl_sparse_options* options,
-                    const struct apl_sparse_after* after) {
+                    const struct apl_sparse_epilogue* epilogue) {
   static const enum apl_sparse_text kRows[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_ROWS,
                                                APL_SPARSE_TEXT_SPMM};
   static const enum apl_sparse_text kStaged[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_ROWS,
                                                  APL_SPARSE_TEXT_STAGED, APL_SPARSE_TEXT_SPMM};
   static const enum apl_sparse_text kAll[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_ROWS,
                                               APL_SPARSE_TEXT_WINDOWS, APL_SPARSE_TEXT_SPMM};
-  const struct apl_sparse_form* f = &a->form;
+  const struct apl_sparse_packed* f = &a->packed;
   if (f->rows == 0 || width == 0) return APL_SUCCESS;
   const char* wrong = apl_sparse_misfit(width, &b, &c);
   if (wrong) return apl_sparse_fail(ctx, APL_ERROR, wrong);
@@ -162,21 +162,21 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   const struct apl_sparse_spmm_choice choice =
       apl_sparse_choose_spmm(f, a->type, widest_of_spmm(a, &b, &c, width), width, options);
   struct apl_sparse_kernel kernel;
-  if (!name_spmm(&kernel, a, &choice, after))
+  if (!name_spmm(&kernel, a, &choice, epilogue))
     return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
-  int status = choice.staged   ? apl_sparse_load_kernel(ctx, &kernel, after, kStaged, 5)
-               : f->parts == 0 ? apl_sparse_load_kernel(ctx, &kernel, after, kRows, 4)
-                               : apl_sparse_load_kernel(ctx, &kernel, after, kAll, 5);
+  int status = choice.staged   ? apl_sparse_load_kernel(ctx, &kernel, epilogue, kStaged, 5)
+               : f->parts == 0 ? apl_sparse_load_kernel(ctx, &kernel, epilogue, kRows, 4)
+                               : apl_sparse_load_kernel(ctx, &kernel, epilogue, kAll, 5);
   if (status) return status;
 
   int32_t b_row = (int32_t)b.row, c_row = (int32_t)c.row, short_width = (int32_t)width, nothing = 0;
   int32_t records = f->records, longs = f->longs, mediums = f->mediums, windows = f->windows;
-  void *b_data = b.data, *c_data = c.data, *with = after && after->value ? (void*)after->value : &nothing;
+  void *b_data = b.data, *c_data = c.data, *with = epilogue && epilogue->value ? (void*)epilogue->value : &nothing;
   void *record = a->record, *column = a->row_column, *value = a->value;
   const int64_t row_slices = (width + choice.lanes * choice.elements - 1) / (choice.lanes * choice.elements);
   const int64_t sum_size = apl_sparse_is_half(a->type) ? 4 : size;
   if (choice.staged) {
-    int64_t each = APL_SPARSE_PROCESSORS / row_slices > 0 ? APL_SPARSE_PROCESSORS / row_slices : 1;
+    int64_t each = APL_SPARSE_MULTIPROCESSORS / row_slices > 0 ? APL_SPARSE_MULTIPROCESSORS / row_slices : 1;
     if (each > records) each = records;
     int32_t blocks = (int32_t)each, b_rows = (int32_t)f->columns;
     void* args[] = {&record, &column, &value,  &records, &blocks,      &b_data,

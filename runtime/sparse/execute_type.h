@@ -18,18 +18,19 @@ static void APL_SPARSE_NAME(multiply_part)(const struct apl_sparse_tiles* t, con
       APL_SPARSE_NAME(add_row)(values[source], b + column * dense + begin, count, c + row * dense + begin);
     }
   }
-  for (int64_t k = 0; k < t->list_tiles; ++k) {
-    const struct apl_sparse_lists* tile = &t->list_tile[k];
-    for (int64_t n = 0; n < (int64_t)tile->lists * tile->width; ++n) {
-      const int32_t source = t->list_source[tile->first_element + n];
+  for (int64_t k = 0; k < t->ell_tiles; ++k) {
+    const struct apl_sparse_ell* tile = &t->ell_tile[k];
+    for (int64_t n = 0; n < (int64_t)tile->ell_rows * tile->width; ++n) {
+      const int32_t source = t->ell_source[tile->first_element + n];
       if (source < 0) continue;
-      const int64_t row = t->list_row[tile->first_list + n / tile->width];
-      const int64_t column = t->list_column[tile->first_element + n];
+      const int64_t row = t->ell_row[tile->first_ell_row + n / tile->width];
+      const int64_t column = t->ell_column[tile->first_element + n];
       APL_SPARSE_NAME(add_row)(values[source], b + column * dense + begin, count, c + row * dense + begin);
     }
   }
-  for (int64_t n = 0; n < t->run_elements; ++n) APL_SPARSE_NAME(add_row)
-  (values[t->run_source[n]], b + t->run_column[n] * dense + begin, count, c + t->run_row[n] * dense + begin);
+  for (int64_t n = 0; n < t->segment_elements; ++n) APL_SPARSE_NAME(add_row)
+  (values[t->segment_source[n]], b + t->segment_column[n] * dense + begin, count,
+   c + t->segment_row[n] * dense + begin);
 }
 
 void APL_SPARSE_NAME(apl_sparse_spmm)(const struct apl_sparse_tiles* tiles, const real* values, const real* b,
@@ -60,19 +61,19 @@ void APL_SPARSE_NAME(apl_sparse_sddmm)(const struct apl_sparse_tiles* t, const r
       result[source] = values[source] * APL_SPARSE_NAME(sample)(x + row * dense, y + column * dense, dense);
     }
   }
-  for (int64_t k = 0; k < t->list_tiles; ++k) {
-    const struct apl_sparse_lists* tile = &t->list_tile[k];
-    for (int64_t n = 0; n < (int64_t)tile->lists * tile->width; ++n) {
-      const int32_t source = t->list_source[tile->first_element + n];
+  for (int64_t k = 0; k < t->ell_tiles; ++k) {
+    const struct apl_sparse_ell* tile = &t->ell_tile[k];
+    for (int64_t n = 0; n < (int64_t)tile->ell_rows * tile->width; ++n) {
+      const int32_t source = t->ell_source[tile->first_element + n];
       if (source < 0) continue;
-      const int64_t row = t->list_row[tile->first_list + n / tile->width];
-      const int64_t column = t->list_column[tile->first_element + n];
+      const int64_t row = t->ell_row[tile->first_ell_row + n / tile->width];
+      const int64_t column = t->ell_column[tile->first_element + n];
       result[source] = values[source] * APL_SPARSE_NAME(sample)(x + row * dense, y + column * dense, dense);
     }
   }
-  for (int64_t n = 0; n < t->run_elements; ++n) {
-    const int32_t source = t->run_source[n];
-    result[source] =
-        values[source] * APL_SPARSE_NAME(sample)(x + t->run_row[n] * dense, y + t->run_column[n] * dense, dense);
+  for (int64_t n = 0; n < t->segment_elements; ++n) {
+    const int32_t source = t->segment_source[n];
+    result[source] = values[source] *
+                     APL_SPARSE_NAME(sample)(x + t->segment_row[n] * dense, y + t->segment_column[n] * dense, dense);
   }
 }

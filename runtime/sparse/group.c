@@ -8,24 +8,24 @@
 enum { kMaxDigit = 11 };
 
 static int group_reserve(struct apl_sparse_group* group, int64_t entries) {
-  if (entries <= group->room) return APL_SPARSE_FINE;
+  if (entries <= group->capacity) return APL_SPARSE_FINE;
   apl_sparse_group_free(group);
-  const size_t room = (size_t)entries + (size_t)entries / 2 + 16;
-  group->column = malloc(room * sizeof *group->column);
-  group->source = malloc(room * sizeof *group->source);
-  group->first = malloc((room + 1) * sizeof *group->first);
-  group->rows = malloc(room * sizeof *group->rows);
+  const size_t capacity = (size_t)entries + (size_t)entries / 2 + 16;
+  group->column = malloc(capacity * sizeof *group->column);
+  group->source = malloc(capacity * sizeof *group->source);
+  group->first = malloc((capacity + 1) * sizeof *group->first);
+  group->rows = malloc(capacity * sizeof *group->rows);
   int fine = group->column && group->source && group->first && group->rows;
   for (int k = 0; k < 2; ++k) {
-    group->key[k] = malloc(room * sizeof *group->key[k]);
-    group->order[k] = malloc(room * sizeof *group->order[k]);
+    group->key[k] = malloc(capacity * sizeof *group->key[k]);
+    group->order[k] = malloc(capacity * sizeof *group->order[k]);
     fine = fine && group->key[k] && group->order[k];
   }
   if (!fine) {
     apl_sparse_group_free(group);
     return APL_SPARSE_OUT_OF_MEMORY;
   }
-  group->room = (int64_t)room;
+  group->capacity = (int64_t)capacity;
   return APL_SPARSE_FINE;
 }
 

@@ -1,6 +1,6 @@
 // Arrays that grow while a form is made.
-#ifndef APL_SPARSE_FORM_ARRAYS_H
-#define APL_SPARSE_FORM_ARRAYS_H
+#ifndef APL_SPARSE_PACKED_ARRAYS_H
+#define APL_SPARSE_PACKED_ARRAYS_H
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 static inline void* apl_sparse_array(int64_t count, size_t size) { return calloc((size_t)count + 1, size); }
 
 // Room for `more` elements beyond `count`; 0 without memory.
-static inline int apl_sparse_grow(void** data, int64_t count, int64_t more, int64_t* room, size_t size) {
-  if (count + more <= *room) return 1;
+static inline int apl_sparse_grow(void** data, int64_t count, int64_t more, int64_t* capacity, size_t size) {
+  if (count + more <= *capacity) return 1;
   const int64_t larger = (count + more) + (count + more) / 2 + 64;
   void* moved = realloc(*data, (size_t)larger * size);
   if (!moved) return 0;
   *data = moved;
-  *room = larger;
+  *capacity = larger;
   return 1;
 }
 

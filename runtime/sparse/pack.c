@@ -10,29 +10,29 @@ struct packer {
   struct apl_sparse_tiles* tiles;
   struct apl_sparse_group group;
   uint64_t* left;  // rows of each column of the group that no tile has yet
-  int64_t left_room;
-  int64_t block_room, column_room, element_room;
-  int64_t tile_room, list_room, list_element_room;
-  int64_t run_room, run_element_room;
+  int64_t left_capacity;
+  int64_t block_capacity, column_capacity, element_capacity;
+  int64_t tile_capacity, list_capacity, list_element_capacity;
+  int64_t run_capacity, run_element_capacity;
   int64_t length[APL_SPARSE_GROUP];  // entries left of each row of the group
   int64_t row_first[APL_SPARSE_GROUP + 1];
-  int32_t *rest_column, *rest_source;
-  int64_t rest_room;
+  int32_t *remainder_column, *remainder_source;
+  int64_t remainder_capacity;
   int64_t most;  // elements that blocks and lists may have
   int failed;    // an apl_sparse_status
 };
 
 // Room for `more` elements after `count`; what `failed` says stays.
-static void* grown(struct packer* packer, void* data, int64_t count, int64_t more, int64_t* room, size_t element) {
-  if (count + more <= *room) return data;
-  int64_t wanted = *room + *room / 2;
+static void* grown(struct packer* packer, void* data, int64_t count, int64_t more, int64_t* capacity, size_t element) {
+  if (count + more <= *capacity) return data;
+  int64_t wanted = *capacity + *capacity / 2;
   if (wanted < count + more) wanted = count + more + 64;
   void* larger = realloc(data, (size_t)wanted * element);
   if (!larger) {
     packer->failed = APL_SPARSE_OUT_OF_MEMORY;
     return data;
   }
-  *room = wanted;
+  *capacity = wanted;
   return larger;
 }
 
@@ -44,7 +44,7 @@ static int64_t most_elements(const struct apl_sparse_csr* matrix) {
 
 // Padding is counted before there is memory for it: a plan may say anything.
 static void count_elements(struct packer* packer, int64_t more) {
-  if (packer->tiles->block_elements + packer->tiles->list_elements + more > packer->most)
+  if (packer->tiles->block_elements + packer->tiles->ell_elements + more > packer->most)
     packer->failed = APL_SPARSE_PADDED;
 }
 
@@ -61,8 +61,9 @@ static void add_steps(struct packer* p, int64_t steps, int32_t height) {
   const int64_t columns = steps * APL_SPARSE_STEP, elements = columns * height;
   count_elements(p, elements);
   if (p->failed) return;
-  t->block_column = grown(p, t->block_column, t->steps * APL_SPARSE_STEP, columns, &p->column_room, sizeof(int32_t));
-  t->block_source = grown(p, t->block_source, t->block_elements, elements, &p->element_room, sizeof(int32_t));
+  t->block_column =
+      grown(p, t->block_column, t->steps * APL_SPARSE_STEP, columns, &p->column_capacity, sizeof(int32_t));
+  t->block_source = grown(p, t->block_source, t->block_elements, elements, &p->element_capacity, sizeof(int32_t));
   if (p->failed) return;
   memset(t->block_source + t->block_elements, 0xFF, (size_t)elements * sizeof(int32_t));
   t->steps += steps;
@@ -77,7 +78,7 @@ static void select_block(struct packer* p, int64_t group_index, struct apl_spars
   int64_t taken = 0;
   for (int64_t k = 0; k < g->columns; ++k) taken += count_bits(p->left[k] & window) >= selection.threshold;
   if (taken == 0) return;
-  t->block = grown(p, t->block, t->blocks, 1, &p->block_room, sizeof *t->block);
+  t->block = grown(p, t->block, t->blocks, 1, &p->block_capacity, sizeof *t->block);
   if (p->failed) return;
   struct apl_sparse_block block = {group_index * APL_SPARSE_GROUP + offset, t->steps,
                                    (taken + APL_SPARSE_STEP - 1) / APL_SPARSE_STEP, t->block_elements,
@@ -105,20 +106,20 @@ static void select_block(struct packer* p, int64_t group_index, struct apl_spars
 }
 
 // What is left of the group, row by row.
-static int64_t gather_rest(struct packer* p) {
+static int64_t gather_remainder(struct packer* p) {
   const struct apl_sparse_group* g = &p->group;
   memset(p->length, 0, sizeof p->length);
   int64_t count = 0;
   for (int64_t k = 0; k < g->columns; ++k)
     for (uint64_t left = p->left[k]; left; left &= left - 1, ++count) ++p->length[count_bits((left & -left) - 1)];
   if (count == 0) return 0;
-  if (count > p->rest_room) {
-    free(p->rest_column);
-    free(p->rest_source);
-    p->rest_room = count + count / 2;
-    p->rest_column = malloc((size_t)p->rest_room * sizeof(int32_t));
-    p->rest_source = malloc((size_t)p->rest_room * sizeof(int32_t));
-    if (!p->rest_column || !p->rest_source) p->failed = APL_SPARSE_OUT_OF_MEMORY;
+  if (count > p->remainder_capacity) {
+    free(p->remainder_column);
+    free(p->remainder_source);
+    p->remainder_capacity = count + count / 2;
+    p->remainder_column = malloc((size_t)p->remainder_capacity * sizeof(int32_t));
+    p->remainder_source = malloc((size_t)p->remainder_capacity * sizeof(int32_t));
+    if (!p->remainder_column || !p->remainder_source) p->failed = APL_SPARSE_OUT_OF_MEMORY;
   }
   if (p->failed) return 0;
   int64_t next[APL_SPARSE_GROUP];
@@ -131,8 +132,8 @@ static int64_t gather_rest(struct packer* p) {
     for (uint64_t left = p->left[k]; left; left &= left - 1) {
       const int row = count_bits((left & -left) - 1);
       const int64_t index = count_bits(g->rows[k] & ((left & -left) - 1));
-      p->rest_column[next[row]] = g->column[k];
-      p->rest_source[next[row]++] = g->source[g->first[k] + index];
+      p->remainder_column[next[row]] = g->column[k];
+      p->remainder_source[next[row]++] = g->source[g->first[k] + index];
     }
   return count;
 }
@@ -141,26 +142,27 @@ static int32_t row_at(const struct packer* p, int64_t position) {
   return p->plan->row_order ? p->plan->row_order[position] : (int32_t)position;
 }
 
-static void add_runs(struct packer* p, int64_t group_index, int64_t count) {
+static void add_segments(struct packer* p, int64_t group_index, int64_t count) {
   struct apl_sparse_tiles* t = p->tiles;
-  const int64_t most = p->plan->run_length, runs = (count + most - 1) / most;
-  int64_t room = p->run_element_room;
-  t->run = grown(p, t->run, t->runs, runs, &p->run_room, sizeof *t->run);
-  t->run_row = grown(p, t->run_row, t->run_elements, count, &room, sizeof(int32_t));
-  room = p->run_element_room;
-  t->run_column = grown(p, t->run_column, t->run_elements, count, &room, sizeof(int32_t));
-  t->run_source = grown(p, t->run_source, t->run_elements, count, &p->run_element_room, sizeof(int32_t));
+  const int64_t most = p->plan->segment_length, segments = (count + most - 1) / most;
+  int64_t capacity = p->run_element_capacity;
+  t->segment = grown(p, t->segment, t->segments, segments, &p->run_capacity, sizeof *t->segment);
+  t->segment_row = grown(p, t->segment_row, t->segment_elements, count, &capacity, sizeof(int32_t));
+  capacity = p->run_element_capacity;
+  t->segment_column = grown(p, t->segment_column, t->segment_elements, count, &capacity, sizeof(int32_t));
+  t->segment_source =
+      grown(p, t->segment_source, t->segment_elements, count, &p->run_element_capacity, sizeof(int32_t));
   if (p->failed) return;
   for (int64_t first = 0; first < count; first += most) {
     const int64_t here = count - first < most ? count - first : most;
-    t->run[t->runs++] = (struct apl_sparse_run){t->run_elements + first, (int32_t)here};
+    t->segment[t->segments++] = (struct apl_sparse_segment){t->segment_elements + first, (int32_t)here};
   }
   for (int row = 0; row < APL_SPARSE_GROUP; ++row)
     for (int64_t k = p->row_first[row]; k < p->row_first[row + 1]; ++k)
-      t->run_row[t->run_elements + k] = row_at(p, group_index * APL_SPARSE_GROUP + row);
-  memcpy(t->run_column + t->run_elements, p->rest_column, (size_t)count * sizeof(int32_t));
-  memcpy(t->run_source + t->run_elements, p->rest_source, (size_t)count * sizeof(int32_t));
-  t->run_elements += count;
+      t->segment_row[t->segment_elements + k] = row_at(p, group_index * APL_SPARSE_GROUP + row);
+  memcpy(t->segment_column + t->segment_elements, p->remainder_column, (size_t)count * sizeof(int32_t));
+  memcpy(t->segment_source + t->segment_elements, p->remainder_source, (size_t)count * sizeof(int32_t));
+  t->segment_elements += count;
 }
 
 // Which width holds so many; the last for those that are cut.
@@ -171,44 +173,44 @@ static int width_index(const struct apl_sparse_plan* plan, int64_t count) {
 }
 
 // One list: elements [first, first + count) of the rest, padded with its last column.
-static void add_list(struct packer* p, int32_t width, int32_t row, int64_t first, int64_t count) {
+static void add_ell_row(struct packer* p, int32_t width, int32_t row, int64_t first, int64_t count) {
   struct apl_sparse_tiles* t = p->tiles;
-  int64_t room = p->list_element_room;
+  int64_t capacity = p->list_element_capacity;
   count_elements(p, width);
   if (p->failed) return;
-  t->list_row = grown(p, t->list_row, t->lists, 1, &p->list_room, sizeof(int32_t));
-  t->list_column = grown(p, t->list_column, t->list_elements, width, &room, sizeof(int32_t));
-  t->list_source = grown(p, t->list_source, t->list_elements, width, &p->list_element_room, sizeof(int32_t));
+  t->ell_row = grown(p, t->ell_row, t->ell_rows, 1, &p->list_capacity, sizeof(int32_t));
+  t->ell_column = grown(p, t->ell_column, t->ell_elements, width, &capacity, sizeof(int32_t));
+  t->ell_source = grown(p, t->ell_source, t->ell_elements, width, &p->list_element_capacity, sizeof(int32_t));
   if (p->failed) return;
-  t->list_row[t->lists++] = row;
+  t->ell_row[t->ell_rows++] = row;
   for (int64_t k = 0; k < width; ++k) {
     const int64_t from = first + (k < count ? k : count - 1);
-    t->list_column[t->list_elements] = p->rest_column[from];
-    t->list_source[t->list_elements++] = k < count ? p->rest_source[from] : -1;
+    t->ell_column[t->ell_elements] = p->remainder_column[from];
+    t->ell_source[t->ell_elements++] = k < count ? p->remainder_source[from] : -1;
   }
 }
 
-static void add_lists(struct packer* p, int64_t group_index) {
+static void add_ell(struct packer* p, int64_t group_index) {
   struct apl_sparse_tiles* t = p->tiles;
   const struct apl_sparse_plan* plan = p->plan;
   const int64_t longest = plan->width[plan->widths - 1];
   for (int index = 0; index < plan->widths; ++index) {
     const int32_t width = plan->width[index];
-    const int64_t most = plan->list_elements / width > 0 ? plan->list_elements / width : 1;
+    const int64_t most = plan->ell_elements / width > 0 ? plan->ell_elements / width : 1;
     int64_t in_tile = most;
     for (int row = 0; row < APL_SPARSE_GROUP; ++row)
       for (int64_t first = p->row_first[row]; first < p->row_first[row + 1]; first += longest) {
         const int64_t left = p->row_first[row + 1] - first, count = left < longest ? left : longest;
         if (width_index(plan, count) != index) continue;
         if (in_tile == most) {
-          t->list_tile = grown(p, t->list_tile, t->list_tiles, 1, &p->tile_room, sizeof *t->list_tile);
+          t->ell_tile = grown(p, t->ell_tile, t->ell_tiles, 1, &p->tile_capacity, sizeof *t->ell_tile);
           if (p->failed) return;
-          t->list_tile[t->list_tiles++] = (struct apl_sparse_lists){t->lists, t->list_elements, 0, width};
+          t->ell_tile[t->ell_tiles++] = (struct apl_sparse_ell){t->ell_rows, t->ell_elements, 0, width};
           in_tile = 0;
         }
-        add_list(p, width, row_at(p, group_index * APL_SPARSE_GROUP + row), first, count);
+        add_ell_row(p, width, row_at(p, group_index * APL_SPARSE_GROUP + row), first, count);
         if (p->failed) return;
-        ++t->list_tile[t->list_tiles - 1].lists;
+        ++t->ell_tile[t->ell_tiles - 1].ell_rows;
         ++in_tile;
       }
   }
@@ -217,21 +219,21 @@ static void add_lists(struct packer* p, int64_t group_index) {
 static void pack_group(struct packer* p, int64_t index, const struct apl_sparse_stretch* stretch) {
   struct apl_sparse_tiles* t = p->tiles;
   t->group_block[index] = t->blocks;
-  t->group_lists[index] = t->list_tiles;
-  t->group_run[index] = t->runs;
+  t->group_ell[index] = t->ell_tiles;
+  t->group_segment[index] = t->segments;
   if (apl_sparse_group_read(&p->group, p->matrix, p->plan->row_order, index)) p->failed = APL_SPARSE_OUT_OF_MEMORY;
   if (p->failed || p->group.entries == 0) return;
-  p->left = grown(p, p->left, 0, p->group.columns, &p->left_room, sizeof *p->left);
+  p->left = grown(p, p->left, 0, p->group.columns, &p->left_capacity, sizeof *p->left);
   if (p->failed) return;
   memcpy(p->left, p->group.rows, (size_t)p->group.columns * sizeof *p->left);
   for (int64_t k = 0; k < stretch->selections && !p->failed; ++k)
     select_block(p, index, p->plan->selection[stretch->first + k]);
-  const int64_t rest = p->failed ? 0 : gather_rest(p);
-  if (rest == 0) return;
-  if (stretch->runs) {
-    add_runs(p, index, rest);
+  const int64_t remainder = p->failed ? 0 : gather_remainder(p);
+  if (remainder == 0) return;
+  if (stretch->segments) {
+    add_segments(p, index, remainder);
   } else {
-    add_lists(p, index);
+    add_ell(p, index);
   }
 }
 
@@ -252,9 +254,9 @@ int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse
   t->groups = (matrix->rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
   const size_t starts = (size_t)t->groups + 1;
   t->group_block = calloc(starts, sizeof(int64_t));
-  t->group_lists = calloc(starts, sizeof(int64_t));
-  t->group_run = calloc(starts, sizeof(int64_t));
-  if (!t->group_block || !t->group_lists || !t->group_run) p.failed = APL_SPARSE_OUT_OF_MEMORY;
+  t->group_ell = calloc(starts, sizeof(int64_t));
+  t->group_segment = calloc(starts, sizeof(int64_t));
+  if (!t->group_block || !t->group_ell || !t->group_segment) p.failed = APL_SPARSE_OUT_OF_MEMORY;
   if (plan->row_order && !p.failed) {
     t->row_order = malloc(((size_t)matrix->rows + 1) * sizeof(int32_t));
     if (!t->row_order) p.failed = APL_SPARSE_OUT_OF_MEMORY;
@@ -265,13 +267,13 @@ int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse
     for (int64_t k = 0; k < plan->stretch[s].groups && !p.failed; ++k) pack_group(&p, index++, &plan->stretch[s]);
   if (!p.failed) {
     t->group_block[t->groups] = t->blocks;
-    t->group_lists[t->groups] = t->list_tiles;
-    t->group_run[t->groups] = t->runs;
+    t->group_ell[t->groups] = t->ell_tiles;
+    t->group_segment[t->groups] = t->segments;
   }
   apl_sparse_group_free(&p.group);
   free(p.left);
-  free(p.rest_column);
-  free(p.rest_source);
+  free(p.remainder_column);
+  free(p.remainder_source);
   if (p.failed) {
     apl_sparse_tiles_free(t);
     return p.failed;
@@ -282,10 +284,10 @@ int apl_sparse_pack(const struct apl_sparse_csr* matrix, const struct apl_sparse
 
 void apl_sparse_tiles_free(struct apl_sparse_tiles* tiles) {
   if (!tiles) return;
-  void* const parts[] = {tiles->row_order, tiles->group_block,  tiles->group_lists,  tiles->group_run,
-                         tiles->block,     tiles->block_column, tiles->block_source, tiles->list_tile,
-                         tiles->list_row,  tiles->list_column,  tiles->list_source,  tiles->run,
-                         tiles->run_row,   tiles->run_column,   tiles->run_source};
+  void* const parts[] = {tiles->row_order,   tiles->group_block,    tiles->group_ell,     tiles->group_segment,
+                         tiles->block,       tiles->block_column,   tiles->block_source,  tiles->ell_tile,
+                         tiles->ell_row,     tiles->ell_column,     tiles->ell_source,    tiles->segment,
+                         tiles->segment_row, tiles->segment_column, tiles->segment_source};
   for (size_t k = 0; k < sizeof parts / sizeof parts[0]; ++k) free(parts[k]);
   free(tiles);
 }

@@ -46,9 +46,9 @@ static int apl_plan_word(struct apl_plan_reader* reader, const char* text) {
   apl_plan_skip_blanks(reader);
   const size_t length = strlen(text);
   if ((size_t)(reader->end - reader->at) < length || memcmp(reader->at, text, length) != 0) return 0;
-  const char* after = reader->at + length;
-  if (after < reader->end && *after != ' ' && *after != '\n' && *after != '\r') return 0;
-  reader->at = after;
+  const char* epilogue = reader->at + length;
+  if (epilogue < reader->end && *epilogue != ' ' && *epilogue != '\n' && *epilogue != '\r') return 0;
+  reader->at = epilogue;
   return 1;
 }
 
@@ -87,13 +87,13 @@ static uint64_t apl_plan_hexadecimal(struct apl_plan_reader* reader) {
 }
 
 // Room for one more element of an array that doubles; 0 without memory.
-static int apl_plan_grow(void** data, int64_t count, int64_t* room, size_t element) {
-  if (count < *room) return 1;
-  const int64_t more = *room ? 2 * *room : 16;
+static int apl_plan_grow(void** data, int64_t count, int64_t* capacity, size_t element) {
+  if (count < *capacity) return 1;
+  const int64_t more = *capacity ? 2 * *capacity : 16;
   void* larger = realloc(*data, (size_t)more * element);
   if (!larger) return 0;
   *data = larger;
-  *room = more;
+  *capacity = more;
   return 1;
 }
 
@@ -144,7 +144,7 @@ static void apl_read_stretches(struct apl_plan_reader* reader, struct apl_sparse
   if (apl_plan_number(reader, 0, groups) != groups)
     apl_plan_fail(reader, APL_SPARSE_MALFORMED, "%lld groups expected", (long long)groups);
   apl_plan_next_line(reader);
-  int64_t stretch_room = 0, selection_room = 0, selections = 0, seen = 0;
+  int64_t stretch_capacity = 0, selection_capacity = 0, selections = 0, seen = 0;
   // Each once: a second time it finds nothing.
   enum { kMostSelections = 256 };
   while (seen < groups && !reader->status) {
@@ -152,7 +152,7 @@ static void apl_read_stretches(struct apl_plan_reader* reader, struct apl_sparse
     for (;;) {
       if (apl_plan_word(reader, "ell")) break;
       if (apl_plan_word(reader, "run")) {
-        stretch.runs = 1;
+        stretch.segments = 1;
         break;
       }
       struct apl_sparse_selection selection = {8, 0, 1};
@@ -160,7 +160,7 @@ static void apl_read_stretches(struct apl_plan_reader* reader, struct apl_sparse
       if (!reader->status && stretch.selections == kMostSelections)
         apl_plan_fail(reader, APL_SPARSE_MALFORMED, "more than %d selections", kMostSelections);
       if (reader->status) return;
-      if (!apl_plan_grow((void**)&plan->selection, selections, &selection_room, sizeof selection)) {
+      if (!apl_plan_grow((void**)&plan->selection, selections, &selection_capacity, sizeof selection)) {
         apl_plan_fail(reader, APL_SPARSE_OUT_OF_MEMORY, "out of memory");
         return;
       }
@@ -168,7 +168,7 @@ static void apl_read_stretches(struct apl_plan_reader* reader, struct apl_sparse
       ++stretch.selections;
     }
     if (reader->status) return;
-    if (!apl_plan_grow((void**)&plan->stretch, plan->stretches, &stretch_room, sizeof stretch)) {
+    if (!apl_plan_grow((void**)&plan->stretch, plan->stretches, &stretch_capacity, sizeof stretch)) {
       apl_plan_fail(reader, APL_SPARSE_OUT_OF_MEMORY, "out of memory");
       return;
     }
@@ -188,9 +188,9 @@ static void apl_read_tiling(struct apl_plan_reader* reader, struct apl_sparse_pl
     if (!reader->status) plan->width[plan->widths++] = (int32_t)width;
   }
   if (!reader->status && plan->widths == 0) apl_plan_fail(reader, APL_SPARSE_MALFORMED, "lists without a width");
-  plan->list_elements = apl_plan_number(reader, 1, 1 << 30);
+  plan->ell_elements = apl_plan_number(reader, 1, 1 << 30);
   apl_plan_expect(reader, "run");
-  plan->run_length = apl_plan_number(reader, 1, 1 << 30);
+  plan->segment_length = apl_plan_number(reader, 1, 1 << 30);
   apl_plan_next_line(reader);
   apl_read_stretches(reader, plan);
 }

@@ -52,7 +52,7 @@ struct apl_sparse_selection {
 struct apl_sparse_stretch {
   int64_t groups;
   int64_t first, selections;  // in `selection`
-  int runs;                   // what is left over becomes runs, else lists
+  int segments;               // what is left over becomes runs, else lists
 };
 
 struct apl_sparse_plan {
@@ -64,8 +64,8 @@ struct apl_sparse_plan {
   int64_t dense_part;                            // in how many at a time the loop is cut
   int32_t* row_order;                            // the row at each position; null: as they are
   int32_t widths, width[APL_SPARSE_MAX_WIDTHS];  // of lists, rising
-  int64_t list_elements;                         // at most, of one list tile
-  int64_t run_length;
+  int64_t ell_elements;                          // at most, of one list tile
+  int64_t segment_length;
   int64_t stretches;
   struct apl_sparse_stretch* stretch;
   struct apl_sparse_selection* selection;
@@ -89,11 +89,11 @@ struct apl_sparse_block {
   int32_t height;
 };
 // `lists` lists of `width` elements each.
-struct apl_sparse_lists {
-  int64_t first_list, first_element;
-  int32_t lists, width;
+struct apl_sparse_ell {
+  int64_t first_ell_row, first_element;
+  int32_t ell_rows, width;
 };
-struct apl_sparse_run {
+struct apl_sparse_segment {
   int64_t first;
   int32_t count;
 };
@@ -102,16 +102,16 @@ struct apl_sparse_tiles {
   int64_t rows, columns, nonzeros, groups;
   int32_t* row_order;  // null: as they are
   // Tiles of group g are those from [g] up to [g + 1].
-  int64_t *group_block, *group_lists, *group_run;
+  int64_t *group_block, *group_ell, *group_segment;
   int64_t blocks, steps, block_elements;
   struct apl_sparse_block* block;
   int32_t *block_column, *block_source;
-  int64_t list_tiles, lists, list_elements;
-  struct apl_sparse_lists* list_tile;
-  int32_t *list_row, *list_column, *list_source;
-  int64_t runs, run_elements;
-  struct apl_sparse_run* run;
-  int32_t *run_row, *run_column, *run_source;
+  int64_t ell_tiles, ell_rows, ell_elements;
+  struct apl_sparse_ell* ell_tile;
+  int32_t *ell_row, *ell_column, *ell_source;
+  int64_t segments, segment_elements;
+  struct apl_sparse_segment* segment;
+  int32_t *segment_row, *segment_column, *segment_source;
 };
 
 // A plan for another matrix, or for a dense product, is malformed. Tiles of more than 32 elements for each non-zero and
@@ -135,7 +135,7 @@ APL_SPARSE_API void apl_sparse_sddmm_f64(const struct apl_sparse_tiles* tiles, c
 // The non-zeros of one group by column, for the packer and for plans: of distinct column k, rows[k] has a bit for each
 // row of the group, and source[first[k] ..] its non-zeros in that order.
 struct apl_sparse_group {
-  int64_t columns, entries, room;
+  int64_t columns, entries, capacity;
   int32_t *column, *source;
   int64_t* first;
   uint64_t* rows;

@@ -40,7 +40,7 @@ Csr fake_matrix(std::int64_t length, std::int64_t height) {
 }
 
 // The tiles of a plan that treats all groups alike, each with these selections and then lists or runs.
-TilesPointer tiles_like(const Csr& matrix, const GroupPlan& group, const RestShape& rest) {
+TilesPointer tiles_like(const Csr& matrix, const GroupPlan& group, const RemainderShape& remainder) {
   Plan plan;
   plan.problem = {Operator::spmm, kPart, kBytes};
   plan.rows = matrix.rows;
@@ -48,7 +48,7 @@ TilesPointer tiles_like(const Csr& matrix, const GroupPlan& group, const RestSha
   plan.nonzeros = matrix.nonzeros();
   plan.hash = pattern_hash(matrix);
   plan.part = kPart;
-  plan.rest = rest;
+  plan.remainder = remainder;
   plan.groups.assign(static_cast<std::size_t>(matrix.rows / kGroupRows), group);
   return tiles_of(matrix, plan);
 }
@@ -57,7 +57,7 @@ TilesPointer tiles_like(const Csr& matrix, const GroupPlan& group, const RestSha
 double time_of(const Csr& matrix, const apl_sparse_tiles& tiles, Operator op) {
   const double time = Product(matrix, {op, kPart, kBytes})(tiles, kPart, {15, 1});
   if (time <= 0) throw std::bad_alloc();
-  return time / static_cast<double>(tiles.blocks + tiles.list_tiles + tiles.runs);
+  return time / static_cast<double>(tiles.blocks + tiles.ell_tiles + tiles.segments);
 }
 
 std::int64_t distinct(const std::int32_t* columns, std::int64_t count) {
@@ -69,27 +69,27 @@ double rounded(double number) { return std::strtod(fmt::format("{:.4g}", number)
 
 Coefficients rounded(const Coefficients& c) { return {rounded(c.a), rounded(c.b), rounded(c.c), rounded(c.d)}; }
 
-Coefficients fit_lists(const Profile& profile, Operator op) {
+Coefficients fit_ell(const Profile& profile, Operator op) {
   std::vector<Sample> samples;
   for (const std::int64_t width : {4, 16, 64})
     for (const std::int64_t rows : {4, 16, 64}) {
       const Csr matrix = fake_matrix(width, 1);
-      const TilesPointer tiles = tiles_like(matrix, {{}, Rest::ell}, {{width}, rows * width, 1});
-      samples.push_back({{TileShape::Kind::ell, false, rows, width, distinct(tiles->list_column, rows * width)},
+      const TilesPointer tiles = tiles_like(matrix, {{}, Remainder::ell}, {{width}, rows * width, 1});
+      samples.push_back({{TileShape::Kind::ell, false, rows, width, distinct(tiles->ell_column, rows * width)},
                          time_of(matrix, *tiles, op),
                          0});
     }
   return fit(profile, {op, kPart, kBytes}, kPart, samples);
 }
 
-Coefficients fit_runs(const Profile& profile, Operator op) {
+Coefficients fit_segments(const Profile& profile, Operator op) {
   std::vector<Sample> samples;
   for (const std::int64_t length : {8, 64})
     for (const std::int64_t run : {32, 128, 512}) {
       const Csr matrix = fake_matrix(length, 1);
-      const TilesPointer tiles = tiles_like(matrix, {{}, Rest::run}, {{1}, 1, run});
-      samples.push_back({{TileShape::Kind::run, false, std::max<std::int64_t>(1, run / length), run,
-                          distinct(tiles->run_column, run)},
+      const TilesPointer tiles = tiles_like(matrix, {{}, Remainder::segment}, {{1}, 1, run});
+      samples.push_back({{TileShape::Kind::segment, false, std::max<std::int64_t>(1, run / length), run,
+                          distinct(tiles->segment_column, run)},
                          time_of(matrix, *tiles, op),
                          0});
     }
@@ -124,8 +124,8 @@ Profile calibrate(const std::string& name) {
   profile.blocks.clear();
   profile.block_tile = 0;
   for (const Operator op : {Operator::spmm, Operator::sddmm}) {
-    (op == Operator::spmm ? profile.spmm_ell : profile.sddmm_ell) = rounded(fit_lists(profile, op));
-    (op == Operator::spmm ? profile.spmm_run : profile.sddmm_run) = rounded(fit_runs(profile, op));
+    (op == Operator::spmm ? profile.spmm_ell : profile.sddmm_ell) = rounded(fit_ell(profile, op));
+    (op == Operator::spmm ? profile.spmm_run : profile.sddmm_run) = rounded(fit_segments(profile, op));
     measure_blocks(profile, op);
   }
   return profile;

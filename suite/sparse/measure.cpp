@@ -13,8 +13,8 @@ namespace {
 // A dense product is run as one over full blocks, up to so many elements.
 constexpr std::int64_t kMostDense = std::int64_t{1} << 22;
 
-struct FreeCpuForm {
-  void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
+struct FreeCpuPacked {
+  void operator()(apl_sparse_cpu_packed* packed_tiles) const { apl_sparse_cpu_packed_free(packed_tiles); }
 };
 
 apl_sparse_type type_of(std::int64_t bytes) {
@@ -50,14 +50,14 @@ Product::Product(const Csr& matrix, const Problem& problem) : problem_(problem) 
 }
 
 double Product::operator()(const apl_sparse_tiles& tiles, std::int64_t part, const Effort& effort) {
-  apl_sparse_cpu_form* made = nullptr;
-  if (apl_sparse_cpu_form_new(&tiles, 1, &made) != APL_SPARSE_FINE) return 0;
-  const std::unique_ptr<apl_sparse_cpu_form, FreeCpuForm> form(made);
+  apl_sparse_cpu_packed* made = nullptr;
+  if (apl_sparse_cpu_packed_new(&tiles, 1, &made) != APL_SPARSE_FINE) return 0;
+  const std::unique_ptr<apl_sparse_cpu_packed, FreeCpuPacked> packed_tiles(made);
   const apl_sparse_type type = type_of(problem_.element_bytes);
   std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(made, type));
   apl_sparse_cpu_values(made, type, values_.data(), packed.data());
   apl_sparse_cpu_call call{};
-  call.form = made;
+  call.packed = made;
   call.type = type;
   call.sddmm = problem_.op == Operator::sddmm;
   call.values = packed.data();
@@ -93,7 +93,7 @@ double Measure::operator()(const apl_sparse_plan& plan) {
     dense.rows = matrix_.rows;
     dense.columns = matrix_.columns;
     dense.part = problem_.dense;
-    dense.rest = {{1}, 1024, 128};
+    dense.remainder = {{1}, 1024, 128};
     return run_dense(dense);
   }
   const auto tiles = tiles_of(matrix_, plan);
@@ -114,7 +114,8 @@ double Measure::run_dense(const Plan& plan) const {
   blocks.nonzeros = full.nonzeros();
   blocks.hash = pattern_hash(full);
   blocks.row_order.clear();
-  blocks.groups.assign(static_cast<std::size_t>((full.rows + kGroupRows - 1) / kGroupRows), {{{64, 0, 1}}, Rest::ell});
+  blocks.groups.assign(static_cast<std::size_t>((full.rows + kGroupRows - 1) / kGroupRows),
+                       {{{64, 0, 1}}, Remainder::ell});
   const auto tiles = tiles_of(full, blocks);
   return tiles ? Product(full, problem_)(*tiles, plan.part) : 0;
 }

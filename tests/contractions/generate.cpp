@@ -160,11 +160,11 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
     if (name[0] == 'T' && spec.plan.count("R" + name.substr(1)) == 0)
       number = dice.one_of({1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 32});
   if (dice.chance(50)) spec.plan["stages"] = static_cast<std::int64_t>(1 + dice.below(4));
-  if (dice.chance(50)) spec.plan["walk"] = static_cast<std::int64_t>(1 + dice.below(3));
+  if (dice.chance(50)) spec.plan["tiles_per_block"] = static_cast<std::int64_t>(1 + dice.below(3));
   if (dice.chance(15)) spec.plan["copy"] = static_cast<std::int64_t>(1 + dice.below(2));
   if (dice.chance(10)) spec.plan["swizzle"] = 1;
-  if (dice.chance(5)) spec.plan["core"] = 1;
-  if (dice.chance(15)) spec.plan["epilogue"] = 2;
+  if (dice.chance(5)) spec.plan["mainloop"] = 1;
+  if (dice.chance(15)) spec.plan["remainder"] = 2;
   if (dice.chance(8)) spec.plan["splits"] = static_cast<std::int64_t>(2 + dice.below(3));
 }
 

@@ -98,8 +98,8 @@ void pack_tiles(apl_sparse_plan& plan) {
       if (source[k] >= 0) ++seen.at(static_cast<std::size_t>(source[k]));
   };
   count(tiles->block_source, tiles->block_elements);
-  count(tiles->list_source, tiles->list_elements);
-  count(tiles->run_source, tiles->run_elements);
+  count(tiles->ell_source, tiles->ell_elements);
+  count(tiles->segment_source, tiles->segment_elements);
   require(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
   apl_sparse_tiles_free(tiles);
 }

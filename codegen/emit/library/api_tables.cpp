@@ -40,14 +40,14 @@ void type_table(const ApiType& type, Writer& out) {
   out.line("static const struct apl_api_type *const apl_values_{}[] = {{{}}};", name, fmt::join(values, ", "));
   if (!fields.empty())
     out.line("static const struct apl_api_field apl_fields_{}[] = {{{}}};", name, fmt::join(fields, ", "));
-  std::vector<std::string> bundle;
-  for (const BundleField field : type.bundle) bundle.push_back("APL_FIELD_" + upper(to_text(field)));
-  if (!bundle.empty()) out.line("static const int32_t apl_bundle_{}[] = {{{}}};", name, fmt::join(bundle, ", "));
+  std::vector<std::string> soa;
+  for (const SoaField field : type.soa) soa.push_back("APL_FIELD_" + upper(to_text(field)));
+  if (!soa.empty()) out.line("static const int32_t apl_soa_{}[] = {{{}}};", name, fmt::join(soa, ", "));
   out.line(
       "static const struct apl_api_type apl_type_{0} = {{{1}, APL_API_OPAQUE, 0, 0, {2}, apl_values_{0}, {3}, {4}, "
       "{5}}};",
       name, c_string(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name,
-      bundle.empty() ? "NULL" : "apl_bundle_" + name);
+      soa.empty() ? "NULL" : "apl_soa_" + name);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ std::string api_manifest(const Api& api, const std::string& version) {
                                        quoted_text(field.name), quoted_text(field.type->name), name, field.c_name));
         out.line("\"record\": {{\"new\": \"futhark_new_{}\", \"fields\": [{}]}},", name, fmt::join(fields, ", "));
       }
-      if (!type.bundle.empty()) {
+      if (!type.soa.empty()) {
         out.line("\"elemtype\": \"{}\",", apl::to_text(type.values[1]->element));
         out.line(
             "\"ops\": {{\"new\": \"futhark_new_{0}\", \"free\": \"futhark_free_{0}\", \"shape\": "

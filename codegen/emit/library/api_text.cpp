@@ -35,9 +35,9 @@ class Functions {
     for (const ApiType& type : api_.types.all())
       if (type.kind == ApiType::Kind::array && type.element != ScalarType::unit) array(type);
     for (const ApiType& type : api_.types.all())
-      if (type.kind == ApiType::Kind::opaque && type.bundle.empty()) opaque(type);
+      if (type.kind == ApiType::Kind::opaque && type.soa.empty()) opaque(type);
     for (const ApiType& type : api_.types.all())
-      if (!type.bundle.empty()) sparse(type);
+      if (!type.soa.empty()) sparse(type);
     if (!bodies_)
       out_.raw(
           fmt::format("\n// Entries. The result is the caller's to free.{}\n",

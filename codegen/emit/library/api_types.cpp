@@ -145,17 +145,15 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
 
 std::string ApiTypes::entry_name(const std::string& name) { return unique(api_name(name), entries_); }
 
-void ApiTypes::want(const Bundle& bundle) {
-  wanted_[bundle.element].insert(bundle.fields.begin(), bundle.fields.end());
-}
+void ApiTypes::want(const SparseSoa& soa) { wanted_[soa.element].insert(soa.fields.begin(), soa.fields.end()); }
 
 const ApiType* ApiTypes::sparse(ScalarType element) {
   ApiType type;
   type.kind = ApiType::Kind::opaque;
   type.name = type.c_name = fmt::format("sparse_{}", apl::to_text(element));
-  for (const BundleField field : wanted_[element]) {
-    type.bundle.push_back(field);
-    type.values.push_back(leaf(element_of(field, element), field == BundleField::shape ? 3 : 1));
+  for (const SoaField field : wanted_[element]) {
+    type.soa.push_back(field);
+    type.values.push_back(leaf(element_of(field, element), field == SoaField::shape ? 3 : 1));
   }
   return add(std::move(type));
 }
@@ -225,7 +223,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     if (!type) type = flat.size() == 1 ? flat[0] : types.tuple(flat);
     return type;
   };
-  const std::vector<Bundle> bundles = find_bundles(function);
+  const std::vector<SparseSoa> soas = find_soas(function);
   auto param = function.params.begin();
   for (std::size_t k = 0; param != function.params.end(); ++k) {
     const bool is_named = k < info.params.size();
@@ -233,11 +231,11 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     const auto flat = leaves(param, param + static_cast<std::ptrdiff_t>(count),
                              [&](Value v) -> const Type& { return function.type(v); });
     param += static_cast<std::ptrdiff_t>(count);
-    if (const auto bundle = std::ranges::find(bundles, k, &Bundle::param); bundle != bundles.end()) {
-      ApiEntry::Input input{info.params[k].name, types.sparse(bundle->element), {}};
-      for (const BundleField field : bundle->fields)
+    if (const auto soa = std::ranges::find(soas, k, &SparseSoa::param); soa != soas.end()) {
+      ApiEntry::Input input{info.params[k].name, types.sparse(soa->element), {}};
+      for (const SoaField field : soa->fields)
         input.picks.push_back(
-            static_cast<std::size_t>(std::ranges::find(input.type->bundle, field) - input.type->bundle.begin()));
+            static_cast<std::size_t>(std::ranges::find(input.type->soa, field) - input.type->soa.begin()));
       entry.inputs.push_back(std::move(input));
       continue;
     }

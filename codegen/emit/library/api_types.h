@@ -28,8 +28,8 @@ struct ApiType {
     std::size_t first;   // of its values
     std::string c_name;  // what the C API's names have in them
   };
-  std::vector<Field> fields;        // of a tuple or a record
-  std::vector<BundleField> bundle;  // of a sparse operand: what its values are
+  std::vector<Field> fields;  // of a tuple or a record
+  std::vector<SoaField> soa;  // of a sparse operand: what its values are
 
   std::size_t value_count() const { return kind == Kind::opaque ? values.size() : 1; }
 };
@@ -43,7 +43,7 @@ class ApiTypes {
   const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const std::string& known);
   // The sparse operand of these elements, with the arrays of all bundles that were wanted.
   const ApiType* sparse(ScalarType element);
-  void want(const Bundle& bundle);
+  void want(const SparseSoa& soa);
   // Of some values about which nothing is known.
   const ApiType* tuple(const std::vector<const ApiType*>& parts);
   // What an entry is called in C, different for each.
@@ -60,7 +60,7 @@ class ApiTypes {
   std::map<std::string, const ApiType*> by_name_;
   std::set<std::string> c_names_;
   std::set<std::string> projections_, entries_;
-  std::map<ScalarType, std::set<BundleField>> wanted_;
+  std::map<ScalarType, std::set<SoaField>> wanted_;
 };
 
 struct ApiEntry {

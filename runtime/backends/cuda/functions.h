@@ -13,23 +13,23 @@ typedef struct CUstream_st* CUstream;
 typedef struct CUevent_st* CUevent;
 
 enum {
-  kOutOfMemory = 2,            // CUDA_ERROR_OUT_OF_MEMORY
-  kClockRate = 13,             // CU_DEVICE_ATTRIBUTE_CLOCK_RATE, kHz
-  kProcessors = 16,            // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-  kMemoryClockRate = 36,       // CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, kHz
-  kMemoryBusWidth = 37,        // CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits
-  kProcessorThreads = 39,      // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
-  kProcessorShared = 81,       // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-  kProcessorRegisters = 82,    // CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
-  kBlockShared = 97,           // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-  kCapabilityMajor = 75,       // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-  kCapabilityMinor = 76,       // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-  kMaxThreadsPerBlock = 0,     // CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-  kStaticSharedBytes = 1,      // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-  kLocalBytes = 3,             // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
-  kRegisters = 4,              // CU_FUNC_ATTRIBUTE_NUM_REGS
-  kMaxDynamicSharedBytes = 8,  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-  kNonBlocking = 1,            // CU_STREAM_NON_BLOCKING
+  kOutOfMemory = 2,               // CUDA_ERROR_OUT_OF_MEMORY
+  kClockRate = 13,                // CU_DEVICE_ATTRIBUTE_CLOCK_RATE, kHz
+  kMultiprocessors = 16,          // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+  kMemoryClockRate = 36,          // CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, kHz
+  kMemoryBusWidth = 37,           // CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits
+  kMultiprocessorThreads = 39,    // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+  kMultiprocessorShared = 81,     // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+  kMultiprocessorRegisters = 82,  // CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
+  kBlockShared = 97,              // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+  kCapabilityMajor = 75,          // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+  kCapabilityMinor = 76,          // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+  kMaxThreadsPerBlock = 0,        // CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+  kStaticSharedBytes = 1,         // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+  kLocalBytes = 3,                // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+  kRegisters = 4,                 // CU_FUNC_ATTRIBUTE_NUM_REGS
+  kMaxDynamicSharedBytes = 8,     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  kNonBlocking = 1,               // CU_STREAM_NON_BLOCKING
 };
 
 // X(member, symbol, parameters)

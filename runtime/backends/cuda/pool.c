@@ -32,7 +32,7 @@ uint64_t apl_pool_class_bytes(int size_class) {
 
 static uint32_t* apl_pool_bucket(const struct apl_pool* pool, uint64_t data) {
   const uint64_t hash = data * UINT64_C(0x9e3779b97f4a7c15);  // 2^64 over the golden ratio
-  return &pool->buckets[(uint32_t)(hash >> 32) & (pool->room - 1)];
+  return &pool->buckets[(uint32_t)(hash >> 32) & (pool->capacity - 1)];
 }
 
 static void apl_pool_insert(struct apl_pool* pool, uint32_t at) {
@@ -43,18 +43,18 @@ static void apl_pool_insert(struct apl_pool* pool, uint32_t at) {
 
 // The place of the block's number in its bucket; NULL if it has none.
 static uint32_t* apl_pool_find(const struct apl_pool* pool, uint64_t data) {
-  if (pool->room == 0) return NULL;
-  uint32_t* place = apl_pool_bucket(pool, data);
-  while (*place != 0 && pool->blocks[*place].data != data) place = &pool->blocks[*place].next;
-  return *place != 0 ? place : NULL;
+  if (pool->capacity == 0) return NULL;
+  uint32_t* location = apl_pool_bucket(pool, data);
+  while (*location != 0 && pool->blocks[*location].data != data) location = &pool->blocks[*location].next;
+  return *location != 0 ? location : NULL;
 }
 
 // There is an unused record afterwards. False: no memory on the host; nothing has changed.
 static int apl_pool_has_record(struct apl_pool* pool) {
   if (pool->unused != 0) return 1;
-  const uint32_t old = pool->room, room = old != 0 ? 2 * old : 64;
-  uint32_t* buckets = room > old ? calloc(room, sizeof *buckets) : NULL;
-  struct apl_pool_block* blocks = buckets ? realloc(pool->blocks, room * sizeof *blocks) : NULL;
+  const uint32_t old = pool->capacity, capacity = old != 0 ? 2 * old : 64;
+  uint32_t* buckets = capacity > old ? calloc(capacity, sizeof *buckets) : NULL;
+  struct apl_pool_block* blocks = buckets ? realloc(pool->blocks, capacity * sizeof *blocks) : NULL;
   if (!blocks) {
     free(buckets);
     return 0;
@@ -62,10 +62,10 @@ static int apl_pool_has_record(struct apl_pool* pool) {
   free(pool->buckets);
   pool->blocks = blocks;
   pool->buckets = buckets;
-  pool->room = room;
-  memset(blocks + old, 0, (room - old) * sizeof *blocks);
+  pool->capacity = capacity;
+  memset(blocks + old, 0, (capacity - old) * sizeof *blocks);
   for (uint32_t k = 1; k < old; ++k) apl_pool_insert(pool, k);  // all are used, else there was no need for more
-  for (uint32_t k = room - 1; k > 0 && k >= old; --k) {
+  for (uint32_t k = capacity - 1; k > 0 && k >= old; --k) {
     blocks[k].next = pool->unused;
     pool->unused = k;
   }
@@ -114,11 +114,11 @@ static uint32_t apl_pool_oldest(const struct apl_pool* pool) {
 // ---- blocks of the device ----
 
 // Gives a block back that is in no free list.
-static int apl_pool_drop(struct apl_pool* pool, uint32_t* place) {
-  const uint32_t at = *place;
+static int apl_pool_drop(struct apl_pool* pool, uint32_t* location) {
+  const uint32_t at = *location;
   struct apl_pool_block* block = &pool->blocks[at];
   const uint64_t data = block->data;
-  *place = block->next;
+  *location = block->next;
   pool->held -= block->bytes;
   memset(block, 0, sizeof *block);
   block->next = pool->unused;
@@ -196,13 +196,13 @@ int apl_pool_allocate(struct apl_pool* pool, int64_t bytes, uint64_t* data) {
 }
 
 int apl_pool_release(struct apl_pool* pool, uint64_t data) {
-  uint32_t* place = apl_pool_find(pool, data);
-  if (!place || pool->blocks[*place].released != 0) return APL_POOL_UNKNOWN;
-  const struct apl_pool_block* block = &pool->blocks[*place];
+  uint32_t* location = apl_pool_find(pool, data);
+  if (!location || pool->blocks[*location].released != 0) return APL_POOL_UNKNOWN;
+  const struct apl_pool_block* block = &pool->blocks[*location];
   pool->requested -= block->requested;
   pool->in_use -= block->bytes;
-  if (pool->source.is_direct) return apl_pool_drop(pool, place);
-  apl_pool_cache(pool, *place);
+  if (pool->source.is_direct) return apl_pool_drop(pool, location);
+  apl_pool_cache(pool, *location);
   return 0;
 }
 
@@ -213,7 +213,7 @@ int apl_pool_clear(struct apl_pool* pool) {
 }
 
 void apl_pool_close(struct apl_pool* pool) {
-  for (uint32_t k = 1; k < pool->room; ++k)
+  for (uint32_t k = 1; k < pool->capacity; ++k)
     if (pool->blocks[k].data != 0) pool->source.release(pool->source.user, pool->blocks[k].data);
   free(pool->blocks);
   free(pool->buckets);

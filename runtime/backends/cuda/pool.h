@@ -61,7 +61,7 @@ struct apl_pool {
 
   // Private: records of blocks, numbered from 1, and a hash table by address; 0 is none.
   struct apl_pool_block* blocks;
-  uint32_t *buckets, room, unused;
+  uint32_t *buckets, capacity, unused;
   struct apl_pool_list {
     uint32_t newest, oldest;
   } free[APL_POOL_CLASSES];

@@ -34,7 +34,7 @@ struct Table {
   void (*commit)(void*);
   void (*wait)(void*, int groups, int line);
   void (*warp_barrier)(void*, int line);
-  void (*scatter)(void*, int place, int count, const std::int64_t* at, int line);
+  void (*scatter)(void*, int location, int count, const std::int64_t* at, int line);
 };
 
 class Machine {
@@ -77,7 +77,7 @@ class Machine {
   void shared(std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, Use use, int line);
   void copy(Copy copy, const void* base, std::int64_t from, int line);
   void wait(int groups, int line);
-  void scatter(int place, int count, const std::int64_t* at, int line);
+  void scatter(int location, int count, const std::int64_t* at, int line);
   bool scattered_twice(Use use, int line, const Conflict& conflict) const;
   static Table table_of(Machine& machine);
   [[noreturn]] void stop(Fault fault);

@@ -16,8 +16,8 @@ std::string shared_name(std::int64_t offset) { return fmt::format("the shared ar
 
 }  // namespace
 
-void Machine::scatter(int place, int count, const std::int64_t* at, int line) {
-  scatter_ = {APL_SCATTERED_TWICE, place, {}};
+void Machine::scatter(int location, int count, const std::int64_t* at, int line) {
+  scatter_ = {APL_SCATTERED_TWICE, location, {}};
   std::copy_n(at, std::min(count, APL_FAILURE_VALUES), scatter_.values);
   scatter_line_ = line;
 }
@@ -125,8 +125,8 @@ Table Machine::table_of(Machine& machine) {
     Machine& me = *static_cast<Machine*>(self);
     ++me.thread_states_[static_cast<std::size_t>(me.thread_)].groups;
   };
-  table.scatter = [](void* self, int place, int count, const std::int64_t* at, int line) {
-    static_cast<Machine*>(self)->scatter(place, count, at, line);
+  table.scatter = [](void* self, int location, int count, const std::int64_t* at, int line) {
+    static_cast<Machine*>(self)->scatter(location, count, at, line);
   };
   table.wait = [](void* self, int groups, int line) { static_cast<Machine*>(self)->wait(groups, line); };
   return table;

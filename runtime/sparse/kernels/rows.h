@@ -17,10 +17,10 @@ struct apl_sparse_rows {
   }
 };
 
-template <int lanes, int elements, int warps, bool is_ahead, class T, class Result, class After>
+template <int lanes, int elements, int warps, bool is_ahead, class T, class Result, class Epilogue>
 APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_sparse_rows<T>& a, const apl_in<T>& b,
                                      int32_t b_row, const apl_out<Result>& c, int32_t c_row, int32_t width,
-                                     const After& after) {
+                                     const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
   constexpr int groups = 32 / lanes;
   const int warp = apl_warp(), group = apl_lane() / lanes, q = apl_lane() % lanes;
@@ -106,6 +106,6 @@ APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_s
   }
   if (record[0] < 0 || !is_inside) return;
   APL_UNROLL
-  for (int e = 0; e < elements; ++e) sums[e] = after(sums[e], record[0], j + e);
+  for (int e = 0; e < elements; ++e) sums[e] = epilogue(sums[e], record[0], j + e);
   apl_sparse_write<elements>(c, int64_t(record[0]) * c_row + j, sums);
 }

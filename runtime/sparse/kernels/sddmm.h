@@ -2,11 +2,12 @@
 
 // By coordinates: a group of lanes has four non-zeros, loads of both rows side by side, and adds by shuffles.
 // `are_aligned`: four results may be written at once.
-template <int lanes, int elements, int warps, bool is_scaled, class T, class Result, class After>
-APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row, const apl_in<int32_t>& column,
-                                      const apl_in<T>& values, int32_t nonzeros, const apl_in<T>& x, int32_t x_row,
-                                      const apl_in<T>& y, int32_t y_row, int32_t depth, const apl_out<Result>& result,
-                                      bool are_aligned, const After& after) {
+template <int lanes, int elements, int warps, bool is_scaled, class T, class Result, class Epilogue>
+APL_DEVICE void apl_sparse_sddmm_coordinates(unsigned block, const apl_in<int32_t>& row, const apl_in<int32_t>& column,
+                                             const apl_in<T>& values, int32_t nonzeros, const apl_in<T>& x,
+                                             int32_t x_row, const apl_in<T>& y, int32_t y_row, int32_t depth,
+                                             const apl_out<Result>& result, bool are_aligned,
+                                             const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
   const int q = apl_lane() % lanes;
   const int64_t first = (int64_t(block) * (warps * 32 / lanes) + apl_thread() / lanes) * 4;
@@ -43,7 +44,7 @@ APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row
   for (int n = 0; n < 4; ++n) {
     if (n >= count) break;
     if constexpr (is_scaled) sums[n] = apl_sparse_times(sums[n], Sum(T(values(first + n))));
-    sums[n] = after(sums[n], i[n], j[n], first + n);
+    sums[n] = epilogue(sums[n], i[n], j[n], first + n);
   }
   if (count == 4 && are_aligned) {
     apl_sparse_write<4>(result, first, sums);
@@ -56,7 +57,7 @@ APL_DEVICE void apl_sparse_sddmm_list(unsigned block, const apl_in<int32_t>& row
 // each step and row a mask says which of the 16 results are wanted; the place of a result is the count of those before
 // it, so no number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's rows stay
 // in registers, else they are read again for each step, from the first cache.
-struct apl_sparse_samples {
+struct apl_sparse_sddmm_packed {
   apl_in<int32_t> task;    // window, first step, steps, nothing
   apl_in<int32_t> start;   // of each row of each task: the place of its first result
   apl_in<int32_t> row;     // of each place of each window; -1: none
@@ -81,10 +82,10 @@ APL_DEVICE void apl_sparse_load_eight(const apl_in<T>& array, int64_t from, int3
 }
 
 template <int quads, bool is_one_piece, int wide, bool is_whole, int warps, bool is_scaled, class T, class Result,
-          class After>
-APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_samples& a, const apl_in<T>& values,
+          class Epilogue>
+APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_packed& a, const apl_in<T>& values,
                                          const apl_in<T>& x, int32_t x_row, const apl_in<T>& y, int32_t y_row,
-                                         int32_t depth, const apl_out<Result>& result, const After& after) {
+                                         int32_t depth, const apl_out<Result>& result, const Epilogue& epilogue) {
   const int lane = apl_lane(), g = lane / 4, t = lane % 4;
   const int index = int(block) * warps + apl_warp();
   if (index >= a.tasks) return;
@@ -139,7 +140,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sample
         const int64_t place = start[r] + apl_ones(mask & ((1u << slot) - 1));
         float sum = sums[2 * c + r];
         if constexpr (is_scaled) sum *= float(values(place));
-        result(place) = Result(after(sum, rows[r], columns[c], place));
+        result(place) = Result(epilogue(sum, rows[r], columns[c], place));
       }
       start[r] += apl_ones(mask);
     }
@@ -151,19 +152,20 @@ APL_KERNEL(APL_SPARSE_WARPS * 32)
 void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t> row, apl_in<int32_t> column,
                      apl_in<int32_t> mask, int32_t tasks, apl_in<APL_SPARSE_TYPE> values, apl_in<APL_SPARSE_TYPE> x,
                      int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
-                     apl_out<APL_SPARSE_RESULT> result, APL_SPARSE_AFTER after) {
+                     apl_out<APL_SPARSE_RESULT> result, APL_SPARSE_EPILOGUE epilogue) {
   apl_sparse_sddmm_windows<APL_SPARSE_QUADS, APL_SPARSE_ONE_PIECE, APL_SPARSE_ELEMENTS, APL_SPARSE_WHOLE,
                            APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
-      unsigned(apl_block()), apl_sparse_samples{task, start, row, column, mask, tasks}, values, x, x_row, y, y_row,
-      depth, result, after);
+      unsigned(apl_block()), apl_sparse_sddmm_packed{task, start, row, column, mask, tasks}, values, x, x_row, y, y_row,
+      depth, result, epilogue);
 }
 #else
 APL_KERNEL(APL_SPARSE_WARPS * 32)
 void APL_SPARSE_NAME(apl_in<int32_t> row, apl_in<int32_t> column, apl_in<APL_SPARSE_TYPE> values, int32_t nonzeros,
                      apl_in<APL_SPARSE_TYPE> x, int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
-                     apl_out<APL_SPARSE_RESULT> result, int32_t are_aligned, APL_SPARSE_AFTER after) {
-  apl_sparse_sddmm_list<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
-      unsigned(apl_block()), row, column, values, nonzeros, x, x_row, y, y_row, depth, result, are_aligned != 0, after);
+                     apl_out<APL_SPARSE_RESULT> result, int32_t are_aligned, APL_SPARSE_EPILOGUE epilogue) {
+  apl_sparse_sddmm_coordinates<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_SCALED>(
+      unsigned(apl_block()), row, column, values, nonzeros, x, x_row, y, y_row, depth, result, are_aligned != 0,
+      epilogue);
 }
 #endif
 APL_SPARSE_EXPORT(APL_SPARSE_NAME)

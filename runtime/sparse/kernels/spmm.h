@@ -4,11 +4,11 @@
 APL_KERNEL(APL_SPARSE_BOUNDS)
 void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_SPARSE_TYPE> value, int32_t rows,
                      int32_t blocks, apl_in<APL_SPARSE_TYPE> b, int32_t b_row, int32_t b_rows,
-                     apl_out<APL_SPARSE_RESULT> c, int32_t c_row, int32_t width, APL_SPARSE_AFTER after) {
+                     apl_out<APL_SPARSE_RESULT> c, int32_t c_row, int32_t width, APL_SPARSE_EPILOGUE epilogue) {
   const unsigned block = unsigned(apl_block());
   apl_sparse_spmm_staged<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS>(
       block % unsigned(blocks), unsigned(blocks), block / unsigned(blocks),
-      apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, 0, 0, rows}, b, b_row, b_rows, c, c_row, width, after);
+      apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, 0, 0, rows}, b, b_row, b_rows, c, c_row, width, epilogue);
 }
 #else
 APL_KERNEL(APL_SPARSE_BOUNDS)
@@ -17,7 +17,7 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
                      apl_in<int32_t> window_row, apl_in<int32_t> step_column, apl_in<APL_SPARSE_TYPE> step_value,
                      int32_t windows, int32_t window_blocks, int32_t slice_groups, apl_in<APL_SPARSE_TYPE> b,
                      int32_t b_row, apl_out<APL_SPARSE_RESULT> c, int32_t c_row, int32_t width,
-                     APL_SPARSE_AFTER after) {
+                     APL_SPARSE_EPILOGUE epilogue) {
   unsigned block = unsigned(apl_block());
 #if APL_SPARSE_PARTS
   const unsigned of_windows = unsigned(window_blocks) * unsigned(slice_groups);
@@ -26,7 +26,7 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
                             APL_SPARSE_SLICES, APL_SPARSE_WARPS>(
         block % unsigned(window_blocks), block / unsigned(window_blocks),
         apl_sparse_windows<APL_SPARSE_TYPE>{window, part, window_row, step_column, step_value, windows}, b, b_row, c,
-        c_row, width, after);
+        c_row, width, epilogue);
     return;
   }
   block -= of_windows;
@@ -34,7 +34,8 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
 #if APL_SPARSE_LANES
   apl_sparse_spmm_rows<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_AHEAD>(
       block % unsigned(row_blocks), block / unsigned(row_blocks),
-      apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, longs, mediums, rows}, b, b_row, c, c_row, width, after);
+      apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, longs, mediums, rows}, b, b_row, c, c_row, width,
+      epilogue);
 #endif
 }
 #endif

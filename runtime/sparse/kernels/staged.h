@@ -2,10 +2,10 @@
 //
 // Rows are dealt out to the blocks like cards, longest first, so that blocks have alike much; a warp has one row at a
 // time, whose non-zeros its groups share by fours.
-template <int lanes, int elements, int warps, class T, class Result, class After>
+template <int lanes, int elements, int warps, class T, class Result, class Epilogue>
 APL_DEVICE void apl_sparse_spmm_staged(unsigned block, unsigned blocks, unsigned slice, const apl_sparse_rows<T>& a,
                                        const apl_in<T>& b, int32_t b_row, int32_t b_rows, const apl_out<Result>& c,
-                                       int32_t c_row, int32_t width, const After& after) {
+                                       int32_t c_row, int32_t width, const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
   constexpr int groups = 32 / lanes, row = lanes * elements;
   const int group = apl_lane() / lanes, q = apl_lane() % lanes;
@@ -47,7 +47,7 @@ APL_DEVICE void apl_sparse_spmm_staged(unsigned block, unsigned blocks, unsigned
     }
     if (group != 0 || j >= width) continue;
     APL_UNROLL
-    for (int e = 0; e < elements; ++e) sums[e] = after(sums[e], record[0], j + e);
+    for (int e = 0; e < elements; ++e) sums[e] = epilogue(sums[e], record[0], j + e);
     apl_sparse_write<elements>(c, int64_t(record[0]) * c_row + j, sums);
   }
 }

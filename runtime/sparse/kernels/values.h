@@ -6,9 +6,9 @@ APL_KERNEL(256) void APL_SPARSE_CLEAR(apl_out<APL_SPARSE_TYPE> to, int64_t count
 APL_SPARSE_EXPORT(APL_SPARSE_CLEAR)
 
 APL_KERNEL(256)
-void APL_SPARSE_PLACE(apl_in<APL_SPARSE_TYPE> values, apl_in<uint32_t> place, int64_t count,
+void APL_SPARSE_PLACE(apl_in<APL_SPARSE_TYPE> values, apl_in<uint32_t> slot, int64_t count,
                       apl_out<APL_SPARSE_TYPE> to) {
   const int64_t at = apl_block() * 256 + apl_thread();
-  if (at < count) to(place(at)) = APL_SPARSE_TYPE(values(at));
+  if (at < count) to(slot(at)) = APL_SPARSE_TYPE(values(at));
 }
 APL_SPARSE_EXPORT(APL_SPARSE_PLACE)

@@ -74,10 +74,10 @@ APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl
 
 // `split` warps share a window's steps; a block's warps have `slices` slices of C's columns beside each other, so that
 // they read the same values.
-template <int parts, int elements, int flight, int split, int slices, int warps, class T, class Result, class After>
+template <int parts, int elements, int flight, int split, int slices, int warps, class T, class Result, class Epilogue>
 APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, const apl_sparse_windows<T>& a,
                                         const apl_in<T>& b, int32_t b_row, const apl_out<Result>& c, int32_t c_row,
-                                        int32_t width, const After& after) {
+                                        int32_t width, const Epilogue& epilogue) {
   constexpr int words = (elements + 1) / 2, threads = warps * 32;
   const int warp = apl_warp(), lane = apl_lane(), g = lane / 4, t = lane % 4;
   const int share = warp % split, slice = int(slice_group) * slices + warp / split % slices;
@@ -140,7 +140,7 @@ APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, co
       if (row[r] < 0) continue;
       float results[2 * words];
       APL_UNROLL
-      for (int e = 0; e < elements; ++e) results[e] = after(sums[h][e / 2][r + e % 2 * 2], row[r], j + e);
+      for (int e = 0; e < elements; ++e) results[e] = epilogue(sums[h][e / 2][r + e % 2 * 2], row[r], j + e);
       apl_sparse_write<elements>(c, int64_t(row[r]) * c_row + j, results);
     }
   }

@@ -67,7 +67,7 @@ std::vector<Mutant> without_load_guards(const std::string& text) {
 }
 
 // The fast form: rows beyond the end, tiles beyond the last, depth beyond the end.
-std::vector<Mutant> without_core_guards(const std::string& text) {
+std::vector<Mutant> without_mainloop_guards(const std::string& text) {
   std::vector<Mutant> mutants;
   const std::regex guard(
       R"(bool inside\w* = ([^;]*);|if \((ahead\w* < tiles)\) \{|if \((T_q [^;{]* < q)\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
@@ -200,7 +200,7 @@ Subject sd2_3() {
                   {{"a", 3}, {"b", 1}, {"c", 3}, {"i", 1}, {"j", 3}, {"k", 3}, {"q", 7}},
                   {{"a", 3}, {"b", 3}, {"c", 3}, {"i", 3}, {"j", 3}, {"k", 3}, {"q", 5}},
                   {{"a", 1}, {"b", 4}, {"c", 5}, {"i", 1}, {"j", 5}, {"k", 3}, {"q", 0}}},
-                 {{"sd2_3.walk", 3}});
+                 {{"sd2_3.tiles_per_block", 3}});
 }
 
 }  // namespace
@@ -226,5 +226,5 @@ TEST_CASE("emitted: the kernel of a contraction of rank six needs every guard") 
   Subject subject = sd2_3();
   // Two sides and the next turn's rows; copies of the rest, ahead of and in the loop; rows and columns of both ways to
   // write.
-  subject.needs_its_guards(without_core_guards(subject.kernel()), 11, "");
+  subject.needs_its_guards(without_mainloop_guards(subject.kernel()), 11, "");
 }

@@ -51,9 +51,9 @@ TEST_CASE("a scope gives each name once, with what is derived from it") {
   apl::NameScope file, one, two;
   CHECK(one.add("x'") == "x_");
   CHECK(one.add("x_") == "x__1");
-  CHECK(one.add("b_room") == "b_room");
-  CHECK(one.add("b", {"_room"}) == "b_1");
-  CHECK(one.add("b_1_room") == "b_1_room_1");
+  CHECK(one.add("b_capacity") == "b_capacity");
+  CHECK(one.add("b", {"_capacity"}) == "b_1");
+  CHECK(one.add("b_1_capacity") == "b_1_room_1");
   CHECK(one.add("a_b_c", {}, &file) == "a_b_c");
   CHECK(two.add("a_b_c") == "a_b_c");
   CHECK(two.add("a_b_c", {}, &file) == "a_b_c_1");

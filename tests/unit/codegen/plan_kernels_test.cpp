@@ -152,7 +152,7 @@ TEST_CASE("forms: the model knows the block of every kind of tiled kernel") {
       CAPTURE(file);
       CAPTURE(kernel.name);
       CHECK(cost.threads == kernel.threads);
-      if (cost.fast != 0) {
+      if (cost.has_mainloop != 0) {
         CHECK(cost.block_shared == kernel.shared_bytes);
         ++fast;
       } else {
@@ -197,7 +197,7 @@ TEST_CASE("forms: sizes for which numbers were measured get them among all forms
     const apl_plan& plan = plans[static_cast<std::size_t>(best)];
     CHECK(cost.threads == 128);
     CHECK(cost.registers == 220);
-    CHECK(cost.blocks_per_processor == 2);
+    CHECK(cost.blocks_per_multiprocessor == 2);
     CHECK(plan.tile[c.dim_count - 1] == 16);
     CHECK(plan.stages == 3);
   }
@@ -307,7 +307,7 @@ TEST_CASE("forms: one that spills is replaced by the next, with a word in the lo
   const apl_plan plans[] = {{{16, 8, 16}, {8, 16}, 3, 0}, {{16, 8, 16}, {8, 8}, 3, 0}};
   const char* const kernels[] = {"large", "small"};
   const apl_plan_set set{"C", 2, kernels, plans};
-  const apl_kernel_form forms[] = {{"large", "text of large"}, {"small", "text of small"}, {nullptr, nullptr}};
+  const apl_lazy_kernel forms[] = {{"large", "text of large"}, {"small", "text of small"}, {nullptr, nullptr}};
   for (const std::set<std::string>& spills :
        {std::set<std::string>{}, std::set<std::string>{"large"}, std::set<std::string>{"large", "small"}}) {
     auto device = std::make_unique<Spilling>();

@@ -24,7 +24,7 @@ std::string program_text(const std::string& kernel_text) {
 #include "scalar.h"
 #include <stdio.h>
 
-const struct apl_place apl_places[] = {{0, 0, 0, ""}, {7, 3, 0, "element %lld is %lld, which is odd"}};
+const struct apl_location apl_locations[] = {{0, 0, 0, ""}, {7, 3, 0, "element %lld is %lld, which is odd"}};
 
 static int failed(int status) { return status != APL_SUCCESS; }
 

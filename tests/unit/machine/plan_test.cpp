@@ -65,7 +65,7 @@ std::string text_of(const apl_contraction& c, const apl_plan& plan) {
 // T 6.3 in one more way, by hand: a launch succeeds if the block is one that the device has.
 bool launches(const apl_plan_cost& cost, const apl_device& d) {
   return cost.threads >= 1 && cost.threads <= d.block_threads && cost.block_shared <= d.block_shared &&
-         cost.blocks <= INT32_MAX && cost.blocks_per_processor >= 1;
+         cost.blocks <= INT32_MAX && cost.blocks_per_multiprocessor >= 1;
 }
 
 TEST_CASE("plans: sizes for which numbers were measured get them") {
@@ -94,14 +94,14 @@ TEST_CASE("plans: sizes for which numbers were measured get them") {
     apl_plan_choice choice;
     REQUIRE(apl_plan_select(&c, nullptr, &h200, &choice) == 1);
     CHECK(choice.cost.threads == 128);
-    CHECK(choice.cost.fast == 1);
+    CHECK(choice.cost.has_mainloop == 1);
     CHECK(choice.best.stages == 3);
     CHECK(choice.best.tile[c.dim_count - 1] == 16);
     // The innermost dim of each side.
     const std::string z = m.z;
     const auto last = static_cast<std::size_t>(c.space_rank - 1);
     CHECK(choice.best.tile[last] * choice.best.reg[last] == 128);
-    CHECK(choice.cost.blocks_per_processor == 2);
+    CHECK(choice.cost.blocks_per_multiprocessor == 2);
     // The model is not far from what was measured.
     CHECK(choice.cost.seconds * 1e6 / m.microseconds > 0.75);
     CHECK(choice.cost.seconds * 1e6 / m.microseconds < 1.25);
@@ -125,8 +125,8 @@ TEST_CASE("plans: what the model likes best was among the best when it was measu
   const apl_device h200 = device("h200");
   for (std::size_t k = 0; k < 4; ++k) {
     const apl_contraction& c = cases[k];
-    std::int8_t side_of[APL_PLAN_DIMS];
-    REQUIRE(apl_plan_sides(&c, side_of) == 1);
+    std::int8_t mn_of[APL_PLAN_DIMS];
+    REQUIRE(apl_plan_mn_dims(&c, mn_of) == 1);
     double liked = 0, of_liked = 0, best = 0;
     for (const Measured& m : plans) {
       apl_plan plan{};
@@ -134,7 +134,7 @@ TEST_CASE("plans: what the model likes best was among the best when it was measu
       // The innermost dim of each side.
       int lead[2] = {0, 0};
       for (int d = 0; d < c.space_rank; ++d)
-        if (side_of[d] >= 0) lead[side_of[d]] = d;
+        if (mn_of[d] >= 0) lead[mn_of[d]] = d;
       plan.tile[lead[0]] = m.slow, plan.reg[lead[0]] = m.slow_each;
       plan.tile[lead[1]] = m.fast, plan.reg[lead[1]] = m.fast_each;
       plan.tile[c.dim_count - 1] = m.depth;
@@ -251,7 +251,7 @@ TEST_CASE("plans: what is given stays, and the rest is chosen around it") {
   CHECK(choice.best.tile[0] == 4);
   CHECK(choice.best.reg[1] == 8);
   CHECK(choice.best.stages == 2);
-  CHECK(choice.cost.fast == 1);
+  CHECK(choice.cost.has_mainloop == 1);
   CHECK(choice.considered > 10);
 }
 
@@ -291,13 +291,13 @@ TEST_CASE("plans: arrays that code after the reduction reads take registers: whe
   apl_plan_choice plain, after;
   REQUIRE(apl_plan_select(&c, nullptr, &h200, &plain) == 1);
   // Seen with ptxas: this plan spills with three arrays after it, and not with one.
-  c.after_arrays = 3;
+  c.epilogue_arrays = 3;
   apl_plan_cost cost;
   REQUIRE(apl_plan_select(&c, nullptr, &h200, &after) == 1);
   apl_plan_estimate(&c, &plain.best, &h200, &cost);
   CHECK(cost.registers > h200.thread_registers);
   CHECK(after.cost.registers <= h200.thread_registers);
-  c.after_arrays = 1;
+  c.epilogue_arrays = 1;
   apl_plan_estimate(&c, &plain.best, &h200, &cost);
   CHECK(cost.registers <= h200.thread_registers);
 }
@@ -336,11 +336,11 @@ TEST_CASE("plans: a dozen cover random sizes") {
     const auto size = [&] { return std::int64_t{1} << (random() % 13); };
     samples.push_back(product("aq", "qb", size(), size(), size()));
   }
-  apl_plan plans[APL_PLAN_FORMS];
+  apl_plan plans[APL_MAX_PLANS];
   double worst = 0;
-  const int count = apl_plan_cover(samples.data(), 40, nullptr, &h200, 1.2, APL_PLAN_FORMS, plans, &worst);
+  const int count = apl_plan_cover(samples.data(), 40, nullptr, &h200, 1.2, APL_MAX_PLANS, plans, &worst);
   CHECK(count > 1);
-  CHECK(count <= APL_PLAN_FORMS);
+  CHECK(count <= APL_MAX_PLANS);
   CHECK(worst < 1.5);
   // The best of them, for each: as good as promised.
   for (const apl_contraction& c : samples) {
@@ -409,7 +409,7 @@ TEST_CASE("variants: 64 x 64 results of a million products are thirty times as f
   REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
   CHECK(choice.seconds[APL_VARIANT_TILED] > 30 * choice.seconds[APL_VARIANT_SPLIT]);
   // Enough of them that no processor idles, and hardly anything is left for the join.
-  CHECK(choice.splits >= h200.processors / 4);
+  CHECK(choice.splits >= h200.multiprocessors / 4);
   CHECK(c.dims[2].size % choice.splits < 200);
   // Parts are chosen for the plans that are there, too.
   const apl_plan plans[] = {{{8, 8, 16}, {8, 8}, 3, 0}, {{1, 8, 8, 16}, {1, 8, 8}, 3, 0}};
@@ -483,7 +483,7 @@ TEST_CASE("plans: device records are read by name, adapted to what a driver says
   CHECK(apl_device_parse("name = x\nkind = gpu\nprocessors = 4\nclock_ghz = 1\n", &parsed, &line) == 0);
   const apl_device h200 = apl::device_from({"NVIDIA H200", 120, 0, 0, 0, 0, 0, 0});
   CHECK(std::string_view(h200.name) == "h200");
-  CHECK(h200.processors == 120);
+  CHECK(h200.multiprocessors == 120);
   const apl_device other = apl::device_from({"NVIDIA RTX 4090", 128, 101376, 102400, 1536, 65536, 2.5, 1008});
   CHECK(std::string_view(other.name) == "gpu");
   CHECK(other.memory_gbs == doctest::Approx(1008));
