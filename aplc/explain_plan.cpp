@@ -127,7 +127,7 @@ struct ChosenVariant {
   std::optional<double> seconds;
 };
 
-// The way that a program takes with these sizes, and what the others would take.
+// The variant that a program takes with these sizes, and what the others would take.
 void choose_variant(const apl::Function& function, const apl_device& device, ChosenVariant& chosen, Facts& facts) {
   const PlannedContraction& planned = chosen.shown;
   const apl_contraction whole = *planned.contraction;
@@ -150,7 +150,7 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
   add(APL_VARIANT_UNTILED, "not tiled");
   facts.emplace_back("variants", fmt::format("{}", fmt::join(variants, ", ")));
   if (choice.padded_seconds >= 0)
-    facts.emplace_back("padding", fmt::format("tiled without an epilogue, if padding is proved: {}",
+    facts.emplace_back("padding", fmt::format("tiled without a remainder step, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
   static constexpr const char* kNames[] = {"", "tiled", "split", "untiled"};
   facts.emplace_back("variant", kNames[choice.variant]);
@@ -192,7 +192,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     message = "no plan works: " + apl::refusal_text(chosen.shown.data, function, c, planned.forced, device);
     return facts;
   }
-  // What runs is the best of the program's forms; what is best of all may be another plan.
+  // What runs is the best of the program's plans; what is best of all may be another plan.
   const std::vector<apl_plan>& candidates = chosen.candidates;
   const int form = apl_plan_best_of(&c, candidates.data(), static_cast<int>(candidates.size()), &device, nullptr);
   const apl_plan plan = form < 0 ? choice.best : candidates[static_cast<std::size_t>(form)];

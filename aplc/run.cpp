@@ -163,7 +163,7 @@ void run(const RunOptions& options, int& exit) {
     exit = session.exit_code();
     return;
   }
-  // The interpreter judges the others, so it runs the program as the front end gave it; tiles are there after passes.
+  // The interpreter checks the others, so it runs the program as the front end gave it; tiles are there after passes.
   const bool compile = options.backend != "interp" || options.tiles.wanted;
   if (compile) {
     const apl::FunctionPtr kept = *std::ranges::find(session.module().functions, entry, &apl::FunctionPtr::get);

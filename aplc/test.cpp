@@ -206,7 +206,7 @@ class TestRun {
 void add_test(CLI::App& app, int& exit) {
   auto options = std::make_shared<TestOptions>();
   CLI::App* command = app.add_subcommand("test", "run the test blocks of programs");
-  command->footer("Exit code 1 if a test failed. docs/testing.md describes test blocks.");
+  command->footer("Exit code 1 if a test failed. Test blocks are those of `futhark test`.");
   command->add_option("FILE", options->paths, "programs (.fut), and folders of them")
       ->required()
       ->check(CLI::ExistingPath);

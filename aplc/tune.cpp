@@ -182,7 +182,7 @@ class TuneRun {
     return finish();
   }
 
-  // Datasets of which candidates would be told apart by chance.
+  // Datasets of which candidates would differ by chance.
   void say_what_is_too_short(const Trial& baseline) const {
     constexpr double kSteps = 100;           // a time of so many steps of the timer is known to 1 %
     constexpr double kCudaResolution = 0.5;  // of the events that measure calls on a GPU, as CUDA documents it

@@ -33,7 +33,7 @@ class Space {
   }
 
  private:
-  // The innermost dims of the two innermost sets of free dims; with two sides one of each.
+  // The innermost dims of the two innermost sets of free dims: of M and N, where these are.
   void find_leads() {
     const auto alike = [&](int d, int e) {
       for (int o = 0; o < c_.operand_count; ++o)

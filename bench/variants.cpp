@@ -1,4 +1,4 @@
-// The ways of computing a product of matrices (tile-contraction's `variants`), measured beside what the model says.
+// The variants of a product of matrices (tile-contraction's `variants`), measured beside what the model says.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -41,13 +41,13 @@ struct ProgramText {
   std::string kernels;  // CUDA C++, all of them; empty for c
   std::vector<KernelInfo> kernel_infos;
   std::vector<ProgramParameter> parameters;
-  bool has_plans = false;         // some kernel has several forms
+  bool has_plans = false;         // some contraction has a kernel for each plan
   bool has_lazy_kernels = false;  // `host` has apl_lazy_kernels
   bool has_kernels = false;       // and apl_kernel_text is not empty
 };
 
 // `module` is at the memory stage and verified. Same text for the same input every time. What code generation
-// cannot do yet is an error of code unsupported.construct with the statement's place.
+// cannot do yet is an error of code unsupported.construct with the statement's location.
 Result<ProgramText> generate(const Module& module, Target target, const CodegenOptions& options = {});
 
 }  // namespace apl

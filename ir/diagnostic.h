@@ -12,7 +12,7 @@
 
 namespace apl {
 
-// A place in a source file. Lines and columns count from 1, columns in bytes; line 0 means "no place".
+// A location in a source file. Lines and columns count from 1, columns in bytes; line 0 means "no location".
 // The range is inclusive: [line:column, end_line:end_column]. What was inlined into another function knows by which
 // call: `call` counts in Module::calls from 1, and 0 means "no call" (ir/call_table.h).
 struct Location {

@@ -51,7 +51,7 @@ std::vector<std::int32_t> by_column(const HostCsr& matrix) {
   return result;
 }
 
-// The row of each element of lists or runs.
+// The row of each element of ELL rows or nnz segments.
 std::vector<std::int32_t> row_of_elements(const std::vector<std::int32_t>& row,
                                           const std::vector<std::int64_t>& start) {
   std::vector<std::int32_t> rows;
@@ -207,7 +207,7 @@ Result<PackedArguments> pack_arguments(const SoaInterface& interface, const std:
       if (!values) return std::move(values).error();
       for (HostValue& value : *values) packed.values.push_back(std::move(value));
     } else {
-      // One that is no bundle either is refused by its shape; the others must be there for that.
+      // One that is no struct of arrays either is refused by its shape; the others must be there for that.
       packed.values.push_back(arguments[k]);
       if (arguments[k].rank() != 3)
         for (std::size_t f = 1; f < next->fields.size(); ++f)

@@ -1,5 +1,5 @@
-// Dense arguments of entries that take bundles (ir/sparse_soa.h), and their results, as callers of the dense program
-// have them.
+// Dense arguments of entries that take structs of arrays (ir/sparse_soa.h), and their results, as callers of the dense
+// program have them.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct HostCsr {
 HostCsr to_csr(const HostValue& dense);
 HostValue to_dense(const HostCsr& matrix);
 
-// The tiles that a plan makes of a matrix, as the fields of a bundle have them; fields that are not here follow.
+// The tiles that a plan makes of a matrix, as the fields of a struct of arrays have them; fields that are not here
+// follow.
 struct HostTiles {
   std::vector<std::int32_t> block_row, block_step, block_column, block_source;
   std::vector<std::int32_t> ell_row, ell_column, ell_source;
@@ -40,7 +41,7 @@ using TileMaker = std::function<Result<HostTiles>(const std::string& operand, co
                                                   const std::vector<SoaField>& fields)>;
 
 // One value for each field. Fields of tiles without somebody who makes them are an error (unsupported.construct); the
-// second form is for bundles that have none.
+// second one is for operands that have none.
 Result<std::vector<HostValue>> soa_values(const std::string& operand, const HostCsr& matrix,
                                           const std::vector<SoaField>& fields, const TileMaker& tiles);
 std::vector<HostValue> soa_values(const HostCsr& matrix, const std::vector<SoaField>& fields);
@@ -48,7 +49,7 @@ std::vector<HostValue> soa_values(const HostCsr& matrix, const std::vector<SoaFi
 // What of an entry's parameters and results is sparse. As text it goes with generated programs.
 struct SoaInterface {
   std::vector<SparseSoa> soas;
-  std::vector<std::string> names;  // of the parameters that are bundles
+  std::vector<std::string> names;  // of the parameters that are structs of arrays
   struct SparseResult {
     std::size_t result = 0, soa = 0;
   };
@@ -60,13 +61,14 @@ struct SoaInterface {
 };
 SoaInterface soa_interface(const Function& function);
 
-// Arguments with bundles in place of dense matrices; bundles that are given stay. `matrices` has the pattern of each
-// that was made.
+// Arguments with structs of arrays in place of dense matrices; those that are given stay. `matrices` has the pattern of
+// each that was made.
 struct PackedArguments {
   std::vector<HostValue> values;
   std::vector<std::optional<HostCsr>> matrices;
 };
-// An argument that is no matrix where a bundle is wanted stays as it is: the callee says what is wrong with it.
+// An argument that is no matrix where a struct of arrays is wanted stays as it is: the callee says what is wrong with
+// it.
 Result<PackedArguments> pack_arguments(const SoaInterface& interface, const std::vector<HostValue>& arguments,
                                        const TileMaker& tiles = {});
 // Sparse results become dense where the pattern is known.

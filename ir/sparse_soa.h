@@ -1,8 +1,9 @@
 // Sparse operands of entries (docs/sparse.md).
 //
 // An entry says `#[sparse(A)]`, or `#[sparse(A, result)]` if what it gives has A's pattern. Up to the pass sparsify A
-// is a dense array for everybody. After it A is a *bundle*: one parameter of the entry that is several of the function,
-// as a record is, so that verifier, passes and back ends meet nothing but arrays. The entry's type text names them:
+// is a dense array for everybody. After it A is a *struct of arrays*: one parameter of the entry that is several of the
+// function, as a record is, so that verifier, passes and back ends meet nothing but arrays. The entry's type text names
+// them:
 //
 //   entry f (A : "sparse [n][m]f32: shape values row_start column" as 4, ...) : {"sparse(A) [n][m]f32"}
 #pragma once
@@ -64,8 +65,8 @@ ScalarType element_of(SoaField field, ScalarType matrix);
 bool is_tile_field(SoaField field);
 bool has_tiles(const std::vector<SoaField>& fields);
 
-// The sizes of a bundle: those of the matrix, and how many non-zeros and parts of tiles there are, one for each extent
-// that is the shape of an array as it stands.
+// The sizes of a struct of arrays: those of the matrix, and how many non-zeros and parts of tiles there are, one for
+// each extent that is the shape of an array as it stands.
 struct SoaSizes {
   Poly rows, columns;
   std::map<SoaExtent, Poly> counts;
@@ -83,16 +84,16 @@ struct SparseSoa {
   std::vector<SoaField> fields;  // in their order; `shape` and `values` are among them
 };
 
-// The bundles that the entry's text speaks of, in the order of parameters. Malformed ones are left out: see
+// The structs of arrays that the entry's text speaks of, in the order of parameters. Malformed ones are left out: see
 // check_soas.
 std::vector<SparseSoa> find_soas(const Function& function);
-// What is wrong with the entry's bundles: fields without their types, a count that is not theirs.
+// What is wrong with the entry's structs of arrays: fields without their types, a count that is not theirs.
 std::optional<std::string> check_soas(const Function& function);
 
-// "[n][m]f32" as the texts of a bundle, and of a result with the pattern of `param`.
+// "[n][m]f32" as the texts of a struct of arrays, and of a result with the pattern of `param`.
 std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields);
 std::string soa_result_text(std::string_view dense, std::string_view param);
-// The bundle whose pattern result `k` of the entry has: an index of find_soas().
+// The sparse operand whose pattern result `k` of the entry has: an index of find_soas().
 std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k);
 
 }  // namespace apl

@@ -15,12 +15,12 @@
 //   }
 //
 // Phases: the arrays of each sparse operand (ir/sparse_soa.h); every kernel that reads it, in order: one that reads
-// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse
+// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sddmm), and what it gives may be sparse
 // again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
-// With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_samples). What
+// With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_sddmm). What
 // nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
-// operators on finite numbers (sparsify/absence). What is refused gets a dense copy of A, and a remark: never a wrong
-// result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
+// operators on finite numbers (sparsify/zero_propagation). What is refused gets a dense copy of A, and a remark: never
+// a wrong result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
 #include <fmt/format.h>
 
 #include "ir/walk.h"
@@ -215,7 +215,7 @@ class Sparsifier {
     result_.entry->results[0] = soa_result_text(result_.entry->results[0], pattern.name);
   }
 
-  // Without dense forms, and views of sparse arrays, that nobody reads.
+  // Without dense copies, and views of sparse arrays, that nobody reads.
   BodyPtr without_unread(const BodyPtr& body) {
     const std::set<Value> read = sparsify::values_read(*body, dense_, result_.values);
     for (const Value copy : copies_)
@@ -313,7 +313,7 @@ class Sparsifier {
   std::vector<Pattern> patterns_;
   sparsify::SparseArrays sparse_;
   sparsify::DenseCopies dense_;
-  std::vector<Value> copies_;  // dense forms of what kernels made
+  std::vector<Value> copies_;  // dense copies of what kernels made
 };
 
 Result<Change> run_sparsify(Module& module, PassContext& context) {

@@ -21,18 +21,17 @@
 //     return {regtile((a, T_a, R_a), (b, T_b, R_b)) acc}
 //   }
 //
-// Phases: expose (contractions in branches, beside others, before code that a tiled kernel cannot do), match
+// Phases: fission (contractions in branches, beside others, before code that a tiled kernel cannot do), match
 // (passes/analysis/contractions), plan (names and default numbers), kernel.
 // Batch dims (all operands vary) and invariant dims stay on the grid with one thread and one register.
-// Two sides (every operand varies along one of two sets of free dims): the dims of a side are one flattened axis of the
-// space, and tiles are [depth][side], so that the code is the same for every rank. Otherwise every dim is an axis, and
-// tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the axis of the
-// fastest thread index (eqs 19-23).
-// Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
-// With `variants` the kernels stand in branches: split into parts (split.cpp), untouched, and tiled, by a number that
-// the generated program chooses.
+// M and N dims (every operand varies along one of two sets of free dims): each set is one flattened axis of the
+// space, and tiles are [depth][M] and [depth][N], so that the code is the same for every rank. Otherwise every dim is
+// an axis, and tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the
+// axis of the fastest thread index (eqs 19-23). Refuses, with a remark each: what the firing conditions name
+// (PassInfo::remark_codes), `#[no_tiling]`. With `variants` the kernels stand in branches: split into parts
+// (split.cpp), untouched, and tiled, by a number that the generated program chooses.
 //
-// Deliberately not here: which numbers are best for given sizes, and other forms of the core.
+// Deliberately not here: which numbers are best for given sizes, and other mainloops.
 #include "passes/tile_contraction/tile.h"
 
 #include <algorithm>
@@ -75,7 +74,7 @@ class Tiler {
   }
 
  private:
-  // A body of the host in which contractions stand alone (tile_contraction/expose).
+  // A body of the host in which contractions stand alone (tile_contraction/fission).
   BodyPtr isolated(const BodyPtr& old) {
     std::vector<Stm> stms;
     bool changed = false;
@@ -145,7 +144,7 @@ class Tiler {
     return given == context_.parameters.end() ? 1 : given->second;
   }
 
-  // Whether the user gave a number of the contraction's tiles or of the code's form.
+  // Whether the user gave a number of the contraction's tiles or of its mainloop.
   bool any_given(const std::string& prefix) const {
     for (const auto& [name, value] : context_.parameters) {
       if (!name.starts_with(prefix) || name == prefix + "variant") continue;
@@ -232,7 +231,7 @@ class Tiler {
     for (Value check : contraction.certificates)
       if (std::find(replaced.certificates.begin(), replaced.certificates.end(), check) == replaced.certificates.end())
         replaced.certificates.push_back(check);
-    // Numbers of the code's form alone: what the kernel computes does not depend on them.
+    // Numbers of the mainloop: what the kernel computes does not depend on them.
     for (const char* name : {"mainloop", "copy", "stages", "swizzle", "tiles_per_block"})
       if (context_.parameters.contains(prefix + name))
         replaced.attributes.push_back({name, {std::to_string(number(prefix + name))}});
@@ -263,20 +262,21 @@ class Tiler {
     host.append(std::move(whole));
   }
 
-  // Attributes never change what a program means: without proof the epilogue stays.
+  // Attributes never change what a program means: without proof the remainder stays.
   std::vector<Scalar> padding_of(const Contraction& contraction) {
     tile::Padding padding = tile::neutral_padding(contraction, result_.values);
     Remark remark{.pass = kName, .location = contraction.location, .function = function_.name};
     if (padding.elements.empty()) {
       remark.kind = RemarkKind::missed;
       remark.code = "remainder-kept";
-      remark.message = fmt::format("the epilogue is kept: {}", padding.reason);
+      remark.message = fmt::format("the remainder is kept: {}", padding.reason);
     } else {
       std::vector<std::string> elements;
       for (const Scalar& s : padding.elements) elements.push_back(s.to_text());
       remark.code = "no-remainder";
       remark.message =
-          "there is no epilogue: the map function gives the neutral element for what the last tile is filled up with";
+          "there is no remainder step: the map function gives the neutral element for what the last tile is filled up "
+          "with";
       remark.facts.emplace_back("padding", fmt::format("{}", fmt::join(elements, ", ")));
     }
     context_.remark(remark);
@@ -396,7 +396,7 @@ PassInfo tile_contraction_pass() {
       {"operator-can-fail", "the reduction operator can fail"},
       {"no-tiling-attribute", "the program asks for no tiling"},
       {"no-remainder", "the last tile is filled up with elements that are proved neutral"},
-      {"remainder-kept", "no epilogue was asked for, but nothing is proved neutral"},
+      {"remainder-kept", "no remainder step was asked for, but nothing is proved neutral"},
   };
   pass.run = run;
   return pass;

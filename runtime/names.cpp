@@ -25,7 +25,7 @@ std::string hexadecimal_code(unsigned char c) {
 }
 
 // Words of C, C++ and CUDA, names that generated functions have themselves, functions that they call, and macros.
-// Macros in capitals are told by their look.
+// Macros in capitals are recognised by their look.
 const std::unordered_set<std::string_view>& known_words() {
   static const std::unordered_set<std::string_view> words = {
       // C and C++

@@ -132,7 +132,7 @@ class Evaluation {
     send(std::move(line), {differs.empty() ? TestKind::none : TestKind::wrong_structure, differs});
   }
 
-  // A pattern that asks for a place in the file is looked for with the file's name.
+  // A pattern that asks for a location in the file is looked for with the file's name.
   std::string named(const std::string& pattern) const {
     const std::string name = std::filesystem::path(plan_.file).filename().string();
     return pattern.find(name + ":") == std::string::npos ? "" : name;
@@ -205,7 +205,7 @@ class Evaluation {
 
   // The interpreter on the program as the front end gave it: no pass is between. Sums are in f64, as one in f32 of ten
   // million numbers, one after the other, may be a hundredth off. Or, where that takes too long, C without tiling,
-  // which shares the other passes with what it judges.
+  // which shares the other passes with what it checks.
   apl::Result<Values> reference(const std::string& entry, const Values& inputs) const {
     if (options_.reference == "c") {
       auto plain = Executable::make(*front_.module, executable_options("c", {"tile-contraction"}));

@@ -1,6 +1,6 @@
-// Section 5.6: lists of SpMM and runs of SDDMM that searches select, predicted and measured on one core of this
-// machine. Its kernels are not those of a GPU, but the model is the same. As in section 4, a sub-task is measured among
-// many of its kind: a matrix that consists of copies of it.
+// Section 5.6: ELL rows of SpMM and nnz segments of SDDMM that searches select, predicted and measured on one core of
+// this machine. Its kernels are not those of a GPU, but the model is the same. As in section 4, a sub-task is measured
+// among many of its kind: a matrix that consists of copies of it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ using apl::sparse::Product;
 
 // Dimensions of the matrices that are made; those of aplc sparse calibrate but for the rows.
 constexpr std::int64_t kDense = 128, kBytes = 4, kGroups = 4, kColumns = 4096;
-// The paper took 5000 lists and 13060 runs.
+// The paper took 5000 ELL rows and 13060 nnz segments.
 constexpr double kSegmentsForEll = 13060.0 / 5000;
 constexpr int kPasses = 3;
 constexpr std::size_t kMostPoints = 600;  // of a picture

@@ -64,7 +64,7 @@ class Bench {
     double model, dense_model;  // what the model says of them; 0: nothing
     std::string how;
     std::vector<PeerTime> peers;
-    nlohmann::json shape = {}, sweep = {};  // of a sweep: each form, and the times of its kernels
+    nlohmann::json shape = {}, sweep = {};  // of a sweep: each packed operand, and the times of its kernels
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
   };
@@ -93,7 +93,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A form on the device with the values of the matrix; released with the rest of the case.
+// A packed operand on the device with the values of the matrix; released with the case.
 struct Packed {
   apl_sparse_operand operand{};
   std::string text;

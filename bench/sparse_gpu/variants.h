@@ -13,7 +13,7 @@ struct Variant {
   std::string name;
   apl_sparse_options options;
 };
-// Variants that share a form.
+// Variants that share a packed operand.
 struct PackedVariant {
   apl_sparse_options options;
   std::vector<Variant> variants;

@@ -1,4 +1,4 @@
-// The fast form of a contraction: the products of two tiles in shared memory (codegen/contraction/tile_loop.cpp).
+// The mainloop of a contraction: the products of two tiles in shared memory (codegen/contraction/tile_loop.cpp).
 #include <algorithm>
 #include <functional>
 

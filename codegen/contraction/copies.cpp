@@ -1,4 +1,4 @@
-// The fast form of a contraction: copies of tiles (codegen/contraction/tile_loop.cpp).
+// The mainloop of a contraction: copies of tiles (codegen/contraction/tile_loop.cpp).
 #include <algorithm>
 #include <functional>
 
@@ -13,13 +13,13 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-// Row m in a table. Those of the slow side have two halves, for a turn and the next.
+// Row m in a table. Those of the M dim have two halves, for a tile and the next.
 ExprPtr Kernel::mainloop_slot(std::size_t mn, const ExprPtr& m) {
   return mn == 0 ? plus(mul(mainloop_->half, number_of(mainloop_->mn_dims[0].extent)), m) : m;
 }
 
 // Whether positions made of these are multiples of `width` elements, as a condition on the sizes. What changes inside
-// the kernel is left out of a product: the rest must divide.
+// the kernel is left out of a product: what stays must divide.
 ExprPtr Kernel::aligned(const std::vector<Poly>& positions, std::int64_t width) {
   std::vector<Poly> wanted;
   for (const Poly& position : positions) {
@@ -151,7 +151,7 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
     return loop;
   };
   using Position = std::function<ExprPtr(const ExprPtr& m, const ExprPtr& piece)>;
-  // `columns` threads side by side along the depth, where memory is contiguous, with `width` elements each; the next
+  // `columns` neighbouring threads along the depth, where memory is contiguous, with `width` elements each; the next
   // elements of a thread are `further` on in the tile.
   const auto along_depth = [&](std::int64_t columns, std::int64_t width, const Position& place, std::int64_t further) {
     const std::int64_t rows = mainloop.threads / columns,

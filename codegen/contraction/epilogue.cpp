@@ -1,4 +1,4 @@
-// The fast form of a contraction: code after it, on the elements that a thread has (codegen/contraction/tile_loop.cpp).
+// The mainloop of a contraction: the epilogue, on the elements that a thread has (codegen/contraction/tile_loop.cpp).
 #include "codegen/contraction/mainloop.h"
 #include "codegen/lower/lower.h"
 

@@ -1,4 +1,4 @@
-// The fast form of a block-level contraction on a GPU: what the codegen/contraction files know of it.
+// The mainloop of a block-level contraction on a GPU: what the codegen/contraction files know of it.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
 constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
 
-// One side of the contraction: a dim of the space, shared out among the threads of a block.
+// The M or the N dim of the contraction: a dim of the space, shared out among the threads of a block.
 struct MnDim {
   std::size_t dim = 0;
   std::int64_t extent = 0;                      // rows of a tile
@@ -62,18 +62,18 @@ struct Mainloop {
   std::map<std::string, std::string> alignments;  // variables for conditions
   std::string thread, lane;
 
-  // The loop whose copies run ahead, and the branch behind it that is one more step. A block walks through several
-  // indices of the space if there are so many, and copies for the next one while it writes back.
+  // The loop whose copies run ahead, and the branch behind it that is one more step. A block computes several
+  // tiles along the M dim if there are so many, and copies for the next one while it writes back.
   const Loop* loop = nullptr;
   const If* remainder = nullptr;
   MainloopPhase main, remainder_phase;
   std::int64_t stages = 3;
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   bool swizzle = true;
-  std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // steps of a walk, if there are as many blocks
-  std::string tiles_name, steps;                            // how many steps of the main loop, and with the rest
-  std::string tile_index, next, last, stage;                // variables: turns are values of the slow side's index
-  kernel::ExprPtr half;                                     // which half of the slow side's tables
+  std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
+  std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
+  std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index
+  kernel::ExprPtr half;                                     // which half of the M dim's tables
 };
 
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }

@@ -1,4 +1,4 @@
-// Whether a block-level kernel has the fast form (codegen/contraction/tile_loop.cpp).
+// Whether a block-level kernel has the mainloop (codegen/contraction/tile_loop.cpp).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-// Threads of a warp and rows of a thread along both sides, as the choice of plans counts on them.
+// Threads of a warp and rows of a thread along M and N, as the choice of plans counts on them.
 static bool share(MnDim& m_dim, MnDim& n_dim, std::int64_t threads, std::int64_t registers, std::int64_t vector) {
   apl_mn_dim mn_dims[2] = {{.extent = m_dim.extent}, {.extent = n_dim.extent}};
   if (apl_mn_share(threads, registers, vector, &mn_dims[0], &mn_dims[1]) == 0) return false;
@@ -47,7 +47,7 @@ const Screma* find_epilogue(const SegOp& op, const ValueTable& values) {
   return each;
 }
 
-// Numbers that only the code's form depends on, given as ENTRY.NAME: enumerations are numbered from 1.
+// Numbers that only the mainloop depends on, given as ENTRY.NAME: enumerations are numbered from 1.
 static std::map<std::string, std::int64_t> mainloop_numbers(const Stm& stm) {
   std::map<std::string, std::int64_t> numbers;
   for (const Attribute& attribute : stm.attributes)
@@ -61,7 +61,7 @@ std::shared_ptr<Mainloop> Kernel::find_mainloop(const SegOp& op) {
   const ValueTable& table = unit_.function.values;
   auto mainloop = std::make_shared<Mainloop>();
   for (const auto& [name, number] : mainloop_numbers(stm_)) {
-    if (name == "mainloop" && number == 1) return nullptr;  // 2: this form
+    if (name == "mainloop" && number == 1) return nullptr;  // 2: the mainloop
     if (name == "copy" && number < 3) mainloop->copy_bytes = number == 1 ? 0 : 4;
     if (name == "swizzle") mainloop->swizzle = number != 1;
     if (name == "stages") mainloop->stages = number;
@@ -84,7 +84,7 @@ std::shared_ptr<Mainloop> Kernel::find_mainloop(const SegOp& op) {
   });
   if (!fits || contracts.empty()) return nullptr;
 
-  // The two sides.
+  // The M and N dims.
   const std::vector<TileDim>& space = contracts[0]->space;
   const std::vector<TileExtent>& extents = op.results[0].extents;
   if (extents.size() != space.size()) return nullptr;
@@ -154,7 +154,7 @@ std::shared_ptr<Mainloop> Kernel::find_mainloop(const SegOp& op) {
   return mainloop;
 }
 
-// A copy into a tile of one side; copies into one block agree on where the rows lie.
+// A copy into the tile of one operand; copies into one block agree on where the rows lie.
 bool Kernel::add_operand_tile(Mainloop& mainloop, const SegOp& op, const CopyTile& copy, const TileOperand& operand) {
   const ValueTable& table = unit_.function.values;
   const Type& type = table.type(operand.tile);

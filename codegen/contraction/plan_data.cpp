@@ -50,7 +50,7 @@ double operations_of(const TileContract& contract, const ValueTable& values) {
   return std::max(count, 1.0);
 }
 
-// Arrays from outside of the block that code after the reduction reads.
+// Arrays from outside of the block that the epilogue reads.
 int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   std::set<Value> local, read;
   for_each_stm(*kernel.body, [&](const Stm& stm) { local.insert(stm.pattern.begin(), stm.pattern.end()); });

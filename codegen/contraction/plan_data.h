@@ -34,7 +34,7 @@ struct PlanData {
   };
   std::vector<Operand> operands;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
-  int epilogue_arrays = 0;  // that code after the reduction reads
+  int epilogue_arrays = 0;  // that the epilogue reads
   double operations = 1;
   Value splits;            // into how many parts the reduction is split, if it is: a symbol
   std::string parameters;  // what the names of its parameters begin with: "mm."
@@ -50,7 +50,7 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function);
 // With numbers for the symbols.
 void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& value_of, apl_contraction& contraction);
 
-// Numbers of the data's parameters that are given by name, and those of the form ("mm.stages").
+// Numbers of the data's parameters that are given by name, and those of the mainloop ("mm.stages").
 void forced_numbers(const PlanData& data, const Function& function, const std::map<std::string, std::int64_t>& given,
                     apl_forced& forced);
 

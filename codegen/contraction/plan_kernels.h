@@ -1,4 +1,4 @@
-// Several forms of one kernel, one for each plan of its contraction, among which generated host code chooses.
+// Kernels of one contraction, one for each plan, among which generated host code chooses.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace apl::lower {
 struct PlanKernels {
   PlanData data;
   std::vector<apl_plan> plans;
-  std::vector<std::int64_t> resident;  // of each plan: blocks a processor that the model counts on; 0: any number
+  std::vector<std::int64_t> resident;  // of each plan: blocks a multiprocessor that the model counts on; 0: any number
   std::string name;                    // of the kernel's result: what variables begin with
   bool open = false;                   // the choice is made in the host code that stands before
 };
@@ -29,7 +29,7 @@ std::string contraction_text(const PlanData& data, Values& host);
 // Initialiser of a struct apl_plan.
 std::string plan_text(const PlanData& data, const apl_plan& plan);
 
-// The kernel's statement with the plan's numbers: those of the sizes go to the unit, the rest to attributes.
+// The kernel's statement with the plan's numbers: those of the sizes go to the unit, the others to attributes.
 Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit);
 
 }  // namespace apl::lower

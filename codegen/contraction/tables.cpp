@@ -1,6 +1,6 @@
-// The fast form of a contraction: tables of where rows lie in memory (codegen/contraction/tile_loop.cpp). A side may be
-// many dims flattened, whose indices are worked out here, once a row; neighbours that are one dim in memory cost no
-// division.
+// The mainloop of a contraction: tables of where rows lie in memory (codegen/contraction/tile_loop.cpp). An M or N dim
+// may be many dims flattened, whose indices are worked out here, once a row; neighbours that are one dim in memory cost
+// no division.
 #include <algorithm>
 
 #include "codegen/contraction/mainloop.h"
@@ -22,7 +22,7 @@ void Kernel::fill_mainloop_tables(const SegOp& op, std::size_t s, KernelBlock& o
   inner.push_back(declare(kIndex, at, plus(start, variable(m))));
   const std::string inside = unit_.fresh("inside");
   inner.push_back(declare({ScalarType::boolean, false}, inside, infix("<", variable(at), values_.poly(extent.bound))));
-  // One index for each dim that is flattened into the side, and for neighbours that lie together in all arrays.
+  // One index for each dim that is flattened into it, and for neighbours that lie together in all arrays.
   std::vector<Poly> bounds{extent.bound};
   std::vector<std::vector<Poly>> strides{{layout.dims()[mn.dim].stride}};  // of the result, then of the tiles
   if (!extent.split.empty()) bounds.clear(), strides[0].clear();
@@ -72,7 +72,7 @@ void Kernel::fill_mainloop_tables(const SegOp& op, std::size_t s, KernelBlock& o
     inner.push_back(assign(kernel::element(tile.rows, mainloop_slot(s, variable(m))),
                            select(variable(inside), position, number_of(0))));
   }
-  // The slow side's table has what is the same for the whole block, too.
+  // The M dim's table has what is the same for the whole block, too.
   ExprPtr position = position_in(strides[0]);
   if (s == 0) {
     Poly fixed = layout.offset();

@@ -1,14 +1,14 @@
-// The fast form of a block-level contraction on a GPU (`core`), for any rank, map function, operator and element type.
+// The mainloop of a block-level contraction on a GPU, for any rank, map function, operator and element type.
 //
-// A kernel has it if its tiles have two sides: one dim of the space is `slow`, one `fast` (it holds the result's
-// innermost dim), all others have one element in a block, and every operand's tile runs along one side and the depth.
-// Then
+// A kernel has it if its tiles have an M and an N dim: one dim of the space each (the N dim holds the result's
+// innermost dim), all others have one element in a block, and every operand's tile runs along one of the two and the
+// depth. Then
 //   - threads share the block's elements as 32-lane warps of register tiles, whatever T and R say of single threads;
-//     neighbouring rows of a side are read from shared memory as vectors, by a pairing of lanes that takes two passes
+//     neighbouring rows of a tile are read from shared memory as vectors, by a pairing of lanes that takes two passes
 //     for a warp's 128-bit load instead of four;
-//   - where rows lie in memory is worked out once a block, in tables: a side may be many dims flattened;
-//   - tiles are copied asynchronously, several stages ahead in a loop; where there are very many indices a block
-//     walks through some of them, a turn each, and starts the copies of the next before it writes back;
+//   - where rows lie in memory is worked out once a block, in tables: an M or N dim may be many dims flattened;
+//   - tiles are copied asynchronously, several stages ahead in a loop; where there are very many tiles a block
+//     computes several along the M dim (the tile loop), and starts the copies of the next before it writes back;
 //   - results are written as vectors from registers where they are aligned, else by way of shared memory, so that
 //     neighbouring threads write neighbouring elements.
 // Rows beyond the result hold copies of others, whose results are dropped; that is why their guards need no pad.
@@ -37,7 +37,7 @@ void Kernel::mainloop_head(KernelBlock& out) {
   const std::string warp = unit_.fresh("warp");
   out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(kWarp))));
   out.push_back(declare(kInt, warp, infix("/", thread, number_of(kWarp))));
-  // Lanes i and i^1 share a row of one side, i and i^2 one of the other: a load is served two quarters at a time.
+  // Lanes i and i^1 share a row of one dim, i and i^2 one of the other: a load is served two quarters at a time.
   const ExprPtr lane = variable(mainloop.lane);
   const auto of_four = [&] {
     return plus(infix("%", lane, number_of(2)), mul(infix("/", lane, number_of(16)), number_of(2)));
@@ -59,7 +59,7 @@ void Kernel::mainloop_head(KernelBlock& out) {
   first_of(m_dim, "row", m_warp, m_lane);
   first_of(n_dim, "column", n_warp, n_lane);
 
-  // Tables of positions, filled for each side together.
+  // Tables of positions, filled for M and for N together.
   const auto declare_table = [&](const std::string& hint, std::int64_t count) {
     Stmt shared;
     shared.kind = Stmt::Kind::shared;
@@ -83,7 +83,7 @@ void Kernel::mainloop_head(KernelBlock& out) {
   }
 }
 
-// All of the kernel's body: turns, each for one index of the space.
+// All of the kernel's body: the tile loop, whose iterations are indices of the M dim.
 void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   for (const Stm& stm : op.body->stms)
@@ -100,7 +100,7 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
                                  select(values_.operand(mainloop.remainder->condition), number_of(1), number_of(0)))));
     }
   }
-  // What stays the same in all turns: the batch and the fast side, which differs between neighbouring blocks.
+  // What stays the same for all tiles of a block: the batch and the N dim, which differs between neighbouring blocks.
   const std::size_t m_dim = mainloop.mn_dims[0].dim;
   const Value index = op.space[m_dim].index;
   ExprPtr many = values_.poly(op.space[m_dim].bound), tiles_per_block = number_of(1);
@@ -165,9 +165,9 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   out.push_back(std::move(loop));
 }
 
-// How many turns a block makes if there are so many indices; the host asks, too.
+// How many tiles a block computes; the host asks, too.
 ExprPtr Kernel::tile_loop_length(Values& values, const SegOp& op) {
-  // Copies run into the next turn, but not beyond it.
+  // Copies run into the next tile, but not beyond it.
   ExprPtr steps = values.poly(mainloop_->loop->bound);
   if (mainloop_->remainder != nullptr)
     steps = plus(steps, select(values.operand(mainloop_->remainder->condition), number_of(1), number_of(0)));
@@ -194,7 +194,7 @@ ExprPtr Kernel::tile_loop_blocks(const SegOp& op, Values& host) {
   return blocks;
 }
 
-// The copies of one step of the loop, or of the rest behind it.
+// The copies of one step of the loop, or of the remainder behind it.
 kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& stage) {
   Mainloop& mainloop = *mainloop_;
   const auto copies = [&](const MainloopPhase& phase) {
@@ -212,13 +212,13 @@ kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& 
       kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main), std::move(remainder))};
 }
 
-// The loop over the depth, with the rest as its last step. Copies run ahead into the next turn.
+// The loop over the depth, with the remainder as its last step. Copies run ahead into the next tile.
 void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const Value index = op.space[mainloop.mn_dims[0].dim].index;
   const std::string step = unit_.name(mainloop.loop->index);
   KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", mainloop.stages - 2), {}), barrier()};
-  // The next turn's tables, as soon as all threads have written back what the last one's were for.
+  // The next tile's tables, as soon as all threads have written back what the last one's were for.
   const ExprPtr here = mainloop.half, there = infix("-", number_of(1), mainloop.half);
   KernelBlock tables;
   mainloop.half = there;

@@ -1,4 +1,4 @@
-// The fast form of a contraction: results from registers to memory (codegen/contraction/tile_loop.cpp).
+// The mainloop of a contraction: results from registers to memory (codegen/contraction/tile_loop.cpp).
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -69,7 +69,7 @@ void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
     return;
   }
 
-  // By way of shared memory: a warp puts down one row of each of its slow lanes and picks up neighbours.
+  // By way of shared memory: a warp puts down one row of each of its M lanes and picks up neighbours.
   KernelBlock staged;
   const std::int64_t width = n_dim.lanes * n_dim.each, per_warp = m_dim.lanes * width;
   const std::string wide = unit_.fresh("column"), part = unit_.fresh("c"), line = unit_.fresh("l");

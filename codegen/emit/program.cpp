@@ -1,4 +1,4 @@
-// The program's text: headers, places, kernels, entries.
+// The program's text: headers, locations, kernels, entries.
 #include "codegen/codegen.h"
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@ class BlockUse {
  public:
   explicit BlockUse(const apl::Function& function);
 
-  // Whether `stm`, a loop or branch, may hand on what one of its bodies leaves in `from` by exchanging that block for
+  // Whether `stm`, a loop or branch, may yield what one of its bodies leaves in `from` by exchanging that block for
   // `to`: both are allocated with one size, and nobody reads again what lay in `from` before.
   bool may_exchange(const Stm& stm, const Body& body, Value from, Value to) const;
 

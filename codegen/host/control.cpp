@@ -1,4 +1,4 @@
-// Host code: branches and loops, and the blocks that they hand on.
+// Host code: branches and loops, and the blocks that they yield.
 #include "codegen/host/host.h"
 
 #include <fmt/format.h>
@@ -29,13 +29,13 @@ void Host::find_blocks(const Body& body) {
   }
 }
 
-// The block that is handed on, for one that nobody reads any more.
+// The block that is yielded, for one that nobody reads any more.
 void Host::exchange(Value to, Value from) {
   if (to == from) return;
   out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to), capacity(to), unit_.name(from), capacity(from));
 }
 
-// What a body hands on goes to where `target` lies: by exchanging blocks of one size if nobody needs the other's
+// What a body yields goes to where `target` lies: by exchanging blocks of one size if nobody needs the other's
 // contents, else by copying (both are dense). Arrays whose size the body decides come with their blocks, which are
 // among `targets` too.
 void Host::yield_value(const Stm& stm, const Body& body, const Operand& from, Value target,

@@ -47,7 +47,7 @@ Host::Host(Unit& unit, const CodegenOptions& options)
         if (v) plan_kernels_of_[v] = plan_kernels;
 }
 
-// What the program and its callers hand each other has room for so many sizes.
+// What the program and its callers pass to each other has capacity for so many sizes.
 void Host::refuse_ranks() const {
   const apl::Function& f = unit_.function;
   const auto refuse = [&](const Type& type, const char* what) {

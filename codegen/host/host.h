@@ -1,5 +1,5 @@
-// Lowering of an entry's host code. What it says to a backend is virtual, so that one walk over the statements serves
-// the table of runtime/backends/context.h and files of plain CUDA.
+// Lowering of an entry's host code. What it says to a backend is virtual, so that one traversal of the statements
+// serves the table of runtime/backends/context.h and files of plain CUDA.
 #pragma once
 
 #include <map>
@@ -136,7 +136,7 @@ class Host {
   };
   std::map<Value, Variant> variants_of_;         // by the condition of their branch
   Variant variant_;                              // the one whose branch this is
-  std::set<Value> known_;                        // what is bound at this place of the host code
+  std::set<Value> known_;                        // what is bound at this point of the host code
   std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text
   std::set<std::vector<Poly>> kernel_checked_;   // shapes that memory was asked for, but for negative sizes
   std::set<Poly> products_;                      // of sizes of arrays that are there: numbers of elements

@@ -1,4 +1,4 @@
-// Host code: kernels, and the choice among the forms of one.
+// Host code: kernels, and the choice among those of one contraction.
 #include "codegen/host/host.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ bool Host::is_known(const PlanKernels& plan_kernels) const {
   return std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known_.contains(v); });
 }
 
-// The host code of a choice among forms, before the first of its numbers. Where a size comes later there is none, and
+// The host code of a choice among plans, before the first of its numbers. Where a size comes later there is none, and
 // numbers are the defaults.
 bool Host::choose_plan(PlanKernels& plan_kernels) {
   if (plan_kernels.open) return true;
@@ -101,7 +101,7 @@ void Host::launch_own(const Stm& stm) {
   if (lowering.can_fail()) arguments.push_back(failure_cell());
   start_kernel(lowering, made, arguments);
   add_info(made.function, stm);
-  // What not every way needs is compiled when that way is chosen.
+  // What not every variant needs is compiled when that variant is chosen.
   const bool waits = variant_.variants != nullptr && unit_.target == Target::cuda;
   if (waits) variant_.variants->kernels[variant_.number].push_back(made.function.name);
   (waits ? result_.lazy_kernels : result_.kernels).push_back(std::move(made.function));

@@ -1,4 +1,4 @@
-// The ways in which a contraction is computed (tile-contraction's `variants`), and the host code that chooses one.
+// The variants of a contraction (tile-contraction's `variants`), and the host code that chooses one.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ struct Variants {
   std::vector<std::string> kernels[APL_VARIANTS];  // beside those of plans
 };
 
-// By the value of `variant`; where there are no forms there is nothing to choose. Their numbers are no constants then.
+// By the value of `variant`; where there are no plans there is nothing to choose. Their numbers are no constants then.
 std::map<Value, std::shared_ptr<Variants>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels);
 

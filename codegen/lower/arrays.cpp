@@ -101,7 +101,7 @@ void Kernel::grow(const Buffer& buffer, const std::vector<Poly>& shape, Location
   out.push_back(std::move(grow));
 }
 
-// The block of an array whose size a loop or branch decides: memory of the heap that grows when an array is handed on.
+// The block of an array whose size a loop or branch decides: memory of the heap that grows when an array is yielded.
 void Kernel::growing_block(Value block) {
   Buffer made;
   std::string name = unit_.function.values.name(block);
@@ -147,7 +147,7 @@ void Kernel::copy_elements(Value target, Value source, Location location, Kernel
   });
 }
 
-// What a loop, branch or operator hands on goes to where the receiving value lies, unless it lies there.
+// What a loop, branch or operator yields goes to where the receiving value lies, unless it lies there.
 void Kernel::yield_value(const Operand& from, Value target, Location location, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (!table.type(target).is_array()) return;

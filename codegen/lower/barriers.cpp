@@ -1,5 +1,5 @@
 // Where a block needs barriers. Operations inside a block run one after the other for all threads (that is what an
-// inblock SegMap means), but threads do not wait for each other unless told to. Only shared memory is seen by other
+// inblock SegMap means), but threads do not wait for each other without a barrier. Only shared memory is seen by other
 // threads, so a barrier is needed before an operation exactly if it
 //   - reads a shared block that was written since the last barrier,
 //   - writes a shared block that was read or written since the last barrier.

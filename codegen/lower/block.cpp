@@ -22,7 +22,7 @@ std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
 }
 
 // Of a block that scatters into shared memory, at most: few enough that a multiprocessor holds several blocks. Smaller
-// arrays have fewer, since so many more blocks find room.
+// arrays have fewer, since so many more blocks fit.
 constexpr std::int64_t kScatterThreads = 512;
 
 // "T_a" and "R_a" give "a".

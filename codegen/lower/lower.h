@@ -27,7 +27,7 @@ struct Unsupported {
 // A check that a kernel makes, or a call that was inlined around checks, for apl_locations[].
 struct CheckLocation {
   Location location;
-  int call = 0;         // by which it came where it is: one more than the number of its place
+  int call = 0;         // by which it came where it is: one more than the number of its location
   std::string message;  // empty for a call
 };
 
@@ -39,7 +39,7 @@ struct FileScope {
   std::vector<CheckLocation> locations;
   NameScope names;
 
-  // One more than the number of the place of a call that was inlined, 0 for none.
+  // One more than the number of the location of a call that was inlined, 0 for none.
   int call(std::uint32_t number);
 
  private:
@@ -108,7 +108,7 @@ class Values {
   kernel::ExprPtr typed_call(const std::string& name, ScalarType type, std::vector<kernel::ExprPtr> args);
 };
 
-// What the failure cell has room for, and the 0 behind them in C.
+// The capacity of the failure cell, and the 0 behind them in C.
 constexpr std::size_t kMaxFailureNumbers = APL_FAILURE_VALUES - 1;
 
 // A condition under which an index or slice is wrong, and what to say then: `%lld` stands for the next number.
@@ -218,7 +218,7 @@ class Kernel {
   void write_results(const SegOp& op, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
-  // block level, fast form (codegen/contraction)
+  // block level, mainloop (codegen/contraction)
   std::shared_ptr<Mainloop> find_mainloop(const SegOp& op);
   bool add_operand_tile(Mainloop& mainloop, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
   void mainloop_head(Block& out);
@@ -285,12 +285,12 @@ class Kernel {
   std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
   std::set<const Stm*> barriers_;
   std::string locks_;                   // CUDA: the block's, if an operator folds several values in shared memory
-  std::shared_ptr<Mainloop> mainloop_;  // if the kernel has the fast form
+  std::shared_ptr<Mainloop> mainloop_;  // if the kernel has the mainloop
   Block mainloop_declarations_;         // of what is known at its start
   bool copies_pending_ = false;
 };
 
-// The map over a thread's register tile that an inblock SegMap consists of, if it is code after a contraction
+// The map over a thread's register tile that an inblock SegMap consists of, if it is the epilogue of a contraction
 // (passes/tile_contraction/epilogue.cpp).
 const Screma* find_epilogue(const SegOp& op, const ValueTable& values);
 

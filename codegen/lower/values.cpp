@@ -122,7 +122,7 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
 }
 
 int FileScope::call(std::uint32_t number) {
-  // Calls that are no places yet, the innermost first; chains are as long as the program nests its calls.
+  // Calls that have no location yet, the innermost first; chains are as long as the program nests its calls.
   std::vector<std::uint32_t> inner;
   for (; number != 0 && !call_locations_.contains(number); number = calls[number - 1].call) inner.push_back(number);
   int result = number == 0 ? 0 : call_locations_.at(number);

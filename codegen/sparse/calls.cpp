@@ -24,7 +24,7 @@ std::string name_of_text(const std::string& text) {
   return fmt::format("apl_after_{:016x}", hash);
 }
 
-// What a kernel of the runtime tells the code after a sum.
+// What a kernel of the runtime passes to the epilogue of a sum.
 struct EpilogueArguments {
   Value row;
   std::optional<Value> column, nonzero;

@@ -72,7 +72,7 @@ class SparseKernel {
   };
   std::optional<RowTerms> row_terms(const Operand& term, Value p, Poly count) const;
 
-  // The bundle that has the array as that field.
+  // The struct of arrays that has the array as that field.
   struct Parameter {
     Poly rows, columns, nonzeros;
   };
@@ -84,7 +84,7 @@ class SparseKernel {
   // The same, in the body of a lambda over sums, or behind the loop.
   std::optional<std::vector<Stm>> epilogue(const Body* lambda, const Operand& result, Value sum,
                                            const std::vector<Value>& given) const;
-  // Why a loop cannot make the results from sums that are in their places; empty if it can.
+  // Why a loop cannot make the results from sums that are where they belong; empty if it can.
   std::string why_not_in_place(const SparseEpilogue& epilogue) const;
 
  private:

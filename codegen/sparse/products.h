@@ -1,5 +1,5 @@
-// Kernels over the non-zeros of a sparse argument that the runtime has better ones for (runtime/sparse), known
-// by their form at the memory stage.
+// Kernels over the non-zeros of a sparse argument that the runtime has better ones for (runtime/sparse), matched
+// at the memory stage.
 #pragma once
 
 #include <functional>
@@ -57,7 +57,7 @@ std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Func
                                               std::string* why = nullptr);
 
 // result[e] = after(values[e] * sum over k < depth of x[row e][k] y[column e][k]). If anything else is done with the
-// sum, there are no values: the code after it reads what it needs of them.
+// sum, there are no values: the epilogue reads what it needs of them.
 struct SparseSddmm {
   ScalarType type{};
   bool is_wide = false;  // as for products
@@ -78,7 +78,7 @@ std::optional<SparseSddmm> find_sparse_sddmm(const Stm& kernel, const apl::Funct
 bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result);
 
 // What the runtime's kernels for CPUs do of a kernel of a C program. They leave sums where the results go, and a loop
-// of the program does the rest there.
+// of the program does what is left there.
 std::optional<SparseProduct> find_host_product(const Stm& kernel, const apl::Function& function,
                                                std::string* why = nullptr);
 std::optional<SparseSddmm> find_host_sddmm(const Stm& kernel, const apl::Function& function,
@@ -87,7 +87,7 @@ std::optional<SparseSddmm> find_host_sddmm(const Stm& kernel, const apl::Functio
 // Host code that asks the runtime for the kernel.
 struct SparseCall {
   std::string made;  // the variable that says whether it ran, or "" if the runtime has none for such a kernel
-  std::optional<Stm> epilogue;  // what is to run then: a kernel that makes results of the sums in their places
+  std::optional<Stm> epilogue;  // what is to run then: a kernel that makes results of the sums where these lie
 };
 // `block`: what a block is called on the host.
 SparseCall write_sparse_call(const Stm& kernel, Unit& unit, Values& values,

@@ -1,4 +1,4 @@
-// Products over non-zeros in the form that sparsify gives them for few threads.
+// Products over non-zeros as sparsify makes them for few threads.
 #include "codegen/sparse/kernel.h"
 
 namespace apl::lower {

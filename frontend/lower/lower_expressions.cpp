@@ -8,7 +8,7 @@ namespace apl::frontend {
 
 namespace {
 
-// What a failed check in a kernel has room for.
+// The capacity of a failed check in a kernel.
 constexpr std::ptrdiff_t kMaxMessageNumbers = 4;
 
 }  // namespace

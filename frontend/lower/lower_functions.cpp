@@ -275,7 +275,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   return result;
 }
 
-// As with values that are read: no interface has room for more sizes.
+// As with values that are read: no interface has the capacity for more sizes.
 void Lowerer::refuse_rank(const Type& type) {
   if (type.rank() > kMaxRank)
     unsupported(function_->location,

@@ -1,4 +1,4 @@
-// Binding names to arrays: fresh ones, views, and at the memory stage the place that the type names.
+// Binding names to arrays: fresh ones, views, and at the memory stage the memory that the type names.
 #include <fmt/format.h>
 
 #include <cstdint>

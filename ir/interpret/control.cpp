@@ -7,7 +7,7 @@
 namespace apl::interpreter {
 
 // An array on its way to `target`. At the memory stage its elements are taken along if it lies elsewhere, before
-// anything is written: what is handed on is handed on at once.
+// anything is written: what is yielded is yielded at once.
 Datum Machine::on_its_way(Datum datum, const Operand& from, Value target) {
   if (datum.is_scalar || !type(target).memory || !from.is_value()) return datum;
   const auto& source = type(from.value()).memory;

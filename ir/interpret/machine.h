@@ -90,7 +90,7 @@ class Machine {
   // `v` is what `array` is, or at the memory stage: what lies where the type of `v` says.
   void alias(Value v, Array array);
   void bind(Value v, Datum datum);
-  // What loops, branches and reductions hand on (control.cpp).
+  // What loops, branches and reductions yield (control.cpp).
   Datum on_its_way(Datum datum, const Operand& from, Value target);
   void arrive(Value target, Datum datum);
   void assign(Value v, Array array) { frame_->arrays[v.id] = std::move(array); }

@@ -71,7 +71,7 @@ void Machine::ScremaRun::fold(std::int64_t flat, std::vector<Datum> operands) {
       machine.arrive(param, machine.on_its_way(std::move(operands[first + k]), map.results[first + k], param));
     }
     machine.run(*reduce.op.body, *reduce_lifetimes[r]);
-    // At the memory stage each accumulator has a place.
+    // At the memory stage each accumulator has memory.
     const Body& body = *reduce.op.body;
     std::vector<Datum> next;
     for (std::size_t k = 0; k < n; ++k)

@@ -52,7 +52,7 @@ class Parser {
   };
 
   // ---- names ----
-  // What is bound while a scope lives is forgotten at its end; nothing may be bound twice at one place.
+  // What is bound while a scope lives is forgotten at its end; nothing may be bound twice in one scope.
   class Scope {
    public:
     explicit Scope(Parser& parser) : parser_(parser), size_(parser.bound_.size()) {}

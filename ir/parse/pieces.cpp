@@ -170,7 +170,7 @@ Type Parser::type() {
     }
     type.element = scalar_type();
   }
-  // `@` and a number is a place, which ends a statement.
+  // `@` and a number is a location, which ends a statement.
   if (is("@") && peek(1).kind != Token::Kind::number) {
     take();
     // Parameters lie in blocks of the caller, which nothing binds but their own types.

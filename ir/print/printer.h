@@ -34,7 +34,7 @@ class Printer {
   void put(const SegDim& dim);
   void put(const KernelResult& result, const Operand& value);
   void put(const Attribute& attribute);
-  void put(const Location& location);  // with a space before it; nothing for no place
+  void put(const Location& location);  // with a space before it; nothing for no location
   void put_binder(Value value);        // `x : [n]f32`
   void put_shape(const std::vector<Poly>& shape);
   void put_permutation(const std::vector<int>& permutation);

@@ -1,4 +1,4 @@
-// Records of machines for plan_select.h: built in by name, or read from a file of the same form.
+// Records of machines for the model of tiles: built in by name, or read from a file of the same kind.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 // ---- bank conflicts ----
 
-// Passes that shared memory takes for a warp's load of `vector` 4-byte words a lane along a side: a pairing of lanes
+// Passes that shared memory takes for a warp's load of `vector` 4-byte words a lane along M or N: a pairing of lanes
 // needs two passes for 16 bytes, different addresses four, and a broadcast two (measured).
 static double load_passes(const struct apl_mn_dim* mn, const struct apl_mn_dim* other, int64_t bytes) {
   const int paired = (mn->lanes == 4 && other->lanes == 8) || (mn->lanes == 8 && other->lanes == 4);
@@ -120,8 +120,8 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 64);
   const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + kWaiting);
   const double instructions = issue / schedulers / busy, block = fmax(instructions, shared);
-  // Starting a block, draining it, its barriers, and copies that are still on their way. A block that makes several
-  // turns starts the next one's copies while it drains (codegen/contraction/tile_loop.cpp).
+  // Starting a block, draining it, its barriers, and copies that are still on their way. A block that computes several
+  // tiles starts the next one's copies while it drains (codegen/contraction/tile_loop.cpp).
   const double kStart = 2500, kBarrier = 50, kFlight = 700, kTilesPerBlock = 8, kManyBlocks = 4096;
   const double ahead = s->has_mainloop ? fmin(stages - 1, steps) : 0;
   const int tile_loop = s->has_mainloop && (double)s->blocks >= kManyBlocks && steps >= stages - 1;

@@ -1,5 +1,5 @@
-// The plans worth a thought: powers of two around what is forced. T 5.3.5 prunes by hand; here the two sides of a
-// block, its threads and its registers are chosen, and how registers are split between the sides follows from them.
+// The plans worth a thought: powers of two around what is forced. T 5.3.5 prunes by hand; here the M and N extents of a
+// block, its threads and its registers are chosen, and how registers are split between M and N follows from them.
 #include <string.h>
 
 #include "machine/tiles/shape.h"
@@ -22,7 +22,7 @@ struct enumeration {
   void* context;
   struct group groups[kGroups];
   int group_count, has_mn_dims;
-  int n_group, m_group;  // groups; with two sides
+  int n_group, m_group;  // groups; where there are M and N dims
   struct apl_plan plan;
 };
 
@@ -162,9 +162,9 @@ static int enumerate_mn(struct enumeration* w) {
       const int64_t n_tile = apl_times(n_group->tile, n_free ? n_tiles[f] : 1),
                     m_tile = apl_times(m_group->tile, m_free ? m_tiles[s] : 1);
       const int64_t threads = apl_times(n_tile, m_tile);
-      // What is forced may be more by itself: then it is looked at with 1 on the other side, and judged.
+      // What is forced may be more by itself: then it is looked at with 1 along the other dim, and evaluated.
       if (gpu && (n_free || m_free) && (threads < 32 || threads > apl_most(256, least))) continue;
-      // Registers of both sides: as square as can be, unless something is forced.
+      // Registers along M and N: as square as can be, unless something is forced.
       for (int bits = gpu ? 7 : 0; bits >= 0; --bits)
         for (int more = 0; more <= bits; ++more) {
           const int n_bits = (bits + 1) / 2 + (more % 2 ? -(more + 1) / 2 : more / 2);
@@ -186,7 +186,7 @@ static int enumerate_mn(struct enumeration* w) {
   return 0;
 }
 
-// Any other number of sides: the two fastest get threads and registers, the rest stays on the grid.
+// No M and N dims: the two innermost groups get threads and registers, the others stay on the grid.
 static int enumerate_any(struct enumeration* w) {
   static const int kGpuTiles[] = {16, 8, 32, 4, 2, 1}, kCpuTiles[] = {64, 16, 32, 8, 4, 1};
   static const int kRegs[][2] = {{2, 4}, {8, 1}, {4, 1}, {2, 2}, {2, 1}, {1, 1}};  // of lead and second dim

@@ -2,9 +2,9 @@
 // `aplc tune` and the tests, so that what is explained is what runs. Plain C11 without allocations and statics.
 //
 // A contraction is given as data: its dims with sizes, what its operands and results look like in memory, what one
-// point costs. A plan is a number for each of its tile parameters. Two sides (every operand varies along one of two
-// sets of free dims) have the fast form of codegen/contraction/tile_loop.cpp on GPUs; all else has the general one of
-// lower_block.cpp.
+// point costs. A plan is a number for each of its tile parameters. Where there are M and N
+// dims (every operand varies along one of two sets of free dims) GPUs have the mainloop of codegen/contraction; all
+// else has the general kernel of codegen/lower/block.cpp.
 #ifndef APL_PLAN_SELECT_H
 #define APL_PLAN_SELECT_H
 
@@ -41,7 +41,7 @@ struct apl_contraction {
   int32_t dim_count, space_rank, operand_count;
   int32_t result_bytes, widest_result;  // of all results' elements together, and of the widest
   int32_t accumulator_bytes;            // of one point's accumulators
-  int32_t epilogue_arrays;              // that code after the reduction reads
+  int32_t epilogue_arrays;              // that the epilogue reads
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];
@@ -53,11 +53,11 @@ enum apl_device_kind { APL_DEVICE_GPU, APL_DEVICE_CPU };
 struct apl_device {
   char name[32];
   int32_t kind;
-  int32_t multiprocessors;         // SMs or cores
+  int32_t multiprocessors;         // SMs of a GPU, cores of a CPU
   double clock_ghz;                // while it computes
-  double fmas_per_clock;           // f32, a processor
-  int32_t schedulers;              // GPU: warp instructions a clock, a processor
-  int32_t registers;               // GPU: 32-bit, a processor
+  double fmas_per_clock;           // f32, a multiprocessor
+  int32_t schedulers;              // GPU: warp instructions a clock, a multiprocessor
+  int32_t registers;               // GPU: 32-bit, a multiprocessor
   int32_t thread_registers;        // at most, a thread; CPU: vector registers times their floats
   int32_t block_threads;           // at most, a block
   int32_t multiprocessor_threads;  // resident at most
@@ -73,7 +73,7 @@ struct apl_device {
 // A number for each parameter: threads and registers of free dims, the depth of contracted ones (in `tile`).
 struct apl_plan {
   int32_t tile[APL_PLAN_DIMS], reg[APL_PLAN_DIMS];
-  int32_t stages, tiles_per_block;  // of the fast form; walk 0: as the code generator likes
+  int32_t stages, tiles_per_block;  // of the mainloop; 0 tiles: as the code generator likes
 };
 
 // What the model says of a plan.
@@ -84,7 +84,7 @@ struct apl_plan_cost {
   double read_conflicts, write_conflicts;  // passes of shared memory for one access, of one that is free of conflicts
   int64_t blocks;
   double waves, occupancy;
-  int32_t has_mainloop;                                   // whether it has the fast form
+  int32_t has_mainloop;                                   // whether it has the mainloop
   int32_t threads, registers, blocks_per_multiprocessor;  // registers a thread, as estimated
   int64_t block_shared;                                   // bytes of shared memory a block
 };
@@ -165,12 +165,13 @@ struct apl_variant_choice {
   int32_t variant;               // 0: none has a valid plan
   int64_t splits;                // parts of the outermost contracted dim that suit best; 1: it cannot be split
   double seconds[APL_VARIANTS];  // by variant; below 0: none is valid
-  // Padding instead of an epilogue, for the best tiled plan: what it takes. It was slower wherever it was measured.
+  // Padding instead of a remainder step, for the best tiled plan: what it takes. It was slower wherever it was
+  // measured.
   double padded_seconds;
 };
 
-// The cheapest way. `tiled` and `parts` are plans of the contraction and of its parts; `parts` may be null: it is not
-// split. `only` restricts to one variant; 0: any.
+// The cheapest variant. `tiled` and `parts` are plans of the contraction and of its parts; `parts` may be null: it is
+// not split. `only` restricts to one variant; 0: any.
 APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, const struct apl_plan_list* tiled,
                                     const struct apl_plan_list* parts, int only, const struct apl_device* device,
                                     struct apl_variant_choice* choice);
@@ -183,24 +184,24 @@ APL_PLAN_API int apl_contraction_parts(const struct apl_contraction* contraction
 APL_PLAN_API double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits,
                                       const struct apl_device* device);
 APL_PLAN_API double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
-// The time of a plan with padding, by that of the same with an epilogue.
+// The time of a plan with padding, by that of the same with a remainder step.
 APL_PLAN_API double apl_padded_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
                                         const struct apl_device* device);
 
 // ---- what the code generator and the model agree on ----
 
-// One side of the fast form: rows of a tile, and how a block's warps share them.
+// The M or N dim of the mainloop: rows of a tile, and how a block's warps share them.
 struct apl_mn_dim {
   int64_t extent;
   int64_t warps, lanes, each;  // their product is the extent
   int64_t vector;              // neighbouring rows of a thread
 };
-// Threads of a warp and rows of a thread along both sides: fewest rows loaded for a step of the depth. 0: the numbers
+// Threads of a warp and rows of a thread along M and N: fewest rows loaded for a step of the depth. 0: the numbers
 // do not fit together.
 APL_PLAN_API int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
                               struct apl_mn_dim* n_dim);
 
-// The two sides of the free dims: 0 slow, 1 fast (it has the result's innermost free dim), one entry a dim, -1 for
+// M and N of the free dims: 0 for M, 1 for N (it has the result's innermost free dim), one entry a dim, -1 for
 // others. 0: there are not two.
 APL_PLAN_API int apl_plan_mn_dims(const struct apl_contraction* contraction, int8_t mn_of[APL_PLAN_DIMS]);
 

@@ -67,14 +67,14 @@ int apl_plan_mn_dims(const struct apl_contraction* c, int8_t mn_of[APL_PLAN_DIMS
   return 0;
 }
 
-// Whether 16-byte vectors along `inner`, the innermost dim of a side, are aligned everywhere. Dims of the side that lie
+// Whether 16-byte vectors along `inner`, the innermost dim of M or N, are aligned everywhere. Dims of M or N that lie
 // together with it in the operand are one with it.
 static int vectors_fit(const struct apl_contraction* c, int o, const int8_t* mn_of, int inner) {
   const int64_t width = 16 / c->operands[o].bytes;
   const int64_t* strides = c->operands[o].strides;
   if (width <= 1 || strides[inner] != 1) return 0;
   int64_t together = c->dims[inner].size;
-  int apart = inner;  // dims of the side before this one are not in it
+  int apart = inner;  // dims of M or N before this one are not in it
   for (int d = inner; d-- > 0;) {
     if (mn_of[d] != mn_of[inner]) continue;
     if (strides[d] != together) break;
@@ -91,7 +91,7 @@ static int vectors_fit(const struct apl_contraction* c, int o, const int8_t* mn_
 
 static void find_tiles(const struct apl_contraction* c, const struct apl_plan* plan, const int8_t* mn_of,
                        struct apl_plan_shape* shape) {
-  int inner[2] = {-1, -1};  // the innermost dim of each side
+  int inner[2] = {-1, -1};  // the innermost dim of M and of N
   for (int d = 0; d < c->space_rank; ++d)
     if (shape->has_mn_dims && mn_of[d] >= 0) inner[mn_of[d]] = d;
   for (int o = 0; o < c->operand_count; ++o) {
@@ -130,7 +130,7 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
   }
 }
 
-// The fast form's shared memory, as codegen/contraction/tile_loop.cpp lays it out: stages of tiles, tables of rows,
+// The mainloop's shared memory, as codegen/contraction/tile_loop.cpp lays it out: stages of tiles, tables of rows,
 // write-back.
 static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl_plan_shape* shape, int64_t stages) {
   int64_t bytes = 0, tables[2] = {1, 1};
@@ -145,7 +145,7 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   return bytes;
 }
 
-// The general form pads each row of a tile by at most one element.
+// The general kernel pads each row of a tile by at most one element.
 static int64_t general_shared(const struct apl_contraction* c, const struct apl_plan* plan,
                               const struct apl_plan_shape* shape) {
   int64_t bytes = 0;
@@ -187,7 +187,7 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
     spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
-  // What code after reads is loaded ahead, with an address for each row.
+  // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t after =
       shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + kEpilogueArray * c->epilogue_arrays : 0;
   shape->needed_registers = accumulators + fragments + after +
@@ -202,7 +202,7 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
   apl_plan_shape_with(c, plan, device, &known, shape);
 }
 
-// Whether the block can be shared out as the fast form wants it. Plans come in the order of their blocks.
+// Whether the block can be shared out as the mainloop wants it. Plans come in the order of their blocks.
 static int share_block(struct apl_plan_known* known, struct apl_plan_shape* shape, int64_t vector) {
   const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&
                     known->mn_dims[0].extent == shape->rows[0] && known->mn_dims[1].extent == shape->rows[1];
@@ -270,14 +270,14 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
   const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
   shape->shared = shape->has_mainloop ? mainloop_shared(c, shape, stages) : general_shared(c, plan, shape);
   estimate_registers(c, shape);
-  // The fast side's innermost dims that follow each other in the result are one.
+  // The N dims' innermost dims that follow each other in the result are one.
   int64_t together = 1;
   for (int d = c->space_rank; shape->has_mn_dims && d-- > 0;) {
     if (mn_of[d] == 1) together = apl_times(together, c->dims[d].size);
     if (mn_of[d] != 1 && together > 1) break;
   }
   shape->aligned_result = shape->has_mn_dims && together % apl_most(shape->mn_dims[1].vector, 1) == 0;
-  // The fast side must hold the innermost dim that has more than one element, or nothing is contiguous.
+  // The N dims must hold the innermost dim that has more than one element, or nothing is contiguous.
   for (int d = c->space_rank; d-- > 0;) {
     if (c->dims[d].size == 1) continue;
     if (shape->has_mn_dims && mn_of[d] != 1) shape->aligned_result = 0;

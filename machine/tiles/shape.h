@@ -1,4 +1,4 @@
-// What a plan makes of a contraction on a device: the block, its form, its memory. Inside plan_select only.
+// What a plan makes of a contraction on a device: the block, its kernel, its memory. Of this folder only.
 #ifndef APL_PLAN_SHAPE_H
 #define APL_PLAN_SHAPE_H
 
@@ -11,7 +11,7 @@ enum apl_tile_copy { APL_COPY_VECTORS, APL_COPY_ROWS, APL_COPY_DEPTH, APL_COPY_S
 
 struct apl_tile_shape {
   int64_t rows, depth;  // of the tile; rows of a step of the depth
-  int64_t registers;    // rows of one thread, general form
+  int64_t registers;    // rows of one thread, in a general kernel
   int32_t bytes;        // an element
   int32_t mn;           // 0 slow, 1 fast, or none
   enum apl_tile_copy copy;
@@ -21,7 +21,7 @@ struct apl_plan_shape {
   int has_mn_dims, has_mainloop;
   int64_t threads, registers, depth;  // depth: of all contracted dims' tiles together
   int64_t blocks, points;             // points of the result
-  int64_t rows[2], rows_size[2];      // of a block and of the result, per side; general form: all in [1]
+  int64_t rows[2], rows_size[2];      // of a block and of the result, by M and N; without them all in [1]
   int64_t steps, reduction;           // steps of the depth loop, and points of the reduction
   struct apl_mn_dim mn_dims[2];
   struct apl_tile_shape tiles[APL_PLAN_OPERANDS];
@@ -53,7 +53,7 @@ static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }
 struct apl_plan_known {
   int filled, has_mn_dims, shared;
   int8_t mn_of[APL_PLAN_DIMS];
-  int64_t threads, registers;  // of `sides`
+  int64_t threads, registers;  // of `mn_dims`
   struct apl_mn_dim mn_dims[2];
 };
 APL_PLAN_API void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan* plan,

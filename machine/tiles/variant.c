@@ -175,7 +175,7 @@ static void try_parts(struct split_search* s, const struct apl_plan_list* list, 
   s->seconds = all, s->splits = splits;
 }
 
-// So many parts that the processors are busy, a few times over, with the blocks of each plan in the list.
+// So many parts that the multiprocessors are busy, a few times over, with the blocks of each plan in the list.
 static void split(struct split_search* s, const struct apl_plan_list* list) {
   static const int kWaves[] = {1, 2, 3, 4, 6, 8, 16};
   int64_t tried[64];

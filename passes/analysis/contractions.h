@@ -50,7 +50,7 @@ struct Contraction {
   // invariant dims.
   Lambda map;
   ReduceOp reduce;
-  std::vector<std::size_t> results;  // kernel result k is reduced value results[k], if there is no code after
+  std::vector<std::size_t> results;  // kernel result k is reduced value results[k], if there is no epilogue
   // Code after the reduction: from the reduced values to the kernel's results. Reads arrays, and indices of the space.
   std::optional<Lambda> after;
   std::vector<Value> certificates;  // checks outside of the kernel that it relies on

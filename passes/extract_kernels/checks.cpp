@@ -115,7 +115,7 @@ class Unchecker {
 
   // ---- indices
 
-  // What must not be negative so that an index is in bounds at all places; false: that cannot be said outside.
+  // What must not be negative so that an index is in bounds everywhere; false: that cannot be said outside.
   bool ask_bounds(const Index& index) {
     SizeFacts facts;
     for (const CheckedDim& dim : dims_) know_index(facts, dim.index, dim.width);

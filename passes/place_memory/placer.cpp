@@ -296,7 +296,7 @@ void Placer::scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& ou
   }
 }
 
-// Tile loops: merge parameters live where they start; the body must leave each in the same place.
+// Tile loops: merge parameters live where they start; the body must leave each in the same block.
 void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     if (!result_.type(op.params[k]).is_array()) continue;
@@ -390,7 +390,7 @@ BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<V
     const bool in_place = k < targets.size() && targets[k] && *where == *binding(targets[k]);
     const bool own = made.contains(where->block) && is_dense(array);
     const bool first = taken.insert(where->block).second;
-    // Branches that give an array twice give one place twice.
+    // Branches that give an array twice give one block twice.
     if (in_place && (first || there.contains(where->block))) {
       there.insert(where->block);
       continue;

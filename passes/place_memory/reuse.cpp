@@ -1,13 +1,13 @@
 // Decides at each allocation of the host, in the order of the text, where its arrays lie instead. In this order:
 //
-//   at-target  the array is handed on by a loop or branch: it is made where it goes, if nobody reads there any more
+//   at-target  the array is yielded by a loop or branch: it is made where it goes, if nobody reads there any more
 //   in-place   a kernel makes it, and an input that dies there has its shape and is read at the own index alone
 //   reused     a block is dead, of this body or one around it, and is surely not smaller
 //   hoisted    the size is known before the loop: allocated there, once
 //
-// A block is dead after the last statement of its body that mentions an array in it; what is handed on or returned
+// A block is dead after the last statement of its body that mentions an array in it; what is yielded or returned
 // lives to the end. A block that another body lends is dead there while that body's statement runs.
-// What a loop or branch hands on may be exchanged with its target (docs/passes.md): blocks that are, have one size, so
+// What a loop or branch yields may be exchanged with its target (docs/passes.md): blocks that are, have one size, so
 // that whichever lies behind a name is large enough. Blocks that are values themselves (parameters and results of loops
 // that change sizes) are left alone.
 #include "passes/place_memory/reuse.h"
@@ -382,7 +382,7 @@ class Reuser {
     return true;
   }
 
-  // The block that the only result of the body in `block` is handed on to, if it can be made there.
+  // The block that the only result of the body in `block` is yielded to, if it can be made there.
   Value target_of(Frame& frame, Value block, const Poly& bytes, std::size_t first) const {
     if (frame.kind == Kind::function) return {};
     const Loop* loop = get_if<Loop>(*frame.stm);

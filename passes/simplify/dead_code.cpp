@@ -1,7 +1,7 @@
 // Removes what nothing needs: statements, results of branches, loops, soacs and kernels, inputs of soacs, parameters
 // of loops. Checks, and what can fail in the same way, stay: a program that fails must go on failing.
 //
-// At the memory stage what writes to an array's place stays, too, even if nobody reads the array by that name.
+// At the memory stage what writes to an array's memory stays, too, even if nobody reads the array by that name.
 //
 // Two phases. Marking goes from the function's results, and from what must run, to what they need; a value, a statement
 // and a result of a body are each marked once, so that the cost is linear. Sweeping rebuilds the bodies that lose
@@ -51,12 +51,12 @@ class DeadCode {
   }
   bool used(Value v) const { return used_.contains(v); }
 
-  // Whether a value is an array's place or a block.
+  // Whether a value is an array in memory or a block.
   bool has_memory(Value v) const {
     const Type& type = function_.type(v);
     return placed_ && (type.is_array() || type.is_memory());
   }
-  // Whether it fills an array's place: it is no other name for what is there already.
+  // Whether it fills an array's memory: it is no other name for what is there already.
   bool writes(const Stm& stm) const {
     if (std::holds_alternative<Alloc>(stm.op) || std::holds_alternative<Scratch>(stm.op)) return false;
     const auto names = [&](Value source) {
@@ -340,7 +340,7 @@ class DeadCode {
   }
 
   Function& function_;
-  bool placed_;  // arrays have places
+  bool placed_;  // arrays have memory
   std::unordered_set<Value> used_;
   std::vector<Value> pending_;  // used, and not yet followed
   std::unordered_map<Value, Source> sources_;

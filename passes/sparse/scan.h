@@ -52,7 +52,7 @@ struct Scanner {
   }
 };
 
-// Line and column of a place in the text.
+// Line and column of a position in the text.
 Location location_in(std::string_view text, const char* at);
 
 // At most this many rows or columns are believed of a text of this length: starts of rows are allocated for them.

@@ -29,7 +29,7 @@ BodyPtr without(const BodyPtr& body, const std::set<Value>& drop) {
 }
 
 // A branch that elements of A decide is the same for nearly all non-zeros. Sums in what these take are taken out of it,
-// so that the kernel is a sum and code after it.
+// so that the kernel is a sum and its epilogue.
 BodyPtr with_sums_first(const BodyPtr& body, const ZeroPropagation& zeros, const ValueTable& values) {
   std::vector<Stm> stms;
   for (const Stm& stm : body->stms) {
@@ -66,7 +66,7 @@ BodyPtr with_sums_first(const BodyPtr& body, const ZeroPropagation& zeros, const
   return make_body(std::move(stms), body->results);
 }
 
-// How a kernel reads a sparse array: where, if always at one place, and what is no more read then.
+// How a kernel reads a sparse array: where, if always at one location, and what is no more read then.
 struct Reads {
   std::optional<ElementAt> location;
   bool at_one_location = true;

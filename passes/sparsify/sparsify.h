@@ -30,7 +30,7 @@ struct Pattern {
   Value field(SoaField f) const { return fields[static_cast<std::size_t>(f)]; }
 };
 
-// How sums and samples go over the non-zeros.
+// How sums and SDDMM go over the non-zeros.
 struct LoweringOptions {
   bool whole_rows = false;     // a thread has a whole row of sums where it can
   bool tiles = false;          // over the tiles of a plan
@@ -38,7 +38,7 @@ struct LoweringOptions {
   bool deterministic = false;  // no tiles where the order of a sum shows
 };
 
-// The three kinds of tiles as they are gone through: rows of blocks, lists, rows of runs.
+// The three kinds of tiles as they are gone through: rows of blocks, ELL rows, rows of nnz segments.
 enum class TileKind : std::uint8_t { blocks, ell, segments };
 // Which kernels there are, each for kinds of tiles that it tells apart by the number of the tile.
 std::vector<std::vector<TileKind>> tile_kernels(bool fused);
@@ -139,7 +139,7 @@ std::vector<Value> sddmm_tiles(const Sampled& sampled, const std::vector<SegDim>
 void make_dense(Value result, Value values, const Pattern& pattern, const std::vector<SegDim>& space,
                 std::size_t row_dim, std::size_t column_dim, const Scalar& elsewhere, Builder& host);
 
-// Statements that make dense forms of sparse arrays, or views of them: by what each makes, the array that it is for.
+// Statements that make dense copies of sparse arrays, or views of them: by what each makes, the array that it is for.
 using DenseCopies = std::map<Value, Value>;
 // What the body reads, if such statements are there only where somebody reads their array.
 std::set<Value> values_read(const Body& body, const DenseCopies& forms, const ValueTable& values);

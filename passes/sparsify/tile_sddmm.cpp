@@ -3,9 +3,8 @@
 //
 //   let {S_values : [A_nonzeros]f32} =
 //     scatter(e < 16*A_block_rows + A_ell_elements + A_segment_elements, {}, \{} -> {
-//         row, column, source = if e < 16*A_block_rows { an element of a block } else { of a list, or of a run }
-//         s = if 0 <= source { the kernel's body for A[row, column] } else { 0 }
-//         in {source, s}
+//         row, column, source = if e < 16*A_block_rows { an element of a block } else { of an ELL row, or of a segment
+//         } s = if 0 <= source { the kernel's body for A[row, column] } else { 0 } in {source, s}
 //       }, {scratch} at 1)
 #include "ir/walk.h"
 #include "passes/sparsify/sparsify.h"

@@ -5,7 +5,7 @@
 //   let {C : [n][b]f32} =
 //     hist(t < A_block_rows + A_lists + A_segment_rows, j < b, {}, \{} -> {
 //         row, c = if t < A_block_rows { a row of a block: the sum over its 16 columns }
-//                  else { if t - A_block_rows < A_lists { a list } else { what a run has of a row } }
+//                  else { if t - A_block_rows < A_ell_rows { an ELL row } else { what a segment has of a row } }
 //         in {row, j, c}
 //       }, {zeros} at 2, add)
 //

@@ -1,4 +1,4 @@
-// Dense forms of sparse arrays are made for everybody, and left out where nobody reads them.
+// Dense copies of sparse arrays are made for everybody, and left out where nobody reads them.
 #include "ir/walk.h"
 #include "passes/sparsify/sparsify.h"
 

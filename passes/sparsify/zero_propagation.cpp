@@ -10,7 +10,7 @@ namespace {
 
 bool is_zero(const std::optional<Scalar>& x) { return x && same_number(*x, Scalar::zero(x->type())); }
 
-// x op anything = the result, for the known one of two operands on the given side.
+// x op anything = the result, for the known one of two operands at the given position.
 std::optional<Scalar> absorbs(BinaryOp op, const Scalar& known, bool left) {
   const ScalarType type = known.type();
   const bool zero = is_zero(known);

@@ -1,11 +1,11 @@
-// Code after the reduction: an inblock SegMap in which every thread goes through its register tile,
+// The epilogue, code after the reduction: an inblock SegMap in which every thread goes through its register tile,
 //
 //   out = segmap(inblock) (t_a < T_a, t_b < T_b) {
 //     row = acc[t_a, t_b]
 //     scaled = map(r_a < R_a, r_b < R_b, {row}, \{c} -> {
 //       a_at = size(b_a*T_a*R_a + t_a*R_a + r_a) ...
 //       inside = a_at < a && b_at < b
-//       y = if inside { the code after, at this index } else { zeros }
+//       y = if inside { the epilogue, at this index } else { zeros }
 //       in {y} })
 //     return {private scaled}
 //   }

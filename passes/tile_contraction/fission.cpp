@@ -1,9 +1,9 @@
 // A kernel that holds a contraction among other things becomes several, or one that says it plainly:
 //
 //   if c { sum } else { y }, c known outside   =>   a kernel for each outcome, in a branch on the host
-//   if c { sum } else { y }, else              =>   sum for all indices; if c { sum } else { y } as code after
+//   if c { sum } else { y }, else              =>   sum for all indices; if c { sum } else { y } as epilogue
 //   two sums over one width of one array       =>   one reduction with two operators
-//   other sums in one thread, or code after    =>   a kernel for each contraction, whose result the next one reads
+//   other sums in one thread, or an epilogue   =>   a kernel for each contraction, whose result the next one reads
 //   that a tiled kernel cannot do
 //
 // Only what makes a contraction is done: what cannot be tiled stays as it is.
@@ -168,7 +168,7 @@ class Fission {
     return made;
   }
 
-  // ---- a kernel for a contraction, and one for the rest
+  // ---- a kernel for a contraction, and one for what is left
 
   // `lifted`: the kernel's statements, with reductions that branches may do without.
   std::optional<std::vector<Stm>> split(const Stm& kernel, const std::vector<Stm>& lifted) {

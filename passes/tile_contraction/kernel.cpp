@@ -96,8 +96,8 @@ class KernelBuilder {
     return name;
   }
 
-  // The axes of an operand's tile, as TileContract numbers them. With two sides the rows of one step of the depth lie
-  // together; else the order is that of memory.
+  // The axes of an operand's tile, as TileContract numbers them. With M and N dims the rows of one step of the depth
+  // lie together; else the order is that of memory.
   std::vector<int> tile_axes_of(const ContractionOperand& operand) const {
     if (!axes_.has_mn_dims) return operand.axes;
     std::vector<int> axes;
@@ -185,7 +185,7 @@ class KernelBuilder {
   }
 
   // Loops over the tiles of reduction dim d and, inside, of the later ones. The innermost dim has a guard-free
-  // main loop and one guarded epilogue (T 4.3.1.1); outer dims take what is left with min.
+  // main loop and one guarded remainder (T 4.3.1.1); outer dims take what is left with min.
   State reduce_dim(Builder& block, std::size_t d, Step step, State state) {
     if (d == contraction_.dims.size()) return contract(block, step, state);
     const Poly size = contraction_.dims[d].size;

@@ -1,4 +1,4 @@
-// Padding instead of an epilogue: elements beyond the end of the reduction are put into all tiles at once, so that one
+// Padding instead of a remainder: elements beyond the end of the reduction are put into all tiles at once, so that one
 // tuple p of them with map(p) = neutral is enough. It is found by evaluating the map function; there is no algebra on
 // operands that are not known (0 * inf is NaN).
 #include <algorithm>

@@ -4,8 +4,8 @@
 //   partial : [splits][m][n] = the tiled contraction over floor_div(q, splits) steps, for each part
 //   C = segmap(thread) (i < m, j < n) {
 //     sum  = reduce(s < splits, {partial[.., i, j]}, op)
-//     rest = redomap(k < q - splits*floor_div(q, splits), {}, map, op)     what is left over
-//     return {op(sum, rest), with the code after}
+//     remainder = redomap(k < q - splits*floor_div(q, splits), {}, map, op)     what is left over
+//     return {op(sum, remainder), with the epilogue}
 //   }
 //
 // Parts follow each other in the order of the reduction, so that any associative operator will do.

@@ -8,15 +8,16 @@
 namespace apl::tile {
 namespace {
 
-constexpr std::int64_t kThreads = 16;   // per side: 16 x 16 threads
-constexpr std::int64_t kRegisters = 8;  // per side: 8 x 8 accumulators
+constexpr std::int64_t kThreads = 16;   // per group: 16 x 16 threads
+constexpr std::int64_t kRegisters = 8;  // per group: 8 x 8 accumulators
 constexpr std::int64_t kSharedBytes = 48 * 1024;
 constexpr std::int64_t kDepth = 16;
 
-// Free dims that one side's operands vary along, innermost result dim first.
+// Free dims that the same operands vary along, innermost result dim first.
 using DimGroup = std::vector<std::size_t>;
 
-// Dims that vary together belong to one side; with two operands there are two sides, as in a matrix product.
+// Dims that the same operands vary along are one group; with two operands there are two, M and N, as in a matrix
+// product.
 std::vector<DimGroup> dim_groups(const Contraction& contraction) {
   std::vector<DimGroup> result;
   std::vector<std::vector<bool>> signatures;
@@ -35,7 +36,7 @@ std::vector<DimGroup> dim_groups(const Contraction& contraction) {
   return result;
 }
 
-// The two sides of a contraction that has them, the one with the innermost result dim first: no operand varies along
+// N and M of a contraction that has them, the one with the innermost result dim first: no operand varies along
 // both. Other free dims stay on the grid.
 std::optional<std::array<DimGroup, 2>> two_groups(const Contraction& contraction) {
   const std::vector<DimGroup> all = dim_groups(contraction);
@@ -49,7 +50,7 @@ std::optional<std::array<DimGroup, 2>> two_groups(const Contraction& contraction
   return std::nullopt;
 }
 
-// Each side is cut into rectangles of registers, as square as can be, for 16 and 8 threads.
+// Each group is cut into rectangles of registers, as square as can be, for 16 and 8 threads.
 DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values,
                              const std::array<DimGroup, 2>& all) {
   constexpr std::int64_t kRegisterBytes = 512, kStageBytes = 16 * 1024;
@@ -118,8 +119,8 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
   DefaultTiles numbers;
   numbers.tile.assign(contraction.dims.size(), 1);
   numbers.reg.assign(contraction.dims.size(), 1);
-  // The side with the fastest result dim comes first: its threads write neighbouring elements. From the third
-  // side on (more than two operands) dims stay on the grid.
+  // The group with the innermost result dim comes first: its threads write neighbouring elements. From the third
+  // group on (more than two operands) dims stay on the grid.
   for (std::size_t s = 0; s < all.size() && s < 2; ++s) {
     const DimGroup& group = all[s];
     numbers.tile[group[0]] = kThreads;
@@ -127,7 +128,7 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
     if (group.size() == 1) {
       numbers.reg[group[0]] = left;
     } else {
-      // Tensors have short dims: 32 of the fastest, the rest of the registers over the next ones.
+      // Tensors have short dims: 32 of the fastest, the other registers over the next ones.
       numbers.reg[group[0]] = 2;
       numbers.reg[group[1]] = left / 2;
     }

@@ -65,7 +65,7 @@ struct apl_value {
 };
 
 // The failure cell: what a failed check in a kernel leaves behind; the first writer wins.
-// `code` 0 is "none"; `place` indexes apl_locations[] of the generated file; `values` fill its message.
+// `code` 0 is "none"; `location` indexes apl_locations[] of the generated file; `values` fill its message.
 enum apl_failure_code {
   APL_OK = 0,
   APL_INDEX = 1,
@@ -84,7 +84,7 @@ struct apl_failure {
 };
 
 // Where a check stands in the source, and its message: `%lld` stands for the next of `values`. If it came there by a
-// call that was inlined, `call` is one more than the number of the call's place, which has no message; else 0.
+// call that was inlined, `call` is one more than the number of the call's location, which has no message; else 0.
 struct apl_location {
   int32_t line, column, call;
   const char* message;
@@ -106,7 +106,7 @@ struct apl_plan_parameter {
   int32_t dim;
 };
 
-// The forms of a contraction's kernel, one for each plan.
+// The kernels of a contraction, one for each plan.
 struct apl_plan_set {
   const char* name;  // of the result, for messages
   int32_t count;
@@ -115,8 +115,8 @@ struct apl_plan_set {
   const struct apl_plan_parameter* parameters;  // ends with a NULL name
 };
 
-// The ways in which a contraction is computed: kernels of its forms, and those beside them, which are compiled when
-// their way is chosen (their names end with NULL).
+// The variants of a contraction: kernels of its plans, and those beside them, which are compiled when
+// their variant is chosen (their names end with NULL).
 struct apl_variant_set {
   const struct apl_plan_set *tiled, *parts;  // `parts`: NULL if it is not split
   const char* const* kernels[APL_VARIANTS];
@@ -130,7 +130,7 @@ struct apl_lazy_kernel {
 
 // What is done with each result before it is written: a type of kernel text with
 // `template <class Sum> APL_DEVICE Sum operator()(Sum sum, int64_t row, int64_t column) const`, handed over by value.
-// For samplings with the number of the non-zero behind the column.
+// For SDDMM with the number of the non-zero behind the column.
 struct apl_sparse_epilogue {
   const char* type;  // its name, which is a part of the kernel's
   const char* text;  // its definition
@@ -177,7 +177,7 @@ struct apl_backend {
   int (*download)(struct apl_context* ctx, void* host, const void* data, int64_t bytes);
   int (*copy)(struct apl_context* ctx, void* to, const void* from, int64_t bytes);
   int (*launch)(struct apl_context* ctx, const struct apl_launch* launch);
-  // The form of a kernel for these sizes, by plan_select.h.
+  // The plan for these sizes, by machine/tiles/plan.h.
   int (*choose)(struct apl_context* ctx, const struct apl_contraction* contraction, const struct apl_plan_set* set,
                 int32_t* plan);
   // How a contraction is computed with these sizes (enum apl_variant; `only`: if not 0, which one), and in how many
@@ -205,7 +205,7 @@ struct apl_context {
   struct apl_failure* failure;           // in the backend's memory: the last argument of every kernel that can fail
   const struct apl_location* locations;  // set by the loader from the generated file's apl_locations
   char error[1024];                      // text of the last error, "" if none
-  int32_t error_code;                    // apl_failure_code of a check that the host code made, and its place
+  int32_t error_code;                    // apl_failure_code of a check that the host code made, and its location
   int32_t error_line, error_column, error_call;
 };
 

@@ -222,7 +222,7 @@ static inline int64_t apl_size_product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-// An array that is to be made: bytes of an element, sizes, and the statement's place and the call it came by, as in
+// An array that is to be made: bytes of an element, sizes, and the statement's location and the call it came by, as in
 // struct apl_location. With `kernel_checks` the kernel that makes it finds out itself that a size is negative.
 struct apl_extent {
   int64_t width;

@@ -51,7 +51,7 @@ struct apl_bfloat;  // bf16
 #define APL_UNROLL_BY(rounds)
 #define APL_KERNEL(...) extern "C"
 
-// What the emulator gives to kernels. The functions are called before the access that they are told of; if it is a
+// What the emulator gives to kernels. The functions are called before the access that they report; if it is a
 // fault they do not come back.
 struct apl_emulator {
   void* self;
@@ -68,7 +68,7 @@ struct apl_emulator {
   void (*commit)(void* self);
   void (*wait)(void* self, int groups, int line);
   void (*warp_barrier)(void* self, int line);
-  // A scatter's write comes next: the place of its message, and the indices of the element.
+  // A scatter's write comes next: the location of its message, and the indices of the element.
   void (*scatter)(void* self, int location, int count, const int64_t* at, int line);
 };
 static const apl_emulator* apl_emu;
@@ -158,7 +158,7 @@ void apl_update(const Array<T>& array, int64_t index, const Operator& op, int li
   array.touch(index, 2, line);
   array.data[index] = T(op(array.data[index]));
 }
-// What the source calls an element that a scatter writes: the place of its message, and the indices.
+// What the source calls an element that a scatter writes: the location of its message, and the indices.
 struct apl_at {
   int location, count;
   int64_t indices[12];
@@ -262,7 +262,7 @@ void apl_call(void (*kernel)(Parameters...), void** args) {
 #define APL_PRAGMA(text) _Pragma(#text)
 #define APL_UNROLL _Pragma("unroll")
 #define APL_UNROLL_BY(rounds) APL_PRAGMA(unroll(rounds))
-// Threads of a block, and how many blocks a processor is to hold.
+// Threads of a block, and how many blocks a multiprocessor is to hold.
 #define APL_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__)
 #define APL_EXPORT(kernel)
 
@@ -440,7 +440,8 @@ APL_DEVICE void apl_unlock_in(const apl_shared<uint32_t>& locks, int64_t index) 
   atomicExch(&locks.data[index & (count - 1)], 0u);
 }
 
-// `count` neighbouring elements at once, `count` times their size a power of two up to 16 and both sides so aligned.
+// `count` neighbouring elements at once, `count` times their size a power of two up to 16 and both addresses so
+// aligned.
 template <unsigned bytes, class T>
 struct alignas(bytes) apl_vector {
   T elements[bytes / sizeof(T)];
@@ -480,8 +481,8 @@ APL_DEVICE void apl_store(const Array& to, I index, const T* from) {
   *reinterpret_cast<vector*>(to.data + index) = stored;
 }
 
-// Starts a copy of `bytes` (4, 8 or 16, both sides so aligned) into shared memory; the thread that started it has it
-// after apl_cp_async_wait, the others after the next barrier.
+// Starts a copy of `bytes` (4, 8 or 16, both addresses so aligned) into shared memory; the thread that started it has
+// it after apl_cp_async_wait, the others after the next barrier.
 template <int bytes, class T, class I, class From, class J>
 APL_DEVICE void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_index) {
 #if __CUDA_ARCH__ >= 800

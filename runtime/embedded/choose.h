@@ -1,4 +1,4 @@
-// The choice among forms of a kernel: by the model, among those with the numbers that the caller asks for, then by what
+// The choice among plans of a kernel: by the model, among those with the numbers that the caller asks for, then by what
 // the compiler made of them.
 #ifndef APL_CHOOSE_H
 #define APL_CHOOSE_H
@@ -80,7 +80,7 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   while (chosen < 0) {
     const int32_t best = apl_plan_best_of(contraction, set->plans, set->count, &ctx->device, choices->banned);
     if (best < 0 && first < 0)
-      return apl_backend_error(base, APL_ERROR, "none of the %d forms of kernel %s fits device %s", set->count,
+      return apl_backend_error(base, APL_ERROR, "none of the %d plans of kernel %s fits device %s", set->count,
                                set->name, ctx->device.name);
     int32_t spilled = 0;
     if (best >= 0 && set->kernels) {
@@ -102,7 +102,7 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   return APL_SUCCESS;
 }
 
-// The same for the ways in which a contraction is computed.
+// The same for the variants of a contraction.
 static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* contraction,
                               const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits) {
   struct futhark_context* ctx = apl_of(base);

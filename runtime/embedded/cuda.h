@@ -29,7 +29,7 @@ struct apl_machine {
   int32_t module_count;
   struct apl_kernel* kernels;
   int32_t kernel_count;
-  bool* is_loaded;  // one a form
+  bool* is_loaded;  // one a lazy kernel
   struct apl_pool pool;
 };
 

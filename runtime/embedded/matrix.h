@@ -35,7 +35,7 @@ static int apl_compare_entries(const void* a, const void* b) {
   return (x->column > y->column) - (x->column < y->column);
 }
 
-// Entries at one place are added.
+// Entries at one position are added.
 static bool apl_sparse_of_entries(struct futhark_context* ctx, struct apl_reader* in, struct apl_object* object,
                                   int64_t rows, int64_t columns, struct apl_entries_read* entries) {
   const int32_t type = object->items[1].value.type;

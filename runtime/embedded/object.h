@@ -97,7 +97,7 @@ struct futhark_context_config {
   size_t* parameters;  // one a parameter of the program; 0: as it likes
 };
 
-// What was chosen for a kernel with the sizes of its last calls, and which of its forms spilled.
+// What was chosen for a kernel with the sizes of its last calls, and which of its plans spilled.
 enum { APL_KNOWN_CHOICES = 16 };
 struct apl_choices {
   const struct apl_plan_set* set;
@@ -107,7 +107,7 @@ struct apl_choices {
   struct apl_known_variant {
     struct apl_contraction sizes;
     int64_t variant, splits;
-  } variants[APL_KNOWN_CHOICES];  // in which the contraction is computed
+  } variants[APL_KNOWN_CHOICES];  // of the contraction
   int32_t known_variants, next_variant;
   unsigned char banned[APL_MAX_PLANS];
 };
@@ -118,7 +118,7 @@ struct apl_sparse_plan;
 struct apl_argument {
   const void* data;
   uint64_t number;
-  struct apl_sparse_plan* const* plans;  // of its sparse operand, or null: for products, and for samples
+  struct apl_sparse_plan* const* plans;  // of its sparse operand, or null: for products, and for SDDMM
 };
 
 struct apl_machine;  // the backend's own
@@ -180,7 +180,8 @@ static int apl_backend_error(struct apl_context* base, int status, const char* f
   return status;
 }
 
-// A check of a kernel that failed: its message, each `%lld` replaced by the next of the cell's values, and its place.
+// A check of a kernel that failed: its message, each `%lld` replaced by the next of the cell's values, and its
+// location.
 static int apl_failed_check(struct apl_context* base, const struct apl_failure* failure) {
   const struct apl_location* location = &base->locations[failure->location];
   const char* from = location->message;
@@ -228,7 +229,7 @@ static int apl_machine_clear(struct futhark_context* ctx);  // memory that is ke
 static void apl_machine_forget(struct futhark_context* ctx, uint64_t number);
 // How many threads the calling thread's parallel regions have from now on, and what they had; 0: it stays as it is.
 static int apl_swap_threads(int threads);
-// Compiles a form of a kernel, if that was not done yet, and says what it spills, in bytes a thread.
+// Compiles the kernel of a plan, if that was not done yet, and says what it spills, in bytes a thread.
 static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, int32_t* spilled);
 
 #endif

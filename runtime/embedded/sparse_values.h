@@ -59,7 +59,7 @@ static void apl_fill_rows(const struct apl_host_csr* m, int32_t* row) {
 static void apl_fill_columns(const struct apl_host_csr* m, int64_t* column_start, int32_t* by_column) {
   const int64_t nonzeros = m->row_start[m->rows];
   memset(column_start, 0, sizeof *column_start * (size_t)(m->columns + 2));
-  // Counted two places further on, so that filling moves each start to where it belongs.
+  // Counted two positions further on, so that filling moves each start to where it belongs.
   for (int64_t k = 0; k < nonzeros; ++k) ++column_start[m->column[k] + 2];
   for (int64_t j = 0; j < m->columns; ++j) column_start[j + 2] += column_start[j + 1];
   for (int64_t k = 0; k < nonzeros; ++k) {

@@ -29,7 +29,7 @@ static int apl_store(struct futhark_context* ctx, const struct apl_object* objec
   size_t needed = 0;
   for (int32_t k = 0; k < object->type->value_count; ++k) needed += apl_stored_size(&object->items[k].value);
   *size = needed;
-  // With a place for the size alone, that is all that is asked for.
+  // With somewhere to put the size alone, that is all that is asked for.
   if (!bytes) return apl_leave(ctx, APL_SUCCESS);
   if (!*bytes && !(*bytes = malloc(needed))) {
     apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory: %zu bytes to store a value", needed);

@@ -22,7 +22,7 @@ struct apl_item {
 
 struct apl_object {
   const struct apl_api_type* type;
-  struct apl_sparse_plan* plans[2];  // of a sparse operand: for products, and for samples
+  struct apl_sparse_plan* plans[2];  // of a sparse operand: for products, and for SDDMM
   struct apl_item items[];
 };
 

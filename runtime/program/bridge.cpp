@@ -24,7 +24,7 @@ Code failure_code(std::int32_t code) {
   }
 }
 
-// The place's message, each `%lld` replaced by the next of the cell's values.
+// The location's message, each `%lld` replaced by the next of the cell's values.
 std::string fill_in(std::string text, const apl_failure& cell) {
   static constexpr std::string_view kValue = "%lld";
   std::size_t at = 0;
@@ -43,7 +43,7 @@ Location location_of(std::int32_t line, std::int32_t column) {
   return {l, c, l, c};
 }
 
-// Those that were inlined around the place of the error, the innermost first.
+// Those that were inlined around the location of the error, the innermost first.
 void note_calls(Diagnostic& error, std::int32_t call, const apl_location* locations) {
   for (; call > 0; call = locations[call - 1].call)
     error.notes.push_back(called_from(location_of(locations[call - 1].line, locations[call - 1].column)));

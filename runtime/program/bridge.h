@@ -17,7 +17,7 @@ namespace apl::program {
 class SparseOperands;
 
 // A context and what stands behind its `state`. A diagnostic is kept beside the context's text, so that its code and
-// place survive the way through C. Blocks are counted, so that none is lost when an entry fails.
+// location survive C. Blocks are counted, so that none is lost when an entry fails.
 class Bridge {
  public:
   Bridge(std::unique_ptr<Backend> backend, const apl_location* locations);
@@ -29,7 +29,7 @@ class Bridge {
   const Backend& backend() const { return *backend_; }
   apl_context* context() { return &context_; }
 
-  // For whom forms of kernels are chosen, and where their texts are (may be null).
+  // For which device plans are chosen, and where their texts are (may be null).
   struct Plans {
     apl_device device{};
     std::function<void(std::string)> log;
@@ -64,7 +64,7 @@ class Bridge {
   static apl_backend table_for(const Backend& backend);
   int fail(Diagnostic error, int status);
 
-  // What was chosen for a kernel with the sizes of its last calls, and which of its forms spilled.
+  // What was chosen for a kernel with the sizes of its last calls, and which of its plans spilled.
   struct Choices {
     std::vector<std::pair<apl_contraction, std::int32_t>> known;
     std::size_t next = 0;
@@ -72,7 +72,7 @@ class Bridge {
   };
   static int choose(apl_context* ctx, const apl_contraction* contraction, const apl_plan_set* set, std::int32_t* plan);
   Result<std::int32_t> choose(const apl_contraction& contraction, const apl_plan_set& set);
-  // The same for the ways of a contraction.
+  // The same for the variants of a contraction.
   struct VariantChoices {
     struct Known {
       apl_contraction contraction;

@@ -1,4 +1,4 @@
-// The choice among forms of a kernel: by the model, then by what the compiler made of them.
+// The choice among plans of a kernel: by the model, then by what the compiler made of them.
 #include <fmt/format.h>
 
 #include "runtime/program/bridge.h"
@@ -45,7 +45,7 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
     const int plan = apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, choices.spilled.data());
     if (plan < 0 && first < 0)
       return make_error(Code::unsupported_backend, {},
-                        fmt::format("none of the {} forms of kernel `{}` fits device {}: compile for it with --device",
+                        fmt::format("none of the {} plans of kernel `{}` fits device {}: compile for it with --device",
                                     set.count, set.name, plans_.device.name));
     if (plan < 0 || set.kernels == nullptr) {
       chosen = plan < 0 ? first : plan;

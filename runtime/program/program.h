@@ -51,7 +51,7 @@ class Program {
   // The same with other kernels than the file's own.
   static Result<Program> load(std::string_view host_text, std::string_view kernel_text, const ProgramOptions& options);
 
-  // One value for each result. A failed check is the program's error (run.*), with its place in the source. `warm`:
+  // One value for each result. A failed check is the program's error (run.*), with its location in the source. `warm`:
   // after a call that does not count, so that last_microseconds is without what a first call compiles, loads and
   // allocates.
   Result<std::vector<HostValue>> call(std::string_view entry, const std::vector<HostValue>& inputs, bool warm = false);

@@ -120,7 +120,7 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
   // A plan that was asked for acts, whatever the size.
   if (product.width <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, product.width)))
     return APL_SUCCESS;
-  // Widths that are alike share a form.
+  // Widths that are alike share a packed operand.
   const auto width = static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(product.width, 32, 512))));
   const Key key{*age, product.type, width};

@@ -1,4 +1,4 @@
-// Products over the non-zeros of arguments, by kernels of the runtime: forms of the arguments are made at the first
+// Products over the non-zeros of arguments, by kernels of the runtime: packed operands are made at the first
 // call with them, and kept for the next. On the host by those for CPUs, which the program's threads then do.
 #pragma once
 
@@ -35,13 +35,13 @@ class SparseOperands {
   struct Key {
     std::uint64_t age = 0;
     std::int32_t type = 0;
-    std::int64_t depth = 0;  // iterations of the dense loop, roughly for products: the form depends on it
+    std::int64_t depth = 0;  // iterations of the dense loop, roughly for products: the packed operand depends on it
     bool operator==(const Key&) const = default;
   };
   struct Product {
     Key key;
     apl_sparse_operand operand{};
-    std::uint64_t values = 0;  // whose are in the form; 0: to be set again
+    std::uint64_t values = 0;  // whose are in the packed operand; 0: to be set again
   };
   struct Sddmm {
     Key key;

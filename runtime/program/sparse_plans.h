@@ -26,7 +26,7 @@ Result<std::vector<GivenPlan>> read_plans(const std::vector<SparsePlan>& texts);
 Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& plans, const std::string& operand,
                                                 const apl_sparse_csr& matrix);
 
-// The rows of a bundle that an entry is called with, as far as its fields say them.
+// The rows of a sparse operand that an entry is called with, as far as its fields say them.
 struct SoaRows {
   std::int64_t rows = 0, columns = 0;
   std::vector<std::int64_t> row_start;

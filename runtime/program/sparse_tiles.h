@@ -13,7 +13,7 @@ namespace apl::program {
 Result<HostTiles> pack_tiles(const HostCsr& matrix, const apl_sparse_plan* plan = nullptr);
 
 // Takes for each operand the plan that is for its matrix and for what the program does with it, else the built-in one;
-// what becomes of the plans is told to `see`, whose argument lasts for the call. Errors are those of plans_for.
+// what becomes of the plans is passed to `see`, whose argument lasts for the call. Errors are those of plans_for.
 TileMaker tile_maker(std::vector<GivenPlan> plans = {}, std::function<void(const PlanUse&)> see = {});
 
 }  // namespace apl::program

@@ -62,7 +62,7 @@ static int64_t cpu_row_at(const struct apl_sparse_tiles* tiles, int64_t position
 #endif
 #include "runtime/sparse/cpu_types.h"
 
-// Compilers that are told of no instruction set may still use those that the processor has.
+// Compilers that have no instruction set given may still use those that the processor has.
 #if defined(__x86_64__) && !defined(__AVX2__) && !defined(__clang__)
 #define APL_SPARSE_CHOICE
 #pragma GCC push_options

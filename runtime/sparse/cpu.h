@@ -1,6 +1,6 @@
-// Fast products over tiles on CPUs, in C11. A form is made once from tiles, values are put in its order once; then any
-// number of products go over it. Every row has one owner: nothing is added atomically, and results do not depend on the
-// number of threads.
+// Fast products over tiles on CPUs, in C11. An operand is packed once from tiles, values are put in its order once;
+// then any number of products go over it. Every row has one owner: nothing is added atomically, and results do not
+// depend on the number of threads.
 #ifndef APL_SPARSE_CPU_H
 #define APL_SPARSE_CPU_H
 
@@ -38,9 +38,9 @@ struct apl_sparse_chunk {
 struct apl_sparse_cpu_packed {
   const struct apl_sparse_tiles* tiles;  // borrowed
   uint64_t* block_adds;                  // of each block: bit i says that row i of it adds
-  int32_t* ell_target;                   // of each list
-  // Of runs, the stretches of one row: elements [stripe_first[k], stripe_first[k + 1]). Stripes of group g are those
-  // from group_stripe[g] up to group_stripe[g + 1].
+  int32_t* ell_target;                   // of each ELL row
+  // Of nnz segments, the stretches of one row: elements [stripe_first[k], stripe_first[k + 1]). Stripes of group g are
+  // those from group_stripe[g] up to group_stripe[g + 1].
   int64_t stripes;
   int32_t* stripe_target;
   int64_t *stripe_first, *group_stripe;
@@ -57,15 +57,15 @@ struct apl_sparse_cpu_packed {
 APL_SPARSE_API int apl_sparse_cpu_packed_new(const struct apl_sparse_tiles* tiles, int threads,
                                              struct apl_sparse_cpu_packed** packed);
 // Without tiles: a stripe is a row of the matrix. It costs as much as there are rows; the columns are borrowed, may be
-// set anew, and values in the form's order are the matrix' own (of halves: floats). The row of each non-zero, if it is
-// given, is of use for samples of short rows.
+// set anew, and packed values are the matrix' own (of halves: floats). The row of each non-zero, if it is
+// given, is of use for SDDMM with short rows.
 APL_SPARSE_API int apl_sparse_cpu_packed_rows(const struct apl_sparse_csr* matrix, int threads,
                                               struct apl_sparse_cpu_packed** packed);
 APL_SPARSE_API void apl_sparse_cpu_packed_columns(struct apl_sparse_cpu_packed* packed, const int32_t* column,
                                                   const int32_t* row);
 APL_SPARSE_API void apl_sparse_cpu_packed_free(struct apl_sparse_cpu_packed* packed);
 
-// Values in the form's order, with zeros where there are none; `packed` has room for so many bytes.
+// Packed values, with zeros where there are none; `packed_values` has the capacity of so many bytes.
 APL_SPARSE_API size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_packed* packed,
                                                   enum apl_sparse_type type);
 APL_SPARSE_API void apl_sparse_cpu_values(const struct apl_sparse_cpu_packed* packed, enum apl_sparse_type type,

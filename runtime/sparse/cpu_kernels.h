@@ -192,7 +192,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(segment_ones)(const struct apl_sparse_cpu
   }
 }
 
-// Lists and runs of a group with one column of B.
+// ELL rows and nnz segments of a group with one column of B.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(group_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                                    int64_t group, const int64_t stride) {
   const struct apl_sparse_cpu_packed* packed = call->packed;
@@ -322,7 +322,7 @@ static void APL_SPARSE_NAME(block)(const struct apl_sparse_cpu_call* call, const
 #include "runtime/sparse/cpu_sddmm.h"
 #undef APL_SPARSE_FOUR_LANES
 
-// All tiles of a group: the one walk over them, for products and samples.
+// All tiles of a group: the one traversal of them, for products and SDDMM.
 static void APL_SPARSE_NAME(group)(const struct apl_sparse_cpu_call* call, const struct task* task, int64_t group) {
   const struct apl_sparse_cpu_packed* packed = call->packed;
   const struct apl_sparse_tiles* t = packed->tiles;

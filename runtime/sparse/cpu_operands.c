@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Less than so many multiplications are done before a form is found.
+// Less than so many multiplications are done before a packed operand is found.
 enum { kLeastWork = 1 << 13 };
 // Packing takes as long as a product of some hundred columns.
 enum { kPackFrom = 512 };
@@ -150,7 +150,7 @@ static int set_values(struct apl_sparse_cpu_operand* operand, enum apl_sparse_ty
   return APL_SPARSE_FINE;
 }
 
-// What both operators have in common: the call's form and its values.
+// What both operators have in common: the call's packed operand and its values.
 static int set_call(struct apl_sparse_cpu_operands* operands, struct apl_sparse_cpu_operand* operand,
                     const int32_t* column, const int32_t* row, const void* from, uint64_t values,
                     const struct apl_sparse_plan* plan, int32_t* threads) {

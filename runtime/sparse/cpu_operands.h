@@ -20,7 +20,7 @@ struct apl_sparse_cpu_operand {
   struct apl_sparse_tiles* tiles;  // null: rows as they are
   int64_t spent;                   // iterations of dense loops so far
   int is_resolved;                 // whether tiles pay was asked
-  // Values in the form's order, where they cannot be used as they are.
+  // Packed values, where they cannot be used as they are.
   void* packed_values;
   size_t capacity;
   uint64_t values;  // the number of the array that they are from; 0: they are to be set again

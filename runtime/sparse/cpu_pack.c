@@ -1,4 +1,4 @@
-// The form of tiles that kernels of CPUs want: who sets a row and who adds to it, and chunks of groups for threads.
+// The packed operand that kernels of CPUs want: who sets a row and who adds to it, and chunks of groups for threads.
 #include <stdlib.h>
 #include <string.h>
 

@@ -76,7 +76,7 @@ APL_SPARSE_INLINE int64_t APL_SPARSE_NAME(fetched)(const struct apl_sparse_cpu_c
   return call->packed->tiles->columns * row > 4 << 20 ? row : 1;
 }
 
-// Results of up to four samples: at `source`, where -1 wants none, or side by side from `first` on.
+// Results of up to four non-zeros: at `source`, where -1 wants none, or contiguous from `first` on.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(put_samples)(const struct apl_sparse_cpu_call* call, const int32_t* source,
                                                     int64_t first, const real* value, const real* sample, int count) {
   output* result = (output*)call->result;
@@ -179,7 +179,7 @@ APL_SPARSE_APART void APL_SPARSE_NAME(sddmm_pairs)(const struct apl_sparse_cpu_c
   }
 }
 
-// Short lists of a tile: what is wanted of them, whatever their rows are.
+// Short rows of an ELL tile: what is wanted of them, whatever their rows are.
 static void APL_SPARSE_NAME(sddmm_ell)(const struct apl_sparse_cpu_call* call, const struct apl_sparse_ell* tile,
                                        const real* value, int far) {
   enum { kTogether = 128 };

@@ -6,7 +6,7 @@
 // products of 23 matrices, each by some 40 kernels): they err by 10 % (rows), 15 % (windows) and 14 % (staged) in root
 // mean square; the kernels that they choose take 1.05 times as long as the best of the 40, for matrices that are left
 // out of the fit. Those of SDDMM and dense products are what bench/sparse_gpu/fit.py finds in
-// bench/results/sparse-h200-2026-11-21.json, and err by 11 and 7 %. That is enough for a choice between ways that
+// bench/results/sparse-h200-2026-11-21.json, and err by 11 and 7 %. That is enough for a choice between variants that
 // differ, not for a forecast.
 #include <math.h>
 

@@ -33,8 +33,8 @@ struct apl_sparse_options {
   int32_t split;      // warps that have a window: 1, 2, 4 or 8
   int32_t slices;     // of columns beside each other in a block of windows: 1, 2 or 4
   int32_t staged;     // B through shared memory: 1; not: -1
-  int32_t resident;   // blocks a processor is to hold, for the compiler
-  int32_t task;       // steps of a task, in sampled products on tensor cores
+  int32_t resident;   // blocks a multiprocessor is to hold, for the compiler
+  int32_t task;       // steps of a task, in SDDMM on tensor cores
 };
 
 // SpMM's arrays. A row is either in a window or in the rows' part, so that it has one owner; a plan's windows are where
@@ -79,7 +79,7 @@ int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const stru
                                  struct apl_sparse_sddmm_packed** packed);
 void apl_sparse_sddmm_packed_free(struct apl_sparse_sddmm_packed* packed);
 
-// Microseconds, by a model, of f16 on an H200 (device_cost.c): of the product with this form, of the samples, and of a
+// Microseconds, by a model, of f16 on an H200 (device_cost.c): of the product with this operand, of SDDMM, and of a
 // dense product of rows times depth and depth times columns. For SpMM the depth is that of A's columns.
 double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int64_t width);
 double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int64_t depth);
@@ -88,8 +88,8 @@ double apl_sparse_dense_microseconds(int64_t rows, int64_t depth, int64_t column
 // recorded products, not said it may cost several times.
 int apl_sparse_prefers_dense(double sparse, double dense);
 
-// A form on a device, and what runs there. `is_wide`, which may be set before each call: results have the type of the
-// sums, f32 where elements are f16 or bf16. Functions give an apl_status; the context has the error's text.
+// A packed operand on a device, and what runs there. `is_wide`, which may be set before each call: results have the
+// type of the sums, f32 where elements are f16 or bf16. Functions give an apl_status; the context has the error's text.
 struct apl_sparse_operand {
   int32_t type, is_wide;
   struct apl_sparse_packed packed;  // without its host arrays

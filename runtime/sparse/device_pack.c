@@ -64,7 +64,7 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
 struct packed_maker {
   const struct apl_sparse_csr* matrix;
   const struct apl_sparse_plan* plan;
-  struct apl_sparse_options options;  // none is 0 any more, as far as they are about forms
+  struct apl_sparse_options options;  // none is 0 any more, as far as they are about packing
   struct apl_sparse_packed* packed;
   unsigned char* has_windows;  // of each 32 rows, in the plan's order
   int64_t step_capacity;

@@ -56,7 +56,7 @@ static double choose_windows(const struct spmm_case* a, struct apl_sparse_spmm_c
   struct apl_sparse_spmm_choice best = *c;
   for (c->split = 1; c->split <= 8; c->split *= 2) {
     if (a->options->split > 0 && c->split != a->options->split) continue;
-    // Four blocks a processor are fewer registers than high windows would take: for the many that hide each other.
+    // Four blocks a multiprocessor are fewer registers than high windows would take: for the many that hide each other.
     for (c->resident = 0; c->resident <= (f->parts == 4 && f->records == 0 && c->split <= 2 ? 4 : 0);
          c->resident += 4) {
       const double time = apl_sparse_windows_cost(f, a->row_bytes, slices, c);

@@ -1,4 +1,4 @@
-// What tiles mean: products over the tile lists as plain loops, one after the other. Compiled kernels are held against
+// What tiles mean: products over the tiles as plain loops, one after the other. Compiled kernels are held against
 // it.
 #include "runtime/sparse/sparse.h"
 

@@ -1,4 +1,4 @@
-// Arrays that grow while a form is made.
+// Arrays that grow while an operand is packed.
 #ifndef APL_SPARSE_PACKED_ARRAYS_H
 #define APL_SPARSE_PACKED_ARRAYS_H
 

@@ -18,7 +18,7 @@ struct packer {
   int64_t row_first[APL_SPARSE_GROUP + 1];
   int32_t *remainder_column, *remainder_source;
   int64_t remainder_capacity;
-  int64_t most;  // elements that blocks and lists may have
+  int64_t most;  // elements that blocks and ELL rows may have
   int failed;    // an apl_sparse_status
 };
 
@@ -55,7 +55,7 @@ static int count_bits(uint64_t x) {
   return (int)(x * 0x0101010101010101u >> 56);
 }
 
-// A place in the list of columns, and one of elements, of each step of a block.
+// A position in the columns, and one in the elements, of each step of a block.
 static void add_steps(struct packer* p, int64_t steps, int32_t height) {
   struct apl_sparse_tiles* t = p->tiles;
   const int64_t columns = steps * APL_SPARSE_STEP, elements = columns * height;
@@ -172,7 +172,7 @@ static int width_index(const struct apl_sparse_plan* plan, int64_t count) {
   return index;
 }
 
-// One list: elements [first, first + count) of the rest, padded with its last column.
+// One ELL row: elements [first, first + count) of the remainder, padded with its last column.
 static void add_ell_row(struct packer* p, int32_t width, int32_t row, int64_t first, int64_t count) {
   struct apl_sparse_tiles* t = p->tiles;
   int64_t capacity = p->list_element_capacity;

@@ -3,8 +3,8 @@
 //
 // Rows are taken in groups of 64, in the plan's order. In each group the plan's selections act from left to right:
 // `16@2>=3` takes, of the group's third 16 rows, all columns that have at least 3 non-zeros not taken yet, and makes
-// them one block tile. What is left over becomes lists (`ell`) or runs (`run`). Groups share no row: a worker that has
-// all tiles of a group needs no atomic additions.
+// them one block tile. The remainder becomes ELL rows (`ell`) or nnz segments (`run`). Groups share no row: a worker
+// that has all tiles of a group needs no atomic additions.
 #ifndef APL_SPARSE_H
 #define APL_SPARSE_H
 
@@ -39,7 +39,7 @@ struct apl_sparse_csr {
   const int32_t* column;
 };
 
-// The key of plans: a hash of sizes and places of the non-zeros.
+// The key of plans: a hash of sizes and positions of the non-zeros.
 APL_SPARSE_API uint64_t apl_sparse_hash(const struct apl_sparse_csr* matrix);
 
 struct apl_sparse_selection {
@@ -52,19 +52,19 @@ struct apl_sparse_selection {
 struct apl_sparse_stretch {
   int64_t groups;
   int64_t first, selections;  // in `selection`
-  int segments;               // what is left over becomes runs, else lists
+  int segments;               // the remainder becomes nnz segments, else ELL rows
 };
 
 struct apl_sparse_plan {
   int64_t rows, columns, nonzeros;
   uint64_t hash;
-  int sddmm;                                     // meant for sampled products; any plan is right for either
+  int sddmm;                                     // meant for SDDMM; any plan is right for either
   int dense;                                     // the plan is not to make tiles: multiply the dense matrix
   int64_t dense_size;                            // iterations of the dense loop that it is meant for
   int64_t dense_part;                            // in how many at a time the loop is cut
   int32_t* row_order;                            // the row at each position; null: as they are
-  int32_t widths, width[APL_SPARSE_MAX_WIDTHS];  // of lists, rising
-  int64_t ell_elements;                          // at most, of one list tile
+  int32_t widths, width[APL_SPARSE_MAX_WIDTHS];  // of ELL rows, rising
+  int64_t ell_elements;                          // at most, of one ELL tile
   int64_t segment_length;
   int64_t stretches;
   struct apl_sparse_stretch* stretch;
@@ -77,7 +77,7 @@ APL_SPARSE_API int apl_sparse_plan_parse(const char* text, size_t length, struct
 // Whether the plan is for this matrix; else the message goes on after `the plan`, and says what differs.
 APL_SPARSE_API int apl_sparse_plan_fits(const struct apl_sparse_plan* plan, const struct apl_sparse_csr* matrix,
                                         char* message, size_t size);
-// A plan without a search: windows of 32 and 8 rows where neighbouring rows share columns, lists elsewhere.
+// A plan without a search: windows of 32 and 8 rows where neighbouring rows share columns, ELL rows elsewhere.
 APL_SPARSE_API int apl_sparse_plan_builtin(const struct apl_sparse_csr* matrix, struct apl_sparse_plan** plan);
 APL_SPARSE_API void apl_sparse_plan_free(struct apl_sparse_plan* plan);
 
@@ -88,7 +88,7 @@ struct apl_sparse_block {
   int64_t position, first_step, steps, first_element;
   int32_t height;
 };
-// `lists` lists of `width` elements each.
+// Rows of `width` elements each.
 struct apl_sparse_ell {
   int64_t first_ell_row, first_element;
   int32_t ell_rows, width;

@@ -39,7 +39,7 @@ Csr fake_matrix(std::int64_t length, std::int64_t height) {
   return *from_coo(entries);
 }
 
-// The tiles of a plan that treats all groups alike, each with these selections and then lists or runs.
+// The tiles of a plan that treats all groups alike, each with these selections and then ELL rows or nnz segments.
 TilesPointer tiles_like(const Csr& matrix, const GroupPlan& group, const RemainderShape& remainder) {
   Plan plan;
   plan.problem = {Operator::spmm, kPart, kBytes};

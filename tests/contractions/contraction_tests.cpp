@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     fmt::print("unsupported {}: {}\n", times, what);
     refused += times;
   }
-  fmt::print("{} agree in {} comparisons, {} failed, {} unsupported; {} were tiled, {} in the fast form\n", agree,
+  fmt::print("{} agree in {} comparisons, {} failed, {} unsupported; {} were tiled, {} in the mainloop\n", agree,
              comparisons, failed, refused, tiled, fast);
   // A run that checked little checked nothing.
   const bool enough = agree > refused && (count < 20 || (tiled * 2 > agree && fast * 5 > agree));

@@ -115,7 +115,7 @@ Spec random_spec(std::uint64_t seed) {
 
 namespace {
 
-// Numbers for a GPU's fast form: threads of whole warps, registers and depths that are powers of two.
+// Numbers for a GPU's mainloop: threads of whole warps, registers and depths that are powers of two.
 void draw_even(Spec& spec, const std::vector<Parameter>& parameters, Dice& dice) {
   std::vector<std::string> threads;
   for (const Parameter& p : parameters)

@@ -9,7 +9,7 @@ std::vector<Case> cases() {
     return "entry " + entry + " [m][n][q] (A: [m][q]f32) (B: [q][n]f32) : [m][n]f32 =\n  " + product;
   };
   std::vector<Case> all;
-  // Little but the rest of the reduction.
+  // Little but the remainder of the reduction.
   all.push_back({"short",
                  matrices("short"),
                  {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 8}, {"stages", 2}, {"tiles_per_block", 2}},
@@ -28,7 +28,7 @@ std::vector<Case> cases() {
                   {{"m", 33}, {"n", 35}, {"q", 3}},
                   {{"m", 33}, {"n", 36}, {"q", 3}},
                   {{"m", 33}, {"n", 5}, {"q", 0}}}});
-  // Copies run three steps ahead, and into the next turn.
+  // Copies run three steps ahead, and into the next tile.
   all.push_back({"staged",
                  matrices("staged"),
                  {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 4}, {"tiles_per_block", 3}},
@@ -45,7 +45,7 @@ std::vector<Case> cases() {
                   {{"m", 17}, {"n", 31}, {"q", 8}},
                   {{"m", 1}, {"n", 5}, {"q", 3}},
                   {{"m", 3}, {"n", 4}, {"q", 0}}}});
-  // No rest: the last step is filled up.
+  // No remainder: the last step is filled up.
   all.push_back({"filled",
                  matrices("filled"),
                  {{"T_m", 4},
@@ -118,7 +118,7 @@ std::vector<Case> cases() {
                   {{"m", 5}, {"n", 3}, {"q", 3}},
                   {{"m", 21}, {"n", 3}, {"q", 0}},
                   {{"m", 21}, {"n", 3}, {"q", 4}}}});
-  // Not the fast form: three operands, tiles in the order of memory.
+  // Not the mainloop: three operands, tiles in the order of memory.
   all.push_back({"plain",
                  "entry plain [m][n][p][q] (A: [m][q]i32) (B: [q][n]i32) (C: [p][q]i32) : [m][n][p]i32 =\n"
                  "  tabulate_3d m n p (\\i j l -> i32.sum (tabulate q (\\k -> A[i, k] * B[k, j] * C[l, k])))\n",

@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
       continue;
     }
     if (built->fast.count(c.entry) != (c.fast ? 1U : 0U)) {
-      fmt::print("FAILED {}: is {} the fast form\n", c.entry, c.fast ? "not in" : "in");
+      fmt::print("FAILED {}: is {} the mainloop\n", c.entry, c.fast ? "not in" : "in");
       ++failed;
     }
     for (const Mutant& mutant : built->mutants[c.entry]) {

@@ -158,7 +158,7 @@ class Functions {
         {"(void)ctx;", fmt::format("return apl_sparse_nonzeros({});", object)});
     if (!bodies_) {
       out_.line(
-          "// A plan of `aplc sparse search` for this matrix, as text; one for products and one for samples may be");
+          "// A plan of `aplc sparse search` for this matrix, as text; one for products and one for SDDMM may be");
       out_.line("// there. NULL takes them away. One for another matrix is an error.{}",
                 api_.target == Target::cuda ? " It is checked and kept: kernels for GPUs do not follow it." : "");
     }

@@ -41,7 +41,7 @@ class ApiTypes {
   // What a type's text in the source says; `known` is what the source calls it, if it has a name. nullptr if the text
   // does not describe values of the types `flat`.
   const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const std::string& known);
-  // The sparse operand of these elements, with the arrays of all bundles that were wanted.
+  // The sparse operand of these elements, with all arrays that were wanted.
   const ApiType* sparse(ScalarType element);
   void want(const SparseSoa& soa);
   // Of some values about which nothing is known.
@@ -75,7 +75,7 @@ struct ApiEntry {
   const ApiType* output;
 };
 
-// After `types` were told of all bundles that there are.
+// After `types` has all structs of arrays that there are.
 ApiEntry api_entry(const Function& function, ApiTypes& types);
 
 // C's type of a scalar in the API.

@@ -41,7 +41,7 @@ static void apl_pool_insert(struct apl_pool* pool, uint32_t at) {
   *bucket = at;
 }
 
-// The place of the block's number in its bucket; NULL if it has none.
+// The position of the block's number in its bucket; NULL if it has none.
 static uint32_t* apl_pool_find(const struct apl_pool* pool, uint64_t data) {
   if (pool->capacity == 0) return NULL;
   uint32_t* location = apl_pool_bucket(pool, data);

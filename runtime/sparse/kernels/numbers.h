@@ -74,7 +74,7 @@ APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* su
 }
 
 // What is done with a sum before it is written: nothing. Programs that add a bias or an activation put a type of
-// their own in its place, which is handed to the kernel by value. Sampled products have the non-zero's number, too.
+// their own in its place, which is passed to the kernel by value. SDDMM has the non-zero's number, too.
 struct apl_sparse_same {
   int32_t unused;
   template <class Sum>

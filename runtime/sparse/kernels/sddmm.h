@@ -1,6 +1,6 @@
 // SDDMM: result[n] = after(values[n] * sum over k of X[row of n][k] Y[column of n][k]), in the order of the non-zeros.
 
-// By coordinates: a group of lanes has four non-zeros, loads of both rows side by side, and adds by shuffles.
+// By coordinates: a group of lanes has four non-zeros, loads of both rows next to each other, and adds by shuffles.
 // `are_aligned`: four results may be written at once.
 template <int lanes, int elements, int warps, bool is_scaled, class T, class Result, class Epilogue>
 APL_DEVICE void apl_sparse_sddmm_coordinates(unsigned block, const apl_in<int32_t>& row, const apl_in<int32_t>& column,
@@ -54,13 +54,13 @@ APL_DEVICE void apl_sparse_sddmm_coordinates(unsigned block, const apl_in<int32_
 }
 
 // On the tensor cores, f16 or bf16 with sums in f32: windows of 8 rows of X, whose columns come in steps of 16. For
-// each step and row a mask says which of the 16 results are wanted; the place of a result is the count of those before
-// it, so no number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's rows stay
-// in registers, else they are read again for each step, from the first cache.
+// each step and row a mask says which of the 16 results are wanted; the position of a result is the count of those
+// before it, so no number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's
+// rows stay in registers, else they are read again for each step, from the first cache.
 struct apl_sparse_sddmm_packed {
   apl_in<int32_t> task;    // window, first step, steps, nothing
-  apl_in<int32_t> start;   // of each row of each task: the place of its first result
-  apl_in<int32_t> row;     // of each place of each window; -1: none
+  apl_in<int32_t> start;   // of each row of each task: the position of its first result
+  apl_in<int32_t> row;     // of each row of each window; -1: none
   apl_in<int32_t> column;  // [step][16]
   apl_in<int32_t> mask;    // [step][8] of 16 bits each
   int32_t tasks;

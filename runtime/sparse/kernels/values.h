@@ -1,4 +1,5 @@
-// The values of A, given in the order of the non-zeros, go to the places that a form has for them; 0 is in the padding.
+// The values of A, given in the order of the non-zeros, go to the positions that a packed operand has for them; 0 is in
+// the padding.
 APL_KERNEL(256) void APL_SPARSE_CLEAR(apl_out<APL_SPARSE_TYPE> to, int64_t count) {
   const int64_t at = apl_block() * 256 + apl_thread();
   if (at < count) to(at) = APL_SPARSE_TYPE(0);

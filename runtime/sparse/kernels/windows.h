@@ -2,15 +2,15 @@
 //
 // A window's columns come in steps of 16. Those that two or more of its parts of 8 rows meet are shared steps, with
 // values for all of the window; the others are steps of one part. One warp has all of a window's sums for 8 `elements`
-// columns of C, so levels need no atomic additions. In the product the window's rows are the side of 8; the gathered
-// rows of B are the side of 16, straight from memory: lane 4 g + t loads, of the step's columns 4t .. 4t + 3, the
-// elements g * `elements` .., and as both sides may name k and the columns of C as they like, a pair of elements is
+// columns of C, so levels need no atomic additions. In the product the window's rows are the dim of 8; the gathered
+// rows of B are the dim of 16, straight from memory: lane 4 g + t loads, of the step's columns 4t .. 4t + 3, the
+// elements g * `elements` .., and as both operands may name k and the columns of C as they like, a pair of elements is
 // the rows g and g + 8 of one product.
 template <class T>
 struct apl_sparse_windows {
   apl_in<int32_t> window;  // number, first step, shared steps, first unit of 8 rows' values; of each window
   apl_in<int32_t> part;    // first step, steps; of each part of each window, by number
-  apl_in<int32_t> row;     // of each place in each window, by number; -1: none
+  apl_in<int32_t> row;     // of each row in each window, by number; -1: none
   apl_in<int32_t> column;  // [step][16]; of a window its shared steps, then its parts'
   apl_in<T> value;         // [unit][8 rows][16 columns]; a shared step has one unit a part
   int32_t windows;

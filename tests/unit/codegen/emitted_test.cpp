@@ -66,7 +66,7 @@ std::vector<Mutant> without_load_guards(const std::string& text) {
   return mutants;
 }
 
-// The fast form: rows beyond the end, tiles beyond the last, depth beyond the end.
+// The mainloop: rows beyond the end, tiles beyond the last, depth beyond the end.
 std::vector<Mutant> without_mainloop_guards(const std::string& text) {
   std::vector<Mutant> mutants;
   const std::regex guard(
@@ -189,7 +189,7 @@ Subject mm1() {
                   {{"a", 1}, {"b", 1}, {"q", 0}}});
 }
 
-// The fast form. With one element a dim, an index too many is out of bounds whichever dim it is in.
+// The mainloop. With one element a dim, an index too many is out of bounds whichever dim it is in.
 // Rows of four are stored as vectors. A block makes three turns if there are so many, and the copies of one run
 // into the next.
 Subject sd2_3() {
@@ -224,7 +224,7 @@ TEST_CASE("emitted: the kernel of a contraction of rank six needs every barrier"
 
 TEST_CASE("emitted: the kernel of a contraction of rank six needs every guard") {
   Subject subject = sd2_3();
-  // Two sides and the next turn's rows; copies of the rest, ahead of and in the loop; rows and columns of both ways to
-  // write.
+  // M and N, and the next tile's rows; copies of the remainder, ahead of and in the loop; rows and columns of both ways
+  // to write.
   subject.needs_its_guards(without_mainloop_guards(subject.kernel()), 11, "");
 }

@@ -120,7 +120,7 @@ Found places_of(const HostTiles& tiles, std::size_t nonzeros) {
 
 }  // namespace
 
-TEST_CASE("the arrays of a bundle have each non-zero of the plan's tiles once, at its place") {
+TEST_CASE("the struct of arrays has each non-zero of the plan's tiles once, at its position") {
   const HostCsr matrix = tiled_matrix();
   for (const char* groups : {kBlocks, kLists, "2 run\n"}) {
     INFO(groups);

@@ -1,4 +1,4 @@
-// Arrays: making, viewing and updating them; loops, branches, calls; run-time errors and their places.
+// Arrays: making, viewing and updating them; loops, branches, calls; run-time errors and their locations.
 #include <doctest/doctest.h>
 
 #include "ir/parse.h"

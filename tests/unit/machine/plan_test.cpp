@@ -109,7 +109,7 @@ TEST_CASE("plans: sizes for which numbers were measured get them") {
 }
 
 TEST_CASE("plans: what the model likes best was among the best when it was measured") {
-  // Microseconds on an H200 (bench/results, ablation) of threads and registers along both sides, and the depth.
+  // Microseconds on an H200 (bench/results, ablation) of threads and registers along M and N, and the depth.
   struct Measured {
     int slow, slow_each, fast, fast_each, depth;
     double microseconds[4];
@@ -408,7 +408,7 @@ TEST_CASE("variants: 64 x 64 results of a million products are thirty times as f
   apl_variant_choice choice;
   REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
   CHECK(choice.seconds[APL_VARIANT_TILED] > 30 * choice.seconds[APL_VARIANT_SPLIT]);
-  // Enough of them that no processor idles, and hardly anything is left for the join.
+  // Enough of them that no multiprocessor idles, and hardly anything is left for the join.
   CHECK(choice.splits >= h200.multiprocessors / 4);
   CHECK(c.dims[2].size % choice.splits < 200);
   // Parts are chosen for the plans that are there, too.

@@ -15,7 +15,7 @@ namespace {
 
 using namespace sparse;
 
-// Block tiles of the selections, one a step of 16 columns, level by level; then lists of what is left.
+// Block tiles of the selections, one a step of 16 columns, level by level; then ELL rows of what is left.
 std::vector<Tile> tiles_of(const Csr& matrix, const RowGroup& group, const std::vector<Selection>& selections) {
   std::vector<Tile> tiles;
   std::vector<std::uint64_t> left = group.rows;

@@ -1,4 +1,4 @@
-// The packer and the reference executor: whatever the plan, each non-zero is in one tile, at its place, and products
+// The packer and the reference executor: whatever the plan, each non-zero is in one tile, at its position, and products
 // are those of the dense matrix.
 #include "tests/unit/sparse/tiles.h"
 
