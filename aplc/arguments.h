@@ -12,7 +12,7 @@ namespace aplc {
 
 // Named arguments go to their parameters, the others fill the rest in order; with none all come from standard
 // input. Errors name the parameter and what it expects (run.argument), or the file (command.no-such-file). Matrix files
-// for sparse operands, which must be named, go to `matrices`; their places have empty matrices.
+// for sparse operands, which must be named, go to `matrices`; they have empty matrices instead.
 apl::Result<std::vector<apl::HostValue>> read_arguments(const apl::Function& entry,
                                                         const std::vector<std::string>& texts, GivenMatrices& matrices);
 

@@ -13,7 +13,7 @@
 #include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
-#include "aplc/test/plan.h"
+#include "aplc/test/program.h"
 #include "suite/timing.h"
 #include "suite/values.h"
 
@@ -191,7 +191,7 @@ class BenchRun {
     tests.excluded = options_.excluded;
     tests.excluded.emplace_back("nobench");
     for (const std::string& file : find_programs(options_.paths)) {
-      const ProgramPlan plan = plan_program(file, tests);
+      const TestedProgram plan = find_tests(file, tests);
       BenchProgram program{file, {}};
       for (const Test& test : plan.tests) {
         if (test.kind == TestKind::bad_test) {

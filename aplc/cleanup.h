@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "codegen/runtime/toolchain.h"
+#include "runtime/backends/toolchain.h"
 
 namespace aplc {
 

@@ -42,8 +42,8 @@ void CompileOptions::add_to(CLI::App& app) {
   app.add_option("--tuning", tuning, "file of tuning parameters, a line NAME=VALUE each; --param goes first")
       ->type_name("FILE");
   app.add_option("--device", device,
-                 "machine for which tile numbers are chosen: a100, h100, h200, gpu, cpu, or a file like those of "
-                 "codegen/runtime/devices (default: h200, or cpu; when the program runs, the one that is there)")
+                 "machine for which tile numbers are chosen: a100, h100, h200, gpu, cpu, or a file of "
+                 "lines `name = value` (default: h200, or cpu; when the program runs, the one that is there)")
       ->type_name("NAME|FILE");
   app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")
       ->allow_extra_args(false)

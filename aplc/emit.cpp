@@ -5,8 +5,8 @@
 
 #include "aplc/driver.h"
 #include "codegen/codegen.h"
-#include "codegen/kernel_file.h"
-#include "codegen/library.h"
+#include "codegen/emit/kernel_file.h"
+#include "codegen/emit/library.h"
 
 namespace aplc {
 namespace {

@@ -11,7 +11,7 @@
 #include "aplc/sparse/explain.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/plans.h"
-#include "codegen/runtime/program/sparse_plans.h"
+#include "runtime/program/sparse_plans.h"
 
 namespace aplc {
 namespace {
@@ -154,7 +154,7 @@ void add_explain(CLI::App& app, int& exit) {
   options->add_to(*command);
   command->get_option("--device")
       ->description(
-          "machine: a100, h100, h200 (default), gpu, cpu, a file like those of codegen/runtime/devices, or a profile "
+          "machine: a100, h100, h200 (default), gpu, cpu, a file of lines `name = value`, or a profile "
           "of `aplc "
           "sparse calibrate`");
   command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");

@@ -93,12 +93,12 @@ std::string cost_text(const apl_plan_cost& cost) {
 
 void add_cost(const apl_plan_cost& cost, const apl_device& device, double operations, Facts& facts) {
   const bool gpu = device.kind == APL_DEVICE_GPU;
-  facts.emplace_back("form", !gpu ? "loops" : cost.fast ? "fast (codegen/core_turn.cpp)" : "general");
+  facts.emplace_back("kernel", !gpu ? "loops" : cost.has_mainloop ? "mainloop" : "general");
   if (gpu) {
     facts.emplace_back("threads", fmt::format("{} a block", cost.threads));
     facts.emplace_back("registers", fmt::format("about {} a thread", cost.registers));
-    facts.emplace_back("occupancy", fmt::format("{} blocks a processor, {:.0f}% of its threads",
-                                                cost.blocks_per_processor, 100 * cost.occupancy));
+    facts.emplace_back("occupancy", fmt::format("{} blocks a multiprocessor, {:.0f}% of its threads",
+                                                cost.blocks_per_multiprocessor, 100 * cost.occupancy));
   }
   facts.emplace_back("shared-memory", bytes_text(static_cast<double>(cost.block_shared)) + " a block");
   facts.emplace_back("blocks", fmt::format("{} in {:.2f} waves", cost.blocks, cost.waves));
@@ -114,53 +114,54 @@ void add_cost(const apl_plan_cost& cost, const apl_device& device, double operat
     facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / cost.seconds));
 }
 
-std::vector<apl_plan> forms_of(const apl::PlanData& data, const PlannedContraction& planned,
-                               const apl::Function& function, const apl_device& device) {
+std::vector<apl_plan> candidates_of(const apl::PlanData& data, const PlannedContraction& planned,
+                                    const apl::Function& function, const apl_device& device) {
   return apl::program_plans(data, function, planned.given, planned.forced, device,
                             plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
 }
 
 // What runs: the contraction or its parts, or, in so many seconds, neither.
-struct Way {
+struct ChosenVariant {
   PlannedContraction shown;
-  std::vector<apl_plan> forms;
+  std::vector<apl_plan> candidates;
   std::optional<double> seconds;
 };
 
-// The way that a program takes with these sizes, and what the others would take.
-void choose_way(const apl::Function& function, const apl_device& device, Way& way, Facts& facts) {
-  const PlannedContraction& planned = way.shown;
+// The variant that a program takes with these sizes, and what the others would take.
+void choose_variant(const apl::Function& function, const apl_device& device, ChosenVariant& chosen, Facts& facts) {
+  const PlannedContraction& planned = chosen.shown;
   const apl_contraction whole = *planned.contraction;
   std::vector<apl_plan> parts;
-  if (planned.parts) parts = forms_of(*planned.parts, planned, function, device);
+  if (planned.parts) parts = candidates_of(*planned.parts, planned, function, device);
   const auto list = [](const std::vector<apl_plan>& plans) {
     return apl_plan_list{plans.data(), static_cast<int>(plans.size()), nullptr};
   };
-  const apl_plan_list of_whole = list(way.forms), of_parts = list(parts);
+  const apl_plan_list of_whole = list(chosen.candidates), of_parts = list(parts);
   apl_variant_choice choice;
   if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device, &choice) == 0)
     return;
-  std::vector<std::string> ways;
+  std::vector<std::string> variants;
   const auto add = [&](int variant, const std::string& name) {
-    if (choice.seconds[variant] >= 0) ways.push_back(fmt::format("{} {}", name, time_text(choice.seconds[variant])));
+    if (choice.seconds[variant] >= 0)
+      variants.push_back(fmt::format("{} {}", name, time_text(choice.seconds[variant])));
   };
   add(APL_VARIANT_TILED, "tiled");
   add(APL_VARIANT_SPLIT, fmt::format("split into {} parts", choice.splits));
   add(APL_VARIANT_UNTILED, "not tiled");
-  facts.emplace_back("variants", fmt::format("{}", fmt::join(ways, ", ")));
+  facts.emplace_back("variants", fmt::format("{}", fmt::join(variants, ", ")));
   if (choice.padded_seconds >= 0)
-    facts.emplace_back("padding", fmt::format("tiled without an epilogue, if padding is proved: {}",
+    facts.emplace_back("padding", fmt::format("tiled without a remainder step, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
   static constexpr const char* kNames[] = {"", "tiled", "split", "untiled"};
   facts.emplace_back("variant", kNames[choice.variant]);
-  if (choice.variant == APL_VARIANT_UNTILED) way.seconds = choice.seconds[APL_VARIANT_UNTILED];
+  if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
   apl_contraction split;
   if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;
   facts.emplace_back("splits", std::to_string(choice.splits));
   facts.emplace_back("join", time_text(apl_join_estimate(&whole, choice.splits, &device)));
-  way.shown.data = *way.shown.parts;
-  way.shown.contraction = split;
-  way.forms = std::move(parts);
+  chosen.shown.data = *chosen.shown.parts;
+  chosen.shown.contraction = split;
+  chosen.candidates = std::move(parts);
 }
 
 Facts facts_of(const PlannedContraction& planned, const apl::Function& function, const Sizes& sizes,
@@ -172,34 +173,34 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     for (Value v : planned.data.symbols()) names.push_back(fmt::format("--size {}=...", function.values.name(v)));
     suggestion = fmt::format("{}", fmt::join(names, " "));
     int k = 0;
-    for (const apl_plan& plan : forms_of(planned.data, planned, function, device))
+    for (const apl_plan& plan : candidates_of(planned.data, planned, function, device))
       facts.emplace_back(fmt::format("plan-{}", ++k), numbers_text(planned, function, plan));
     return facts;
   }
   std::vector<std::string> given;
   for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
   if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
-  Way way{planned, forms_of(planned.data, planned, function, device), {}};
-  if (planned.has_variants) choose_way(function, device, way, facts);
-  if (way.seconds) {
-    message = fmt::format("not tiled: one thread a point, {}", time_text(*way.seconds));
+  ChosenVariant chosen{planned, candidates_of(planned.data, planned, function, device), {}};
+  if (planned.has_variants) choose_variant(function, device, chosen, facts);
+  if (chosen.seconds) {
+    message = fmt::format("not tiled: one thread a point, {}", time_text(*chosen.seconds));
     return facts;
   }
-  const apl_contraction& c = *way.shown.contraction;
+  const apl_contraction& c = *chosen.shown.contraction;
   apl_plan_choice choice;
   if (apl_plan_select(&c, &planned.forced, &device, &choice) == 0) {
-    message = "no plan works: " + apl::refusal_text(way.shown.data, function, c, planned.forced, device);
+    message = "no plan works: " + apl::refusal_text(chosen.shown.data, function, c, planned.forced, device);
     return facts;
   }
-  // What runs is the best of the program's forms; what is best of all may be another plan.
-  const std::vector<apl_plan>& forms = way.forms;
-  const int form = apl_plan_best_of(&c, forms.data(), static_cast<int>(forms.size()), &device, nullptr);
-  const apl_plan plan = form < 0 ? choice.best : forms[static_cast<std::size_t>(form)];
+  // What runs is the best of the program's plans; what is best of all may be another plan.
+  const std::vector<apl_plan>& candidates = chosen.candidates;
+  const int form = apl_plan_best_of(&c, candidates.data(), static_cast<int>(candidates.size()), &device, nullptr);
+  const apl_plan plan = form < 0 ? choice.best : candidates[static_cast<std::size_t>(form)];
   apl_plan_cost cost;
   apl_plan_estimate(&c, &plan, &device, &cost);
   double operations = 2;
   for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
-  facts.emplace_back("plan", numbers_text(way.shown, function, plan));
+  facts.emplace_back("plan", numbers_text(chosen.shown, function, plan));
   facts.emplace_back("block", block_text(c, plan));
   add_tiles(planned, plan, facts);
   add_cost(cost, device, operations, facts);
@@ -207,11 +208,11 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     facts.emplace_back("spills",
                        fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));
   facts.emplace_back("considered", fmt::format("{} plans, of which the program has {}", choice.considered,
-                                               std::max<std::size_t>(forms.size(), 1)));
-  const bool is_best = numbers_text(way.shown, function, plan) == numbers_text(way.shown, function, choice.best);
+                                               std::max<std::size_t>(candidates.size(), 1)));
+  const bool is_best = numbers_text(chosen.shown, function, plan) == numbers_text(chosen.shown, function, choice.best);
   if (!is_best || choice.has_runner_up) {
     const apl_plan_cost& other = is_best ? choice.runner_up_cost : choice.cost;
-    facts.emplace_back("runner-up", numbers_text(way.shown, function, is_best ? choice.runner_up : choice.best));
+    facts.emplace_back("runner-up", numbers_text(chosen.shown, function, is_best ? choice.runner_up : choice.best));
     facts.emplace_back("runner-up-cost", cost_text(other));
   }
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
@@ -219,7 +220,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
 }
 
 // Kernels of one contraction, of which one runs, as one.
-void join_ways(const apl::Function& function, const Parameters& given, std::vector<PlannedContraction>& all) {
+void join_variants(const apl::Function& function, const Parameters& given, std::vector<PlannedContraction>& all) {
   for (PlannedContraction& whole : all) {
     if (whole.data.splits || whole.entry != function.entry->name) continue;
     const std::string name = whole.data.parameters + "variant";
@@ -258,7 +259,7 @@ std::vector<PlannedContraction> find_planned(const apl::Module& module, const st
             planned.data, [&](Value v) { return known.at(v); }, planned.contraction.emplace());
       all.push_back(std::move(planned));
     });
-    join_ways(*function, given, all);
+    join_variants(*function, given, all);
   }
   return all;
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "codegen/plan_data.h"
-#include "codegen/runtime/devices.h"
+#include "codegen/contraction/plan_data.h"
 #include "ir/host_value.h"
+#include "machine/target/records.h"
 #include "passes/pass.h"
 
 namespace aplc {

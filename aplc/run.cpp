@@ -9,9 +9,9 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/program/sparse_tiles.h"
 #include "ir/interpret.h"
+#include "runtime/program/program.h"
+#include "runtime/program/sparse_tiles.h"
 
 namespace aplc {
 namespace {
@@ -78,14 +78,14 @@ apl::Result<apl::PackedArguments> place(const apl::Function& function, const std
 // Those with a sparse operand's pattern: as files have it where one was given, since it may be too large to be dense.
 Results sparse_results(const apl::Function& function, const Arguments& inputs, const apl::PackedArguments& placed,
                        Values values) {
-  const apl::BundleInterface sparse = apl::bundle_interface(function);
+  const apl::SoaInterface sparse = apl::soa_interface(function);
   Results results{std::move(values), {}};
   if (inputs.matrices.empty()) {
     apl::unpack_results(sparse, placed, results.values);
     return results;
   }
-  for (const auto& [result, bundle] : sparse.results) {
-    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[bundle]).first->second;
+  for (const auto& [result, soa] : sparse.results) {
+    apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[soa]).first->second;
     matrix.values = std::move(results.values[result]);
   }
   return results;
@@ -163,7 +163,7 @@ void run(const RunOptions& options, int& exit) {
     exit = session.exit_code();
     return;
   }
-  // The interpreter judges the others, so it runs the program as the front end gave it; tiles are there after passes.
+  // The interpreter checks the others, so it runs the program as the front end gave it; tiles are there after passes.
   const bool compile = options.backend != "interp" || options.tiles.wanted;
   if (compile) {
     const apl::FunctionPtr kept = *std::ranges::find(session.module().functions, entry, &apl::FunctionPtr::get);

@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "aplc/sparse/calibrate.h"
 #include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
-#include "aplc/sparse/measure.h"
 #include "aplc/sparse/picture.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "suite/sparse/calibrate.h"
+#include "suite/sparse/measure.h"
 
 namespace aplc {
 namespace {
@@ -92,15 +92,15 @@ void print_tiles(const apl_sparse_tiles& t) {
     return std::count_if(sources, sources + count, [](std::int32_t source) { return source >= 0; });
   };
   const std::int64_t in_blocks = held(t.block_source, t.block_elements);
-  const std::int64_t in_lists = held(t.list_source, t.list_elements);
+  const std::int64_t in_ell = held(t.ell_source, t.ell_elements);
   std::array<std::int64_t, 4> by_height{};
   for (std::int64_t k = 0; k < t.blocks; ++k)
     ++by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(t.block[k].height)) - 3)];
   print_out("block: {:.1f} % of the non-zeros in {} tiles ({} of 8, {} of 16, {} of 32, {} of 64 rows), {} elements\n",
             share(in_blocks), t.blocks, by_height[0], by_height[1], by_height[2], by_height[3], t.block_elements);
-  print_out("ell:   {:.1f} % in {} tiles of {} lists, {} elements\n", share(in_lists), t.list_tiles, t.lists,
-            t.list_elements);
-  print_out("1d:    {:.1f} % in {} tiles\n", share(t.run_elements), t.runs);
+  print_out("ell:   {:.1f} % in {} tiles of {} rows, {} elements\n", share(in_ell), t.ell_tiles, t.ell_rows,
+            t.ell_elements);
+  print_out("1d:    {:.1f} % in {} tiles\n", share(t.segment_elements), t.segments);
 }
 
 // The runtime's kernels for GPUs have a model for elements of 16 bits on an H200. For larger matrices it takes longer
@@ -123,7 +123,7 @@ std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) 
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
     if (word != "block" && word != "ell" && word != "1d") return std::nullopt;
-    (word == "block" ? formats.block : word == "ell" ? formats.ell : formats.run) = true;
+    (word == "block" ? formats.block : word == "ell" ? formats.ell : formats.segment) = true;
     at = end + 1;
   }
   return formats;
@@ -185,7 +185,7 @@ int search(const SparseOptions& options) {
                   p.best > 0 ? sparse::time_text(p.best) : "-");
     return !StopAtInterrupt::asked();
   };
-  std::optional<sparse::Measure> measure;
+  std::optional<apl::sparse::Measure> measure;
   if (options.measure) {
     measure.emplace(*matrix, how.problem);
     how.measure = std::ref(*measure);
@@ -308,7 +308,7 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_option("TO", options->output, "file to write")->required();
 
   sub = add("calibrate", "measure this machine for the cost model",
-            [](const SparseOptions& o) { return emit(o.output, to_text(sparse::calibrate(o.name))); });
+            [](const SparseOptions& o) { return emit(o.output, to_text(apl::sparse::calibrate(o.name))); });
   sub->add_option("-o,--output", options->output, "the profile (default: standard output)")->type_name("PROFILE");
   sub->add_option("--name", options->name, "of the profile")->check([](const std::string& name) {
     return name.empty() || name.find_first_of(" \t\n\r") != std::string::npos ? "a name has no blanks" : "";

@@ -10,9 +10,9 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
-#include "aplc/test/judge.h"
-#include "aplc/test/plan.h"
-#include "codegen/runtime/toolchain.h"
+#include "aplc/test/evaluate.h"
+#include "aplc/test/program.h"
+#include "runtime/backends/toolchain.h"
 
 namespace aplc {
 namespace {
@@ -36,7 +36,7 @@ std::string first_line(const std::string& text) {
 }
 
 // Failed if one test did; skipped if all were.
-TestStatus status_of(const ProgramPlan& plan) {
+TestStatus status_of(const TestedProgram& plan) {
   Counts counts;
   for (const Test& test : plan.tests) counts.add(test.status);
   if (counts.failed) return TestStatus::failed;
@@ -60,10 +60,10 @@ class TestRun {
     plans_.reserve(files.size());
     std::deque<Child> children;
     for (const std::string& file : files) {
-      plans_.push_back(plan_program(file, options_));
+      plans_.push_back(find_tests(file, options_));
       if (plans_.back().tests.empty()) plans_.pop_back();  // none for the entry asked for
     }
-    for (ProgramPlan& plan : plans_) {
+    for (TestedProgram& plan : plans_) {
       if (waiting(plan).empty()) {
         report(plan);
       } else {
@@ -86,17 +86,17 @@ class TestRun {
   }
 
  private:
-  static std::vector<std::size_t> waiting(const ProgramPlan& plan) {
+  static std::vector<std::size_t> waiting(const TestedProgram& plan) {
     std::vector<std::size_t> tests;
     for (std::size_t k = 0; k < plan.tests.size(); ++k)
       if (plan.tests[k].status == TestStatus::waiting) tests.push_back(k);
     return tests;
   }
 
-  Child child_for(ProgramPlan& plan, std::deque<Child>& children) {
+  Child child_for(TestedProgram& plan, std::deque<Child>& children) {
     auto current = std::make_shared<std::size_t>(std::string::npos);
     Child child;
-    child.body = [this, &plan](const auto& send) { judge(plan, waiting(plan), options_, send); };
+    child.body = [this, &plan](const auto& send) { evaluate(plan, waiting(plan), options_, send); };
     child.line = [&plan, current](std::string_view line) {
       const std::size_t started = apply_line(plan, line);
       if (started != std::string::npos) *current = started;
@@ -122,7 +122,7 @@ class TestRun {
     return child;
   }
 
-  void report(const ProgramPlan& plan) {
+  void report(const TestedProgram& plan) {
     clear_progress();
     // One line where a program's tests all fail for one reason.
     std::map<std::pair<TestKind, std::string>, std::vector<const Test*>> lines;
@@ -153,7 +153,7 @@ class TestRun {
   void summary() {
     Counts programs;
     std::map<Test::What, Counts> tests;
-    for (const ProgramPlan& plan : plans_) {
+    for (const TestedProgram& plan : plans_) {
       programs.add(status_of(plan));
       for (const Test& test : plan.tests) tests[test.what].add(test.status);
     }
@@ -174,7 +174,7 @@ class TestRun {
 
   std::string json() const {
     auto records = nlohmann::json::array();
-    for (const ProgramPlan& plan : plans_)
+    for (const TestedProgram& plan : plans_)
       for (const Test& test : plan.tests) {
         records.push_back({{"program", plan.file},
                            {"test", std::string(to_text(test.what))},
@@ -196,7 +196,7 @@ class TestRun {
   }
 
   TestOptions options_;
-  std::vector<ProgramPlan> plans_;
+  std::vector<TestedProgram> plans_;
   Counts programs_;
   std::map<TestKind, std::size_t> failures_;
 };
@@ -206,7 +206,7 @@ class TestRun {
 void add_test(CLI::App& app, int& exit) {
   auto options = std::make_shared<TestOptions>();
   CLI::App* command = app.add_subcommand("test", "run the test blocks of programs");
-  command->footer("Exit code 1 if a test failed. docs/testing.md describes test blocks.");
+  command->footer("Exit code 1 if a test failed. Test blocks are those of `futhark test`.");
   command->add_option("FILE", options->paths, "programs (.fut), and folders of them")
       ->required()
       ->check(CLI::ExistingPath);
@@ -219,7 +219,7 @@ void add_test(CLI::App& app, int& exit) {
       "-C,--compile", [options] { options->mode = TestMode::compile; }, "only compile");
   command->add_flag_callback(
       "-t,--typecheck", [options] { options->mode = TestMode::typecheck; }, "only parse and type-check");
-  command->add_flag("-s,--structure", options->structure, "judge structure blocks, too, where they mean ours");
+  command->add_flag("-s,--structure", options->structure, "check structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
   options->tiles.add_to(*command);

@@ -15,7 +15,7 @@
 #include "aplc/explain_plan.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
-#include "aplc/test/plan.h"
+#include "aplc/test/program.h"
 #include "aplc/tune_cover.h"
 #include "aplc/tune_log.h"
 #include "aplc/tune_space.h"
@@ -102,7 +102,7 @@ class TuneRun {
     TestOptions tests;
     tests.backend = options_.backend;
     tests.entry = options_.entry;
-    for (const Test& test : plan_program(options_.file, tests).tests) {
+    for (const Test& test : find_tests(options_.file, tests).tests) {
       if (test.what != Test::What::run || test.status != TestStatus::waiting ||
           test.test_case.expected.kind == apl::suite::Expected::Kind::error)
         continue;
@@ -182,7 +182,7 @@ class TuneRun {
     return finish();
   }
 
-  // Datasets of which candidates would be told apart by chance.
+  // Datasets of which candidates would differ by chance.
   void say_what_is_too_short(const Trial& baseline) const {
     constexpr double kSteps = 100;           // a time of so many steps of the timer is known to 1 %
     constexpr double kCudaResolution = 0.5;  // of the events that measure calls on a GPU, as CUDA documents it
@@ -382,7 +382,7 @@ void add_tune(CLI::App& app, int& exit) {
       "--cover", options->cover,
       "measure nothing: write a few plans of each contraction for datasets and random sizes, by the model");
   command->add_option("--plans", options->covering.most, "--cover: plans of a contraction, 12 at most")
-      ->check(CLI::Range(1, APL_PLAN_FORMS))
+      ->check(CLI::Range(1, APL_MAX_PLANS))
       ->capture_default_str();
   command->add_option("--within", options->covering.within, "--cover: of the time of each size's best plan")
       ->check(CLI::Range(1.0, 100.0))

@@ -59,7 +59,7 @@ Parameters covering_numbers(const apl::Module& module, const std::vector<std::pa
       for (const apl_contraction& c : random_sizes(data, options.random)) sizes.push_back(c);
       sizes.resize(std::min(sizes.size(), kMostSizes));
       if (sizes.empty()) continue;
-      std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(options.most, 1, APL_PLAN_FORMS)));
+      std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(options.most, 1, APL_MAX_PLANS)));
       double worst = 0;
       const int count = apl_plan_cover(sizes.data(), static_cast<int>(sizes.size()), nullptr, &device, options.within,
                                        static_cast<int>(plans.size()), plans.data(), &worst);

@@ -10,9 +10,9 @@
 namespace aplc {
 
 struct CoverOptions {
-  int most = APL_PLAN_FORMS;  // plans of a contraction
-  double within = 1.1;        // of each size's best plan, by the model
-  int random = 64;            // sizes of every magnitude, beside those of the datasets
+  int most = APL_MAX_PLANS;  // plans of a contraction
+  double within = 1.1;       // of each size's best plan, by the model
+  int random = 64;           // sizes of every magnitude, beside those of the datasets
 };
 
 // "mm.plan1.T_a" and so on for all contractions of the module, at the memory stage. `datasets`: entries with the sizes

@@ -22,7 +22,7 @@ class Space {
     plan_ = {};
     for (int d = 0; d < c_.dim_count; ++d) plan_.tile[d] = plan_.reg[d] = 1;
     plan_.stages = 3;
-    side(0);
+    enumerate_dim(0);
     std::stable_sort(all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<TuneCandidate> candidates;
     for (const auto& [predicted, plan] : all_) {
@@ -33,15 +33,15 @@ class Space {
   }
 
  private:
-  // The innermost dims of the two innermost sets of free dims; with two sides one of each.
+  // The innermost dims of the two innermost sets of free dims: of M and N, where these are.
   void find_leads() {
     const auto alike = [&](int d, int e) {
       for (int o = 0; o < c_.operand_count; ++o)
         if ((c_.operands[o].strides[d] != 0) != (c_.operands[o].strides[e] != 0)) return false;
       return true;
     };
-    std::int8_t side_of[APL_PLAN_DIMS];
-    two_sided_ = apl_plan_sides(&c_, side_of) != 0;
+    std::int8_t mn_of[APL_PLAN_DIMS];
+    has_mn_dims_ = apl_plan_mn_dims(&c_, mn_of) != 0;
     std::vector<std::vector<int>> sets;
     for (int d = c_.space_rank; d-- > 0;) {
       if (c_.dims[d].kind != APL_DIM_FREE || c_.dims[d].fixed) continue;
@@ -55,11 +55,11 @@ class Space {
     if (sets.size() > 2) sets.resize(2);
     for (const std::vector<int>& set : sets) {
       leads_.push_back(set[0]);
-      if (!two_sided_ && set.size() > 1) seconds_.push_back(set[1]);
+      if (!has_mn_dims_ && set.size() > 1) seconds_.push_back(set[1]);
     }
   }
 
-  void side(std::size_t k) {
+  void enumerate_dim(std::size_t k) {
     if (k == leads_.size()) {
       second(0);
       return;
@@ -70,7 +70,7 @@ class Space {
         if (gpu && tile > 64) continue;
         plan_.tile[leads_[k]] = tile;
         plan_.reg[leads_[k]] = reg;
-        side(k + 1);
+        enumerate_dim(k + 1);
       }
   }
 
@@ -103,7 +103,7 @@ class Space {
       for (int stages : kStages) {
         plan_.stages = stages;
         consider();
-        if (device_.kind != APL_DEVICE_GPU || !two_sided_) break;
+        if (device_.kind != APL_DEVICE_GPU || !has_mn_dims_) break;
       }
       return;
     }
@@ -157,7 +157,7 @@ class Space {
       if (data.dims[d].tile) all[apl::parameter_name(function_, data.dims[d].tile)] = plan.tile[d];
       if (data.dims[d].reg) all[apl::parameter_name(function_, data.dims[d].reg)] = plan.reg[d];
     }
-    if (device_.kind == APL_DEVICE_GPU && two_sided_) all[data.parameters + "stages"] = plan.stages;
+    if (device_.kind == APL_DEVICE_GPU && has_mn_dims_) all[data.parameters + "stages"] = plan.stages;
     return all;
   }
 
@@ -165,7 +165,7 @@ class Space {
   const std::vector<PlannedContraction>& datasets_;
   const apl_device& device_;
   const apl_contraction& c_;
-  bool two_sided_ = false;
+  bool has_mn_dims_ = false;
   std::vector<int> leads_, seconds_;
   apl_plan plan_{};
   double least_ = 0;

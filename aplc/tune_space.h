@@ -17,11 +17,11 @@ struct TuneCandidate {
 // model likes best first.
 //
 // The space holds that of T 5.3.5: threads and depths of powers of two, registers of 1, 2, 4, 5, 8, 10 and 16, for the
-// innermost dims of the two sides (dims of a side are flattened, so that only products matter), or the two innermost
-// of each set of dims where there are not two sides. T's rules prune it (shared memory of operands balanced, registers
-// on both sides, whole powers of two of threads), but not by occupancy, which says little of blocks with large register
-// tiles: instead what the model finds `kHopeless` times as slow as its best is left out.
-// On a GPU numbers of parts come first where the model would split the reduction, or nearly.
+// innermost M and N dims (dims of each are flattened, so that only products matter), or the two innermost
+// of each set of dims where there are no M and N dims. T's rules prune it (shared memory of operands balanced,
+// registers along both, whole powers of two of threads), but not by occupancy, which says little of blocks with large
+// register tiles: instead what the model finds `kHopeless` times as slow as its best is left out. On a GPU numbers of
+// parts come first where the model would split the reduction, or nearly.
 std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::vector<PlannedContraction>& datasets,
                                       const apl_device& device);
 

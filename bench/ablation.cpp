@@ -16,7 +16,7 @@ namespace apl::bench {
 
 namespace {
 
-// Numbers behind an entry's name; the fast form is the default of each.
+// Numbers behind an entry's name; the mainloop is the default of each.
 struct Variant {
   const char* name;
   Parameters numbers;
@@ -27,12 +27,12 @@ std::vector<Variant> variants() {
           {"1 stage", {{"stages", 1}}},
           {"2 stages", {{"stages", 2}}},
           {"4 stages", {{"stages", 4}}},
-          {"no turns", {{"walk", 1}}},
+          {"one tile a block", {{"tiles_per_block", 1}}},
           {"no swizzle", {{"swizzle", 1}}},
           {"copies of 4 bytes", {{"copy", 2}}},
           {"copies by registers", {{"copy", 1}}},
-          {"no epilogue", {{"epilogue", 2}}},
-          {"general form", {{"core", 1}}}};
+          {"no remainder", {{"remainder", 2}}},
+          {"general kernel", {{"mainloop", 1}}}};
 }
 
 // How many passes a warp's stores take that put eight steps of the depth of four rows into a tile of so many rows, one
@@ -74,7 +74,7 @@ struct Job {
 };
 using Programs = std::map<Job, Result<Program>>;
 
-// Compiles them side by side.
+// Compiles them in parallel.
 Programs load_all(const AblationOptions& options, const std::set<Job>& jobs) {
   const std::vector<Job> list(jobs.begin(), jobs.end());
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
@@ -146,19 +146,19 @@ bool run_ablation(const AblationOptions& options, nlohmann::ordered_json& all) {
 }
 
 bool run_parameter_sets(const AblationOptions& options, nlohmann::ordered_json& all) {
-  // Threads and registers of the slow and of the fast side, and the depth.
+  // Threads and registers of the M and of the N dim, and the depth.
   struct Set {
     int slow_threads, slow_registers, fast_threads, fast_registers, depth;
   };
   const std::vector<Set> sets{{16, 8, 8, 16, 16}, {16, 8, 8, 16, 8},  {16, 8, 8, 16, 32},
                               {16, 8, 16, 8, 16}, {8, 8, 8, 16, 16},  {8, 8, 8, 8, 16},
                               {16, 4, 16, 8, 16}, {16, 4, 16, 4, 16}, {16, 8, 8, 8, 16}};
-  // In each entry the innermost dims of the two sides.
-  const std::map<std::string, std::pair<char, char>> sides{{"mm0", {'a', 'b'}},   {"mm1", {'a', 'b'}},
-                                                           {"mm2", {'a', 'b'}},   {"mm3", {'a', 'b'}},
-                                                           {"sd1_7", {'i', 'k'}}, {"sd2_3", {'j', 'k'}}};
+  // In each entry the innermost M and N dims.
+  const std::map<std::string, std::pair<char, char>> mn_dims{{"mm0", {'a', 'b'}},   {"mm1", {'a', 'b'}},
+                                                             {"mm2", {'a', 'b'}},   {"mm3", {'a', 'b'}},
+                                                             {"sd1_7", {'i', 'k'}}, {"sd2_3", {'j', 'k'}}};
   const auto numbers = [&](const Case& c, const Set& s) {
-    const auto [slow, fast] = sides.at(c.entry);
+    const auto [slow, fast] = mn_dims.at(c.entry);
     Parameters p{{fmt::format("T_{}", slow), s.slow_threads},
                  {fmt::format("R_{}", slow), s.slow_registers},
                  {fmt::format("T_{}", fast), s.fast_threads},

@@ -14,7 +14,7 @@ namespace apl::bench {
 
 namespace {
 
-// Six free dims a side, one contracted.
+// Six free dims an operand, one contracted.
 constexpr const char* kRank12 =
     "entry rank12 [a][b][c][d][e][f][g][h][i][j][k][l][q]\n"
     "    (X: [c][a][q][e][k][i][g]f32) (Y: [b][l][d][f][q][j][h]f32) : [a][b][c][d][e][f][g][h][i][j][k][l]f32 =\n"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/program.h"
+#include "runtime/program/program.h"
 
 namespace apl::bench {
 

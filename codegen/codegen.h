@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "machine/target/target.h"
 
 namespace apl {
-
-enum class Target : std::uint8_t {
-  c,     // C11 with OpenMP, kernels are functions of the file
-  cuda,  // C11 host code and CUDA C++ kernels, for the GPU and for emulation
-};
 
 struct CodegenOptions {
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
@@ -24,8 +20,7 @@ struct CodegenOptions {
   // gives them; for large ones where one is missing.
   bool one_plan = false;
   std::map<std::string, std::int64_t> sizes;
-  std::string
-      device;  // for which plans are chosen: a name or file of codegen/runtime/devices.h; "": h200, or cpu for c
+  std::string device;  // for which plans are chosen: a name or file of machine/target/records.h; "": h200, or cpu for c
 };
 
 struct KernelInfo {
@@ -46,13 +41,13 @@ struct ProgramText {
   std::string kernels;  // CUDA C++, all of them; empty for c
   std::vector<KernelInfo> kernel_infos;
   std::vector<ProgramParameter> parameters;
-  bool has_plans = false;    // some kernel has several forms
-  bool has_forms = false;    // `host` has apl_kernel_forms
-  bool has_kernels = false;  // and apl_kernel_text is not empty
+  bool has_plans = false;         // some contraction has a kernel for each plan
+  bool has_lazy_kernels = false;  // `host` has apl_lazy_kernels
+  bool has_kernels = false;       // and apl_kernel_text is not empty
 };
 
 // `module` is at the memory stage and verified. Same text for the same input every time. What code generation
-// cannot do yet is an error of code unsupported.construct with the statement's place.
+// cannot do yet is an error of code unsupported.construct with the statement's location.
 Result<ProgramText> generate(const Module& module, Target target, const CodegenOptions& options = {});
 
 }  // namespace apl

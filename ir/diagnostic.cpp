@@ -34,7 +34,7 @@ std::string_view severity_text(Severity severity) {
 }
 
 // `file.fut:3:8: `, as much of it as is known.
-std::string place_text(std::string_view file, Location location) {
+std::string location_text(std::string_view file, Location location) {
   std::string text(file);
   if (location) text += fmt::format("{}{}:{}", text.empty() ? "" : ":", location.line, location.column);
   return text.empty() ? text : text + ": ";
@@ -105,6 +105,8 @@ Diagnostic make_error(Code code, Location location, std::string message) {
   return diagnostic;
 }
 
+Note called_from(Location call) { return {"called from here", call}; }
+
 namespace {
 
 // A name or number of the program that a message quotes may be as long as the program.
@@ -126,11 +128,12 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
     source = {};
   }
   std::string text =
-      fmt::format("{}{}: {} [{}]\n", place_text(file, diagnostic.location), severity_text(diagnostic.severity),
+      fmt::format("{}{}: {} [{}]\n", location_text(file, diagnostic.location), severity_text(diagnostic.severity),
                   shortened(diagnostic.message), code_text(diagnostic.code));
   text += excerpt(source, diagnostic.location);
   for (const Note& note : diagnostic.notes) {
-    text += fmt::format("{}note: {}\n", note.location ? place_text(file, note.location) : "", shortened(note.message));
+    text +=
+        fmt::format("{}note: {}\n", note.location ? location_text(file, note.location) : "", shortened(note.message));
     text += excerpt(source, note.location);
   }
   if (!diagnostic.hint.empty()) text += fmt::format("hint: {}\n", diagnostic.hint);
@@ -143,7 +146,7 @@ std::string render(const Remark& remark, std::string_view file) {
     facts += fmt::format("{}{}={}", facts.empty() ? "" : ", ", key, value);
   }
   if (!facts.empty()) facts = fmt::format(" {{{}}}", facts);
-  std::string text = fmt::format("{}remark: {}{} [{}:{}]", place_text(file, remark.location), remark.message, facts,
+  std::string text = fmt::format("{}remark: {}{} [{}:{}]", location_text(file, remark.location), remark.message, facts,
                                  remark.pass, remark.code);
   if (!remark.suggestion.empty()) text += fmt::format("\nhint: {}", remark.suggestion);
   return text;

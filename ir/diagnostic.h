@@ -12,13 +12,15 @@
 
 namespace apl {
 
-// A place in a source file. Lines and columns count from 1, columns in bytes; line 0 means "no place".
-// The range is inclusive: [line:column, end_line:end_column].
+// A location in a source file. Lines and columns count from 1, columns in bytes; line 0 means "no location".
+// The range is inclusive: [line:column, end_line:end_column]. What was inlined into another function knows by which
+// call: `call` counts in Module::calls from 1, and 0 means "no call" (ir/call_table.h).
 struct Location {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   std::uint32_t end_line = 0;
   std::uint32_t end_column = 0;
+  std::uint32_t call = 0;
 
   explicit operator bool() const { return line != 0; }
   bool operator==(const Location&) const = default;
@@ -86,6 +88,8 @@ struct Unit {};
 using Status = Result<Unit>;
 
 Diagnostic make_error(Code code, Location location, std::string message);
+// The note that an error in a called function has for the call.
+Note called_from(Location call);
 
 // What a pass did, did not do, or found out (LLVM's sense of the word).
 enum class RemarkKind : std::uint8_t { applied, missed, analysis };

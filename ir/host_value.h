@@ -47,7 +47,7 @@ struct HostValue {
 // Values one after the other, in Futhark's text format: numbers, true, false, f32.nan, strings as []u8, nested regular
 // arrays, empty([0][2]i32); comments from -- to the end of the line. A number without suffix has the type of the
 // array's first element, or else is i32, or f64 if it has a point or an exponent. A value that begins with the letter b
-// is in the binary format; both may be mixed. Code run.argument, with a place in the text.
+// is in the binary format; both may be mixed. Code run.argument, with a location in the text.
 enum class OutOfRange : std::uint8_t { refuse, wrap };
 // `wrap`: an integer that its type cannot hold is reduced to the type's width, as Futhark's own reader does.
 // The k-th value's numbers without suffix are of type `types[k]`, if there is one.

@@ -96,7 +96,7 @@ void assume_inhabited(SizeFacts& facts, const Lmad& lmad);
 // cannot be compared. The results are positions in `lmad`. For arrays that have an element.
 std::optional<std::vector<int>> order_by_stride(const Lmad& lmad, const SizeFacts& facts = {});
 
-// Recovery of the order of dims from strides in O(n^2) (ARCHITECTURE 4.1, replaces T listing 7): the
+// Recovery of the order of dims from strides in O(n^2) (it replaces the search of T listing 7): the
 // permutation that sorts the dims outermost first. Dims of size 1 or stride 0 are set aside and come last.
 // `exact` says that the strides, rebuilt from the sizes in that order, are the given ones. Where the chain
 // breaks (padding, slices), the other dims are ordered by the magnitude of their strides if those can be

@@ -110,11 +110,11 @@ Lmad::Outcome Lmad::flatten(std::size_t first, std::size_t last) const {
 Lmad::Outcome Lmad::unflatten(std::size_t k, const std::vector<Poly>& sizes) const {
   if (k >= rank()) return refuse("there is no such dimension");
   if (product(sizes) != dims_[k].size) return refuse("the sizes cannot be shown to multiply to that of the dimension");
-  const auto place = dims_.begin() + static_cast<std::ptrdiff_t>(k);
-  const std::vector<LmadDim> inner = spread(sizes, place->stride);
-  Lmad result(offset_, {dims_.begin(), place});
+  const auto split_dim = dims_.begin() + static_cast<std::ptrdiff_t>(k);
+  const std::vector<LmadDim> inner = spread(sizes, split_dim->stride);
+  Lmad result(offset_, {dims_.begin(), split_dim});
   result.dims_.insert(result.dims_.end(), inner.begin(), inner.end());
-  result.dims_.insert(result.dims_.end(), place + 1, dims_.end());
+  result.dims_.insert(result.dims_.end(), split_dim + 1, dims_.end());
   return {std::move(result), {}};
 }
 
@@ -146,13 +146,13 @@ Lmad::Outcome Lmad::compose(const Lmad& view, const SizeFacts& facts) const {
   const std::vector<LmadDim> dims = coalesced(dims_);
   std::vector<Poly> sizes;
   for (const LmadDim& dim : dims) sizes.push_back(dim.size);
-  const std::vector<LmadDim> places = row_major(sizes).dims();
-  const auto digits = [&places](const Poly& number) {
+  const std::vector<LmadDim> digit_dims = row_major(sizes).dims();
+  const auto digits = [&digit_dims](const Poly& number) {
     const bool negative = !number.is_zero() && number.terms()[0].coefficient < 0;
     std::vector<Poly> result;
     Poly rest = negative ? -number : number;
-    for (const LmadDim& place : places) {
-      auto [quotient, remainder] = rest.divide(place.stride);
+    for (const LmadDim& split_dim : digit_dims) {
+      auto [quotient, remainder] = rest.divide(split_dim.stride);
       result.push_back(negative ? -quotient : quotient);
       rest = std::move(remainder);
     }

@@ -69,6 +69,7 @@ struct Module {
   std::string file;    // name of the source file, for messages
   std::string source;  // its text, for caret lines; may be empty
   std::vector<FunctionPtr> functions;
+  std::vector<Location> calls;  // that were inlined, as Location::call counts them (ir/call_table.h)
 
   const Function* find(std::string_view name) const;
   const Function* find_entry(std::string_view name) const;

@@ -194,10 +194,10 @@ struct Screma {
   bool is_array(std::size_t k) const;  // whether result k has a row for every index
 };
 
-// Writes at computed places (scatter, histogram): for every index over the widths the lambda gives the `rank` indices
-// of an element (i64), then a row for each target; rows out of bounds are dropped. Without operator the row replaces
-// the element: indices that name one element must agree. With one it is folded into the element, in any order, so that
-// the operator is associative and commutative. Consumes the targets; the results are what they become.
+// Writes at computed positions (scatter, histogram): for every index over the widths the lambda gives the `rank`
+// indices of an element (i64), then a row for each target; rows out of bounds are dropped. Without operator the row
+// replaces the element: indices that name one element must agree. With one it is folded into the element, in any order,
+// so that the operator is associative and commutative. Consumes the targets; the results are what they become.
 struct Scatter {
   std::vector<Poly> widths;
   Binders indices;

@@ -8,7 +8,7 @@
 
 namespace apl {
 
-// `file` is for messages. Errors have code ir.syntax and a place. The result is not yet verified.
+// `file` is for messages. Errors have code ir.syntax and a location. The result is not yet verified.
 Result<Module> parse_module(std::string_view text, std::string file);
 
 }  // namespace apl

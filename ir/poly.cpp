@@ -131,14 +131,15 @@ std::optional<Value> Poly::symbol() const {
 }
 
 void Poly::add_term(Term term) {
-  const auto place = std::lower_bound(terms_.begin(), terms_.end(), term,
-                                      [](const Term& a, const Term& b) { return compare(a.factors, b.factors) < 0; });
-  if (place == terms_.end() || place->factors != term.factors) {
-    if (term.coefficient != 0) terms_.insert(place, std::move(term));
+  const auto position = std::lower_bound(terms_.begin(), terms_.end(), term, [](const Term& a, const Term& b) {
+    return compare(a.factors, b.factors) < 0;
+  });
+  if (position == terms_.end() || position->factors != term.factors) {
+    if (term.coefficient != 0) terms_.insert(position, std::move(term));
     return;
   }
-  place->coefficient = add(place->coefficient, term.coefficient);
-  if (place->coefficient == 0) terms_.erase(place);
+  position->coefficient = add(position->coefficient, term.coefficient);
+  if (position->coefficient == 0) terms_.erase(position);
 }
 
 Poly Poly::operator-() const {

@@ -8,7 +8,8 @@
 namespace apl {
 
 struct PrintOptions {
-  bool locations = false;  // trailing `@line:column-line:column` on statements
+  // Trailing `@line:column-line:column` on statements; in a module also the calls that were inlined, each after `from`.
+  bool locations = false;
 };
 
 std::string print(const Module& module, const PrintOptions& options = {});

@@ -51,7 +51,7 @@ std::vector<std::int32_t> by_column(const HostCsr& matrix) {
   return result;
 }
 
-// The row of each element of lists or runs.
+// The row of each element of ELL rows or nnz segments.
 std::vector<std::int32_t> row_of_elements(const std::vector<std::int32_t>& row,
                                           const std::vector<std::int64_t>& start) {
   std::vector<std::int32_t> rows;
@@ -61,29 +61,29 @@ std::vector<std::int32_t> row_of_elements(const std::vector<std::int32_t>& row,
   return rows;
 }
 
-HostValue field_value(const HostCsr& matrix, const HostTiles& tiles, BundleField field) {
+HostValue field_value(const HostCsr& matrix, const HostTiles& tiles, SoaField field) {
   switch (field) {
-    case BundleField::shape: return HostValue::zeros(matrix.values.type, {0, matrix.rows, matrix.columns});
-    case BundleField::values: return matrix.values;
-    case BundleField::row_start: return starts(matrix.row_start);
-    case BundleField::row: return indices(row_of_each(matrix));
-    case BundleField::column: return indices(matrix.column);
-    case BundleField::column_start: return starts(column_starts(matrix));
-    case BundleField::by_column: return indices(by_column(matrix));
-    case BundleField::block_row: return indices(tiles.block_row);
-    case BundleField::block_step: return indices(tiles.block_step);
-    case BundleField::block_column: return indices(tiles.block_column);
-    case BundleField::block_source: return indices(tiles.block_source);
-    case BundleField::list_row: return indices(tiles.list_row);
-    case BundleField::list_start: return starts(tiles.list_start);
-    case BundleField::list_column: return indices(tiles.list_column);
-    case BundleField::list_source: return indices(tiles.list_source);
-    case BundleField::list_element_row: return indices(row_of_elements(tiles.list_row, tiles.list_start));
-    case BundleField::run_row: return indices(tiles.run_row);
-    case BundleField::run_start: return starts(tiles.run_start);
-    case BundleField::run_column: return indices(tiles.run_column);
-    case BundleField::run_source: return indices(tiles.run_source);
-    case BundleField::run_element_row: return indices(row_of_elements(tiles.run_row, tiles.run_start));
+    case SoaField::shape: return HostValue::zeros(matrix.values.type, {0, matrix.rows, matrix.columns});
+    case SoaField::values: return matrix.values;
+    case SoaField::row_start: return starts(matrix.row_start);
+    case SoaField::row: return indices(row_of_each(matrix));
+    case SoaField::column: return indices(matrix.column);
+    case SoaField::column_start: return starts(column_starts(matrix));
+    case SoaField::by_column: return indices(by_column(matrix));
+    case SoaField::block_row: return indices(tiles.block_row);
+    case SoaField::block_step: return indices(tiles.block_step);
+    case SoaField::block_column: return indices(tiles.block_column);
+    case SoaField::block_source: return indices(tiles.block_source);
+    case SoaField::ell_row: return indices(tiles.ell_row);
+    case SoaField::ell_start: return starts(tiles.ell_start);
+    case SoaField::ell_column: return indices(tiles.ell_column);
+    case SoaField::ell_source: return indices(tiles.ell_source);
+    case SoaField::ell_element_row: return indices(row_of_elements(tiles.ell_row, tiles.ell_start));
+    case SoaField::segment_row: return indices(tiles.segment_row);
+    case SoaField::segment_start: return starts(tiles.segment_start);
+    case SoaField::segment_column: return indices(tiles.segment_column);
+    case SoaField::segment_source: return indices(tiles.segment_source);
+    case SoaField::segment_element_row: return indices(row_of_elements(tiles.segment_row, tiles.segment_start));
   }
   return {};
 }
@@ -128,38 +128,38 @@ HostValue to_dense(const HostCsr& matrix) {
   return dense;
 }
 
-std::vector<HostValue> bundle_values(const HostCsr& matrix, const std::vector<BundleField>& fields) {
+std::vector<HostValue> soa_values(const HostCsr& matrix, const std::vector<SoaField>& fields) {
   std::vector<HostValue> values;
-  for (const BundleField field : fields) values.push_back(field_value(matrix, {}, field));
+  for (const SoaField field : fields) values.push_back(field_value(matrix, {}, field));
   return values;
 }
 
-Result<std::vector<HostValue>> bundle_values(const std::string& operand, const HostCsr& matrix,
-                                             const std::vector<BundleField>& fields, const TileMaker& tiles) {
-  if (!has_tiles(fields)) return bundle_values(matrix, fields);
+Result<std::vector<HostValue>> soa_values(const std::string& operand, const HostCsr& matrix,
+                                          const std::vector<SoaField>& fields, const TileMaker& tiles) {
+  if (!has_tiles(fields)) return soa_values(matrix, fields);
   if (!tiles)
     return make_error(Code::unsupported_construct, {},
                       fmt::format("the sparse operand `{}` is wanted as tiles, which cannot be made here.", operand));
   const auto made = tiles(operand, matrix, fields);
   if (!made) return made.error();
   std::vector<HostValue> values;
-  for (const BundleField field : fields) values.push_back(field_value(matrix, *made, field));
+  for (const SoaField field : fields) values.push_back(field_value(matrix, *made, field));
   return values;
 }
 
-std::string BundleInterface::to_text() const {
+std::string SoaInterface::to_text() const {
   std::string text;
-  for (std::size_t k = 0; k < bundles.size(); ++k) {
-    text += fmt::format("{} {} ", names[k], bundles[k].first);
-    for (const BundleField field : bundles[k].fields) text += fmt::format("{} ", static_cast<int>(field));
+  for (std::size_t k = 0; k < soas.size(); ++k) {
+    text += fmt::format("{} {} ", names[k], soas[k].first);
+    for (const SoaField field : soas[k].fields) text += fmt::format("{} ", static_cast<int>(field));
     text.back() = ';';
   }
-  for (const SparseResult& result : results) text += fmt::format("={} {};", result.result, result.bundle);
+  for (const SparseResult& result : results) text += fmt::format("={} {};", result.result, result.soa);
   return text;
 }
 
-BundleInterface BundleInterface::from_text(std::string_view text) {
-  BundleInterface interface;
+SoaInterface SoaInterface::from_text(std::string_view text) {
+  SoaInterface interface;
   while (!text.empty()) {
     std::string_view part = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(text.size(), part.size() + 1));
@@ -169,32 +169,32 @@ BundleInterface BundleInterface::from_text(std::string_view text) {
       interface.results.push_back({result, number(part)});
       continue;
     }
-    Bundle bundle;
+    SparseSoa soa;
     interface.names.emplace_back(part.substr(0, part.find(' ')));
     part.remove_prefix(std::min(part.size(), interface.names.back().size() + 1));
-    bundle.first = number(part);
-    while (!part.empty()) bundle.fields.push_back(static_cast<BundleField>(number(part)));
-    interface.bundles.push_back(std::move(bundle));
+    soa.first = number(part);
+    while (!part.empty()) soa.fields.push_back(static_cast<SoaField>(number(part)));
+    interface.soas.push_back(std::move(soa));
   }
   return interface;
 }
 
-BundleInterface bundle_interface(const Function& function) {
-  BundleInterface interface {
-    .bundles = find_bundles(function), .names = {}, .results = {}
+SoaInterface soa_interface(const Function& function) {
+  SoaInterface interface {
+    .soas = find_soas(function), .names = {}, .results = {}
   };
-  for (const Bundle& bundle : interface.bundles) interface.names.push_back(function.entry->params[bundle.param].name);
+  for (const SparseSoa& soa : interface.soas) interface.names.push_back(function.entry->params[soa.param].name);
   for (std::size_t k = 0; k < function.results.size(); ++k)
-    if (const auto bundle = bundle_of_result(function, k)) interface.results.push_back({k, *bundle});
+    if (const auto soa = soa_of_result(function, k)) interface.results.push_back({k, *soa});
   return interface;
 }
 
-Result<PackedArguments> pack_arguments(const BundleInterface& interface, const std::vector<HostValue>& arguments,
+Result<PackedArguments> pack_arguments(const SoaInterface& interface, const std::vector<HostValue>& arguments,
                                        const TileMaker& tiles) {
   PackedArguments packed;
-  auto next = interface.bundles.begin();
+  auto next = interface.soas.begin();
   for (std::size_t k = 0; k < arguments.size(); ++k) {
-    const bool here = next != interface.bundles.end() && packed.values.size() == next->first;
+    const bool here = next != interface.soas.end() && packed.values.size() == next->first;
     if (!here) {
       packed.values.push_back(arguments[k]);
       continue;
@@ -202,12 +202,12 @@ Result<PackedArguments> pack_arguments(const BundleInterface& interface, const s
     packed.matrices.emplace_back();
     if (arguments[k].rank() == 2) {
       packed.matrices.back() = to_csr(arguments[k]);
-      const auto bundle = static_cast<std::size_t>(next - interface.bundles.begin());
-      auto values = bundle_values(interface.names[bundle], *packed.matrices.back(), next->fields, tiles);
+      const auto soa = static_cast<std::size_t>(next - interface.soas.begin());
+      auto values = soa_values(interface.names[soa], *packed.matrices.back(), next->fields, tiles);
       if (!values) return std::move(values).error();
       for (HostValue& value : *values) packed.values.push_back(std::move(value));
     } else {
-      // One that is no bundle either is refused by its shape; the others must be there for that.
+      // One that is no struct of arrays either is refused by its shape; the others must be there for that.
       packed.values.push_back(arguments[k]);
       if (arguments[k].rank() != 3)
         for (std::size_t f = 1; f < next->fields.size(); ++f)
@@ -218,11 +218,10 @@ Result<PackedArguments> pack_arguments(const BundleInterface& interface, const s
   return packed;
 }
 
-void unpack_results(const BundleInterface& interface, const PackedArguments& arguments,
-                    std::vector<HostValue>& results) {
-  for (const auto& [result, bundle] : interface.results) {
-    if (bundle >= arguments.matrices.size() || !arguments.matrices[bundle] || result >= results.size()) continue;
-    HostCsr matrix = *arguments.matrices[bundle];
+void unpack_results(const SoaInterface& interface, const PackedArguments& arguments, std::vector<HostValue>& results) {
+  for (const auto& [result, soa] : interface.results) {
+    if (soa >= arguments.matrices.size() || !arguments.matrices[soa] || result >= results.size()) continue;
+    HostCsr matrix = *arguments.matrices[soa];
     matrix.values = std::move(results[result]);
     results[result] = to_dense(matrix);
   }

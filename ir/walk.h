@@ -53,7 +53,9 @@ Op map_bodies(const Op& op, const std::function<BodyPtr(const BodyPtr&)>& rewrit
 
 // A copy with fresh values for everything bound inside, after applying `map` (extended in place).
 // `from` is the table that the original's types are in; new values go to `to` (may be the same table).
-BodyPtr copy_fresh(const BodyPtr& body, Substitution& map, const ValueTable& from, ValueTable& to);
+// `locate`, if given, says where the copies of statements are in the source.
+BodyPtr copy_fresh(const BodyPtr& body, Substitution& map, const ValueTable& from, ValueTable& to,
+                   const std::function<Location(const Location&)>& locate = {});
 Lambda copy_fresh(const Lambda& lambda, Substitution map, const ValueTable& from, ValueTable& to);
 
 // The lambda's body on given arguments: its statements are appended to `out`, its results returned.

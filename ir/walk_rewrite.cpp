@@ -151,12 +151,14 @@ Value fresh(Value v, Substitution& map, const ValueTable& from, ValueTable& to) 
 
 }  // namespace
 
-BodyPtr copy_fresh(const BodyPtr& body, Substitution& map, const ValueTable& from, ValueTable& to) {
-  const auto on_body = [&](const BodyPtr& inner) { return copy_fresh(inner, map, from, to); };
+BodyPtr copy_fresh(const BodyPtr& body, Substitution& map, const ValueTable& from, ValueTable& to,
+                   const std::function<Location(const Location&)>& locate) {
+  const auto on_body = [&](const BodyPtr& inner) { return copy_fresh(inner, map, from, to, locate); };
   const auto on_binder = [&](Value v) { return fresh(v, map, from, to); };
   Body result;
   for (const Stm& stm : body->stms) {
     Stm copy = stm;
+    if (locate) copy.location = locate(stm.location);
     copy.op = replaced(stm.op, map, on_binder, on_body);
     for (Value& certificate : copy.certificates) certificate = substitute(certificate, map);
     for (Value& v : copy.pattern) v = fresh(v, map, from, to);

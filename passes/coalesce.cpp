@@ -17,7 +17,7 @@
 // is made if fewer bytes move than before for all sizes: 32 for each read, against those of the element for each read
 // and twice for each element of the array. Copies are shared by the kernels of a body.
 // Where the array is what another kernel's threads return, a row each, no copy is needed: the rows are stored one
-// element of all threads after the other (attribute `rows_apart`, which place-memory follows), if all that read them
+// element of all threads after the other (attribute `interleaved`, which place-memory follows), if all that read them
 // read them so.
 //
 // Phases: how threads read (coalesce/accesses), results, inputs.
@@ -42,7 +42,7 @@ using coalesce::Access;
 
 constexpr std::int64_t kSector = 32;  // bytes that memory moves at least
 constexpr std::int64_t kLine = 128;   // bytes that a cache keeps together
-constexpr const char* kRowsApart = "rows_apart";
+constexpr const char* kRowsApart = "interleaved";
 
 // Programs can write any number as a size.
 bool within_line(std::int64_t elements, ScalarType element) {

@@ -288,7 +288,7 @@ class CopyEliminator {
     }
   }
 
-  // What a statement with bodies hands on: storage of its own, or that of `from`.
+  // What a statement with bodies yields: storage of its own, or that of `from`.
   void adopt(Value v, Roots from) {
     if (!is_array(function_.values, v)) return;
     for (const Value root : from) {

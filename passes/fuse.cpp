@@ -20,10 +20,10 @@
 //
 // Refuses, with a remark each: a producer that others need, too; other widths; a third statement in between; arrays
 // overwritten in place; work done again for inner indices; loss of parallelism (a reduction of rows that are reduced in
-// parallel runs in one thread); and code after a contraction that a tiled kernel cannot do (option keep-contractions).
-// Deliberately duplicates no producer but cheap reads: one that others need, too, is
-// fused where its array can still be made beside the consumer's results. What follows a scan stays after it: no index
-// has the scan's result before its operator ran, and a Screma has no lambda behind its operators.
+// parallel runs in one thread); and an epilogue of a contraction that a tiled kernel cannot do (option
+// keep-contractions). Deliberately duplicates no producer but cheap reads: one that others need, too, is fused where
+// its array can still be made beside the consumer's results. What follows a scan stays after it: no index has the
+// scan's result before its operator ran, and a Screma has no lambda behind its operators.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -124,7 +124,7 @@ class Fuser {
   }
 
   // A statement with its lambdas fused, and merged with the reduction it reduces. A loop may become a reduction if
-  // there is room for what comes `after` it then.
+  // it is large enough for what comes `after` it then.
   Stm fuse_inside(Stm stm, FusePolicy policy, std::vector<Stm>* after = nullptr) {
     FusePolicy inside = policy;
     if (std::holds_alternative<Screma>(stm.op) || std::holds_alternative<Scatter>(stm.op)) inside.host = false;

@@ -6,8 +6,9 @@
 //   entry main[m](as: [m]f32): [m]f32 = { let bs = screma(...)  in {bs} }        with m for n, as for xs
 //
 // The call graph is walked callees first, so that what is copied holds no call any more. Statements copied in keep
-// their own source locations; attributes and certificates of the call go to each of them. Functions that no entry
-// needs are dropped (in a module without entries: functions that were called).
+// their own source locations and know the call, and the calls around it, that they came by (ir/call_table.h);
+// attributes and certificates of the call go to each of them. Functions that no entry needs are dropped (in a module
+// without entries: functions that were called).
 // Takes the soac stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it.
 // Refuses recursion, which no later stage can express, and functions that expand to more calls or statements than
 // fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <unordered_map>
 
 #include "ir/walk.h"
@@ -40,6 +42,7 @@ class Inliner {
  public:
   Inliner(Module& module, const PassContext& context) : module_(module), context_(context) {
     for (std::size_t k = 0; k < module.functions.size(); ++k) numbers_.emplace(module.functions[k]->name, k);
+    has_entries_ = std::ranges::any_of(module.functions, [](const FunctionPtr& f) { return f->entry.has_value(); });
   }
 
   Result<Change> run() {
@@ -52,8 +55,10 @@ class Inliner {
     std::vector<std::size_t> order(module_.functions.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[component[k]] = k;
     if (std::optional<Diagnostic> error = refuse_growth(order)) return std::move(*error);
+    dropped_calls_.resize(module_.functions.size());
     for (const std::size_t k : order) inline_into(k);
     drop_unneeded();
+    module_.calls.insert(module_.calls.end(), kept_calls_.begin(), kept_calls_.end());
     return Change::yes;
   }
 
@@ -132,10 +137,7 @@ class Inliner {
     return std::nullopt;
   }
 
-  bool has_entries() const {
-    return std::ranges::any_of(module_.functions, [](const FunctionPtr& f) { return f->entry.has_value(); });
-  }
-  bool needed(std::size_t k) const { return has_entries() ? module_.functions[k]->entry.has_value() : !called_[k]; }
+  bool needed(std::size_t k) const { return has_entries_ ? module_.functions[k]->entry.has_value() : !called_[k]; }
   bool something_to_drop() const {
     for (std::size_t k = 0; k < module_.functions.size(); ++k) {
       if (!needed(k)) return true;
@@ -154,6 +156,7 @@ class Inliner {
   void inline_into(std::size_t k) {
     if (!calls_others_[k]) return;
     Function function = *module_.functions[k];
+    caller_ = k;
     function.body = rewrite(function.body, function);
     module_.functions[k] = std::make_shared<const Function>(std::move(function));
   }
@@ -190,7 +193,12 @@ class Inliner {
       const Value formal = k < callee.sizes.size() ? callee.sizes[k] : callee.params[k - callee.sizes.size()];
       arguments.insert_or_assign(formal, apply.arguments[k]);
     }
-    const BodyPtr body = copy_fresh(callee.body, arguments, callee.values, caller.values);
+    Renumbering number_here(*this, call.location, numbers_.at(apply.function));
+    const auto locate = [&](Location location) {
+      if (location) location.call = number_here(location.call);
+      return location;
+    };
+    const BodyPtr body = copy_fresh(callee.body, arguments, callee.values, caller.values, locate);
     std::vector<Stm> aliases;
     // A result that the body binds becomes the caller's value itself, with the name that it has there.
     Substitution renamed;
@@ -214,6 +222,64 @@ class Inliner {
     }
     out.insert(out.end(), aliases.begin(), aliases.end());
   }
+
+  // The calls that were inlined into a function are numbered like this: first those that the module came with, then
+  // those of a list that functions which are dropped have for themselves. So only what stays is in the module's list in
+  // the end, and the numbers in a callee that is dropped change by the same number wherever it is copied to.
+  std::vector<Location>& calls_of(std::size_t k) { return needed(k) ? kept_calls_ : dropped_calls_[k]; }
+  const Location& inlined(std::size_t k, std::uint32_t number) {
+    const std::size_t old = module_.calls.size();
+    return number <= old ? module_.calls[number - 1] : calls_of(k)[number - old - 1];
+  }
+
+  // Numbers of inlined calls in a copy of the callee, which itself is 0 in the callee.
+  class Renumbering {
+   public:
+    Renumbering(Inliner& inliner, const Location& call, std::size_t callee)
+        : inliner_(inliner), callee_(callee), calls_(inliner.calls_of(inliner.caller_)) {
+      numbers_.emplace(0, add(call));
+      if (inliner.needed(callee)) return;
+      first_ = static_cast<std::uint32_t>(inliner.module_.calls.size() + 1);
+      const std::vector<Location>& added = inliner.dropped_calls_[callee];
+      // Calls around them that the front end inlined come first.
+      for (const Location& each : added)
+        if (each.call < first_) (*this)(each.call);
+      offset_ = static_cast<std::uint32_t>(calls_.size());
+      for (const Location& each : added) {
+        Location copy = each;
+        copy.call = (*this)(each.call);
+        calls_.push_back(copy);
+      }
+    }
+
+    std::uint32_t operator()(std::uint32_t number) {
+      if (number >= first_) return number + offset_;
+      // From this one outwards, up to one that is known; then back, each inside the one before.
+      std::vector<std::uint32_t> inner;
+      for (; !numbers_.contains(number); number = inliner_.inlined(callee_, number).call) inner.push_back(number);
+      std::uint32_t result = numbers_.at(number);
+      for (const std::uint32_t next : std::views::reverse(inner)) {
+        Location copy = inliner_.inlined(callee_, next);
+        copy.call = result;
+        result = add(copy);
+        numbers_.emplace(next, result);
+      }
+      return result;
+    }
+
+   private:
+    std::uint32_t add(const Location& call) {
+      if (!call) return call.call;
+      calls_.push_back(call);
+      return static_cast<std::uint32_t>(inliner_.module_.calls.size() + calls_.size());
+    }
+
+    Inliner& inliner_;
+    std::size_t callee_;
+    std::vector<Location>& calls_;                              // of the caller
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // those below `first_`
+    std::uint32_t first_ = UINT32_MAX, offset_ = 0;             // from `first_` on each has its number plus `offset_`
+  };
 
   void remark(const Stm& call, const Function& callee, const Function& caller) const {
     const bool asked_not_to =
@@ -241,6 +307,10 @@ class Inliner {
   std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<Call> calls_;
   std::vector<bool> called_, calls_others_;
+  bool has_entries_ = false;
+  std::size_t caller_ = 0;
+  std::vector<Location> kept_calls_;
+  std::vector<std::vector<Location>> dropped_calls_;
 };
 
 }  // namespace

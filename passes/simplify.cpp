@@ -14,7 +14,7 @@
 // (inputs and results that need no array), hoist (invariant code leaves loops, lambdas and kernels). One walk
 // backwards then removes what is dead. Both repeat until nothing changes.
 //
-// At the memory stage only scalars and sizes are simplified. There an array is a place in a block that others have,
+// At the memory stage only scalars and sizes are simplified. There an array is a part of a block that others have,
 // too: a part of an array is written under a name that nobody reads, and what has been copied is overwritten. So what
 // binds an array or block stays where and what it is, none stands for another, and none is dead but an unused view or
 // block.

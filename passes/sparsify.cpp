@@ -14,13 +14,13 @@
 //     in {C}
 //   }
 //
-// Phases: the arrays of each sparse operand (ir/sparse_bundle.h); every kernel that reads it, in order: one that reads
-// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sample), and what it gives may be sparse
+// Phases: the arrays of each sparse operand (ir/sparse_soa.h); every kernel that reads it, in order: one that reads
+// A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sddmm), and what it gives may be sparse
 // again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
-// With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_samples). What
+// With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_sddmm). What
 // nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
-// operators on finite numbers (sparsify/absence). What is refused gets a dense copy of A, and a remark: never a wrong
-// result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
+// operators on finite numbers (sparsify/zero_propagation). What is refused gets a dense copy of A, and a remark: never
+// a wrong result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
 #include <fmt/format.h>
 
 #include "ir/walk.h"
@@ -40,8 +40,8 @@ class Sparsifier {
   Sparsifier(const Function& function, const PassContext& context, std::vector<SparseRequest> requests)
       : function_(function),
         context_(context),
-        ways_{context.flag("few-threads"), context.flag("tiles"), !context.flag("unfused"),
-              context.flag("deterministic")},
+        options_{context.flag("few-threads"), context.flag("tiles"), !context.flag("unfused"),
+                 context.flag("deterministic")},
         requests_(std::move(requests)),
         result_(function),
         layouts_(function) {}
@@ -72,18 +72,18 @@ class Sparsifier {
     pattern.rows = type.shape[0];
     pattern.columns = type.shape[1];
     pattern.sizes = {pattern.rows, pattern.columns, {}};
-    for (const BundleExtent extent : counted_extents())
+    for (const SoaExtent extent : counted_extents())
       pattern.sizes.counts.emplace(extent,
                                    Poly(values.add(Type::scalar(ScalarType::i64), count_name(pattern.name, extent))));
-    pattern.nonzeros = pattern.sizes.counts.at(BundleExtent::nonzeros);
-    for (std::size_t f = 0; f < kBundleFields; ++f) {
-      const auto field = static_cast<BundleField>(f);
+    pattern.nonzeros = pattern.sizes.counts.at(SoaExtent::nonzeros);
+    for (std::size_t f = 0; f < kSoaFields; ++f) {
+      const auto field = static_cast<SoaField>(f);
       pattern.fields[f] =
-          values.add(Type::array(element_of(field, type.element), *bundle_shape(extent_of(field), pattern.sizes)),
+          values.add(Type::array(element_of(field, type.element), *soa_shape(extent_of(field), pattern.sizes)),
                      fmt::format("{}_{}", pattern.name, to_text(field)));
     }
     patterns_.push_back(pattern);
-    sparse_.emplace(pattern.dense, SparseArray{&patterns_.back(), pattern.field(BundleField::values)});
+    sparse_.emplace(pattern.dense, SparseArray{&patterns_.back(), pattern.field(SoaField::values)});
   }
 
   // A body of the host, with the loops and branches in it.
@@ -145,8 +145,9 @@ class Sparsifier {
     const std::vector<SegDim>& space = std::get<SegOp>(stm.op).space;
     for (const Value result : stm.pattern) sampled.names.push_back(result_.values.name(result) + "_values");
     sampled.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "sddmm"}});
-    const std::vector<Value> nonzeros = ways_.tiles ? sparsify::sample_tiles(sampled, space, pattern, ways_.fused, host)
-                                                    : sparsify::sample_nonzeros(sampled, host);
+    const std::vector<Value> nonzeros = options_.tiles
+                                            ? sparsify::sddmm_tiles(sampled, space, pattern, options_.fused, host)
+                                            : sparsify::sddmm_nonzeros(sampled, host);
     for (std::size_t k = 0; k < nonzeros.size(); ++k) {
       const bool zero = sparsify::same_number(sampled.elsewhere[k], Scalar::zero(sampled.elsewhere[k].type()));
       if (zero && sampled.row_dim + 2 == space.size() && sampled.column_dim + 1 == space.size()) {
@@ -180,7 +181,7 @@ class Sparsifier {
     if (contraction == nullptr) return false;
     Builder host(result_.values);
     host.set_location(stm.location);
-    auto made = sparsify::contract(stm, *contraction, sparse_, base, ways_, host);
+    auto made = sparsify::contract(stm, *contraction, sparse_, base, options_, host);
     if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
       reason = *refused;
       return false;
@@ -211,10 +212,10 @@ class Sparsifier {
     }
     results[0] = found->second.values;
     result_.results[0] = result_.values.type(found->second.values);
-    result_.entry->results[0] = bundle_result_text(result_.entry->results[0], pattern.name);
+    result_.entry->results[0] = soa_result_text(result_.entry->results[0], pattern.name);
   }
 
-  // Without dense forms, and views of sparse arrays, that nobody reads.
+  // Without dense copies, and views of sparse arrays, that nobody reads.
   BodyPtr without_unread(const BodyPtr& body) {
     const std::set<Value> read = sparsify::values_read(*body, dense_, result_.values);
     for (const Value copy : copies_)
@@ -235,7 +236,7 @@ class Sparsifier {
       result_.values.set_type(pattern.dense, type);
       const std::vector<SegDim> space = {{result_.values.add(Type::scalar(ScalarType::i64), "i"), pattern.rows},
                                          {result_.values.add(Type::scalar(ScalarType::i64), "j"), pattern.columns}};
-      sparsify::make_dense(pattern.dense, pattern.field(BundleField::values), pattern, space, 0, 1,
+      sparsify::make_dense(pattern.dense, pattern.field(SoaField::values), pattern, space, 0, 1,
                            Scalar::zero(pattern.element), host);
     }
     if (host.stms().empty()) return;
@@ -248,11 +249,11 @@ class Sparsifier {
     const std::set<Value> read = free_values(*result_.body, result_.values);
     for (std::size_t k = 0; k < requests_.size(); ++k) {
       const Pattern& pattern = patterns_[k];
-      std::vector<BundleField> fields;
+      std::vector<SoaField> fields;
       std::vector<Value> params;
-      for (std::size_t f = 0; f < kBundleFields; ++f) {
-        const auto field = static_cast<BundleField>(f);
-        const bool always = field == BundleField::shape || field == BundleField::values;
+      for (std::size_t f = 0; f < kSoaFields; ++f) {
+        const auto field = static_cast<SoaField>(f);
+        const bool always = field == SoaField::shape || field == SoaField::values;
         if (!always && !read.contains(pattern.fields[f])) continue;
         fields.push_back(field);
         params.push_back(pattern.fields[f]);
@@ -261,10 +262,10 @@ class Sparsifier {
       const auto next = result_.params.erase(at);
       result_.params.insert(next, params.begin(), params.end());
       for (const auto& [extent, count] : pattern.sizes.counts)
-        if (std::ranges::any_of(fields, [&](BundleField field) { return extent_of(field) == extent; }))
+        if (std::ranges::any_of(fields, [&](SoaField field) { return extent_of(field) == extent; }))
           result_.sizes.push_back(*count.symbol());
       EntryInfo& entry = *result_.entry;
-      entry.params[requests_[k].param].type = bundle_text(entry.params[requests_[k].param].type, fields);
+      entry.params[requests_[k].param].type = soa_text(entry.params[requests_[k].param].type, fields);
       entry.param_values[requests_[k].param] = fields.size();
     }
   }
@@ -305,14 +306,14 @@ class Sparsifier {
 
   const Function& function_;
   const PassContext& context_;
-  const sparsify::Ways ways_;
+  const sparsify::LoweringOptions options_;
   const std::vector<SparseRequest> requests_;
   Function result_;
   const Layouts layouts_;
   std::vector<Pattern> patterns_;
   sparsify::SparseArrays sparse_;
-  sparsify::DenseForms dense_;
-  std::vector<Value> copies_;  // dense forms of what kernels made
+  sparsify::DenseCopies dense_;
+  std::vector<Value> copies_;  // dense copies of what kernels made
 };
 
 Result<Change> run_sparsify(Module& module, PassContext& context) {
@@ -330,31 +331,33 @@ Result<Change> run_sparsify(Module& module, PassContext& context) {
 }  // namespace
 
 PassInfo sparsify_pass() {
-  return {.name = kSparsify,
-          .summary = "go through matrices that an entry calls sparse by their non-zeros",
-          .takes = stage_bit(Stage::kernel),
-          .options = {{.name = "few-threads",
-                       .default_value = false,
-                       .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"},
-                      {.name = "tiles",
-                       .default_value = false,
-                       .help = "over the tiles of a plan, which are arguments: blocks, lists and runs in one kernel"},
-                      {.name = "unfused", .default_value = false, .help = "with tiles: a kernel for each kind of them"},
-                      {.name = "deterministic",
-                       .default_value = false,
-                       .help = "with tiles: not where the order of additions shows in the result"}},
-          .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
-                           {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
-                           {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
-                           {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
-                           {"no-contraction", "what reads a sparse matrix is no contraction"},
-                           {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
-                           {"absence-not-neutral", "it is not known that absent elements change nothing"},
-                           {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
-                           {"used-twice", "a contraction reads a sparse matrix at two places"},
-                           {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
-                           {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
-          .run = run_sparsify};
+  return {
+      .name = kSparsify,
+      .summary = "go through matrices that an entry calls sparse by their non-zeros",
+      .takes = stage_bit(Stage::kernel),
+      .options =
+          {{.name = "few-threads",
+            .default_value = false,
+            .help = "for a CPU: a thread has a whole row of sums, so that it reads what lies side by side"},
+           {.name = "tiles",
+            .default_value = false,
+            .help = "over the tiles of a plan, which are arguments: blocks, ELL rows and nnz segments in one kernel"},
+           {.name = "unfused", .default_value = false, .help = "with tiles: a kernel for each kind of them"},
+           {.name = "deterministic",
+            .default_value = false,
+            .help = "with tiles: not where the order of additions shows in the result"}},
+      .remark_codes = {{"spmm", "a sum over a sparse matrix goes over its non-zeros"},
+                       {"sddmm", "a kernel that gives nothing elsewhere runs for the non-zeros alone"},
+                       {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
+                       {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
+                       {"no-contraction", "what reads a sparse matrix is no contraction"},
+                       {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
+                       {"zero-not-neutral", "it is not known that absent elements change nothing"},
+                       {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
+                       {"used-twice", "a contraction reads a sparse matrix at two places"},
+                       {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
+                       {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
+      .run = run_sparsify};
 }
 
 }  // namespace apl

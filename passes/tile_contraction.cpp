@@ -21,18 +21,17 @@
 //     return {regtile((a, T_a, R_a), (b, T_b, R_b)) acc}
 //   }
 //
-// Phases: expose (contractions in branches, beside others, before code that a tiled kernel cannot do), match
+// Phases: fission (contractions in branches, beside others, before code that a tiled kernel cannot do), match
 // (passes/analysis/contractions), plan (names and default numbers), kernel.
 // Batch dims (all operands vary) and invariant dims stay on the grid with one thread and one register.
-// Two sides (every operand varies along one of two sets of free dims): the dims of a side are one flattened axis of the
-// space, and tiles are [depth][side], so that the code is the same for every rank. Otherwise every dim is an axis, and
-// tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the axis of the
-// fastest thread index (eqs 19-23).
-// Refuses, with a remark each: what the firing conditions name (PassInfo::remark_codes), `#[no_tiling]`.
-// With `variants` the kernels stand in branches: split into parts (split.cpp), untouched, and tiled, by a number that
-// the generated program chooses.
+// M and N dims (every operand varies along one of two sets of free dims): each set is one flattened axis of the
+// space, and tiles are [depth][M] and [depth][N], so that the code is the same for every rank. Otherwise every dim is
+// an axis, and tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the
+// axis of the fastest thread index (eqs 19-23). Refuses, with a remark each: what the firing conditions name
+// (PassInfo::remark_codes), `#[no_tiling]`. With `variants` the kernels stand in branches: split into parts
+// (split.cpp), untouched, and tiled, by a number that the generated program chooses.
 //
-// Deliberately not here: which numbers are best for given sizes, and other forms of the core.
+// Deliberately not here: which numbers are best for given sizes, and other mainloops.
 #include "passes/tile_contraction/tile.h"
 
 #include <algorithm>
@@ -41,17 +40,17 @@
 #include <fmt/ranges.h>
 
 #include "ir/walk.h"
+#include "machine/tiles/plan.h"
 #include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
-#include "passes/tile_contraction/expose.h"
+#include "passes/tile_contraction/fission.h"
 #include "passes/tile_contraction/windows.h"
 
 namespace apl {
 namespace {
 
 constexpr const char* kName = "tile-contraction";
-constexpr std::int64_t kSomeParts = 8;                  // where nobody chooses
-constexpr std::int64_t kWaySplit = 2, kWayUntiled = 3;  // as codegen/runtime/plan_select.h numbers variants
+constexpr std::int64_t kSomeParts = 8;  // where nobody chooses
 
 bool has_attribute(const Stm& stm, std::string_view name) {
   for (const Attribute& attribute : stm.attributes)
@@ -66,7 +65,7 @@ class Tiler {
       : module_(module), function_(function), context_(context), result_(function) {}
 
   std::optional<Function> run() {
-    result_.body = exposed(function_.body);
+    result_.body = isolated(function_.body);
     const Layouts layouts(result_);
     BodyPtr tiled = body(result_.body, layouts);
     if (tiled_ == 0) return std::nullopt;
@@ -75,22 +74,22 @@ class Tiler {
   }
 
  private:
-  // A body of the host in which contractions stand alone (tile_contraction/expose).
-  BodyPtr exposed(const BodyPtr& old) {
+  // A body of the host in which contractions stand alone (tile_contraction/fission).
+  BodyPtr isolated(const BodyPtr& old) {
     std::vector<Stm> stms;
     bool changed = false;
     for (const Stm& stm : old->stms) {
-      if (auto apart = tile::expose_contractions(stm, result_.values)) {
+      if (auto apart = tile::isolate_contractions(stm, result_.values)) {
         changed = true;
         for (const std::string& step : apart->steps)
-          context_.remark({RemarkKind::applied, kName, "exposed", stm.location, function_.name, step, {}, {}});
+          context_.remark({RemarkKind::applied, kName, "isolated", stm.location, function_.name, step, {}, {}});
         for (Stm& made : apart->stms) stms.push_back(std::move(made));
         continue;
       }
       stms.push_back(stm);
       if (!std::holds_alternative<Loop>(stm.op) && !std::holds_alternative<If>(stm.op)) continue;
       stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) {
-        BodyPtr made = exposed(inner);
+        BodyPtr made = isolated(inner);
         changed = changed || made != inner;
         return made;
       });
@@ -133,8 +132,8 @@ class Tiler {
         matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values);
     make_indices(contraction, host);
     const bool open = context_.flag("variants") && !any_given(prefix);
-    const tile::Plan plan =
-        open ? several_ways(contraction, prefix, stm, host) : one_way(contraction, prefix, stm, host);
+    const tile::Tiling plan =
+        open ? all_variants(contraction, prefix, stm, host) : one_variant(contraction, prefix, stm, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     applied(matched, plan, number(prefix + "splits"), open, tile::may_split(contraction));
     return true;
@@ -145,7 +144,7 @@ class Tiler {
     return given == context_.parameters.end() ? 1 : given->second;
   }
 
-  // Whether the user gave a number of the contraction's tiles or of the code's form.
+  // Whether the user gave a number of the contraction's tiles or of its mainloop.
   bool any_given(const std::string& prefix) const {
     for (const auto& [name, value] : context_.parameters) {
       if (!name.starts_with(prefix) || name == prefix + "variant") continue;
@@ -163,7 +162,7 @@ class Tiler {
   }
 
   // Tiled, or split into as many parts as are given.
-  tile::Plan one_way(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
+  tile::Tiling one_variant(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
     std::optional<Poly> splits;
     if (const std::int64_t parts = number(prefix + "splits"); parts > 1)
       splits = Poly(host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, parts}));
@@ -173,18 +172,19 @@ class Tiler {
   // All of them, of which one runs:
   //   variant = get_size "mm.variant", splits = get_size "mm.splits"
   //   C = if variant == 2 { the parts, and what joins them } else if variant == 3 { as it was } else { tiled }
-  tile::Plan several_ways(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
+  tile::Tiling all_variants(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
     const auto is = [&](Value variant, std::int64_t number) {
       return host.compare(CompareOp::eq, Operand(variant), i64_constant(number),
-                          number == kWaySplit ? "is_split" : "is_untiled");
+                          number == APL_VARIANT_SPLIT ? "is_split" : "is_untiled");
     };
     const Value variant =
         host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, number(prefix + "variant")});
     const bool splits_help = tile::may_split(contraction);
     const Value splits =
         splits_help ? host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, kSomeParts}) : Value{};
-    const Value is_split = splits_help ? is(variant, kWaySplit) : Value{}, is_untiled = is(variant, kWayUntiled);
-    tile::Plan plan;
+    const Value is_split = splits_help ? is(variant, APL_VARIANT_SPLIT) : Value{},
+                is_untiled = is(variant, APL_VARIANT_UNTILED);
+    tile::Tiling plan;
     // A branch's results have names of their own.
     const auto branch = [&](Builder& outer, auto&& fill) {
       return outer.body([&](Builder& body) {
@@ -205,34 +205,34 @@ class Tiler {
     const auto split = [&](const Stm& inner, Builder& body) {
       tiled_kernels(contraction, Poly(splits), prefix, inner, body);
     };
-    const auto rest = [&](const Stm& inner, Builder& body) {
+    const auto not_split = [&](const Stm& inner, Builder& body) {
       body.append({.pattern = inner.pattern,
                    .op = If{is_untiled, branch(body, untiled), branch(body, tiled)},
                    .location = stm.location});
     };
     if (splits_help) {
       host.append({.pattern = stm.pattern,
-                   .op = If{is_split, branch(host, split), branch(host, rest)},
+                   .op = If{is_split, branch(host, split), branch(host, not_split)},
                    .location = stm.location});
     } else {
-      rest(stm, host);
+      not_split(stm, host);
     }
     return plan;
   }
 
   // The kernels that give the statement's results.
-  tile::Plan tiled_kernels(const Contraction& contraction, const std::optional<Poly>& splits, const std::string& prefix,
-                           const Stm& stm, Builder& host) {
+  tile::Tiling tiled_kernels(const Contraction& contraction, const std::optional<Poly>& splits,
+                             const std::string& prefix, const Stm& stm, Builder& host) {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
-    tile::Plan plan = tile::make_plan(tiled, prefix, context_.parameters, host);
-    if (has_attribute(stm, "no_epilogue") || number(prefix + "epilogue") == 2) plan.padding = padding_of(tiled);
+    tile::Tiling plan = tile::make_tiling(tiled, prefix, context_.parameters, host);
+    if (has_attribute(stm, "no_remainder") || number(prefix + "remainder") == 2) plan.padding = padding_of(tiled);
     Stm replaced = stm;
     replaced.op = tile::tile_kernel(tiled, plan, host);
     for (Value check : contraction.certificates)
       if (std::find(replaced.certificates.begin(), replaced.certificates.end(), check) == replaced.certificates.end())
         replaced.certificates.push_back(check);
-    // Numbers of the code's form alone: what the kernel computes does not depend on them.
-    for (const char* name : {"core", "copy", "stages", "swizzle", "walk"})
+    // Numbers of the mainloop: what the kernel computes does not depend on them.
+    for (const char* name : {"mainloop", "copy", "stages", "swizzle", "tiles_per_block"})
       if (context_.parameters.contains(prefix + name))
         replaced.attributes.push_back({name, {std::to_string(number(prefix + name))}});
     if (context_.remarks) windows_ = tile::window_facts(std::get<SegOp>(replaced.op), result_);
@@ -262,20 +262,21 @@ class Tiler {
     host.append(std::move(whole));
   }
 
-  // Attributes never change what a program means: without proof the epilogue stays.
+  // Attributes never change what a program means: without proof the remainder stays.
   std::vector<Scalar> padding_of(const Contraction& contraction) {
     tile::Padding padding = tile::neutral_padding(contraction, result_.values);
     Remark remark{.pass = kName, .location = contraction.location, .function = function_.name};
     if (padding.elements.empty()) {
       remark.kind = RemarkKind::missed;
-      remark.code = "epilogue-kept";
-      remark.message = fmt::format("the epilogue is kept: {}", padding.reason);
+      remark.code = "remainder-kept";
+      remark.message = fmt::format("the remainder is kept: {}", padding.reason);
     } else {
       std::vector<std::string> elements;
       for (const Scalar& s : padding.elements) elements.push_back(s.to_text());
-      remark.code = "no-epilogue";
+      remark.code = "no-remainder";
       remark.message =
-          "there is no epilogue: the map function gives the neutral element for what the last tile is filled up with";
+          "there is no remainder step: the map function gives the neutral element for what the last tile is filled up "
+          "with";
       remark.facts.emplace_back("padding", fmt::format("{}", fmt::join(elements, ", ")));
     }
     context_.remark(remark);
@@ -318,7 +319,8 @@ class Tiler {
     context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
-  void applied(const Contraction& contraction, const tile::Plan& plan, std::int64_t splits, bool open, bool may_split) {
+  void applied(const Contraction& contraction, const tile::Tiling& plan, std::int64_t splits, bool open,
+               bool may_split) {
     if (!context_.remarks) return;
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
@@ -371,7 +373,7 @@ PassInfo tile_contraction_pass() {
       {"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
-      {"exposed", "a kernel was said in other words, in which a contraction stands alone"},
+      {"isolated", "a kernel was split or rewritten, so that a contraction stands alone"},
       {"several-redomaps", "the reduction needs another one, which is no contraction"},
       {"reduction-in-branch", "the reduction is in a branch, and may fail elsewhere"},
       {"reduction-in-loop", "the reduction is in a loop of the kernel"},
@@ -393,8 +395,8 @@ PassInfo tile_contraction_pass() {
       {"map-can-fail", "the map function can fail"},
       {"operator-can-fail", "the reduction operator can fail"},
       {"no-tiling-attribute", "the program asks for no tiling"},
-      {"no-epilogue", "the last tile is filled up with elements that are proved neutral"},
-      {"epilogue-kept", "no epilogue was asked for, but nothing is proved neutral"},
+      {"no-remainder", "the last tile is filled up with elements that are proved neutral"},
+      {"remainder-kept", "no remainder step was asked for, but nothing is proved neutral"},
   };
   pass.run = run;
   return pass;

@@ -65,7 +65,7 @@ struct TestSpec {
   bool has_tag(std::string_view tag) const;
 };
 
-// All blocks of a program. A program without blocks has an empty spec. Code syntax.error, with the place.
+// All blocks of a program. A program without blocks has an empty spec. Code syntax.error, with the location.
 Result<TestSpec> parse_test_blocks(std::string_view source);
 
 // How a case without a name is called: its file without .gz, its types, or `#i ("values")` cut at 50 characters.

@@ -20,7 +20,7 @@ endif()
 # Values after -- may be negative, and numbers are of the parameter's type.
 aplc(0 run --no-cache typed.fut -- -3 2 "[1, 2]")
 want("^-2i64\n4.0f32\n.2u8, 3u8.\n$")
-# A wrong value's place is one of the text that it stands in, not of the program.
+# A wrong value's location is one of the text that it stands in, not of the program.
 file(WRITE "${FOLDER}/wrong.in" "1\n  2\n[3u8, x]\n")
 aplc(2 run --no-cache typed.fut "@${FOLDER}/wrong.in")
 want_error("wrong.in:3:7: error: `x` is no value of type u8 .run.argument.\n$")

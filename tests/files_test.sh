@@ -85,7 +85,7 @@ printf 'old' >out.c
 chmod 606 out.c
 expect 0 "" "$aplc" c one.fut -o out.c
 same "$(stat -c %a out.c)" 606
-grep -q apl_places out.c || fail "out.c was not written"
+grep -q apl_locations out.c || fail "out.c was not written"
 mkdir elsewhere
 printf 'old' >elsewhere/target.c
 ln -s elsewhere/target.c link.c

@@ -62,7 +62,7 @@ std::size_t count_structure(const Module& module, std::string_view path);
 // The expectation is any number of pairs, path and count: "segmap/loop/segmap 2  loop 1".
 Verdict has_structure(const Module& module, std::string_view expectation);
 
-// Nothing if the modules are equal up to the names and numbers of values and to places in the source;
+// Nothing if the modules are equal up to the names and numbers of values and to locations in the source;
 // else where they first differ.
 std::optional<std::string> difference(const Module& a, const Module& b);
 

@@ -43,27 +43,27 @@ apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType ty
 apl::Result<apl::PackedArguments> place_operands(const apl::Function& compiled,
                                                  const std::vector<apl::HostValue>& arguments,
                                                  const GivenMatrices& matrices, const apl::TileMaker& tiles) {
-  const std::vector<apl::Bundle> bundles = apl::find_bundles(compiled);
+  const std::vector<apl::SparseSoa> soas = apl::find_soas(compiled);
   apl::PackedArguments placed;
   std::size_t next = 0;
   for (std::size_t k = 0; k < arguments.size(); ++k) {
     const auto given = matrices.find(k);
-    const bool bundle = next < bundles.size() && placed.values.size() == bundles[next].first;
-    if (bundle) placed.matrices.emplace_back();
+    const bool soa = next < soas.size() && placed.values.size() == soas[next].first;
+    if (soa) placed.matrices.emplace_back();
     if (given == matrices.end()) {
-      if (!bundle) {
+      if (!soa) {
         placed.values.push_back(arguments[k]);
         continue;
       }
       placed.matrices.back() = apl::to_csr(arguments[k]);
-    } else if (bundle) {
+    } else if (soa) {
       placed.matrices.back() = given->second;
     } else {
       placed.values.push_back(apl::to_dense(given->second));
       continue;
     }
-    const std::string& operand = compiled.entry->params[bundles[next].param].name;
-    auto values = apl::bundle_values(operand, *placed.matrices.back(), bundles[next++].fields, tiles);
+    const std::string& operand = compiled.entry->params[soas[next].param].name;
+    auto values = apl::soa_values(operand, *placed.matrices.back(), soas[next++].fields, tiles);
     if (!values) return std::move(values).error();
     for (apl::HostValue& value : *values) placed.values.push_back(std::move(value));
   }

@@ -22,7 +22,7 @@ bool is_matrix_file(const std::string& file, std::string_view text);
 // there; else as read_matrix.
 apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType type);
 
-// Arguments for the function as it was compiled: the matrices as bundles where it takes them, else dense.
+// Arguments for the function as it was compiled: the matrices as structs of arrays where it takes them, else dense.
 apl::Result<apl::PackedArguments> place_operands(const apl::Function& compiled,
                                                  const std::vector<apl::HostValue>& arguments,
                                                  const GivenMatrices& matrices, const apl::TileMaker& tiles);

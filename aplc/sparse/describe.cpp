@@ -8,14 +8,14 @@
 #include <memory>
 
 #include "aplc/sparse/estimate.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 namespace {
 
-struct FreeForm {
-  void operator()(apl_sparse_form* form) const { apl_sparse_form_free(form); }
-  void operator()(apl_sparse_samples* samples) const { apl_sparse_samples_free(samples); }
+struct FreePacked {
+  void operator()(apl_sparse_packed* packed) const { apl_sparse_packed_free(packed); }
+  void operator()(apl_sparse_sddmm_packed* samples) const { apl_sparse_sddmm_packed_free(samples); }
 };
 
 std::string microseconds(double time) { return fmt::format("{:.2f} us", time); }
@@ -45,7 +45,7 @@ void describe_matrix(const std::string& file, const apl_sparse_csr& csr, const s
 
 void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
   std::array<std::int64_t, 4> by_height{};
-  std::int64_t in_blocks = 0, in_lists = 0;
+  std::int64_t in_blocks = 0, in_ell = 0;
   for (std::int64_t k = 0; k < t.blocks; ++k) {
     const apl_sparse_block& block = t.block[k];
     const std::int32_t* source = t.block_source + block.first_element;
@@ -54,7 +54,7 @@ void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
     by_height[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(block.height)) - 3)] += held;
     in_blocks += held;
   }
-  in_lists = std::count_if(t.list_source, t.list_source + t.list_elements, [](std::int32_t at) { return at >= 0; });
+  in_ell = std::count_if(t.ell_source, t.ell_source + t.ell_elements, [](std::int32_t at) { return at >= 0; });
   std::string heights;
   for (std::size_t h = 0; h < by_height.size(); ++h)
     if (by_height[h] > 0)
@@ -62,11 +62,11 @@ void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
                              8 << h);
   facts.emplace_back("blocks", fmt::format("{:.1f} % of the non-zeros{}", percent_of(in_blocks, t.nonzeros),
                                            heights.empty() ? "" : " (" + heights + ")"));
-  facts.emplace_back("lists", fmt::format("{:.1f} %", percent_of(in_lists, t.nonzeros)));
-  facts.emplace_back("runs", fmt::format("{:.1f} %", percent_of(t.run_elements, t.nonzeros)));
+  facts.emplace_back("ELL", fmt::format("{:.1f} %", percent_of(in_ell, t.nonzeros)));
+  facts.emplace_back("nnz segments", fmt::format("{:.1f} %", percent_of(t.segment_elements, t.nonzeros)));
   facts.emplace_back("padding",
                      fmt::format("{:.2f} elements stored for each non-zero",
-                                 stored_times(t.block_elements + t.list_elements + t.run_elements, t.nonzeros)));
+                                 stored_times(t.block_elements + t.ell_elements + t.segment_elements, t.nonzeros)));
 }
 
 void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const apl_sparse_plan* plan,
@@ -74,26 +74,26 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
   const auto type = static_cast<std::int32_t>(product.type);
   double sparse = 0, dense = 0;
   if (product.sddmm) {
-    apl_sparse_samples* made = nullptr;
-    if (apl_sparse_samples_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
-    const std::unique_ptr<apl_sparse_samples, FreeForm> samples(made);
+    apl_sparse_sddmm_packed* made = nullptr;
+    if (apl_sparse_sddmm_packed_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<apl_sparse_sddmm_packed, FreePacked> samples(made);
     facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
                                                        : "a list of coordinates, four to a group of lanes");
-    sparse = apl_sparse_samples_microseconds(made, width);
+    sparse = apl_sparse_sddmm_microseconds(made, width);
     dense = apl_sparse_dense_microseconds(csr.rows, width, csr.columns);
   } else {
-    apl_sparse_form* made = nullptr;
-    if (apl_sparse_form_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
-    const std::unique_ptr<apl_sparse_form, FreeForm> form(made);
+    apl_sparse_packed* made = nullptr;
+    if (apl_sparse_packed_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<apl_sparse_packed, FreePacked> packed(made);
     std::string kernels;
-    if (form->windows > 0) kernels = windows_text(form->windows, 8 * form->parts, form->steps);
-    if (form->records > 0)
+    if (packed->windows > 0) kernels = windows_text(packed->windows, 8 * packed->parts, packed->steps);
+    if (packed->records > 0)
       kernels += fmt::format("{}{} gathered rows: {} by a block each, {} by a warp, {} by a group of lanes",
-                             kernels.empty() ? "" : "; ", form->records, form->longs, form->mediums,
-                             form->records - form->longs - form->mediums);
+                             kernels.empty() ? "" : "; ", packed->records, packed->longs, packed->mediums,
+                             packed->records - packed->longs - packed->mediums);
     facts.emplace_back("kernels", kernels);
-    facts.emplace_back("padding of kernels",
-                       fmt::format("{:.2f} values stored for each non-zero", stored_times(form->values, csr.nonzeros)));
+    facts.emplace_back("padding of kernels", fmt::format("{:.2f} values stored for each non-zero",
+                                                         stored_times(packed->values, csr.nonzeros)));
     sparse = apl_sparse_microseconds(made, width);
     dense = apl_sparse_dense_microseconds(csr.rows, csr.columns, width);
   }

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "ir/poly.h"
 #include "ir/scalar.h"
+#include "runtime/sparse/sparse.h"
 
 namespace aplc::sparse {
 
@@ -23,7 +23,7 @@ struct Explained {
   apl::ScalarType type{};
   apl::Poly width = 1;
   bool has_width = false;
-  std::size_t batches = 0, after = 0;
+  std::size_t batches = 0, epilogue = 0;
 };
 
 // In the order of the plan's rows, or as they are (null).

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "aplc/sparse/files.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 
@@ -19,17 +19,17 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
                                  std::int64_t width) {
   if (plan != nullptr && plan->dense) plan = nullptr;
   if (sddmm) {
-    apl_sparse_samples* samples = nullptr;
-    if (apl_sparse_samples_make(&matrix, plan, APL_F16, width, nullptr, &samples) != APL_SPARSE_FINE)
+    apl_sparse_sddmm_packed* samples = nullptr;
+    if (apl_sparse_sddmm_packed_make(&matrix, plan, APL_F16, width, nullptr, &samples) != APL_SPARSE_FINE)
       return std::nullopt;
-    const double time = apl_sparse_samples_microseconds(samples, width);
-    apl_sparse_samples_free(samples);
+    const double time = apl_sparse_sddmm_microseconds(samples, width);
+    apl_sparse_sddmm_packed_free(samples);
     return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, width, matrix.columns)};
   }
-  apl_sparse_form* form = nullptr;
-  if (apl_sparse_form_make(&matrix, plan, APL_F16, width, nullptr, &form) != APL_SPARSE_FINE) return std::nullopt;
-  const double time = apl_sparse_microseconds(form, width);
-  apl_sparse_form_free(form);
+  apl_sparse_packed* packed = nullptr;
+  if (apl_sparse_packed_make(&matrix, plan, APL_F16, width, nullptr, &packed) != APL_SPARSE_FINE) return std::nullopt;
+  const double time = apl_sparse_microseconds(packed, width);
+  apl_sparse_packed_free(packed);
   return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width)};
 }
 

@@ -1,12 +1,12 @@
-// What the runtime's kernels for GPUs are expected to take (codegen/runtime/sparse/device_cost.c): f16 on an H200.
+// What the runtime's kernels for GPUs are expected to take (runtime/sparse/device_cost.c): f16 on an H200.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/plan.h"
+#include "runtime/sparse/sparse.h"
 
 namespace aplc::sparse {
 
@@ -21,7 +21,7 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
                                  std::int64_t width);
 
 // What the runtime's kernels for GPUs take with a plan of a search, by their model, or the dense product for one that
-// says so; 0 if there is no form.
+// says so; 0 if there is no packed operand.
 double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan);
 
 }  // namespace aplc::sparse

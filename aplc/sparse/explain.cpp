@@ -11,14 +11,14 @@
 
 #include "aplc/sparse/describe.h"
 #include "aplc/sparse/files.h"
-#include "aplc/sparse/measure.h"
-#include "codegen/runtime/program/sparse_plans.h"
-#include "codegen/runtime/sparse/device_form.h"
-#include "codegen/sparse_products.h"
-#include "ir/sparse_bundle.h"
+#include "codegen/sparse/products.h"
+#include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/device_operand.h"
+#include "suite/sparse/measure.h"
 
 namespace aplc::sparse {
 namespace {
@@ -35,13 +35,13 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
   if (product.tiles) {
     product.why_not = "the program was compiled for tiles";
   } else if (product.sddmm) {
-    const auto found = gpu ? apl::lower::find_sparse_sampling(stm, function, &product.why_not)
-                           : apl::lower::find_host_sampling(stm, function, &product.why_not);
+    const auto found = gpu ? apl::lower::find_sparse_sddmm(stm, function, &product.why_not)
+                           : apl::lower::find_host_sddmm(stm, function, &product.why_not);
     product.fits = found.has_value();
     if (found) {
       product.type = found->type, product.width = found->depth, product.has_width = true;
       product.batches = found->batches.size();
-      product.after = found->after.stms.size();
+      product.epilogue = found->epilogue.stms.size();
     }
   } else {
     const auto found = gpu ? apl::lower::find_sparse_product(stm, function, &product.why_not)
@@ -50,7 +50,7 @@ Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const ap
     if (found) {
       product.type = found->type, product.width = found->width, product.has_width = true;
       product.batches = found->batches.size();
-      product.after = found->after.stms.size();
+      product.epilogue = found->epilogue.stms.size();
     }
   }
   return product;
@@ -83,11 +83,12 @@ class Explainer {
     if (product.tiles) {
       facts.emplace_back("kernel", "the program's own: one, which branches on the number of the tile");
     } else if (!request_.gpu) {
-      facts.emplace_back("kernel", fmt::format("on this machine's cores: {}",
-                                               !product.fits        ? "the program's own"
-                                               : product.after == 0 ? "the runtime's"
-                                                                    : "the runtime's, with a loop of the program over "
-                                                                      "the sums"));
+      facts.emplace_back(
+          "kernel", fmt::format("on this machine's cores: {}", !product.fits ? "the program's own"
+                                                               : product.epilogue == 0
+                                                                   ? "the runtime's"
+                                                                   : "the runtime's, with a loop of the program over "
+                                                                     "the sums"));
       if (!product.fits) facts.emplace_back("why", product.why_not);
     } else if (product.fits) {
       facts.emplace_back("kernel", "the runtime's, made for the matrix");
@@ -136,8 +137,8 @@ class Explainer {
     const bool vector = product.has_width && product.width.is_one();
     std::string name = product.sddmm ? "SDDMM" : vector ? "SpMV" : "SpMM";
     if (product.batches > 0) name += ", one product a batch,";
-    if (product.after > 0)
-      name += fmt::format(" with {} statement{} after the sum,", product.after, product.after == 1 ? "" : "s");
+    if (product.epilogue > 0)
+      name += fmt::format(" with {} statement{} after the sum,", product.epilogue, product.epilogue == 1 ? "" : "s");
     return name;
   }
 
@@ -195,7 +196,7 @@ class Explainer {
       facts.emplace_back("costs", costs(matrix, problem));
     }
     if (!request_.measure) return;
-    Measure measure(matrix, problem);
+    apl::sparse::Measure measure(matrix, problem);
     if (builtin == nullptr && tiles_of == nullptr) {
       apl_sparse_plan* made = nullptr;
       apl_sparse_plan_builtin(&csr, &made);

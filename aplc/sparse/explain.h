@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "aplc/explain_plan.h"
-#include "codegen/runtime/program.h"
 #include "passes/pass.h"
 #include "passes/sparse/matrix.h"
 #include "passes/sparse/profile.h"
+#include "runtime/program/program.h"
 
 namespace aplc::sparse {
 

@@ -1,15 +1,15 @@
 // Files of the sparse subcommands: matrices of gigabytes, plans, profiles.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/matrix.h"
 #include "passes/sparse/profile.h"
+#include "runtime/sparse/sparse.h"
+#include "suite/sparse/handles.h"
 
 namespace aplc::sparse {
 
@@ -34,14 +34,8 @@ class FileText {
   std::string copy_;
 };
 
-struct PlanDeleter {
-  void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
-};
-struct TilesDeleter {
-  void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
-};
-using PlanPointer = std::unique_ptr<apl_sparse_plan, PlanDeleter>;
-using TilesPointer = std::unique_ptr<apl_sparse_tiles, TilesDeleter>;
+using apl::sparse::PlanPointer;
+using apl::sparse::TilesPointer;
 
 // Each reports on stderr what is wrong, and sets `exit` then.
 std::optional<apl::sparse::Csr> load_matrix(const std::string& file, bool values, int& exit);

@@ -48,8 +48,8 @@ std::vector<std::uint8_t> formats_of(const apl_sparse_tiles& t) {
       if (sources[k] >= 0) format[static_cast<std::size_t>(sources[k])] = kind;
   };
   mark(t.block_source, t.block_elements, 0);
-  mark(t.list_source, t.list_elements, 1);
-  mark(t.run_source, t.run_elements, 2);
+  mark(t.ell_source, t.ell_elements, 1);
+  mark(t.segment_source, t.segment_elements, 2);
   return format;
 }
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/matrix.h"
+#include "runtime/sparse/sparse.h"
 
 namespace aplc::sparse {
 

@@ -7,8 +7,8 @@
 
 #include "aplc/driver.h"
 #include "aplc/sparse/files.h"
-#include "codegen/runtime/program/sparse_plans.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
+#include "runtime/program/sparse_plans.h"
 
 namespace aplc::sparse {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "aplc/sparse/arguments.h"
-#include "codegen/runtime/program.h"
 #include "ir/module.h"
+#include "runtime/program/program.h"
 
 namespace aplc::sparse {
 

@@ -9,10 +9,10 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
-#include "codegen/runtime/program/sparse_tiles.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/sparse_tiles.h"
 #include "suite/values.h"
 
 namespace aplc {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "codegen/runtime/program.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
 #include "ir/sparse_arguments.h"
+#include "runtime/program/program.h"
 #include "suite/test_block.h"
 
 namespace aplc {
@@ -73,8 +73,8 @@ apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input
 // rounded.
 apl::Status fit_inputs(const apl::Function& entry, Values& inputs);
 
-// `Error: `, place and message: what regular expressions of run-time errors are looked for in. The name of the file is
-// left out unless it is given, so that it cannot match.
+// `Error: `, location and message: what regular expressions of run-time errors are looked for in. The name of the file
+// is left out unless it is given, so that it cannot match.
 std::string error_text(const apl::Diagnostic& diagnostic, const std::string& file = {});
 
 }  // namespace aplc

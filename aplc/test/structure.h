@@ -1,6 +1,6 @@
 // What `structure` blocks of programs count, counted in our IR.
 //
-// The numbers are of Futhark's operations after Futhark's passes. Of those we judge what means the same here: SOACs
+// The numbers are of Futhark's operations after Futhark's passes. Of those we check what means the same here: SOACs
 // after fusion, and kernels by what they came from. Ours are counted after the passes of the standard pipeline up to
 // the second `simplify` after `fuse`, and in the remarks of `extract-kernels`.
 #pragma once

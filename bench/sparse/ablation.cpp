@@ -6,10 +6,10 @@
 #include <array>
 #include <map>
 
-#include "aplc/sparse/measure.h"
 #include "bench/sparse/first_level.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse/report.h"
+#include "suite/sparse/measure.h"
 
 namespace apl::bench {
 namespace {
@@ -169,10 +169,10 @@ json figure_12(const SparseOptions& options) {
                                    {"plan", all.plan.considered.front().first}};
     if (std::string(device) != "cpu") continue;
     // What can be run of one level: the best plan of one format.
-    SearchOptions lists = how;
-    lists.formats = {false, true, false};
-    aplc::sparse::Measure measure(matrix, how.problem);
-    const double fast = measure(all.plan), slow = measure(search_with(matrix, profile, lists).plan);
+    SearchOptions ell_rows = how;
+    ell_rows.formats = {false, true, false};
+    apl::sparse::Measure measure(matrix, how.problem);
+    const double fast = measure(all.plan), slow = measure(search_with(matrix, profile, ell_rows).plan);
     fmt::print("{:5} measured: lists alone {:.1f} us, all levels {:.1f} us: {:.2f} x\n", device, slow / 1e3, fast / 1e3,
                slow / fast);
     here["lists_measured_us"] = slow / 1e3;

@@ -1,6 +1,6 @@
-// Section 5.6: lists of SpMM and runs of SDDMM that searches select, predicted and measured on one core of this
-// machine. Its kernels are not those of a GPU, but the model is the same. As in section 4, a sub-task is measured among
-// many of its kind: a matrix that consists of copies of it.
+// Section 5.6: ELL rows of SpMM and nnz segments of SDDMM that searches select, predicted and measured on one core of
+// this machine. Its kernels are not those of a GPU, but the model is the same. As in section 4, a sub-task is measured
+// among many of its kind: a matrix that consists of copies of it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,21 +11,21 @@
 #include <random>
 #include <set>
 
-#include "aplc/sparse/calibrate.h"
-#include "aplc/sparse/measure.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse/report.h"
+#include "suite/sparse/calibrate.h"
+#include "suite/sparse/measure.h"
 
 namespace apl::bench {
 namespace {
 
 using namespace sparse;
-using aplc::sparse::Product;
+using apl::sparse::Product;
 
 // Dimensions of the matrices that are made; those of aplc sparse calibrate but for the rows.
 constexpr std::int64_t kDense = 128, kBytes = 4, kGroups = 4, kColumns = 4096;
-// The paper took 5000 lists and 13060 runs.
-constexpr double kRunsForLists = 13060.0 / 5000;
+// The paper took 5000 ELL rows and 13060 nnz segments.
+constexpr double kSegmentsForEll = 13060.0 / 5000;
 constexpr int kPasses = 3;
 constexpr std::size_t kMostPoints = 600;  // of a picture
 
@@ -49,43 +49,43 @@ SubTask sub_task(TileShape shape, std::map<std::int64_t, std::vector<std::int32_
     task.rows.push_back(std::move(columns));
   }
   task.shape.columns = distinct;
-  if (shape.kind == TileShape::Kind::run) task.shape.rows = static_cast<std::int64_t>(task.rows.size());
+  if (shape.kind == TileShape::Kind::segment) task.shape.rows = static_cast<std::int64_t>(task.rows.size());
   return task;
 }
 
 // List tile or run number `index`.
-SubTask sub_task(const apl_sparse_tiles& tiles, bool lists, std::int64_t index) {
+SubTask sub_task(const apl_sparse_tiles& tiles, bool ell_rows, std::int64_t index) {
   std::map<std::int64_t, std::vector<std::int32_t>> columns_of;
-  if (lists) {
-    const apl_sparse_lists& tile = tiles.list_tile[index];
-    for (std::int64_t k = 0; k < static_cast<std::int64_t>(tile.lists) * tile.width; ++k)
-      if (tiles.list_source[tile.first_element + k] >= 0)
-        columns_of[k / tile.width].push_back(tiles.list_column[tile.first_element + k]);
-    return sub_task({TileShape::Kind::ell, false, tile.lists, tile.width, 0}, std::move(columns_of));
+  if (ell_rows) {
+    const apl_sparse_ell& tile = tiles.ell_tile[index];
+    for (std::int64_t k = 0; k < static_cast<std::int64_t>(tile.ell_rows) * tile.width; ++k)
+      if (tiles.ell_source[tile.first_element + k] >= 0)
+        columns_of[k / tile.width].push_back(tiles.ell_column[tile.first_element + k]);
+    return sub_task({TileShape::Kind::ell, false, tile.ell_rows, tile.width, 0}, std::move(columns_of));
   }
-  const apl_sparse_run& run = tiles.run[index];
+  const apl_sparse_segment& run = tiles.segment[index];
   for (std::int64_t k = run.first; k < run.first + run.count; ++k)
-    columns_of[tiles.run_row[k]].push_back(tiles.run_column[k]);
-  return sub_task({TileShape::Kind::run, false, 0, run.count, 0}, std::move(columns_of));
+    columns_of[tiles.segment_row[k]].push_back(tiles.segment_column[k]);
+  return sub_task({TileShape::Kind::segment, false, 0, run.count, 0}, std::move(columns_of));
 }
 
 // Sub-tasks that a search for this machine selects, chosen at random; of matrices with few all.
 void sample(const Csr& matrix, const Profile& profile, Operator op, std::size_t wanted, int threads,
             std::mt19937_64& random, std::vector<SubTask>& all) {
-  const bool lists = op == Operator::spmm;
+  const bool ell_rows = op == Operator::spmm;
   SearchOptions how;
   how.problem = {op, kDense, kBytes};
-  how.formats = {true, lists, !lists};  // the paper's two
+  how.formats = {true, ell_rows, !ell_rows};  // the paper's two
   how.threads = threads;
   Plan plan = search(matrix, profile, how);
   if (plan.dense) return;
-  const auto tiles = aplc::sparse::tiles_of(matrix, plan);
+  const auto tiles = apl::sparse::tiles_of(matrix, plan);
   if (!tiles) return;
-  std::vector<std::int64_t> chosen(static_cast<std::size_t>(lists ? tiles->list_tiles : tiles->runs));
+  std::vector<std::int64_t> chosen(static_cast<std::size_t>(ell_rows ? tiles->ell_tiles : tiles->segments));
   std::iota(chosen.begin(), chosen.end(), 0);
   std::shuffle(chosen.begin(), chosen.end(), random);
   chosen.resize(std::min(chosen.size(), wanted));
-  for (const std::int64_t index : chosen) all.push_back(sub_task(*tiles, lists, index));
+  for (const std::int64_t index : chosen) all.push_back(sub_task(*tiles, ell_rows, index));
 }
 
 // Groups of 64 rows with as many copies of the sub-task as fit, each with its columns moved on.
@@ -134,7 +134,7 @@ class Stopwatch {
   // Nanoseconds of a group.
   double time_of(const SubTask& task, std::int64_t each) {
     const Csr matrix = copies_of(task, each, random_);
-    const bool lists = task.shape.kind == TileShape::Kind::ell;
+    const bool ell_rows = task.shape.kind == TileShape::Kind::ell;
     Plan plan;
     plan.problem = {op_, kDense, kBytes};
     plan.rows = matrix.rows;
@@ -142,11 +142,11 @@ class Stopwatch {
     plan.nonzeros = matrix.nonzeros();
     plan.hash = pattern_hash(matrix);
     plan.part = kDense;
-    plan.rest = {{lists ? task.shape.elements : 1},
-                 lists ? task.shape.rows * task.shape.elements : 1,
-                 lists ? 1 : task.shape.elements};
-    plan.groups.assign(kGroups, {{}, lists ? Rest::ell : Rest::run});
-    const auto tiles = aplc::sparse::tiles_of(matrix, plan);
+    plan.remainder = {{ell_rows ? task.shape.elements : 1},
+                      ell_rows ? task.shape.rows * task.shape.elements : 1,
+                      ell_rows ? 1 : task.shape.elements};
+    plan.groups.assign(kGroups, {{}, ell_rows ? Remainder::ell : Remainder::segment});
+    const auto tiles = apl::sparse::tiles_of(matrix, plan);
     return tiles ? product_(*tiles, kDense, {8, 0.001}) / kGroups : 0;
   }
 
@@ -193,7 +193,7 @@ nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>
   fmt::print(
       "\nCost model on one core of this machine; in brackets the paper's numbers, on an A100. Its network of "
       "perceptrons is left out\n");
-  const Profile calibrated = aplc::sparse::calibrate("here");
+  const Profile calibrated = apl::sparse::calibrate("here");
   nlohmann::json result{{"left_out", "the network of perceptrons (MLP)"},
                         {"paper",
                          {{"spmm", {{"sub_tasks", 5000}, {"pearson", 0.9243}, {"rmse_milliseconds", 1.4e-4}}},
@@ -203,7 +203,7 @@ nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>
   for (const Operator op : {Operator::spmm, Operator::sddmm}) {
     std::mt19937_64 random(17);
     std::vector<SubTask> all;
-    const auto wanted = static_cast<std::size_t>(options.sub_tasks * (op == Operator::spmm ? 1 : kRunsForLists));
+    const auto wanted = static_cast<std::size_t>(options.sub_tasks * (op == Operator::spmm ? 1 : kSegmentsForEll));
     // What small matrices lack the larger ones behind them give.
     for (std::size_t k = 0; k < names.size(); ++k)
       sample(*make_matrix(names[k], options.threads), *builtin_profile("cpu"), op,

@@ -17,8 +17,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // The candidates of one group for cover_greedily. What a candidate costs never changes, what it newly covers does.
 class FirstLevelCover {
  public:
-  FirstLevelCover(const CostModel& model, const RestShape& rest, const CoverFormats& formats, std::int64_t columns)
-      : model_(model), formats_(formats), maker_(rest, columns) {}
+  FirstLevelCover(const CostModel& model, const RemainderShape& remainder, const CoverFormats& formats,
+                  std::int64_t columns)
+      : model_(model), formats_(formats), maker_(remainder, columns) {}
 
   void start(const RowGroup& group) {
     group_ = &group;
@@ -31,9 +32,9 @@ class FirstLevelCover {
 
   // Whole rows, of which something is left, as lists or runs.
   double limit() {
-    if (!formats_.ell && !formats_.run) return kNever;
+    if (!formats_.ell && !formats_.segment) return kNever;
     double cost = 0;
-    for (const TileShape& shape : rest()) cost += model_.cost(shape);
+    for (const TileShape& shape : remainder()) cost += model_.cost(shape);
     return cost / static_cast<double>(left_count_);
   }
 
@@ -99,7 +100,7 @@ class FirstLevelCover {
       shapes.push_back({TileShape::Kind::block, (twice & c.selection.rows()) != 0, c.selection.height,
                         (c.columns + kStepColumns - 1) / kStepColumns, c.columns});
     if (left_count_ == 0) return;
-    const std::vector<TileShape>& others = rest();
+    const std::vector<TileShape>& others = remainder();
     shapes.insert(shapes.end(), others.begin(), others.end());
   }
 
@@ -110,7 +111,7 @@ class FirstLevelCover {
     double average = kNever;
   };
 
-  const std::vector<TileShape>& rest() {
+  const std::vector<TileShape>& remainder() {
     std::uint64_t open = 0, taken = 0;
     for (const std::uint64_t rows : left_) open |= rows;
     for (const Candidate& c : chosen_) taken |= c.selection.rows();
@@ -123,8 +124,8 @@ class FirstLevelCover {
       whole.entries += std::popcount(rows);
     }
     double least = kNever;
-    for (const Rest format : {Rest::ell, Rest::run}) {
-      if (!(format == Rest::ell ? formats_.ell : formats_.run)) continue;
+    for (const Remainder format : {Remainder::ell, Remainder::segment}) {
+      if (!(format == Remainder::ell ? formats_.ell : formats_.segment)) continue;
       std::vector<TileShape> shapes;
       std::vector<Selection> none;
       maker_.append(whole, none, format, shapes);
@@ -135,9 +136,9 @@ class FirstLevelCover {
       }
       if (cost >= least) continue;
       least = cost;
-      rest_ = std::move(shapes);
+      remainder_ = std::move(shapes);
     }
-    return rest_;
+    return remainder_;
   }
 
   const CostModel& model_;
@@ -147,7 +148,7 @@ class FirstLevelCover {
   std::vector<std::uint64_t> left_;
   std::int64_t left_count_ = 0;
   std::vector<Candidate> candidates_, chosen_;
-  std::vector<TileShape> rest_;
+  std::vector<TileShape> remainder_;
 };
 
 }  // namespace
@@ -157,8 +158,8 @@ double first_level_cost(const Csr& matrix, const Profile& profile, const SearchO
   const std::int64_t part =
       how.problem.op == Operator::spmm ? std::min<std::int64_t>(how.problem.dense, 128) : how.problem.dense;
   const CostModel model(profile, how.problem, part);
-  const RestShape rest{profile.widths, profile.list_elements, profile.run_length};
-  FirstLevelCover cover(model, rest, how.formats, matrix.columns);
+  const RemainderShape remainder{profile.widths, profile.ell_elements, profile.segment_length};
+  FirstLevelCover cover(model, remainder, how.formats, matrix.columns);
   RowGroup group;
   std::vector<TileShape> shapes;
   for (std::int64_t index = 0; index * kGroupRows < matrix.rows; ++index) {

@@ -43,13 +43,13 @@ Found search_with(const Csr& matrix, const Profile& profile, const SearchOptions
   const auto value = static_cast<double>(how.problem.element_bytes);
   constexpr double kIndex = 4;
   RowGroup group;
-  GroupTiles maker(found.plan.rest, matrix.columns);
+  GroupTiles maker(found.plan.remainder, matrix.columns);
   std::vector<TileShape> shapes;
   for (std::size_t index = 0; index < found.plan.groups.size() && !found.plan.dense; ++index) {
     GroupPlan copy = found.plan.groups[index];
     group.read(matrix, found.plan.row_order, static_cast<std::int64_t>(index));
     shapes.clear();
-    maker.append(group, copy.selections, copy.rest, shapes);
+    maker.append(group, copy.selections, copy.remainder, shapes);
     for (const TileShape& shape : shapes) {
       const bool block = shape.kind == TileShape::Kind::block;
       found.tiles += 1;
@@ -59,7 +59,7 @@ Found search_with(const Csr& matrix, const Profile& profile, const SearchOptions
       // A row number for each tile or list, a column for each step's column or element.
       if (block) found.bytes += kIndex + elements * kStepColumns * (kIndex + rows * value);
       if (shape.kind == TileShape::Kind::ell) found.bytes += rows * kIndex + rows * elements * (kIndex + value);
-      if (shape.kind == TileShape::Kind::run) found.bytes += elements * (2 * kIndex + value);
+      if (shape.kind == TileShape::Kind::segment) found.bytes += elements * (2 * kIndex + value);
     }
   }
   if (found.plan.dense) found.bytes = static_cast<double>(matrix.rows) * static_cast<double>(matrix.columns) * value;

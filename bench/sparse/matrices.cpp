@@ -101,7 +101,7 @@ Csr community(const std::string& name, const Community& c, int threads) {
   double sum = 0;
   for (const double s : share) starts.push_back(static_cast<std::int64_t>((sum += s) / all * c.vertices));
   starts.back() = c.vertices;
-  std::vector<std::int32_t> at(static_cast<std::size_t>(c.vertices)), vertex(at.size());  // vertex at each place
+  std::vector<std::int32_t> at(static_cast<std::size_t>(c.vertices)), vertex(at.size());  // vertex at each position
   std::iota(vertex.begin(), vertex.end(), 0);
   for (std::size_t k = vertex.size(); c.shuffled && k > 1; --k)
     std::swap(vertex[k - 1], vertex[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(k)))]);
@@ -164,7 +164,7 @@ Csr blocks(const std::string& name, std::int64_t rows, std::int64_t columns, std
   return *sparse::from_coo(entries);
 }
 
-// Those places of a square whose column minus row is such.
+// Those positions of a square whose column minus row is such.
 Csr by_offset(std::int64_t size, const std::function<bool(std::int64_t)>& wanted) {
   Csr matrix{size, size, {0}, {}, {}};
   for (std::int64_t i = 0; i < size; ++i) {

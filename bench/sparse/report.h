@@ -15,7 +15,7 @@ struct SparseOptions {
   std::int64_t most = 2'000'000;  // larger matrices are left out
   std::vector<std::string> only;  // names of matrices or parts of them; empty: all
   int threads = 0;
-  int sub_tasks = 5000;  // of lists; of runs as many times more as in the paper
+  int sub_tasks = 5000;  // of ELL rows; of nnz segments as many times more as in the paper
 };
 
 bool is_wanted(const std::string& name, const SparseOptions& options);

@@ -13,17 +13,17 @@
 #include <optional>
 #include <random>
 
-#include "aplc/sparse/measure.h"
 #include "bench/sparse/matrices.h"
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/sparse/cpu.h"
 #include "frontend/frontend.h"
 #include "ir/sparse_arguments.h"
 #include "passes/pipeline.h"
 #include "passes/sparse/plan.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/program/program.h"
+#include "runtime/sparse/cpu.h"
+#include "suite/sparse/measure.h"
 
 namespace {
 
@@ -32,7 +32,7 @@ using namespace apl::sparse;
 struct Free {
   void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
   void operator()(apl_sparse_tiles* tiles) const { apl_sparse_tiles_free(tiles); }
-  void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
+  void operator()(apl_sparse_cpu_packed* packed_tiles) const { apl_sparse_cpu_packed_free(packed_tiles); }
 };
 
 template <class Number>
@@ -52,7 +52,7 @@ struct Case {
   std::string text;            // of the plan
   std::string format;          // what it is
   std::unique_ptr<apl_sparse_tiles, Free> tiles;
-  std::unique_ptr<apl_sparse_cpu_form, Free> form;
+  std::unique_ptr<apl_sparse_cpu_packed, Free> packed_tiles;
   bool sddmm = false;
   std::int64_t dense = 0, part = 0;
   Operands<float> f32;
@@ -93,14 +93,14 @@ void prepare(Case& c, Operands<Number>& o) {
     if (!c.sddmm)
       o.matrix = Eigen::Map<const Eigen::SparseMatrix<Number, Eigen::RowMajor>>(
           m.rows, m.columns, m.nonzeros(), c.row_start.data(), m.column.data(), o.values.data());
-  o.packed.resize(apl_sparse_cpu_values_bytes(c.form.get(), type_of<Number>()) / sizeof(Number) + 1);
-  apl_sparse_cpu_values(c.form.get(), type_of<Number>(), o.values.data(), o.packed.data());
+  o.packed.resize(apl_sparse_cpu_values_bytes(c.packed.get(), type_of<Number>()) / sizeof(Number) + 1);
+  apl_sparse_cpu_values(c.packed.get(), type_of<Number>(), o.values.data(), o.packed.data());
 }
 
 template <class Number>
 double run_ours(Case& c, Operands<Number>& o, int threads) {
   apl_sparse_cpu_call call{};
-  call.form = c.form.get();
+  call.packed = c.packed.get();
   call.type = type_of<Number>();
   call.sddmm = c.sddmm;
   call.values = o.packed.data();
@@ -211,7 +211,7 @@ bool prepare_program(Case& c, const Operands<Number>& o) {
   matrix.column.assign(c.matrix.column.begin(), c.matrix.column.end());
   matrix.values = array(o.values.data(), kType, {c.matrix.nonzeros()});
   const apl::Function& entry = *module->find_entry(entry_of(c));
-  c.inputs = apl::bundle_values(matrix, apl::find_bundles(entry).front().fields);
+  c.inputs = apl::soa_values(matrix, apl::find_soas(entry).front().fields);
   if (c.sddmm) c.inputs.push_back(array(o.x.data(), kType, {c.matrix.rows, c.dense}));
   std::vector<std::int64_t> shape = {c.matrix.columns};
   if (c.sddmm || c.dense > 1) shape.push_back(c.dense);
@@ -228,11 +228,11 @@ bool use_plan(Case& c, const std::string& text) {
                            c.matrix.column.data()};
   apl_sparse_tiles* tiles = nullptr;
   if (apl_sparse_pack(&csr, plan, &tiles) != 0) return false;
-  c.form.reset();
+  c.packed.reset();
   c.tiles.reset(tiles);
-  apl_sparse_cpu_form* form = nullptr;
-  if (apl_sparse_cpu_form_new(tiles, 2, &form) != 0) return false;
-  c.form.reset(form);
+  apl_sparse_cpu_packed* packed_tiles = nullptr;
+  if (apl_sparse_cpu_packed_new(tiles, 2, &packed_tiles) != 0) return false;
+  c.packed.reset(packed_tiles);
   c.text = text;
   c.part = plan->dense_part;
   return true;
@@ -274,13 +274,14 @@ int sparse_search(Case* c, int sddmm, long dense, int bytes, int milliseconds) {
   SearchOptions options;
   options.problem = {sddmm ? Operator::sddmm : Operator::spmm, dense, bytes};
   options.seconds = milliseconds / 1e3;
-  aplc::sparse::Measure measure(c->matrix, options.problem);
+  apl::sparse::Measure measure(c->matrix, options.problem);
   options.measure = std::ref(measure);
   Plan plan = search(c->matrix, *builtin_profile("cpu"), options);
   // As blocks the dense product is one of ours, too.
   if (plan.dense) {
     plan.dense = false;
-    plan.groups.assign(static_cast<std::size_t>((plan.rows + kGroupRows - 1) / kGroupRows), {{{64, 0, 1}}, Rest::ell});
+    plan.groups.assign(static_cast<std::size_t>((plan.rows + kGroupRows - 1) / kGroupRows),
+                       {{{64, 0, 1}}, Remainder::ell});
   }
   c->format = plan.measured.empty() ? "" : plan.measured.front().first;
   return use_plan(*c, to_text(plan));
@@ -298,10 +299,10 @@ double sparse_prepare(Case* c, int sddmm, long dense, int bytes) {
 }
 // The least of several runs of a program with the same operands, after one that does not count; negative if there is
 // none.
-double sparse_program(Case* c, int bytes, int threads, int runs) {
+double sparse_program(Case* c, int bytes, int threads, int segments) {
   if (!c->program && !(bytes == 4 ? prepare_program(*c, c->f32) : prepare_program(*c, c->f64))) return -1;
   omp_set_num_threads(threads);
-  const auto times = c->program->benchmark(entry_of(*c), c->inputs, runs);
+  const auto times = c->program->benchmark(entry_of(*c), c->inputs, segments);
   return times && !times->empty() ? 1000 * *std::min_element(times->begin(), times->end()) : -1;
 }
 double sparse_run(Case* c, int bytes, int threads, int eigen) {

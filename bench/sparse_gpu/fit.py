@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the numbers of SDDMM and of dense products in codegen/runtime/sparse/device_cost.c to what apl_sparse_gpu recorded.
+"""Fits the numbers of SDDMM and of dense products in runtime/sparse/device_cost.c to what apl_sparse_gpu recorded.
 
     bench/sparse_gpu/fit.py bench/results/sparse-h200-2026-11-21.json
 

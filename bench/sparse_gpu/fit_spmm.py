@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits SpMM's numbers of codegen/runtime/sparse/device_cost.c to a sweep, and says how well they choose.
+"""Fits SpMM's numbers of runtime/sparse/device_cost.c to a sweep, and says how well they choose.
 
     apl_sparse_gpu --operators=spmm --sweep --no-peers --json=SWEEP
     bench/sparse_gpu/fit_spmm.py SWEEP            # wants numpy and scipy

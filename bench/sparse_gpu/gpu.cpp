@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "codegen/runtime/cuda.h"
-#include "codegen/runtime/cuda/library.h"
-#include "codegen/runtime/emulate.h"
+#include "runtime/backends/cuda.h"
+#include "runtime/backends/cuda/library.h"
+#include "runtime/backends/emulate.h"
 
 namespace apl::bench {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/cuda/driver.h"
-#include "codegen/runtime/program/bridge.h"
+#include "runtime/backends/cuda/driver.h"
+#include "runtime/program/bridge.h"
 
 namespace apl::bench {
 

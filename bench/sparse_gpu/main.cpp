@@ -21,9 +21,9 @@
 #include "bench/sparse_gpu/peers.h"
 #include "bench/sparse_gpu/shapes.h"
 #include "bench/sparse_gpu/variants.h"
-#include "codegen/runtime/sparse/device_form.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
 namespace {
@@ -64,7 +64,7 @@ class Bench {
     double model, dense_model;  // what the model says of them; 0: nothing
     std::string how;
     std::vector<PeerTime> peers;
-    nlohmann::json shape = {}, sweep = {};  // of a sweep: each form, and the times of its kernels
+    nlohmann::json shape = {}, sweep = {};  // of a sweep: each packed operand, and the times of its kernels
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
   };
@@ -93,28 +93,28 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A form on the device with the values of the matrix; released with the rest of the case.
-struct Form {
+// A packed operand on the device with the values of the matrix; released with the case.
+struct Packed {
   apl_sparse_operand operand{};
   std::string text;
 };
 
-Form make_form(Gpu& gpu, const sparse::Csr& m, const void* values, std::int64_t width,
-               const apl_sparse_options& options, const apl_sparse_plan* plan = nullptr) {
+Packed make_packed(Gpu& gpu, const sparse::Csr& m, const void* values, std::int64_t width,
+                   const apl_sparse_options& options, const apl_sparse_plan* plan = nullptr) {
   const auto start = std::chrono::steady_clock::now();
   const apl_sparse_csr csr = view(m);
-  apl_sparse_form* form = nullptr;
-  if (apl_sparse_form_make(&csr, plan, APL_F16, width, &options, &form) != APL_SPARSE_FINE) give_up("no form");
+  apl_sparse_packed* packed = nullptr;
+  if (apl_sparse_packed_make(&csr, plan, APL_F16, width, &options, &packed) != APL_SPARSE_FINE) give_up("no form");
   const double seconds = seconds_since(start);
-  Form made;
-  gpu.check(apl_sparse_upload(gpu.context(), form, APL_F16, &made.operand));
+  Packed made;
+  gpu.check(apl_sparse_upload(gpu.context(), packed, APL_F16, &made.operand));
   gpu.check(apl_sparse_set_values(gpu.context(), &made.operand, values));
-  made.text = form->parts > 0 ? fmt::format("windows of {}: {} steps of 16, {:.2f} a gather", 8 * form->parts,
-                                            form->steps, static_cast<double>(m.nonzeros()) / (16.0 * form->steps))
-                              : fmt::format("rows {}/{}/{}", form->longs, form->mediums,
-                                            form->records - form->longs - form->mediums);
-  made.text += fmt::format(", shared {:.2f}, made in {:.2f} s", form->statistics.shared, seconds);
-  apl_sparse_form_free(form);
+  made.text = packed->parts > 0 ? fmt::format("windows of {}: {} steps of 16, {:.2f} a gather", 8 * packed->parts,
+                                              packed->steps, static_cast<double>(m.nonzeros()) / (16.0 * packed->steps))
+                                : fmt::format("rows {}/{}/{}", packed->longs, packed->mediums,
+                                              packed->records - packed->longs - packed->mediums);
+  made.text += fmt::format(", shared {:.2f}, made in {:.2f} s", packed->statistics.shared, seconds);
+  apl_sparse_packed_free(packed);
   return made;
 }
 
@@ -173,26 +173,26 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   gpu_.fill(b, there.columns * width, 7);
   gpu_.plain_spmm(there.start, there.column, there.value, there.rows, b, width, wanted);
   Line line{a.name, a.kind, "spmm", width, 0, 0, 0, 0, 0, 0, "", {}};
-  const auto measure = [&](const Form& form, const apl_sparse_options& options) {
+  const auto measure = [&](const Packed& packed, const apl_sparse_options& options) {
     gpu_.poison(c, 2 * count);
     const double time = gpu_.time([&] {
-      gpu_.check(apl_sparse_spmm(gpu_.context(), &form.operand, {b, width}, {c, width}, width, &options, nullptr));
+      gpu_.check(apl_sparse_spmm(gpu_.context(), &packed.operand, {b, width}, {c, width}, width, &options, nullptr));
     });
     const double error = gpu_.error_of(c, wanted, count);
     line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
     return time;
   };
-  Form form = make_form(gpu_, a.matrix, there.value, width, {});
-  line.how = form.text;
-  line.shape = shape_of(form.operand.form);
-  line.model = apl_sparse_microseconds(&form.operand.form, width);
+  Packed packed = make_packed(gpu_, a.matrix, there.value, width, {});
+  line.how = packed.text;
+  line.shape = shape_of(packed.operand.packed);
+  line.model = apl_sparse_microseconds(&packed.operand.packed, width);
   line.dense_model = apl_sparse_dense_microseconds(there.rows, there.columns, width);
-  line.ours = line.best = measure(form, {});
-  gpu_.check(apl_sparse_release(gpu_.context(), &form.operand));
+  line.ours = line.best = measure(packed, {});
+  gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
   if (request_.sweep) {
     std::string best = "the rules";
-    for (const FormVariant& each : spmm_variants(a.matrix)) {
-      Form other = make_form(gpu_, a.matrix, there.value, width, each.options);
+    for (const PackedVariant& each : spmm_variants(a.matrix)) {
+      Packed other = make_packed(gpu_, a.matrix, there.value, width, each.options);
       nlohmann::json times;
       for (const Variant& variant : each.variants) {
         const double time = measure(other, variant.options);
@@ -200,20 +200,20 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
         times[variant.name] = time;
         if (time < line.best) line.best = time, best = variant.name;
       }
-      line.sweep.push_back({{"form", shape_of(other.operand.form)}, {"us", std::move(times)}});
+      line.sweep.push_back({{"form", shape_of(other.operand.packed)}, {"us", std::move(times)}});
       gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
     }
     line.how += "; best " + best;
   }
   if (request_.plans) {
     const sparse::Plan plan = search_by(a.matrix, sparse::Operator::spmm, width, [&](const apl_sparse_plan& candidate) {
-      Form other = make_form(gpu_, a.matrix, there.value, width, {}, &candidate);
+      Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
       const double time = measure(other, {});
       fmt::print("    {:9.2f} us  {}\n", time, other.text);
       gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
       for (const int window : {8, 16, 32}) {
-        if (!request_.sweep || other.operand.form.parts == 0) break;
-        Form high = make_form(gpu_, a.matrix, there.value, width, {.window = window}, &candidate);
+        if (!request_.sweep || other.operand.packed.parts == 0) break;
+        Packed high = make_packed(gpu_, a.matrix, there.value, width, {.window = window}, &candidate);
         fmt::print("    {:9.2f} us  {}\n", measure(high, {}), high.text);
         gpu_.check(apl_sparse_release(gpu_.context(), &high.operand));
       }
@@ -242,28 +242,28 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
   const apl_sparse_csr csr = view(a.matrix);
   const auto measure = [&](const apl_sparse_options& options, const std::string& name,
                            const apl_sparse_plan* plan = nullptr) {
-    apl_sparse_samples* samples = nullptr;
+    apl_sparse_sddmm_packed* samples = nullptr;
     const auto start = std::chrono::steady_clock::now();
-    if (apl_sparse_samples_make(&csr, plan, APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
+    if (apl_sparse_sddmm_packed_make(&csr, plan, APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
       give_up("no form of samples");
     const double seconds = seconds_since(start);
-    apl_sparse_samples_operand operand{};
-    gpu_.check(apl_sparse_upload_samples(gpu_.context(), samples, APL_F16, &operand));
+    apl_sparse_sddmm_operand operand{};
+    gpu_.check(apl_sparse_upload_sddmm(gpu_.context(), samples, APL_F16, &operand));
     if (name.empty())
       line.how = (samples->windows > 0 ? fmt::format("windows of 8: {} tasks", samples->tasks) : std::string("list")) +
                  fmt::format(", shared {:.2f}, made in {:.2f} s", samples->statistics.shared, seconds);
     if (name.empty()) {
-      line.model = apl_sparse_samples_microseconds(samples, depth);
+      line.model = apl_sparse_sddmm_microseconds(samples, depth);
       line.shape = shape_of(*samples);
     }
-    apl_sparse_samples_free(samples);
+    apl_sparse_sddmm_packed_free(samples);
     gpu_.poison(result, 2 * there.nonzeros);
     const double time = gpu_.time([&] {
       gpu_.check(apl_sparse_sddmm(gpu_.context(), &operand, nullptr, {x, depth}, {y, depth}, depth, result, nullptr));
     });
     const double error = gpu_.error_of(result, wanted, there.nonzeros);
     line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
-    gpu_.check(apl_sparse_release_samples(gpu_.context(), &operand));
+    gpu_.check(apl_sparse_release_sddmm(gpu_.context(), &operand));
     if (!name.empty() && plan == nullptr) fmt::print("    {:9.2f} us  {}\n", time, name);
     return time;
   };

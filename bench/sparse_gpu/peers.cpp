@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "codegen/runtime/cuda/library.h"
+#include "runtime/backends/cuda/library.h"
 
 namespace apl::bench {
 

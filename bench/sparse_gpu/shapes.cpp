@@ -4,7 +4,7 @@
 
 namespace apl::bench {
 
-nlohmann::json shape_of(const apl_sparse_form& f) {
+nlohmann::json shape_of(const apl_sparse_packed& f) {
   return {{"rows", f.rows},
           {"columns", f.columns},
           {"nonzeros", f.nonzeros},
@@ -22,7 +22,7 @@ nlohmann::json shape_of(const apl_sparse_form& f) {
           {"longest_window", f.longest_window}};
 }
 
-nlohmann::json shape_of(const apl_sparse_samples& s) {
+nlohmann::json shape_of(const apl_sparse_sddmm_packed& s) {
   return {{"rows", s.rows},   {"columns", s.columns}, {"nonzeros", s.nonzeros},    {"windows", s.windows},
           {"tasks", s.tasks}, {"steps", s.steps},     {"task_steps", s.task_steps}};
 }

@@ -3,11 +3,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
 
-nlohmann::json shape_of(const apl_sparse_form& form);
-nlohmann::json shape_of(const apl_sparse_samples& samples);
+nlohmann::json shape_of(const apl_sparse_packed& packed);
+nlohmann::json shape_of(const apl_sparse_sddmm_packed& samples);
 
 }  // namespace apl::bench

@@ -4,57 +4,57 @@
 
 namespace apl::bench {
 
-std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix) {
-  std::vector<FormVariant> all;
+std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix) {
+  std::vector<PackedVariant> all;
   const bool is_large = matrix.nonzeros() > 3'000'000;
   struct Classes {
     int warp_row, block_row, sorted;
   };
   for (const Classes& c : {Classes{8, 24, 1}, {8, 48, 1}, {8, 96, 1}, {24, 256, 1}, {24, 256, -1}, {32, 512, -1}}) {
     if (is_large && c.block_row < 256) continue;
-    FormVariant form;
-    form.options = {.window = -1, .warp_row = c.warp_row, .block_row = c.block_row, .sorted = c.sorted, .staged = -1};
+    PackedVariant packed;
+    packed.options = {.window = -1, .warp_row = c.warp_row, .block_row = c.block_row, .sorted = c.sorted, .staged = -1};
     for (const int lanes : {4, 8, 16}) {
-      apl_sparse_options options = form.options;
+      apl_sparse_options options = packed.options;
       options.lanes = lanes;
-      form.variants.push_back(
+      packed.variants.push_back(
           {fmt::format("rows {}/{}{} lanes {}", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : "", lanes),
            options});
     }
-    apl_sparse_options options = form.options;
+    apl_sparse_options options = packed.options;
     options.lanes = 16;
     options.ahead = 1;
-    form.variants.push_back(
+    packed.variants.push_back(
         {fmt::format("rows {}/{}{} lanes 16 ahead", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : ""), options});
     options.ahead = 0;
     options.resident = 6;
-    form.variants.push_back(
+    packed.variants.push_back(
         {fmt::format("rows {}/{}{} lanes 16 resident 6", c.warp_row, c.block_row, c.sorted > 0 ? " sorted" : ""),
          options});
-    all.push_back(std::move(form));
+    all.push_back(std::move(packed));
   }
   if (matrix.columns <= 1600) {
-    FormVariant form;
-    form.options = {.window = -1, .staged = 1};
-    form.variants.push_back({"staged", form.options});
-    all.push_back(std::move(form));
+    PackedVariant packed;
+    packed.options = {.window = -1, .staged = 1};
+    packed.variants.push_back({"staged", packed.options});
+    all.push_back(std::move(packed));
   }
   for (const int window : {8, 16, 32}) {
-    FormVariant form;
-    form.options = {.window = window};
+    PackedVariant packed;
+    packed.options = {.window = window};
     for (const int split : {1, 2, 4, 8})
       for (const int slices : {1, 2}) {
         if (is_large && split * slices > 2) continue;
         if (split == 8 && slices == 2) continue;
-        apl_sparse_options options = form.options;
+        apl_sparse_options options = packed.options;
         options.split = split;
         options.slices = slices;
-        form.variants.push_back({fmt::format("windows of {} split {} slices {}", window, split, slices), options});
+        packed.variants.push_back({fmt::format("windows of {} split {} slices {}", window, split, slices), options});
         if (window != 32 || split * slices > 2) continue;
         options.resident = 4;
-        form.variants.push_back({fmt::format("windows of 32 split {} slices {} resident 4", split, slices), options});
+        packed.variants.push_back({fmt::format("windows of 32 split {} slices {} resident 4", split, slices), options});
       }
-    all.push_back(std::move(form));
+    all.push_back(std::move(packed));
   }
   return all;
 }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/sparse/device_form.h"
 #include "passes/sparse/matrix.h"
+#include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
 
@@ -13,13 +13,13 @@ struct Variant {
   std::string name;
   apl_sparse_options options;
 };
-// Variants that share a form.
-struct FormVariant {
+// Variants that share a packed operand.
+struct PackedVariant {
   apl_sparse_options options;
   std::vector<Variant> variants;
 };
 
-std::vector<FormVariant> spmm_variants(const sparse::Csr& matrix);
+std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix);
 std::vector<Variant> sddmm_variants();
 
 }  // namespace apl::bench

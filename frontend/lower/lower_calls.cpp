@@ -1,5 +1,6 @@
 // Applying closures: partial application, expansion, and calls of functions of the module.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
@@ -11,6 +12,11 @@ namespace {
 bool has_attribute(const Global& global, std::string_view name) {
   const auto& attributes = global.declaration->attributes;
   return std::any_of(attributes.begin(), attributes.end(), [&](const Attribute& a) { return a.name == name; });
+}
+
+bool encloses(const Location& outer, const Location& inner) {
+  return std::tie(outer.line, outer.column) <= std::tie(inner.line, inner.column) &&
+         std::tie(inner.end_line, inner.end_column) <= std::tie(outer.end_line, outer.end_column);
 }
 
 }  // namespace
@@ -39,7 +45,11 @@ StaticValue Lowerer::run(const Closure& closure) {
   const Values& arguments = closure.arguments;
   StaticValue result;
   if (const auto* lambda = std::get_if<Closure::Lambda>(&closure.what)) {
-    Frame* outer = std::exchange(frame_, make_frame(lambda->frame));
+    Frame* frame = make_frame(lambda->frame);
+    // What stands in the expression that applies it is part of that expression.
+    if (frame->call != location_.call || !encloses(location_, lambda->body->location))
+      frame->call = calls_.add(location_);
+    Frame* outer = std::exchange(frame_, frame);
     for (std::size_t k = 0; k < arguments.size(); ++k) bind_param(*(*lambda->params)[k], arguments[k]);
     result = lower(*lambda->body);
     frame_ = outer;
@@ -74,6 +84,7 @@ StaticValue Lowerer::use_definition(const Closure::Definition& definition) {
 Frame* Lowerer::definition_frame(const Closure::Definition& definition, const Values& arguments) {
   const Global& global = checked_.globals[definition.global];
   Frame* frame = make_frame(nullptr);
+  frame->call = calls_.add(location_);
   if (definition.use) {
     for (const auto& [param, type] : definition.use->instance.params) frame->types[param] = {type, definition.frame};
     for (const auto& [binder, size] : definition.use->instance.sizes) frame->sizes[binder] = {size, definition.frame};

@@ -246,7 +246,7 @@ Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const Lo
   if (wanted.empty()) return all.parts[leaf];
   const std::vector<Poly> actual = type_of(all.parts[leaf]).shape;
   for (std::size_t d = 0; d < wanted.size(); ++d) {
-    bool by_value = false;  // a size that the program itself hands on need not be right
+    bool by_value = false;  // a size that the program itself yields need not be right
     wanted[d] = wanted[d].substitute([&](Value symbol) -> std::optional<Poly> {
       if (auto size = std::ranges::find(state.sizes, symbol); size != state.sizes.end())
         return all.sizes[static_cast<std::size_t>(size - state.sizes.begin())];

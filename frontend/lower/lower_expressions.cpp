@@ -8,7 +8,7 @@ namespace apl::frontend {
 
 namespace {
 
-// What a failed check in a kernel has room for.
+// The capacity of a failed check in a kernel.
 constexpr std::ptrdiff_t kMaxMessageNumbers = 4;
 
 }  // namespace
@@ -19,6 +19,7 @@ StaticValue Lowerer::lower(const Expr& expr) {
       return part_value(part->second.size, part->second.frame);
   if (++depth_ > max_depth_) unsupported(expr.location, "a program nested this deep");
   const Location outer = std::exchange(location_, expr.location);
+  location_.call = frame_->call;
   builder_->set_location(location_);
   StaticValue value = lower_node(expr);
   count_leaves(value.leaf_count());
@@ -344,8 +345,8 @@ Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Op
   const BodyPtr no = make_body({}, {forward, step});
   const std::vector<Value> chosen = builder_->let_many({"distance", "step"}, If{down, yes, no});
   const bool inclusive = range.kind == RangeExpr::End::inclusive;
-  const Value room = builder_->compare(CompareOp::le, i64_constant(inclusive ? -1 : 0), chosen[0]);
-  valid = builder_->binary(BinaryOp::conj, valid, Operand(room));
+  const Value in_range = builder_->compare(CompareOp::le, i64_constant(inclusive ? -1 : 0), chosen[0]);
+  valid = builder_->binary(BinaryOp::conj, valid, Operand(in_range));
   const Operand second(builder_->binary(BinaryOp::add, first, step));
   builder_->let("c", Assert{valid, {"Range ", first, "..", second, range_mark(range), end, " is invalid"}});
   return limited(ceil_div(Poly(chosen[0]) + Poly(inclusive ? 1 : 0), Poly(chosen[1])));

@@ -7,7 +7,7 @@
 #include "frontend/lower/large_stack.h"
 #include "frontend/lower/lowerer.h"
 #include "frontend/syntax/lexer.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 
 namespace apl::frontend {
 
@@ -87,6 +87,7 @@ std::optional<Module> Lowerer::run() {
     }
   }
   if (failed) return std::nullopt;
+  module_.calls = std::move(calls_).take();
   return std::move(module_);
 }
 
@@ -274,7 +275,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   return result;
 }
 
-// As with values that are read: no interface has room for more sizes.
+// As with values that are read: no interface has the capacity for more sizes.
 void Lowerer::refuse_rank(const Type& type) {
   if (type.rank() > kMaxRank)
     unsupported(function_->location,

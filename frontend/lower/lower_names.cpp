@@ -24,6 +24,7 @@ const Poly& Lowerer::limited(const Poly& size) {
 Frame* Lowerer::make_frame(Frame* parent) {
   Frame& frame = frames_.emplace_back();
   frame.parent = parent;
+  if (parent != nullptr) frame.call = parent->call;
   return &frame;
 }
 

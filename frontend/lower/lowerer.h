@@ -18,6 +18,7 @@
 #include "frontend/lower/lower.h"
 #include "frontend/lower/static_value.h"
 #include "ir/builder.h"
+#include "ir/call_table.h"
 #include "ir/host_value.h"
 
 namespace apl::frontend {
@@ -276,6 +277,7 @@ class Lowerer {
   const std::map<std::string, std::int64_t>& parameters_;
   const DiagnosticSink& sink_;
   Module module_;
+  CallTable calls_;
   std::deque<Frame> frames_;
   std::map<std::string, Instance> instances_;
   std::map<std::string, int> names_taken_;

@@ -67,6 +67,7 @@ struct Frame {
   std::unordered_map<BinderId, StaticValue> values;
   std::unordered_map<ParamId, TypeArgument> types;
   std::unordered_map<BinderId, SizeArgument> sizes;  // what the use of a function said; shapes of arguments come first
+  std::uint32_t call = 0;                            // by which the body came where it is lowered, as in Location::call
 };
 
 // A function and the arguments that it has got so far.

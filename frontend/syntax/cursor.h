@@ -32,7 +32,7 @@ class Cursor {
     }
   }
 
-  // Begins a token here; `finish` gives its place.
+  // Begins a token here; `finish` gives its location.
   void mark() { start_line_ = line_, start_column_ = column_; }
   Location finish() const {
     // A token never ends right after a newline, so the last column is on the same line.

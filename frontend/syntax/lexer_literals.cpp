@@ -177,7 +177,7 @@ std::optional<std::uint32_t> take_escape(Cursor& cursor) {
                                          : std::optional<std::uint32_t>(static_cast<unsigned char>(kMeanings[known]));
 }
 
-// The character of the escape here. One that is none makes the token an error at its place.
+// The character of the escape here. One that is none makes the token an error at its location.
 std::uint32_t lex_escape(Cursor& cursor, Token& token) {
   Cursor escape = cursor;
   escape.mark();

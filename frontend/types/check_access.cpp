@@ -22,7 +22,7 @@ std::optional<std::int64_t> number(const Expr& expr) {
 
 }  // namespace
 
-// The type of a field; where the record's type is not known yet, it is settled later.
+// The type of a field; where the record's type is not known yet, it is resolved later.
 Ty Checker::field(Ty record, const std::string& name, Location location) {
   if (store_.get_if<TyError>(record)) return store_.error();
   const TyNode& node = store_.node(record);
@@ -63,7 +63,7 @@ void Checker::solve_fields(bool last) {
   for (const PendingField& wanted : pending_)
     if (!failed)
       report(Code::type_ambiguous, wanted.location,
-             "The type whose field \"" + wanted.name + "\" is taken is ambiguous here; a type annotation settles it");
+             "The type whose field \"" + wanted.name + "\" is taken is ambiguous here; a type annotation resolves it");
   pending_.clear();
 }
 

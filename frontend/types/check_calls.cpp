@@ -226,12 +226,12 @@ Ty Checker::with_witnesses(Ty type, const Visible& visible, std::uint32_t level)
   std::vector<std::pair<Size, Size>> known;
   return with_sizes(type, [&](Size size) {
     if (store_.get_if<SizeName>(size)) return size;
-    bool told = true;
+    bool reported = true;
     store_.walk_size(size, [&](Size, const SizeNode& node) {
       const auto* name = std::get_if<SizeName>(&node);
-      told = told && (!name || visible(name->binder) || found.contains(name->binder));
+      reported = reported && (!name || visible(name->binder) || found.contains(name->binder));
     });
-    if (told) return size;
+    if (reported) return size;
     for (const auto& [before, unknown] : known)
       if (unifier_.same(before, size)) return unknown;
     const BinderId unknown = store_.add_binder({.kind = Binder::Kind::unknown_size,

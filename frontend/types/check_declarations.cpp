@@ -165,7 +165,7 @@ void Checker::check_comparisons() {
     if (open && !failed)
       report(Code::type_mismatch, location,
              "Comparing equality of values of type " + store_.to_text(type) +
-                 ", which does not support equality: nothing says what type they have; a type annotation settles it");
+                 ", which does not support equality: nothing says what type they have; a type annotation resolves it");
   }
 }
 

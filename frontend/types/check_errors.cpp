@@ -42,17 +42,17 @@ std::string Checker::unshared_fields(Ty expected, Ty actual) const {
 
 std::vector<Note> Checker::size_notes(const Clash& clash) const {
   std::vector<Note> notes;
-  std::set<BinderId> told;
+  std::set<BinderId> reported;
   for (Size size : {clash.s, clash.t}) {
     if (!size) continue;
     store_.walk_size(size, [&](Size, const SizeNode& node) {
       const auto* name = std::get_if<SizeName>(&node);
       const auto* open = std::get_if<SizeVar>(&node);
-      if (open && open->param != kNoId && open->origin && told.insert(open->param).second)
+      if (open && open->param != kNoId && open->origin && reported.insert(open->param).second)
         notes.push_back(
             {"nothing says yet what the size parameter \"" + store_.binder(open->param).name + "\" of this is",
              open->origin});
-      if (name == nullptr || !told.insert(name->binder).second) return;
+      if (name == nullptr || !reported.insert(name->binder).second) return;
       const Binder& binder = store_.binder(name->binder);
       if (!binder.location) return;
       switch (binder.kind) {

@@ -227,7 +227,7 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
     } else if (const auto clash = unifier_.unify(loosened(type), loosened(body))) {
       mismatch(*clash, loop.body->location, type, body, what);
     } else {
-      settle_loop_sizes(sizes, type, body);
+      resolve_loop_sizes(sizes, type, body);
       std::vector<BinderId> own;
       binders_of(*loop.pattern, own);
       check_loop_scope(type, own, loop.pattern->location);
@@ -268,7 +268,7 @@ void Checker::loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names) 
 }
 
 // Which of the loop's sizes stay what they start as, whatever the others do; the rest are sizes of the loop's own.
-void Checker::settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body) {
+void Checker::resolve_loop_sizes(LoopSizes& sizes, Ty params, Ty body) {
   TypeMap constant;  // the sizes that may still turn out to stay
   for (const LoopSizes::Param& param : sizes.params)
     if (const Size root = store_.find(param.variable); store_.get_if<SizeVar>(root))

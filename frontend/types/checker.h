@@ -160,7 +160,7 @@ class Checker {
   struct LoopSizes;
   void check_loop_scope(Ty params, const std::vector<BinderId>& own, Location location);
   void loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names);
-  void settle_loop_sizes(LoopSizes& sizes, Ty params, Ty body);
+  void resolve_loop_sizes(LoopSizes& sizes, Ty params, Ty body);
   Ty any_sizes(Ty type, const std::vector<BinderId>& sizes);
   Ty implied_initial(const Pattern& pattern);
 

@@ -45,7 +45,7 @@ class Warnings {
 
  private:
   void warn(Code code, Location location, std::string message) {
-    if (!sink_ || !told_.emplace(code, location.line, location.column).second) return;
+    if (!sink_ || !reported_.emplace(code, location.line, location.column).second) return;
     Diagnostic diagnostic = make_error(code, location, std::move(message));
     diagnostic.severity = Severity::warning;
     sink_(diagnostic);
@@ -154,7 +154,7 @@ class Warnings {
   const DiagnosticSink& sink_;
   std::unordered_map<BinderId, const Expr*> functions_;
   std::set<const Expr*> followed_;
-  std::set<std::tuple<Code, std::uint32_t, std::uint32_t>> told_;
+  std::set<std::tuple<Code, std::uint32_t, std::uint32_t>> reported_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace apl::interpreter {
 
 void Machine::exec(const Stm& stm, const Iota& op) {
   sizes({op.count}, "iota");
-  Array to = place(stm.pattern.front());
+  Array to = destination(stm.pattern.front());
   const Scalar start = scalar(op.start);
   const Scalar stride = scalar(op.stride);
   for (std::int64_t i = 0; i < to.dims[0].size; ++i) {
@@ -22,7 +22,7 @@ void Machine::exec(const Stm& stm, const Iota& op) {
 void Machine::exec(const Stm& stm, const Replicate& op) {
   const std::vector<std::int64_t> outer = sizes(op.shape, "replicate");
   if (op.value.is_value() && !is_scalar(op.value.value())) readable(op.value.value());
-  Array to = place(stm.pattern.front());
+  Array to = destination(stm.pattern.front());
   if (op.value.is_constant() || is_scalar(op.value.value())) {
     memory_.fill(to, scalar(op.value));
   } else {
@@ -40,7 +40,7 @@ void Machine::exec(const Stm& stm, const Replicate& op) {
 
 void Machine::exec(const Stm& stm, const Scratch& op) {
   sizes(op.shape, "an array");
-  assign(stm.pattern.front(), place(stm.pattern.front(), Fill::undefined));
+  assign(stm.pattern.front(), destination(stm.pattern.front(), Fill::undefined));
 }
 
 void Machine::exec(const Stm& stm, const Copy& op) {
@@ -49,7 +49,7 @@ void Machine::exec(const Stm& stm, const Copy& op) {
   // The last reader of the only owner may keep it.
   if (!type(stm.pattern.front()).memory && from.storage.use_count() == 1)
     return alias(stm.pattern.front(), std::move(from));
-  Array to = place(stm.pattern.front());
+  Array to = destination(stm.pattern.front());
   copy_into(from, to);
   assign(stm.pattern.front(), std::move(to));
 }
@@ -72,7 +72,7 @@ void Machine::exec(const Stm& stm, const Rearrange& op) {
 
 void Machine::exec(const Stm& stm, const Manifest& op) {
   Array from = permuted(readable(op.array), op.permutation);
-  Array to = place(stm.pattern.front());
+  Array to = destination(stm.pattern.front());
   copy_into(from, to);
   assign(stm.pattern.front(), std::move(to));
 }
@@ -91,7 +91,7 @@ void Machine::exec(const Stm& stm, const Reshape& op) {
 }
 
 void Machine::exec(const Stm& stm, const ArrayLit& op) {
-  Array to = place(stm.pattern.front());
+  Array to = destination(stm.pattern.front());
   for (std::size_t k = 0; k < op.elements.size(); ++k)
     write_row(to, 1, to.offset + static_cast<std::int64_t>(k) * to.dims[0].stride, op.elements[k]);
   assign(stm.pattern.front(), std::move(to));
@@ -102,7 +102,7 @@ void Machine::exec(const Stm& stm, const Alloc& op) {
   Array block;
   block.storage = memory_.allocate(count_of({bytes}), Fill::undefined);
   // Allocated by a block for its threads: each has a copy.
-  if (op.space == Space::thread && in_block_ && !thread_.active) block.storage->split_per_thread();
+  if (op.space == Space::thread && in_block_ && memory_.thread() < 0) block.storage->split_per_thread();
   assign(stm.pattern.front(), std::move(block));
 }
 

@@ -1,4 +1,4 @@
-// Binding names to arrays: fresh ones, views, and at the memory stage the place that the type names.
+// Binding names to arrays: fresh ones, views, and at the memory stage the memory that the type names.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -30,7 +30,7 @@ Array Machine::bound(Value v) {
   return array;
 }
 
-Array Machine::place(Value v, Fill fill) {
+Array Machine::destination(Value v, Fill fill) {
   const Type& t = type(v);
   if (!t.memory) return memory_.make_array(t.element, sizes(t.shape, "an array"), fill);
   Array array = bound(v);

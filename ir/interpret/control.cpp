@@ -1,12 +1,13 @@
 // Branches, loops, calls.
 #include <fmt/format.h>
 
+#include "ir/call_table.h"
 #include "ir/interpret/machine.h"
 
 namespace apl::interpreter {
 
 // An array on its way to `target`. At the memory stage its elements are taken along if it lies elsewhere, before
-// anything is written: what is handed on is handed on at once.
+// anything is written: what is yielded is yielded at once.
 Datum Machine::on_its_way(Datum datum, const Operand& from, Value target) {
   if (datum.is_scalar || !type(target).memory || !from.is_value()) return datum;
   const auto& source = type(from.value()).memory;
@@ -24,18 +25,18 @@ void Machine::arrive(Value target, Datum datum) {
 
 void Machine::exec(const Stm& stm, const If& op) {
   const Body& body = scalar(op.condition).as_bool() ? *op.then_body : *op.else_body;
-  const BodyPlan& plan = plan_of(body);
-  run(body, plan);
+  const BodyLifetimes& lifetimes = lifetimes_of(body);
+  run(body, lifetimes);
   std::vector<Datum> results;
   for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-    results.push_back(on_its_way(take_result(body, plan, k), body.results[k], stm.pattern[k]));
+    results.push_back(on_its_way(take_result(body, lifetimes, k), body.results[k], stm.pattern[k]));
   for (bool arrays : {false, true})
     for (std::size_t k = 0; k < stm.pattern.size(); ++k)
       if (type(stm.pattern[k]).is_array() == arrays) arrive(stm.pattern[k], std::move(results[k]));
 }
 
 void Machine::exec(const Stm& stm, const Loop& op) {
-  const BodyPlan& plan = plan_of(*op.body);
+  const BodyLifetimes& lifetimes = lifetimes_of(*op.body);
   const std::size_t count = op.params.size();
   std::vector<Datum> state(count);
   for (std::size_t k = 0; k < count; ++k) state[k] = on_its_way(take_datum(op.initial[k]), op.initial[k], op.params[k]);
@@ -48,9 +49,9 @@ void Machine::exec(const Stm& stm, const Loop& op) {
         if (type(op.params[k]).is_array() == arrays) arrive(op.params[k], std::move(state[k]));
   };
   auto iterate = [&] {
-    run(*op.body, plan);
+    run(*op.body, lifetimes);
     for (std::size_t k = 0; k < count; ++k)
-      state[k] = on_its_way(take_result(*op.body, plan, k), op.body->results[k], op.params[k]);
+      state[k] = on_its_way(take_result(*op.body, lifetimes, k), op.body->results[k], op.params[k]);
   };
   if (op.index) {
     for (std::int64_t i = 0; i < bound; ++i) {
@@ -75,7 +76,15 @@ void Machine::exec(const Stm& stm, const Apply& op) {
   std::vector<Datum> params;
   for (std::size_t k = 0; k < op.arguments.size(); ++k)
     (k < callee.sizes.size() ? sizes : params).push_back(take_datum(op.arguments[k]));
-  std::vector<Datum> results = call(callee, sizes, std::move(params));
+  std::vector<Datum> results;
+  try {
+    results = call(callee, sizes, std::move(params));
+  } catch (RunError& error) {
+    // As where the callee is inlined. Calls that are nested too deeply say so without all of them.
+    if (error.diagnostic.location && stm.location && error.diagnostic.code != Code::unsupported_construct)
+      note_call(error.diagnostic, stm.location, module_.calls);
+    throw;
+  }
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     Value v = stm.pattern[k];
     if (results[k].is_scalar || !type(v).memory) {
@@ -83,7 +92,7 @@ void Machine::exec(const Stm& stm, const Apply& op) {
       continue;
     }
     // The callee does not know where its caller wants the result.
-    Array to = place(v);
+    Array to = destination(v);
     copy_into(results[k].array, to);
     assign(v, std::move(to));
   }

@@ -12,7 +12,7 @@ struct RunError {
   Diagnostic diagnostic;
 };
 
-// The place is filled in by the innermost statement that has one.
+// The location is filled in by the innermost statement that has one.
 [[noreturn]] inline void fail(Code code, std::string message) {
   throw RunError{make_error(code, Location{}, std::move(message))};
 }

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "ir/call_table.h"
 #include "ir/sparse_arguments.h"
 #include "ir/verify.h"
 
@@ -19,8 +20,8 @@ Machine::Machine(const Module& module, const InterpretOptions& options)
     : module_(module), options_(options), random_(options.seed), memory_(module.stage == Stage::memory) {}
 
 Machine::Frame Machine::make_frame(const Function& function) {
-  auto found = plans_.find(function.name);
-  if (found == plans_.end()) found = plans_.emplace(function.name, plan_function(function)).first;
+  auto found = lifetimes_.find(function.name);
+  if (found == lifetimes_.end()) found = lifetimes_.emplace(function.name, find_lifetimes(function)).first;
   Frame frame{&function, &found->second, {}, {}};
   frame.scalars.resize(function.values.size());
   frame.arrays.resize(function.values.size());
@@ -43,11 +44,11 @@ std::vector<Datum> Machine::call(const Function& function, const std::vector<Dat
       bind(param, std::move(params[k]));
     }
   }
-  const BodyPlan& plan = plan_of(*function.body);
-  run(*function.body, plan);
+  const BodyLifetimes& lifetimes = lifetimes_of(*function.body);
+  run(*function.body, lifetimes);
   std::vector<Datum> results;
   for (std::size_t k = 0; k < function.body->results.size(); ++k)
-    results.push_back(take_result(*function.body, plan, k));
+    results.push_back(take_result(*function.body, lifetimes, k));
   frame_ = caller;
   return results;
 }
@@ -72,8 +73,8 @@ void Machine::tick() {
   if (++ticks_ % 65536 == 0 && options_.stop && options_.stop()) fail(Code::run_stopped, "the run was stopped.");
 }
 
-void Machine::run(const Body& body, const BodyPlan& plan) {
-  for (Value v : plan.dead_at_start) assign(v, {});
+void Machine::run(const Body& body, const BodyLifetimes& lifetimes) {
+  for (Value v : lifetimes.dead_at_start) assign(v, {});
   const std::size_t count = body.stms.size();
   std::size_t k = 0;
   if (++depth_ > kDeepest)
@@ -82,15 +83,18 @@ void Machine::run(const Body& body, const BodyPlan& plan) {
   try {
     for (; k < count; ++k) {
       const Stm& stm = body.stms[k];
-      const StmPlan& stm_plan = plan.stms[k];
-      stm_plan_ = &stm_plan;
+      const StmLifetimes& stm_lifetimes = lifetimes.stms[k];
+      stm_lifetimes_ = &stm_lifetimes;
       tick();
       std::visit([&](const auto& op) { exec(stm, op); }, stm.op);
-      for (const auto& [written, kept] : stm_plan.kept) check_kept(written, kept);
-      for (Value v : stm_plan.dead_after) assign(v, {});
+      for (const auto& [written, kept] : stm_lifetimes.kept) check_kept(written, kept);
+      for (Value v : stm_lifetimes.dead_after) assign(v, {});
     }
   } catch (RunError& error) {
-    if (!error.diagnostic.location) error.diagnostic.location = body.stms[k].location;
+    if (!error.diagnostic.location) {
+      error.diagnostic.location = body.stms[k].location;
+      note_calls(error.diagnostic, module_.calls);
+    }
     throw;
   }
   --depth_;
@@ -107,7 +111,7 @@ Result<std::vector<HostValue>> interpret(const Module& module, std::string_view 
   const Function* function = module.find_entry(entry);
   if (!function) return make_error(Code::run_argument, {}, "there is no entry `" + std::string(entry) + "`.");
   try {
-    const BundleInterface sparse = bundle_interface(*function);
+    const SoaInterface sparse = soa_interface(*function);
     if (sparse.empty()) return interpreter::Machine(module, options).run_entry(*function, arguments);
     const auto packed = pack_arguments(sparse, arguments, options.tiles);
     if (!packed) return packed.error();

@@ -11,9 +11,9 @@
 
 #include "ir/interpret.h"
 #include "ir/interpret/error.h"
+#include "ir/interpret/lifetimes.h"
 #include "ir/interpret/memory.h"
 #include "ir/interpret/order.h"
-#include "ir/interpret/plan.h"
 
 namespace apl::interpreter {
 
@@ -36,7 +36,7 @@ class Machine {
   // The values of a function that runs.
   struct Frame {
     const Function* function = nullptr;
-    const FunctionPlan* plan = nullptr;
+    const FunctionLifetimes* lifetimes = nullptr;
     std::vector<Scalar> scalars;  // by value id
     std::vector<Array> arrays;    // by value id; blocks too
   };
@@ -51,11 +51,11 @@ class Machine {
   // ---- frames and bodies (machine.cpp)
   Frame make_frame(const Function& function);
   std::vector<Datum> call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params);
-  void run(const Body& body, const BodyPlan& plan);
+  void run(const Body& body, const BodyLifetimes& lifetimes);
   void tick();
   void note_terms(const std::vector<Operand>& accumulators, std::int64_t terms) const;
   void check_kept(Value written, Value kept);
-  const BodyPlan& plan_of(const Body& body) const { return frame_->plan->bodies.at(&body); }
+  const BodyLifetimes& lifetimes_of(const Body& body) const { return frame_->lifetimes->bodies.at(&body); }
 
   // ---- entries (entry.cpp)
   std::vector<Datum> bind_arguments(const Function& function, const std::vector<HostValue>& arguments,
@@ -66,7 +66,7 @@ class Machine {
   // ---- values (values.cpp)
   const Type& type(Value v) const { return frame_->function->values.type(v); }
   const std::string& name(Value v) const { return frame_->function->values.name(v); }
-  bool is_scalar(Value v) const { return frame_->plan->is_scalar[v.id]; }
+  bool is_scalar(Value v) const { return frame_->lifetimes->is_scalar[v.id]; }
   Scalar& slot(Value v) { return frame_->scalars[v.id]; }
   const Scalar& scalar(const Operand& x) const { return x.is_value() ? frame_->scalars[x.value().id] : x.constant(); }
   std::int64_t integer(const Poly& poly) const;
@@ -78,7 +78,7 @@ class Machine {
   Array consume(Value v);  // moved out in any case
   Datum read(const Operand& x);
   Datum take_datum(const Operand& x);
-  Datum take_result(const Body& body, const BodyPlan& plan, std::size_t k);
+  Datum take_result(const Body& body, const BodyLifetimes& lifetimes, std::size_t k);
   Scalar element(Value array_name, const Array& array, std::int64_t position);
 
   // ---- binding (bind.cpp)
@@ -86,11 +86,11 @@ class Machine {
   // Where the type of `v` says that it lies (memory stage).
   Array bound(Value v);
   // The array whose elements the running statement is about to write: in its block, or fresh.
-  Array place(Value v, Fill fill = Fill::zero);
+  Array destination(Value v, Fill fill = Fill::zero);
   // `v` is what `array` is, or at the memory stage: what lies where the type of `v` says.
   void alias(Value v, Array array);
   void bind(Value v, Datum datum);
-  // What loops, branches and reductions hand on (control.cpp).
+  // What loops, branches and reductions yield (control.cpp).
   Datum on_its_way(Datum datum, const Operand& from, Value target);
   void arrive(Value target, Datum datum);
   void assign(Value v, Array array) { frame_->arrays[v.id] = std::move(array); }
@@ -152,12 +152,12 @@ class Machine {
   Random random_;
   Memory memory_;
   Frame* frame_ = nullptr;
-  const StmPlan* stm_plan_ = nullptr;
+  const StmLifetimes* stm_lifetimes_ = nullptr;
   Thread thread_;
   bool in_block_ = false;
   int depth_ = 0;
   std::uint64_t ticks_ = 0;
-  std::unordered_map<std::string_view, FunctionPlan> plans_;  // by function name
+  std::unordered_map<std::string_view, FunctionLifetimes> lifetimes_;  // by function name
   std::unordered_map<const Body*, std::shared_ptr<ColumnLambda>> columns_;
 };
 

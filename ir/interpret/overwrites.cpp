@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/interpret/plan.h"
+#include "ir/interpret/lifetimes.h"
 #include "ir/walk.h"
 
 namespace apl::interpreter {
@@ -11,7 +11,7 @@ namespace {
 
 class Overwrites {
  public:
-  Overwrites(const Function& function, FunctionPlan& plan) : function_(function), plan_(plan) {}
+  Overwrites(const Function& function, FunctionLifetimes& lifetimes) : function_(function), lifetimes_(lifetimes) {}
 
   void run() {
     for (std::uint32_t id = 0; id < function_.values.size(); ++id)
@@ -111,12 +111,13 @@ class Overwrites {
       for (const Span& loop : loops_)
         if (loop.begin > bound->second && loop.begin <= write.span.begin && write.span.end <= loop.end)
           from = std::min(from, loop.begin + 1);
-      if (last->second >= from) plan_.bodies.at(write.body).stms[write.statement].kept.emplace_back(write.array, v);
+      if (last->second >= from)
+        lifetimes_.bodies.at(write.body).stms[write.statement].kept.emplace_back(write.array, v);
     }
   }
 
   const Function& function_;
-  FunctionPlan& plan_;
+  FunctionLifetimes& lifetimes_;
   std::size_t clock_ = 0;
   bool is_renaming_ = false;
   std::vector<Span> loops_;
@@ -128,6 +129,6 @@ class Overwrites {
 
 }  // namespace
 
-void plan_overwrites(const Function& function, FunctionPlan& plan) { Overwrites(function, plan).run(); }
+void find_overwrites(const Function& function, FunctionLifetimes& lifetimes) { Overwrites(function, lifetimes).run(); }
 
 }  // namespace apl::interpreter

@@ -13,15 +13,15 @@ struct Machine::ScatterRun {
   const Stm& stm;
   const Scatter& op;
   const Body& map;
-  const BodyPlan& plan;
+  const BodyLifetimes& lifetimes;
   Streams streams;
   std::vector<Array> targets;
 
   ScatterRun(Machine& m, const Stm& s, const Scatter& o)
-      : machine(m), stm(s), op(o), map(*o.map.body), plan(m.plan_of(map)), streams{m,        o.indices,
-                                                                                   o.inputs, o.map.params,
-                                                                                   {},       {},
-                                                                                   {}} {}
+      : machine(m), stm(s), op(o), map(*o.map.body), lifetimes(m.lifetimes_of(map)), streams{m,        o.indices,
+                                                                                             o.inputs, o.map.params,
+                                                                                             {},       {},
+                                                                                             {}} {}
 
   void start();
   void run_index(std::int64_t flat);
@@ -72,7 +72,7 @@ void Machine::ScatterRun::fold() {
       machine.alias(params[k], machine.bound(params[k]));
     } else {
       const Array row = row_at(targets[k], op.rank, positions_[k]);
-      Array copy = machine.place(params[k]);
+      Array copy = machine.destination(params[k]);
       machine.copy_into(row, copy);
       machine.assign(params[k], std::move(copy));
     }
@@ -80,7 +80,7 @@ void Machine::ScatterRun::fold() {
     Datum operand = machine.read(given);
     machine.arrive(params[n + k], machine.on_its_way(std::move(operand), given, params[n + k]));
   }
-  machine.run(body, machine.plan_of(body));
+  machine.run(body, machine.lifetimes_of(body));
   for (std::size_t k = 0; k < n; ++k) machine.write_row(targets[k], op.rank, positions_[k], body.results[k]);
 }
 
@@ -121,7 +121,7 @@ void Machine::ScatterRun::replace() {
 
 void Machine::ScatterRun::run_index(std::int64_t flat) {
   streams.bind(flat);
-  machine.run(map, plan);
+  machine.run(map, lifetimes);
   if (!find_row()) return;
   op.op ? fold() : replace();
 }
@@ -132,13 +132,14 @@ void Machine::exec(const Stm& stm, const Scatter& op) {
   const std::int64_t total = count_of(run.streams.widths);
   if (op.op) note_terms(op.op->neutral, total);
   const IndexOrder order(total, random_);
-  const bool is_kernel = !in_block_ && !thread_.active;
+  // Directly on the host or in a block each index is a thread.
+  const bool makes_threads = memory_.thread() < 0;
   for (std::int64_t k = 0; k < total; ++k) {
     const std::int64_t flat = op.op ? order[k] : k;
-    if (is_kernel) memory_.set_thread(flat);
+    if (makes_threads) memory_.set_thread(flat);
     run.run_index(flat);
   }
-  if (is_kernel) memory_.set_thread(-1);
+  if (makes_threads) memory_.set_thread(-1);
   for (std::size_t k = 0; k < run.targets.size(); ++k) assign(stm.pattern[k], std::move(run.targets[k]));
 }
 

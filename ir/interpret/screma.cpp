@@ -9,7 +9,7 @@ namespace apl::interpreter {
 void Machine::ScremaRun::start() {
   streams.start(op.widths, "a map");
   for (const ReduceOp& reduce : op.reduces) {
-    reduce_plans.push_back(&machine.plan_of(*reduce.op.body));
+    reduce_lifetimes.push_back(&machine.lifetimes_of(*reduce.op.body));
     for (const Operand& neutral : reduce.neutral) accumulators.push_back(machine.read(neutral));
   }
   for (const ReduceOp& reduce : op.reduces)
@@ -17,19 +17,19 @@ void Machine::ScremaRun::start() {
       const std::size_t n = homes.size();
       const Value home = reduce.scan ? reduce.op.params[k] : stm.pattern[n];
       homes.push_back(home);
-      scanned.push_back(reduce.scan ? machine.place(stm.pattern[n]) : Array{});
+      scanned.push_back(reduce.scan ? machine.destination(stm.pattern[n]) : Array{});
       if (!accumulators[n].is_scalar && machine.type(home).memory)
         machine.arrive(home, machine.on_its_way(std::move(accumulators[n]), reduce.neutral[k], home)),
             accumulators[n] = machine.read(home);
     }
   for (const Datum& accumulator : accumulators) scalars_only = scalars_only && accumulator.is_scalar;
   for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
-    mapped.push_back(machine.place(stm.pattern[k]));
+    mapped.push_back(machine.destination(stm.pattern[k]));
 }
 
 void Machine::ScremaRun::run_index(std::int64_t flat) {
   streams.bind(flat);
-  machine.run(map, map_plan);
+  machine.run(map, map_lifetimes);
   for (std::size_t k = 0; k < mapped.size(); ++k)
     machine.write_row(mapped[k], streams.widths.size(), streams.position_in(mapped[k]),
                       map.results[accumulators.size() + k]);
@@ -53,7 +53,7 @@ void Machine::ScremaRun::fold_scalars(std::int64_t flat, const Scalar* operands)
       machine.set(reduce.op.params[k], accumulators[first + k].scalar);
       machine.set(reduce.op.params[n + k], operands[first + k]);
     }
-    machine.run(*reduce.op.body, *reduce_plans[r]);
+    machine.run(*reduce.op.body, *reduce_lifetimes[r]);
     for (std::size_t k = 0; k < n; ++k) accumulators[first + k].scalar = machine.scalar(reduce.op.body->results[k]);
     for (std::size_t k = 0; k < n && reduce.scan; ++k) note(flat, first + k);
     first += n;
@@ -70,13 +70,13 @@ void Machine::ScremaRun::fold(std::int64_t flat, std::vector<Datum> operands) {
       const Value param = reduce.op.params[n + k];
       machine.arrive(param, machine.on_its_way(std::move(operands[first + k]), map.results[first + k], param));
     }
-    machine.run(*reduce.op.body, *reduce_plans[r]);
-    // At the memory stage each accumulator has a place.
+    machine.run(*reduce.op.body, *reduce_lifetimes[r]);
+    // At the memory stage each accumulator has memory.
     const Body& body = *reduce.op.body;
     std::vector<Datum> next;
     for (std::size_t k = 0; k < n; ++k)
       next.push_back(
-          machine.on_its_way(machine.take_result(body, *reduce_plans[r], k), body.results[k], homes[first + k]));
+          machine.on_its_way(machine.take_result(body, *reduce_lifetimes[r], k), body.results[k], homes[first + k]));
     for (std::size_t k = 0; k < n; ++k) {
       const Value home = homes[first + k];
       const bool placed = !next[k].is_scalar && machine.type(home).memory;
@@ -116,7 +116,7 @@ void Machine::exec(const Stm& stm, const Screma& op) {
     for (std::int64_t flat = 0; flat < total; ++flat) {
       run.run_index(flat);
       std::vector<Datum> operands;
-      for (std::size_t k = 0; k < reduced; ++k) operands.push_back(take_result(run.map, run.map_plan, k));
+      for (std::size_t k = 0; k < reduced; ++k) operands.push_back(take_result(run.map, run.map_lifetimes, k));
       run.fold(flat, std::move(operands));
     }
   } else {

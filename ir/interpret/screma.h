@@ -12,9 +12,9 @@ struct Machine::ScremaRun {
   const Stm& stm;
   const Screma& op;
   const Body& map;
-  const BodyPlan& map_plan;
+  const BodyLifetimes& map_lifetimes;
   Streams streams;
-  std::vector<const BodyPlan*> reduce_plans;
+  std::vector<const BodyLifetimes*> reduce_lifetimes;
   std::vector<Datum> accumulators;  // of all operators, one after the other
   std::vector<Value> homes;         // where they lie at the memory stage
   std::vector<Array> scanned;       // by accumulator, of those that scan
@@ -22,10 +22,10 @@ struct Machine::ScremaRun {
   bool scalars_only = true;  // no operator works on arrays
 
   ScremaRun(Machine& m, const Stm& s, const Screma& o)
-      : machine(m), stm(s), op(o), map(*o.map.body), map_plan(m.plan_of(map)), streams{m,        o.indices,
-                                                                                       o.inputs, o.map.params,
-                                                                                       {},       {},
-                                                                                       {}} {}
+      : machine(m), stm(s), op(o), map(*o.map.body), map_lifetimes(m.lifetimes_of(map)), streams{m,        o.indices,
+                                                                                                 o.inputs, o.map.params,
+                                                                                                 {},       {},
+                                                                                                 {}} {}
 
   void start();
   void run_index(std::int64_t flat);

@@ -1,5 +1,5 @@
 // A Screma of scalar code, many indices at a time: the map function in columns, what it gives folded in row-major
-// order. Before the memory stage only, where no order of the indices and no memory of threads is judged.
+// order. Before the memory stage only, where no order of the indices and no memory of threads is checked.
 #include <algorithm>
 
 #include "ir/interpret/columns.h"

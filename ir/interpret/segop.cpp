@@ -35,7 +35,7 @@ void Machine::exec(const Stm& stm, const SegOp& op) {
       continue;
     }
     const bool covered = op.results[k].kind != KernelResult::Kind::regtile;
-    results.push_back(place(stm.pattern[k], covered ? Fill::zero : Fill::undefined));
+    results.push_back(destination(stm.pattern[k], covered ? Fill::zero : Fill::undefined));
     if (op.results[k].kind == KernelResult::Kind::private_) results.back().private_rank = bounds.size();
   }
 
@@ -46,7 +46,7 @@ void Machine::exec(const Stm& stm, const SegOp& op) {
     in_block_ = op.level != SegLevel::thread;
     const bool is_thread = op.level != SegLevel::block;
     thread_ = {is_thread, bounds, {}};
-    const BodyPlan& plan = plan_of(*op.body);
+    const BodyLifetimes& lifetimes = lifetimes_of(*op.body);
     const IndexOrder order(total, random_);
     std::vector<std::int64_t> at;
     for (std::int64_t k = 0; k < total; ++k) {
@@ -56,7 +56,7 @@ void Machine::exec(const Stm& stm, const SegOp& op) {
       memory_.set_thread(is_thread ? flat : -1);
       for (std::size_t d = 0; d < at.size(); ++d) set(op.space[d].index, Scalar::integer(ScalarType::i64, at[d]));
       if (is_thread) thread_.at = at;
-      run(*op.body, plan);
+      run(*op.body, lifetimes);
       for (std::size_t r = 0; r < results.size(); ++r) {
         if (!is_scalar(stm.pattern[r])) {
           write_result(op, r, results[r], at);

@@ -23,7 +23,7 @@ std::vector<std::int64_t> offsets(const std::vector<std::int64_t>& shape, const 
 
 // A tile or an accumulator: where element (t, q, r) lies is base(t) + depth[q] + registers[r].
 struct Machine::Contraction {
-  struct Side {
+  struct OperandSide {
     Value name;
     Array array;
     std::vector<std::int64_t> thread_strides;  // of one step of t in each space dim
@@ -38,12 +38,12 @@ struct Machine::Contraction {
   };
 
   std::vector<std::int64_t> threads, registers, depth;
-  std::vector<Side> tiles;
-  std::vector<Side> accumulators;
+  std::vector<OperandSide> tiles;
+  std::vector<OperandSide> accumulators;
 
-  Side tile(Machine& machine, const TileOperand& operand) const {
+  OperandSide tile(Machine& machine, const TileOperand& operand) const {
     const std::size_t n = threads.size();
-    Side side{operand.tile, machine.readable(operand.tile), std::vector<std::int64_t>(n), {}, {}};
+    OperandSide side{operand.tile, machine.readable(operand.tile), std::vector<std::int64_t>(n), {}, {}};
     std::vector<std::int64_t> register_strides(n);
     std::vector<std::int64_t> depth_strides(depth.size());
     for (std::size_t axis = 0; axis < operand.axes.size(); ++axis) {
@@ -65,9 +65,9 @@ struct Machine::Contraction {
     return side;
   }
 
-  Side accumulator(Machine& machine, Value v, Array array) const {
+  OperandSide accumulator(Machine& machine, Value v, Array array) const {
     const std::size_t n = threads.size();
-    Side side{v, std::move(array), {}, {}, {}};
+    OperandSide side{v, std::move(array), {}, {}, {}};
     std::vector<std::int64_t> register_strides;
     for (std::size_t d = 0; d < n; ++d) {
       const bool fits = side.array.rank() == 2 * n && side.array.dims[d].size == threads[d] &&
@@ -93,7 +93,7 @@ void Machine::exec(const Stm& stm, const TileContract& op) {
   run.depth = sizes(op.depth, "a tile");
   for (const TileOperand& operand : op.operands) run.tiles.push_back(run.tile(*this, operand));
   const std::size_t n = op.accumulators.size();
-  std::vector<Contraction::Side> before;  // memory stage: where the accumulators come from
+  std::vector<Contraction::OperandSide> before;  // memory stage: where the accumulators come from
   for (std::size_t k = 0; k < n; ++k) {
     Value v = op.accumulators[k];
     Array array = take(v);
@@ -107,8 +107,8 @@ void Machine::exec(const Stm& stm, const TileContract& op) {
     run.accumulators.push_back(run.accumulator(*this, v, std::move(array)));
   }
 
-  const BodyPlan& map_plan = plan_of(*op.map.body);
-  const BodyPlan& reduce_plan = plan_of(*op.reduce.op.body);
+  const BodyLifetimes& map_lifetimes = lifetimes_of(*op.map.body);
+  const BodyLifetimes& reduce_lifetimes = lifetimes_of(*op.reduce.op.body);
   const auto registers = static_cast<std::size_t>(count_of(run.registers));
   const auto depth = static_cast<std::size_t>(count_of(run.depth));
   const std::int64_t total = count_of(run.threads);
@@ -126,7 +126,7 @@ void Machine::exec(const Stm& stm, const TileContract& op) {
       for (std::size_t k = 0; k < n; ++k) base[k] = run.accumulators[k].base(t);
       for (std::size_t k = 0; k < before.size(); ++k) {
         const auto strides = static_cast<std::ptrdiff_t>(run.threads.size());
-        auto row = [&](const Contraction::Side& side) {
+        auto row = [&](const Contraction::OperandSide& side) {
           return row_at(side.array, static_cast<std::size_t>(strides), side.base(t));
         };
         memory_.copy(row(before[k]), row(run.accumulators[k]));
@@ -134,16 +134,16 @@ void Machine::exec(const Stm& stm, const TileContract& op) {
       for (std::size_t q = 0; q < depth; ++q) {
         for (std::size_t r = 0; r < registers; ++r) {
           for (std::size_t k = 0; k < run.tiles.size(); ++k) {
-            const Contraction::Side& tile = run.tiles[k];
+            const Contraction::OperandSide& tile = run.tiles[k];
             set(op.map.params[k], element(tile.name, tile.array, tile_base[k] + tile.depth[q] + tile.registers[r]));
           }
-          this->run(*op.map.body, map_plan);
+          this->run(*op.map.body, map_lifetimes);
           for (std::size_t k = 0; k < n; ++k) {
-            const Contraction::Side& acc = run.accumulators[k];
+            const Contraction::OperandSide& acc = run.accumulators[k];
             set(op.reduce.op.params[k], element(acc.name, acc.array, base[k] + acc.registers[r]));
             set(op.reduce.op.params[n + k], scalar(op.map.body->results[k]));
           }
-          this->run(*op.reduce.op.body, reduce_plan);
+          this->run(*op.reduce.op.body, reduce_lifetimes);
           for (std::size_t k = 0; k < n; ++k)
             memory_.store(run.accumulators[k].array, base[k] + run.accumulators[k].registers[r],
                           scalar(op.reduce.op.body->results[k]));

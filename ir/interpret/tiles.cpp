@@ -10,7 +10,7 @@ namespace apl::interpreter {
 // Laid out as declared, so that a layout in which elements overlap shows in the results.
 void Machine::exec(const Stm& stm, const SharedArray& op) {
   Value v = stm.pattern.front();
-  if (type(v).memory) return assign(v, place(v, Fill::undefined));
+  if (type(v).memory) return assign(v, destination(v, Fill::undefined));
   Array array;
   array.element = op.element;
   array.offset = integer(op.layout.offset());

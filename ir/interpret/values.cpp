@@ -70,7 +70,7 @@ const Array& Machine::readable(Value v) {
 }
 
 Array Machine::take(Value v) {
-  const std::vector<Value>& movable = stm_plan_->movable;
+  const std::vector<Value>& movable = stm_lifetimes_->movable;
   any_array(v);
   if (std::find(movable.begin(), movable.end(), v) != movable.end()) return consume(v);
   return frame_->arrays[v.id];
@@ -93,10 +93,10 @@ Datum Machine::take_datum(const Operand& x) {
   return {false, {}, take(x.value())};
 }
 
-Datum Machine::take_result(const Body& body, const BodyPlan& plan, std::size_t k) {
+Datum Machine::take_result(const Body& body, const BodyLifetimes& lifetimes, std::size_t k) {
   const Operand& x = body.results[k];
   if (x.is_constant() || is_scalar(x.value())) return {true, scalar(x), {}};
-  return {false, {}, plan.take_result[k] ? consume(x.value()) : any_array(x.value())};
+  return {false, {}, lifetimes.take_result[k] ? consume(x.value()) : any_array(x.value())};
 }
 
 Scalar Machine::element(Value array_name, const Array& array, std::int64_t position) {

@@ -19,12 +19,12 @@ std::string found(const Token& token) {
 }  // namespace
 
 const Token& Parser::peek(std::size_t ahead) const {
-  return place_ + ahead < tokens_.size() ? tokens_[place_ + ahead] : tokens_.back();
+  return position_ + ahead < tokens_.size() ? tokens_[position_ + ahead] : tokens_.back();
 }
 
 Token Parser::take() {
   Token token = peek();
-  if (place_ + 1 < tokens_.size()) ++place_;
+  if (position_ + 1 < tokens_.size()) ++position_;
   return token;
 }
 
@@ -71,13 +71,13 @@ Value Parser::bind(const Token& name, Type type) {
 
 Value Parser::use() {
   if (!is(Token::Kind::name)) fail_expected("a name");
-  const auto place = visible_.find(std::string(peek().text));
-  if (place == visible_.end()) {
+  const auto known = visible_.find(std::string(peek().text));
+  if (known == visible_.end()) {
     if (is_reserved(peek().text)) fail_expected("a name");
     fail(peek(), fmt::format("`{}` is not bound here", peek().text));
   }
   take();
-  return place->second;
+  return known->second;
 }
 
 std::string Parser::name_or_string(std::string_view what) {
@@ -88,14 +88,14 @@ std::string Parser::name_or_string(std::string_view what) {
 
 void Parser::declare_binders() {
   int depth = 0;
-  for (std::size_t k = place_; k < tokens_.size(); ++k) {
+  for (std::size_t k = position_; k < tokens_.size(); ++k) {
     const Token& token = tokens_[k];
     if (token.kind == Token::Kind::symbol) {
       if (token.is("{") || token.is("(") || token.is("[")) ++depth;
       if (token.is("}") || token.is(")") || token.is("]")) --depth;
       if (depth == 0) return;
     }
-    const bool first = depth == 1 && k > place_ && (k == place_ + 1 || tokens_[k - 1].is(","));
+    const bool first = depth == 1 && k > position_ && (k == position_ + 1 || tokens_[k - 1].is(","));
     if (first && token.kind == Token::Kind::name && k + 1 < tokens_.size() && tokens_[k + 1].is(":"))
       bind(token, Type());
   }

@@ -37,19 +37,19 @@ class Lexer {
   }
 
  private:
-  bool done(std::size_t ahead = 0) const { return place_ + ahead >= text_.size(); }
-  char at(std::size_t ahead = 0) const { return done(ahead) ? '\0' : text_[place_ + ahead]; }
-  bool starts(std::string_view prefix) const { return text_.substr(place_).starts_with(prefix); }
+  bool done(std::size_t ahead = 0) const { return position_ + ahead >= text_.size(); }
+  char at(std::size_t ahead = 0) const { return done(ahead) ? '\0' : text_[position_ + ahead]; }
+  bool starts(std::string_view prefix) const { return text_.substr(position_).starts_with(prefix); }
 
   void skip_blanks() {
     while (!done()) {
       if (starts("--")) {
-        while (!done() && at() != '\n') ++place_;
+        while (!done() && at() != '\n') ++position_;
       } else if (at() == '\n') {
-        ++place_, ++line_;
-        line_start_ = place_;
+        ++position_, ++line_;
+        line_start_ = position_;
       } else if (at() == ' ' || at() == '\t' || at() == '\r') {
-        ++place_;
+        ++position_;
       } else {
         return;
       }
@@ -59,12 +59,12 @@ class Lexer {
   // The place of the text from `begin` up to here; all tokens stand on one line.
   Location location(std::size_t begin) const {
     const auto column = static_cast<std::uint32_t>(begin - line_start_ + 1);
-    const auto length = static_cast<std::uint32_t>(place_ > begin ? place_ - begin : 1);
+    const auto length = static_cast<std::uint32_t>(position_ > begin ? position_ - begin : 1);
     return {line_, column, line_, column + length - 1};
   }
 
   Token make(Token::Kind kind, std::size_t begin) const {
-    return {kind, text_.substr(begin, place_ - begin), {}, location(begin)};
+    return {kind, text_.substr(begin, position_ - begin), {}, location(begin)};
   }
 
   [[noreturn]] void fail(std::size_t begin, std::string message) const {
@@ -72,60 +72,60 @@ class Lexer {
   }
 
   Token next() {
-    const std::size_t begin = place_;
+    const std::size_t begin = position_;
     if (done()) return make(Token::Kind::end, begin);
     if (is_name_start(at())) return name();
     if (is_digit(at())) return number();
     if (at() == '"') return string();
     for (std::string_view symbol : kSymbols) {
       if (!starts(symbol)) continue;
-      place_ += symbol.size();
+      position_ += symbol.size();
       return make(Token::Kind::symbol, begin);
     }
     const auto byte = static_cast<unsigned char>(at());
-    ++place_;
+    ++position_;
     if (byte < 0x20 || byte >= 0x7f) fail(begin, fmt::format("unexpected byte 0x{:02x}", byte));
     fail(begin, fmt::format("unexpected character `{}`", static_cast<char>(byte)));
   }
 
   Token name() {
-    const std::size_t begin = place_;
-    while (is_name_rest(at())) ++place_;
+    const std::size_t begin = position_;
+    while (is_name_rest(at())) ++position_;
     // `f32.nan` and `f32.inf`
-    const auto type = scalar_type_from_text(text_.substr(begin, place_ - begin));
+    const auto type = scalar_type_from_text(text_.substr(begin, position_ - begin));
     if (at() == '.' && type && is_float(*type)) {
-      ++place_;
-      while (is_name_rest(at())) ++place_;
+      ++position_;
+      while (is_name_rest(at())) ++position_;
     }
     return make(Token::Kind::name, begin);
   }
 
   Token number() {
-    const std::size_t begin = place_;
+    const std::size_t begin = position_;
     while (is_name_rest(at()) || at() == '.') {
       const bool exponent = (at() == 'e' || at() == 'E') && (at(1) == '-' || at(1) == '+') && is_digit(at(2));
-      place_ += exponent ? 2 : 1;
+      position_ += exponent ? 2 : 1;
     }
     return make(Token::Kind::number, begin);
   }
 
   Token string() {
-    const std::size_t begin = place_++;
+    const std::size_t begin = position_++;
     std::string value;
     while (at() != '"') {
       if (done() || at() == '\n') fail(begin, "this string has no end on its line");
-      value += at() == '\\' ? escape() : text_[place_++];
+      value += at() == '\\' ? escape() : text_[position_++];
     }
-    ++place_;
+    ++position_;
     Token token = make(Token::Kind::string, begin);
     token.value = std::move(value);
     return token;
   }
 
   char escape() {
-    const std::size_t begin = place_++;
+    const std::size_t begin = position_++;
     const char c = at();
-    if (!done()) ++place_;
+    if (!done()) ++position_;
     switch (c) {
       case '"': return '"';
       case '\\': return '\\';
@@ -135,7 +135,7 @@ class Lexer {
         const auto high = hex_digit(at());
         const auto low = hex_digit(at(1));
         if (high && low) {
-          place_ += 2;
+          position_ += 2;
           return static_cast<char>(*high * 16 + *low);
         }
         break;
@@ -146,7 +146,7 @@ class Lexer {
   }
 
   std::string_view text_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   std::uint32_t line_ = 1;
   std::size_t line_start_ = 0;
 };

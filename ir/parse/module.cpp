@@ -67,6 +67,7 @@ Module Parser::parse_all() {
     module.file = take().value;
   }
   while (!is(Token::Kind::end)) module.functions.push_back(function());
+  module.calls = std::move(calls_).take();
   return module;
 }
 

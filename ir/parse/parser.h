@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/call_table.h"
 #include "ir/module.h"
 #include "ir/parse/lexer.h"
 
@@ -51,7 +52,7 @@ class Parser {
   };
 
   // ---- names ----
-  // What is bound while a scope lives is forgotten at its end; nothing may be bound twice at one place.
+  // What is bound while a scope lives is forgotten at its end; nothing may be bound twice in one scope.
   class Scope {
    public:
     explicit Scope(Parser& parser) : parser_(parser), size_(parser.bound_.size()) {}
@@ -90,6 +91,7 @@ class Parser {
   Lmad lmad(const std::vector<Poly>* shape_if_absent);
   std::vector<DimIndex> dims();
   Location location();  // none if there is no `@3:5-3:12`
+  Location range();     // `3:5-3:12`
   std::vector<Attribute> attributes();
 
   // ---- bodies ----
@@ -139,8 +141,9 @@ class Parser {
   FunctionPtr function();
 
   std::vector<Token> tokens_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   int depth_ = 0;
+  CallTable calls_;
   ValueTable values_;                               // of the function being parsed
   std::unordered_map<std::string, Value> visible_;  // names in scope
   bool in_params_ = false;

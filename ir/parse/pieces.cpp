@@ -170,7 +170,7 @@ Type Parser::type() {
     }
     type.element = scalar_type();
   }
-  // `@` and a number is a place, which ends a statement.
+  // `@` and a number is a location, which ends a statement.
   if (is("@") && peek(1).kind != Token::Kind::number) {
     take();
     // Parameters lie in blocks of the caller, which nothing binds but their own types.
@@ -221,8 +221,18 @@ std::vector<DimIndex> Parser::dims() {
 }
 
 Location Parser::location() {
-  if (!is("@")) return {};
-  take();
+  if (!accept("@")) return {};
+  Location result = range();
+  std::vector<Location> calls;  // the innermost first
+  while (accept("from")) calls.push_back(range());
+  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+    call->call = call == calls.rbegin() ? 0 : result.call;
+    result.call = calls_.add(*call);
+  }
+  return result;
+}
+
+Location Parser::range() {
   const auto number = [&] {
     return static_cast<std::uint32_t>(natural(std::numeric_limits<std::uint32_t>::max(), "a line or column"));
   };

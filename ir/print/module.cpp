@@ -39,17 +39,25 @@ void Printer::put_function() {
   put(function_.location);
 }
 
-std::string print(const Function& function, const PrintOptions& options) {
-  Printer printer(function, options);
+namespace {
+
+std::string print_function(const Function& function, const PrintOptions& options, const std::vector<Location>* calls) {
+  Printer printer(function, options, calls);
   printer.put_function();
   return printer.take() + "\n";
+}
+
+}  // namespace
+
+std::string print(const Function& function, const PrintOptions& options) {
+  return print_function(function, options, nullptr);
 }
 
 std::string print(const Module& module, const PrintOptions& options) {
   std::string text = fmt::format("stage {}", to_text(module.stage));
   if (!module.file.empty()) text += " of " + quote(module.file);
   text += "\n";
-  for (const FunctionPtr& function : module.functions) text += "\n" + print(*function, options);
+  for (const FunctionPtr& function : module.functions) text += "\n" + print_function(*function, options, &module.calls);
   return text;
 }
 

@@ -14,8 +14,9 @@ namespace apl {
 
 class Printer {
  public:
-  Printer(const Function& function, const PrintOptions& options, int indent = 0)
-      : function_(function), names_(function), options_(options), indent_(indent) {}
+  // `calls`: those of the module, if it is known.
+  Printer(const Function& function, const PrintOptions& options, const std::vector<Location>* calls = nullptr)
+      : function_(function), names_(function), options_(options), calls_(calls) {}
 
   std::string take() { return std::move(out_); }
 
@@ -35,7 +36,7 @@ class Printer {
   void put(const SegDim& dim);
   void put(const KernelResult& result, const Operand& value);
   void put(const Attribute& attribute);
-  void put(const Location& location);  // with a space before it; nothing for no place
+  void put(const Location& location);  // with a space before it; nothing for no location
   void put_binder(Value value);        // `x : [n]f32`
   void put_shape(const std::vector<Poly>& shape);
   void put_entry(const EntryInfo& entry);
@@ -111,6 +112,7 @@ class Printer {
   const Function& function_;
   Names names_;
   PrintOptions options_;
+  const std::vector<Location>* calls_;
   int indent_ = 0;
   std::string out_;
 };

@@ -115,8 +115,17 @@ void Printer::put(const Attribute& attribute) {
 
 void Printer::put(const Location& location) {
   if (!options_.locations || !location) return;
-  fmt::format_to(std::back_inserter(out_), " @{}:{}-{}:{}", location.line, location.column, location.end_line,
-                 location.end_column);
+  const auto put_range = [&](std::string_view before, const Location& range) {
+    fmt::format_to(std::back_inserter(out_), " {}{}:{}-{}:{}", before, range.line, range.column, range.end_line,
+                   range.end_column);
+  };
+  put_range("@", location);
+  if (calls_ == nullptr) return;
+  for (std::uint32_t call = location.call; call != 0 && call <= calls_->size();) {
+    const Location& from = (*calls_)[call - 1];
+    put_range("from ", from);
+    call = from.call < call ? from.call : 0;
+  }
 }
 
 void Printer::new_line() {

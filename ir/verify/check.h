@@ -68,6 +68,8 @@ void walk(const Function& function, const std::function<void(const Stm&, const S
 
 // ids exist, bodies and operations are there, nesting is bounded. The others rely on this one.
 bool check_structure(Check& check);
+// Of inlined calls each comes after the one around it.
+bool check_calls(const Module& module, std::vector<Diagnostic>& out);
 // Every value is bound once, and read only where it is in scope; so are the symbols of types.
 void check_scopes(Check& check);
 // Each stage holds its own operations.

@@ -64,6 +64,9 @@ class Structure {
     for_each_use(stm.op, need);
     for_each_binder(stm.op, need);
     if (!all_exist) return broken(stm, "it names a value that does not exist");
+    if (stm.location.call > check_.module.calls.size())
+      return broken(stm, fmt::format("its location names inlined call {}, but there are {}", stm.location.call,
+                                     check_.module.calls.size()));
     bool all_bodies = true;
     for_each_body(stm.op, [&](const BodyPtr& inner) { all_bodies = all_bodies && inner; });
     if (!all_bodies) return broken(stm, "a body is missing");
@@ -76,5 +79,16 @@ class Structure {
 }  // namespace
 
 bool check_structure(Check& check) { return Structure(check).run(); }
+
+bool check_calls(const Module& module, std::vector<Diagnostic>& out) {
+  for (std::size_t k = 0; k < module.calls.size(); ++k) {
+    if (module.calls[k].call <= k) continue;
+    out.push_back(make_error(
+        Code::ir_invalid, module.calls[k],
+        fmt::format("inlined call {} stands before call {}, which is around it.", k + 1, module.calls[k].call)));
+    return false;
+  }
+  return true;
+}
 
 }  // namespace apl::verifier

@@ -1,7 +1,7 @@
 // Types of results, and of the symbols in sizes.
 #include <fmt/format.h>
 
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "ir/verify/check.h"
 
 namespace apl::verifier {
@@ -97,7 +97,7 @@ void check_function(Check& check) {
   if (named != params)
     return check.broken(fmt::format("the entry's parameters are {} values, but the function has {}", named, params));
   if (const auto requests = sparse_requests(function); !requests) check.broken(requests.error().message);
-  if (const auto wrong = check_bundles(function)) check.broken(*wrong);
+  if (const auto wrong = check_soas(function)) check.broken(*wrong);
 }
 
 }  // namespace apl::verifier

@@ -21,6 +21,7 @@ std::vector<Diagnostic> verify(const Module& module) {
     verifier::Check check(module, functions, *function, out);
     whole = verifier::check_structure(check) && whole;
   }
+  whole = verifier::check_calls(module, out) && whole;
   // Calls look into other functions, so no function is read further unless all are whole.
   if (!whole) return out;
   verifier::check_names(module, out);

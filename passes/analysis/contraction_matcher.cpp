@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ir/builder.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_matcher.h"
 
@@ -124,7 +124,7 @@ class Matcher {
     return std::nullopt;
   }
 
-  // The kernel's results: reduced values, or code after them.
+  // The kernel's results: reduced values, or what the epilogue makes of them.
   std::optional<Refusal> take_results(const Stm& redomap) {
     for (const Operand& result : kernel_.body->results) {
       auto reduced = redomap.pattern.end();
@@ -211,7 +211,7 @@ class Matcher {
     return needed;
   }
 
-  // What stands before the redomap, and is not code after, feeds the map function. It cannot fail.
+  // What stands before the redomap, and is no part of the epilogue, feeds the map function. It cannot fail.
   std::optional<Refusal> check_surroundings(const Stm& redomap) {
     before_ = needed_for(free_values(redomap.op, values_), redomap);
     if (relies_on_check(redomap))

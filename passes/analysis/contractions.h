@@ -1,4 +1,4 @@
-// Finds contraction-like kernels: the only matcher (ARCHITECTURE 4.1). A SegMap at thread level whose body
+// Finds contraction-like kernels: the only matcher (docs/architecture.md). A SegMap at thread level whose body
 // streams one redomap; each operand is an affine element of a base array over the space and reduction dims.
 // The firing conditions of T 4.6 and of T's appendix are separate predicates, each with its refusal code;
 // docs/firing.md derives them.
@@ -50,7 +50,7 @@ struct Contraction {
   // invariant dims.
   Lambda map;
   ReduceOp reduce;
-  std::vector<std::size_t> results;  // kernel result k is reduced value results[k], if there is no code after
+  std::vector<std::size_t> results;  // kernel result k is reduced value results[k], if there is no epilogue
   // Code after the reduction: from the reduced values to the kernel's results. Reads arrays, and indices of the space.
   std::optional<Lambda> after;
   std::vector<Value> certificates;  // checks outside of the kernel that it relies on

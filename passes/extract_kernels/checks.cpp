@@ -55,7 +55,7 @@ class Unchecker {
     Builder host(values_);
     host.set_location(map_.location);
     std::vector<Operand> all = conditions_;
-    for (const Poly& p : bounds_) all.emplace_back(host.compare(CompareOp::le, i64_constant(0), host.size(p, "room")));
+    for (const Poly& p : bounds_) all.emplace_back(host.compare(CompareOp::le, i64_constant(0), host.size(p, "slack")));
     for (Stm& check : data_checks_) {
       all.emplace_back(check.pattern.front());
       host.append(std::move(check));
@@ -115,7 +115,7 @@ class Unchecker {
 
   // ---- indices
 
-  // What must not be negative so that an index is in bounds at all places; false: that cannot be said outside.
+  // What must not be negative so that an index is in bounds everywhere; false: that cannot be said outside.
   bool ask_bounds(const Index& index) {
     SizeFacts facts;
     for (const CheckedDim& dim : dims_) know_index(facts, dim.index, dim.width);

@@ -45,14 +45,14 @@ HistogramParts::Operands HistogramParts::row(Value flat, const Substitution& seg
 }
 
 HistogramParts::Operands HistogramParts::placed_row(Value flat, const Substitution& segment, Builder& out,
-                                                    const Place& place) const {
+                                                    const BinPosition& position) const {
   const Operands all = row(flat, segment, out);
-  Operands result{bin_of(all, out, place)};
+  Operands result{bin_of(all, out, position)};
   result.insert(result.end(), all.begin() + static_cast<std::ptrdiff_t>(bins.size()), all.end());
   return result;
 }
 
-Operand HistogramParts::bin_of(const Operands& row, Builder& out, const Place& place) const {
+Operand HistogramParts::bin_of(const Operands& row, Builder& out, const BinPosition& position) const {
   std::optional<Value> inside;
   Poly flat;
   const auto both = [&](Value test) { inside = inside ? out.binary(BinaryOp::conj, *inside, test, "inside") : test; };
@@ -61,7 +61,7 @@ Operand HistogramParts::bin_of(const Operands& row, Builder& out, const Place& p
     both(out.compare(CompareOp::lt, row[d], *as_operand(out.size(bins[d], "bound"))));
     flat = flat * bins[d] + as_poly(row[d]);
   }
-  const BodyPtr found = out.body([&](Builder& then) { return Operands{then.size(place(flat), "bin")}; });
+  const BodyPtr found = out.body([&](Builder& then) { return Operands{then.size(position(flat), "bin")}; });
   return out.let("bin", If{*inside, found, make_body({}, {i64_constant(-1)})});
 }
 
@@ -109,9 +109,9 @@ HistogramParts::Operands HistogramParts::into_targets(const std::vector<Value>& 
     if (d >= leading) flat = flat * bins[d - leading] + Poly(last.indices.back());
   }
   last.map.body = host.body([&](Builder& thread) {
-    std::vector<Poly> place = at;
-    place.emplace_back(thread.size(flat, "bin"));
-    for (std::size_t k = 0; k < count(); ++k) results.emplace_back(thread.index(sums[k], place, names[k]));
+    std::vector<Poly> position = at;
+    position.emplace_back(thread.size(flat, "bin"));
+    for (std::size_t k = 0; k < count(); ++k) results.emplace_back(thread.index(sums[k], position, names[k]));
     return results;
   });
   last.op = fresh_operator();

@@ -37,8 +37,8 @@ class HistogramParts {
   Operands row(Value flat, const Substitution& segment, Builder& out) const;
 
   // The same with one index for the bin: where `place` says that its row-major position lies, or -1 if there is no bin.
-  using Place = std::function<Poly(const Poly& bin)>;
-  Operands placed_row(Value flat, const Substitution& segment, Builder& out, const Place& place) const;
+  using BinPosition = std::function<Poly(const Poly& bin)>;
+  Operands placed_row(Value flat, const Substitution& segment, Builder& out, const BinPosition& position) const;
 
   // How many of a segment's indices part `c` has, of `per` each at most.
   Poly indices_of(Value c, const Poly& per) const {
@@ -55,7 +55,7 @@ class HistogramParts {
 
  private:
   bool is_segment(std::size_t d) const;
-  Operand bin_of(const Operands& row, Builder& out, const Place& place) const;
+  Operand bin_of(const Operands& row, Builder& out, const BinPosition& position) const;
   Operands into_targets(const std::vector<Value>& sums, Builder& host) const;
 
   ValueTable& values_;

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ir/layouts.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "ir/walk.h"
 
 namespace apl {

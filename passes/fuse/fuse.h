@@ -101,7 +101,7 @@ std::vector<ScatterFusion> fuse_into_scatters(std::vector<Stm>& stms, const std:
 std::vector<ScatterFusion> compute_where_read(std::vector<Stm>& stms, const std::vector<Operand>& results,
                                               ValueTable& values, const Consumption& consumption);
 
-// Makes one of scatters that write to the same places, and tells of each that was merged into another.
+// Makes one of scatters that write to the same positions, and says of each that was merged into another.
 std::vector<ScatterFusion> fuse_scatter_pairs(std::vector<Stm>& stms, ValueTable& values,
                                               const Consumption& consumption);
 

@@ -7,7 +7,7 @@
 //   let {qs} = map(j < n + m, {}, \{} -> { ... if c { let {x} = xs[j] let {p} = f(x) in {p} } else { ... } ... })
 //
 // So that the parts of a concatenation are never made. Only code that costs less than the load that it saves, or that
-// is read in one place; only if no one else needs the array; only reads that are done once for an index of their map.
+// is read once; only if no one else needs the array; only reads that are done once for an index of their map.
 #include <algorithm>
 #include <set>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-// Scatters of one set of places become one.
+// Scatters to one set of positions become one.
 //
 //   let {A1} = scatter(i < n, {is, xs}, \ {at, x} -> {at, x}, {A} at 1)
 //   let {B1} = scatter(i < n, {is, ys}, \ {at, y} -> {at, y}, {B} at 1)
@@ -23,7 +23,7 @@ class ScatterPair {
               const Consumption& consumption)
       : stms_(stms), first_(first), second_(second), values_(values), consumption_(consumption) {}
 
-  // Merges the two, if they write to the same places and nothing between them is in the way.
+  // Merges the two, if they write to the same positions and nothing between them is in the way.
   bool run() {
     const Scatter& a = std::get<Scatter>(stms_[first_].op);
     const Scatter& b = std::get<Scatter>(stms_[second_].op);

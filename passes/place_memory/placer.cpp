@@ -14,10 +14,10 @@ Placer::Placer(const Function& function, std::string file)
     : source_(function), file_(std::move(file)), result_(function) {
   const auto count = [&](const Body& body) {
     for (const Operand& x : body.results)
-      if (x.is_value()) ++uses_[x.value()];
+      if (x.is_value()) ++reads_left_[x.value()];
   };
   for_each_stm(*function.body, [&](const Stm& stm) {
-    for_each_use(stm.op, [&](Value v) { ++uses_[v]; });
+    for_each_use(stm.op, [&](Value v) { ++reads_left_[v]; });
     for_each_body(stm.op, [&](const BodyPtr& body) { count(*body); });
   });
   count(*function.body);
@@ -49,12 +49,19 @@ void Placer::bind(Value array, Value block, Lmad layout) {
   Type type = result_.type(array);
   type.memory = std::make_shared<const MemoryBinding>(MemoryBinding{block, std::move(layout)});
   result_.values.set_type(array, std::move(type));
+  bound_to_[block].push_back(array);
 }
 
 void Placer::bind_like(Value array, Value other) {
   Type type = result_.type(array);
   type.memory = result_.type(other).memory;
   result_.values.set_type(array, std::move(type));
+  bound_to_[binding(other)->block].push_back(array);
+}
+
+void Placer::read(const std::vector<Operand>& results) {
+  for (const Operand& x : results)
+    if (x.is_value()) --reads_left_[x.value()];
 }
 
 Poly Placer::bytes_of(const Type& type, const Poly& elements) const {
@@ -70,6 +77,7 @@ Value Placer::allocate(Space space, Poly bytes, const std::string& hint, std::ve
 BodyPtr Placer::body(const Body& source, Level level) {
   std::vector<Stm> stms;
   for (const Stm& stm : source.stms) statement(stm, level, stms);
+  read(source.results);
   return make_body(std::move(stms), source.results);
 }
 
@@ -98,6 +106,7 @@ void Placer::fresh(const Stm& stm, Level level, std::vector<Stm>& out) {
 
 void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   if (error_) return;
+  for_each_use(stm.op, [&](Value v) { --reads_left_[v]; });
   auto exact = [](Lmad lmad) { return Lmad::Outcome{std::move(lmad), {}}; };
   auto layout_of = [&](Value v) -> const Lmad& { return binding(v)->layout; };
 
@@ -141,9 +150,12 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   if (const Index* index = get_if<Index>(stm); index && array_result)
     return view(stm, index->array, exact(index_layout(layout_of(index->array), index->dims)), out);
   if (const Reshape* reshape = get_if<Reshape>(stm)) {
-    Lmad::Outcome outcome = layout_of(reshape->array).reshape(reshape->shape);
-    // Dense is dense in any shape; that there are as many elements is the program's word.
+    const Lmad& layout = layout_of(reshape->array);
+    Lmad::Outcome outcome = layout.reshape(reshape->shape);
+    // That there are as many elements is the program's word: dense is dense in any shape, and one dim keeps its stride.
     if (!outcome && is_dense(reshape->array)) outcome = exact(Lmad::row_major(reshape->shape));
+    if (!outcome && layout.rank() == 1 && reshape->shape.size() == 1)
+      outcome = exact(Lmad(layout.offset(), {{reshape->shape.front(), layout.dims().front().stride}}));
     if (outcome || level == Level::block || level == Level::inblock) return view(stm, reshape->array, outcome, out);
     // No index function of this block has that shape: the elements move.
     // Dense ones have all shapes of as many elements; that there are as many is what a reshape means.
@@ -189,6 +201,7 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   }
   std::vector<Stm> stms;
   for (const Stm& s : op.body->stms) statement(s, inner, stms);
+  read(op.body->results);
   if (level == Level::host) tiled_.clear();
   if (error_) return;
   // A private result made by the body itself is built in the result's block, not copied into it.
@@ -230,7 +243,7 @@ void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
 
 // Row-major; or, if coalesce says so, with the dims of the space innermost.
 Lmad Placer::kernel_layout(const Type& type, std::size_t space, const Stm& stm) {
-  const bool apart = std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "rows_apart"; });
+  const bool apart = std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "interleaved"; });
   if (!apart || type.rank() <= space) return Lmad::row_major(type.shape);
   std::vector<Poly> shape = type.row(space).shape;
   shape.insert(shape.end(), type.shape.begin(), type.shape.begin() + static_cast<std::ptrdiff_t>(space));
@@ -283,7 +296,7 @@ void Placer::scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& ou
   }
 }
 
-// Tile loops: merge parameters live where they start; the body must leave each in the same place.
+// Tile loops: merge parameters live where they start; the body must leave each in the same block.
 void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     if (!result_.type(op.params[k]).is_array()) continue;
@@ -300,19 +313,24 @@ void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& o
   out.push_back(std::move(stm));
 }
 
-// Whether nobody reads the array after the loop that starts with it, so that it may lie where the loop's does.
-bool Placer::takes_over(const Operand& initial, const std::vector<Stm>& out) const {
-  const auto uses = uses_.find(initial.value());
-  if (uses == uses_.end() || uses->second != 1 || !is_dense(initial.value())) return false;
-  const Value block = binding(initial.value())->block;
-  bool made_here = false, made_by_view = false;
-  for (const Stm& stm : out) {
-    made_here = made_here || (get_if<Alloc>(stm) && stm.pattern.front() == block);
-    const bool view = get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Index>(stm) || get_if<Use>(stm) ||
-                      get_if<Update>(stm) || get_if<Loop>(stm) || get_if<If>(stm);
-    made_by_view = made_by_view || (view && stm.pattern.front() == initial.value());
-  }
-  return made_here && !made_by_view;
+// Whether the loop's array may lie where `initial` does: in a block of this body and exactly as large, of whose arrays
+// none is read in the loop or after it, under whatever name, nor is it the place of one of the loop's `earlier` arrays.
+bool Placer::takes_over(Value initial, std::span<const Operand> earlier, const std::vector<Stm>& out) const {
+  if (!is_dense(initial)) return false;
+  const Value block = binding(initial)->block;
+  const auto in_block = [&](Value v) { return binding(v) != nullptr && binding(v)->block == block; };
+  const auto read_later = [&](Value v) {
+    const auto reads = reads_left_.find(v);
+    return in_block(v) && reads != reads_left_.end() && reads->second > 0;
+  };
+  if (std::ranges::any_of(bound_to_.at(block), read_later)) return false;
+  if (std::ranges::any_of(earlier, [&](const Operand& x) { return x.is_value() && in_block(x.value()); })) return false;
+  const Type& type = result_.type(initial);
+  const Poly bytes = bytes_of(type, product(type.shape));
+  return std::ranges::any_of(out, [&](const Stm& stm) {
+    const Alloc* alloc = get_if<Alloc>(stm);
+    return alloc && stm.pattern.front() == block && alloc->bytes == bytes;
+  });
 }
 
 // Every carried array has a block of its own for the whole loop: it starts there, and what an iteration gives is moved
@@ -327,7 +345,7 @@ void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
     if (!type.is_array()) continue;
     moves[k] = mentions_any(type, op.params);
     Value start = op.initial[k].value();
-    if (!takes_over(op.initial[k], out)) start = copied(start, level, out);
+    if (!takes_over(start, std::span(placed.initial).first(k), out)) start = copied(start, level, out);
     placed.initial[k] = start;
     const auto block = [&](Value array) {
       return moves[k] ? result_.values.add(Type::block(space), result_.values.name(array) + "_mem")
@@ -355,10 +373,10 @@ bool Placer::mentions_any(const Type& type, const std::vector<Value>& values) {
 }
 
 BodyPtr Placer::handing_body(const Body& source, Level level, const std::vector<Value>& targets) {
-  return settled(body(source, level), level, targets);
+  return resolved(body(source, level), level, targets);
 }
 
-BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
+BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
   std::vector<Stm> stms = placed->stms;
   std::vector<Operand> results = placed->results;
   std::set<Value> made, taken, there;
@@ -372,7 +390,7 @@ BodyPtr Placer::settled(const BodyPtr& placed, Level level, const std::vector<Va
     const bool in_place = k < targets.size() && targets[k] && *where == *binding(targets[k]);
     const bool own = made.contains(where->block) && is_dense(array);
     const bool first = taken.insert(where->block).second;
-    // Branches that give an array twice give one place twice.
+    // Branches that give an array twice give one block twice.
     if (in_place && (first || there.contains(where->block))) {
       there.insert(where->block);
       continue;
@@ -419,7 +437,7 @@ void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
       bind(v, block, Lmad::row_major(type.shape));
     }
     for (BodyPtr* inner : {&placed.then_body, &placed.else_body}) {
-      const BodyPtr done = settled(*inner, level, targets);
+      const BodyPtr done = resolved(*inner, level, targets);
       if (error_) return;
       *inner = make_body(done->stms, with_blocks(done->results, moves));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -34,9 +35,9 @@ class Placer {
   void update(const Update& op, const Stm& stm, Level level, std::vector<Stm>& out);
   void array_of_rows(const ArrayLit& op, const Stm& stm, std::vector<Stm>& out);
   // The body of a loop, branch or operator, whose array results go to where `targets` lie (an invalid one: to no
-  // known place). What would be overwritten before it is read, or is scattered at host level, is copied first.
+  // known block). What would be overwritten before it is read, or is scattered at host level, is copied first.
   BodyPtr handing_body(const Body& source, Level level, const std::vector<Value>& targets);
-  BodyPtr settled(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
+  BodyPtr resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
   static bool mentions_any(const Type& type, const std::vector<Value>& values);
   // Before each array that moves, its block: where sizes change, blocks are parameters and results beside their arrays.
   template <class T>
@@ -51,7 +52,7 @@ class Placer {
   static Value value_of(Value v) { return v; }
   static Value value_of(const Operand& x) { return x.value(); }
   void tile_sources(const Body& body, std::vector<Stm>& out);
-  bool takes_over(const Operand& initial, const std::vector<Stm>& out) const;
+  bool takes_over(Value initial, std::span<const Operand> earlier, const std::vector<Stm>& out) const;
   void view(const Stm& stm, Value source, const Lmad::Outcome& outcome, std::vector<Stm>& out);
   void fresh(const Stm& stm, Level level, std::vector<Stm>& out);
   void results(std::vector<Stm>& stms, std::vector<Operand>& results);
@@ -59,6 +60,7 @@ class Placer {
   Value allocate(Space space, Poly bytes, const std::string& hint, std::vector<Stm>& out);
   void bind(Value array, Value block, Lmad layout);
   void bind_like(Value array, Value other);  // the same block and layout: in place
+  void read(const std::vector<Operand>& results);
   const MemoryBinding* binding(Value array) const;
   Poly bytes_of(const Type& type, const Poly& elements) const;
   // A row-major copy of `array` in a block of its own; at host level made by a SegMap.
@@ -72,8 +74,9 @@ class Placer {
   std::string file_;
   Function result_;
   std::optional<Diagnostic> error_;
-  std::unordered_map<Value, Value> tiled_;  // row-major copies of arrays that this kernel takes tiles of
-  std::unordered_map<Value, int> uses_;     // how often the source names a value
+  std::unordered_map<Value, Value> tiled_;     // row-major copies of arrays that this kernel takes tiles of
+  std::unordered_map<Value, int> reads_left_;  // how often the source names a value in what is not placed yet
+  std::unordered_map<Value, std::vector<Value>> bound_to_;  // by block; arrays that were moved since stay
 };
 
 }  // namespace apl::memory

@@ -1,13 +1,13 @@
 // Decides at each allocation of the host, in the order of the text, where its arrays lie instead. In this order:
 //
-//   at-target  the array is handed on by a loop or branch: it is made where it goes, if nobody reads there any more
+//   at-target  the array is yielded by a loop or branch: it is made where it goes, if nobody reads there any more
 //   in-place   a kernel makes it, and an input that dies there has its shape and is read at the own index alone
 //   reused     a block is dead, of this body or one around it, and is surely not smaller
 //   hoisted    the size is known before the loop: allocated there, once
 //
-// A block is dead after the last statement of its body that mentions an array in it; what is handed on or returned
+// A block is dead after the last statement of its body that mentions an array in it; what is yielded or returned
 // lives to the end. A block that another body lends is dead there while that body's statement runs.
-// What a loop or branch hands on may be exchanged with its target (docs/passes.md): blocks that are, have one size, so
+// What a loop or branch yields may be exchanged with its target (docs/passes.md): blocks that are, have one size, so
 // that whichever lies behind a name is large enough. Blocks that are values themselves (parameters and results of loops
 // that change sizes) are left alone.
 #include "passes/place_memory/reuse.h"
@@ -46,7 +46,7 @@ class Reuser {
     for (std::uint32_t id = 0; id < values_.size(); ++id)
       if (const MemoryBinding* where = binding(Value{id})) arrays_on_[where->block].push_back(Value{id});
     prepare(*function_.body);
-    for (auto& [from, targets] : handed_)
+    for (auto& [from, targets] : yields_to_)
       for (auto& [to, loose] : targets)
         loose = !bytes_.contains(from) || !bytes_.contains(to) || bytes_.at(from) != bytes_.at(to);
     for (const Value size : function_.sizes) sizes_.non_negative(size);
@@ -99,25 +99,25 @@ class Reuser {
     for (const Stm& stm : body.stms) {
       if (const Alloc* alloc = host_allocation(stm)) bytes_[stm.pattern.front()] = alloc->bytes;
       if (!is_host_nest(stm)) continue;
-      const auto hand = [&](const Operand& from, Value to) {
+      const auto yield = [&](const Operand& from, Value to) {
         if (values_.type(to).is_memory()) {
           fixed_.insert(to);
           if (from.is_value()) fixed_.insert(from.value());
         }
         const Value source = block_of(from), target = block_of(to);
-        if (source && target && source != target) hand_on(source, target, false);
+        if (source && target && source != target) add_yield(source, target, false);
       };
       if (const Loop* loop = get_if<Loop>(stm)) {
         for (std::size_t k = 0; k < loop->params.size(); ++k) {
-          hand(loop->initial[k], loop->params[k]);
-          hand(loop->body->results[k], loop->params[k]);
-          hand(loop->params[k], stm.pattern[k]);
+          yield(loop->initial[k], loop->params[k]);
+          yield(loop->body->results[k], loop->params[k]);
+          yield(loop->params[k], stm.pattern[k]);
         }
       } else {
         const If& branch = std::get<If>(stm.op);
         for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-          hand(branch.then_body->results[k], stm.pattern[k]);
-          hand(branch.else_body->results[k], stm.pattern[k]);
+          yield(branch.then_body->results[k], stm.pattern[k]);
+          yield(branch.else_body->results[k], stm.pattern[k]);
         }
       }
       for_each_body(stm.op, [&](const BodyPtr& inner) { prepare(*inner); });
@@ -125,20 +125,20 @@ class Reuser {
   }
 
   // Blocks are exchanged pair by pair; a pair of unlike sizes is loose: copied, never exchanged.
-  void hand_on(Value from, Value to, bool loose) {
-    bool& known = handed_[from].try_emplace(to, false).first->second;
+  void add_yield(Value from, Value to, bool loose) {
+    bool& known = yields_to_[from].try_emplace(to, false).first->second;
     known = known || loose;
-    handed_by_[to].insert(from);
+    yielded_by_[to].insert(from);
   }
 
   // Exchanged with a block of the same size: it can only be exchanged for one of exactly that size.
   bool is_exchanged(Value block) const {
-    if (const auto targets = handed_.find(block); targets != handed_.end())
+    if (const auto targets = yields_to_.find(block); targets != yields_to_.end())
       for (const auto& [to, loose] : targets->second)
         if (!loose) return true;
-    const auto sources = handed_by_.find(block);
-    return sources != handed_by_.end() &&
-           std::ranges::any_of(sources->second, [&](Value from) { return !handed_.at(from).at(block); });
+    const auto sources = yielded_by_.find(block);
+    return sources != yielded_by_.end() &&
+           std::ranges::any_of(sources->second, [&](Value from) { return !yields_to_.at(from).at(block); });
   }
 
   // ---- the walk
@@ -250,15 +250,15 @@ class Reuser {
       all.insert(all.end(), results.mapped().begin(), results.mapped().end());
     }
     // Who was exchanged with the one is exchanged with the other.
-    if (const auto targets = handed_.extract(from); !targets.empty())
+    if (const auto targets = yields_to_.extract(from); !targets.empty())
       for (const auto& [target, loose] : targets.mapped()) {
-        handed_by_[target].erase(from);
-        if (target != to) hand_on(to, target, loose);
+        yielded_by_[target].erase(from);
+        if (target != to) add_yield(to, target, loose);
       }
-    if (const auto sources = handed_by_.extract(from); !sources.empty())
+    if (const auto sources = yielded_by_.extract(from); !sources.empty())
       for (const Value source : sources.mapped()) {
-        const auto old = handed_[source].extract(from);
-        if (source != to) hand_on(source, to, old.mapped());
+        const auto old = yields_to_[source].extract(from);
+        if (source != to) add_yield(source, to, old.mapped());
       }
   }
 
@@ -271,7 +271,7 @@ class Reuser {
     const std::string name = std::string(values_.name(block));
     if (const Value target = target_of(frame, block, bytes, first)) {
       remark(RemarkKind::applied, "at-target", maker, block,
-             fmt::format("'{}' is made in the block '{}', to where it is handed on", what(name),
+             fmt::format("'{}' is made in the block '{}', into which it is yielded", what(name),
                          what(values_.name(target))),
              bytes);
       merge(block, target);
@@ -279,9 +279,9 @@ class Reuser {
     }
     const bool exact = is_exchanged(block) || is_result(frame, block);
     const auto fits = [&](Value other) {
-      const Poly& room = bytes_.at(other);
-      if (room == bytes) return true;
-      return !exact && sizes_.surely_non_negative(room - bytes);
+      const Poly& capacity = bytes_.at(other);
+      if (capacity == bytes) return true;
+      return !exact && sizes_.surely_non_negative(capacity - bytes);
     };
     if (overwrite(frame, first, block, fits)) return true;
     for (std::size_t level = frames_.size(); level-- > 0;) {
@@ -382,7 +382,7 @@ class Reuser {
     return true;
   }
 
-  // The block that the only result of the body in `block` is handed on to, if it can be made there.
+  // The block that the only result of the body in `block` is yielded to, if it can be made there.
   Value target_of(Frame& frame, Value block, const Poly& bytes, std::size_t first) const {
     if (frame.kind == Kind::function) return {};
     const Loop* loop = get_if<Loop>(*frame.stm);
@@ -395,8 +395,8 @@ class Reuser {
     const Value there = binding(target)->block;
     if (fixed_.contains(there) || binding(result)->layout != binding(target)->layout) return {};
     // The result may be a slice of what the block holds.
-    const auto room = bytes_.find(there);
-    if (room == bytes_.end() || room->second != bytes) return {};
+    const auto capacity = bytes_.find(there);
+    if (capacity == bytes_.end() || capacity->second != bytes) return {};
     // Nobody needs what lies there, from where the result begins.
     const std::size_t last = last_use(frame, there);
     if (last == kNever || last < first) return there;
@@ -461,8 +461,8 @@ class Reuser {
   std::map<Value, Poly> bytes_;                    // of what the host allocates
   std::set<Value> fixed_;                          // blocks that are parameters or results
   // Block to block, by loops and branches, and whether the pair is loose; and the other way round.
-  std::map<Value, std::map<Value, bool>> handed_;
-  std::map<Value, std::set<Value>> handed_by_;
+  std::map<Value, std::map<Value, bool>> yields_to_;
+  std::map<Value, std::set<Value>> yielded_by_;
 };
 
 }  // namespace

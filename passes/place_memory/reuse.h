@@ -6,7 +6,7 @@
 
 namespace apl::memory {
 
-// Blocks that are dead serve again, results are written over dead inputs or where they are handed on to, and loops
+// Blocks that are dead serve again, results are written over dead inputs or where they are yielded to, and loops
 // allocate before they start. Each decision is a remark.
 void reuse_blocks(Function& function, const PassContext& context);
 

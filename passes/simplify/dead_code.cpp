@@ -1,7 +1,7 @@
 // Removes what nothing needs: statements, results of branches, loops, soacs and kernels, inputs of soacs, parameters
 // of loops. Checks, and what can fail in the same way, stay: a program that fails must go on failing.
 //
-// At the memory stage what writes to an array's place stays, too, even if nobody reads the array by that name.
+// At the memory stage what writes to an array's memory stays, too, even if nobody reads the array by that name.
 //
 // Two phases. Marking goes from the function's results, and from what must run, to what they need; a value, a statement
 // and a result of a body are each marked once, so that the cost is linear. Sweeping rebuilds the bodies that lose
@@ -51,12 +51,12 @@ class DeadCode {
   }
   bool used(Value v) const { return used_.contains(v); }
 
-  // Whether a value is an array's place or a block.
-  bool has_place(Value v) const {
+  // Whether a value is an array in memory or a block.
+  bool has_memory(Value v) const {
     const Type& type = function_.type(v);
     return placed_ && (type.is_array() || type.is_memory());
   }
-  // Whether it fills an array's place: it is no other name for what is there already.
+  // Whether it fills an array's memory: it is no other name for what is there already.
   bool writes(const Stm& stm) const {
     if (std::holds_alternative<Alloc>(stm.op) || std::holds_alternative<Scratch>(stm.op)) return false;
     const auto names = [&](Value source) {
@@ -68,7 +68,7 @@ class DeadCode {
     if (const Rearrange* view = get_if<Rearrange>(stm); view != nullptr && names(view->array)) return false;
     if (const Reshape* view = get_if<Reshape>(stm); view != nullptr && names(view->array)) return false;
     if (const Use* use = get_if<Use>(stm); use != nullptr && use->x.is_value() && names(use->x.value())) return false;
-    return std::ranges::any_of(stm.pattern, [&](Value v) { return has_place(v); });
+    return std::ranges::any_of(stm.pattern, [&](Value v) { return has_memory(v); });
   }
 
   // Whether it must run even if nobody reads its results.
@@ -100,7 +100,7 @@ class DeadCode {
   // Which results of a statement stay. If none is read but it must run, all stay: no construct is without results.
   std::vector<bool> needed(const Stm& stm) const {
     std::vector<bool> result;
-    for (const Value v : stm.pattern) result.push_back(used(v) || has_place(v));
+    for (const Value v : stm.pattern) result.push_back(used(v) || has_memory(v));
     if (const Screma* screma = get_if<Screma>(stm)) {  // an operator's results stay or go together
       std::size_t first = 0;
       for (const ReduceOp& reduce : screma->reduces) {
@@ -200,7 +200,7 @@ class DeadCode {
       for_each_binder(stm.op, [&](Value v) { mark_type(function_.type(v)); });
     }
     for (std::size_t k = 0; selects && k < stm.pattern.size(); ++k)
-      if (has_place(stm.pattern[k])) need(stm, k);
+      if (has_memory(stm.pattern[k])) need(stm, k);
     if (screma != nullptr) {
       run_all(*screma->map.body);  // operators run with their results
     } else {
@@ -340,7 +340,7 @@ class DeadCode {
   }
 
   Function& function_;
-  bool placed_;  // arrays have places
+  bool placed_;  // arrays have memory
   std::unordered_set<Value> used_;
   std::vector<Value> pending_;  // used, and not yet followed
   std::unordered_map<Value, Source> sources_;

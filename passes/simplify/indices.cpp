@@ -109,7 +109,7 @@ Fired Simplifier::index_of_rearrange(Stm& stm, const Index& op, const Rearrange&
 }
 
 // Dims of source and result are matched in groups of equal element count, from the outside in; a group is handled if
-// it is one dim on both sides, one dim split into several, or several dims joined into one.
+// it is one dim before and after, one dim split into several, or several dims joined into one.
 Fired Simplifier::index_of_reshape(Stm& stm, const Index& op, const Reshape& source) {
   const std::vector<Poly>& from = values().type(source.array).shape;
   const std::vector<Poly>& to = source.shape;
@@ -159,7 +159,7 @@ Fired Simplifier::index_of_reshape(Stm& stm, const Index& op, const Reshape& sou
       rest = division.remainder;
     }
   }
-  // Dims that were not named must be the same on both sides.
+  // Dims that were not named must be the same before and after.
   if (!std::equal(from.begin() + static_cast<std::ptrdiff_t>(s), from.end(),
                   to.begin() + static_cast<std::ptrdiff_t>(t), to.end())) {
     return Fired::none;

@@ -16,7 +16,7 @@ namespace apl {
 
 Fired Simplifier::screma(Stm& stm, const Screma& op) {
   if (screma_inputs(stm, op) == Fired::again) return Fired::again;
-  // The reshapes of its inputs would be arrays without a place.
+  // The reshapes of its inputs would be arrays without memory.
   const bool placed = module_.stage == Stage::memory;
   if (!placed && screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
   return screma_results(stm, op);

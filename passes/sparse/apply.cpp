@@ -24,8 +24,8 @@ struct Part {
 
 class Applier {
  public:
-  explicit Applier(const Csr& matrix) : place_(static_cast<std::size_t>(matrix.columns)) {
-    std::vector<std::int32_t> columns(place_.size());
+  explicit Applier(const Csr& matrix) : position_(static_cast<std::size_t>(matrix.columns)) {
+    std::vector<std::int32_t> columns(position_.size());
     std::iota(columns.begin(), columns.end(), 0);
     Part whole{{}, std::make_shared<std::vector<std::int32_t>>(std::move(columns)), matrix.rows, matrix.columns, 0};
     for (std::int32_t row = 0; row < matrix.rows; ++row) {
@@ -80,16 +80,17 @@ class Applier {
 
   // Columns without a non-zero come last, and are not listed.
   Part with_columns_sorted(const Part& part) {
-    find_places(part.columns);
+    find_positions(part.columns);
     std::vector<std::int32_t> met;
     std::vector<std::int64_t>& counts = counts_;
-    counts.resize(place_.size());
+    counts.resize(position_.size());
     for (const Line& line : part.lines)
       for (const Point& point : line.points)
         if (counts[static_cast<std::size_t>(point.column)]++ == 0) met.push_back(point.column);
     std::sort(met.begin(), met.end(), [&](std::int32_t a, std::int32_t b) {
       const std::int64_t many = counts[static_cast<std::size_t>(a)], more = counts[static_cast<std::size_t>(b)];
-      return many != more ? many > more : place_[static_cast<std::size_t>(a)] < place_[static_cast<std::size_t>(b)];
+      return many != more ? many > more
+                          : position_[static_cast<std::size_t>(a)] < position_[static_cast<std::size_t>(b)];
     });
     for (const std::int32_t column : met) counts[static_cast<std::size_t>(column)] = 0;
     Part result = part;
@@ -110,10 +111,10 @@ class Applier {
 
   // Only parts with a non-zero: there are too many others in a large matrix.
   void divide_columns(const Part& part, std::int64_t size) {
-    find_places(part.columns);
+    find_positions(part.columns);
     std::vector<std::int64_t> blocks;
     for (const Line& line : part.lines)
-      for (const Point& point : line.points) blocks.push_back(place_[static_cast<std::size_t>(point.column)] / size);
+      for (const Point& point : line.points) blocks.push_back(position_[static_cast<std::size_t>(point.column)] / size);
     std::sort(blocks.begin(), blocks.end());
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     const std::size_t first = parts_.size();
@@ -127,7 +128,7 @@ class Applier {
     }
     for (std::size_t k = 0; k < part.lines.size(); ++k)
       for (const Point& point : part.lines[k].points) {
-        const std::int64_t block = place_[static_cast<std::size_t>(point.column)] / size;
+        const std::int64_t block = position_[static_cast<std::size_t>(point.column)] / size;
         const auto at = std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin();
         parts_[first + static_cast<std::size_t>(at)].lines[k].points.push_back(point);
       }
@@ -135,11 +136,11 @@ class Applier {
 
   Part squeezed(Part part) {
     squeezed_ = true;
-    find_places(part.columns);
+    find_positions(part.columns);
     std::erase_if(part.lines, [](const Line& line) { return line.points.empty(); });
     for (Line& line : part.lines)
       std::sort(line.points.begin(), line.points.end(), [&](const Point& a, const Point& b) {
-        return place_[static_cast<std::size_t>(a.column)] < place_[static_cast<std::size_t>(b.column)];
+        return position_[static_cast<std::size_t>(a.column)] < position_[static_cast<std::size_t>(b.column)];
       });
     part.height = static_cast<std::int64_t>(part.lines.size());
     part.width = 0;  // until it is padded
@@ -179,15 +180,15 @@ class Applier {
   }
 
   // place_[column]: where `columns` has it.
-  void find_places(const Columns& columns) {
+  void find_positions(const Columns& columns) {
     if (columns == placed_) return;
     for (std::size_t k = 0; k < columns->size(); ++k)
-      place_[static_cast<std::size_t>((*columns)[k])] = static_cast<std::int64_t>(k);
+      position_[static_cast<std::size_t>((*columns)[k])] = static_cast<std::int64_t>(k);
     placed_ = columns;
   }
 
   std::vector<Part> parts_;
-  std::vector<std::int64_t> place_, counts_;
+  std::vector<std::int64_t> position_, counts_;
   Columns placed_;
   bool squeezed_ = false;
 };

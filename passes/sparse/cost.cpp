@@ -20,7 +20,7 @@ Work work_of(const Problem& problem, std::int64_t part, const TileShape& shape) 
   const auto j = static_cast<double>(part), s = static_cast<double>(problem.element_bytes);
   const auto rows = static_cast<double>(shape.rows), columns = static_cast<double>(shape.columns);
   const double elements = static_cast<double>(shape.elements) * (shape.kind == TileShape::Kind::ell ? rows : 1);
-  const double indices = kIndex * elements * (shape.kind == TileShape::Kind::run ? 2 : 1);
+  const double indices = kIndex * elements * (shape.kind == TileShape::Kind::segment ? 2 : 1);
   const double results = problem.op == Operator::spmm ? rows * j * s : elements * s;
   Work work{2 * elements * j, elements * s + columns * j * s + indices + results, 0};
   if (problem.op == Operator::sddmm) work.bytes += rows * j * s;

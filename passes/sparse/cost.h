@@ -20,7 +20,7 @@ struct Problem {
 
 // All that the cost of a tile depends on.
 struct TileShape {
-  enum class Kind : std::uint8_t { block, ell, run } kind = Kind::ell;
+  enum class Kind : std::uint8_t { block, ell, segment } kind = Kind::ell;
   bool shared = false;        // another tile has one of its rows: results are added atomically
   std::int64_t rows = 0;      // block: height; ell: lists; run: distinct rows
   std::int64_t elements = 0;  // block: steps; ell: width; run: non-zeros

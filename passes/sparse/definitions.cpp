@@ -77,19 +77,19 @@ Status check_selection(const Csr& matrix, const std::vector<Tile>& tiles) {
 
 Csr remaining(const Csr& matrix, const std::vector<Tile>& tiles) {
   const std::vector<Point> points = points_of(tiles);
-  Csr rest{matrix.rows, matrix.columns, {0}, {}, {}};
+  Csr remainder{matrix.rows, matrix.columns, {0}, {}, {}};
   for (std::int32_t row = 0; row < matrix.rows; ++row) {
     const auto columns = matrix.row(row);
     for (std::size_t k = 0; k < columns.size(); ++k) {
       if (std::binary_search(points.begin(), points.end(), Point{row, columns[k]})) continue;
-      rest.column.push_back(columns[k]);
+      remainder.column.push_back(columns[k]);
       if (!matrix.value.empty())
-        rest.value.push_back(
+        remainder.value.push_back(
             matrix.value[static_cast<std::size_t>(matrix.row_start[static_cast<std::size_t>(row)]) + k]);
     }
-    rest.row_start.push_back(rest.nonzeros());
+    remainder.row_start.push_back(remainder.nonzeros());
   }
-  return rest;
+  return remainder;
 }
 
 std::vector<SubTask> partition_tasks(const std::vector<Tile>& tiles, std::int64_t dense, std::int64_t part) {

@@ -32,44 +32,47 @@ double GroupCover::block_cost(std::int64_t height, std::int64_t columns) const {
 }
 
 // Lists as GroupTiles makes them, but for the distinct columns of each tile, which are bounded instead of counted.
-double GroupCover::list_cost(bool shared) const {
-  const std::int64_t longest = rest_.widths.back();
-  std::array<std::int64_t, 32> lists{}, points{};
+double GroupCover::ell_cost(bool shared) const {
+  const std::int64_t longest = remainder_.widths.back();
+  std::array<std::int64_t, 32> ell_rows{}, points{};
   for (const std::int64_t length : length_) {
     if (length == 0) continue;
     const std::int64_t whole = length / longest, more = length % longest;
-    lists[rest_.widths.size() - 1] += whole;
-    points[rest_.widths.size() - 1] += whole * longest;
+    ell_rows[remainder_.widths.size() - 1] += whole;
+    points[remainder_.widths.size() - 1] += whole * longest;
     if (more == 0) continue;
-    const std::size_t index = width_for(rest_.widths, more);
-    ++lists[index];
+    const std::size_t index = width_for(remainder_.widths, more);
+    ++ell_rows[index];
     points[index] += more;
   }
   double cost = 0;
-  for (std::size_t index = 0; index < rest_.widths.size(); ++index) {
-    if (lists[index] == 0) continue;
-    const std::int64_t width = rest_.widths[index], most = std::max<std::int64_t>(1, rest_.list_elements / width);
-    const std::int64_t tiles = (lists[index] + most - 1) / most;
+  for (std::size_t index = 0; index < remainder_.widths.size(); ++index) {
+    if (ell_rows[index] == 0) continue;
+    const std::int64_t width = remainder_.widths[index],
+                       most = std::max<std::int64_t>(1, remainder_.ell_elements / width);
+    const std::int64_t tiles = (ell_rows[index] + most - 1) / most;
     const std::int64_t columns = std::min(points[index] / tiles, left_columns_);
-    cost +=
-        static_cast<double>(tiles) * model_.cost({TileShape::Kind::ell, shared, lists[index] / tiles, width, columns});
+    cost += static_cast<double>(tiles) *
+            model_.cost({TileShape::Kind::ell, shared, ell_rows[index] / tiles, width, columns});
   }
   return cost;
 }
 
-double GroupCover::run_cost(bool shared) const {
-  const std::int64_t runs = (left_count_ + rest_.run_length - 1) / rest_.run_length;
-  const std::int64_t here = left_count_ / runs;
+double GroupCover::segment_cost(bool shared) const {
+  const std::int64_t segments = (left_count_ + remainder_.segment_length - 1) / remainder_.segment_length;
+  const std::int64_t here = left_count_ / segments;
   const std::int64_t rows = kGroupRows - std::count(length_.begin(), length_.end(), 0);
-  return static_cast<double>(runs) * model_.cost({TileShape::Kind::run, shared, std::max<std::int64_t>(1, rows / runs),
-                                                  here, std::min(here, left_columns_)});
+  return static_cast<double>(segments) *
+         model_.cost({TileShape::Kind::segment, shared, std::max<std::int64_t>(1, rows / segments), here,
+                      std::min(here, left_columns_)});
 }
 
 double GroupCover::limit() const {
-  if (!formats_.ell && !formats_.run) return kNever;
+  if (!formats_.ell && !formats_.segment) return kNever;
   const bool shared = std::any_of(taken_.begin(), taken_.end(), [](const Taken& t) { return t.live; });
-  const double lists = formats_.ell ? list_cost(shared) : kNever, runs = formats_.run ? run_cost(shared) : kNever;
-  return std::min(lists, runs) / static_cast<double>(left_count_);
+  const double ell_rows = formats_.ell ? ell_cost(shared) : kNever,
+               segments = formats_.segment ? segment_cost(shared) : kNever;
+  return std::min(ell_rows, segments) / static_cast<double>(left_count_);
 }
 
 double GroupCover::find_best() {

@@ -17,8 +17,8 @@ namespace apl::sparse {
 
 class GroupCover {
  public:
-  GroupCover(const CostModel& model, const RestShape& rest, CoverFormats formats)
-      : model_(model), rest_(rest), formats_(formats) {}
+  GroupCover(const CostModel& model, const RemainderShape& remainder, CoverFormats formats)
+      : model_(model), remainder_(remainder), formats_(formats) {}
 
   void start(const RowGroup& group);
 
@@ -48,8 +48,8 @@ class GroupCover {
     double average = std::numeric_limits<double>::infinity();
   };
 
-  double list_cost(bool shared) const;
-  double run_cost(bool shared) const;
+  double ell_cost(bool shared) const;
+  double segment_cost(bool shared) const;
   double block_cost(std::int64_t height, std::int64_t columns) const;
   void add_block(const Selection& selection);
   void give_back(Taken& taken);
@@ -57,7 +57,7 @@ class GroupCover {
   double inside(const Selection& window, std::int64_t& points);
 
   const CostModel& model_;
-  const RestShape& rest_;
+  const RemainderShape& remainder_;
   CoverFormats formats_;
   std::vector<std::uint64_t> left_, inside_;
   std::array<std::int64_t, kGroupRows> length_{};  // left in each row

@@ -32,7 +32,7 @@ bool strictly_rising(std::span<const std::int32_t> columns) {
   return true;
 }
 
-// Sorts one row in place and adds up what stands at one place; the row's new length.
+// Sorts one row in place and adds up what stands at one position; the row's new length.
 std::int64_t tidy_row(std::int32_t* columns, double* values, std::int64_t length,
                       std::vector<std::pair<std::int32_t, double>>& entries) {
   const auto count = static_cast<std::size_t>(length);

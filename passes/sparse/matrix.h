@@ -25,7 +25,7 @@ struct Csr {
   bool operator==(const Csr&) const = default;
 };
 
-// Entries in any order; of several at one place the sum counts. Explicit zeros are non-zeros like others.
+// Entries in any order; of several at one position the sum counts. Explicit zeros are non-zeros like others.
 struct Coo {
   std::int64_t rows = 0, columns = 0;
   std::vector<std::int32_t> row, column;
@@ -47,7 +47,7 @@ Csr compress(std::int64_t rows, std::int64_t columns, std::vector<Coo> parts, bo
 
 Csr transpose(const Csr& matrix);
 
-// The key of a plan: sizes and places of the non-zeros. codegen/runtime/sparse computes the same number.
+// The key of a plan: sizes and positions of the non-zeros. runtime/sparse computes the same number.
 std::uint64_t pattern_hash(const Csr& matrix);
 
 }  // namespace apl::sparse

@@ -21,15 +21,15 @@ std::string to_text(const Plan& plan) {
   } else {
     fmt::format_to(std::back_inserter(text), "order {}\n", fmt::join(plan.row_order, " "));
   }
-  text += fmt::format("lists {} elements {} run {}\ngroups {}\n", fmt::join(plan.rest.widths, " "),
-                      plan.rest.list_elements, plan.rest.run_length, plan.groups.size());
+  text += fmt::format("lists {} elements {} run {}\ngroups {}\n", fmt::join(plan.remainder.widths, " "),
+                      plan.remainder.ell_elements, plan.remainder.segment_length, plan.groups.size());
   for (std::size_t first = 0; first < plan.groups.size();) {
     const GroupPlan& group = plan.groups[first];
     std::size_t end = first;
     while (end < plan.groups.size() && plan.groups[end] == group) ++end;
     text += fmt::format("{}", end - first);
     for (const Selection& s : group.selections) text += fmt::format(" {}@{}>={}", s.height, s.window, s.threshold);
-    text += group.rest == Rest::ell ? " ell\n" : " run\n";
+    text += group.remainder == Remainder::ell ? " ell\n" : " run\n";
     first = end;
   }
   return text + "end\n";

@@ -1,4 +1,4 @@
-// What a search found: how the non-zeros of one matrix become tiles. Its text is read by codegen/runtime/sparse, which
+// What a search found: how the non-zeros of one matrix become tiles. Its text is read by runtime/sparse, which
 // makes the tiles.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace apl::sparse {
 
 struct GroupPlan {
   std::vector<Selection> selections;
-  Rest rest = Rest::ell;
+  Remainder remainder = Remainder::ell;
   bool operator==(const GroupPlan&) const = default;
 };
 
@@ -26,7 +26,7 @@ struct Plan {
   bool dense = false;                   // no tiles: the dense product is cheaper
   std::string order = "natural";        // how the order was made
   std::vector<std::int32_t> row_order;  // empty: as they are
-  RestShape rest;
+  RemainderShape remainder;
   std::vector<GroupPlan> groups;
 
   std::string device;                                      // the profile

@@ -166,9 +166,9 @@ class ProfileReader {
     if (key == "workers") {
       profile_.workers = static_cast<int>(v[0]);
     } else if (key == "list-elements") {
-      profile_.list_elements = static_cast<std::int64_t>(v[0]);
+      profile_.ell_elements = static_cast<std::int64_t>(v[0]);
     } else if (key == "run-length") {
-      profile_.run_length = static_cast<std::int64_t>(v[0]);
+      profile_.segment_length = static_cast<std::int64_t>(v[0]);
     } else if (key == "launch") {
       profile_.launch = v[0];
     } else if (key == "peak" && v[0] > 0) {
@@ -233,8 +233,8 @@ std::string to_text(const Profile& p) {
       line_text(p.spmm_run), line_text(p.sddmm_ell), line_text(p.sddmm_run), p.block_tile);
   for (const BlockCost& b : p.blocks)
     text += fmt::format("{} block {} {} {}\n", to_text(b.op), b.height, b.dense, b.nanoseconds);
-  return text + fmt::format("lists {}\nlist-elements {}\nrun-length {}\n", fmt::join(p.widths, " "), p.list_elements,
-                            p.run_length);
+  return text + fmt::format("lists {}\nlist-elements {}\nrun-length {}\n", fmt::join(p.widths, " "), p.ell_elements,
+                            p.segment_length);
 }
 
 const Profile* builtin_profile(std::string_view name) {

@@ -41,8 +41,8 @@ struct Profile {
   Coefficients spmm_ell, spmm_run, sddmm_ell, sddmm_run;
   double block_tile = 0;  // nanoseconds that every block tile takes
   std::vector<BlockCost> blocks;
-  std::vector<std::int64_t> widths;  // of lists, rising
-  std::int64_t list_elements = 1024, run_length = 128;
+  std::vector<std::int64_t> widths;  // of ELL rows, rising
+  std::int64_t ell_elements = 1024, segment_length = 128;
 
   bool operator==(const Profile&) const = default;
 };

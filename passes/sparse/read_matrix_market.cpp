@@ -13,7 +13,7 @@
 
 namespace apl::sparse {
 
-Location place_in(std::string_view text, const char* at) {
+Location location_in(std::string_view text, const char* at) {
   const std::string_view before = text.substr(0, static_cast<std::size_t>(at - text.data()));
   const std::size_t start = before.rfind('\n');
   const auto line = static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n') + 1);
@@ -42,41 +42,41 @@ std::string lower_case(std::string_view text) {
 }
 
 Diagnostic wrong_at(std::string_view text, const char* at, std::string message, Code code = Code::syntax_error) {
-  return make_error(code, place_in(text, at), std::move(message));
+  return make_error(code, location_in(text, at), std::move(message));
 }
 
 std::optional<Diagnostic> read_banner(std::string_view text, Header& header, Scanner& scan) {
   std::array<std::string, 5> words;
-  std::array<const char*, 5> places{};
+  std::array<const char*, 5> starts{};
   for (std::size_t k = 0; k < words.size(); ++k) {
     scan.blanks();
-    places[k] = scan.at;
+    starts[k] = scan.at;
     while (scan.at != scan.end && std::string_view(" \t\r\n").find(*scan.at) == std::string_view::npos)
       words[k] += *scan.at++;
     words[k] = lower_case(words[k]);
   }
   if (words[0] != "%%matrixmarket" && words[0] != "%matrixmarket")
-    return wrong_at(text, places[0], "no Matrix Market file: its first word must be %%MatrixMarket");
-  if (words[1] != "matrix") return wrong_at(text, places[1], fmt::format("`{}` is not `matrix`", words[1]));
+    return wrong_at(text, starts[0], "no Matrix Market file: its first word must be %%MatrixMarket");
+  if (words[1] != "matrix") return wrong_at(text, starts[1], fmt::format("`{}` is not `matrix`", words[1]));
   if (words[2] != "coordinate" && words[2] != "array")
-    return wrong_at(text, places[2], fmt::format("`{}` is neither `coordinate` nor `array`", words[2]));
+    return wrong_at(text, starts[2], fmt::format("`{}` is neither `coordinate` nor `array`", words[2]));
   header.dense = words[2] == "array";
   if (words[3] == "complex")
-    return wrong_at(text, places[3], "complex matrices are not supported", Code::unsupported_construct);
+    return wrong_at(text, starts[3], "complex matrices are not supported", Code::unsupported_construct);
   if (words[3] != "real" && words[3] != "double" && words[3] != "integer" && words[3] != "pattern")
-    return wrong_at(text, places[3], fmt::format("`{}` is none of real, integer, pattern", words[3]));
+    return wrong_at(text, starts[3], fmt::format("`{}` is none of real, integer, pattern", words[3]));
   header.field = words[3] == "pattern" ? Field::pattern : words[3] == "integer" ? Field::integer : Field::real;
   if (words[4] == "hermitian")
-    return wrong_at(text, places[4], "complex matrices are not supported", Code::unsupported_construct);
+    return wrong_at(text, starts[4], "complex matrices are not supported", Code::unsupported_construct);
   if (words[4] != "general" && words[4] != "symmetric" && words[4] != "skew-symmetric")
-    return wrong_at(text, places[4], fmt::format("`{}` is none of general, symmetric, skew-symmetric", words[4]));
+    return wrong_at(text, starts[4], fmt::format("`{}` is none of general, symmetric, skew-symmetric", words[4]));
   header.symmetry = words[4] == "symmetric"        ? Symmetry::symmetric
                     : words[4] == "skew-symmetric" ? Symmetry::skew
                                                    : Symmetry::general;
   if (header.dense && header.field == Field::pattern)
-    return wrong_at(text, places[3], "an array has values, so it is no pattern");
+    return wrong_at(text, starts[3], "an array has values, so it is no pattern");
   if (header.dense && header.symmetry != Symmetry::general)
-    return wrong_at(text, places[4], "symmetric arrays are not supported", Code::unsupported_construct);
+    return wrong_at(text, starts[4], "symmetric arrays are not supported", Code::unsupported_construct);
   if (!scan.line_ends()) return wrong_at(text, scan.at, "more than five words on the first line");
   return std::nullopt;
 }

@@ -11,7 +11,7 @@ namespace apl::sparse {
 namespace {
 
 Diagnostic wrong_smtx(std::string_view text, const char* at, std::string message) {
-  return make_error(Code::syntax_error, place_in(text, at), std::move(message));
+  return make_error(Code::syntax_error, location_in(text, at), std::move(message));
 }
 
 void skip_separators(Scanner& scan) {
@@ -31,12 +31,12 @@ Result<Csr> read_smtx(std::string_view text, const ReadOptions&) {
   if (!next_number(scan, rows) || !next_number(scan, columns) || !next_number(scan, nonzeros))
     return wrong_smtx(text, scan.at, "expected rows, columns and the number of non-zeros");
   if (!scan.line_ends()) return wrong_smtx(text, scan.at, "more than three numbers on the first line");
-  const std::int64_t room = (scan.end - scan.at) / 2;
-  if (rows + 1 > room || nonzeros > room - rows - 1)
+  const std::int64_t capacity = (scan.end - scan.at) / 2;
+  if (rows + 1 > capacity || nonzeros > capacity - rows - 1)
     return wrong_smtx(text, text.data(),
                       fmt::format("{} rows and {} non-zeros do not fit in {} bytes", rows, nonzeros, text.size()));
   if (columns > believable_size(text.size()))
-    return make_error(Code::unsupported_construct, place_in(text, text.data()),
+    return make_error(Code::unsupported_construct, location_in(text, text.data()),
                       fmt::format("{} columns are too many for a file of {} bytes", columns, text.size()));
   std::vector<std::int64_t> row_start(static_cast<std::size_t>(rows) + 1);
   for (std::size_t row = 0; row < row_start.size(); ++row) {

@@ -44,12 +44,12 @@ void RowGroup::read(const Csr& matrix, const std::vector<std::int32_t>& order, s
   }
 }
 
-void GroupTiles::append(const RowGroup& group, std::vector<Selection>& selections, Rest rest,
+void GroupTiles::append(const RowGroup& group, std::vector<Selection>& selections, Remainder remainder,
                         std::vector<TileShape>& shapes) {
   tiles_.clear();
   select(group, selections);
-  gather_rest(group);
-  if (!rest_column_.empty()) rest == Rest::ell ? make_lists() : make_runs();
+  gather_remainder(group);
+  if (!remainder_column_.empty()) remainder == Remainder::ell ? make_ell() : make_segments();
   std::uint64_t once = 0, twice = 0;
   for (const Tile& tile : tiles_) {
     twice |= once & tile.rows;
@@ -78,7 +78,7 @@ void GroupTiles::select(const RowGroup& group, std::vector<Selection>& selection
   });
 }
 
-void GroupTiles::gather_rest(const RowGroup& group) {
+void GroupTiles::gather_remainder(const RowGroup& group) {
   std::array<std::int64_t, kGroupRows> next{};
   for (std::uint64_t left : left_)
     for (; left; left &= left - 1) ++next[static_cast<std::size_t>(std::countr_zero(left))];
@@ -87,10 +87,10 @@ void GroupTiles::gather_rest(const RowGroup& group) {
     row_first_[row + 1] = row_first_[row] + next[row];
     next[row] = row_first_[row];
   }
-  rest_column_.resize(static_cast<std::size_t>(row_first_.back()));
+  remainder_column_.resize(static_cast<std::size_t>(row_first_.back()));
   for (std::size_t k = 0; k < left_.size(); ++k)
     for (std::uint64_t left = left_[k]; left; left &= left - 1)
-      rest_column_[static_cast<std::size_t>(next[static_cast<std::size_t>(std::countr_zero(left))]++)] =
+      remainder_column_[static_cast<std::size_t>(next[static_cast<std::size_t>(std::countr_zero(left))]++)] =
           group.column[k];
 }
 
@@ -98,17 +98,18 @@ void GroupTiles::gather_rest(const RowGroup& group) {
 std::int64_t GroupTiles::distinct(std::int64_t first, std::int64_t count) {
   std::int64_t found = 0;
   for (std::int64_t k = first; k < first + count; ++k) {
-    std::uint32_t& stamp = stamp_[static_cast<std::size_t>(rest_column_[static_cast<std::size_t>(k)])];
+    std::uint32_t& stamp = stamp_[static_cast<std::size_t>(remainder_column_[static_cast<std::size_t>(k)])];
     found += stamp != now_;
     stamp = now_;
   }
   return found;
 }
 
-void GroupTiles::make_lists() {
-  const std::int64_t longest = rest_.widths.back();
-  for (std::size_t index = 0; index < rest_.widths.size(); ++index) {
-    const std::int64_t width = rest_.widths[index], most = std::max<std::int64_t>(1, rest_.list_elements / width);
+void GroupTiles::make_ell() {
+  const std::int64_t longest = remainder_.widths.back();
+  for (std::size_t index = 0; index < remainder_.widths.size(); ++index) {
+    const std::int64_t width = remainder_.widths[index],
+                       most = std::max<std::int64_t>(1, remainder_.ell_elements / width);
     Tile tile{{TileShape::Kind::ell, false, 0, width, 0}, 0};
     const auto finish = [&] {
       if (tile.shape.rows > 0) tiles_.push_back(tile);
@@ -119,7 +120,7 @@ void GroupTiles::make_lists() {
     for (std::size_t row = 0; row < static_cast<std::size_t>(kGroupRows); ++row)
       for (std::int64_t first = row_first_[row]; first < row_first_[row + 1]; first += longest) {
         const std::int64_t count = std::min(longest, row_first_[row + 1] - first);
-        if (width_for(rest_.widths, count) != index) continue;
+        if (width_for(remainder_.widths, count) != index) continue;
         tile.shape.columns += distinct(first, count);
         tile.rows |= std::uint64_t{1} << row;
         if (++tile.shape.rows == most) finish();
@@ -128,11 +129,11 @@ void GroupTiles::make_lists() {
   }
 }
 
-void GroupTiles::make_runs() {
-  const auto all = static_cast<std::int64_t>(rest_column_.size());
-  for (std::int64_t first = 0; first < all; first += rest_.run_length) {
-    const std::int64_t count = std::min(rest_.run_length, all - first);
-    Tile tile{{TileShape::Kind::run, false, 0, count, 0}, 0};
+void GroupTiles::make_segments() {
+  const auto all = static_cast<std::int64_t>(remainder_column_.size());
+  for (std::int64_t first = 0; first < all; first += remainder_.segment_length) {
+    const std::int64_t count = std::min(remainder_.segment_length, all - first);
+    Tile tile{{TileShape::Kind::segment, false, 0, count, 0}, 0};
     for (std::size_t row = 0; row < static_cast<std::size_t>(kGroupRows); ++row)
       if (row_first_[row] < first + count && row_first_[row + 1] > first && row_first_[row] < row_first_[row + 1])
         tile.rows |= std::uint64_t{1} << row;

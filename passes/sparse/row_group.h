@@ -1,4 +1,4 @@
-// The non-zeros of 64 rows by column, and the tiles that selections make of them. codegen/runtime/sparse/pack.c makes
+// The non-zeros of 64 rows by column, and the tiles that selections make of them. runtime/sparse/pack.c makes
 // the same tiles for real.
 #pragma once
 
@@ -27,15 +27,15 @@ struct Selection {
 
 // The formats that a plan may use.
 struct CoverFormats {
-  bool block = true, ell = true, run = true;
+  bool block = true, ell = true, segment = true;
 };
 
 // How what the selections leave is stored.
-struct RestShape {
+struct RemainderShape {
   std::vector<std::int64_t> widths;  // of lists
-  std::int64_t list_elements = 1024, run_length = 128;
+  std::int64_t ell_elements = 1024, segment_length = 128;
 };
-enum class Rest : std::uint8_t { ell, run };
+enum class Remainder : std::uint8_t { ell, segment };
 
 struct RowGroup {
   std::vector<std::int32_t> column;
@@ -52,10 +52,12 @@ struct RowGroup {
 // Makes shapes of tiles; keeps its memory from group to group.
 class GroupTiles {
  public:
-  GroupTiles(const RestShape& rest, std::int64_t columns) : rest_(rest), stamp_(static_cast<std::size_t>(columns), 0) {}
+  GroupTiles(const RemainderShape& remainder, std::int64_t columns)
+      : remainder_(remainder), stamp_(static_cast<std::size_t>(columns), 0) {}
 
   // Appends the shapes of the tiles; selections that take nothing are removed.
-  void append(const RowGroup& group, std::vector<Selection>& selections, Rest rest, std::vector<TileShape>& shapes);
+  void append(const RowGroup& group, std::vector<Selection>& selections, Remainder remainder,
+              std::vector<TileShape>& shapes);
 
  private:
   struct Tile {
@@ -64,15 +66,15 @@ class GroupTiles {
   };
 
   void select(const RowGroup& group, std::vector<Selection>& selections);
-  void gather_rest(const RowGroup& group);
-  void make_lists();
-  void make_runs();
+  void gather_remainder(const RowGroup& group);
+  void make_ell();
+  void make_segments();
   std::int64_t distinct(std::int64_t first, std::int64_t count);
 
-  const RestShape& rest_;
+  const RemainderShape& remainder_;
   std::vector<std::uint64_t> left_;
   std::vector<Tile> tiles_;
-  std::vector<std::int32_t> rest_column_;
+  std::vector<std::int32_t> remainder_column_;
   std::array<std::int64_t, kGroupRows + 1> row_first_{};
   std::vector<std::uint32_t> stamp_;
   std::uint32_t now_ = 0;

@@ -52,8 +52,8 @@ struct Scanner {
   }
 };
 
-// Line and column of a place in the text.
-Location place_in(std::string_view text, const char* at);
+// Line and column of a position in the text.
+Location location_in(std::string_view text, const char* at);
 
 // At most this many rows or columns are believed of a text of this length: starts of rows are allocated for them.
 constexpr std::int64_t believable_size(std::size_t text_length) {

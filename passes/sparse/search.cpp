@@ -32,7 +32,7 @@ struct Priced {
 
 // Plans of one format that cost nothing to look at while the groups are there.
 struct SingleFormats {
-  Shapes lists, runs;
+  Shapes ell_rows, segments;
   std::array<Shapes, 4> blocks;
 };
 
@@ -44,13 +44,13 @@ class Search {
         options_(options),
         threads_(thread_count(options.threads)),
         groups_((matrix.rows + kGroupRows - 1) / kGroupRows) {
-    rest_ = {profile.widths, profile.list_elements, profile.run_length};
+    remainder_ = {profile.widths, profile.ell_elements, profile.segment_length};
     plan_.problem = options.problem;
     plan_.rows = matrix.rows;
     plan_.columns = matrix.columns;
     plan_.nonzeros = matrix.nonzeros();
     plan_.hash = pattern_hash(matrix);
-    plan_.rest = rest_;
+    plan_.remainder = remainder_;
     plan_.device = profile.name;
     plan_.how_measured = options.measured;
     for (std::int64_t part : {32, 64, 128, 256, 512})
@@ -166,8 +166,8 @@ class Search {
     on_threads(threads_, [&](int worker) {
       const auto w = static_cast<std::size_t>(worker);
       RowGroup group;
-      GroupTiles tiles(rest_, matrix_.columns);
-      GroupCover cover(model, rest_, options_.formats);
+      GroupTiles tiles(remainder_, matrix_.columns);
+      GroupCover cover(model, remainder_, options_.formats);
       for (std::int64_t index = next++; index < groups_ && !stopped(); index = next++) {
         GroupPlan& plan = groups[static_cast<std::size_t>(index)];
         group.read(matrix_, order, index);
@@ -199,25 +199,25 @@ class Search {
     Shapes best;
     double least = std::numeric_limits<double>::infinity();
     GroupPlan chosen;
-    const auto look = [&](std::vector<Selection> selections, Rest rest, Shapes* kept) {
+    const auto look = [&](std::vector<Selection> selections, Remainder remainder, Shapes* kept) {
       Shapes shapes;
-      tiles.append(group, selections, rest, shapes);
+      tiles.append(group, selections, remainder, shapes);
       double cost = 0;
       for (const TileShape& shape : shapes) cost += model.cost(shape);
       if (kept) kept->insert(kept->end(), shapes.begin(), shapes.end());
       if (cost >= least) return;
       least = cost;
       best = std::move(shapes);
-      chosen = {std::move(selections), rest};
+      chosen = {std::move(selections), remainder};
     };
     if (!plan.selections.empty()) {
-      if (formats.ell || !formats.run) look(plan.selections, Rest::ell, nullptr);
-      if (formats.run) look(plan.selections, Rest::run, nullptr);
+      if (formats.ell || !formats.segment) look(plan.selections, Remainder::ell, nullptr);
+      if (formats.segment) look(plan.selections, Remainder::segment, nullptr);
     }
-    if (formats.ell) look({}, Rest::ell, singles ? &singles->lists : nullptr);
-    if (formats.run) look({}, Rest::run, singles ? &singles->runs : nullptr);
+    if (formats.ell) look({}, Remainder::ell, singles ? &singles->ell_rows : nullptr);
+    if (formats.segment) look({}, Remainder::segment, singles ? &singles->segments : nullptr);
     for (std::size_t h = 0; singles && formats.block && h < singles->blocks.size(); ++h)
-      if (model.has_block(8 << h)) look(all_windows(8 << h), Rest::ell, &singles->blocks[h]);
+      if (model.has_block(8 << h)) look(all_windows(8 << h), Remainder::ell, &singles->blocks[h]);
     plan = std::move(chosen);
     return best;
   }
@@ -238,13 +238,15 @@ class Search {
       }
       take(name, price(all), "natural", {}, std::vector<GroupPlan>(static_cast<std::size_t>(groups_), group));
     };
-    if (options_.formats.ell) take_all("ell", [](SingleFormats& s) -> Shapes& { return s.lists; }, {{}, Rest::ell});
-    if (options_.formats.run) take_all("1d", [](SingleFormats& s) -> Shapes& { return s.runs; }, {{}, Rest::run});
+    if (options_.formats.ell)
+      take_all("ell", [](SingleFormats& s) -> Shapes& { return s.ell_rows; }, {{}, Remainder::ell});
+    if (options_.formats.segment)
+      take_all("1d", [](SingleFormats& s) -> Shapes& { return s.segments; }, {{}, Remainder::segment});
     if (!options_.formats.block) return;
     for (std::size_t h = 0; h < 4; ++h) {
       if (!model.has_block(8 << h)) continue;
       take_all(block_name(8 << h), [h](SingleFormats& s) -> Shapes& { return s.blocks[h]; },
-               {all_windows(8 << h), Rest::ell});
+               {all_windows(8 << h), Remainder::ell});
     }
   }
 
@@ -255,10 +257,10 @@ class Search {
     const std::int64_t end = std::min((index + 1) * kGroupRows, matrix_.rows);
     for (std::int64_t position = index * kGroupRows; position < end; ++position) {
       const std::int64_t row = order.empty() ? position : order[static_cast<std::size_t>(position)];
-      for (std::int64_t left = matrix_.length(row), longest = rest_.widths.back(); left > 0; left -= longest) {
+      for (std::int64_t left = matrix_.length(row), longest = remainder_.widths.back(); left > 0; left -= longest) {
         const std::int64_t count = std::min(left, longest);
         shapes.push_back({TileShape::Kind::ell, matrix_.length(row) > longest, 1,
-                          rest_.widths[width_for(rest_.widths, count)], count});
+                          remainder_.widths[width_for(remainder_.widths, count)], count});
       }
     }
   }
@@ -310,7 +312,7 @@ class Search {
   std::vector<Candidate> candidates_;  // for those that measure
   int threads_;
   std::int64_t groups_;
-  RestShape rest_;
+  RemainderShape remainder_;
   std::vector<std::int64_t> cuts_;
   Plan plan_;
   double passes_ = 1, passes_done_ = 0, next_report_ = 0;

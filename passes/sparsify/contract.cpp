@@ -47,16 +47,16 @@ std::optional<Reason> refuse(const Contraction& contraction, const SparseOperand
   if (reads(contraction.map) || reads(contraction.reduce.op) || (contraction.after && reads(*contraction.after)))
     return Reason{"used-twice", "`" + values.name(base) + "` is also read outside of the sum",
                   "multiply by its elements in a map of its own"};
-  Absence absence(values);
-  for (const auto& [element, operand] : ours) absence.know(element, Scalar::zero(values.type(element).element));
-  absence.look_for_infinities(*contraction.map.body);
-  absence.run(*contraction.map.body);
+  ZeroPropagation zeros(values);
+  for (const auto& [element, operand] : ours) zeros.know(element, Scalar::zero(values.type(element).element));
+  zeros.look_for_infinities(*contraction.map.body);
+  zeros.run(*contraction.map.body);
   for (std::size_t k = 0; k < contraction.reduce.neutral.size(); ++k) {
-    const auto term = absence.of(contraction.map.body->results[k]);
+    const auto term = zeros.of(contraction.map.body->results[k]);
     const Operand& neutral = contraction.reduce.neutral[k];
     if (!term || !neutral.is_constant() || !same_number(*term, neutral.constant()))
       return Reason{
-          "absence-not-neutral",
+          "zero-not-neutral",
           "where `" + values.name(base) + "` has no element, the sum's term is not known to be the neutral element",
           "give the neutral element where the element is 0: `if a == 0 then neutral else ...`"};
   }
@@ -64,7 +64,7 @@ std::optional<Reason> refuse(const Contraction& contraction, const SparseOperand
 }
 
 // Tiles add to what other tiles of the row gave, in any order.
-std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_columns, const Ways& ways,
+std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_columns, const LoweringOptions& options,
                                    const ValueTable& values) {
   if (by_columns)
     return Reason{"rows-not-tiles", "it adds up rows, and a plan's tiles are parts of rows", "transpose the matrix"};
@@ -73,7 +73,7 @@ std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_colum
                   "use an operator that is, or reduce_comm"};
   const auto is_float_of = [&](const Operand& neutral) { return is_float(values.type(neutral).element); };
   const auto op = as_binary_op(contraction.reduce.op);
-  if (ways.deterministic && op != BinaryOp::min && op != BinaryOp::max &&
+  if (options.deterministic && op != BinaryOp::min && op != BinaryOp::max &&
       std::ranges::any_of(contraction.reduce.neutral, is_float_of))
     return Reason{"rows-not-tiles", "floats are rounded, so that it shows in which order tiles come",
                   "leave out `deterministic`"};
@@ -87,7 +87,7 @@ std::optional<Reason> refuse_tiles(const Contraction& contraction, bool by_colum
 }  // namespace
 
 std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArrays& arrays,
-                                          Value base, const Ways& ways, Builder& host) {
+                                          Value base, const LoweringOptions& options, Builder& host) {
   ValueTable& values = host.values();
   const SparseArray& array = arrays.at(base);
   const std::string name = "`" + values.name(base) + "`";
@@ -127,18 +127,18 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
 
   Contracted result{.by_columns = !row_in_space};
   const std::size_t own = row_in_space ? role->row : role->column;
-  if (ways.tiles) result.why_not = refuse_tiles(contraction, result.by_columns, ways, values);
-  result.by_tiles = ways.tiles && !result.why_not;
+  if (options.tiles) result.why_not = refuse_tiles(contraction, result.by_columns, options, values);
+  result.by_tiles = options.tiles && !result.why_not;
   Sums sums(contraction, *array.pattern, ours, own, row_in_space ? role->column : role->row, !row_in_space, host);
   Stm made = kernel;
   made.attributes.push_back({std::string(kSparseAttribute), {array.pattern->name, "spmm"}});
   for (const Value check : contraction.certificates)
     if (std::ranges::find(made.certificates, check) == made.certificates.end()) made.certificates.push_back(check);
   if (result.by_tiles) {
-    sums.tiles(made, ways.fused);
+    sums.tiles(made, options.fused);
     return result;
   }
-  made.op = ways.whole_rows && sums.has_rows() ? sums.rows() : sums.elements();
+  made.op = options.whole_rows && sums.has_rows() ? sums.rows() : sums.elements();
   host.append(std::move(made));
   return result;
 }

@@ -39,7 +39,7 @@ void make_dense(Value result, Value nonzeros, const Pattern& pattern, const std:
       if (d == row_dim) nonzero = index;
       results.emplace_back(index);
     }
-    for (const auto& [dim, field] : {std::pair{row_dim, BundleField::row}, std::pair{column_dim, BundleField::column}})
+    for (const auto& [dim, field] : {std::pair{row_dim, SoaField::row}, std::pair{column_dim, SoaField::column}})
       results[dim] = body.convert(
           ScalarType::i64, body.index(pattern.field(field), {Poly(*nonzero)}, std::string(to_text(field))), "at");
     results.emplace_back(body.let("x", Index{nonzeros, at}));

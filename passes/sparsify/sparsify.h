@@ -14,7 +14,7 @@
 #include "ir/builder.h"
 #include "ir/layouts.h"
 #include "ir/module.h"
-#include "ir/sparse_bundle.h"
+#include "ir/sparse_soa.h"
 #include "passes/analysis/contractions.h"
 
 namespace apl::sparsify {
@@ -25,21 +25,21 @@ struct Pattern {
   Value dense;       // what it was
   ScalarType element = ScalarType::unit;
   Poly rows, columns, nonzeros;
-  BundleSizes sizes;
-  std::array<Value, kBundleFields> fields;
-  Value field(BundleField f) const { return fields[static_cast<std::size_t>(f)]; }
+  SoaSizes sizes;
+  std::array<Value, kSoaFields> fields;
+  Value field(SoaField f) const { return fields[static_cast<std::size_t>(f)]; }
 };
 
-// How sums and samples go over the non-zeros.
-struct Ways {
+// How sums and SDDMM go over the non-zeros.
+struct LoweringOptions {
   bool whole_rows = false;     // a thread has a whole row of sums where it can
   bool tiles = false;          // over the tiles of a plan
   bool fused = true;           // all kinds of tiles in one kernel
   bool deterministic = false;  // no tiles where the order of a sum shows
 };
 
-// The three kinds of tiles as they are gone through: rows of blocks, lists, rows of runs.
-enum class TileKind : std::uint8_t { blocks, lists, runs };
+// The three kinds of tiles as they are gone through: rows of blocks, ELL rows, rows of nnz segments.
+enum class TileKind : std::uint8_t { blocks, ell, segments };
 // Which kernels there are, each for kinds of tiles that it tells apart by the number of the tile.
 std::vector<std::vector<TileKind>> tile_kernels(bool fused);
 // A chain of branches on `at`, which counts through the tiles of these kinds, `counts` of each; `leaf` gets the kind
@@ -63,9 +63,9 @@ struct Reason {
 };
 
 // What a value is for certain if elements of the sparse array are 0 and all others are any finite numbers.
-class Absence {
+class ZeroPropagation {
  public:
-  explicit Absence(const ValueTable& values) : values_(values) {}
+  explicit ZeroPropagation(const ValueTable& values) : values_(values) {}
 
   void know(Value value, Scalar is) { known_.insert_or_assign(value, is); }
   // An infinity that the code itself has, as min and max do for their neutral elements, may meet the zeros: 0 * inf is
@@ -108,7 +108,7 @@ struct Contracted {
   std::optional<Reason> why_not;  // tiles were asked for
 };
 std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& contraction, const SparseArrays& arrays,
-                                          Value base, const Ways& ways, Builder& host);
+                                          Value base, const LoweringOptions& options, Builder& host);
 
 // A kernel that reads A where it writes: done at the non-zeros alone. `base` and `arrays` as above.
 struct Sampled {
@@ -117,7 +117,7 @@ struct Sampled {
   std::size_t row_dim = 0, column_dim = 0;  // of the space before
   // The body before: without what reads A, by the names of its indices and of A's elements.
   BodyPtr body;
-  ElementAt place;
+  ElementAt location;
   std::map<Value, std::pair<const SparseArray*, ElementAt>> elements;
   std::vector<std::string> names;  // for the results
 };
@@ -125,24 +125,24 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
                                      Builder& host);
 
 // What the body gives for a non-zero, where `here` has the other indices.
-std::vector<Operand> sample_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
-                               Builder& out);
+std::vector<Operand> sddmm_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
+                              Builder& out);
 
 // `host` gets the kernel; the results are what it gives.
-std::vector<Value> sample_nonzeros(Sampled& sampled, Builder& host);
+std::vector<Value> sddmm_nonzeros(Sampled& sampled, Builder& host);
 // The same over the elements of tiles.
-std::vector<Value> sample_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
-                                bool fused, Builder& host);
+std::vector<Value> sddmm_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
+                               bool fused, Builder& host);
 
 // `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros
 // at the place of `row_dim`, without `column_dim`.
 void make_dense(Value result, Value values, const Pattern& pattern, const std::vector<SegDim>& space,
                 std::size_t row_dim, std::size_t column_dim, const Scalar& elsewhere, Builder& host);
 
-// Statements that make dense forms of sparse arrays, or views of them: by what each makes, the array that it is for.
-using DenseForms = std::map<Value, Value>;
+// Statements that make dense copies of sparse arrays, or views of them: by what each makes, the array that it is for.
+using DenseCopies = std::map<Value, Value>;
 // What the body reads, if such statements are there only where somebody reads their array.
-std::set<Value> values_read(const Body& body, const DenseForms& forms, const ValueTable& values);
-BodyPtr without_unread(const BodyPtr& body, const DenseForms& forms, const std::set<Value>& read);
+std::set<Value> values_read(const Body& body, const DenseCopies& forms, const ValueTable& values);
+BodyPtr without_unread(const BodyPtr& body, const DenseCopies& forms, const std::set<Value>& read);
 
 }  // namespace apl::sparsify

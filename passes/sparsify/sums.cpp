@@ -98,7 +98,7 @@ void Sums::open_space(SegOp& made, std::size_t dims) {
 }
 
 Sums::Range Sums::range(const SegOp& made, Builder& thread) {
-  const Value starts = pattern_.field(by_columns_ ? BundleField::column_start : BundleField::row_start);
+  const Value starts = pattern_.field(by_columns_ ? SoaField::column_start : SoaField::row_start);
   const Poly mine(made.space[own_].index);
   const Value first = thread.index(starts, {mine}, "first"), last = thread.index(starts, {mine + 1}, "last");
   return {first, thread.size(Poly(last) - Poly(first), "count")};
@@ -107,10 +107,10 @@ Sums::Range Sums::range(const SegOp& made, Builder& thread) {
 Sums::Nonzero Sums::nonzero(const Range& range, Value p, Builder& term) {
   Poly at = Poly(range.first) + Poly(p);
   if (by_columns_) {
-    const Value which = term.index(pattern_.field(BundleField::by_column), {at}, "which");
+    const Value which = term.index(pattern_.field(SoaField::by_column), {at}, "which");
     at = Poly(term.convert(ScalarType::i64, which, "nonzero"));
   }
-  const BundleField field = by_columns_ ? BundleField::row : BundleField::column;
+  const SoaField field = by_columns_ ? SoaField::row : SoaField::column;
   const Value other = term.index(pattern_.field(field), {at}, std::string(to_text(field)));
   const Value index = term.convert(ScalarType::i64, other, values_.name(contraction_.dims[summed_].index));
   return elements_at(index, at, here_, term);
@@ -145,7 +145,7 @@ std::vector<Operand> Sums::term(const Nonzero& nonzero, Substitution here, Build
   return inline_lambda(copy_fresh(contraction_.map, here, values_, values_), arguments, values_, out.stms());
 }
 
-std::vector<Operand> Sums::code_after(const std::vector<Operand>& sums, const Substitution& here, Builder& out) {
+std::vector<Operand> Sums::epilogue(const std::vector<Operand>& sums, const Substitution& here, Builder& out) {
   if (contraction_.after)
     return inline_lambda(copy_fresh(*contraction_.after, here, values_, values_), sums, values_, out.stms());
   std::vector<Operand> results;
@@ -172,7 +172,7 @@ SegOp Sums::elements() {
     reduce.op = copy_fresh(contraction_.reduce.op, here_, values_, values_);
     sum.reduces = {std::move(reduce)};
     const std::vector<Value> sums = thread.let_many({"sum"}, std::move(sum));
-    return code_after({sums.begin(), sums.end()}, here_, thread);
+    return epilogue({sums.begin(), sums.end()}, here_, thread);
   });
   made.results.assign(made.body->results.size(), {KernelResult::Kind::returns, {}});
   return made;
@@ -233,7 +233,7 @@ SegOp Sums::rows() {
       return std::vector<Operand>(rows.begin(), rows.end());
     });
     const std::vector<Value> sums = thread.let_typed({"sums"}, types, std::move(over));
-    if (!contraction_.after) return code_after({sums.begin(), sums.end()}, here_, thread);
+    if (!contraction_.after) return epilogue({sums.begin(), sums.end()}, here_, thread);
     Screma after{.widths = {row.size},
                  .indices = {index_value(values_.name(row.index))},
                  .inputs = sums,
@@ -242,7 +242,7 @@ SegOp Sums::rows() {
     std::vector<Type> elements;
     for (const Type& type : types) elements.push_back(Type::scalar(type.element));
     after.map = thread.lambda(elements, {"sum"}, [&](Builder& element, const std::vector<Value>& params) {
-      return code_after({params.begin(), params.end()}, at(after.indices.front()), element);
+      return epilogue({params.begin(), params.end()}, at(after.indices.front()), element);
     });
     const std::vector<Value> results = thread.let_many({"results"}, std::move(after));
     return std::vector<Operand>(results.begin(), results.end());

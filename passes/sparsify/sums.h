@@ -54,7 +54,7 @@ class Sums {
   Nonzero elements_at(Value other, const Poly& at, const Substitution& here, Builder& term);
   // The map function's results for a non-zero, where `here` has all indices.
   std::vector<Operand> term(const Nonzero& nonzero, Substitution here, Builder& out);
-  std::vector<Operand> code_after(const std::vector<Operand>& sums, const Substitution& here, Builder& out);
+  std::vector<Operand> epilogue(const std::vector<Operand>& sums, const Substitution& here, Builder& out);
 
   const Contraction& contraction_;
   const Pattern& pattern_;

@@ -3,9 +3,9 @@
 //
 //   let {zeros : [n][b]f32} = segmap(thread) (i < n, j < b) { return {returns 0} }
 //   let {C : [n][b]f32} =
-//     hist(t < A_block_rows + A_lists + A_run_rows, j < b, {}, \{} -> {
+//     hist(t < A_block_rows + A_lists + A_segment_rows, j < b, {}, \{} -> {
 //         row, c = if t < A_block_rows { a row of a block: the sum over its 16 columns }
-//                  else { if t - A_block_rows < A_lists { a list } else { what a run has of a row } }
+//                  else { if t - A_block_rows < A_ell_rows { an ELL row } else { what a segment has of a row } }
 //         in {row, j, c}
 //       }, {zeros} at 2, add)
 //
@@ -19,27 +19,27 @@ namespace apl::sparsify {
 namespace {
 
 struct TileFields {
-  BundleExtent rows;
-  BundleField row, start, column, source;
+  SoaExtent rows;
+  SoaField row, start, column, source;
 };
 
 // Blocks have no starts: their rows have kBlockWidth elements each.
 TileFields fields_of(TileKind kind) {
-  using F = BundleField;
+  using F = SoaField;
   switch (kind) {
     case TileKind::blocks:
-      return {BundleExtent::block_rows, F::block_row, F::block_step, F::block_column, F::block_source};
-    case TileKind::lists: return {BundleExtent::lists, F::list_row, F::list_start, F::list_column, F::list_source};
-    case TileKind::runs: break;
+      return {SoaExtent::block_rows, F::block_row, F::block_step, F::block_column, F::block_source};
+    case TileKind::ell: return {SoaExtent::ell_rows, F::ell_row, F::ell_start, F::ell_column, F::ell_source};
+    case TileKind::segments: break;
   }
-  return {BundleExtent::run_rows, F::run_row, F::run_start, F::run_column, F::run_source};
+  return {SoaExtent::segment_rows, F::segment_row, F::segment_start, F::segment_column, F::segment_source};
 }
 
 }  // namespace
 
 std::vector<std::vector<TileKind>> tile_kernels(bool fused) {
-  if (fused) return {{TileKind::blocks, TileKind::lists, TileKind::runs}};
-  return {{TileKind::blocks}, {TileKind::lists}, {TileKind::runs}};
+  if (fused) return {{TileKind::blocks, TileKind::ell, TileKind::segments}};
+  return {{TileKind::blocks}, {TileKind::ell}, {TileKind::segments}};
 }
 
 std::vector<Operand> branch_on_tiles(const std::vector<TileKind>& kinds, const std::vector<Poly>& counts,
@@ -64,7 +64,7 @@ std::vector<Operand> branch_on_tiles(const std::vector<TileKind>& kinds, const s
 
 std::vector<Operand> Sums::tile_row(TileKind kind, const Poly& at, Substitution here, Builder& out) {
   const TileFields fields = fields_of(kind);
-  const auto read = [&](Builder& body, BundleField field, const Poly& where) {
+  const auto read = [&](Builder& body, SoaField field, const Poly& where) {
     return body.index(pattern_.field(field), {where}, std::string(to_text(field)));
   };
   const Value row = out.convert(ScalarType::i64, read(out, fields.row, at), "row");
@@ -95,7 +95,7 @@ std::vector<Operand> Sums::tile_row(TileKind kind, const Poly& at, Substitution 
   };
   sum.map.body = out.body([&](Builder& element) {
     const Value source = read(element, fields.source, sources + p);
-    if (kind == TileKind::runs) return term_of(source, element);  // nothing is padded
+    if (kind == TileKind::segments) return term_of(source, element);  // nothing is padded
     If there;
     there.condition = element.compare(CompareOp::le, Operand(Scalar::integer(ScalarType::i32, 0)), source, "there");
     there.then_body = element.body([&](Builder& body) { return term_of(source, body); });
@@ -182,7 +182,7 @@ void Sums::tiles(const Stm& kernel, bool fused) {
   after.body = host_.body([&](Builder& thread) {
     std::vector<Operand> elements;
     for (const Value array : sums) elements.emplace_back(thread.index(array, at, "sum"));
-    return code_after(elements, here_, thread);
+    return epilogue(elements, here_, thread);
   });
   after.results.assign(after.body->results.size(), {KernelResult::Kind::returns, {}});
   Stm last = kernel;

@@ -30,8 +30,8 @@ struct Step {
 
 class KernelBuilder {
  public:
-  KernelBuilder(const Contraction& contraction, const Plan& plan, ValueTable& values)
-      : contraction_(contraction), plan_(plan), values_(values), block_{.contraction = contraction} {
+  KernelBuilder(const Contraction& contraction, const Tiling& plan, ValueTable& values)
+      : contraction_(contraction), tiling_(plan), values_(values), block_{.contraction = contraction} {
     axes_ = tile_axes(contraction);
     for (const std::vector<std::size_t>& dims : axes_.dims) {
       DimTiles tiles;
@@ -64,7 +64,7 @@ class KernelBuilder {
       State state = declare(block);
       state = reduce_dim(block, contraction_.space_rank, {}, state);
       if (contraction_.after) {
-        const std::vector<Value> results = code_after(block, block_, state.accumulators);
+        const std::vector<Value> results = make_epilogue(block, block_, state.accumulators);
         return std::vector<Operand>(results.begin(), results.end());
       }
       std::vector<Operand> results;
@@ -96,10 +96,10 @@ class KernelBuilder {
     return name;
   }
 
-  // The axes of an operand's tile, as TileContract numbers them. With two sides the rows of one step of the depth lie
-  // together; else the order is that of memory.
+  // The axes of an operand's tile, as TileContract numbers them. With M and N dims the rows of one step of the depth
+  // lie together; else the order is that of memory.
   std::vector<int> tile_axes_of(const ContractionOperand& operand) const {
-    if (!axes_.two_sided) return operand.axes;
+    if (!axes_.has_mn_dims) return operand.axes;
     std::vector<int> axes;
     for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d)
       if (operand.varies(d)) axes.push_back(static_cast<int>(d - contraction_.space_rank + space_.size()));
@@ -114,7 +114,7 @@ class KernelBuilder {
   }
 
   Lmad layout_of(const ContractionOperand& operand) const {
-    if (!axes_.two_sided) return shared_layout(contraction_, operand, extents_);
+    if (!axes_.has_mn_dims) return shared_layout(contraction_, operand, extents_);
     std::vector<Poly> shape;
     for (int axis : tile_axes_of(operand)) shape.push_back(extent_of(axis));
     return Lmad::row_major(shape);
@@ -185,17 +185,17 @@ class KernelBuilder {
   }
 
   // Loops over the tiles of reduction dim d and, inside, of the later ones. The innermost dim has a guard-free
-  // main loop and one guarded epilogue (T 4.3.1.1); outer dims take what is left with min.
+  // main loop and one guarded remainder (T 4.3.1.1); outer dims take what is left with min.
   State reduce_dim(Builder& block, std::size_t d, Step step, State state) {
     if (d == contraction_.dims.size()) return contract(block, step, state);
     const Poly size = contraction_.dims[d].size;
-    const Poly depth = plan_.dims[d].tile;
+    const Poly depth = tiling_.dims[d].tile;
     if (d + 1 < contraction_.dims.size()) {
       return loop(block, d, ceil_div(size, depth), state, [&](Builder& body, const Poly& start, State inner) {
         return reduce_dim(body, d + 1, extended(step, start, poly_min(depth, size - start), false), inner);
       });
     }
-    if (!plan_.padding.empty())
+    if (!tiling_.padding.empty())
       return loop(block, d, ceil_div(size, depth), state, [&](Builder& body, const Poly& start, State inner) {
         return contract(body, extended(step, start, depth, false), inner);
       });
@@ -205,11 +205,11 @@ class KernelBuilder {
     });
     const Poly done = full_tiles * depth;
     if (prove_equal(done, size) == Proof::yes) return state;
-    Value rest = block.size(size - done, "rest_" + contraction_.dims[d].name);
-    Value some = block.compare(CompareOp::lt, i64_constant(0), rest, "has_rest");
+    Value remainder = block.size(size - done, "rest_" + contraction_.dims[d].name);
+    Value some = block.compare(CompareOp::lt, i64_constant(0), remainder, "has_rest");
     If epilogue{some, {}, {}};
     epilogue.then_body = block.body([&](Builder& body) {
-      State last = contract(body, extended(step, done, Poly(rest), false), state);
+      State last = contract(body, extended(step, done, Poly(remainder), false), state);
       return operands(last);
     });
     epilogue.else_body = make_body({}, operands(state));
@@ -233,7 +233,7 @@ class KernelBuilder {
     loop.index = values_.add(Type::scalar(ScalarType::i64), "tile_" + contraction_.dims[d].name);
     loop.bound = bound;
     loop.body = block.body([&](Builder& body) {
-      return operands(fill(body, Poly(loop.index) * plan_.dims[d].tile, unpack(loop.params)));
+      return operands(fill(body, Poly(loop.index) * tiling_.dims[d].tile, unpack(loop.params)));
     });
     return unpack(block.let_typed(names, types, std::move(loop)));
   }
@@ -243,8 +243,8 @@ class KernelBuilder {
     State next;
     TileContract contract;
     for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
-      const Scalar pad =
-          plan_.padding.empty() ? Scalar::zero(values_.type(contraction_.operands[k].base).element) : plan_.padding[k];
+      const Scalar pad = tiling_.padding.empty() ? Scalar::zero(values_.type(contraction_.operands[k].base).element)
+                                                 : tiling_.padding[k];
       next.tiles.push_back(copy(body, contraction_.operands[k], step, state.tiles[k], pad));
       contract.operands.push_back({next.tiles[k], tile_axes_of(contraction_.operands[k])});
     }
@@ -313,7 +313,7 @@ class KernelBuilder {
   }
 
   const Contraction& contraction_;
-  const Plan& plan_;
+  const Tiling& tiling_;
   ValueTable& values_;
   Block block_;
   Axes& axes_ = block_.axes;
@@ -325,7 +325,7 @@ class KernelBuilder {
 
 }  // namespace
 
-SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host) {
+SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host) {
   return KernelBuilder(contraction, plan, host.values()).run(host);
 }
 

@@ -3,8 +3,8 @@
 //   R[a] = sum over q, r of X[a, q*r' + r] * Y[q*r' + r]     =>     sum over p < q'*r' of X[a, p] * Y[p]
 //
 // One loop instead of two, whose tiles cross the border between them: no tile of a short inner dim is mostly empty. The
-// order of the steps stays as it was. Dims of the space stay the program's own: where two sides flatten them,
-// neighbours cost nothing (codegen/core_tables.cpp).
+// order of the steps stays as it was. Dims of the space stay the program's own: where M and N flatten them,
+// neighbours cost nothing (codegen/contraction/tables.cpp).
 #include <algorithm>
 #include <set>
 

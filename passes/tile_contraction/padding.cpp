@@ -1,4 +1,4 @@
-// Padding instead of an epilogue: elements beyond the end of the reduction are put into all tiles at once, so that one
+// Padding instead of a remainder: elements beyond the end of the reduction are put into all tiles at once, so that one
 // tuple p of them with map(p) = neutral is enough. It is found by evaluating the map function; there is no algebra on
 // operands that are not known (0 * inf is NaN).
 #include <algorithm>
@@ -94,11 +94,11 @@ Padding neutral_padding(const Contraction& contraction, const ValueTable& values
   for (std::size_t n = 0; n < tuples; ++n) {
     std::vector<Scalar> tuple;
     std::vector<HostValue> arguments;
-    std::size_t rest = n;
+    std::size_t remainder = n;
     for (const std::vector<Scalar>& of : choices) {
-      tuple.push_back(of[rest % of.size()]);
+      tuple.push_back(of[remainder % of.size()]);
       arguments.push_back(HostValue::scalar(tuple.back()));
-      rest /= of.size();
+      remainder /= of.size();
     }
     const auto results = interpret(module, "map", arguments);
     if (!results) continue;

@@ -3,7 +3,7 @@
 
 #include "ir/walk.h"
 #include "passes/analysis/in_bounds.h"
-#include "passes/tile_contraction/expose.h"
+#include "passes/tile_contraction/fission.h"
 
 namespace apl::tile {
 
@@ -52,10 +52,10 @@ std::optional<std::vector<Stm>> lift_from(BodyPtr& body, const ValueTable& value
   const std::vector<const Stm*> needed = needed_stms(stms, std::move(roots), values);
   if (!std::all_of(needed.begin(), needed.end(), [&](const Stm* stm) { return is_harmless(*stm, values, facts); }))
     return std::nullopt;
-  std::vector<Stm> lifted, rest;
+  std::vector<Stm> lifted, remainder;
   for (const Stm& stm : stms)
-    (std::find(needed.begin(), needed.end(), &stm) != needed.end() ? lifted : rest).push_back(stm);
-  body = make_body(std::move(rest), body->results);
+    (std::find(needed.begin(), needed.end(), &stm) != needed.end() ? lifted : remainder).push_back(stm);
+  body = make_body(std::move(remainder), body->results);
   return lifted;
 }
 

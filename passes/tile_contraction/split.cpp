@@ -4,8 +4,8 @@
 //   partial : [splits][m][n] = the tiled contraction over floor_div(q, splits) steps, for each part
 //   C = segmap(thread) (i < m, j < n) {
 //     sum  = reduce(s < splits, {partial[.., i, j]}, op)
-//     rest = redomap(k < q - splits*floor_div(q, splits), {}, map, op)     what is left over
-//     return {op(sum, rest), with the code after}
+//     remainder = redomap(k < q - splits*floor_div(q, splits), {}, map, op)     what is left over
+//     return {op(sum, remainder), with the epilogue}
 //   }
 //
 // Parts follow each other in the order of the reduction, so that any associative operator will do.
@@ -100,18 +100,18 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
     std::vector<Value> reduced = thread.let_many({"sum"}, std::move(sums));
 
     // What is left over, from the start of the cut dim on.
-    Screma rest;
+    Screma remainder;
     Substitution element = here;
     for (std::size_t d = contraction.space_rank; d < contraction.dims.size(); ++d) {
       const Poly& size = contraction.dims[d].size;
       const Poly done = d == contraction.space_rank ? splits * split_part_length(contraction, splits) : Poly(0);
-      rest.widths.push_back(size - done);
-      rest.indices.push_back(index_value(contraction.dims[d].name));
+      remainder.widths.push_back(size - done);
+      remainder.indices.push_back(index_value(contraction.dims[d].name));
     }
-    rest.map.body = thread.body([&](Builder& body) {
+    remainder.map.body = thread.body([&](Builder& body) {
       for (std::size_t d = contraction.space_rank; d < contraction.dims.size(); ++d) {
-        const Poly done = contraction.dims[d].size - rest.widths[d - contraction.space_rank];
-        const Poly at = done + Poly(rest.indices[d - contraction.space_rank]);
+        const Poly done = contraction.dims[d].size - remainder.widths[d - contraction.space_rank];
+        const Poly at = done + Poly(remainder.indices[d - contraction.space_rank]);
         const auto known = as_operand(at);
         element.insert_or_assign(contraction.dims[d].index, known ? *known : Operand(body.size(at, "at")));
       }
@@ -129,8 +129,8 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
       const Lambda map = copy_fresh(contraction.map, element, values, values);
       return inline_lambda(map, elements, values, body.stms());
     });
-    rest.reduces = {operation()};
-    const std::vector<Value> left = thread.let_many({"rest"}, std::move(rest));
+    remainder.reduces = {operation()};
+    const std::vector<Value> left = thread.let_many({"remainder"}, std::move(remainder));
 
     std::vector<Operand> arguments(reduced.begin(), reduced.end());
     arguments.insert(arguments.end(), left.begin(), left.end());

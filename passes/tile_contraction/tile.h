@@ -17,11 +17,11 @@ namespace apl::tile {
 Contraction merge_reductions(const Contraction& contraction, const std::function<bool(const std::string&)>& is_given,
                              ValueTable& values);
 
-// How the block space and the tiles' axes come from the dims: the dims of each axis, outermost first. With two `sides`
-// (free dims that the same operands vary along, and no operand along both) all other dims are axes of their own, then
-// come the two sides, flattened, the one with the innermost result dim last. Otherwise every dim is an axis.
+// How the block space and the tiles' axes come from the dims: the dims of each axis, outermost first. With M and N
+// dims (free dims that the same operands vary along, and no operand along both) all other dims are axes of their own,
+// then come M and N, flattened, N (with the innermost result dim) last. Otherwise every dim is an axis.
 struct Axes {
-  bool two_sided = false;
+  bool has_mn_dims = false;
   std::vector<std::vector<std::size_t>> dims;
 };
 Axes tile_axes(const Contraction& contraction);
@@ -40,15 +40,15 @@ struct Parameter {
 };
 
 // What was decided for a contraction before any IR is made.
-struct Plan {
+struct Tiling {
   std::vector<DimTiles> dims;  // one a dim of the contraction
-  // Not empty: there is no epilogue; the last tile is as deep as others, and has these elements beyond the end.
+  // Not empty: there is no remainder step; the last tile is as deep as others, and has these elements beyond the end.
   std::vector<Scalar> padding;
   std::vector<Parameter> parameters;
 };
 
-// Default numbers for a dim order and operand sides, so that the kernel always launches, for any rank (T 6.3's
-// criteria). Two sides: 128 threads, accumulators of at most 512 bytes a thread, and 16 KiB of tiles a stage.
+// Default numbers for the order of dims and their groups, so that the kernel always launches, for any rank (T 6.3's
+// criteria). M and N dims: 128 threads, accumulators of at most 512 bytes a thread, and 16 KiB of tiles a stage.
 // Otherwise at most 256 threads, 64 accumulators a thread and 48 KiB of shared memory before padding.
 struct DefaultTiles {
   std::vector<std::int64_t> tile, reg;  // one a dim; reduction dims have reg 1
@@ -56,11 +56,11 @@ struct DefaultTiles {
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values);
 
 // Emits the get_size statements and gives the plan. `prefix` is "ENTRY." or "ENTRY.k2.".
-Plan make_plan(const Contraction& contraction, const std::string& prefix,
-               const std::map<std::string, std::int64_t>& given, Builder& host);
+Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
+                   const std::map<std::string, std::int64_t>& given, Builder& host);
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
-SegOp tile_kernel(const Contraction& contraction, const Plan& plan, Builder& host);
+SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host);
 
 // What stands for the elements beyond the end of the innermost reduction dim, one an operand; or why nothing can.
 struct Padding {
@@ -80,8 +80,9 @@ struct Block {
   Substitution uniform;
 };
 
-// Code after the reduction, on the accumulators of each thread: the values that become the kernel's results.
-std::vector<Value> code_after(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
+// The epilogue: code after the reduction, on the accumulators of each thread: the values that become the kernel's
+// results.
+std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
 
 // A split reduction: the contraction of one part, which gives all reduced values, with the parts as the outermost dim;
 // and the kernel that makes the results of the parts'.
@@ -90,8 +91,8 @@ Contraction split_part(const Contraction& contraction, const Poly& splits, Value
 bool may_split(const Contraction& contraction);
 SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host);
 
-// The LMAD of an operand's tile in shared memory where there are no two sides: axes as in memory, padded behind the
-// axis that the fastest thread index walks unless that is innermost (T eqs 19-23, listing 6).
+// The LMAD of an operand's tile in shared memory where there are no M and N dims: axes as in memory, padded behind the
+// axis that the fastest thread index goes along unless that is innermost (T eqs 19-23, listing 6).
 Lmad shared_layout(const Contraction& contraction, const ContractionOperand& operand, const std::vector<Poly>& extents);
 
 }  // namespace apl::tile

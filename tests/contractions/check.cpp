@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "ir/walk.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/random/child.h"
 
 namespace apl::contraction_tests {
@@ -206,7 +206,7 @@ class Checker {
     return true;
   }
 
-  // The text for a machine. Blocks that no device has room for get smaller tiles.
+  // The text for a machine. Blocks that are too large for any device get smaller tiles.
   bool lower(Batch& batch, const Module& module, Machine machine, Module& tiled,
              std::map<Machine, ProgramText>& texts) {
     for (int again = 0;; ++again) {
@@ -247,7 +247,7 @@ class Checker {
     }
   }
 
-  // Kernels with tables of rows, which the fast form alone has.
+  // Kernels with tables of rows, which the mainloop alone has.
   static int fast_kernels(const ProgramText& text, const std::string& entry) {
     int count = 0;
     for (const KernelInfo& kernel : text.kernel_infos) {

@@ -24,7 +24,7 @@ struct Report {
   Outcome outcome = Outcome::agrees;
   std::string where;    // what fails
   std::string message;  // with the inputs
-  int tiled = 0;        // kernels; of them in the fast form:
+  int tiled = 0;        // kernels; of them in the mainloop:
   int fast = 0;
   std::string refusals;  // codes
   int comparisons = 0;
@@ -33,7 +33,7 @@ struct Report {
 // One report for each, in order; fewer if `stop` says so. Fills in plans and sizes that were not drawn before.
 std::vector<Report> check(std::vector<Spec>& specs, const CheckOptions& options, const std::function<bool()>& stop);
 
-// The smallest one found that fails at the same place. Tries for `seconds` at most.
+// The smallest one found that fails in the same way. Tries for `seconds` at most.
 Spec shrink(const Spec& spec, const Report& report, const CheckOptions& options, int seconds,
             const std::function<bool()>& stop);
 

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   CLI::App app{"runs random contractions with random plans on every backend against the interpreter"};
   std::uint64_t seed = 1, count = 100, batch = 50;
   int shrink_seconds = 60, most_shrunk = 3;
-  bool print = false, thesis = false, huge = false, defaults = false, spills = false, every_form = false;
+  bool print = false, thesis = false, huge = false, defaults = false, spills = false, every_plan = false;
   CheckOptions options;
   ThesisOptions thesis_options;
   app.add_option("--seed", seed, "of the first contraction");
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   app.add_flag("--huge", huge, "results of more than 2^31 elements");
   app.add_flag("--defaults", defaults, "plans that are chosen, for random contractions of rank up to 10");
   app.add_flag("--spills", spills, "kernels of --defaults that spill, by nvcc");
-  app.add_flag("--every-form", every_form, "--spills: all kernels that a program could choose, with their registers");
+  app.add_flag("--every-form", every_plan, "--spills: all kernels that a program could choose, with their registers");
   app.add_flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
   CLI11_PARSE(app, argc, argv);
   std::erase(options.backends, "none");
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   if (thesis || huge || defaults || spills) {
     thesis_options.seed = seed, thesis_options.count = count, thesis_options.batch = batch;
     thesis_options.backends = options.backends;
-    if (spills) return run_spills(thesis_options, every_form, stop) ? 0 : 1;
+    if (spills) return run_spills(thesis_options, every_plan, stop) ? 0 : 1;
     return (huge ? run_huge : defaults ? run_defaults : run_thesis)(thesis_options, stop) ? 0 : 1;
   }
 
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     fmt::print("unsupported {}: {}\n", times, what);
     refused += times;
   }
-  fmt::print("{} agree in {} comparisons, {} failed, {} unsupported; {} were tiled, {} in the fast form\n", agree,
+  fmt::print("{} agree in {} comparisons, {} failed, {} unsupported; {} were tiled, {} in the mainloop\n", agree,
              comparisons, failed, refused, tiled, fast);
   // A run that checked little checked nothing.
   const bool enough = agree > refused && (count < 20 || (tiled * 2 > agree && fast * 5 > agree));

@@ -115,7 +115,7 @@ Spec random_spec(std::uint64_t seed) {
 
 namespace {
 
-// Numbers for a GPU's fast form: threads of whole warps, registers and depths that are powers of two.
+// Numbers for a GPU's mainloop: threads of whole warps, registers and depths that are powers of two.
 void draw_even(Spec& spec, const std::vector<Parameter>& parameters, Dice& dice) {
   std::vector<std::string> threads;
   for (const Parameter& p : parameters)
@@ -160,11 +160,11 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
     if (name[0] == 'T' && spec.plan.count("R" + name.substr(1)) == 0)
       number = dice.one_of({1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 32});
   if (dice.chance(50)) spec.plan["stages"] = static_cast<std::int64_t>(1 + dice.below(4));
-  if (dice.chance(50)) spec.plan["walk"] = static_cast<std::int64_t>(1 + dice.below(3));
+  if (dice.chance(50)) spec.plan["tiles_per_block"] = static_cast<std::int64_t>(1 + dice.below(3));
   if (dice.chance(15)) spec.plan["copy"] = static_cast<std::int64_t>(1 + dice.below(2));
   if (dice.chance(10)) spec.plan["swizzle"] = 1;
-  if (dice.chance(5)) spec.plan["core"] = 1;
-  if (dice.chance(15)) spec.plan["epilogue"] = 2;
+  if (dice.chance(5)) spec.plan["mainloop"] = 1;
+  if (dice.chance(15)) spec.plan["remainder"] = 2;
   if (dice.chance(8)) spec.plan["splits"] = static_cast<std::int64_t>(2 + dice.below(3));
 }
 

@@ -16,7 +16,7 @@ namespace apl::contraction_tests {
 enum class Operator : std::uint8_t {
   sum,          // (+) of products
   widened_sum,  // the same, of narrow elements that are converted first
-  scaled_sum,   // the same, with code after it
+  scaled_sum,   // the same, with an epilogue
   min_plus,
   max_times,
   first,    // the first product that is not zero: not commutative

@@ -11,21 +11,21 @@
 #include <regex>
 #include <set>
 
-#include "codegen/lower.h"
-#include "codegen/plan_forms.h"
-#include "codegen/runtime/devices.h"
-#include "codegen/runtime/embed.h"
-#include "codegen/variant_forms.h"
+#include "codegen/contraction/plan_kernels.h"
+#include "codegen/host/variants.h"
+#include "codegen/lower/lower.h"
 #include "frontend/frontend.h"
+#include "machine/target/records.h"
 #include "passes/pipeline.h"
+#include "runtime/embed.h"
 #include "tests/contractions/defaults.h"
 
 namespace apl::contraction_tests {
 
 namespace {
 
-using lower::PlanForms;
-using lower::VariantForms;
+using lower::PlanKernels;
+using lower::Variants;
 
 // What ptxas says of a kernel.
 struct Compiled {
@@ -33,7 +33,7 @@ struct Compiled {
 };
 
 struct Family {
-  std::shared_ptr<PlanForms> forms;
+  std::shared_ptr<PlanKernels> plan_kernels;
   std::vector<std::string> kernels;    // by plan
   std::vector<unsigned char> spilled;  // by plan
 };
@@ -41,7 +41,7 @@ struct Family {
 struct Subject {
   const Spec* spec = nullptr;
   FunctionPtr function;
-  std::shared_ptr<VariantForms> variants;
+  std::shared_ptr<Variants> variants;
   Family tiled, parts;
 };
 
@@ -76,21 +76,21 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
   const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, Machine::gpu, true), PassRegistry::builtin());
   if (Status status = run_pipeline(*module, *pipeline, options); !status) return std::move(status).error();
   CodegenOptions codegen;
-  codegen.plans = APL_PLAN_FORMS;
+  codegen.plans = APL_MAX_PLANS;
   SpillBatch batch;
   auto program = lower::generate_edited(*module, Target::cuda, codegen, [&](const kernel::Function& made) {
     batch.texts[made.name] = kernel::print(made, kernel::Dialect::cuda);
   });
   if (!program) return std::move(program).error();
   const auto lists = kernel_lists(program->host);
-  lower::FileScope file;
+  lower::FileScope file(*module);
   for (const Spec& spec : specs) {
     const auto function = std::ranges::find_if(
         module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == spec.entry; });
     if (function == module->functions.end()) return make_error(Code::bug_internal, {}, "an entry is gone");
     lower::Unit unit(**function, Target::cuda, {}, file);
-    const auto forms = lower::find_plan_forms(unit, codegen);
-    const auto variants = lower::find_variant_forms(unit, codegen, forms);
+    const auto plan_kernels = lower::find_plan_kernels(unit, codegen);
+    const auto variants = lower::find_variants(unit, codegen, plan_kernels);
     if (variants.size() != 1) return make_error(Code::bug_internal, {}, spec.entry + " has not one tiled contraction");
     Subject& subject = batch.subjects.emplace_back();
     subject.spec = &spec;
@@ -99,7 +99,7 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
     for (const auto& [from, to] :
          {std::pair(subject.variants->tiled, &subject.tiled), {subject.variants->parts, &subject.parts}}) {
       if (!from) continue;
-      to->forms = from;
+      to->plan_kernels = from;
       to->kernels = lists.at(from->name + "_plan");
       to->spilled.assign(to->kernels.size(), 0);
     }
@@ -108,7 +108,7 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
 }
 
 apl_contraction contraction_of(const Subject& subject, const Family& family, std::int64_t splits) {
-  const PlanData& data = family.forms->data;
+  const PlanData& data = family.plan_kernels->data;
   apl_contraction made;
   fill_in(
       data,
@@ -118,8 +118,8 @@ apl_contraction contraction_of(const Subject& subject, const Family& family, std
 }
 
 apl_plan_list list_of(const Family& family) {
-  if (!family.forms) return {};
-  return {family.forms->plans.data(), static_cast<int>(family.kernels.size()), family.spilled.data()};
+  if (!family.plan_kernels) return {};
+  return {family.plan_kernels->plans.data(), static_cast<int>(family.kernels.size()), family.spilled.data()};
 }
 
 struct Choice {
@@ -128,13 +128,13 @@ struct Choice {
   apl_contraction contraction;
 };
 
-// As codegen/runtime/program/bridge_plans.cpp chooses.
+// As runtime/program/bridge_plans.cpp chooses.
 Choice choose(Subject& subject, const apl_device& device) {
   Choice choice{&subject.tiled, 0, contraction_of(subject, subject.tiled, 1)};
   const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts);
   apl_variant_choice variant;
-  if (apl_variant_select(&choice.contraction, &tiled, subject.parts.forms ? &parts : nullptr, 0, &device, &variant) ==
-      0)
+  if (apl_variant_select(&choice.contraction, &tiled, subject.parts.plan_kernels ? &parts : nullptr, 0, &device,
+                         &variant) == 0)
     variant.variant = APL_VARIANT_TILED;
   if (variant.variant == APL_VARIANT_UNTILED) return {};
   if (variant.variant == APL_VARIANT_SPLIT)
@@ -182,9 +182,9 @@ std::string describe_plan(const apl_contraction& c, const apl_plan& plan, const 
   apl_plan_estimate(&c, &plan, &device, &cost);
   std::int64_t needed = 0, limit = 0;
   apl_plan_check(&c, &plan, &device, &needed, &limit);
-  std::string text =
-      fmt::format("{} form, {} threads, {} a processor, {} predicted,", cost.fast != 0 ? "fast" : "general",
-                  cost.threads, cost.blocks_per_processor, cost.registers);
+  std::string text = fmt::format("{} kernel, {} threads, {} a multiprocessor, {} predicted,",
+                                 cost.has_mainloop != 0 ? "mainloop" : "general", cost.threads,
+                                 cost.blocks_per_multiprocessor, cost.registers);
   for (int d = 0; d < c.dim_count; ++d)
     if (c.dims[d].fixed == 0) text += fmt::format(" {}x{}", plan.tile[d], d < c.space_rank ? plan.reg[d] : 1);
   return text + fmt::format(" {} stages, operands of {} and {} bytes, {} dims", plan.stages, c.operands[0].bytes,
@@ -193,13 +193,13 @@ std::string describe_plan(const apl_contraction& c, const apl_plan& plan, const 
 
 }  // namespace
 
-bool run_spills(const ThesisOptions& options, bool every_form, const std::function<bool()>& stop) {
+bool run_spills(const ThesisOptions& options, bool every_plan, const std::function<bool()>& stop) {
   const auto device = find_device("h200");
   std::size_t kernels = 0, spilling = 0, replaced = 0, untiled = 0, failed = 0;
   const auto say = [&](const Choice& choice, const Compiled& made) {
     fmt::print("{}: {} registers, spills {}, {} on the stack; {}\n", choice.family->kernels[choice.plan],
                made.registers, made.spilled, made.stack,
-               describe_plan(choice.contraction, choice.family->forms->plans[choice.plan], *device));
+               describe_plan(choice.contraction, choice.family->plan_kernels->plans[choice.plan], *device));
     std::fflush(stdout);
   };
   for (std::uint64_t first = 0; first < options.count && !stop(); first += options.batch) {
@@ -221,7 +221,7 @@ bool run_spills(const ThesisOptions& options, bool every_form, const std::functi
         choices.push_back(choose(subject, *device));
         if (choices.back().family) wanted.insert(choices.back().family->kernels[choices.back().plan]);
         for (Family* family : {&subject.tiled, &subject.parts})
-          for (std::size_t k = 0; every_form && k < family->kernels.size(); ++k) wanted.insert(family->kernels[k]);
+          for (std::size_t k = 0; every_plan && k < family->kernels.size(); ++k) wanted.insert(family->kernels[k]);
       }
       std::erase_if(wanted, [&](const std::string& name) { return known.contains(name); });
       if (wanted.empty()) {
@@ -242,7 +242,7 @@ bool run_spills(const ThesisOptions& options, bool every_form, const std::functi
             ++kernels;
             const bool spills = found->second.stack > 0;
             spilling += spills ? 1 : 0;
-            if (spills || every_form) say({family, k, contraction_of(subject, *family, 2)}, found->second);
+            if (spills || every_plan) say({family, k, contraction_of(subject, *family, 2)}, found->second);
             family->spilled[k] = spills ? 1 : 0;
             again = again || spills;
           }

@@ -22,7 +22,7 @@ std::vector<std::int64_t> shape_of(const Spec& spec, const std::vector<Axis>& ax
   return shape;
 }
 
-// Sums with weights along all axes but those whose sum is kept apart, in `sums`, a place for each of their indices.
+// Sums with weights along all axes but those whose sum is kept apart, in `sums`, an element for each of their indices.
 class WeightedSum {
  public:
   WeightedSum(const float* data, const std::vector<Axis>& axes, std::vector<std::int64_t> shape, const Weights& weights,

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/contractions/check.h"
 #include "tests/contractions/sums.h"
 #include "tests/random/child.h"

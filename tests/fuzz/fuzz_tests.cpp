@@ -22,7 +22,6 @@
 #include <thread>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "frontend/frontend.h"
 #include "ir/host_value.h"
 #include "ir/parse.h"
@@ -32,6 +31,7 @@
 #include "passes/sparse/composition.h"
 #include "passes/sparse/profile.h"
 #include "passes/sparse/read.h"
+#include "runtime/sparse/sparse.h"
 #include "suite/test_block.h"
 #include "tests/fuzz/mutate.h"
 
@@ -98,8 +98,8 @@ void pack_tiles(apl_sparse_plan& plan) {
       if (source[k] >= 0) ++seen.at(static_cast<std::size_t>(source[k]));
   };
   count(tiles->block_source, tiles->block_elements);
-  count(tiles->list_source, tiles->list_elements);
-  count(tiles->run_source, tiles->run_elements);
+  count(tiles->ell_source, tiles->ell_elements);
+  count(tiles->segment_source, tiles->segment_elements);
   require(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
   apl_sparse_tiles_free(tiles);
 }

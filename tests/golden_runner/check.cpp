@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "codegen/runtime/program/sparse_tiles.h"
 #include "ir/verify.h"
+#include "runtime/program/sparse_tiles.h"
 #include "tests/golden_runner/source.h"
 #include "tests/testing.h"
 

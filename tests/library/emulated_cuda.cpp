@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/context.h"
-#include "codegen/runtime/emulate.h"
+#include "runtime/backends/context.h"
+#include "runtime/backends/emulate.h"
 
 namespace {
 
@@ -54,8 +54,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 75 ? 9 : 0;  // the compute capability; nothing of what the record knows
   return 0;
 }
-int cuDeviceGetName(char* name, int room, int) {
-  return std::snprintf(name, static_cast<std::size_t>(room), "Emulated H200"), 0;
+int cuDeviceGetName(char* name, int capacity, int) {
+  return std::snprintf(name, static_cast<std::size_t>(capacity), "Emulated H200"), 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &driver(), 0; }
 int cuDevicePrimaryCtxRelease_v2(int) { return driver().pushed == 0 ? 0 : refuse("a context is current at the end"); }

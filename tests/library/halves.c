@@ -9,7 +9,7 @@ int main(void) {
 #else
 typedef _Float16 native;
 #undef __FLT16_MAX__
-#include "codegen/runtime/scalar.h"
+#include "runtime/backends/scalar.h"
 
 static uint16_t bits_of(native x) {
   uint16_t bits;

@@ -92,6 +92,14 @@ feed(0 "[10, 20]" ./program -e stats -n)
 want("^$")
 feed(1 "[1, 2] [0, 7]" ./program -e at)
 want("Error: .*\n\nBacktrace:\n-> #0  values.fut:15:")
+feed(1 "[1, 2] [0, 1] 3" ./program -e nearby)
+want("Error: Index \\[3\\] out of bounds for array of shape \\[2\\]\\.\n\nBacktrace:
+-> #0  values.fut:24:44
+   #1  values.fut:27:11\n")
+feed(1 "[1, 2] [0, 5] 1" ./program -e nearby)
+want("Error: Index \\[5\\] out of bounds for array of shape \\[2\\]\\.\n\nBacktrace:
+-> #0  values.fut:24:44
+   #1  values.fut:28:21\n")
 feed(1 "[1, 2" ./program -e positive)
 want("input #0 of positive, of type \\[\\]i32")
 feed(1 "[[1], [2, 3]] [[1]]" ./program -e product)
@@ -148,6 +156,7 @@ at
 positive
 product
 rows
+nearby
 %%% OK
 body
 f32
@@ -250,7 +259,7 @@ write_plan(dense.plan "${CMAKE_MATCH_1}" "form dense")
 feed(0 "${operands}" ./products -e smooth A=@a.mtx --plan A=a.plan -L)
 want("^\\[\\[-1.0f32, 5.0f32\\], \\[15.0f32, 5.0f32\\]\\]\n")
 if("${BACKEND}" STREQUAL "c")
-  want("sparse product by the plan: 1 blocks, 1 lists, 0 runs")
+  want("sparse product by the plan: 1 blocks, 1 ELL rows, 0 nnz segments")
 endif()
 feed(1 "${operands}" ./products -e smooth A=@a.mtx --plan A=dense.plan)
 want("compile the program without #.sparse. for this operand")

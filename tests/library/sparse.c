@@ -114,10 +114,11 @@ static void samples(struct futhark_sparse_f32* a) {
 }
 
 // A plan's text for a matrix of these sizes; the key is asked for by an error.
-static size_t plan_text(char* text, size_t room, int rows, int columns_, int nonzeros, unsigned long long key,
+static size_t plan_text(char* text, size_t capacity, int rows, int columns_, int nonzeros, unsigned long long key,
                         const char* op, const char* form) {
-  return (size_t)snprintf(text, room, "apl-sparse-plan 1\nmatrix %d %d %d %llx\noperator %s\ndense 40 part 40\n%send\n",
-                          rows, columns_, nonzeros, key, op, form);
+  return (size_t)snprintf(text, capacity,
+                          "apl-sparse-plan 1\nmatrix %d %d %d %llx\noperator %s\ndense 40 part 40\n%send\n", rows,
+                          columns_, nonzeros, key, op, form);
 }
 static unsigned long long key_of(int status) {
   char* error = futhark_context_get_error(ctx);
@@ -169,7 +170,7 @@ static void plans(struct futhark_sparse_f32* a) {
   WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) == 0);
   products(a, 0);
   samples(a);
-  WANT(logged(log, "by the plan: 1 blocks, 96 lists, 25 runs") == kFollowed * 20);
+  WANT(logged(log, "by the plan: 1 blocks, 96 ELL rows, 25 nnz segments") == kFollowed * 20);
   size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros, key, "sddmm", tiles);
   WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) == 0);
   samples(a);

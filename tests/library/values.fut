@@ -20,3 +20,9 @@ entry product [m] [n] [q] (A: [m][q]i32) (B: [q][n]i32) : [m][n]i32 =
   map (\a -> map (\b -> i32.sum (map2 (*) a b)) (transpose B)) A
 
 entry rows (n: i64) (m: i64) : [n][m]i32 = replicate n (replicate m 1)
+
+def pick [n] (xs: [n]i32) (i: i64) : i32 = xs[i]
+
+entry nearby [n] [m] (xs: [n]i32) (is: [m]i64) (i: i64) : [m]i32 =
+  let x = pick xs i
+  in map (\j -> x + pick xs j) is

@@ -117,7 +117,7 @@ static struct apl_object* make_object(struct futhark_context* ctx, const struct 
   if (type->kind == APL_API_ARRAY) {
     made = make_array(ctx, type, n);
 #if APL_HAS_SPARSE_TYPES
-  } else if (type->bundle) {
+  } else if (type->soa) {
     made = make_sparse(ctx, type, n);
 #endif
   } else if (type->field_count > 0) {
@@ -179,7 +179,7 @@ static void look_at_object(struct futhark_context* ctx, const struct apl_object*
       look_at(outcome, &element, (size_t)apl_element_size(value->type));
     return;
   }
-  if (type->bundle) return;
+  if (type->soa) return;
   for (int32_t f = 0; f < type->field_count; ++f) {
     struct apl_object* part = NULL;
     double scalar = 0;

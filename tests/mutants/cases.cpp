@@ -9,10 +9,10 @@ std::vector<Case> cases() {
     return "entry " + entry + " [m][n][q] (A: [m][q]f32) (B: [q][n]f32) : [m][n]f32 =\n  " + product;
   };
   std::vector<Case> all;
-  // Little but the rest of the reduction.
+  // Little but the remainder of the reduction.
   all.push_back({"short",
                  matrices("short"),
-                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 8}, {"stages", 2}, {"walk", 2}},
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 8}, {"stages", 2}, {"tiles_per_block", 2}},
                  {{{"m", 25}, {"n", 36}, {"q", 5}},
                   {{"m", 17}, {"n", 35}, {"q", 7}},
                   {{"m", 1}, {"n", 33}, {"q", 1}},
@@ -21,17 +21,17 @@ std::vector<Case> cases() {
                   {{"m", 25}, {"n", 4}, {"q", 0}}}});
   all.push_back({"long",
                  matrices("long"),
-                 {{"T_m", 8}, {"R_m", 4}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"walk", 2}},
+                 {{"T_m", 8}, {"R_m", 4}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"tiles_per_block", 2}},
                  {{{"m", 100}, {"n", 36}, {"q", 38}},
                   {{"m", 7}, {"n", 35}, {"q", 41}},
                   {{"m", 31}, {"n", 4}, {"q", 4}},
                   {{"m", 33}, {"n", 35}, {"q", 3}},
                   {{"m", 33}, {"n", 36}, {"q", 3}},
                   {{"m", 33}, {"n", 5}, {"q", 0}}}});
-  // Copies run three steps ahead, and into the next turn.
+  // Copies run three steps ahead, and into the next tile.
   all.push_back({"staged",
                  matrices("staged"),
-                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 4}, {"walk", 3}},
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 4}, {"tiles_per_block", 3}},
                  {{{"m", 39}, {"n", 36}, {"q", 17}},
                   {{"m", 25}, {"n", 31}, {"q", 16}},
                   {{"m", 24}, {"n", 9}, {"q", 3}},
@@ -45,23 +45,29 @@ std::vector<Case> cases() {
                   {{"m", 17}, {"n", 31}, {"q", 8}},
                   {{"m", 1}, {"n", 5}, {"q", 3}},
                   {{"m", 3}, {"n", 4}, {"q", 0}}}});
-  // No rest: the last step is filled up.
-  all.push_back(
-      {"filled",
-       matrices("filled"),
-       {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 3}, {"walk", 2}, {"epilogue", 2}},
-       {{{"m", 25}, {"n", 36}, {"q", 18}},
-        {{"m", 17}, {"n", 35}, {"q", 13}},
-        {{"m", 9}, {"n", 35}, {"q", 3}},
-        {{"m", 9}, {"n", 36}, {"q", 2}},
-        {{"m", 25}, {"n", 5}, {"q", 8}},
-        {{"m", 25}, {"n", 4}, {"q", 0}}}});
+  // No remainder: the last step is filled up.
+  all.push_back({"filled",
+                 matrices("filled"),
+                 {{"T_m", 4},
+                  {"R_m", 2},
+                  {"T_n", 8},
+                  {"R_n", 4},
+                  {"T_q", 4},
+                  {"stages", 3},
+                  {"tiles_per_block", 2},
+                  {"remainder", 2}},
+                 {{{"m", 25}, {"n", 36}, {"q", 18}},
+                  {{"m", 17}, {"n", 35}, {"q", 13}},
+                  {{"m", 9}, {"n", 35}, {"q", 3}},
+                  {{"m", 9}, {"n", 36}, {"q", 2}},
+                  {{"m", 25}, {"n", 5}, {"q", 8}},
+                  {{"m", 25}, {"n", 4}, {"q", 0}}}});
   // Code behind the reduction, which reads another array.
   all.push_back({"after",
                  "entry after [m][n][q] (A: [m][q]f32) (B: [q][n]f32) (C: [n][m]f32) : [m][n]f32 =\n"
                  "  tabulate m (\\i -> tabulate n (\\j -> "
                  "2 * f32.sum (tabulate q (\\k -> A[i, k] * B[k, j])) + C[j, i]))\n",
-                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"walk", 2}},
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"tiles_per_block", 2}},
                  {{{"m", 25}, {"n", 36}, {"q", 18}},
                   {{"m", 17}, {"n", 35}, {"q", 9}},
                   {{"m", 5}, {"n", 7}, {"q", 3}},
@@ -84,7 +90,7 @@ std::vector<Case> cases() {
                   {"R_d", 4},
                   {"T_q", 4},
                   {"stages", 2},
-                  {"walk", 2}},
+                  {"tiles_per_block", 2}},
                  {{{"a", 3}, {"b", 3}, {"c", 7}, {"d", 12}, {"e", 2}, {"q", 9}},
                   {{"a", 4}, {"b", 5}, {"c", 5}, {"d", 7}, {"e", 1}, {"q", 4}},
                   {{"a", 3}, {"b", 3}, {"c", 3}, {"d", 3}, {"e", 1}, {"q", 4}},
@@ -92,26 +98,27 @@ std::vector<Case> cases() {
                   {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 8}, {"e", 1}, {"q", 0}},
                   {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 8}, {"e", 1}, {"q", 3}}}});
   // Two dims of the reduction, neither a multiple of its tiles.
-  all.push_back({"deep",
-                 "entry deep [m][n][p][q] (A: [p][m][q]f64) (B: [p][q][n]f64) : [m][n]f64 =\n"
-                 "  tabulate m (\\i -> tabulate n (\\j -> f64.sum (flatten (tabulate_2d p q (\\h k -> A[h, i, k] * "
-                 "B[h, k, j])))))\n",
-                 {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 2}, {"walk", 1}},
-                 {{{"m", 17}, {"n", 18}, {"p", 3}, {"q", 7}},
-                  {{"m", 5}, {"n", 15}, {"p", 5}, {"q", 4}},
-                  {{"m", 5}, {"n", 4}, {"p", 0}, {"q", 4}}}});
+  all.push_back(
+      {"deep",
+       "entry deep [m][n][p][q] (A: [p][m][q]f64) (B: [p][q][n]f64) : [m][n]f64 =\n"
+       "  tabulate m (\\i -> tabulate n (\\j -> f64.sum (flatten (tabulate_2d p q (\\h k -> A[h, i, k] * "
+       "B[h, k, j])))))\n",
+       {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 2}, {"tiles_per_block", 1}},
+       {{{"m", 17}, {"n", 18}, {"p", 3}, {"q", 7}},
+        {{"m", 5}, {"n", 15}, {"p", 5}, {"q", 4}},
+        {{"m", 5}, {"n", 4}, {"p", 0}, {"q", 4}}}});
   // Elements too small for asynchronous copies, and rows of one register.
   all.push_back({"bytes",
                  "entry bytes [m][n][q] (A: [q][m]i8) (B: [n][q]i8) : [m][n]i8 =\n"
                  "  tabulate m (\\i -> tabulate n (\\j -> i8.sum (tabulate q (\\k -> A[k, i] * B[j, k]))))\n",
-                 {{"T_m", 8}, {"R_m", 1}, {"T_n", 8}, {"R_n", 1}, {"T_q", 4}, {"stages", 2}, {"walk", 2}},
+                 {{"T_m", 8}, {"R_m", 1}, {"T_n", 8}, {"R_n", 1}, {"T_q", 4}, {"stages", 2}, {"tiles_per_block", 2}},
                  {{{"m", 13}, {"n", 17}, {"q", 10}},
                   {{"m", 32}, {"n", 16}, {"q", 9}},
                   {{"m", 5}, {"n", 3}, {"q", 4}},
                   {{"m", 5}, {"n", 3}, {"q", 3}},
                   {{"m", 21}, {"n", 3}, {"q", 0}},
                   {{"m", 21}, {"n", 3}, {"q", 4}}}});
-  // Not the fast form: three operands, tiles in the order of memory.
+  // Not the mainloop: three operands, tiles in the order of memory.
   all.push_back({"plain",
                  "entry plain [m][n][p][q] (A: [m][q]i32) (B: [q][n]i32) (C: [p][q]i32) : [m][n][p]i32 =\n"
                  "  tabulate_3d m n p (\\i j l -> i32.sum (tabulate q (\\k -> A[i, k] * B[k, j] * C[l, k])))\n",

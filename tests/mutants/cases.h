@@ -14,7 +14,7 @@ struct Case {
   std::string source;
   std::map<std::string, std::int64_t> plan;  // what is behind the entry's name
   std::vector<testing::Sizes> sizes;
-  bool fast = true;  // has the fast form
+  bool fast = true;  // has the mainloop
 };
 std::vector<Case> cases();
 

@@ -10,11 +10,11 @@
 #include <optional>
 #include <set>
 
-#include "codegen/lower.h"
-#include "codegen/runtime/program.h"
+#include "codegen/lower/lower.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/mutants/cases.h"
 #include "tests/mutants/mutate.h"
 
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
       continue;
     }
     if (built->fast.count(c.entry) != (c.fast ? 1U : 0U)) {
-      fmt::print("FAILED {}: is {} the fast form\n", c.entry, c.fast ? "not in" : "in");
+      fmt::print("FAILED {}: is {} the mainloop\n", c.entry, c.fast ? "not in" : "in");
       ++failed;
     }
     for (const Mutant& mutant : built->mutants[c.entry]) {

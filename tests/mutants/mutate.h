@@ -1,11 +1,11 @@
-// Kernels with one barrier or guard less. All mutants of a kernel are one text: at each place it asks which mutant it
+// Kernels with one barrier or guard less. All mutants of a kernel are one text: at each point it asks which mutant it
 // is, so that a compilation serves for all.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_language.h"
+#include "codegen/kernel/kernel_language.h"
 
 namespace apl::mutants {
 
@@ -16,7 +16,7 @@ struct Mutant {
 
 class Mutator {
  public:
-  // Puts a switch at each place of the kernel, and adds its mutants.
+  // Puts a switch at each point of the kernel, and adds its mutants.
   void mutate(kernel::Function& function, std::vector<Mutant>& mutants);
 
   // What the kernels' text needs: to stand behind its first include.

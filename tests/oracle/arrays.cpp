@@ -104,7 +104,7 @@ Tree Generator::placed(const Type& type, int depth) {
     const Tree target = make(Form::copy, type, {operands(op, type, depth - 1)});
     return make(Form::reduce_by_index, type, {target, op.neutral, at, values}, {op.op});
   }
-  // What is written to one place twice is the same: it follows from the place.
+  // What is written to one position twice is the same: it follows from the position.
   const Pattern places{fresh(), array_of(count, scalar_type(ScalarType::i64)), {}};
   const Tree at = indices(count, dim, depth - 1), known = variable(places.name, places.type);
   Tree values;

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/random/child.h"
 #include "tests/testing.h"
 

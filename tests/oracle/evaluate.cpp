@@ -69,11 +69,11 @@ Number Evaluator::number(const Tree& tree) { return eval(tree).number; }
 std::int64_t Evaluator::whole(const Tree& tree) { return number(tree).whole; }
 
 // The value without a copy where the tree is a name.
-const Value& Evaluator::borrow(const Tree& tree, Value& room) {
+const Value& Evaluator::borrow(const Tree& tree, Value& storage) {
   if (tree->form == Form::variable)
     if (const Value* value = find(tree->name)) return *value;
-  room = eval(tree);
-  return room;
+  storage = eval(tree);
+  return storage;
 }
 
 std::vector<std::int64_t> Evaluator::position(const Node& node, std::size_t last, const Value& array) {
@@ -174,8 +174,8 @@ Value Evaluator::eval(const Tree& tree) {
       return result;
     }
     case Form::field: {
-      Value room;
-      return borrow(node.kids[0], room).parts[field_number(node.kids[0]->type, node.name)];
+      Value storage;
+      return borrow(node.kids[0], storage).parts[field_number(node.kids[0]->type, node.name)];
     }
     case Form::with_field: {
       Value result = eval(node.kids[0]);
@@ -204,11 +204,11 @@ Value Evaluator::eval(const Tree& tree) {
     case Form::while_loop: return run_loop(node);
     case Form::index: {
       const bool named = node.kids[0]->form == Form::variable;
-      const Value room = named ? Value() : eval(node.kids[0]);
+      const Value storage = named ? Value() : eval(node.kids[0]);
       // Indices may bind names, and so move what they are bound to.
       const std::vector<std::int64_t> indices =
-          position(node, node.kids.size(), named ? *find(node.kids[0]->name) : room);
-      const Value* at = named ? find(node.kids[0]->name) : &room;
+          position(node, node.kids.size(), named ? *find(node.kids[0]->name) : storage);
+      const Value* at = named ? find(node.kids[0]->name) : &storage;
       for (const std::int64_t i : indices) at = &at->parts[static_cast<std::size_t>(i)];
       return Value(*at);
     }

@@ -99,7 +99,7 @@ Value Evaluator::folded(const Node& node) {
   return node.form == Form::reduce ? sum : result;
 }
 
-// Elements that go to computed places; those out of bounds are left out.
+// Elements that go to computed positions; those out of bounds are left out.
 Value Evaluator::placed(const Node& node) {
   Value target;
   std::size_t first = 1;  // of the indices, among the kids

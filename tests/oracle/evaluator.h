@@ -35,7 +35,7 @@ class Evaluator {
   Value eval(const Tree& tree);
   Number number(const Tree& tree);
   std::int64_t whole(const Tree& tree);
-  const Value& borrow(const Tree& tree, Value& room);
+  const Value& borrow(const Tree& tree, Value& storage);
   Value call(const Lambda& lambda, std::vector<Value> arguments);
   std::vector<Value> run_lanes(std::int64_t count, const std::function<Value(std::int64_t)>& lane);
   const Value* find(const std::string& name) const;

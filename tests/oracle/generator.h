@@ -3,7 +3,7 @@
 // overwritten inside maps, sizes of zero and less, and programs that fail. Typed by construction.
 //
 // Sums of floats are of small integers, and the operands of min and max have no negative zero, so that every order of
-// evaluation gives the same bits. What is scattered to one place twice is the same both times.
+// evaluation gives the same bits. What is scattered to one position twice is the same both times.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ entry records (r: p') (s: p) (t: p_a) : p' = r with a' = s.a_b + t.b with azq = 
 
 -- Names of the runtime.
 entry shape (q: i32) : []i32 = map (+ q) [q, 1]
-entry apl_room [apl_entry_main] (apl_fail: [apl_entry_main]i32) (futhark_entry_main: i32) : [apl_entry_main]i32 =
+entry apl_reserve [apl_entry_main] (apl_fail: [apl_entry_main]i32) (futhark_entry_main: i32) : [apl_entry_main]i32 =
   map (+ futhark_entry_main) apl_fail
 entry pthread (create: []i64) : []i64 = map (* 3) create
 entry int (double: []f64) : []f64 = map (* 2) double

@@ -12,10 +12,10 @@
 #include <set>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/testing.h"
 
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/cuda.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/backends/cuda.h"
+#include "runtime/program/program.h"
 #include "tests/random/child.h"
 
 namespace apl::random_tests {

@@ -30,7 +30,7 @@ struct Report {
 std::vector<Report> check(const std::vector<Program>& programs, const CheckOptions& options,
                           const std::function<bool()>& stop);
 
-// The smallest program found that fails at the same place. Tries for `seconds` at most.
+// The smallest program found that fails in the same way. Tries for `seconds` at most.
 Program shrink(const Program& program, const Report& report, const CheckOptions& options, int seconds,
                const std::function<bool()>& stop);
 

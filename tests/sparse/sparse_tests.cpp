@@ -16,10 +16,10 @@
 #include <optional>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 #include "tests/sparse/generate.h"
 #include "tests/sparse/tiles.h"
 #include "tests/testing.h"
@@ -214,7 +214,7 @@ class Tester {
   }
 
   // By a plan, with arguments that are tiles.
-  Result<Values> run_tiles(const Subject& subject, const BundleInterface& sparse, const std::string& entry,
+  Result<Values> run_tiles(const Subject& subject, const SoaInterface& sparse, const std::string& entry,
                            const Values& inputs, bool builtin, std::uint64_t seed) {
     const auto packed = pack_arguments(sparse, inputs, plan_tiles(builtin, seed, tally_.drawn));
     if (!packed) return packed.error();
@@ -260,8 +260,8 @@ class Tester {
       };
       for (const Subject& subject : subjects) {
         const std::uint64_t seed = entry.seed + static_cast<std::uint64_t>(round);
-        const BundleInterface sparse = bundle_interface(*subject.module->find_entry(entry.name));
-        const bool tiles = std::ranges::any_of(sparse.bundles, [](const Bundle& b) { return has_tiles(b.fields); });
+        const SoaInterface sparse = soa_interface(*subject.module->find_entry(entry.name));
+        const bool tiles = std::ranges::any_of(sparse.soas, [](const SparseSoa& b) { return has_tiles(b.fields); });
         if (!tiles) {
           compare(subject.who, run_subject(subject, entry.name, *inputs, seed));
           continue;

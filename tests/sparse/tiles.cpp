@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "codegen/runtime/program/sparse_tiles.h"
+#include "runtime/program/sparse_tiles.h"
 
 namespace apl::sparse_tests {
 namespace {
@@ -50,7 +50,7 @@ std::string random_plan(const HostCsr& matrix, bool sddmm, Random& random) {
 
 TileMaker plan_tiles(bool builtin, std::uint64_t seed, std::map<std::string, int>& kinds) {
   return [builtin, seed, &kinds](const std::string& operand, const HostCsr& matrix,
-                                 const std::vector<BundleField>& fields) -> Result<HostTiles> {
+                                 const std::vector<SoaField>& fields) -> Result<HostTiles> {
     std::vector<program::GivenPlan> plans;
     if (!builtin) {
       Random random(seed);
@@ -63,9 +63,9 @@ TileMaker plan_tiles(bool builtin, std::uint64_t seed, std::map<std::string, int
     auto made = program::tile_maker(std::move(plans))(operand, matrix, fields);
     if (!made) return made;
     kinds["tiles blocks"] += made->block_row.empty() ? 0 : 1;
-    kinds["tiles lists"] += made->list_row.empty() ? 0 : 1;
-    kinds["tiles runs"] += made->run_row.empty() ? 0 : 1;
-    kinds["tiles padding"] += std::ranges::find(made->list_source, -1) != made->list_source.end() ? 1 : 0;
+    kinds["tiles lists"] += made->ell_row.empty() ? 0 : 1;
+    kinds["tiles runs"] += made->segment_row.empty() ? 0 : 1;
+    kinds["tiles padding"] += std::ranges::find(made->ell_source, -1) != made->ell_source.end() ? 1 : 0;
     return made;
   };
 }

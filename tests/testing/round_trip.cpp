@@ -5,7 +5,7 @@
 namespace apl::testing {
 
 Verdict round_trips(const Module& module) {
-  // With places, so that those are tried too.
+  // With locations, so that those are tried too.
   const PrintOptions options{.locations = true};
   const std::string text = print(module, options);
   const auto again = parse_module(text, "printed");

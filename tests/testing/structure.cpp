@@ -1,4 +1,4 @@
-// Counting operations by their place in the nest of operations.
+// Counting operations by their position in the nest of operations.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -5,9 +5,9 @@
 #include <bit>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
 #include "ir/parse.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
 
 namespace {
 

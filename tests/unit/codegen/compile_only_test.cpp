@@ -1,5 +1,5 @@
 // The kernels of the examples, compiled for a GPU on machines that have none.
-#include "codegen/runtime/cuda.h"
+#include "runtime/backends/cuda.h"
 #include "tests/unit/codegen/emitted.h"
 
 TEST_CASE("compile only: the ends of every type are numbers that NVRTC knows") {

@@ -1,4 +1,4 @@
-#include "codegen/runtime/cuda.h"
+#include "runtime/backends/cuda.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <optional>
 
-#include "codegen/runtime/embed.h"
+#include "runtime/embed.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {
@@ -195,7 +195,7 @@ TEST_CASE("cuda: a failed check is in the cell, once") {
   take(device->launch("checked", 4, 32, 0, A, C, std::int64_t{100}, device->backend().failure()));
   const auto cell = take(device->backend().take_failure());
   CHECK(cell.code == APL_ASSERT);
-  CHECK(cell.place == 1);
+  CHECK(cell.location == 1);
   CHECK(cell.values[0] == 70);
   CHECK(cell.values[1] == 7);
   CHECK(take(device->backend().take_failure()).code == APL_OK);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "codegen/runtime/emulate.h"
 #include "ir/scalar.h"
+#include "runtime/backends/emulate.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {

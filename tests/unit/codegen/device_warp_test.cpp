@@ -1,8 +1,8 @@
 // What warps do together (device_warp.h), in emulation.
 #include <doctest/doctest.h>
 
-#include "codegen/runtime/embed.h"
-#include "codegen/runtime/emulate.h"
+#include "runtime/backends/emulate.h"
+#include "runtime/embed.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {

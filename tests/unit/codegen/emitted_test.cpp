@@ -4,8 +4,8 @@
 
 #include <regex>
 
-#include "codegen/runtime/program.h"
 #include "ir/interpret.h"
+#include "runtime/program/program.h"
 #include "tests/testing.h"
 #include "tests/unit/codegen/emitted.h"
 
@@ -66,8 +66,8 @@ std::vector<Mutant> without_load_guards(const std::string& text) {
   return mutants;
 }
 
-// The fast form: rows beyond the end, tiles beyond the last, depth beyond the end.
-std::vector<Mutant> without_core_guards(const std::string& text) {
+// The mainloop: rows beyond the end, tiles beyond the last, depth beyond the end.
+std::vector<Mutant> without_mainloop_guards(const std::string& text) {
   std::vector<Mutant> mutants;
   const std::regex guard(
       R"(bool inside\w* = ([^;]*);|if \((ahead\w* < tiles)\) \{|if \((T_q [^;{]* < q)\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
@@ -189,7 +189,7 @@ Subject mm1() {
                   {{"a", 1}, {"b", 1}, {"q", 0}}});
 }
 
-// The fast form. With one element a dim, an index too many is out of bounds whichever dim it is in.
+// The mainloop. With one element a dim, an index too many is out of bounds whichever dim it is in.
 // Rows of four are stored as vectors. A block makes three turns if there are so many, and the copies of one run
 // into the next.
 Subject sd2_3() {
@@ -200,7 +200,7 @@ Subject sd2_3() {
                   {{"a", 3}, {"b", 1}, {"c", 3}, {"i", 1}, {"j", 3}, {"k", 3}, {"q", 7}},
                   {{"a", 3}, {"b", 3}, {"c", 3}, {"i", 3}, {"j", 3}, {"k", 3}, {"q", 5}},
                   {{"a", 1}, {"b", 4}, {"c", 5}, {"i", 1}, {"j", 5}, {"k", 3}, {"q", 0}}},
-                 {{"sd2_3.walk", 3}});
+                 {{"sd2_3.tiles_per_block", 3}});
 }
 
 }  // namespace
@@ -224,7 +224,7 @@ TEST_CASE("emitted: the kernel of a contraction of rank six needs every barrier"
 
 TEST_CASE("emitted: the kernel of a contraction of rank six needs every guard") {
   Subject subject = sd2_3();
-  // Two sides and the next turn's rows; copies of the rest, ahead of and in the loop; rows and columns of both ways to
-  // write.
-  subject.needs_its_guards(without_core_guards(subject.kernel()), 11, "");
+  // M and N, and the next tile's rows; copies of the remainder, ahead of and in the loop; rows and columns of both ways
+  // to write.
+  subject.needs_its_guards(without_mainloop_guards(subject.kernel()), 11, "");
 }

@@ -1,11 +1,11 @@
-#include "codegen/runtime/emulate.h"
+#include "runtime/backends/emulate.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <array>
 
-#include "codegen/runtime/context.h"
+#include "runtime/backends/context.h"
 #include "tests/unit/codegen/kernels.h"
 
 namespace {
@@ -315,7 +315,7 @@ TEST_CASE("emulate: a scatter that writes different values to one element is an 
     take(other.launch("k", 2, 32, 0, other.scratch<std::int32_t>(2, "C")));
     const apl_failure failure = take(other.backend().take_failure());
     CHECK(failure.code == APL_SCATTERED_TWICE);
-    CHECK(failure.place == 3);
+    CHECK(failure.location == 3);
     CHECK(failure.values[0] == 4);
     CHECK(failure.values[1] == 5);
   }
@@ -384,7 +384,7 @@ TEST_CASE("emulate: a failed check is in the cell and hides what follows from it
   CHECK(device.launch("checked", 4, 32, 0, C, D, std::int64_t{100}, device.backend().failure()));
   auto cell = take(device.backend().take_failure());
   CHECK(cell.code == APL_ASSERT);
-  CHECK(cell.place == 1);
+  CHECK(cell.location == 1);
   CHECK(cell.values[0] == 70);
   CHECK(cell.values[1] == 7);
   CHECK(take(device.backend().take_failure()).code == APL_OK);

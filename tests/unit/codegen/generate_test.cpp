@@ -4,9 +4,9 @@
 #include <regex>
 #include <set>
 
-#include "codegen/runtime/embed.h"
-#include "codegen/runtime/program.h"
 #include "ir/parse.h"
+#include "runtime/embed.h"
+#include "runtime/program/program.h"
 #include "tests/unit/codegen/emitted.h"
 
 namespace {
@@ -264,7 +264,6 @@ TEST_CASE("generate: a C compiler has nothing to say about the text") {
     return folder.path() + "/" + name;
   };
   write("context.h", apl::context_header_text());
-  write("plan_select.h", apl::plan_header_text());
   write("scalar.h", apl::scalar_header_text());
   std::vector<std::string> command{"cc", "-std=c11", "-fopenmp", "-Wall", "-Werror", "-fsyntax-only"};
   for (const std::string& name : kExamples) {

@@ -1,17 +1,17 @@
 // Kernels as files of plain CUDA: nvcc compiles them as they are; in emulation the same kernels and the same host
 // function give what the interpreter gives.
-#include "codegen/kernel_file.h"
+#include "codegen/emit/kernel_file.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cstring>
 
-#include "codegen/device_subset.h"
-#include "codegen/runtime/embed.h"
-#include "codegen/runtime/emulate/machine.h"
-#include "codegen/runtime/toolchain.h"
+#include "codegen/emit/device_subset.h"
 #include "ir/host_value.h"
+#include "runtime/backends/emulate/machine.h"
+#include "runtime/backends/toolchain.h"
+#include "runtime/embed.h"
 #include "tests/unit/codegen/emitted.h"
 
 namespace {

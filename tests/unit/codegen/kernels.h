@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/runtime/backend.h"
+#include "runtime/backends/backend.h"
 
 namespace kernels {
 

@@ -4,11 +4,11 @@
 #include <set>
 #include <string>
 
-#include "codegen/c_string.h"
 #include "codegen/codegen.h"
-#include "codegen/kernel_file.h"
-#include "codegen/library.h"
-#include "codegen/names.h"
+#include "codegen/emit/kernel_file.h"
+#include "codegen/emit/library.h"
+#include "codegen/kernel/c_string.h"
+#include "runtime/names.h"
 #include "tests/unit/codegen/emitted.h"
 
 namespace {
@@ -51,9 +51,9 @@ TEST_CASE("a scope gives each name once, with what is derived from it") {
   apl::NameScope file, one, two;
   CHECK(one.add("x'") == "x_");
   CHECK(one.add("x_") == "x__1");
-  CHECK(one.add("b_room") == "b_room");
-  CHECK(one.add("b", {"_room"}) == "b_1");
-  CHECK(one.add("b_1_room") == "b_1_room_1");
+  CHECK(one.add("b_capacity") == "b_capacity");
+  CHECK(one.add("b", {"_capacity"}) == "b_1");
+  CHECK(one.add("b_1_capacity") == "b_1_room_1");
   CHECK(one.add("a_b_c", {}, &file) == "a_b_c");
   CHECK(two.add("a_b_c") == "a_b_c");
   CHECK(two.add("a_b_c", {}, &file) == "a_b_c_1");

@@ -1,4 +1,4 @@
-#include "codegen/runtime/cuda/pool.h"
+#include "runtime/backends/cuda/pool.h"
 
 #include <doctest/doctest.h>
 

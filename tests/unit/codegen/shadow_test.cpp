@@ -1,4 +1,4 @@
-#include "codegen/runtime/emulate/shadow.h"
+#include "runtime/backends/emulate/shadow.h"
 
 #include <doctest/doctest.h>
 

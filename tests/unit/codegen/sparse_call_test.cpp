@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/sparse/cpu_operands.h"
-#include "codegen/sparse_products.h"
+#include "codegen/sparse/products.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/sparse/cpu_operands.h"
 #include "tests/testing.h"
 
 namespace {
@@ -162,7 +162,7 @@ Values inputs_for(const Module& module, const std::string& entry, std::int64_t s
 
 TEST_CASE("sparse products and samplings of a GPU's programs ask the runtime first") {
   const std::string host = compiled().host;
-  for (const char* call : {"backend->sparse_product", "backend->sparse_sampling"}) {
+  for (const char* call : {"backend->sparse_product", "backend->sparse_sddmm_product"}) {
     std::size_t count = 0;
     for (std::size_t at = 0; (at = host.find(call, at)) != std::string::npos; ++at) ++count;
     INFO(call);
@@ -240,7 +240,7 @@ TEST_CASE("what the runtime has no kernels for is refused with the condition tha
       if (!apl::get_if<apl::SegOp>(stm) || stm.attributes.empty()) continue;
       why.clear();
       const bool sddmm = stm.attributes.front().arguments.back() == "sddmm";
-      if (sddmm) CHECK(!apl::lower::find_sparse_sampling(stm, function, &why));
+      if (sddmm) CHECK(!apl::lower::find_sparse_sddmm(stm, function, &why));
       if (!sddmm) CHECK(!apl::lower::find_sparse_product(stm, function, &why));
     }
     CHECK(why == one.why);
@@ -339,7 +339,7 @@ TEST_CASE("C programs keep what they make of an argument, and pack it when that 
                                    .b_row = kWidth,
                                    .c = c.data(),
                                    .c_row = kWidth,
-                                   .after = nullptr};
+                                   .epilogue = nullptr};
   apl_sparse_cpu_operands operands{};
   operands.threads = 2;
   const auto run = [&](std::uint64_t pattern, std::uint64_t whose) {

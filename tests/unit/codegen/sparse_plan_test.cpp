@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "codegen/codegen.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/program/sparse_plans.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/program/sparse_plans.h"
 #include "tests/testing.h"
 
 namespace {

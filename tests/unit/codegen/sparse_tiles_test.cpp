@@ -5,23 +5,23 @@
 #include <algorithm>
 
 #include "codegen/codegen.h"
-#include "codegen/library.h"
-#include "codegen/runtime/program.h"
-#include "codegen/runtime/program/sparse_tiles.h"
+#include "codegen/emit/library.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "ir/parse.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/program/sparse_tiles.h"
 #include "tests/testing.h"
 
 namespace {
 
-using apl::BundleField;
 using apl::HostCsr;
 using apl::HostTiles;
 using apl::HostValue;
 using apl::Module;
+using apl::SoaField;
 namespace runtime = apl::program;
 
 constexpr const char* kTiled = R"(
@@ -107,20 +107,20 @@ Found places_of(const HostTiles& tiles, std::size_t nonzeros) {
     see(tiles.block_source[k], tiles.block_row.at(row),
         tiles.block_column.at(apl::kBlockWidth * step + k % apl::kBlockWidth));
   }
-  for (std::size_t k = 0; k < tiles.list_row.size(); ++k)
-    for (auto n = static_cast<std::size_t>(tiles.list_start.at(k));
-         n < static_cast<std::size_t>(tiles.list_start.at(k + 1)); ++n)
-      see(tiles.list_source.at(n), tiles.list_row[k], tiles.list_column.at(n));
-  for (std::size_t k = 0; k < tiles.run_row.size(); ++k)
-    for (auto n = static_cast<std::size_t>(tiles.run_start.at(k));
-         n < static_cast<std::size_t>(tiles.run_start.at(k + 1)); ++n)
-      see(tiles.run_source.at(n), tiles.run_row[k], tiles.run_column.at(n));
+  for (std::size_t k = 0; k < tiles.ell_row.size(); ++k)
+    for (auto n = static_cast<std::size_t>(tiles.ell_start.at(k));
+         n < static_cast<std::size_t>(tiles.ell_start.at(k + 1)); ++n)
+      see(tiles.ell_source.at(n), tiles.ell_row[k], tiles.ell_column.at(n));
+  for (std::size_t k = 0; k < tiles.segment_row.size(); ++k)
+    for (auto n = static_cast<std::size_t>(tiles.segment_start.at(k));
+         n < static_cast<std::size_t>(tiles.segment_start.at(k + 1)); ++n)
+      see(tiles.segment_source.at(n), tiles.segment_row[k], tiles.segment_column.at(n));
   return found;
 }
 
 }  // namespace
 
-TEST_CASE("the arrays of a bundle have each non-zero of the plan's tiles once, at its place") {
+TEST_CASE("the struct of arrays has each non-zero of the plan's tiles once, at its position") {
   const HostCsr matrix = tiled_matrix();
   for (const char* groups : {kBlocks, kLists, "2 run\n"}) {
     INFO(groups);
@@ -145,18 +145,18 @@ TEST_CASE("the plan for the operator makes the tiles; the others are told of") {
   const apl::TileMaker make = runtime::tile_maker(
       tiled_plans({tiled_plan(matrix, "sddmm", kBlocks), tiled_plan(matrix, "spmm", kLists)}),
       [&](const runtime::PlanUse& use) { said.push_back(render(runtime::plan_remark(use, "f", ""), "")); });
-  const auto sums = make("A", matrix, {BundleField::block_row, BundleField::list_row});
+  const auto sums = make("A", matrix, {SoaField::block_row, SoaField::ell_row});
   REQUIRE(sums);
   CHECK(sums->block_row.empty());
   REQUIRE(said.size() == 2);
   CHECK(said[0].find("sddmm.plan for `A` is not used {why=it is for operator sddmm") != std::string::npos);
   CHECK(said[1].find("spmm.plan for `A` is used {of it=its tiles: 0 rows of blocks") != std::string::npos);
-  const auto samples = make("A", matrix, {BundleField::block_row, BundleField::list_element_row});
+  const auto samples = make("A", matrix, {SoaField::block_row, SoaField::ell_element_row});
   REQUIRE(samples);
   CHECK(!samples->block_row.empty());
   HostCsr other = matrix;
   other.column.back() = 38;
-  const auto wrong = make("A", other, {BundleField::list_row});
+  const auto wrong = make("A", other, {SoaField::ell_row});
   REQUIRE(!wrong);
   CHECK(wrong.error().code == apl::Code::run_argument);
 }
@@ -228,8 +228,8 @@ TEST_CASE("the verifier holds the arrays of tiles against each other") {
   CHECK(verdict("block_row block_source", "a : [s]i32, b : [16*s]i32").find(wrong) == std::string::npos);
   CHECK(verdict("block_row block_source", "a : [s]i32, b : [8*s]i32").find(wrong) != std::string::npos);
   CHECK(verdict("block_column block_source", "a : [c]i32, b : [16*c]i32").find(wrong) != std::string::npos);
-  CHECK(verdict("list_row list_start", "a : [s]i32, b : [s + 1]i64").find(wrong) == std::string::npos);
-  CHECK(verdict("list_row list_start", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
-  CHECK(verdict("list_column list_source", "a : [s]i32, b : [c]i32").find(wrong) != std::string::npos);
-  CHECK(verdict("list_column list_source", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
+  CHECK(verdict("ell_row ell_start", "a : [s]i32, b : [s + 1]i64").find(wrong) == std::string::npos);
+  CHECK(verdict("ell_row ell_start", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
+  CHECK(verdict("ell_column ell_source", "a : [s]i32, b : [c]i32").find(wrong) != std::string::npos);
+  CHECK(verdict("ell_column ell_source", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
 }

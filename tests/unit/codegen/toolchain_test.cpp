@@ -1,4 +1,4 @@
-#include "codegen/runtime/toolchain.h"
+#include "runtime/backends/toolchain.h"
 
 #include <doctest/doctest.h>
 

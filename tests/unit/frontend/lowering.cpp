@@ -201,6 +201,31 @@ TEST_CASE("statements know where they come from") {
   CHECK(module.functions.at(0)->body->stms.back().location == Location{2, 3, 2, 14});
 }
 
+TEST_CASE("statements of what is expanded in place know the calls that it came by") {
+  const std::string text =
+      "def each 'a 'b (f: a -> b) (x: a) : b =\n"
+      "  f x\n"
+      "entry e (xs: []i32) (i: i64) =\n"
+      "  each (\\j -> xs[j]) i\n"
+      "  + (\\j -> xs[j]) (i + 1)\n"
+      "  + each (\\j -> each (\\k -> xs[k]) j) i\n";
+  const Module module = lowered(text);
+  const std::string printed = print(module, {.locations = true});
+  CAPTURE(printed);
+  // The lambda is called where it is given to, and that by its own author.
+  CHECK(printed.find("xs[i] @4:15-4:19 from 2:3-2:5 from 4:3-4:22\n") != std::string::npos);
+  // Applied where it stands, it is no call.
+  CHECK(printed.find("@5:12-5:16\n") != std::string::npos);
+  CHECK(printed.find("xs[i] @6:29-6:33 from 2:3-2:5 from 6:17-6:36 from 2:3-2:5 from 6:5-6:39\n") != std::string::npos);
+  CHECK(testing::round_trips(module).holds);
+  // Each call once, each after the one around it.
+  for (std::size_t k = 0; k < module.calls.size(); ++k) {
+    CHECK(module.calls[k].call <= k);
+    CHECK(module.calls[k].line > 0);
+  }
+  CHECK(module.calls.size() == 6);
+}
+
 TEST_CASE("a size that a branch or loop decides is a result before the arrays that have it") {
   const Module branch = lowered(
       "entry e [n] [m] (c: bool) (xs: [n]i32) (ys: [m](i32, i32)) =\n"

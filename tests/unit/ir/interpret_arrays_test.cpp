@@ -1,6 +1,7 @@
-// Arrays: making, viewing and updating them; loops, branches, calls; run-time errors and their places.
+// Arrays: making, viewing and updating them; loops, branches, calls; run-time errors and their locations.
 #include <doctest/doctest.h>
 
+#include "ir/parse.h"
 #include "programs.h"
 
 namespace apl::test {
@@ -126,6 +127,32 @@ TEST_CASE("a call passes sizes first") {
   });
   module.functions.push_back(twice.functions.front());
   CHECK(run_text(module, {ints({3}, {1, 2, 3})}) == "[2i32, 4i32, 6i32]");
+}
+
+TEST_CASE("an error in a called function says by which calls, as it does when they are inlined") {
+  const auto module = parse_module(R"(stage soac of "f.fut"
+
+fun pick [n] (xs : [n]i32, i : i64) : {i32} = {
+  let {x : i32} = checked xs[i] @1:5-1:9 from 2:2-2:8
+  in {x}
+} @1:1-2:9
+
+entry f (xs : "[n]i32", i : "i64") : {"i32"}
+fun f [n] (xs : [n]i32, i : i64) : {i32} = {
+  let {x : i32} = apply pick(n, xs, i) @4:3-4:9 from 5:2-5:7
+  let {y : i32} = apply pick(n, xs, i) @6:3-6:9
+  in {y}
+} @3:1-6:9
+)",
+                                   "test");
+  REQUIRE(module);
+  const auto result = interpret(*module, "f", {ints({3}, {1, 2, 3}), long_value(5)});
+  REQUIRE(!result);
+  CHECK(render(result.error(), "f.fut", "") ==
+        "f.fut:1:5: error: Index [5] out of bounds for array of shape [3]. [run.index-out-of-bounds]\n"
+        "f.fut:2:2: note: called from here\n"
+        "f.fut:4:3: note: called from here\n"
+        "f.fut:5:2: note: called from here\n");
 }
 
 TEST_CASE("recursion ends with an error") {

@@ -1,4 +1,4 @@
-// Texts that do not parse are refused at the right place, and no bytes at all crash or hang the parser.
+// Texts that do not parse are refused at the right location, and no bytes at all crash or hang the parser.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -30,6 +30,8 @@ std::string without_locations(std::string text) {
       continue;
     }
     text.erase(at, text.find_first_not_of("0123456789:-", at + 2) - at);
+    for (const std::string_view from = " from "; text.compare(at, from.size(), from) == 0;)
+      text.erase(at, text.find_first_not_of("0123456789:-", at + from.size()) - at);
   }
   for (char& c : text)
     if (c == '&') c = '@';

@@ -10,14 +10,14 @@ namespace apl::test_texts {
 inline constexpr std::string_view kBasic = R"ir(stage soac of "dir/a \"b\"\\.fut"
 
 fun basic [n, m] (A : [n][m]f32, B : *[n*m]i32, flags : [n]bool, x : f32, i : i64, _y' : u8) : {f32, *[n*m]i32} = {
-  let {y : f32} = x @3:5-3:12
+  let {y : f32} = x @3:5-3:12 from 7:1-7:9 from 20:2-21:8
   let {c : f32} = -1.5f32
   let {nan : f64} = f64.nan
   let {low : f32} = -f32.inf
   let {u : unit} = ()
   let {t : bool} = true
   let {x_1 : f32} = neg(x)
-  let {z : f32} = add(x, 2.0f32) @1:1-2:80
+  let {z : f32} = add(x, 2.0f32) @1:1-2:80 from 20:2-21:8
   let {less : bool} = lt(z, -0.0f32)
   let {not_1 : bool} = not(less)
   let {half : f16} = convert(z, f16)

@@ -3,11 +3,24 @@
 
 namespace apl::test::broken {
 
+TEST_CASE("structure: an inlined call comes after the call around it") {
+  Module module = of_row(Stage::soac, [](Builder&, Value, Value xs) { return Operands{xs}; });
+  module.calls = {{.line = 3, .column = 1}, {.line = 4, .column = 1, .call = 1}};
+  CHECK(verify_text(module).empty());
+  module.calls.front().call = 2;
+  CHECK(verify_text(module) == "3:1 inlined call 1 stands before call 2, which is around it.\n");
+}
+
 TEST_CASE("structure: what is named exists") {
   refuse_each(Stage::soac,
               {
                   {"2:5 `x` in `f`: it names a value that does not exist",
                    [](Builder& b, Value, Value) { return Operands{bind(b, {i32()}, Use{kNothing})[0]}; }},
+                  {"2:5 `x` in `f`: its location names inlined call 1, but there are 0",
+                   [](Builder& b, Value, Value xs) {
+                     b.set_location({.line = 2, .column = 5, .end_line = 2, .end_column = 9, .call = 1});
+                     return Operands{bind(b, {b.type(xs)}, Use{xs})[0]};
+                   }},
                   {"the result of a body does not exist",
                    [](Builder& b, Value, Value xs) {
                      If op{kTrue, give({kNothing}), give({xs})};

@@ -27,7 +27,7 @@ CompiledForm compiled_form(const std::string& source) {
   CompiledForm result;
   PipelineOptions options;
   options.remarks = [&](const Remark& remark) {
-    if (remark.pass != "tile-contraction" || remark.code == "exposed") return;
+    if (remark.pass != "tile-contraction" || remark.code == "isolated") return;
     CHECK_MESSAGE(remark.code == "tiled", remark.message);
     for (const auto& [key, value] : remark.facts)
       if (key == "einsum") result.einsums.push_back(value);

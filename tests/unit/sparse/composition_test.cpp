@@ -144,11 +144,11 @@ TEST_CASE("the example of figures 1 to 3 costs what the paper tells") {
   CHECK(check_selection(matrix, reordered));
 
   // Two parts of lists, two zeros padded.
-  const std::vector<Tile> lists = tiles_of("divide(rows, 4) > squeeze > pad(rows)", matrix);
-  REQUIRE(lists.size() == 2);
-  CHECK(lists[0].width == 2);
-  CHECK(lists[0].stored() + lists[1].stored() - matrix.nonzeros() == 2);
-  CHECK(cost_of(lists) == 12);
+  const std::vector<Tile> ell_rows = tiles_of("divide(rows, 4) > squeeze > pad(rows)", matrix);
+  REQUIRE(ell_rows.size() == 2);
+  CHECK(ell_rows[0].width == 2);
+  CHECK(ell_rows[0].stored() + ell_rows[1].stored() - matrix.nonzeros() == 2);
+  CHECK(cost_of(ell_rows) == 12);
 
   // Second level: what the blocks leave makes one list tile, of cost 3.
   std::vector<Tile> levels = blocks;
@@ -215,10 +215,10 @@ TEST_CASE("the cost of a partition is at most 4/3 of the best assignment's") {
     for (std::size_t k = 0; k < costs.size(); ++k) assignments *= static_cast<std::uint64_t>(workers);
     for (std::uint64_t a = 0; a < assignments; ++a) {
       std::vector<double> busy(static_cast<std::size_t>(workers));
-      std::uint64_t rest = a;
+      std::uint64_t remainder = a;
       for (const double cost : costs) {
-        busy[rest % static_cast<std::uint64_t>(workers)] += cost;
-        rest /= static_cast<std::uint64_t>(workers);
+        busy[remainder % static_cast<std::uint64_t>(workers)] += cost;
+        remainder /= static_cast<std::uint64_t>(workers);
       }
       best = std::min(best, *std::max_element(busy.begin(), busy.end()));
     }

@@ -29,7 +29,7 @@ TEST_CASE("bytes and operations are those of table 3, with indices") {
   const TileShape ell{Kind::ell, false, 8, 4, 20};
   CHECK(CostModel(bytes, spmm, 32).cost(ell) == 32 * 2 + 32 * 4 + 20 * 32 * 2 + 8 * 32 * 2);
   CHECK(CostModel(bytes, sddmm, 64).cost(ell) == 32 * 2 + 32 * 4 + 20 * 64 * 2 + 8 * 64 * 2 + 32 * 2);
-  const TileShape run{Kind::run, false, 5, 30, 21};
+  const TileShape run{Kind::segment, false, 5, 30, 21};
   CHECK(CostModel(bytes, spmm, 32).cost(run) == 30 * 2 + 30 * 8 + 21 * 32 * 2 + 5 * 32 * 2);
   CHECK(CostModel(bytes, sddmm, 64).cost(run) == 30 * 2 + 30 * 8 + (5 + 21) * 64 * 2 + 30 * 2);
   // Atomic additions read what they write.
@@ -57,7 +57,7 @@ TEST_CASE("a partition costs what the busiest worker does") {
   Profile profile = plain_profile();
   profile.workers = 2;
   profile.launch = 10;
-  const TileShape run{Kind::run, false, 1, 1, 1};  // 1 by 1: 2 + 8 + 4 j
+  const TileShape run{Kind::segment, false, 1, 1, 1};  // 1 by 1: 2 + 8 + 4 j
   const std::vector<TileShape> three(3, run);
   const Problem problem{Operator::spmm, 2, 2};
   CHECK(CostModel(profile, problem, 2).total(three) == 10 + 2 * 18);

@@ -1,5 +1,5 @@
 // Fast products on CPUs against plain loops: all types, formats, sizes of the dense loop, cuts and threads.
-#include "codegen/runtime/sparse/cpu.h"
+#include "runtime/sparse/cpu.h"
 
 #include <doctest/doctest.h>
 
@@ -15,15 +15,15 @@
 namespace apl::sparse_test {
 namespace {
 
-struct FreeForm {
-  void operator()(apl_sparse_cpu_form* form) const { apl_sparse_cpu_form_free(form); }
+struct FreePacked {
+  void operator()(apl_sparse_cpu_packed* packed_tiles) const { apl_sparse_cpu_packed_free(packed_tiles); }
 };
-using FormPointer = std::unique_ptr<apl_sparse_cpu_form, FreeForm>;
+using PackedPointer = std::unique_ptr<apl_sparse_cpu_packed, FreePacked>;
 
-FormPointer form_of(const apl_sparse_tiles& tiles, int threads) {
-  apl_sparse_cpu_form* form = nullptr;
-  REQUIRE(apl_sparse_cpu_form_new(&tiles, threads, &form) == APL_SPARSE_FINE);
-  return FormPointer(form);
+PackedPointer packed_of(const apl_sparse_tiles& tiles, int threads) {
+  apl_sparse_cpu_packed* packed_tiles = nullptr;
+  REQUIRE(apl_sparse_cpu_packed_new(&tiles, threads, &packed_tiles) == APL_SPARSE_FINE);
+  return PackedPointer(packed_tiles);
 }
 
 PlanPointer plan_like(const sparse::Csr& m, const std::string& how, const std::string& order) {
@@ -67,8 +67,8 @@ struct Bfloat {
 
 // Operands of Number, results of Result.
 template <class Number, class Result = Number>
-void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_sparse_type type, std::int64_t dense,
-                  std::int64_t part, int threads) {
+void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_packed& packed_tiles, apl_sparse_type type,
+                  std::int64_t dense, std::int64_t part, int threads) {
   // Rows lie a little apart; what is between them stays as it is.
   const std::int64_t stride = dense + 3;
   std::vector<Number> values;
@@ -77,8 +77,8 @@ void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_spa
   const Result untouched = static_cast<Result>(77);
   std::vector<Result> c(static_cast<std::size_t>(m.rows * stride), untouched), wanted = c, samples(values.size()),
                                                                                sampled;
-  std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(&form, type));
-  apl_sparse_cpu_values(&form, type, values.data(), packed.data());
+  std::vector<unsigned char> packed(apl_sparse_cpu_values_bytes(&packed_tiles, type));
+  apl_sparse_cpu_values(&packed_tiles, type, values.data(), packed.data());
   const auto sum_up = [&](auto&& term, std::int64_t begin, std::int64_t end) {
     std::int64_t sum = 0;
     for (std::int64_t k = begin; k < end; ++k) sum += term(k);
@@ -103,7 +103,7 @@ void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_form& form, apl_spa
                                                   0, dense)));
   }
   apl_sparse_cpu_call call{};
-  call.form = &form;
+  call.packed = &packed_tiles;
   call.type = type;
   call.values = packed.data();
   call.dense = dense;
@@ -149,20 +149,20 @@ TEST_CASE("products on CPUs are those of plain loops") {
       REQUIRE(tiles);
       // As they are: without tiles.
       const apl_sparse_csr csr = view(m);
-      apl_sparse_cpu_form* made = nullptr;
-      if (how == "run") REQUIRE(apl_sparse_cpu_form_rows(&csr, threads, &made) == APL_SPARSE_FINE);
-      const FormPointer form = made != nullptr ? FormPointer(made) : form_of(*tiles, threads);
-      check_on_cpu<float>(m, *form, APL_SPARSE_F32, dense, part, threads);
-      check_on_cpu<double>(m, *form, APL_SPARSE_F64, dense, part, threads);
+      apl_sparse_cpu_packed* made = nullptr;
+      if (how == "run") REQUIRE(apl_sparse_cpu_packed_rows(&csr, threads, &made) == APL_SPARSE_FINE);
+      const PackedPointer packed_tiles = made != nullptr ? PackedPointer(made) : packed_of(*tiles, threads);
+      check_on_cpu<float>(m, *packed_tiles, APL_SPARSE_F32, dense, part, threads);
+      check_on_cpu<double>(m, *packed_tiles, APL_SPARSE_F64, dense, part, threads);
 #ifdef __FLT16_MAX__
-      check_on_cpu<_Float16>(m, *form, APL_SPARSE_F16, dense, part, threads);
-      check_on_cpu<_Float16, float>(m, *form, APL_SPARSE_F16_WIDE, dense, part, threads);
+      check_on_cpu<_Float16>(m, *packed_tiles, APL_SPARSE_F16, dense, part, threads);
+      check_on_cpu<_Float16, float>(m, *packed_tiles, APL_SPARSE_F16_WIDE, dense, part, threads);
 #endif
-      check_on_cpu<Bfloat, float>(m, *form, APL_SPARSE_BF16_WIDE, dense, part, threads);
-      check_on_cpu<std::int8_t>(m, *form, APL_SPARSE_I8, dense, part, threads);
-      check_on_cpu<std::int16_t>(m, *form, APL_SPARSE_I16, dense, part, threads);
-      check_on_cpu<std::int32_t>(m, *form, APL_SPARSE_I32, dense, part, threads);
-      check_on_cpu<std::int64_t>(m, *form, APL_SPARSE_I64, dense, part, threads);
+      check_on_cpu<Bfloat, float>(m, *packed_tiles, APL_SPARSE_BF16_WIDE, dense, part, threads);
+      check_on_cpu<std::int8_t>(m, *packed_tiles, APL_SPARSE_I8, dense, part, threads);
+      check_on_cpu<std::int16_t>(m, *packed_tiles, APL_SPARSE_I16, dense, part, threads);
+      check_on_cpu<std::int32_t>(m, *packed_tiles, APL_SPARSE_I32, dense, part, threads);
+      check_on_cpu<std::int64_t>(m, *packed_tiles, APL_SPARSE_I64, dense, part, threads);
       ++round;
     }
 }
@@ -170,23 +170,24 @@ TEST_CASE("products on CPUs are those of plain loops") {
 TEST_CASE("chunks have every group once, the longest first, and about as much work each") {
   const sparse::Csr m = random_matrix("uniform", 1500, 1);
   const TilesPointer tiles = pack(m, *plan_like(m, "run", "natural"));
-  const FormPointer form = form_of(*tiles, 2);
-  CHECK(form->chunks >= 12);
+  const PackedPointer packed_tiles = packed_of(*tiles, 2);
+  CHECK(packed_tiles->chunks >= 12);
   std::vector<int> seen(static_cast<std::size_t>(tiles->groups));
-  for (std::int64_t k = 0; k < form->chunks; ++k) {
-    for (std::int64_t g = form->chunk[k].begin; g < form->chunk[k].end; ++g) ++seen[static_cast<std::size_t>(g)];
-    if (k > 0) CHECK(form->chunk[k].work <= form->chunk[k - 1].work);
+  for (std::int64_t k = 0; k < packed_tiles->chunks; ++k) {
+    for (std::int64_t g = packed_tiles->chunk[k].begin; g < packed_tiles->chunk[k].end; ++g)
+      ++seen[static_cast<std::size_t>(g)];
+    if (k > 0) CHECK(packed_tiles->chunk[k].work <= packed_tiles->chunk[k - 1].work);
   }
   CHECK(seen == std::vector<int>(seen.size(), 1));
   // Little work is worth one thread.
   apl_sparse_cpu_call call{};
-  call.form = form.get();
+  call.packed = packed_tiles.get();
   call.dense = 128;
   CHECK(apl_sparse_cpu_threads(&call, 2) == 2);
   const sparse::Csr small = random_matrix("banded", 60, 1);
   const TilesPointer few = pack(small, *plan_like(small, "ell", "natural"));
-  const FormPointer one = form_of(*few, 2);
-  call.form = one.get();
+  const PackedPointer one = packed_of(*few, 2);
+  call.packed = one.get();
   CHECK(apl_sparse_cpu_threads(&call, 2) == 1);
 }
 

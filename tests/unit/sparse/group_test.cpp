@@ -35,11 +35,11 @@ Csr full_and_more(std::int32_t more) {
 TEST_CASE("a taller window replaces what it covers, and takes its non-zeros over") {
   const Profile profile = two_heights();
   const CostModel model(profile, {}, 128);
-  const RestShape rest{profile.widths, profile.list_elements, profile.run_length};
+  const RemainderShape remainder{profile.widths, profile.ell_elements, profile.segment_length};
   RowGroup group;
   group.read(full_and_more(8), {}, 0);
   for (const bool withdraw : {true, false}) {
-    GroupCover cover(model, rest, {});
+    GroupCover cover(model, remainder, {});
     cover.start(group);
     // 8 rows: 129 for 128 points; 16 rows: 139 for 136.
     CHECK(cover.find_best() == doctest::Approx(129.0 / 128));
@@ -58,28 +58,28 @@ TEST_CASE("nothing is lost when selections are withdrawn") {
   // Without lists all must end in blocks, whatever was given back on the way.
   const Profile profile = two_heights();
   const CostModel model(profile, {}, 128);
-  const RestShape rest{profile.widths, profile.list_elements, profile.run_length};
+  const RemainderShape remainder{profile.widths, profile.ell_elements, profile.segment_length};
   for (std::int32_t more = 0; more <= 16; ++more) {
     RowGroup group;
     group.read(full_and_more(more), {}, 0);
-    GroupCover cover(model, rest, {true, false, false});
+    GroupCover cover(model, remainder, {true, false, false});
     cover.start(group);
     cover_greedily(cover, {1.0, true, 0});
     CHECK(cover.done());
     std::vector<Selection> selections;
     cover.finish(selections);
     std::vector<TileShape> shapes;
-    GroupTiles(rest, 16).append(group, selections, Rest::ell, shapes);
+    GroupTiles(remainder, 16).append(group, selections, Remainder::ell, shapes);
     for (const TileShape& shape : shapes) CHECK(shape.kind == TileShape::Kind::block);
   }
 }
 
-std::vector<TileShape> shapes_of(const Csr& matrix, std::vector<Selection> selections, Rest kind) {
-  const RestShape rest{{1, 4}, 8, 6};
+std::vector<TileShape> shapes_of(const Csr& matrix, std::vector<Selection> selections, Remainder kind) {
+  const RemainderShape remainder{{1, 4}, 8, 6};
   RowGroup group;
   group.read(matrix, {}, 0);
   std::vector<TileShape> shapes;
-  GroupTiles(rest, matrix.columns).append(group, selections, kind, shapes);
+  GroupTiles(remainder, matrix.columns).append(group, selections, kind, shapes);
   return shapes;
 }
 
@@ -89,25 +89,25 @@ TEST_CASE("tiles that share a row with another are marked") {
   for (std::int32_t column = 0; column < 9; ++column) points.emplace_back(0, column);
   points.emplace_back(8, 3);
   const Csr matrix = pattern(16, 16, points);
-  const std::vector<TileShape> lists = shapes_of(matrix, {}, Rest::ell);
-  REQUIRE(lists.size() == 2);
-  CHECK(lists[0].rows == 2);  // lists of 1: both rows
-  CHECK(lists[0].columns == 2);
-  CHECK(lists[0].shared);
-  CHECK(lists[1].columns == 8);
-  CHECK(lists[1].shared);
+  const std::vector<TileShape> ell_rows = shapes_of(matrix, {}, Remainder::ell);
+  REQUIRE(ell_rows.size() == 2);
+  CHECK(ell_rows[0].rows == 2);  // lists of 1: both rows
+  CHECK(ell_rows[0].columns == 2);
+  CHECK(ell_rows[0].shared);
+  CHECK(ell_rows[1].columns == 8);
+  CHECK(ell_rows[1].shared);
   // A block of row 8 alone shares nothing; then the lists do among themselves.
-  const std::vector<TileShape> mixed = shapes_of(matrix, {{8, 1, 1}}, Rest::ell);
+  const std::vector<TileShape> mixed = shapes_of(matrix, {{8, 1, 1}}, Remainder::ell);
   REQUIRE(mixed.size() == 3);
   CHECK(mixed[0].kind == TileShape::Kind::block);
   CHECK_FALSE(mixed[0].shared);
   CHECK(mixed[1].shared);
   // Runs of 6: the second has the rest of row 0 and row 8.
-  const std::vector<TileShape> runs = shapes_of(matrix, {}, Rest::run);
-  REQUIRE(runs.size() == 2);
-  CHECK(runs[0].shared);
-  CHECK(runs[1].rows == 2);
-  CHECK_FALSE(shapes_of(pattern(16, 16, {{0, 1}, {0, 2}, {3, 1}}), {}, Rest::run)[0].shared);
+  const std::vector<TileShape> segments = shapes_of(matrix, {}, Remainder::segment);
+  REQUIRE(segments.size() == 2);
+  CHECK(segments[0].shared);
+  CHECK(segments[1].rows == 2);
+  CHECK_FALSE(shapes_of(pattern(16, 16, {{0, 1}, {0, 2}, {3, 1}}), {}, Remainder::segment)[0].shared);
 }
 
 TEST_CASE("bits are counted in each byte and together") {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/cuda.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/backends/cuda.h"
+#include "runtime/sparse/device_operand.h"
 #include "tests/unit/sparse/matrices.h"
 #include "tests/unit/sparse/tiles.h"
 
@@ -52,11 +52,11 @@ struct Notes {
 
   std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20) {
     const apl_sparse_csr csr = sparse_test::view(m);
-    apl_sparse_form* form = nullptr;
-    REQUIRE(apl_sparse_form_make(&csr, nullptr, type, width, nullptr, &form) == APL_SPARSE_FINE);
+    apl_sparse_packed* packed = nullptr;
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, type, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_operand a{};
-    REQUIRE(apl_sparse_upload(&context, form, type, &a) == APL_SUCCESS);
-    apl_sparse_form_free(form);
+    REQUIRE(apl_sparse_upload(&context, packed, type, &a) == APL_SUCCESS);
+    apl_sparse_packed_free(packed);
     auto* data = reinterpret_cast<void*>(address);
     REQUIRE(apl_sparse_spmm(&context, &a, {data, width}, {data, width}, width, nullptr, nullptr) == APL_SUCCESS);
     REQUIRE(apl_sparse_release(&context, &a) == APL_SUCCESS);
@@ -64,14 +64,14 @@ struct Notes {
   }
   std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth) {
     const apl_sparse_csr csr = sparse_test::view(m);
-    apl_sparse_samples* samples = nullptr;
-    REQUIRE(apl_sparse_samples_make(&csr, nullptr, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
-    apl_sparse_samples_operand a{};
-    REQUIRE(apl_sparse_upload_samples(&context, samples, type, &a) == APL_SUCCESS);
-    apl_sparse_samples_free(samples);
+    apl_sparse_sddmm_packed* samples = nullptr;
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
+    apl_sparse_sddmm_operand a{};
+    REQUIRE(apl_sparse_upload_sddmm(&context, samples, type, &a) == APL_SUCCESS);
+    apl_sparse_sddmm_packed_free(samples);
     auto* data = reinterpret_cast<void*>(1 << 20);
     REQUIRE(apl_sparse_sddmm(&context, &a, data, {data, depth}, {data, depth}, depth, data, nullptr) == APL_SUCCESS);
-    REQUIRE(apl_sparse_release_samples(&context, &a) == APL_SUCCESS);
+    REQUIRE(apl_sparse_release_sddmm(&context, &a) == APL_SUCCESS);
     return launches.back();
   }
 };
@@ -132,14 +132,14 @@ TEST_CASE("sparse kernels: kernels are chosen by shared columns, type, width and
 TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small matrices, not for graphs") {
   const auto says_dense = [](const apl::sparse::Csr& m, std::int64_t width) {
     const apl_sparse_csr csr = sparse_test::view(m);
-    apl_sparse_form* form = nullptr;
-    REQUIRE(apl_sparse_form_make(&csr, nullptr, APL_F16, width, nullptr, &form) == APL_SPARSE_FINE);
-    apl_sparse_samples* samples = nullptr;
-    REQUIRE(apl_sparse_samples_make(&csr, nullptr, APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
-    const double product = apl_sparse_microseconds(form, width),
-                 sampled = apl_sparse_samples_microseconds(samples, width);
-    apl_sparse_form_free(form);
-    apl_sparse_samples_free(samples);
+    apl_sparse_packed* packed = nullptr;
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
+    apl_sparse_sddmm_packed* samples = nullptr;
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
+    const double product = apl_sparse_microseconds(packed, width),
+                 sampled = apl_sparse_sddmm_microseconds(samples, width);
+    apl_sparse_packed_free(packed);
+    apl_sparse_sddmm_packed_free(samples);
     CHECK(product > 1);
     CHECK(sampled > 1);
     return std::pair{apl_sparse_prefers_dense(product, apl_sparse_dense_microseconds(m.rows, m.columns, width)) != 0,

@@ -9,9 +9,9 @@
 #include <random>
 #include <type_traits>
 
-#include "codegen/runtime/emulate.h"
-#include "codegen/runtime/program/bridge.h"
-#include "codegen/runtime/sparse/device_form.h"
+#include "runtime/backends/emulate.h"
+#include "runtime/program/bridge.h"
+#include "runtime/sparse/device_operand.h"
 #include "tests/unit/sparse/matrices.h"
 #include "tests/unit/sparse/tiles.h"
 
@@ -136,22 +136,22 @@ void* upload(Bridge& bridge, const std::vector<double>& numbers, const char* wha
 // Operands of T, results of Result: T itself, or float for types of 16 bits.
 template <class T, class Result = T>
 void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const RowPitch& pitch,
-                const apl_sparse_after* after = nullptr,
-                const std::function<double(double, std::int64_t, std::int64_t)>& wanted_after = {}) {
+                const apl_sparse_epilogue* epilogue = nullptr,
+                const std::function<double(double, std::int64_t, std::int64_t)>& wanted_epilogue = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
-  apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, plan, kType<T>, pitch.width, &options, &form) == APL_SPARSE_FINE);
+  apl_sparse_packed* packed = nullptr;
+  REQUIRE(apl_sparse_packed_make(&csr, plan, kType<T>, pitch.width, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
-  check(bridge, apl_sparse_upload(bridge.context(), form, kType<T>, &a));
-  apl_sparse_form_free(form);
+  check(bridge, apl_sparse_upload(bridge.context(), packed, kType<T>, &a));
+  apl_sparse_packed_free(packed);
   check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<T>(bridge, m.value, "values")));
   Dense<T> b(m.columns, pitch.width, pitch.width + pitch.more_b, pitch.offset);
   a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
   Dense<Result> c(m.rows, pitch.width, pitch.width + pitch.more_c, pitch.offset);
   const apl_sparse_dense b_there = b.on(bridge, "B", true), c_there = c.on(bridge, "C", false);
-  check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, pitch.width, &options, after));
+  check(bridge, apl_sparse_spmm(bridge.context(), &a, b_there, c_there, pitch.width, &options, epilogue));
   bool right = true;
   for (std::int64_t i = 0; i < m.rows; ++i) {
     std::vector<Result> row(static_cast<std::size_t>(pitch.width));
@@ -163,7 +163,7 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
       for (std::int64_t k = m.row_start[static_cast<std::size_t>(i)]; k < m.row_start[static_cast<std::size_t>(i) + 1];
            ++k)
         sum += m.value[static_cast<std::size_t>(k)] * to_number(b.at(m.column[static_cast<std::size_t>(k)], j));
-      if (wanted_after) sum = wanted_after(sum, i, j);
+      if (wanted_epilogue) sum = wanted_epilogue(sum, i, j);
       right = right && to_number(row[static_cast<std::size_t>(j)]) == to_number(from_number<Result>(sum));
     }
   }
@@ -173,17 +173,17 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
 
 template <class T, class Result = T>
 void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_options& options, const RowPitch& pitch,
-                 bool is_scaled, const apl_sparse_after* after = nullptr,
-                 const std::function<double(double, std::int64_t, std::int64_t, std::size_t)>& wanted_after = {}) {
+                 bool is_scaled, const apl_sparse_epilogue* epilogue = nullptr,
+                 const std::function<double(double, std::int64_t, std::int64_t, std::size_t)>& wanted_epilogue = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
-  apl_sparse_samples* samples = nullptr;
-  REQUIRE(apl_sparse_samples_make(&csr, plan, kType<T>, pitch.width, &options, &samples) == APL_SPARSE_FINE);
+  apl_sparse_sddmm_packed* samples = nullptr;
+  REQUIRE(apl_sparse_sddmm_packed_make(&csr, plan, kType<T>, pitch.width, &options, &samples) == APL_SPARSE_FINE);
   CHECK((samples->windows > 0) == (options.window > 0 && m.rows > 0));
-  apl_sparse_samples_operand a{};
-  check(bridge, apl_sparse_upload_samples(bridge.context(), samples, kType<T>, &a));
-  apl_sparse_samples_free(samples);
+  apl_sparse_sddmm_operand a{};
+  check(bridge, apl_sparse_upload_sddmm(bridge.context(), samples, kType<T>, &a));
+  apl_sparse_sddmm_packed_free(samples);
   Dense<T> x(m.rows, pitch.width, pitch.width + pitch.more_b, pitch.offset);
   Dense<T> y(m.columns, pitch.width, pitch.width + pitch.more_c, pitch.offset);
   const apl_sparse_dense x_there = x.on(bridge, "X", true), y_there = y.on(bridge, "Y", true);
@@ -191,7 +191,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(Result));
   void* result = *bridge.allocate(bytes, "samples");
   void* values = is_scaled ? upload<T>(bridge, m.value, "values") : nullptr;
-  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, pitch.width, result, after));
+  check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, pitch.width, result, epilogue));
   std::vector<Result> samples_of(static_cast<std::size_t>(m.nonzeros()));
   REQUIRE(bridge.backend().download(samples_of.data(), result, bytes));
   bool right = true;
@@ -201,7 +201,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
       double sum = 0;
       for (std::int64_t k = 0; k < pitch.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
       if (is_scaled) sum *= m.value[n];
-      if (wanted_after) sum = wanted_after(sum, i, j, n);
+      if (wanted_epilogue) sum = wanted_epilogue(sum, i, j, n);
       right = right && to_number(samples_of[n]) == to_number(from_number<Result>(sum));
       ++n;
     }
@@ -237,11 +237,11 @@ TEST_CASE("sparse kernels: gathered rows of every type") {
 }
 
 TEST_CASE("sparse kernels: windows of every height, shared by warps, for every kind of matrix") {
-  struct Way {
+  struct Variant {
     int window, split, slices;
     RowPitch pitch;
   };
-  const std::vector<Way> ways = {
+  const std::vector<Variant> ways = {
       {32, 1, 1, {64}}, {16, 4, 1, {20, 4, 12, 4}}, {8, 1, 2, {136}}, {32, 2, 2, {6}}, {16, 1, 1, {3}}};
   std::size_t turn = 0;
   for (const std::string& kind : sparse_test::kinds())
@@ -269,12 +269,12 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
     check_spmm<Half>(m, plan.get(), {.window = window, .warp_row = 8, .block_row = 20}, {40});
   }
   const apl_sparse_csr csr = sparse_test::view(m);
-  apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, plan.get(), APL_F16, 40, nullptr, &form) == APL_SPARSE_FINE);
-  CHECK(form->parts == 4);    // most of what the plan selects is 32 rows high
-  CHECK(form->windows == 2);  // the second half of the first group, the last two rows
-  CHECK(form->records == 130 - 32 - 2);
-  apl_sparse_form_free(form);
+  apl_sparse_packed* packed = nullptr;
+  REQUIRE(apl_sparse_packed_make(&csr, plan.get(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
+  CHECK(packed->parts == 4);    // most of what the plan selects is 32 rows high
+  CHECK(packed->windows == 2);  // the second half of the first group, the last two rows
+  CHECK(packed->records == 130 - 32 - 2);
+  apl_sparse_packed_free(packed);
   check_sddmm<Half>(m, plan.get(), {.window = 8}, {64}, true);
 }
 
@@ -292,30 +292,32 @@ TEST_CASE("sparse kernels: what is done with a sum sees its row and column") {
   struct {
     float factor;
   } value{2};
-  const apl_sparse_after after{"bench_bias",
-                               "struct bench_bias {\n  float factor;\n  template <class Sum>\n  APL_DEVICE Sum "
-                               "operator()(Sum sum, int64_t row, int64_t column) const {\n    return sum * factor + "
-                               "Sum(row) - Sum(column);\n  }\n};\n",
-                               &value};
+  const apl_sparse_epilogue epilogue{
+      "bench_bias",
+      "struct bench_bias {\n  float factor;\n  template <class Sum>\n  APL_DEVICE Sum "
+      "operator()(Sum sum, int64_t row, int64_t column) const {\n    return sum * factor + "
+      "Sum(row) - Sum(column);\n  }\n};\n",
+      &value};
   const auto wanted = [](double sum, std::int64_t i, std::int64_t j) {
     return 2 * sum + static_cast<double>(i) - static_cast<double>(j);
   };
-  check_spmm<Half>(m, nullptr, {.window = 32}, {40}, &after, wanted);
-  check_spmm<Half>(m, nullptr, {.window = -1}, {40}, &after, wanted);
+  check_spmm<Half>(m, nullptr, {.window = 32}, {40}, &epilogue, wanted);
+  check_spmm<Half>(m, nullptr, {.window = -1}, {40}, &epilogue, wanted);
 }
 
 TEST_CASE("sparse kernels: what is done with a sampled sum sees its row, its column and which non-zero it is") {
   const Csr m = sparse_test::random_matrix("banded", 40, 3);
-  const apl_sparse_after after{"bench_place",
-                               "struct bench_place {\n  int32_t unused;\n  template <class Sum>\n  APL_DEVICE Sum "
-                               "operator()(Sum sum, int64_t row, int64_t column, int64_t nonzero) const {\n    return "
-                               "Sum(row) - Sum(column) + Sum(nonzero % 100) + sum;\n  }\n};\n",
-                               nullptr};
+  const apl_sparse_epilogue epilogue{
+      "bench_place",
+      "struct bench_place {\n  int32_t unused;\n  template <class Sum>\n  APL_DEVICE Sum "
+      "operator()(Sum sum, int64_t row, int64_t column, int64_t nonzero) const {\n    return "
+      "Sum(row) - Sum(column) + Sum(nonzero % 100) + sum;\n  }\n};\n",
+      nullptr};
   const auto wanted = [](double sum, std::int64_t i, std::int64_t j, std::size_t n) {
     return static_cast<double>(i) - static_cast<double>(j) + static_cast<double>(n % 100) + sum;
   };
-  check_sddmm<Half>(m, nullptr, {.window = 8}, {40}, false, &after, wanted);
-  check_sddmm<float>(m, nullptr, {}, {20}, true, &after, wanted);
+  check_sddmm<Half>(m, nullptr, {.window = 8}, {40}, false, &epilogue, wanted);
+  check_sddmm<float>(m, nullptr, {}, {20}, true, &epilogue, wanted);
 }
 
 TEST_CASE("sparse kernels: sampled products by list and by windows for every kind of matrix") {
@@ -365,11 +367,11 @@ TEST_CASE("sparse kernels: values may be set again") {
   const Csr m = sparse_test::random_matrix("full", 20, 1);
   const apl_sparse_csr csr = sparse_test::view(m);
   const apl_sparse_options options{.window = 16};
-  apl_sparse_form* form = nullptr;
-  REQUIRE(apl_sparse_form_make(&csr, nullptr, APL_F16, 16, &options, &form) == APL_SPARSE_FINE);
+  apl_sparse_packed* packed = nullptr;
+  REQUIRE(apl_sparse_packed_make(&csr, nullptr, APL_F16, 16, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
-  check(bridge, apl_sparse_upload(bridge.context(), form, APL_F16, &a));
-  apl_sparse_form_free(form);
+  check(bridge, apl_sparse_upload(bridge.context(), packed, APL_F16, &a));
+  apl_sparse_packed_free(packed);
   std::vector<double> ones(m.value.size(), 1);
   check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, m.value, "values")));
   check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, ones, "ones")));

@@ -82,10 +82,10 @@ TEST_CASE("matrices that differ have different keys, values apart") {
 }
 
 TEST_CASE("Matrix Market files mean what they say") {
-  const auto read = [](const std::string& rest) { return read_matrix("%%MatrixMarket matrix " + rest); };
-  const auto elements = [&](const std::string& rest) {
-    const auto matrix = read(rest);
-    REQUIRE_MESSAGE(matrix, rest << ": " << matrix.error().message);
+  const auto read = [](const std::string& remainder) { return read_matrix("%%MatrixMarket matrix " + remainder); };
+  const auto elements = [&](const std::string& remainder) {
+    const auto matrix = read(remainder);
+    REQUIRE_MESSAGE(matrix, remainder << ": " << matrix.error().message);
     return dense_elements(*matrix);
   };
   using Dense = std::vector<double>;

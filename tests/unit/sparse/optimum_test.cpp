@@ -29,16 +29,16 @@ struct AllPlans {
   const Csr& matrix;
   const Profile& profile;
   CostModel model{profile, {Operator::spmm, 32, 2}, 32};
-  RestShape rest{profile.widths, profile.list_elements, profile.run_length};
+  RemainderShape remainder{profile.widths, profile.ell_elements, profile.segment_length};
   RowGroup group{};
   double least = std::numeric_limits<double>::infinity();
   std::size_t least_selections = 0;
 
   void look(const std::vector<Selection>& selections) {
-    for (const Rest format : {Rest::ell, Rest::run}) {
+    for (const Remainder format : {Remainder::ell, Remainder::segment}) {
       std::vector<Selection> copy = selections;
       std::vector<TileShape> shapes;
-      GroupTiles(rest, matrix.columns).append(group, copy, format, shapes);
+      GroupTiles(remainder, matrix.columns).append(group, copy, format, shapes);
       const double cost = model.total(shapes);
       if (cost >= least) continue;
       least = cost;
@@ -122,11 +122,11 @@ TEST_CASE("definition 8: of all cuts of the dense loop a plan has the cheapest")
       CHECK((plan.part == dense || std::find(ways.begin(), ways.end(), plan.part) != ways.end()));
       std::vector<TileShape> shapes;
       RowGroup group;
-      GroupTiles maker(plan.rest, matrix.columns);
+      GroupTiles maker(plan.remainder, matrix.columns);
       for (std::size_t index = 0; index < plan.groups.size(); ++index) {
         GroupPlan copy = plan.groups[index];
         group.read(matrix, plan.row_order, static_cast<std::int64_t>(index));
-        maker.append(group, copy.selections, copy.rest, shapes);
+        maker.append(group, copy.selections, copy.remainder, shapes);
       }
       const double cost = CostModel(profile, options.problem, plan.part).total(shapes);
       for (const std::int64_t part : ways)

@@ -46,7 +46,7 @@ TEST_CASE("plans are right for every kind of matrix and setting") {
       check_tiles(matrix, *tiles);
       check_products(matrix, *tiles, 3, 2);
       if (!options.formats.block) CHECK(tiles->blocks == 0);
-      if (setting == 7) CHECK(tiles->list_elements + tiles->run_elements == 0);
+      if (setting == 7) CHECK(tiles->ell_elements + tiles->segment_elements == 0);
     }
 }
 
@@ -54,30 +54,30 @@ TEST_CASE("the tiles that are priced are those that the runtime makes") {
   for (const std::string& kind : kinds()) {
     const Csr matrix = random_matrix(kind, 200, 4);
     SearchOptions options = options_for(Operator::spmm, 64);
-    options.formats.run = kind != "block";
+    options.formats.segment = kind != "block";
     const Plan plan = search(matrix, tile_profile(4), options);
     INFO(kind << "\n" << to_text(plan));
     const TilesPointer tiles = tiles_of_plan(matrix, plan);
     std::vector<TileShape> shapes;
     RowGroup group;
-    GroupTiles maker(plan.rest, matrix.columns);
+    GroupTiles maker(plan.remainder, matrix.columns);
     for (std::size_t index = 0; index < plan.groups.size(); ++index) {
       GroupPlan copy = plan.groups[index];
       group.read(matrix, plan.row_order, static_cast<std::int64_t>(index));
-      maker.append(group, copy.selections, copy.rest, shapes);
+      maker.append(group, copy.selections, copy.remainder, shapes);
     }
-    std::int64_t steps = 0, elements = 0, lists = 0, runs = 0, tile_count = 0;
+    std::int64_t steps = 0, elements = 0, ell_rows = 0, segments = 0, tile_count = 0;
     for (const TileShape& shape : shapes) {
       if (shape.kind == TileShape::Kind::block) steps += shape.elements;
       if (shape.kind == TileShape::Kind::ell)
-        elements += shape.rows * shape.elements, lists += shape.rows, ++tile_count;
-      if (shape.kind == TileShape::Kind::run) runs += shape.elements;
+        elements += shape.rows * shape.elements, ell_rows += shape.rows, ++tile_count;
+      if (shape.kind == TileShape::Kind::segment) segments += shape.elements;
     }
     CHECK(steps == tiles->steps);
-    CHECK(elements == tiles->list_elements);
-    CHECK(lists == tiles->lists);
-    CHECK(tile_count == tiles->list_tiles);
-    CHECK(runs == tiles->run_elements);
+    CHECK(elements == tiles->ell_elements);
+    CHECK(ell_rows == tiles->ell_rows);
+    CHECK(tile_count == tiles->ell_tiles);
+    CHECK(segments == tiles->segment_elements);
     CHECK(plan.cost == doctest::Approx(CostModel(tile_profile(4), options.problem, plan.part).total(shapes)));
   }
 }
@@ -87,9 +87,9 @@ TEST_CASE("rows that share columns become blocks, others lists, a full matrix st
   const Profile profile = tile_profile(4);
   const auto blocks_share = [&](const Csr& matrix) {
     const TilesPointer tiles = tiles_of_plan(matrix, search(matrix, profile, options));
-    return 1 - static_cast<double>(std::count_if(tiles->list_source, tiles->list_source + tiles->list_elements,
+    return 1 - static_cast<double>(std::count_if(tiles->ell_source, tiles->ell_source + tiles->ell_elements,
                                                  [](std::int32_t s) { return s >= 0; }) +
-                                   tiles->run_elements) /
+                                   tiles->segment_elements) /
                    static_cast<double>(matrix.nonzeros());
   };
   CHECK(blocks_share(random_matrix("block", 256, 1)) > 0.8);
@@ -161,15 +161,16 @@ TEST_CASE("where plans can be run the fastest wins, whatever the model says") {
   options.measure = [&](const Plan& plan) {
     ++calls;
     if (plan.dense) return 0.0;
-    const bool runs = std::all_of(plan.groups.begin(), plan.groups.end(),
-                                  [](const GroupPlan& g) { return g.selections.empty() && g.rest == Rest::run; });
-    return runs ? 5.0 : 7.0 + calls;
+    const bool segments = std::all_of(plan.groups.begin(), plan.groups.end(), [](const GroupPlan& g) {
+      return g.selections.empty() && g.remainder == Remainder::segment;
+    });
+    return segments ? 5.0 : 7.0 + calls;
   };
   Plan plan = search(matrix, tile_profile(4), options);
   CHECK(calls > 4);
   CHECK(plan.measured.size() == static_cast<std::size_t>(calls - 1));
   CHECK(plan.measured.front() == std::pair<std::string, double>("1d", 5.0));
-  CHECK(plan.groups.front() == GroupPlan{{}, Rest::run});
+  CHECK(plan.groups.front() == GroupPlan{{}, Remainder::segment});
   CHECK(plan.cost > by_model.cost);
   CHECK(to_text(plan).find("note 1d: 0.01 us measured") != std::string::npos);
   check_tiles(matrix, *tiles_of_plan(matrix, plan));

@@ -15,7 +15,7 @@ namespace {
 
 using namespace sparse;
 
-// Block tiles of the selections, one a step of 16 columns, level by level; then lists of what is left.
+// Block tiles of the selections, one a step of 16 columns, level by level; then ELL rows of what is left.
 std::vector<Tile> tiles_of(const Csr& matrix, const RowGroup& group, const std::vector<Selection>& selections) {
   std::vector<Tile> tiles;
   std::vector<std::uint64_t> left = group.rows;
@@ -50,7 +50,7 @@ struct WatchedCover {
   const RowGroup& group;
   GroupCover& cover;
   const CostModel& model;
-  const RestShape& rest;
+  const RemainderShape& remainder;
   int steps = 0, replaced = 0;
   std::size_t levels = 0;
 
@@ -84,7 +84,7 @@ struct WatchedCover {
     levels = std::max(levels, selections.size());
     // Definition 6: the busiest of three workers has at least its share, and at most the longest sub-task more.
     std::vector<TileShape> shapes;
-    GroupTiles(rest, matrix.columns).append(group, selections, Rest::ell, shapes);
+    GroupTiles(remainder, matrix.columns).append(group, selections, Remainder::ell, shapes);
     std::vector<double> costs;
     double all = 0, longest = 0;
     for (const TileShape& shape : shapes) {
@@ -105,7 +105,7 @@ TEST_CASE("after every step each non-zero is covered once, by tiles and sub-task
   profile.blocks = {{Operator::spmm, 8, 128, 50},   {Operator::spmm, 16, 128, 60}, {Operator::spmm, 32, 128, 80},
                     {Operator::spmm, 64, 128, 120}, {Operator::sddmm, 8, 128, 55}, {Operator::sddmm, 16, 128, 70},
                     {Operator::sddmm, 32, 128, 85}};
-  const RestShape rest{profile.widths, profile.list_elements, profile.run_length};
+  const RemainderShape remainder{profile.widths, profile.ell_elements, profile.segment_length};
   const CostModel models[] = {CostModel(profile, {}, 128), CostModel(profile, {Operator::sddmm, 128, 2}, 128)};
   int steps = 0, replaced = 0;
   std::size_t levels = 0;
@@ -117,9 +117,9 @@ TEST_CASE("after every step each non-zero is covered once, by tiles and sub-task
       group.read(matrix, {}, 0);
       if (group.entries == 0) continue;
       INFO(kind << ", setting " << setting);
-      GroupCover cover(model, rest, {true, setting % 4 < 2, setting % 4 == 2});  // 3: blocks alone
+      GroupCover cover(model, remainder, {true, setting % 4 < 2, setting % 4 == 2});  // 3: blocks alone
       cover.start(group);
-      WatchedCover watched{matrix, group, cover, model, rest};
+      WatchedCover watched{matrix, group, cover, model, remainder};
       cover_greedily(watched, {setting % 2 == 0 ? 1.2 : 1.0, setting % 8 < 6, 0});
       if (setting % 4 == 3) CHECK(cover.done());
       steps += watched.steps;

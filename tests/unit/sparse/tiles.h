@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/runtime/sparse/sparse.h"
 #include "passes/sparse/matrix.h"
+#include "runtime/sparse/sparse.h"
 
 namespace apl::sparse_test {
 
@@ -70,17 +70,17 @@ void for_elements(const apl_sparse_tiles& t, const See& see) {
           if (source >= 0) see(source, Place{t.row_order ? t.row_order[b.position + i] : b.position + i, column});
         }
   }
-  for (std::int64_t k = 0; k < t.list_tiles; ++k) {
-    const apl_sparse_lists& l = t.list_tile[k];
-    for (std::int64_t n = 0; n < std::int64_t{l.lists} * l.width; ++n)
-      if (const std::int32_t source = t.list_source[l.first_element + n]; source >= 0)
-        see(source, Place{t.list_row[l.first_list + n / l.width], t.list_column[l.first_element + n]});
+  for (std::int64_t k = 0; k < t.ell_tiles; ++k) {
+    const apl_sparse_ell& l = t.ell_tile[k];
+    for (std::int64_t n = 0; n < std::int64_t{l.ell_rows} * l.width; ++n)
+      if (const std::int32_t source = t.ell_source[l.first_element + n]; source >= 0)
+        see(source, Place{t.ell_row[l.first_ell_row + n / l.width], t.ell_column[l.first_element + n]});
   }
-  std::int64_t in_runs = 0;
-  for (std::int64_t k = 0; k < t.runs; ++k)
-    for (std::int64_t n = t.run[k].first; n < t.run[k].first + t.run[k].count; ++n, ++in_runs)
-      see(t.run_source[n], Place{t.run_row[n], t.run_column[n]});
-  CHECK(in_runs == t.run_elements);
+  std::int64_t in_segments = 0;
+  for (std::int64_t k = 0; k < t.segments; ++k)
+    for (std::int64_t n = t.segment[k].first; n < t.segment[k].first + t.segment[k].count; ++n, ++in_segments)
+      see(t.segment_source[n], Place{t.segment_row[n], t.segment_column[n]});
+  CHECK(in_segments == t.segment_elements);
 }
 
 inline void check_tiles(const sparse::Csr& m, const apl_sparse_tiles& tiles) {

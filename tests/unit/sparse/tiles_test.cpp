@@ -1,4 +1,4 @@
-// The packer and the reference executor: whatever the plan, each non-zero is in one tile, at its place, and products
+// The packer and the reference executor: whatever the plan, each non-zero is in one tile, at its position, and products
 // are those of the dense matrix.
 #include "tests/unit/sparse/tiles.h"
 
@@ -70,9 +70,9 @@ TEST_CASE("products over the tiles of the built-in plan are those of the dense m
 
 TEST_CASE("the built-in plan takes blocks where rows share columns") {
   const PlanPointer blocks = builtin_plan(random_matrix("block", 128, 1)),
-                    lists = builtin_plan(random_matrix("uniform", 128, 1));
+                    ell_rows = builtin_plan(random_matrix("uniform", 128, 1));
   CHECK(blocks->stretch[0].selections == 10);
-  CHECK(lists->stretch[0].selections == 0);
+  CHECK(ell_rows->stretch[0].selections == 0);
 }
 
 TEST_CASE("products over the tiles of any plan are those of the dense matrix") {
@@ -109,8 +109,8 @@ TEST_CASE("selections take what their thresholds say, first come first served") 
         std::vector<std::int32_t>{3, 4, 4});
   CHECK(tiles->block_elements == 16 * (8 + 16));
   // Rows 5, 6, 7 keep 1, 2, 3: lists of 1, 2, 2 and 1.
-  CHECK(tiles->lists == 4);
-  CHECK(tiles->list_elements == 6);
+  CHECK(tiles->ell_rows == 4);
+  CHECK(tiles->ell_elements == 6);
   check_tiles(m, *tiles);
 }
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <limits>
 
-#include "codegen/runtime/toolchain.h"
+#include "runtime/backends/toolchain.h"
 
 namespace {
 

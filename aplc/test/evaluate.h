@@ -1,0 +1,20 @@
+// Runs the tests of one program; in a child process, since programs may crash or hang.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "aplc/test/program.h"
+
+namespace aplc {
+
+// Runs the numbered tests. `send` gets a line when one starts and one with its result, or one with a result for all
+// that are left; apply_line understands them.
+void evaluate(const TestedProgram& plan, const std::vector<std::size_t>& tests, const TestOptions& options,
+              const std::function<void(std::string_view)>& send);
+
+// Notes what a line says. The number of the test that starts with it, or npos.
+std::size_t apply_line(TestedProgram& plan, std::string_view line);
+
+}  // namespace aplc

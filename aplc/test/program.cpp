@@ -1,0 +1,128 @@
+#include "aplc/test/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "aplc/driver.h"
+
+namespace aplc {
+namespace {
+
+constexpr auto kKinds = std::to_array<std::string_view>(
+    {"", "compile error", "unsupported", "compiler bug", "wrong result", "run-time error", "no error", "wrong message",
+     "no reference", "wrong warning", "wrong structure", "bad test", "crash", "time-out", "machine"});
+
+// The reason to skip what has these tags; empty if there is none.
+template <class Tagged>
+std::string reason_to_skip(const Tagged& tagged, const TestOptions& options) {
+  for (const char* tag : {"notest", "disable"})
+    if (tagged.has_tag(tag)) return fmt::format("tag {}", tag);
+  const std::string not_here = "no_" + (options.backend == "interp" ? std::string("interpreter") : options.backend);
+  if (tagged.has_tag(not_here)) return fmt::format("tag {}", not_here);
+  if (options.backend == "interp" && tagged.has_tag("compiled")) return "tag compiled";
+  for (const std::string& tag : options.excluded)
+    if (tagged.has_tag(tag)) return fmt::format("tag {} excluded", tag);
+  return {};
+}
+
+void skip(Test& test, std::string reason) {
+  test.status = TestStatus::skipped;
+  test.message = std::move(reason);
+}
+
+}  // namespace
+
+std::string_view to_text(TestKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+TestKind kind_from_text(std::string_view text) {
+  const auto found = std::find(kKinds.begin(), kKinds.end(), text);
+  return found == kKinds.end() ? TestKind::bug : static_cast<TestKind>(found - kKinds.begin());
+}
+
+std::string_view to_text(TestStatus status) {
+  switch (status) {
+    case TestStatus::passed: return "passed";
+    case TestStatus::failed: return "failed";
+    case TestStatus::skipped: return "skipped";
+    case TestStatus::waiting: break;
+  }
+  return "not run";
+}
+
+std::string_view to_text(Test::What what) {
+  switch (what) {
+    case Test::What::run: return "run";
+    case Test::What::compile: return "compile";
+    case Test::What::error: return "error";
+    case Test::What::warning: return "warning";
+    case Test::What::structure: return "structure";
+  }
+  return "";
+}
+
+TestedProgram find_tests(const std::string& file, const TestOptions& options) {
+  TestedProgram plan;
+  plan.file = file;
+  auto text = read_file(file);
+  auto spec = text ? apl::suite::parse_test_blocks(*text) : apl::Result<apl::suite::TestSpec>(text.error());
+  if (!spec) {
+    Test& test = plan.tests.emplace_back();
+    test.what = Test::What::compile;
+    test.status = TestStatus::failed;
+    test.kind = TestKind::bad_test;
+    test.message = apl::render(spec.error(), file, text ? *text : "");
+    return plan;
+  }
+  plan.spec = std::move(*spec);
+  if (plan.spec.compile_error) {
+    plan.tests.emplace_back().what = Test::What::error;
+  } else if (options.mode == TestMode::run) {
+    for (const apl::suite::CaseGroup& group : plan.spec.groups)
+      for (const std::string& entry : group.entries)
+        for (const apl::suite::Case& test_case : group.cases) {
+          if (!options.entry.empty() && options.entry != entry) continue;
+          Test& test = plan.tests.emplace_back();
+          test.entry = entry;
+          test.test_case = test_case;
+          if (std::string reason = reason_to_skip(test_case, options); !reason.empty()) skip(test, std::move(reason));
+        }
+  }
+  if (!plan.spec.warnings.empty()) plan.tests.emplace_back().what = Test::What::warning;
+  for (std::size_t k = 0; options.structure && k < plan.spec.structures.size(); ++k) {
+    Test& test = plan.tests.emplace_back();
+    test.what = Test::What::structure;
+    test.structure = k;
+  }
+  // A program of which nothing is run must compile at least.
+  const bool runs = std::any_of(plan.tests.begin(), plan.tests.end(), [](const Test& test) {
+    return test.status == TestStatus::waiting && test.what != Test::What::warning && test.what != Test::What::structure;
+  });
+  if (!runs && (options.entry.empty() || !plan.tests.empty() || plan.spec.groups.empty()))
+    plan.tests.emplace_back().what = Test::What::compile;
+  if (std::string reason = reason_to_skip(plan.spec, options); !reason.empty())
+    for (Test& test : plan.tests) skip(test, reason);
+  return plan;
+}
+
+std::vector<std::string> find_programs(const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code problem;
+    if (!fs::is_directory(path, problem)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (fs::recursive_directory_iterator at(path, problem), end; !problem && at != end; at.increment(problem))
+      if (at->path().extension() == ".fut" && at->is_regular_file(problem)) inside.push_back(at->path().string());
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+}  // namespace aplc

@@ -1,0 +1,88 @@
+// What `aplc test` does with a program, and what came of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aplc/tiles.h"
+#include "suite/test_block.h"
+
+namespace aplc {
+
+enum class TestMode : std::uint8_t { run, compile, typecheck };
+
+struct TestOptions {
+  std::vector<std::string> paths;
+  std::string backend = "c";
+  TestMode mode = TestMode::run;
+  std::string entry;  // empty: all
+  std::vector<std::string> excluded;
+  std::vector<std::string> plans;  // OPERAND=FILE of sparse operands
+  TileOptions tiles;
+  std::size_t concurrency = 0;  // 0: as many as there are processors
+  double timeout = 60;
+  std::string reference = "interp";  // or c
+  double reference_timeout = 20;
+  double memory = 8;  // gibibytes of address space; not for cuda
+  std::string json;
+  std::string tuning = "tuning";  // the ending of the file beside a program that has its tuning parameters
+  bool no_tuning = false;
+  bool no_cache = false;
+  bool structure = false;
+  std::string temporary_folder;  // set by the run
+};
+
+enum class TestStatus : std::uint8_t { waiting, passed, failed, skipped };
+
+// Why a test failed, or was skipped.
+enum class TestKind : std::uint8_t {
+  none,
+  compile_error,  // a program that should compile is refused as wrong
+  unsupported,    // a limitation of ours
+  bug,            // we said so ourselves
+  wrong_result,
+  run_time_error,  // where none is expected
+  no_error,        // where one is expected
+  wrong_message,   // an error, but not that one
+  no_reference,    // there is no result to compare with
+  wrong_warning,
+  wrong_structure,
+  bad_test,  // the block, its patterns or its files
+  crash,
+  time_out,
+  machine,  // a full disk, no memory, no open files
+};
+std::string_view to_text(TestKind kind);
+TestKind kind_from_text(std::string_view text);
+std::string_view to_text(TestStatus status);
+
+// A case for an entry; or with `what` other than run the program itself.
+struct Test {
+  enum class What : std::uint8_t { run, compile, error, warning, structure };
+  What what = What::run;
+  std::string entry;
+  apl::suite::Case test_case;         // of run
+  std::size_t structure = 0;          // of structure: which stanza
+  std::map<std::string, int> counts;  // of structure: ours
+  TestStatus status = TestStatus::waiting;
+  TestKind kind = TestKind::none;
+  std::string message;
+  double seconds = 0;
+};
+std::string_view to_text(Test::What what);
+
+struct TestedProgram {
+  std::string file;
+  apl::suite::TestSpec spec;
+  std::vector<Test> tests;  // at least one
+};
+
+// Reads the blocks of a file. Cases that do not concern the backend are there, skipped, with the reason.
+TestedProgram find_tests(const std::string& file, const TestOptions& options);
+
+// All .fut files of files and folders, sorted within each folder.
+std::vector<std::string> find_programs(const std::vector<std::string>& paths);
+
+}  // namespace aplc

@@ -1,0 +1,104 @@
+// The mainloop of a block-level contraction on a GPU: what the codegen/contraction files know of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/lower/lower.h"
+#include "ir/op.h"
+
+namespace apl::lower {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
+constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
+
+// The M or the N dim of the contraction: a dim of the space, shared out among the threads of a block.
+struct MnDim {
+  std::size_t dim = 0;
+  std::int64_t extent = 0;                      // rows of a tile
+  std::int64_t warps = 1, lanes = 1, each = 1;  // their product: warps, threads of a warp, rows of a thread
+  std::int64_t vector = 1;                      // neighbouring rows of a thread
+  int last_axis = 0;                            // the innermost of the result's axes in it
+  std::string warp_first, first;                // variables: where the warp's rows begin, and the thread's
+  std::string results;                          // table: where rows lie in the result, -1 for nowhere
+};
+
+constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
+
+// A tile in shared memory. The rows of one step of the depth lie together, xor-ed with apl_swizzle if it was transposed
+// on the way.
+struct OperandTile {
+  ScalarType element{};
+  std::vector<int> axes;                    // as the operand's
+  std::size_t mn = kNoMnDim, row_axis = 0;  // the axis of the rows, if it has any
+  std::int64_t depth = 1;                   // of the innermost dim
+  Poly stride;                              // of rows in the source, or
+  std::vector<TileGuard::Part> split;       // of the dims that are flattened into them
+  bool by_depth = false, by_row = false;    // what is contiguous in the source
+  bool swizzled = false;
+  std::string rows;  // table: where rows lie in the source
+};
+
+// Copies of tiles, and their contraction: the body of the loop over the depth, or of the branch behind it.
+struct MainloopPhase {
+  std::vector<std::pair<const CopyTile*, Value>> copies;
+  const TileContract* contract = nullptr;
+};
+
+struct Mainloop {
+  std::array<MnDim, 2> mn_dims;  // slow, fast
+  MnDim one_row{.extent = 1};
+  const MnDim& mn_of(const OperandTile& tile) const { return tile.mn == kNoMnDim ? one_row : mn_dims[tile.mn]; }
+  std::int64_t threads = 0, registers = 0;
+  std::size_t space_rank = 0;
+  std::size_t inner_depth = 0;                    // the innermost dim of the depth
+  std::map<Value, OperandTile> tiles;             // by block
+  std::map<Value, Value> copied;                  // the block that a copy fills, by what it gives
+  std::map<Value, const TileContract*> readers;   // by the same
+  std::map<std::string, std::string> alignments;  // variables for conditions
+  std::string thread, lane;
+
+  // The loop whose copies run ahead, and the branch behind it that is one more step. A block computes several
+  // tiles along the M dim if there are so many, and copies for the next one while it writes back.
+  const Loop* loop = nullptr;
+  const If* remainder = nullptr;
+  MainloopPhase main, remainder_phase;
+  std::int64_t stages = 3;
+  std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
+  bool swizzle = true;
+  std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
+  std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
+  std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index
+  kernel::ExprPtr half;                                     // which half of the M dim's tables
+};
+
+inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
+
+inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
+  kernel::Stmt s;
+  s.kind = kernel::Stmt::Kind::call;
+  s.value = kernel::call(std::move(function), std::move(arguments));
+  return s;
+}
+
+inline kernel::Stmt barrier() {
+  kernel::Stmt s;
+  s.kind = kernel::Stmt::Kind::barrier;
+  return s;
+}
+
+inline kernel::Stmt unrolled(std::string name, std::int64_t count, kernel::Block body) {
+  kernel::Stmt loop = kernel::for_loop(kernel::kInt, std::move(name), number_of(count), std::move(body));
+  loop.unroll = true;
+  return loop;
+}
+
+inline void append(kernel::Block& out, kernel::Block more) {
+  out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace apl::lower

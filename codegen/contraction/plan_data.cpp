@@ -1,0 +1,377 @@
+// Contractions as data, read off the kernels that tile-contraction makes: extents of results, windows of copies.
+#include "codegen/contraction/plan_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "ir/walk.h"
+#include "machine/tiles/plan.h"
+
+namespace apl {
+namespace {
+
+// The symbols of a product of parameters, in the order in which they were made: that of the dims.
+std::optional<std::vector<Value>> parameters_of(const Poly& p, std::size_t dims) {
+  std::set<Value> symbols;
+  p.for_each_symbol([&](Value v) { symbols.insert(v); });
+  if (symbols.empty()) return p.is_one() ? std::optional(std::vector<Value>(dims, Value{})) : std::nullopt;
+  if (symbols.size() != dims) return std::nullopt;
+  return std::vector<Value>(symbols.begin(), symbols.end());
+}
+
+// What one point costs, in multiply-adds of f32 at the full rate.
+double operations_of(const TileContract& contract, const ValueTable& values) {
+  double count = 0;
+  bool product = false, sum = false;
+  const auto count_operations = [&](const Body& body, bool reduces) {
+    for_each_stm(body, [&](const Stm& stm) {
+      if (stm.pattern.empty() || !values.type(stm.pattern.front()).is_scalar()) return;
+      const ScalarType type = values.type(stm.pattern.front()).element;
+      const double weight = byte_size(type) == 8 ? 2 : 1;
+      if (const Binary* binary = get_if<Binary>(stm)) {
+        const bool is_float = type == ScalarType::f32 || type == ScalarType::f64;
+        product = product || (is_float && !reduces && binary->op == BinaryOp::mul);
+        sum = sum || (is_float && reduces && binary->op == BinaryOp::add);
+        count += binary->op == BinaryOp::div || binary->op == BinaryOp::pow ? 16 * weight : weight;
+      } else if (get_if<Unary>(stm)) {
+        count += 4 * weight;
+      } else if (get_if<Compare>(stm) || get_if<Convert>(stm) || get_if<If>(stm)) {
+        count += weight;
+      }
+    });
+  };
+  count_operations(*contract.map.body, false);
+  count_operations(*contract.reduce.op.body, true);
+  // The two become one instruction.
+  if (product && sum) count -= count >= 4 ? 2 : 1;
+  return std::max(count, 1.0);
+}
+
+// Arrays from outside of the block that the epilogue reads.
+int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
+  std::set<Value> local, read;
+  for_each_stm(*kernel.body, [&](const Stm& stm) { local.insert(stm.pattern.begin(), stm.pattern.end()); });
+  for (const Stm& stm : kernel.body->stms) {
+    const SegOp* threads = get_if<SegOp>(stm);
+    if (threads == nullptr) continue;
+    for_each_stm(*threads->body, [&](const Stm& inner) {
+      if (const Index* index = get_if<Index>(inner); index && !local.contains(index->array)) read.insert(index->array);
+    });
+  }
+  std::erase_if(read, [&](Value v) { return !values.type(v).is_array(); });
+  return static_cast<int>(read.size());
+}
+
+}  // namespace
+
+std::set<Value> PlanData::symbols() const {
+  std::set<Value> all;
+  const auto add = [&](const Poly& p) { p.for_each_symbol([&](Value v) { all.insert(v); }); };
+  for (const PlanDim& dim : dims) add(dim.size);
+  for (const Operand& operand : operands)
+    for (const Poly& stride : operand.strides) add(stride);
+  return all;
+}
+
+std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
+  const SegOp* op = get_if<SegOp>(stm);
+  if (op == nullptr || op->level != SegLevel::block || op->results.empty()) return std::nullopt;
+  const ValueTable& values = function.values;
+  const TileContract* contract = nullptr;
+  std::map<Value, const CopyTile*> made_by;
+  for_each_stm(*op->body, [&](const Stm& inner) {
+    if (const TileContract* found = get_if<TileContract>(inner); found && !contract) contract = found;
+    if (const CopyTile* copy = get_if<CopyTile>(inner)) made_by[inner.pattern.front()] = copy;
+  });
+  const std::vector<TileExtent>& extents = op->results[0].extents;
+  if (contract == nullptr || extents.size() != contract->space.size()) return std::nullopt;
+  const std::size_t axes = extents.size(), reductions = contract->depth.size();
+
+  PlanData data;
+  data.location = stm.location;
+  // Space dims: an axis is one of them, or several that are flattened.
+  std::vector<std::vector<std::size_t>> dims_of(axes);
+  for (std::size_t x = 0; x < axes; ++x) {
+    if (extents[x].split.empty()) dims_of[x] = {x};
+    for (const TileExtent::Part& part : extents[x].split) dims_of[x].push_back(static_cast<std::size_t>(part.axis));
+    data.space_rank += dims_of[x].size();
+  }
+  if (data.space_rank + reductions > APL_PLAN_DIMS || contract->operands.size() > APL_PLAN_OPERANDS)
+    return std::nullopt;
+  data.dims.resize(data.space_rank + reductions);
+  for (std::size_t x = 0; x < axes; ++x) {
+    const auto tiles = parameters_of(extents[x].tile, dims_of[x].size());
+    const auto regs = parameters_of(extents[x].reg, dims_of[x].size());
+    if (!tiles || !regs) return std::nullopt;
+    for (std::size_t p = 0; p < dims_of[x].size(); ++p) {
+      if (dims_of[x][p] >= data.space_rank) return std::nullopt;
+      PlanDim& dim = data.dims[dims_of[x][p]];
+      dim.size = extents[x].split.empty() ? extents[x].bound : extents[x].split[p].bound;
+      dim.tile = (*tiles)[p];
+      dim.reg = (*regs)[p];
+    }
+  }
+
+  // Operands: a copy knows strides; of its window's sizes, those along the reduction are parameters.
+  std::vector<bool> sized(reductions, false);
+  for (const TileOperand& operand : contract->operands) {
+    const auto found = made_by.find(operand.tile);
+    if (found == made_by.end()) return std::nullopt;
+    const CopyTile& copy = *found->second;
+    PlanData::Operand made;
+    made.name = values.name(copy.source);
+    made.bytes = byte_size(values.type(copy.source).element);
+    made.strides.assign(data.dims.size(), Poly(0));
+    for (std::size_t k = 0; k < operand.axes.size(); ++k) {
+      const auto axis = static_cast<std::size_t>(operand.axes[k]);
+      const LmadDim& window = copy.window.dims()[k];
+      if (axis < axes) {
+        const std::vector<std::size_t>& dims = dims_of[axis];
+        if (dims.size() > 1 && copy.guards[k].split.size() != dims.size()) return std::nullopt;
+        for (std::size_t p = 0; p < dims.size(); ++p)
+          made.strides[dims[p]] = dims.size() == 1 ? window.stride : copy.guards[k].split[p].stride;
+        continue;
+      }
+      const std::size_t e = axis - axes;
+      made.strides[data.space_rank + e] = window.stride;
+      const auto depth = parameters_of(window.size, 1);
+      if (!depth) return std::nullopt;
+      data.dims[data.space_rank + e].tile = depth->front();
+    }
+    data.operands.push_back(std::move(made));
+  }
+  // Only guarded copies know how long the reduction is.
+  for (const auto& [tile, copy] : made_by)
+    for (std::size_t k = 0; k < copy->guards.size(); ++k) {
+      if (!copy->guards[k].bound) continue;
+      for (std::size_t e = 0; e < reductions; ++e) {
+        const Value depth = data.dims[data.space_rank + e].tile;
+        if (!depth || sized[e] || copy->window.dims()[k].size != Poly(depth)) continue;
+        data.dims[data.space_rank + e].size = *copy->guards[k].bound;
+        sized[e] = true;
+      }
+    }
+  for (std::size_t e = 0; e < reductions; ++e)
+    if (!sized[e] && data.dims[data.space_rank + e].tile) return std::nullopt;
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    const int bytes = byte_size(values.type(stm.pattern[k]).element);
+    data.result_bytes += bytes;
+    data.widest_result = std::max(data.widest_result, bytes);
+  }
+  for (const Operand& neutral : contract->reduce.neutral)
+    data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
+  data.epilogue_arrays = epilogue_reads(*op, values);
+  data.operations = operations_of(*contract, values);
+  for (const PlanDim& dim : data.dims)
+    if (dim.tile && data.parameters.empty()) {
+      const std::string name = parameter_name(function, dim.tile);
+      data.parameters = name.substr(0, name.rfind('.') + 1);
+    }
+  // The parts of a split reduction are the outermost dim.
+  const std::optional<Value> outermost = data.dims.empty() ? std::nullopt : data.dims[0].size.symbol();
+  if (outermost && parameter_name(function, *outermost) == data.parameters + "splits") data.splits = *outermost;
+  return data;
+}
+
+void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& value_of, apl_contraction& c) {
+  const auto number = [&](const Poly& p) { return p.evaluate(value_of).value_or(0); };
+  c = {};
+  c.dim_count = static_cast<int>(data.dims.size());
+  c.space_rank = static_cast<int>(data.space_rank);
+  c.operand_count = static_cast<int>(data.operands.size());
+  c.result_bytes = data.result_bytes;
+  c.widest_result = data.widest_result;
+  c.accumulator_bytes = data.accumulator_bytes;
+  c.epilogue_arrays = data.epilogue_arrays;
+  c.operations = static_cast<float>(data.operations);
+  for (std::size_t d = 0; d < data.dims.size(); ++d) {
+    c.dims[d].size = std::max<std::int64_t>(0, number(data.dims[d].size));
+    c.dims[d].fixed = !data.dims[d].tile;
+    std::size_t vary = 0;
+    for (std::size_t o = 0; o < data.operands.size(); ++o) {
+      c.operands[o].bytes = data.operands[o].bytes;
+      c.operands[o].strides[d] = number(data.operands[o].strides[d]);
+      // A stride may be 0 by the sizes alone: what varies is not theirs to say.
+      if (data.operands[o].strides[d].is_zero()) continue;
+      if (c.operands[o].strides[d] == 0) c.operands[o].strides[d] = 1;
+      ++vary;
+    }
+    // On the grid, as parts are, whatever varies along it.
+    if (c.dims[d].fixed && vary > 0) vary = data.operands.size();
+    c.dims[d].kind = vary == data.operands.size() ? APL_DIM_BATCH : vary == 0 ? APL_DIM_INVARIANT : APL_DIM_FREE;
+    if (d >= data.space_rank) c.dims[d].kind = APL_DIM_CONTRACTED;
+  }
+}
+
+std::string parameter_name(const Function& function, Value value) {
+  std::string name;
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    if (const GetSize* size = get_if<GetSize>(stm); size && stm.pattern.front() == value) name = size->name;
+  });
+  return name;
+}
+
+void forced_numbers(const PlanData& data, const Function& function, const std::map<std::string, std::int64_t>& given,
+                    apl_forced& forced) {
+  const auto number = [&](const std::string& name) {
+    const auto found = given.find(name);
+    return found == given.end() ? 0 : static_cast<std::int32_t>(std::clamp<std::int64_t>(found->second, 1, INT32_MAX));
+  };
+  forced = {};
+  if (given.empty()) return;
+  for (std::size_t d = 0; d < data.dims.size(); ++d) {
+    if (data.dims[d].tile) forced.tile[d] = number(parameter_name(function, data.dims[d].tile));
+    if (data.dims[d].reg) forced.reg[d] = number(parameter_name(function, data.dims[d].reg));
+  }
+  forced.stages = number(data.parameters + "stages");
+  forced.tiles_per_block = number(data.parameters + "tiles_per_block");
+}
+
+namespace {
+
+using SymbolSizes = std::map<Value, std::int64_t>;
+
+// All alike, the largest first, then sizes of every magnitude; the same ones every time.
+std::vector<SymbolSizes> sizes_of_all_kinds(const PlanData& data) {
+  constexpr int kRandom = 32;
+  const std::set<Value> symbols = data.symbols();
+  std::vector<SymbolSizes> all;
+  for (const std::int64_t n : {4096, 2048, 1024, 1000, 512, 500, 256, 128, 100, 64, 32, 31, 16, 10, 4, 1}) {
+    SymbolSizes& sizes = all.emplace_back();
+    for (Value v : symbols) sizes[v] = n;
+    if (symbols.empty()) break;
+  }
+  std::mt19937_64 random(1);
+  std::size_t space = 0;
+  for (std::size_t d = 0; d < data.space_rank; ++d) space += data.dims[d].size.constant() ? 0 : 1;
+  const double bits = std::min(12.0, 30.0 / static_cast<double>(std::max<std::size_t>(space, 1)));
+  for (int k = 0; k < kRandom && !symbols.empty(); ++k) {
+    SymbolSizes& sizes = all.emplace_back();
+    for (Value v : symbols)
+      sizes[v] = static_cast<std::int64_t>(std::exp2(static_cast<double>(random() % 1024) / 1024 * bits));
+  }
+  return all;
+}
+
+// Few results of long sums: what reductions are split for. Parts are many where blocks are few.
+std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
+  std::set<Value> depth;
+  std::size_t space = 0;
+  for (std::size_t d = 1; d < data.dims.size(); ++d) {
+    if (d < data.space_rank) space += data.dims[d].size.constant() ? 0 : 1;
+    if (d >= data.space_rank) data.dims[d].size.for_each_symbol([&](Value v) { depth.insert(v); });
+  }
+  std::vector<SymbolSizes> all;
+  for (const std::int64_t points : {1 << 12, 1 << 10, 1 << 14, 1 << 16, 1 << 8, 1 << 18, 1 << 4})
+    for (const std::int64_t reduction : {1 << 20, 1 << 12}) {
+      SymbolSizes& sizes = all.emplace_back();
+      const auto each = [](std::int64_t product, std::size_t count) {
+        const double root =
+            std::pow(static_cast<double>(product), 1.0 / static_cast<double>(std::max<std::size_t>(count, 1)));
+        return std::max<std::int64_t>(1, std::llround(root));
+      };
+      for (Value v : data.symbols()) sizes[v] = each(points, space);
+      for (Value v : depth) sizes[v] = each(reduction, depth.size() - (depth.contains(data.splits) ? 1 : 0));
+      sizes[data.splits] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
+    }
+  return all;
+}
+
+}  // namespace
+
+std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& forced, const apl_device& device,
+                                     int most) {
+  // Kernels that are compiled only when they are chosen may be many.
+  const double factor = most > 4 ? 1.05 : 1.15;
+  constexpr double kLargest = 5e9;
+  std::vector<apl_contraction> samples;
+  const auto add = [&](const std::map<Value, std::int64_t>& sizes) {
+    apl_contraction c;
+    fill_in(
+        data, [&](Value v) { return sizes.at(v); }, c);
+    double points = 1;
+    for (std::size_t d = 0; d < data.space_rank; ++d) points *= static_cast<double>(c.dims[d].size);
+    if (points > 0 && points * data.result_bytes < kLargest) samples.push_back(c);
+  };
+  if (data.splits) {
+    for (const auto& sizes : sizes_to_split(data)) add(sizes);
+  } else {
+    for (const auto& sizes : sizes_of_all_kinds(data)) add(sizes);
+  }
+  std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(most, 1, APL_MAX_PLANS)));
+  double worst = 0;
+  const int count = apl_plan_cover(samples.data(), static_cast<int>(samples.size()), &forced, &device, factor,
+                                   static_cast<int>(plans.size()), plans.data(), &worst);
+  plans.resize(static_cast<std::size_t>(count));
+  return plans;
+}
+
+std::vector<apl_plan> program_plans(const PlanData& data, const Function& function,
+                                    const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
+                                    const apl_device& device, int most) {
+  constexpr int kMostOfParts = 4;
+  if (data.splits) return covering_plans(data, forced, device, std::min(most, kMostOfParts));
+  std::vector<apl_plan> plans;
+  for (int k = 1; k <= APL_MAX_PLANS; ++k) {
+    const std::string list = fmt::format("{}plan{}.", data.parameters, k);
+    std::map<std::string, std::int64_t> numbers;
+    for (auto at = given.lower_bound(list); at != given.end() && at->first.starts_with(list); ++at)
+      numbers[data.parameters + at->first.substr(list.size())] = at->second;
+    if (numbers.empty()) continue;
+    apl_forced listed;
+    forced_numbers(data, function, numbers, listed);
+    apl_plan& plan = plans.emplace_back();
+    for (int d = 0; d < APL_PLAN_DIMS; ++d) {
+      plan.tile[d] = std::max(listed.tile[d], 1);
+      plan.reg[d] = std::max(listed.reg[d], 1);
+    }
+    plan.stages = listed.stages, plan.tiles_per_block = listed.tiles_per_block;
+  }
+  return plans.empty() ? covering_plans(data, forced, device, most) : plans;
+}
+
+std::string refusal_text(const PlanData& data, const Function& function, const apl_contraction& contraction,
+                         const apl_forced& forced, const apl_device& device) {
+  apl_plan_choice choice;
+  if (apl_plan_select(&contraction, &forced, &device, &choice) != 0) return {};
+  const char* what = "";
+  switch (choice.fault) {
+    case APL_PLAN_FINE: return {};
+    case APL_PLAN_RANGE: what = "a number is below 1: {} of {}"; break;
+    case APL_PLAN_THREADS: what = "{} threads a block, {} at most"; break;
+    case APL_PLAN_REGISTERS: what = "{} registers a thread, {} at most"; break;
+    case APL_PLAN_SHARED: what = "{} bytes of shared memory a block, {} at most"; break;
+    case APL_PLAN_BLOCKS: what = "{} blocks, {} at most"; break;
+  }
+  std::string text = fmt::format(fmt::runtime(what), choice.needed, choice.limit) + fmt::format(" on {}", device.name);
+  if (choice.conflict_works > 0) {
+    const auto d = static_cast<std::size_t>(choice.conflict_dim);
+    std::string name = data.parameters + "stages";
+    if (choice.conflict_number == APL_NUMBER_TILE) name = parameter_name(function, data.dims[d].tile);
+    if (choice.conflict_number == APL_NUMBER_REG) name = parameter_name(function, data.dims[d].reg);
+    text += fmt::format("; {}={} would work", name, choice.conflict_works);
+  }
+  return text;
+}
+
+std::optional<Diagnostic> refuse_given(const PlanData& data, const Function& function, const apl_forced& forced,
+                                       const apl_device& device) {
+  const auto is_given = [](int number) { return number > 0; };
+  if (std::none_of(std::begin(forced.tile), std::end(forced.tile), is_given) &&
+      std::none_of(std::begin(forced.reg), std::end(forced.reg), is_given) && forced.stages <= 0)
+    return std::nullopt;
+  // The block that they make does not depend on sizes. How many blocks there are does, so the sizes are small.
+  constexpr std::int64_t kSomeSize = 2;
+  apl_contraction contraction;
+  fill_in(
+      data, [](Value) { return kSomeSize; }, contraction);
+  const std::string refusal = refusal_text(data, function, contraction, forced, device);
+  if (refusal.empty()) return std::nullopt;
+  return make_error(Code::command_bad_parameter, data.location,
+                    fmt::format("the tile numbers that are given cannot work: {}", refusal));
+}
+
+}  // namespace apl

@@ -1,0 +1,77 @@
+// A tiled contraction as data for the choice of plans (machine/tiles/plan.h), while sizes are still symbols.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+struct apl_contraction;
+struct apl_device;
+struct apl_forced;
+struct apl_plan;
+
+namespace apl {
+
+struct PlanDim {
+  Poly size;
+  Value tile, reg;  // what get_size gives for them; none: always 1
+};
+
+struct PlanData {
+  Location location;
+  std::vector<PlanDim> dims;  // space dims first, as those of the results, then contracted ones
+  std::size_t space_rank = 0;
+  struct Operand {
+    std::string name;
+    int bytes = 4;
+    std::vector<Poly> strides;  // one a dim
+  };
+  std::vector<Operand> operands;
+  int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
+  int epilogue_arrays = 0;  // that the epilogue reads
+  double operations = 1;
+  Value splits;            // into how many parts the reduction is split, if it is: a symbol
+  std::string parameters;  // what the names of its parameters begin with: "mm."
+
+  // The parameters that are not in `given`, and what the sizes and strides are made of.
+  std::set<Value> symbols() const;
+};
+
+// Of a kernel that tile-contraction made, at kernel or memory stage; nothing if it is none, or beyond what plan_select
+// looks at (ranks, operands).
+std::optional<PlanData> plan_data(const Stm& stm, const Function& function);
+
+// With numbers for the symbols.
+void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& value_of, apl_contraction& contraction);
+
+// Numbers of the data's parameters that are given by name, and those of the mainloop ("mm.stages").
+void forced_numbers(const PlanData& data, const Function& function, const std::map<std::string, std::int64_t>& given,
+                    apl_forced& forced);
+
+// At most `most` plans for sizes of all kinds, or for those that are constants.
+std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& forced, const apl_device& device,
+                                     int most);
+
+// The plans of a program's kernels: those that are listed by number ("mm.plan1.T_a", "mm.plan1.stages"; what is not
+// said is 1), else those that cover sizes of all kinds. Parts of a split reduction have four at most.
+std::vector<apl_plan> program_plans(const PlanData& data, const Function& function,
+                                    const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
+                                    const apl_device& device, int most);
+
+// "mm.T_a" by what its get_size says; empty if there is none for it.
+std::string parameter_name(const Function& function, Value value);
+
+// What plan_select says against numbers that are given, with what would work.
+std::string refusal_text(const PlanData& data, const Function& function, const apl_contraction& contraction,
+                         const apl_forced& forced, const apl_device& device);
+// Numbers that were given and cannot work on the device, whatever the sizes are: command.bad-parameter.
+std::optional<Diagnostic> refuse_given(const PlanData& data, const Function& function, const apl_forced& forced,
+                                       const apl_device& device);
+
+}  // namespace apl

@@ -1,0 +1,178 @@
+#include "codegen/contraction/plan_kernels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/walk.h"
+#include "machine/target/records.h"
+
+namespace apl::lower {
+namespace {
+
+// Kernels of the host, in loops and branches, too.
+void for_each_kernel(const Body& body, const std::function<void(const Stm&)>& visit) {
+  for (const Stm& stm : body.stms) {
+    if (get_if<SegOp>(stm)) visit(stm);
+    if (get_if<Loop>(stm) || get_if<If>(stm))
+      for_each_body(stm.op, [&](const BodyPtr& inner) { for_each_kernel(*inner, visit); });
+  }
+}
+
+void check_given(const PlanData& data, const Unit& unit, const apl_forced& forced, const apl_device& device) {
+  if (auto refusal = refuse_given(data, unit.function, forced, device)) throw Unsupported{std::move(*refusal)};
+}
+
+// The best one, or none.
+std::vector<apl_plan> plan_for_sizes(const PlanData& data, const Unit& unit, const apl_forced& forced,
+                                     const apl_device& device, const std::map<std::string, std::int64_t>& sizes) {
+  const ValueTable& table = unit.function.values;
+  for (Value v : data.symbols())
+    if (!sizes.contains(table.name(v))) return covering_plans(data, forced, device, 1);
+  apl_contraction contraction;
+  fill_in(
+      data, [&](Value v) { return sizes.at(table.name(v)); }, contraction);
+  apl_plan_choice choice;
+  if (apl_plan_select(&contraction, &forced, &device, &choice) == 0) return {};
+  return {choice.best};
+}
+
+// Left alone, the compiler gives a thread of few accumulators as many registers as there are, so that fewer blocks than
+// the model counts on would run, and one of many fewer than it needs.
+std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const apl_device& device) {
+  constexpr std::int64_t kSomeSize = 64;
+  apl_contraction contraction;
+  fill_in(
+      data, [](Value) { return kSomeSize; }, contraction);
+  apl_plan_cost cost;
+  apl_plan_estimate(&contraction, &plan, &device, &cost);
+  if (device.kind != APL_DEVICE_GPU || cost.has_mainloop == 0) return 0;
+  return std::max(cost.blocks_per_multiprocessor, 1);
+}
+
+// Whether the condition, computed by the host, is false whatever the sizes are, now that tile numbers are known.
+bool is_never(const Operand& condition, const Unit& unit) {
+  if (!condition.is_value()) return false;
+  const auto numbered = [&](const Poly& p) {
+    return p.substitute([&](Value v) -> std::optional<Poly> {
+      const auto number = unit.tile(v);
+      return number ? std::optional(Poly(*number)) : std::nullopt;
+    });
+  };
+  const auto made_by = [&](Value v) {
+    const Stm* made = nullptr;
+    for_each_stm(*unit.function.body, [&](const Stm& stm) {
+      if (stm.pattern.size() == 1 && stm.pattern.front() == v) made = &stm;
+    });
+    return made;
+  };
+  const Stm* compare = made_by(condition.value());
+  const Compare* less = compare != nullptr ? get_if<Compare>(*compare) : nullptr;
+  if (less == nullptr || less->op != CompareOp::lt || !less->x.is_constant() || !less->y.is_value()) return false;
+  const Stm* size = made_by(less->y.value());
+  const SizeExpr* remainder = size != nullptr ? get_if<SizeExpr>(*size) : nullptr;
+  return remainder != nullptr && numbered(remainder->value).constant() == 0 &&
+         less->x.constant() == i64_constant(0).constant();
+}
+
+// The kernel without the branch for what is left of a reduction, where its size is a multiple of the tile's depth.
+BodyPtr without_remainder(const BodyPtr& body, const Unit& unit) {
+  std::vector<Stm> stms;
+  Substitution stands_for;
+  for (const Stm& stm : body->stms) {
+    const If* remainder = get_if<If>(stm);
+    if (remainder == nullptr || !remainder->else_body->stms.empty() || !is_never(remainder->condition, unit)) {
+      stms.push_back(stm);
+      continue;
+    }
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      stands_for.insert_or_assign(stm.pattern[k], remainder->else_body->results[k]);
+  }
+  if (stands_for.empty()) return body;
+  ValueTable values = unit.function.values;  // what it stands for lies in the same memory
+  return substitute(make_body(std::move(stms), body->results), stands_for, values);
+}
+
+}  // namespace
+
+std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, const CodegenOptions& options) {
+  std::map<Value, std::shared_ptr<PlanKernels>> all;
+  auto device = find_device(!options.device.empty() ? options.device : unit.target == Target::c ? "cpu" : "h200");
+  if (!device) throw Unsupported{std::move(device).error()};
+  for_each_kernel(*unit.function.body, [&](const Stm& stm) {
+    auto data = plan_data(stm, unit.function);
+    if (!data) return;
+    apl_forced forced;
+    forced_numbers(*data, unit.function, options.parameters, forced);
+    check_given(*data, unit, forced, *device);
+    if (options.plans <= 1 && !options.one_plan) return;
+    auto plan_kernels = std::make_shared<PlanKernels>();
+    plan_kernels->plans = options.one_plan
+                              ? plan_for_sizes(*data, unit, forced, *device, options.sizes)
+                              : program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
+    for (const apl_plan& plan : plan_kernels->plans) {
+      apl_forced listed{};
+      std::copy_n(plan.tile, APL_PLAN_DIMS, listed.tile);
+      std::copy_n(plan.reg, APL_PLAN_DIMS, listed.reg);
+      listed.stages = plan.stages;
+      check_given(*data, unit, listed, *device);
+    }
+    if (plan_kernels->plans.empty()) return;
+    for (const apl_plan& plan : plan_kernels->plans)
+      plan_kernels->resident.push_back(resident_blocks(*data, plan, *device));
+    plan_kernels->data = std::move(*data);
+    plan_kernels->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
+    all.emplace(stm.pattern.front(), std::move(plan_kernels));
+  });
+  return all;
+}
+
+std::string contraction_text(const PlanData& data, Values& host) {
+  const auto number = [&](const Poly& p) { return kernel::print(host.poly(p), kernel::Dialect::c); };
+  // What a dim is does not depend on sizes.
+  apl_contraction known;
+  fill_in(
+      data, [](Value) { return 2; }, known);
+  static constexpr const char* kKinds[] = {"APL_DIM_BATCH", "APL_DIM_FREE", "APL_DIM_INVARIANT", "APL_DIM_CONTRACTED"};
+  std::vector<std::string> dims, operands;
+  for (std::size_t d = 0; d < data.dims.size(); ++d)
+    dims.push_back(
+        fmt::format("{{{}, {}, {}}}", number(data.dims[d].size), kKinds[known.dims[d].kind], known.dims[d].fixed));
+  for (const PlanData::Operand& operand : data.operands) {
+    std::vector<std::string> strides;
+    for (const Poly& stride : operand.strides) strides.push_back(number(stride));
+    operands.push_back(fmt::format("{{{}, {{{}}}}}", operand.bytes, fmt::join(strides, ", ")));
+  }
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims.size(), data.space_rank,
+                     data.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
+                     data.epilogue_arrays, fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
+                     fmt::join(operands, ", "));
+}
+
+std::string plan_text(const PlanData& data, const apl_plan& plan) {
+  const std::size_t rank = data.dims.size();
+  return fmt::format("{{{{{}}}, {{{}}}, {}, {}}}", fmt::join(plan.tile, plan.tile + rank, ", "),
+                     fmt::join(plan.reg, plan.reg + rank, ", "), plan.stages, plan.tiles_per_block);
+}
+
+Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit) {
+  for (std::size_t d = 0; d < data.dims.size(); ++d) {
+    if (data.dims[d].tile) unit.set_tile(data.dims[d].tile, plan.tile[d]);
+    if (data.dims[d].reg) unit.set_tile(data.dims[d].reg, plan.reg[d]);
+  }
+  Stm changed = stm;
+  // All kernels of a contraction have the same arguments, so what only one of them can do without stays.
+  if (SegOp* kernel = std::get_if<SegOp>(&changed.op); kernel != nullptr && data.symbols().empty())
+    kernel->body = without_remainder(kernel->body, unit);
+  std::erase_if(changed.attributes, [](const Attribute& attribute) {
+    return attribute.name == "stages" || attribute.name == "tiles_per_block";
+  });
+  if (plan.stages > 0) changed.attributes.push_back({"stages", {std::to_string(plan.stages)}});
+  if (plan.tiles_per_block > 0)
+    changed.attributes.push_back({"tiles_per_block", {std::to_string(plan.tiles_per_block)}});
+  return changed;
+}
+
+}  // namespace apl::lower

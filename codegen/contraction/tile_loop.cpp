@@ -1,0 +1,265 @@
+// The mainloop of a block-level contraction on a GPU, for any rank, map function, operator and element type.
+//
+// A kernel has it if its tiles have an M and an N dim: one dim of the space each (the N dim holds the result's
+// innermost dim), all others have one element in a block, and every operand's tile runs along one of the two and the
+// depth. Then
+//   - threads share the block's elements as 32-lane warps of register tiles, whatever T and R say of single threads;
+//     neighbouring rows of a tile are read from shared memory as vectors, by a pairing of lanes that takes two passes
+//     for a warp's 128-bit load instead of four;
+//   - where rows lie in memory is worked out once a block, in tables: an M or N dim may be many dims flattened;
+//   - tiles are copied asynchronously, several stages ahead in a loop; where there are very many tiles a block
+//     computes several along the M dim (the tile loop), and starts the copies of the next before it writes back;
+//   - results are written as vectors from registers where they are aligned, else by way of shared memory, so that
+//     neighbouring threads write neighbouring elements.
+// Rows beyond the result hold copies of others, whose results are dropped; that is why their guards need no pad.
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "codegen/contraction/mainloop.h"
+#include "codegen/lower/lower.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+void Kernel::mainloop_head(KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
+  mainloop.thread = unit_.fresh("thread");
+  out.push_back(declare(kInt, mainloop.thread, call("apl_thread", {})));
+  const ExprPtr thread = variable(mainloop.thread);
+  mainloop.lane = unit_.fresh("lane");
+  const std::string warp = unit_.fresh("warp");
+  out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(kWarp))));
+  out.push_back(declare(kInt, warp, infix("/", thread, number_of(kWarp))));
+  // Lanes i and i^1 share a row of one dim, i and i^2 one of the other: a load is served two quarters at a time.
+  const ExprPtr lane = variable(mainloop.lane);
+  const auto of_four = [&] {
+    return plus(infix("%", lane, number_of(2)), mul(infix("/", lane, number_of(16)), number_of(2)));
+  };
+  const auto of_eight = [&] { return infix("%", infix("/", lane, number_of(2)), number_of(8)); };
+  ExprPtr m_lane = infix("/", lane, number_of(n_dim.lanes)), n_lane = infix("%", lane, number_of(n_dim.lanes));
+  if (m_dim.lanes == 4) m_lane = of_four(), n_lane = of_eight();
+  if (m_dim.lanes == 8) m_lane = of_eight(), n_lane = of_four();
+  const auto first_of = [&](MnDim& mn, const char* name, const ExprPtr& warp_at, const ExprPtr& lane_at) {
+    mn.warp_first = unit_.fresh(fmt::format("warp_{}", name));
+    mn.first = unit_.fresh(name);
+    ExprPtr start = mn.warps == 1 ? number_of(0) : mul(warp_at, number_of(mn.lanes * mn.each));
+    out.push_back(declare(kInt, mn.warp_first, start));
+    ExprPtr within = mn.lanes == 1 ? number_of(0) : mul(lane_at, number_of(mn.vector));
+    out.push_back(declare(kInt, mn.first, plus(variable(mn.warp_first), within)));
+  };
+  const ExprPtr m_warp = n_dim.warps == 1 ? variable(warp) : infix("/", variable(warp), number_of(n_dim.warps));
+  const ExprPtr n_warp = m_dim.warps == 1 ? variable(warp) : infix("%", variable(warp), number_of(n_dim.warps));
+  first_of(m_dim, "row", m_warp, m_lane);
+  first_of(n_dim, "column", n_warp, n_lane);
+
+  // Tables of positions, filled for M and for N together.
+  const auto declare_table = [&](const std::string& hint, std::int64_t count) {
+    Stmt shared;
+    shared.kind = Stmt::Kind::shared;
+    shared.name = unit_.fresh(hint);
+    shared.type = kIndex;
+    shared.count = count;
+    shared.offset = shared_bytes_;
+    shared_bytes_ += (count * 8 + 15) / 16 * 16;
+    out.push_back(shared);
+    return shared.name;
+  };
+  for (std::size_t s = 0; s < 2; ++s) {
+    MnDim& mn = mainloop.mn_dims[s];
+    for (auto& [block, tile] : mainloop.tiles)
+      if (tile.mn == s) {
+        std::string name = values.name(block);
+        if (name.ends_with("_mem")) name.resize(name.size() - 4);
+        tile.rows = declare_table(name + "_rows", s == 0 ? 2 * mn.extent : mn.extent);
+      }
+    mn.results = declare_table(s == 0 ? "result_rows" : "result_columns", s == 0 ? 2 * mn.extent : mn.extent);
+  }
+}
+
+// All of the kernel's body: the tile loop, whose iterations are indices of the M dim.
+void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  for (const Stm& stm : op.body->stms)
+    if (const Alloc* alloc = get_if<Alloc>(stm)) declare_shared(stm, *alloc, out);
+  mainloop_head(out);
+  if (mainloop.loop != nullptr) {
+    mainloop.tiles_name = unit_.fresh("tiles");
+    out.push_back(declare(kIndex, mainloop.tiles_name, values_.poly(mainloop.loop->bound)));
+    mainloop.steps = mainloop.tiles_name;
+    if (mainloop.remainder != nullptr) {
+      mainloop.steps = unit_.fresh("steps");
+      out.push_back(declare(kIndex, mainloop.steps,
+                            plus(variable(mainloop.tiles_name),
+                                 select(values_.operand(mainloop.remainder->condition), number_of(1), number_of(0)))));
+    }
+  }
+  // What stays the same for all tiles of a block: the batch and the N dim, which differs between neighbouring blocks.
+  const std::size_t m_dim = mainloop.mn_dims[0].dim;
+  const Value index = op.space[m_dim].index;
+  ExprPtr many = values_.poly(op.space[m_dim].bound), tiles_per_block = number_of(1);
+  if (mainloop.loop != nullptr) {
+    tiles_per_block = variable(unit_.fresh("tiles_per_block"));
+    out.push_back(declare(kIndex, tiles_per_block->text, tile_loop_length(values_, op)));
+    many = infix("/", plus(many, infix("-", tiles_per_block, number_of(1))), tiles_per_block);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < op.space.size(); ++d)
+    if (d != m_dim && d != mainloop.mn_dims[1].dim) order.push_back(d);
+  order.push_back(m_dim);
+  order.push_back(mainloop.mn_dims[1].dim);
+  const std::string block = unit_.fresh("block"), first = unit_.fresh("first");
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  for (std::size_t d : order) {
+    sizes.push_back(d == m_dim ? many : values_.poly(op.space[d].bound));
+    names.push_back(d == m_dim ? first : unit_.name(op.space[d].index));
+  }
+  out.push_back(declare(kIndex, block, call("apl_block", {})));
+  const std::vector<ExprPtr> at = unflatten(block, sizes, names, kIndex, out);
+  for (std::size_t k = 0; k < order.size(); ++k) values_.scalars[op.space[order[k]].index] = at[k];
+  const ExprPtr start = at[order.size() - 2];
+  const auto body = [&](KernelBlock& inner) {
+    for (const Stm& stm : op.body->stms)
+      if (!get_if<Alloc>(stm) && (mainloop.remainder == nullptr || get_if<If>(stm) != mainloop.remainder))
+        statement(stm, inner);
+  };
+  mainloop.half = number_of(0);
+  if (mainloop.loop == nullptr) {
+    for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
+    out.push_back(barrier());
+    body(out);
+    mainloop_write(op, out);
+    return;
+  }
+  mainloop.tile_index = unit_.name(index), mainloop.next = unit_.fresh("next"), mainloop.last = unit_.fresh("last");
+  mainloop.stage = unit_.fresh("stage");
+  const std::string half = unit_.fresh("half"), begin = unit_.fresh("begin"), ahead = unit_.fresh("ahead");
+  out.push_back(declare(kIndex, begin, mul(start, tiles_per_block)));
+  out.push_back(
+      declare(kIndex, mainloop.last,
+              call("apl_index_min", {plus(variable(begin), tiles_per_block), values_.poly(op.space[m_dim].bound)})));
+  values_.scalars[index] = variable(begin);
+  for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
+  out.push_back(barrier());
+  KernelBlock early{
+      kernel::branch(infix("<", variable(ahead), variable(mainloop.steps)), mainloop_prefetch(ahead, variable(ahead))),
+      do_call("apl_cp_async_commit", {})};
+  out.push_back(unrolled(ahead, mainloop.stages - 1, std::move(early)));
+  out.push_back(declare(kInt, mainloop.stage, number_of(0), false));
+  out.push_back(declare(kInt, half, number_of(0), false));
+  mainloop.half = variable(half);
+  values_.scalars[index] = variable(mainloop.tile_index);
+  KernelBlock inner{declare(kIndex, mainloop.next, plus(variable(mainloop.tile_index), number_of(1)))};
+  body(inner);
+  mainloop_write(op, inner);
+  inner.push_back(assign(variable(half), infix("-", number_of(1), variable(half))));
+  Stmt loop = for_loop(kIndex, mainloop.tile_index, variable(mainloop.last), std::move(inner));
+  loop.from = variable(begin);
+  out.push_back(std::move(loop));
+}
+
+// How many tiles a block computes; the host asks, too.
+ExprPtr Kernel::tile_loop_length(Values& values, const SegOp& op) {
+  // Copies run into the next tile, but not beyond it.
+  ExprPtr steps = values.poly(mainloop_->loop->bound);
+  if (mainloop_->remainder != nullptr)
+    steps = plus(steps, select(values.operand(mainloop_->remainder->condition), number_of(1), number_of(0)));
+  ExprPtr test = infix(">=", steps, number_of(mainloop_->stages - 1));
+  if (mainloop_->tile_loop_from > 0) {
+    ExprPtr blocks = number_of(1);
+    for (const SegDim& dim : op.space) blocks = mul(blocks, values.poly(dim.bound));
+    test = infix("&&", test, infix(">=", blocks, number_of(mainloop_->tile_loop_from)));
+  }
+  return select(test, number_of(mainloop_->tiles_per_block), number_of(1));
+}
+
+// How many blocks the host starts, if that is not one for each index.
+ExprPtr Kernel::tile_loop_blocks(const SegOp& op, Values& host) {
+  if (!mainloop_ || mainloop_->loop == nullptr) return nullptr;
+  ExprPtr blocks = number_of(1);
+  const ExprPtr tiles_per_block = tile_loop_length(host, op);
+  for (std::size_t d = 0; d < op.space.size(); ++d) {
+    ExprPtr count = host.poly(op.space[d].bound);
+    if (d == mainloop_->mn_dims[0].dim)
+      count = infix("/", plus(count, infix("-", tiles_per_block, number_of(1))), tiles_per_block);
+    blocks = mul(blocks, count);
+  }
+  return blocks;
+}
+
+// The copies of one step of the loop, or of the remainder behind it.
+kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& stage) {
+  Mainloop& mainloop = *mainloop_;
+  const auto copies = [&](const MainloopPhase& phase) {
+    KernelBlock made;
+    for (const auto& [copy, copied] : phase.copies) mainloop_copy(*copy, copied, stage, made);
+    return made;
+  };
+  values_.scalars[mainloop.loop->index] = variable(step);
+  KernelBlock main = copies(mainloop.main);
+  values_.scalars.erase(mainloop.loop->index);
+  KernelBlock remainder = copies(mainloop.remainder_phase);
+  copies_pending_ = false;
+  if (mainloop.remainder == nullptr) return main;
+  return {
+      kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main), std::move(remainder))};
+}
+
+// The loop over the depth, with the remainder as its last step. Copies run ahead into the next tile.
+void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  const Value index = op.space[mainloop.mn_dims[0].dim].index;
+  const std::string step = unit_.name(mainloop.loop->index);
+  KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", mainloop.stages - 2), {}), barrier()};
+  // The next tile's tables, as soon as all threads have written back what the last one's were for.
+  const ExprPtr here = mainloop.half, there = infix("-", number_of(1), mainloop.half);
+  KernelBlock tables;
+  mainloop.half = there;
+  values_.scalars[index] = variable(mainloop.next);
+  fill_mainloop_tables(op, 0, tables);
+  tables.push_back(barrier());
+  body.push_back(kernel::branch(infix("&&", infix("==", variable(step), number_of(0)),
+                                      infix("<", variable(mainloop.next), variable(mainloop.last))),
+                                std::move(tables)));
+  const std::string later = unit_.fresh("later"), over = unit_.fresh("over"), ahead = unit_.fresh("ahead"),
+                    whose = unit_.fresh("whose"), half = unit_.fresh("half"), free = unit_.fresh("free_stage");
+  const auto if_over = [&](const ExprPtr& yes, const ExprPtr& no) { return select(variable(over), yes, no); };
+  body.push_back(declare(kIndex, later, plus(variable(step), number_of(mainloop.stages - 1))));
+  body.push_back(declare({ScalarType::boolean, false}, over, infix(">=", variable(later), variable(mainloop.steps))));
+  body.push_back(
+      declare(kIndex, ahead, if_over(infix("-", variable(later), variable(mainloop.steps)), variable(later))));
+  body.push_back(declare(kIndex, whose, if_over(variable(mainloop.next), variable(mainloop.tile_index))));
+  body.push_back(declare(kInt, half, if_over(there, here)));
+  body.push_back(declare(kInt, free,
+                         select(infix("==", variable(mainloop.stage), number_of(0)), number_of(mainloop.stages - 1),
+                                infix("-", variable(mainloop.stage), number_of(1)))));
+  mainloop.half = variable(half);
+  values_.scalars[index] = variable(whose);
+  body.push_back(
+      kernel::branch(infix("<", variable(whose), variable(mainloop.last)), mainloop_prefetch(ahead, variable(free))));
+  mainloop.half = here;
+  values_.scalars[index] = variable(mainloop.tile_index);
+  body.push_back(do_call("apl_cp_async_commit", {}));
+  KernelBlock main, remainder;
+  mainloop_contract(*mainloop.main.contract, stm, variable(mainloop.stage), main);
+  if (mainloop.remainder == nullptr) {
+    append(body, std::move(main));
+  } else {
+    mainloop_contract(*mainloop.remainder_phase.contract, stm, variable(mainloop.stage), remainder);
+    body.push_back(kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main),
+                                  std::move(remainder)));
+  }
+  body.push_back(
+      assign(variable(mainloop.stage), select(infix("==", variable(mainloop.stage), number_of(mainloop.stages - 1)),
+                                              number_of(0), plus(variable(mainloop.stage), number_of(1)))));
+  out.push_back(for_loop(kIndex, step, variable(mainloop.steps), std::move(body)));
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,275 @@
+#include "codegen/emit/library/api_types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "runtime/names.h"
+
+namespace apl::library {
+namespace {
+
+std::string brackets(std::size_t rank) {
+  std::string text;
+  for (std::size_t k = 0; k < rank; ++k) text += "[]";
+  return text;
+}
+
+std::string scalar_name(ScalarType type) { return type == ScalarType::unit ? "()" : std::string(apl::to_text(type)); }
+
+// How a type's part in another's C name looks: arrays are arr2d_f32 there.
+std::string part_name(const ApiType& type) {
+  if (type.kind == ApiType::Kind::array) return fmt::format("arr{}d_{}", type.rank, apl::to_text(type.element));
+  constexpr std::string_view kOpaque = "opaque_";
+  return type.kind == ApiType::Kind::scalar ? type.c_name : type.c_name.substr(kOpaque.size());
+}
+
+// The name itself, or what stands for one that is long or has other characters.
+std::string c_name_of(const std::string& text) {
+  constexpr std::size_t kLongest = 60;
+  if (api_name(text) == text && text.size() <= kLongest) return text;
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+// The name, with a number if it is taken: different ones may look alike in C.
+std::string unique(const std::string& name, std::set<std::string>& taken) {
+  std::string result = name;
+  for (int again = 1; !taken.insert(result).second; ++again) result = fmt::format("{}_{}", name, again);
+  return result;
+}
+
+void skip_blanks(std::string_view& text) {
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+}
+bool accept(std::string_view& text, char c) {
+  skip_blanks(text);
+  if (text.empty() || text[0] != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+std::string word(std::string_view& text) {
+  skip_blanks(text);
+  std::size_t length = 0;
+  while (length < text.size() &&
+         (std::isalnum(static_cast<unsigned char>(text[length])) != 0 || text[length] == '_' || text[length] == '\''))
+    ++length;
+  std::string result(text.substr(0, length));
+  text.remove_prefix(length);
+  return result;
+}
+// Past the `]` that belongs to a `[` before; sizes are of no interest.
+bool skip_size(std::string_view& text) {
+  for (int depth = 1; !text.empty(); text.remove_prefix(1)) {
+    if (text[0] == '[') ++depth;
+    if (text[0] == ']' && --depth == 0) {
+      text.remove_prefix(1);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const ApiType* ApiTypes::add(ApiType type) {
+  if (auto known = by_name_.find(type.name); known != by_name_.end()) return known->second;
+  type.c_name = unique(type.c_name, c_names_);
+  for (ApiType::Field& field : type.fields) {
+    const std::string prefix = type.c_name + "_";
+    // The first character of a tuple's field is a digit.
+    const std::string name = api_name("f" + field.name) == "f" + field.name ? field.name : z_encoded(field.name);
+    field.c_name = unique(prefix + name, projections_).substr(prefix.size());
+  }
+  types_.push_back(std::move(type));
+  return by_name_[types_.back().name] = &types_.back();
+}
+
+const ApiType* ApiTypes::leaf(ScalarType element, std::size_t rank) {
+  ApiType type;
+  type.element = element;
+  type.rank = rank;
+  type.name = brackets(rank) + scalar_name(element);
+  if (element == ScalarType::unit) {
+    // C has no such values, the API no such arrays.
+    type.kind = ApiType::Kind::opaque;
+    type.c_name = rank == 0 ? "opaque_unit" : fmt::format("opaque_arr{}d_unit", rank);
+    ApiType part = type;
+    part.kind = rank == 0 ? ApiType::Kind::scalar : ApiType::Kind::array;
+    part.name = fmt::format("unit values of rank {}", rank);
+    part.c_name = fmt::format("unit_{}d", rank);
+    type.values = {add(std::move(part))};
+  } else {
+    type.kind = rank == 0 ? ApiType::Kind::scalar : ApiType::Kind::array;
+    type.c_name = rank == 0 ? scalar_name(element) : fmt::format("{}_{}d", scalar_name(element), rank);
+  }
+  return add(std::move(type));
+}
+
+const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tuple, std::size_t rank,
+                                  const std::string& known) {
+  ApiType type;
+  type.kind = ApiType::Kind::opaque;
+  std::string name, c_name = is_tuple ? fmt::format("tup{}", fields.size()) : "rec";
+  for (ApiType::Field& field : fields) {
+    field.first = type.values.size();
+    if (field.type->kind == ApiType::Kind::opaque) {
+      type.values.insert(type.values.end(), field.type->values.begin(), field.type->values.end());
+    } else {
+      type.values.push_back(field.type);
+    }
+    name += name.empty() ? "" : ", ";
+    if (!is_tuple) name += field.name + ": ", c_name += "__" + field.name;
+    name += field.type->name;
+    c_name += "_" + part_name(*field.type);
+  }
+  type.name = is_tuple ? "(" + name + ")" : "{" + name + "}";
+  if (rank > 0) {
+    // Its values have the outer dims too, and its fields cannot be had one by one.
+    for (const ApiType*& value : type.values) {
+      value = leaf(value->element, value->rank + rank);
+      if (value->kind == ApiType::Kind::opaque) value = value->values[0];
+    }
+    type.name = brackets(rank) + type.name;
+    c_name = fmt::format("arr{}d_{}", rank, c_name);
+  } else {
+    type.fields = std::move(fields);
+  }
+  if (!known.empty()) type.name = c_name = known;
+  type.c_name = "opaque_" + c_name_of(c_name);
+  return add(std::move(type));
+}
+
+std::string ApiTypes::entry_name(const std::string& name) { return unique(api_name(name), entries_); }
+
+void ApiTypes::want(const SparseSoa& soa) { wanted_[soa.element].insert(soa.fields.begin(), soa.fields.end()); }
+
+const ApiType* ApiTypes::sparse(ScalarType element) {
+  ApiType type;
+  type.kind = ApiType::Kind::opaque;
+  type.name = type.c_name = fmt::format("sparse_{}", apl::to_text(element));
+  for (const SoaField field : wanted_[element]) {
+    type.soa.push_back(field);
+    type.values.push_back(leaf(element_of(field, element), field == SoaField::shape ? 3 : 1));
+  }
+  return add(std::move(type));
+}
+
+const ApiType* ApiTypes::tuple(const std::vector<const ApiType*>& parts) {
+  std::vector<ApiType::Field> fields;
+  for (const ApiType* part : parts) fields.push_back({std::to_string(fields.size()), part, 0, {}});
+  return compound(std::move(fields), true, 0, "");
+}
+
+const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const std::string& known) {
+  while (accept(text, '*')) continue;
+  while (accept(text, '[')) {
+    if (!skip_size(text)) return nullptr;
+    ++rank;
+  }
+  while (accept(text, '*')) continue;
+  const bool is_tuple = accept(text, '(');
+  if (!is_tuple && !accept(text, '{')) {
+    const auto scalar = scalar_type_from_text(word(text));
+    return scalar && *scalar != ScalarType::unit ? leaf(*scalar, rank) : nullptr;
+  }
+  const char close = is_tuple ? ')' : '}';
+  if (accept(text, close)) return leaf(ScalarType::unit, rank);
+  std::vector<ApiType::Field> fields;
+  do {
+    std::string label = std::to_string(fields.size());
+    if (!is_tuple) {
+      label = word(text);
+      if (!accept(text, ':')) return nullptr;
+    }
+    const ApiType* field = parse(text, 0, "");
+    if (!field) return nullptr;
+    fields.push_back({label, field, 0, {}});
+  } while (accept(text, ','));
+  if (!accept(text, close)) return nullptr;
+  if (is_tuple && fields.size() == 1 && rank == 0) return fields[0].type;
+  return compound(std::move(fields), is_tuple, rank, known);
+}
+
+const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const ApiType*>& flat,
+                               const std::string& known) {
+  const ApiType* type = parse(text, 0, known);
+  if (!type) return nullptr;
+  const auto same = [](const ApiType* a, const ApiType* b) { return a->element == b->element && a->rank == b->rank; };
+  const std::vector<const ApiType*> values =
+      type->kind == ApiType::Kind::opaque ? type->values : std::vector<const ApiType*>{type};
+  return std::ranges::equal(values, flat, same) ? type : nullptr;
+}
+
+ApiEntry api_entry(const Function& function, ApiTypes& types) {
+  const EntryInfo& info = *function.entry;
+  ApiEntry entry{info.name, types.entry_name(info.name), {}, nullptr};
+  const auto attribute = [&](std::string_view name, const std::string& first) {
+    for (const Attribute& a : function.attributes)
+      if (a.name == name && a.arguments.size() == (first.empty() ? 1 : 2) && (first.empty() || a.arguments[0] == first))
+        return a.arguments.back();
+    return std::string();
+  };
+  const auto leaves = [&](auto first, auto last, const auto& type_of) {
+    std::vector<const ApiType*> flat;
+    for (; first != last; ++first) flat.push_back(types.leaf(type_of(*first).element, type_of(*first).rank()));
+    return flat;
+  };
+  const auto whole = [&](const std::string& text, const std::vector<const ApiType*>& flat, const std::string& known) {
+    const ApiType* type = types.parse(text, flat, known);
+    if (!type) type = flat.size() == 1 ? flat[0] : types.tuple(flat);
+    return type;
+  };
+  const std::vector<SparseSoa> soas = find_soas(function);
+  auto param = function.params.begin();
+  for (std::size_t k = 0; param != function.params.end(); ++k) {
+    const bool is_named = k < info.params.size();
+    const std::size_t count = is_named && k < info.param_values.size() ? info.param_values[k] : 1;
+    const auto flat = leaves(param, param + static_cast<std::ptrdiff_t>(count),
+                             [&](Value v) -> const Type& { return function.type(v); });
+    param += static_cast<std::ptrdiff_t>(count);
+    if (const auto soa = std::ranges::find(soas, k, &SparseSoa::param); soa != soas.end()) {
+      ApiEntry::Input input{info.params[k].name, types.sparse(soa->element), {}};
+      for (const SoaField field : soa->fields)
+        input.picks.push_back(
+            static_cast<std::size_t>(std::ranges::find(input.type->soa, field) - input.type->soa.begin()));
+      entry.inputs.push_back(std::move(input));
+      continue;
+    }
+    entry.inputs.push_back({is_named ? info.params[k].name : fmt::format("in{}", k),
+                            whole(is_named ? info.params[k].type : "", flat, attribute("type_name", std::to_string(k))),
+                            {}});
+  }
+  const auto flat =
+      leaves(function.results.begin(), function.results.end(), [](const Type& t) -> const Type& { return t; });
+  std::string text = attribute("result_type", "");
+  if (text.empty() && info.results.size() == 1) text = info.results[0];
+  entry.output = whole(text, flat, attribute("type_name", "result"));
+  return entry;
+}
+
+std::string api_scalar(ScalarType type) {
+  switch (type) {
+    case ScalarType::boolean: return "bool";
+    case ScalarType::f16:
+    case ScalarType::bf16: return "uint16_t";
+    case ScalarType::f32: return "float";
+    case ScalarType::f64: return "double";
+    case ScalarType::unit: return "uint8_t";
+    default: {
+      const std::string name(apl::to_text(type));
+      return fmt::format("{}{}_t", name[0] == 'u' ? "uint" : "int", name.substr(1));
+    }
+  }
+}
+
+std::string type_constant(ScalarType type) {
+  std::string text = type == ScalarType::boolean ? "bool" : std::string(apl::to_text(type));
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return "APL_" + text;
+}
+
+}  // namespace apl::library

@@ -1,0 +1,86 @@
+// The types at a program's border, as Futhark's C API has them: scalars, arrays of scalars, and opaque types for all
+// else, which are a few scalars and arrays.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/sparse_soa.h"
+
+namespace apl::library {
+
+struct ApiType {
+  enum class Kind : std::uint8_t { scalar, array, opaque };
+  Kind kind = Kind::scalar;
+  ScalarType element = ScalarType::unit;  // of scalars and arrays
+  std::size_t rank = 0;
+  std::string name;                    // "[][]f32", "(i32, [](f32, bool))", or what the source calls it
+  std::string c_name;                  // "f32_2d", "opaque_tup2_i32_f32": what the C API's names have in them
+  std::vector<const ApiType*> values;  // of an opaque type: scalars and arrays
+  struct Field {
+    std::string name;
+    const ApiType* type;
+    std::size_t first;   // of its values
+    std::string c_name;  // what the C API's names have in them
+  };
+  std::vector<Field> fields;  // of a tuple or a record
+  std::vector<SoaField> soa;  // of a sparse operand: what its values are
+
+  std::size_t value_count() const { return kind == Kind::opaque ? values.size() : 1; }
+};
+
+// Each type once, parts before what is made of them.
+class ApiTypes {
+ public:
+  const ApiType* leaf(ScalarType element, std::size_t rank);
+  // What a type's text in the source says; `known` is what the source calls it, if it has a name. nullptr if the text
+  // does not describe values of the types `flat`.
+  const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const std::string& known);
+  // The sparse operand of these elements, with all arrays that were wanted.
+  const ApiType* sparse(ScalarType element);
+  void want(const SparseSoa& soa);
+  // Of some values about which nothing is known.
+  const ApiType* tuple(const std::vector<const ApiType*>& parts);
+  // What an entry is called in C, different for each.
+  std::string entry_name(const std::string& name);
+  const std::deque<ApiType>& all() const { return types_; }
+
+ private:
+  const ApiType* add(ApiType type);
+  const ApiType* parse(std::string_view& text, std::size_t outer_rank, const std::string& known);
+  const ApiType* compound(std::vector<ApiType::Field> fields, bool is_tuple, std::size_t rank,
+                          const std::string& known);
+
+  std::deque<ApiType> types_;
+  std::map<std::string, const ApiType*> by_name_;
+  std::set<std::string> c_names_;
+  std::set<std::string> projections_, entries_;
+  std::map<ScalarType, std::set<SoaField>> wanted_;
+};
+
+struct ApiEntry {
+  std::string name;
+  std::string c_name;  // what the C API's names have in them
+  struct Input {
+    std::string name;
+    const ApiType* type;
+    std::vector<std::size_t> picks;  // of a sparse operand: which of the type's values the entry takes
+  };
+  std::vector<Input> inputs;
+  const ApiType* output;
+};
+
+// After `types` has all structs of arrays that there are.
+ApiEntry api_entry(const Function& function, ApiTypes& types);
+
+// C's type of a scalar in the API.
+std::string api_scalar(ScalarType type);
+// "APL_F32"
+std::string type_constant(ScalarType type);
+
+}  // namespace apl::library

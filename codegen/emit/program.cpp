@@ -1,0 +1,88 @@
+// The program's text: headers, locations, kernels, entries.
+#include "codegen/codegen.h"
+
+#include <fmt/format.h>
+
+#include "codegen/kernel/c_string.h"
+#include "codegen/kernel/writer.h"
+#include "codegen/lower/lower.h"
+#include "ir/sparse_arguments.h"
+#include "runtime/names.h"
+
+namespace apl {
+
+Result<ProgramText> generate(const Module& module, Target target, const CodegenOptions& options) {
+  return lower::generate_edited(module, target, options, {});
+}
+
+Result<ProgramText> lower::generate_edited(const Module& module, Target target, const CodegenOptions& options,
+                                           const KernelEdit& edit) {
+  if (module.stage != Stage::memory)
+    return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
+  ProgramText program;
+  lower::FileScope file(module);
+  std::string kernels, entries;
+  std::vector<std::pair<std::string, std::string>> lazy_kernels;  // kernels that are compiled when they are chosen
+  kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
+  try {
+    for (const FunctionPtr& function : module.functions) {
+      if (!function->entry) continue;
+      lower::Unit unit(*function, target, options.parameters, file);
+      lower::HostText text = lower::lower_entry(unit, options);
+      for (kernel::Function& made : text.kernels) {
+        if (edit) edit(made);
+        kernels += kernel::print(made, dialect) + "\n";
+      }
+      for (kernel::Function& made : text.lazy_kernels) {
+        if (edit) edit(made);
+        lazy_kernels.emplace_back(made.name, kernel::print(made, dialect) + "\n");
+      }
+      entries += text.declarations + text.text + "\n";
+      // For whoever calls the entry with dense matrices (ir/sparse_arguments.h).
+      if (const SoaInterface sparse = soa_interface(*function); !sparse.empty())
+        entries += fmt::format("APL_PROGRAM const char apl_operands_{}[] = {};\n\n", symbol_part(function->entry->name),
+                               c_string(sparse.to_text()));
+      program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
+      program.parameters.insert(program.parameters.end(), text.parameters.begin(), text.parameters.end());
+      program.has_plans = program.has_plans || text.has_plans;
+    }
+  } catch (const lower::Unsupported& stop) {
+    return stop.diagnostic;
+  }
+  std::string head =
+      fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
+  const std::string kernel_head = head + "#include \"device.h\"\n\n";
+  if (target == Target::cuda) program.kernels = kernel_head + kernels;
+  program.has_kernels = target == Target::cuda && !kernels.empty();
+  program.has_lazy_kernels = !lazy_kernels.empty();
+  Writer out;
+  out.raw(head);
+  out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
+  out.open("APL_PROGRAM const struct apl_location apl_locations[] = {{");
+  for (const lower::CheckLocation& check : file.locations)
+    out.line("{{{}, {}, {}, {}}},", check.location.line, check.location.column, check.call,
+             check.message.empty() ? "NULL" : c_string(check.message));
+  out.line("{{0, 0, 0, NULL}},");
+  out.close("}};");
+  out.line("");
+  if (target == Target::c) {
+    out.raw(kernels);
+  } else {
+    // Nothing is compiled where all kernels wait to be chosen.
+    out.raw(fmt::format("APL_PROGRAM const char apl_kernel_text[] =\n  {};\n\n",
+                        c_string(kernels.empty() && !lazy_kernels.empty() ? "" : program.kernels)));
+    if (!lazy_kernels.empty()) {
+      out.open("APL_PROGRAM const struct apl_lazy_kernel apl_lazy_kernels[] = {{");
+      for (const auto& [name, text] : lazy_kernels) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));
+      out.line("{{NULL, NULL}},");
+      out.close("}};");
+      out.line("");
+      for (const auto& [name, text] : lazy_kernels) program.kernels += text;
+    }
+  }
+  out.raw(entries);
+  program.host = out.take();
+  return program;
+}
+
+}  // namespace apl

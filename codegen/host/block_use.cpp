@@ -1,0 +1,81 @@
+#include "codegen/host/block_use.h"
+
+#include <algorithm>
+
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+BlockUse::BlockUse(const apl::Function& function) : function_(function) {
+  for (std::uint32_t id = 0; id < function.values.size(); ++id)
+    if (const auto& where = function.type(Value{id}).memory) arrays_[where->block].push_back(Value{id});
+  for (const Value param : function.params) bound_[param] = 0;
+  ++clock_;
+  for (const Stm& stm : function.body->stms) {
+    statement(stm);
+    ++top_;
+  }
+  for (const Operand& x : function.body->results)
+    if (x.is_value()) use(x.value());
+  ends_.resize(function.body->stms.size());
+  for (const auto& [block, at] : last_mention_)
+    if (at < ends_.size()) ends_[at].push_back(block);
+}
+
+void BlockUse::use(Value v) {
+  const Type& type = function_.type(v);
+  if (type.is_memory()) last_mention_[v] = top_;
+  if (!type.memory) return;
+  last_[v] = clock_;
+  last_mention_[type.memory->block] = top_;
+}
+
+void BlockUse::enter(const Body& body) {
+  for (const Stm& stm : body.stms) statement(stm);
+  for (const Operand& x : body.results)
+    if (x.is_value()) use(x.value());
+}
+
+void BlockUse::statement(const Stm& stm) {
+  const std::size_t begin = clock_;
+  if (const Alloc* alloc = get_if<Alloc>(stm)) bytes_[stm.pattern.front()] = alloc->bytes;
+  for_each_use(stm.op, [&](Value v) { use(v); });
+  ++clock_;
+  for_each_binder(stm.op, [&](Value v) {
+    bound_[v] = begin;
+    use(v);
+  });
+  for_each_body(stm.op, [&](const BodyPtr& inner) { enter(*inner); });
+  const std::size_t end = clock_++;
+  for (const Value v : stm.pattern) {
+    bound_[v] = end;
+    use(v);
+  }
+  spans_[&stm] = {begin, end};
+  if (get_if<Loop>(stm)) loops_.push_back({begin, end});
+}
+
+bool BlockUse::may_exchange(const Stm& stm, const Body& body, Value from, Value to) const {
+  const auto mine = bytes_.find(from), theirs = bytes_.find(to);
+  if (mine == bytes_.end() || theirs == bytes_.end() || mine->second != theirs->second) return false;
+  const auto lies_there = [&](const Operand& x) {
+    return x.is_value() && function_.type(x.value()).memory && function_.type(x.value()).memory->block == from;
+  };
+  if (std::ranges::count_if(body.results, lies_there) != 1) return false;
+  const Span here = spans_.at(&stm);
+  const auto arrays = arrays_.find(from);
+  if (arrays == arrays_.end()) return true;
+  return std::ranges::all_of(arrays->second, [&](Value v) {
+    const auto bound = bound_.find(v), last = last_.find(v);
+    if (bound == bound_.end() || last == last_.end() || bound->second > here.begin) return true;
+    if (bound->second == here.begin) return false;  // what the loop itself carries
+    // Read here or later; or by the next round of a loop outside of which it is made.
+    std::size_t from_here = here.begin + 1;
+    for (const Span& loop : loops_)
+      if (loop.begin > bound->second && loop.begin <= here.begin && here.end <= loop.end)
+        from_here = std::min(from_here, loop.begin + 1);
+    return last->second < from_here;
+  });
+}
+
+}  // namespace apl::lower

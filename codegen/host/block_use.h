@@ -1,0 +1,44 @@
+// When host code needs what lies in its blocks.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace apl::lower {
+
+class BlockUse {
+ public:
+  explicit BlockUse(const apl::Function& function);
+
+  // Whether `stm`, a loop or branch, may yield what one of its bodies leaves in `from` by exchanging that block for
+  // `to`: both are allocated with one size, and nobody reads again what lay in `from` before.
+  bool may_exchange(const Stm& stm, const Body& body, Value from, Value to) const;
+
+  // Blocks that no statement of the function's body after this one mentions; those of results stay.
+  const std::vector<Value>& ends_after(std::size_t statement) const { return ends_.at(statement); }
+
+ private:
+  struct Span {
+    std::size_t begin, end;
+  };
+
+  void enter(const Body& body);
+  void statement(const Stm& stm);
+  void use(Value v);
+
+  const apl::Function& function_;
+  std::size_t clock_ = 0;
+  std::size_t top_ = 0;  // the statement of the function's body
+  std::map<const Stm*, Span> spans_;
+  std::vector<Span> loops_;
+  std::map<Value, std::size_t> bound_, last_;   // arrays: when they come to be, and are last read
+  std::map<Value, std::vector<Value>> arrays_;  // by block
+  std::map<Value, Poly> bytes_;                 // of what is allocated
+  std::map<Value, std::size_t> last_mention_;   // blocks: statement of the function's body
+  std::vector<std::vector<Value>> ends_;
+};
+
+}  // namespace apl::lower

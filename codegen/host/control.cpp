@@ -1,0 +1,120 @@
+// Host code: branches and loops, and the blocks that they yield.
+#include "codegen/host/host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+
+// Blocks of this and all nested bodies, kernels left out.
+void Host::find_blocks(const Body& body) {
+  for (const Stm& stm : body.stms) {
+    if (get_if<Alloc>(stm)) blocks_.push_back(stm.pattern.front());
+    const Loop* loop = get_if<Loop>(stm);
+    has_capacities_ = has_capacities_ || loop;
+    if (!loop && !get_if<If>(stm)) continue;
+    for (const std::vector<Value>& values : {stm.pattern, loop ? std::vector<Value>(loop->params) : std::vector<Value>{}})
+      for (Value v : values) {
+        if (!table_.type(v).is_memory()) continue;
+        blocks_.push_back(v);
+        has_capacities_ = true;
+      }
+    for_each_body(stm.op, [&](const BodyPtr& inner) { find_blocks(*inner); });
+  }
+}
+
+// The block that is yielded, for one that nobody reads any more.
+void Host::exchange(Value to, Value from) {
+  if (to == from) return;
+  out_.line("apl_swap(&{}, &{}, &{}, &{});", unit_.name(to), capacity(to), unit_.name(from), capacity(from));
+}
+
+// What a body yields goes to where `target` lies: by exchanging blocks of one size if nobody needs the other's
+// contents, else by copying (both are dense). Arrays whose size the body decides come with their blocks, which are
+// among `targets` too.
+void Host::yield_value(const Stm& stm, const Body& body, const Operand& from, Value target,
+                       const std::vector<Value>& targets) {
+  if (!from.is_value()) return;
+  if (table_.type(target).is_memory()) return exchange(target, from.value());
+  if (!table_.type(target).is_array()) return;
+  const MemoryBinding& source = *table_.type(from.value()).memory;
+  const MemoryBinding& to = *table_.type(target).memory;
+  if (source == to || std::find(targets.begin(), targets.end(), to.block) != targets.end()) return;
+  if (has_capacities_ && use_.may_exchange(stm, body, source.block, to.block)) return exchange(to.block, source.block);
+  const Type& type = table_.type(target);
+  run_call(copy_call(unit_.name(to.block), block(source.block),
+                     fmt::format("({}) * {}", text(product(type.shape)), byte_size(type.element))));
+}
+
+void Host::declare_variable(Value v, const std::string& start) {
+  out_.line("{} {} = {};", c_type({table_.type(v).element, false}), unit_.name(v), start);
+  out_.line("(void){};", unit_.name(v));
+}
+
+void Host::branch(const If& op, const Stm& stm) {
+  for (Value v : stm.pattern)
+    if (is_variable(v)) declare_variable(v, text(values_.constant(Scalar::zero(table_.type(v).element))));
+  // What is made in a branch or loop may not be there after it.
+  const std::set<Poly> products = products_;
+  const auto fill = [&](const Body& inner) {
+    body(inner);
+    products_ = products;
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+      if (is_variable(stm.pattern[k]))
+        out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
+      yield_value(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
+    }
+  };
+  out_.open("if ({}) {{", text(values_.operand(op.condition)));
+  const auto variant = op.condition.is_value() ? variants_of_.find(op.condition.value()) : variants_of_.end();
+  const Variant outer = variant_;
+  if (variant != variants_of_.end()) variant_ = variant->second;
+  fill(*op.then_body);
+  variant_ = outer;
+  out_.close("}} else {{");
+  out_.indent();
+  fill(*op.else_body);
+  out_.close("}}");
+}
+
+void Host::loop(const Loop& op, const Stm& stm) {
+  for (std::size_t k = 0; k < op.params.size(); ++k) {
+    known_.insert(op.params[k]);
+    if (table_.type(op.params[k]).is_memory()) exchange(op.params[k], op.initial[k].value());
+    if (!is_variable(op.params[k])) continue;
+    declare_variable(op.params[k], text(values_.operand(op.initial[k])));
+    values_.scalars[stm.pattern[k]] = variable(unit_.name(op.params[k]));
+  }
+  if (op.index) {
+    const std::string i = unit_.name(op.index);
+    known_.insert(op.index);
+    out_.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", i, text(op.bound));
+  } else {
+    out_.open("while ({}) {{", unit_.name(op.params[0]));
+  }
+  const std::set<Poly> products = products_;
+  body(*op.body);
+  products_ = products;
+  // All new values first: one may be computed from another's old value.
+  std::vector<std::pair<Value, std::string>> next;
+  for (std::size_t k = 0; k < op.params.size(); ++k) {
+    if (!is_variable(op.params[k])) continue;
+    next.emplace_back(op.params[k], unit_.fresh(table_.name(op.params[k]) + "_next"));
+    out_.line("const {} {} = {};", c_type({table_.type(op.params[k]).element, false}), next.back().second,
+              text(values_.operand(op.body->results[k])));
+  }
+  for (std::size_t k = 0; k < op.params.size(); ++k)
+    yield_value(stm, *op.body, op.body->results[k], op.params[k], op.params);
+  for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
+  out_.close("}}");
+  for (std::size_t k = 0; k < op.params.size(); ++k)
+    if (table_.type(op.params[k]).is_memory()) exchange(stm.pattern[k], op.params[k]);
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,146 @@
+// Lowering of an entry's host code. What it says to a backend is virtual, so that one traversal of the statements
+// serves the table of runtime/backends/context.h and files of plain CUDA.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/contraction/plan_kernels.h"
+#include "codegen/host/block_use.h"
+#include "codegen/host/variants.h"
+#include "codegen/kernel/writer.h"
+#include "codegen/lower/lower.h"
+#include "runtime/backends/context.h"
+
+namespace apl::lower {
+
+class Host {
+ public:
+  Host(Unit& unit, const CodegenOptions& options);
+  virtual ~Host() = default;
+  HostText run();
+
+ protected:
+  using ExprPtr = kernel::ExprPtr;
+  struct Launched {
+    kernel::Function function;
+    std::string blocks;
+  };
+
+  // ---- what a backend does; the variable `status` has how it went ----
+  virtual void check_status();
+  virtual std::string upload_call(const std::string& to, const std::string& from, const std::string& bytes);
+  virtual std::string download_call(const std::string& to, const std::string& from, const std::string& bytes);
+  virtual std::string copy_call(const std::string& to, const std::string& from, const std::string& bytes);
+  virtual std::string synchronise_call();
+  // An array that memory is for: its size is checked where the program runs.
+  struct Extent {
+    std::int64_t width = 1;  // bytes of an element
+    std::vector<Poly> shape;
+    Location location;
+    bool kernel_checks = false;  // that no size is negative
+  };
+  virtual void allocate(Value block, const Extent& extent);
+  // Memory of threads, for an array of each: a variable for it. With `may_lack` it need not be there.
+  virtual std::string reserve_threads(const std::string& hint, const Extent& extent, bool may_lack);
+  virtual void check_extent(const Extent& extent);
+  virtual void release(const std::string& block);
+  virtual void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,
+                         const std::vector<ExprPtr>& numbers);
+  virtual std::string failure_cell() const { return "ctx->failure"; }
+  virtual void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments);
+  virtual bool choose_plan(PlanKernels& plan_kernels);
+  virtual void chosen_number(const PlanKernels& plan_kernels, Value v);
+  virtual void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels);
+  virtual std::string block(Value b);
+
+  // ---- the same for all ----
+  void refuse_ranks() const;
+  void run_call(const std::string& call);
+  std::string text(const ExprPtr& e) const { return kernel::print(e, kernel::Dialect::c); }
+  std::string text(const Poly& p) { return text(values_.poly(p)); }
+  bool is_variable(Value v) const {
+    const Type& type = table_.type(v);
+    return type.is_scalar() && type.element != ScalarType::unit;
+  }
+  void name_parameters();
+  std::string parameter_name(std::size_t k) const;
+  void find_blocks(const Body& body);
+  void find_arrays(const Body& body);
+  std::optional<std::int64_t> fixed_bytes(const Extent& extent) const;
+  std::string sizes_text(const Extent& extent);
+  void statements();
+  bool is_known(const PlanKernels& plan_kernels) const;
+  void add_info(const kernel::Function& function, const Stm& stm) {
+    result_.infos.push_back({function.name, function.threads, function.shared_bytes, stm.location});
+  }
+  Launched lower_kernel(Kernel& lowering, const SegOp& op);
+  std::vector<std::string> arguments_of(const Kernel& lowering);
+  void pack_arguments(const Kernel& lowering, const std::vector<std::string>& arguments);
+
+  Unit& unit_;
+  Values values_;
+  const ValueTable& table_;
+  const BlockUse use_;
+  Writer out_;
+  HostText result_;
+  std::vector<Value> blocks_;
+  bool has_capacities_ = false;
+  std::vector<std::string> scratch_;  // slots of threads' arrays
+
+ private:
+  void bind_parameters();
+  void give_results();
+  const std::string& capacity(Value block);
+  void body(const Body& body) {
+    for (const Stm& stm : body.stms) statement(stm);
+  }
+  void statement(const Stm& stm);
+
+  // branches and loops (codegen/host/control.cpp)
+  void exchange(Value to, Value from);
+  void yield_value(const Stm& stm, const Body& body, const Operand& from, Value target,
+                   const std::vector<Value>& targets);
+  void declare_variable(Value v, const std::string& start);
+  void branch(const If& op, const Stm& stm);
+  void loop(const Loop& op, const Stm& stm);
+
+  // memory and checks (codegen/host/data.cpp)
+  void upload(const ArrayLit& op, Value array);
+  void upload(const Update& op, const Stm& stm);
+  void download(const Index& op, const Stm& stm);
+  void check_dims(Value array, const std::vector<DimIndex>& dims, Location location);
+  std::string extent_text(const Extent& extent);
+  Extent extent_of(Value block, const Alloc& alloc);
+  void check_results(const Stm& stm, const SegOp& op);
+  void know_products(const std::vector<Poly>& shape);
+
+  // kernels (codegen/host/launch.cpp)
+  void launch(const Stm& stm);
+  void launch_own(const Stm& stm);
+  void declare_parameters(const PlanKernels& plan_kernels);
+  void add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments);
+
+  bool choose_variant(const Stm& stm, Value first);
+
+  std::map<Value, std::string> capacities_;
+  std::map<Value, std::shared_ptr<PlanKernels>> plan_kernels_;     // by kernel
+  std::map<Value, std::shared_ptr<PlanKernels>> plan_kernels_of_;  // by a number of theirs
+  std::map<Value, std::shared_ptr<Variants>> variants_;            // by their number
+  struct Variant {
+    Variants* variants = nullptr;
+    std::int64_t number = 0;
+  };
+  std::map<Value, Variant> variants_of_;         // by the condition of their branch
+  Variant variant_;                              // the one whose branch this is
+  std::set<Value> known_;                        // what is bound at this point of the host code
+  std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text
+  std::set<std::vector<Poly>> kernel_checked_;   // shapes that memory was asked for, but for negative sizes
+  std::set<Poly> products_;                      // of sizes of arrays that are there: numbers of elements
+  Writer declarations_;
+};
+
+}  // namespace apl::lower

@@ -1,0 +1,237 @@
+// Host code: kernels, and the choice among those of one contraction.
+#include "codegen/host/host.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/kernel/c_string.h"
+#include "codegen/sparse/products.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+
+bool Host::is_known(const PlanKernels& plan_kernels) const {
+  const std::set<Value> symbols = plan_kernels.data.symbols();
+  return std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known_.contains(v); });
+}
+
+// The host code of a choice among plans, before the first of its numbers. Where a size comes later there is none, and
+// numbers are the defaults.
+bool Host::choose_plan(PlanKernels& plan_kernels) {
+  if (plan_kernels.open) return true;
+  if (!is_known(plan_kernels)) return false;
+  plan_kernels.open = true;
+  plan_kernels.name =
+      unit_.fresh_in_file(plan_kernels.name + "_plan", {"_data", "_kernels", "_parameters", "_plans", "_set"});
+  out_.line("");
+  out_.line("const struct apl_contraction {}_data = {};", plan_kernels.name,
+            contraction_text(plan_kernels.data, values_));
+  out_.line("int32_t {} = 0;", plan_kernels.name);
+  out_.line("status = ctx->backend->choose(ctx, &{0}_data, &{0}_set, &{0});", plan_kernels.name);
+  check_status();
+  return true;
+}
+
+// How a contraction is computed, where that is chosen: its numbers, and which number stands for a branch.
+bool Host::choose_variant(const Stm& stm, Value first) {
+  if (const Compare* compare = get_if<Compare>(stm); compare && compare->x.is_value()) {
+    const auto found = variants_.find(compare->x.value());
+    if (found != variants_.end() && compare->op == CompareOp::eq && compare->y.is_constant())
+      variants_of_[first] = {found->second.get(), compare->y.constant().as_int()};
+  }
+  for (const auto& [variant, variants] : variants_) {
+    if (first != variant && first != variants->splits) continue;
+    const bool all = is_known(*variants->tiled);
+    if (first == variant && all) write_choice(*variants, unit_, values_, out_);
+    if (!all) out_.line("const int64_t {} = 1;", unit_.name(first));
+    if (variants->splits) out_.line("(void){};", unit_.name(first));
+    return true;
+  }
+  return false;
+}
+
+void Host::chosen_number(const PlanKernels& plan_kernels, Value v) {
+  for (std::size_t d = 0; d < plan_kernels.data.dims.size(); ++d) {
+    const PlanDim& dim = plan_kernels.data.dims[d];
+    if (v != dim.tile && v != dim.reg) continue;
+    out_.line("const int64_t {} = {}_plans[{}].{}[{}];", unit_.name(v), plan_kernels.name, plan_kernels.name,
+              v == dim.tile ? "tile" : "reg", d);
+    out_.line("(void){};", unit_.name(v));
+  }
+}
+
+Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
+  Launched made{lowering.run(), {}};
+  if (unit_.target == Target::c) return made;
+  Poly indices = 1;
+  for (const SegDim& dim : op.space) indices *= dim.bound;
+  made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(made.function.threads)));
+  if (const ExprPtr walking = lowering.tile_loop_blocks(op, values_)) made.blocks = text(walking);
+  return made;
+}
+
+void Host::launch(const Stm& stm) {
+  check_results(stm, kernel_frame(stm));
+  const SparseCall call = write_sparse_call(
+      stm, unit_, values_, [&](Value v) { return block(v); }, out_);
+  if (!call.made.empty()) out_.open("if (!{}) {{", call.made);
+  launch_own(stm);
+  if (call.epilogue) {
+    out_.close("}} else {{");
+    out_.indent();
+    launch_own(*call.epilogue);
+  }
+  if (!call.made.empty()) out_.close("}}");
+}
+
+void Host::launch_own(const Stm& stm) {
+  const SegOp op = kernel_frame(stm);
+  const auto plan_kernels = stm.pattern.empty() ? plan_kernels_.end() : plan_kernels_.find(stm.pattern.front());
+  if (plan_kernels != plan_kernels_.end() && plan_kernels->second->open)
+    return launch_plan(stm, op, *plan_kernels->second);
+  Kernel lowering(unit_, stm);
+  Launched made = lower_kernel(lowering, op);
+  std::vector<std::string> arguments = arguments_of(lowering);
+  out_.line("");
+  add_scratch(lowering, op, arguments);
+  if (lowering.can_fail()) arguments.push_back(failure_cell());
+  start_kernel(lowering, made, arguments);
+  add_info(made.function, stm);
+  // What not every variant needs is compiled when that variant is chosen.
+  const bool waits = variant_.variants != nullptr && unit_.target == Target::cuda;
+  if (waits) variant_.variants->kernels[variant_.number].push_back(made.function.name);
+  (waits ? result_.lazy_kernels : result_.kernels).push_back(std::move(made.function));
+}
+
+void Host::start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) {
+  if (unit_.target == Target::c) {
+    out_.line("{}({});", made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
+  } else {
+    out_.open("{{");
+    pack_arguments(lowering, arguments);
+    out_.line(
+        "const struct apl_launch launch = {{.kernel = \"{}\", .blocks = {}, .threads = {}, .shared_bytes = {}, "
+        ".arg_count = {}, .args = args}};",
+        made.function.name, made.blocks, made.function.threads, made.function.shared_bytes, arguments.size());
+    out_.line("status = ctx->backend->launch(ctx, &launch);");
+    check_status();
+    out_.close("}}");
+  }
+}
+
+// A kernel for each plan; the one that was chosen is launched.
+void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) {
+  std::vector<std::string> names, plans, cases;
+  std::vector<std::string> arguments;
+  out_.line("");
+  if (unit_.target == Target::cuda) out_.open("{{");
+  for (std::size_t k = 0; k < plan_kernels.plans.size(); ++k) {
+    const Stm planned = with_plan(stm, plan_kernels.data, plan_kernels.plans[k], unit_);
+    Kernel lowering(unit_, planned);
+    Launched made = lower_kernel(lowering, op);
+    made.function.resident = plan_kernels.resident[k];
+    if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
+    if (k == 0) {
+      arguments = arguments_of(lowering);
+      if (lowering.can_fail()) arguments.push_back(failure_cell());
+      if (unit_.target == Target::cuda) {
+        pack_arguments(lowering, arguments);
+        out_.line("struct apl_launch launch = {{.arg_count = {}, .args = args}};", arguments.size());
+      }
+      out_.open("switch ({}) {{", plan_kernels.name);
+    }
+    const std::string label = k + 1 == plan_kernels.plans.size() ? "default" : fmt::format("case {}", k);
+    if (unit_.target == Target::c) {
+      out_.line("{}: {}({}); break;", label, made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
+    } else {
+      out_.line("{}:", label);
+      out_.line("  launch.kernel = \"{}\";", made.function.name);
+      out_.line("  launch.blocks = {};", made.blocks);
+      out_.line("  launch.threads = {};", made.function.threads);
+      out_.line("  launch.shared_bytes = {};", made.function.shared_bytes);
+      out_.line("  break;");
+    }
+    names.push_back(fmt::format("\"{}\"", made.function.name));
+    plans.push_back(plan_text(plan_kernels.data, plan_kernels.plans[k]));
+    add_info(made.function, stm);
+    (unit_.target == Target::c ? result_.kernels : result_.lazy_kernels).push_back(std::move(made.function));
+  }
+  out_.close("}}");
+  if (unit_.target == Target::cuda) {
+    out_.line("status = ctx->backend->launch(ctx, &launch);");
+    check_status();
+    out_.close("}}");
+    declarations_.line("static const char *const {}_kernels[] = {{{}}};", plan_kernels.name, fmt::join(names, ", "));
+  }
+  declarations_.open("static const struct apl_plan {}_plans[] = {{  // threads, registers, stages, tiles a block",
+                     plan_kernels.name);
+  for (const std::string& plan : plans) declarations_.line("{},", plan);
+  declarations_.close("}};");
+  declare_parameters(plan_kernels);
+  declarations_.line("static const struct apl_plan_set {0}_set = {{{1}, {2}, {3}, {0}_plans, {0}_parameters}};",
+                     plan_kernels.name, c_string(table_.name(stm.pattern.front())), plans.size(),
+                     unit_.target == Target::c ? "NULL" : plan_kernels.name + "_kernels");
+  result_.has_plans = true;
+}
+
+// By what names the user can ask for some of the plans.
+void Host::declare_parameters(const PlanKernels& plan_kernels) {
+  static constexpr const char* kNumbers[] = {"APL_NUMBER_TILE", "APL_NUMBER_REG", "APL_NUMBER_STAGES"};
+  static constexpr const char* kKinds[] = {"tile_size", "reg_tile_size", "stages"};
+  declarations_.open("static const struct apl_plan_parameter {}_parameters[] = {{", plan_kernels.name);
+  const auto declare = [&](const std::string& name, apl_plan_number number, std::size_t dim) {
+    declarations_.line("{{{}, {}, {}}},", c_string(name), kNumbers[number], dim);
+    // A contraction and its parts share theirs.
+    const bool is_new = std::none_of(result_.parameters.begin(), result_.parameters.end(),
+                                     [&](const ProgramParameter& known) { return known.name == name; });
+    if (is_new) result_.parameters.push_back({name, kKinds[number]});
+  };
+  for (std::size_t d = 0; d < plan_kernels.data.dims.size(); ++d) {
+    const PlanDim& dim = plan_kernels.data.dims[d];
+    if (dim.tile) declare(apl::parameter_name(unit_.function, dim.tile), APL_NUMBER_TILE, d);
+    if (dim.reg) declare(apl::parameter_name(unit_.function, dim.reg), APL_NUMBER_REG, d);
+  }
+  if (unit_.target == Target::cuda) declare(plan_kernels.data.parameters + "stages", APL_NUMBER_STAGES, 0);
+  declarations_.line("{{NULL, 0, 0}},");
+  declarations_.close("}};");
+}
+
+std::vector<std::string> Host::arguments_of(const Kernel& lowering) {
+  std::vector<std::string> arguments;
+  for (Value b : lowering.blocks()) arguments.push_back(block(b));
+  for (Value s : lowering.scalars()) arguments.push_back(text(values_.value(s)));
+  return arguments;
+}
+
+// Memory of threads, kept for the next launch.
+void Host::add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments) {
+  for (const Kernel::ThreadMemory& scratch : lowering.scratch()) {
+    Extent extent{std::max<std::int64_t>(1, byte_size(scratch.element)), {}, {}};
+    for (const SegDim& dim : op.space) extent.shape.push_back(dim.bound);
+    extent.shape.insert(extent.shape.end(), scratch.shape.begin(), scratch.shape.end());
+    arguments.push_back(reserve_threads(scratch.name, extent, scratch.may_lack));
+  }
+}
+
+// Variables for the arguments, and an array of pointers to them.
+void Host::pack_arguments(const Kernel& lowering, const std::vector<std::string>& arguments) {
+  std::vector<std::string> pointers;
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    bool array = k < lowering.blocks().size();
+    bool scalar = !array && k < lowering.blocks().size() + lowering.scalars().size();
+    std::string type =
+        scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
+               : "void *";
+    bool failure = lowering.can_fail() && k + 1 == arguments.size();
+    if (failure) type = "void *";
+    out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
+    pointers.push_back(fmt::format("&arg_{}", k));
+  }
+  out_.line("void *args[] = {{{}}};", pointers.empty() ? "NULL" : fmt::format("{}", fmt::join(pointers, ", ")));
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,281 @@
+// The two printers of the kernel language: C11 with OpenMP, and CUDA C++ over device.h.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/kernel/functor.h"
+#include "codegen/kernel/kernel_language.h"
+#include "codegen/kernel/writer.h"
+#include "runtime/names.h"
+
+namespace apl::kernel {
+
+std::string c_type(CType type) {
+  if (type.small) return "int";
+  switch (type.scalar) {
+    case ScalarType::i8: return "int8_t";
+    case ScalarType::i16: return "int16_t";
+    case ScalarType::i32: return "int32_t";
+    case ScalarType::i64: return "int64_t";
+    case ScalarType::u8: return "uint8_t";
+    case ScalarType::u16: return "uint16_t";
+    case ScalarType::u32: return "uint32_t";
+    case ScalarType::u64: return "uint64_t";
+    case ScalarType::f16: return "apl_half";
+    case ScalarType::bf16: return "apl_bfloat";
+    case ScalarType::f32: return "float";
+    case ScalarType::f64: return "double";
+    case ScalarType::boolean: return "bool";
+    case ScalarType::unit: return "int";
+  }
+  return "?";
+}
+
+namespace {
+
+// C's precedences, tighter is larger.
+int precedence(const Expr& e) {
+  switch (e.kind) {
+    case Expr::Kind::select: return 3;
+    case Expr::Kind::infix: break;
+    case Expr::Kind::prefix:
+    case Expr::Kind::cast: return 14;
+    case Expr::Kind::literal: return e.text[0] == '-' || e.text[0] == '(' ? 14 : 16;
+    default: return 16;
+  }
+  if (e.text == "*" || e.text == "/" || e.text == "%") return 13;
+  if (e.text == "+" || e.text == "-") return 12;
+  if (e.text == "<<" || e.text == ">>") return 11;
+  if (e.text[0] == '<' || e.text[0] == '>') return 10;
+  if (e.text == "==" || e.text == "!=") return 9;
+  if (e.text == "&") return 8;
+  if (e.text == "^") return 7;
+  if (e.text == "|") return 6;
+  if (e.text == "&&") return 5;
+  return 4;
+}
+
+class Printer {
+ public:
+  Printer(Dialect dialect, std::set<std::string> device_arrays)
+      : dialect_(dialect), device_arrays_(std::move(device_arrays)) {}
+
+  std::string text(const ExprPtr& e, int at_least = 0) const {
+    int mine = precedence(*e);
+    std::string result = bare(*e, mine);
+    return mine < at_least ? "(" + result + ")" : result;
+  }
+
+  void block(const Block& block, Writer& out) {
+    for (const Stmt& s : block) statement(s, out);
+  }
+
+  void declare_device_array(const std::string& name) { device_arrays_.insert(name); }
+
+ private:
+  std::string bare(const Expr& e, int mine) const {
+    switch (e.kind) {
+      case Expr::Kind::literal:
+      case Expr::Kind::variable: return e.text;
+      case Expr::Kind::prefix: return e.text + text(e.args[0], 15);
+      // C warns about && inside ||, and people misread shifts and masks: parentheses there.
+      case Expr::Kind::infix: {
+        int inner = mine <= 9 || mine == 11 ? mine + 1 : mine;
+        if (e.text == "||") inner = 6;
+        return fmt::format("{} {} {}", text(e.args[0], inner), e.text, text(e.args[1], std::max(inner, mine + 1)));
+      }
+      case Expr::Kind::call: {
+        std::vector<std::string> args;
+        for (const ExprPtr& a : e.args) args.push_back(text(a));
+        return fmt::format("{}({})", e.text, fmt::join(args, ", "));
+      }
+      case Expr::Kind::element:
+        return device_arrays_.count(e.text) ? fmt::format("{}({})", e.text, text(e.args[0]))
+                                            : fmt::format("{}[{}]", e.text, text(e.args[0]));
+      case Expr::Kind::cast: return fmt::format("({}){}", c_type(e.type), text(e.args[0], 14));
+      case Expr::Kind::select:
+        return fmt::format("{} ? {} : {}", text(e.args[0], 4), text(e.args[1], 3), text(e.args[2], 3));
+    }
+    return "?";
+  }
+
+  void statement(const Stmt& s, Writer& out) {
+    switch (s.kind) {
+      case Stmt::Kind::declare:
+        out.line("{}{} {} = {};", s.constant ? "const " : "", c_type(s.type), s.name, text(s.value));
+        break;
+      case Stmt::Kind::array: out.line("{} {}[{}];", c_type(s.type), s.name, s.count); break;
+      case Stmt::Kind::shared:
+        if (dialect_ == Dialect::cuda) {
+          declare_device_array(s.name);
+          out.line("const apl_shared<{0}> {1} = apl_shared_at<{0}>({2}, {3});", c_type(s.type), s.name, s.offset,
+                   s.count);
+        } else {
+          out.line("{} {}[{}] __attribute__((aligned(64)));", c_type(s.type), s.name, s.count);
+        }
+        break;
+      case Stmt::Kind::assign: out.line("{} = {};", text(s.target), text(s.value)); break;
+      case Stmt::Kind::call: out.line("{};", text(s.value)); break;
+      case Stmt::Kind::for_loop: loop(s, out); break;
+      case Stmt::Kind::while_loop:
+        out.open("while ({}) {{", text(s.value));
+        block(s.body, out);
+        out.close("}}");
+        break;
+      case Stmt::Kind::branch:
+        out.open("if ({}) {{", text(s.value));
+        block(s.body, out);
+        if (!s.else_body.empty()) {
+          out.close("}} else {{");
+          out.indent();
+          block(s.else_body, out);
+        }
+        out.close("}}");
+        break;
+      case Stmt::Kind::barrier:
+        if (dialect_ == Dialect::cuda) out.line("apl_barrier();");
+        break;
+      case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
+      case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s)); break;
+      case Stmt::Kind::heap:
+        if (dialect_ == Dialect::cuda) {
+          out.line("apl_heap<{}> {};", c_type(s.type), s.name);
+        } else {
+          out.line("{0} *{1} = NULL;", c_type(s.type), s.name);
+          out.line("int64_t {}_room = 0;", s.name);
+        }
+        break;
+      case Stmt::Kind::grow:
+        if (dialect_ == Dialect::cuda) {
+          out.open("if (!{}.grow({})) {{", s.name, text(s.value));
+        } else {
+          out.open("if (!apl_grow((void **)&{0}, &{0}_room, {1}, sizeof *{0})) {{", s.name, text(s.value));
+        }
+        block(s.body, out);
+        out.close("}}");
+        break;
+      case Stmt::Kind::release:
+        if (dialect_ == Dialect::c) out.line("free({});", s.name);
+        break;
+      case Stmt::Kind::update:
+        out.open("apl_update({}, {}, [&]({} {}) -> {} {{", s.target->text, text(s.target->args[0]), c_type(s.type),
+                 s.name, c_type(s.type));
+        block(s.body, out);
+        out.line("return {};", text(s.value));
+        out.close("}});");
+        break;
+      case Stmt::Kind::atomic:
+        out.line("apl_atomic_{}({}, {}, {}{});", s.name, s.target->text, text(s.target->args[0]),
+                 text(cast(s.type, s.value)),
+                 s.numbers.empty() ? "" : fmt::format(", apl_at({}{})", s.check, numbers(s)));
+        break;
+      case Stmt::Kind::lock:
+        out.open("for (unsigned tries = 1; tries != 0;) {{");
+        out.open("if (!apl_lock{}) {{", lock_of(s));
+        out.line("apl_back_off(tries);");
+        out.line("continue;");
+        out.close("}}");
+        block(s.body, out);
+        out.line("apl_unlock{};", lock_of(s));
+        out.line("tries = 0;");
+        out.close("}}");
+        break;
+      case Stmt::Kind::leave:
+        if (dialect_ == Dialect::cuda) {
+          out.line("return;");
+        } else {
+          out.line("goto {};", s.name);
+        }
+        break;
+      case Stmt::Kind::label:
+        if (dialect_ == Dialect::c) out.line("{}:;", s.name);
+        break;
+    }
+  }
+
+  std::string lock_of(const Stmt& s) const {
+    return s.name.empty() ? fmt::format("({})", text(s.value))
+                          : fmt::format("_in<{}>({}, {})", s.count, s.name, text(s.value));
+  }
+
+  std::string numbers(const Stmt& s) const {
+    std::string list;
+    for (const ExprPtr& number : s.numbers) list += ", " + text(number);
+    return list;
+  }
+
+  void loop(const Stmt& s, Writer& out) {
+    if (s.parallel && dialect_ == Dialect::c)
+      out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
+    if (s.unroll && dialect_ == Dialect::cuda)
+      out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
+    std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
+    out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
+    block(s.body, out);
+    out.close("}}");
+  }
+
+  Dialect dialect_;
+  std::set<std::string> device_arrays_;
+};
+
+std::string parameter(const Param& param, Dialect dialect) {
+  if (!param.buffer) return fmt::format("{} {}", c_type(param.type), param.name);
+  bool in = *param.buffer == BufferKind::global_in;
+  if (dialect == Dialect::cuda)
+    return fmt::format("{}<{}> {}", in ? "apl_in" : "apl_out", c_type(param.type), param.name);
+  return fmt::format("{}{} *restrict {}", in ? "const " : "", c_type(param.type), param.name);
+}
+
+}  // namespace
+
+std::string print(const ExprPtr& expr, Dialect dialect) { return Printer(dialect, {}).text(expr); }
+
+std::string print(const Function& function, Dialect dialect) {
+  Writer out;
+  for (const std::string& text : function.comments) out.line("// {}", comment_text(text));
+  std::vector<std::string> params;
+  std::set<std::string> device_arrays;
+  for (const Param& param : function.params) {
+    params.push_back(parameter(param, dialect));
+    if (param.buffer && dialect == Dialect::cuda) device_arrays.insert(param.name);
+  }
+  if (function.can_fail)
+    params.emplace_back(dialect == Dialect::cuda ? "apl_failure *failure" : "struct apl_failure *failure");
+  std::string list = fmt::format("{}", fmt::join(params, ", "));
+  if (dialect == Dialect::cuda) {
+    const std::string resident = function.resident > 0 ? fmt::format(", {}", function.resident) : "";
+    out.open("APL_KERNEL({}{}) void {}({}) {{", function.threads, resident, function.name, list);
+  } else {
+    out.open("static void {}({}) {{", function.name, list.empty() ? "void" : list);
+  }
+  Printer(dialect, std::move(device_arrays)).block(function.body, out);
+  out.close("}}");
+  if (dialect == Dialect::cuda) out.line("APL_EXPORT({})", function.name);
+  return out.take();
+}
+
+std::string print(const Functor& functor, const Function& code) {
+  Writer out;
+  std::set<std::string> device_arrays;
+  out.open("struct {} {{", functor.name);
+  for (const Param& member : functor.members) {
+    out.line("{};", parameter(member, Dialect::cuda));
+    if (member.buffer) device_arrays.insert(member.name);
+  }
+  if (functor.members.empty()) out.line("int32_t unused;");
+  Printer printer(Dialect::cuda, std::move(device_arrays));
+  out.line("template <class Sum>");
+  out.open("APL_DEVICE Sum operator()(Sum whole, int64_t {}, int64_t {}{}) const {{", functor.row, functor.column,
+           functor.counts_nonzeros ? ", int64_t " + functor.nonzero : "");
+  out.line("const {} {} = {}(whole);", c_type(functor.sum_type), functor.sum, c_type(functor.sum_type));
+  printer.block(code.body, out);
+  out.line("return Sum({});", printer.text(functor.result));
+  out.close("}}");
+  out.close("}};");
+  return out.take();
+}
+
+}  // namespace apl::kernel

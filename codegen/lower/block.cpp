@@ -1,0 +1,449 @@
+// Block-level kernels: shared arrays, inblock SegMaps, tile copies, register-tiled contraction, write-back.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "codegen/lower/lower.h"
+#include "codegen/lower/register_loops.h"
+#include "ir/builder.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
+  std::int64_t product = 1;
+  for (std::int64_t n : numbers) product *= n;
+  return product;
+}
+
+// Of a block that scatters into shared memory, at most: few enough that a multiprocessor holds several blocks. Smaller
+// arrays have fewer, since so many more blocks fit.
+constexpr std::int64_t kScatterThreads = 512;
+
+// "T_a" and "R_a" give "a".
+std::string dim_of(const Poly& tile, const ValueTable& values) {
+  auto symbol = tile.symbol();
+  if (!symbol) return "x";
+  const std::string& name = values.name(*symbol);
+  return name.size() > 2 && name[1] == '_' ? name.substr(2) : name;
+}
+
+}  // namespace
+
+void Kernel::run_block(const SegOp& op) {
+  KernelBlock& out = function_.body;
+  // The block's threads: the largest T-space inside.
+  threads_ = 1;
+  for_each_stm(*op.body, [&](const Stm& stm) {
+    std::vector<std::int64_t> space;
+    if (const Scatter* scatter = get_if<Scatter>(stm); scatter && is_shared(scatter->targets.front())) {
+      const Poly elements = product(unit_.function.type(scatter->targets.front()).shape);
+      const std::int64_t warps = (unit_.constant(elements, "the size of an array in a block") + 31) / 32;
+      space.push_back(std::clamp<std::int64_t>(32 * warps, 32, kScatterThreads));
+    }
+    if (const SegOp* inner = get_if<SegOp>(stm))
+      for (const SegDim& dim : inner->space) space.push_back(unit_.constant(dim.bound, "a space inside a block"));
+    if (const TileContract* contract = get_if<TileContract>(stm))
+      for (const TileDim& dim : contract->space) space.push_back(unit_.constant(dim.tile, "a tile number"));
+    threads_ = std::max(threads_, product_of(space));
+  });
+  barriers_ = find_barriers(op, unit_.function.values);
+  mainloop_ = find_mainloop(op);
+  std::vector<std::string> names;
+  std::vector<ExprPtr> sizes;
+  for (const SegDim& dim : op.space) {
+    names.push_back(unit_.name(dim.index));
+    sizes.push_back(values_.poly(dim.bound));
+  }
+  if (mainloop_) {
+    const auto first = static_cast<std::ptrdiff_t>(out.size());
+    tile_loop(op, out);
+    out.insert(out.begin() + first, mainloop_declarations_.begin(), mainloop_declarations_.end());
+    return;
+  }
+  if (unit_.target == Target::cuda) {
+    KernelBlock head;
+    std::string flat = unit_.fresh("block");
+    head.push_back(declare(kIndex, flat, call("apl_block", {})));
+    std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, head);
+    for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
+    out.insert(out.end(), head.begin(), head.end());
+    body(*op.body, out);
+    write_results(op, out);
+    return;
+  }
+  KernelBlock inner;
+  body(*op.body, inner);
+  write_results(op, inner);
+  for (std::size_t k = op.space.size(); k-- > 0;) {
+    Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
+    loop.parallel = k == 0;
+    loop.collapse = static_cast<int>(op.space.size());
+    inner.clear();
+    inner.push_back(std::move(loop));
+  }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+void Kernel::write_results(const SegOp& op, KernelBlock& out) {
+  if (barriers_.contains(nullptr)) {
+    Stmt barrier;
+    barrier.kind = Stmt::Kind::barrier;
+    out.push_back(std::move(barrier));
+  }
+  const auto is_tile = [](const KernelResult& result) { return result.kind == KernelResult::Kind::regtile; };
+  std::ranges::any_of(op.results, is_tile) ? write_regtiles(op, stm_, out) : write_block_rows(op, stm_, out);
+}
+
+void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out) {
+  Value block = stm.pattern.front();
+  const ValueTable& table = unit_.function.values;
+  Buffer buffer;
+  buffer.element = elements_[block];
+  std::string name = table.name(block);
+  if (name.ends_with("_mem")) name.resize(name.size() - 4);
+  buffer.name = unit_.fresh(name);
+  buffer.count = unit_.constant(alloc.bytes, "the size of an array in a kernel") / byte_size(buffer.element);
+  buffer.count *= mainloop_stages(block);
+  CType type{buffer.element, false};
+  if (alloc.space == Space::shared) {
+    buffer.kind = BufferKind::shared;
+    out.push_back(shared_array(buffer.name, type, buffer.count));
+  } else if (alloc.space == Space::thread) {
+    buffer.kind = BufferKind::thread;
+    // Where threads are loops, a block's private data are arrays with one copy a thread.
+    buffer.expanded = unit_.target == Target::c && block_level_ && !flat_thread_;
+    out.push_back(declare_array(type, buffer.name, buffer.count * (buffer.expanded ? threads_ : 1)));
+  } else {
+    unsupported(stm.location, "an allocation of global memory inside a kernel");
+  }
+  buffers_[block] = std::move(buffer);
+}
+
+Stmt Kernel::shared_array(const std::string& name, CType type, std::int64_t count) {
+  Stmt shared;
+  shared.kind = Stmt::Kind::shared;
+  shared.name = name;
+  shared.type = type;
+  shared.count = count;
+  shared.offset = shared_bytes_;
+  // 16-byte aligned, for vector access.
+  shared_bytes_ += (count * byte_size(type.scalar) + 15) / 16 * 16;
+  return shared;
+}
+
+std::vector<ExprPtr> Kernel::thread_indices(const std::vector<std::int64_t>& space,
+                                            const std::vector<std::string>& names, KernelBlock& out) {
+  (void)out;
+  auto found = thread_index_cache_.find(space);
+  if (found != thread_index_cache_.end()) return found->second;
+  // Declared at the top of the kernel, so that every use sees them.
+  KernelBlock head;
+  std::string flat = unit_.fresh("thread");
+  head.push_back(declare(kInt, flat, call("apl_thread", {})));
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> fresh;
+  for (std::size_t k = 0; k < space.size(); ++k) {
+    sizes.push_back(literal(space[k]));
+    fresh.push_back(space[k] == 1 ? "" : unit_.fresh("t_" + names[k]));
+  }
+  std::vector<ExprPtr> indices = unflatten(flat, sizes, fresh, kInt, head);
+  function_.body.insert(function_.body.begin(), head.begin(), head.end());
+  thread_index_cache_[space] = indices;
+  return indices;
+}
+
+template <class Fill>
+void Kernel::for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names,
+                         KernelBlock& out, Fill&& fill) {
+  if (unit_.target == Target::cuda) {
+    std::vector<ExprPtr> at = thread_indices(space, names, out);
+    if (product_of(space) == threads_) {
+      fill(at, out);
+      return;
+    }
+    KernelBlock inner;
+    fill(at, inner);
+    out.push_back(kernel::branch(infix("<", call("apl_thread", {}), literal(product_of(space))), std::move(inner)));
+    return;
+  }
+  std::vector<ExprPtr> at;
+  std::vector<std::string> loops;
+  ExprPtr flat = literal(std::int64_t{0});
+  for (std::size_t k = 0; k < space.size(); ++k) {
+    loops.push_back(space[k] == 1 ? "" : unit_.fresh("t_" + names[k]));
+    at.push_back(space[k] == 1 ? literal(std::int64_t{0}) : variable(loops.back()));
+    flat = plus(mul(flat, literal(space[k])), at.back());
+  }
+  ExprPtr outer = std::exchange(flat_thread_, flat);
+  KernelBlock inner;
+  fill(at, inner);
+  flat_thread_ = outer;
+  for (std::size_t k = space.size(); k-- > 0;)
+    if (space[k] != 1) {
+      KernelBlock body = std::move(inner);
+      inner.clear();
+      inner.push_back(for_loop(kInt, loops[k], literal(space[k]), std::move(body)));
+    }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+void Kernel::inblock(const SegOp& op, const Stm& stm, KernelBlock& out) {
+  std::vector<std::int64_t> space;
+  std::vector<std::string> names;
+  for (const SegDim& dim : op.space) {
+    space.push_back(unit_.constant(dim.bound, "a space inside a block"));
+    std::string name = unit_.function.values.name(dim.index);
+    names.push_back(name.starts_with("t_") ? name.substr(2) : name);
+  }
+  for_threads(space, names, out, [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+    for (std::size_t k = 0; k < at.size(); ++k) values_.scalars[op.space[k].index] = at[k];
+    body(*op.body, inner);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      store(stm.pattern[k], at, op.body->results[k], stm.location, inner);
+  });
+}
+
+// The indices that row-major position `flat` stands for.
+std::vector<ExprPtr> Kernel::split(const ExprPtr& flat, const std::vector<Poly>& bounds, KernelBlock& out) {
+  if (bounds.size() == 1) return {flat};
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  for (const Poly& bound : bounds) {
+    sizes.push_back(values_.poly(bound));
+    names.push_back(unit_.fresh("i"));
+  }
+  const std::string whole = unit_.fresh("flat");
+  out.push_back(declare(kIndex, whole, flat));
+  return unflatten(whole, sizes, names, kIndex, out);
+}
+
+void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
+  const std::string name = unit_.function.values.name(op.source);
+  std::vector<std::int64_t> extents;
+  std::vector<ExprPtr> sizes;
+  std::vector<std::string> names;
+  for (const LmadDim& dim : op.window.dims()) {
+    extents.push_back(unit_.constant(dim.size, "the size of a tile"));
+    sizes.push_back(literal(extents.back()));
+    names.push_back(extents.back() == 1 ? "" : unit_.fresh("i"));
+  }
+  auto element = [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
+    ExprPtr inside;
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      const TileGuard& guard = op.guards[k];
+      if (!guard.bound) continue;
+      ExprPtr test = infix("<", plus(values_.poly(guard.start), at[k]), values_.poly(*guard.bound));
+      inside = inside ? infix("&&", inside, test) : test;
+    }
+    // The source in row-major order is the source's block: bases are dense.
+    ExprPtr position = values_.poly(op.window.offset());
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      const TileGuard& guard = op.guards[k];
+      position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
+      if (guard.split.empty()) continue;
+      std::vector<Poly> bounds;
+      for (const TileGuard::Part& part : guard.split) bounds.push_back(part.bound);
+      const std::vector<ExprPtr> digits = split(plus(values_.poly(guard.start), at[k]), bounds, inner);
+      for (std::size_t p = 0; p < digits.size(); ++p)
+        position = plus(position, mul(digits[p], values_.poly(guard.split[p].stride)));
+    }
+    const Type& source = unit_.function.type(op.source);
+    position = plus(values_.poly(source.memory->layout.offset()), position);
+    ExprPtr value = element_flat(source.memory->block, position, stm.location);
+    if (inside) value = select(inside, value, values_.operand(op.pad));
+    inner.push_back(assign(element_of(op.target, at, stm.location), value));
+  };
+  out.push_back(comment(fmt::format("tile of {}", name)));
+  if (unit_.target == Target::c) {
+    std::vector<ExprPtr> at;
+    for (std::size_t k = 0; k < extents.size(); ++k)
+      at.push_back(extents[k] == 1 ? literal(std::int64_t{0}) : variable(names[k]));
+    KernelBlock inner;
+    element(at, inner);
+    for (std::size_t k = extents.size(); k-- > 0;)
+      if (extents[k] != 1) {
+        KernelBlock body = std::move(inner);
+        inner.clear();
+        inner.push_back(for_loop(kInt, names[k], sizes[k], std::move(body)));
+      }
+    out.insert(out.end(), inner.begin(), inner.end());
+    return;
+  }
+  // Neighbouring threads take neighbouring elements of the tile, whose axes lie as in memory.
+  KernelBlock inner;
+  std::string flat = unit_.fresh("i");
+  std::vector<ExprPtr> at = unflatten(flat, sizes, names, kInt, inner);
+  element(at, inner);
+  Stmt loop = for_loop(kInt, flat, literal(product_of(extents)), std::move(inner));
+  loop.from = call("apl_thread", {});
+  loop.step = literal(threads_);
+  out.push_back(std::move(loop));
+}
+
+void Kernel::tile_contract(const TileContract& op, const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  const std::size_t rank = op.space.size();
+  std::vector<std::int64_t> tiles, regs;
+  std::vector<std::string> names, reg_names;
+  for (const TileDim& dim : op.space) {
+    tiles.push_back(unit_.constant(dim.tile, "a tile number"));
+    regs.push_back(unit_.constant(dim.reg, "a tile number"));
+    names.push_back(dim_of(dim.tile, table));
+    reg_names.push_back("r_" + names.back());
+  }
+  for_threads(tiles, names, out, [&](const std::vector<ExprPtr>& thread, KernelBlock& inner) {
+    // Depth loops; a depth of one makes none.
+    std::vector<ExprPtr> depth_index;
+    std::vector<std::string> depth_names;
+    for (const Poly& depth : op.depth) {
+      bool one = unit_.fold(depth) == 1;
+      depth_names.push_back(one ? "" : unit_.fresh("q"));
+      depth_index.push_back(one ? literal(std::int64_t{0}) : variable(depth_names.back()));
+    }
+    KernelBlock step;
+    // Each operand's registers: its R-slices, read once a step.
+    std::vector<std::string> registers;
+    std::vector<std::vector<std::size_t>> operand_dims;
+    for (const TileOperand& operand : op.operands) {
+      std::vector<std::size_t> dims;
+      for (int axis : operand.axes)
+        if (static_cast<std::size_t>(axis) < rank && regs[static_cast<std::size_t>(axis)] > 1)
+          dims.push_back(static_cast<std::size_t>(axis));
+      std::sort(dims.begin(), dims.end());
+      std::vector<std::int64_t> counts;
+      std::vector<std::string> loop_names;
+      for (std::size_t d : dims) counts.push_back(regs[d]), loop_names.push_back(reg_names[d]);
+      std::string name = unit_.fresh(table.name(operand.tile).substr(0, table.name(operand.tile).find("_s")) + "_r");
+      CType type{table.type(operand.tile).element, false};
+      auto read = [&](const std::vector<ExprPtr>& r) {
+        std::vector<ExprPtr> at;
+        for (int axis : operand.axes) {
+          auto d = static_cast<std::size_t>(axis);
+          if (d >= rank) {
+            at.push_back(depth_index[d - rank]);
+            continue;
+          }
+          auto where = std::find(dims.begin(), dims.end(), d);
+          ExprPtr reg =
+              where == dims.end() ? literal(std::int64_t{0}) : r[static_cast<std::size_t>(where - dims.begin())];
+          at.push_back(plus(mul(thread[d], literal(regs[d])), reg));
+        }
+        return element_of(operand.tile, at, stm.location);
+      };
+      if (dims.empty()) {
+        step.push_back(declare(type, name, read({})));
+      } else {
+        step.push_back(declare_array(type, name, product_of(counts)));
+        for_registers(counts, loop_names, step, [&](const std::vector<ExprPtr>& r, KernelBlock& body) {
+          ExprPtr flat = literal(std::int64_t{0});
+          for (std::size_t k = 0; k < r.size(); ++k) flat = plus(mul(flat, literal(counts[k])), r[k]);
+          body.push_back(assign(kernel::element(name, flat), read(r)));
+        });
+      }
+      registers.push_back(name);
+      operand_dims.push_back(dims);
+    }
+    for_registers(regs, reg_names, step, [&](const std::vector<ExprPtr>& r, KernelBlock& body) {
+      std::vector<ExprPtr> elements;
+      for (std::size_t o = 0; o < op.operands.size(); ++o) {
+        ExprPtr flat = literal(std::int64_t{0});
+        for (std::size_t d : operand_dims[o]) flat = plus(mul(flat, literal(regs[d])), r[d]);
+        elements.push_back(operand_dims[o].empty() ? variable(registers[o]) : kernel::element(registers[o], flat));
+      }
+      std::vector<ExprPtr> mapped = inline_lambda(op.map, elements, body);
+      std::vector<ExprPtr> at = thread, arguments;
+      at.insert(at.end(), r.begin(), r.end());
+      std::vector<ExprPtr> accumulators;
+      for (Value acc : op.accumulators) accumulators.push_back(element_of(acc, at, stm.location));
+      arguments = accumulators;
+      arguments.insert(arguments.end(), mapped.begin(), mapped.end());
+      std::vector<ExprPtr> reduced = inline_lambda(op.reduce.op, arguments, body);
+      // All results first: one may be computed from another's old value.
+      for (std::size_t k = 0; k < reduced.size() && reduced.size() > 1; ++k) {
+        std::string name = unit_.fresh("next");
+        body.push_back(declare({table.type(op.accumulators[k]).element, false}, name, reduced[k]));
+        reduced[k] = variable(name);
+      }
+      for (std::size_t k = 0; k < reduced.size(); ++k) body.push_back(assign(accumulators[k], reduced[k]));
+    });
+    for (std::size_t e = op.depth.size(); e-- > 0;)
+      if (!depth_names[e].empty()) {
+        bool constant = unit_.fold(op.depth[e]).has_value();
+        KernelBlock body = std::move(step);
+        step.clear();
+        step.push_back(for_loop(constant ? kInt : kIndex, depth_names[e], values_.poly(op.depth[e]), std::move(body)));
+      }
+    inner.insert(inner.end(), step.begin(), step.end());
+  });
+}
+
+void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
+  for (const KernelResult& result : op.results)
+    if (result.kind != KernelResult::Kind::regtile)
+      unsupported(stm.location, "a block-level result that is no register tile");
+  if (op.results.empty()) return;
+  const std::vector<TileExtent>& extents = op.results[0].extents;
+  const ValueTable& table = unit_.function.values;
+  std::vector<std::int64_t> tiles, regs;
+  std::vector<std::string> names;
+  for (const TileExtent& extent : extents) {
+    tiles.push_back(unit_.constant(extent.tile, "a tile number"));
+    regs.push_back(unit_.constant(extent.reg, "a tile number"));
+    names.push_back(dim_of(extent.tile, table));
+  }
+  out.push_back(comment("write-back; what is out of range is dropped"));
+  for_threads(tiles, names, out, [&](const std::vector<ExprPtr>& thread, KernelBlock& inner) {
+    // A guard as far out as its dim's index is known.
+    std::vector<ExprPtr> reg, global;
+    std::vector<std::string> loops, index_names;
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      loops.push_back(regs[d] == 1 ? "" : unit_.fresh("r_" + names[d]));
+      reg.push_back(regs[d] == 1 ? literal(std::int64_t{0}) : variable(loops.back()));
+      index_names.push_back(unit_.fresh(names[d] == "x" ? "i" : "i_" + names[d]));
+      global.push_back(variable(index_names.back()));
+    }
+    KernelBlock body;
+    std::vector<ExprPtr> at = thread;
+    at.insert(at.end(), reg.begin(), reg.end());
+    std::vector<ExprPtr> place = global;
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      if (extents[d].split.empty()) continue;
+      if (d == 0) place.assign(op.results[0].regtile_shape().size(), nullptr);
+      std::vector<Poly> bounds;
+      for (const TileExtent::Part& part : extents[d].split) bounds.push_back(part.bound);
+      const std::vector<ExprPtr> digits = split(global[d], bounds, body);
+      for (std::size_t p = 0; p < digits.size(); ++p)
+        place[static_cast<std::size_t>(extents[d].split[p].axis)] = digits[p];
+    }
+    for (std::size_t k = 0; k < op.results.size(); ++k)
+      body.push_back(assign(element_of(stm.pattern[k], place, stm.location),
+                            element_of(op.body->results[k].value(), at, stm.location)));
+    for (std::size_t d = extents.size(); d-- > 0;) {
+      ExprPtr start = mul(values_.value(op.space[d].index), literal(tiles[d] * regs[d]));
+      ExprPtr index = plus(start, plus(mul(thread[d], literal(regs[d])), reg[d]));
+      KernelBlock guarded{declare(kIndex, index_names[d], index)};
+      if (tiles[d] * regs[d] == 1) {
+        guarded.insert(guarded.end(), body.begin(), body.end());
+      } else {
+        guarded.push_back(
+            kernel::branch(infix("<", variable(index_names[d]), values_.poly(extents[d].bound)), std::move(body)));
+      }
+      body = std::move(guarded);
+      if (regs[d] != 1) {
+        Stmt loop = for_loop(kInt, loops[d], literal(regs[d]), std::move(body));
+        loop.unroll = true;
+        body.clear();
+        body.push_back(std::move(loop));
+      }
+    }
+    inner.insert(inner.end(), body.begin(), body.end());
+  });
+}
+
+}  // namespace apl::lower

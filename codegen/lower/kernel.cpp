@@ -1,0 +1,268 @@
+// A kernel's frame: parameters, buffers and element access; the thread-level form.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/lower/lower.h"
+#include "ir/builder.h"
+#include "ir/layouts.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+Kernel::Kernel(Unit& unit, const Stm& stm) : unit_(unit), stm_(stm), values_(unit, unit.dialect()) {}
+
+SegOp kernel_frame(const Stm& stm) {
+  if (const SegOp* op = get_if<SegOp>(stm)) return *op;
+  const Scatter& scatter = std::get<Scatter>(stm.op);
+  SegOp frame{.level = SegLevel::thread, .space = {}, .body = scatter.map.body, .results = {}};
+  for (std::size_t k = 0; k < scatter.widths.size(); ++k)
+    frame.space.push_back({scatter.indices[k], scatter.widths[k]});
+  return frame;
+}
+
+kernel::Function Kernel::run() {
+  const SegOp op = kernel_frame(stm_);
+  std::string entry = unit_.function.entry ? unit_.function.entry->name : unit_.function.name;
+  // A kernel without results only makes checks.
+  const std::string made = stm_.pattern.empty() ? "check" : unit_.function.values.name(stm_.pattern.front());
+  function_.name = unit_.fresh_in_file(fmt::format("{}_{}", entry, made));
+  block_level_ = op.level == SegLevel::block;
+  collect_params();
+  std::vector<std::string> bounds;
+  for (const SegDim& dim : op.space) bounds.push_back(print(values_.poly(dim.bound), unit_.dialect()));
+  std::string what =
+      fmt::format("{} at {} level over [{}]", made, block_level_ ? "block" : "thread", fmt::join(bounds, "]["));
+  if (stm_.location) what += fmt::format(", line {}", stm_.location.line);
+  function_.comments.push_back(what);
+  // Tile numbers that this kernel uses.
+  for (const Value value : outside_)
+    if (const auto number = unit_.tile(value)) {
+      Stmt constant = declare(kInt, unit_.name(value), literal(*number));
+      function_.body.push_back(std::move(constant));
+    }
+  if (block_level_) {
+    run_block(op);
+  } else {
+    run_thread(op, get_if<Scatter>(stm_));
+  }
+  function_.threads = threads_;
+  function_.shared_bytes = shared_bytes_;
+  function_.can_fail = can_fail_;
+  return std::move(function_);
+}
+
+void Kernel::collect_params() {
+  const ValueTable& table = unit_.function.values;
+  std::set<Value> wanted;
+  auto want = [&](Value v) { wanted.insert(v); };
+  for (Value v : free_values(stm_.op, table)) {
+    want(v);
+    if (table.type(v).is_array()) for_each_use(table.type(v), want);
+  }
+  std::set<Value> written;
+  for (Value result : stm_.pattern) {
+    for_each_use(table.type(result), want);
+    written.insert(table.type(result).memory->block);
+  }
+  // The element type of a block is that of an array bound to it; one of the host may serve for several in turn.
+  const auto note = [&](Value v, Location location = {}) {
+    const Type& type = table.type(v);
+    if (!type.memory) return;
+    elements_[type.memory->block] = type.element;
+    arrays_[type.memory->block].push_back({type.shape, location});
+  };
+  const auto note_bound = [&](const Stm& stm) {
+    for (const Value v : stm.pattern) note(v, stm.location);
+    for_each_binder(stm.op, [&](Value v) { note(v, stm.location); });
+  };
+  note_bound(stm_);
+  for_each_body(stm_.op, [&](const BodyPtr& inner) { for_each_stm(*inner, note_bound); });
+  for (Value v : free_values(stm_.op, table)) note(v);
+  for (Value result : stm_.pattern) note(result);
+  outside_ = wanted;
+  for (Value v : wanted) {
+    const Type& type = table.type(v);
+    if (type.is_memory()) {
+      blocks_.push_back(v);
+      Buffer buffer;
+      std::string name = table.name(v);
+      if (name.ends_with("_mem")) name.resize(name.size() - 4);
+      buffer.name = unit_.fresh(name);
+      buffer.element = elements_.at(v);
+      buffer.kind = written.count(v) ? BufferKind::global_out : BufferKind::global_in;
+      function_.params.push_back({buffer.name, {buffer.element, false}, buffer.kind});
+      buffers_[v] = std::move(buffer);
+    }
+  }
+  for (Value v : wanted)
+    if (table.type(v).is_scalar() && !unit_.tile(v) && table.type(v).element != ScalarType::unit) {
+      scalar_params_.push_back(v);
+      function_.params.push_back({unit_.name(v), {table.type(v).element, false}, std::nullopt});
+    }
+}
+
+// ---- arrays -----------------------------------------------------------------------------------------------------
+
+Kernel::Buffer& Kernel::buffer(Value block, Location location) {
+  auto found = buffers_.find(block);
+  if (found == buffers_.end()) unsupported(location, "an array whose memory is not known in the kernel");
+  return found->second;
+}
+
+ExprPtr Kernel::element_flat(Value block, ExprPtr position, Location location) {
+  const Buffer& b = buffer(block, location);
+  if (b.expanded && flat_thread_) position = kernel::add(mul(flat_thread_, literal(b.count)), std::move(position));
+  if (b.interleaved) position = kernel::add(mul(std::move(position), count_), flat_);
+  return element(b.name, std::move(position));
+}
+
+ExprPtr Kernel::layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices) {
+  ExprPtr position = values_.poly(layout.offset());
+  for (std::size_t k = 0; k < indices.size(); ++k) {
+    auto stride = unit_.fold(layout.dims()[k].stride);
+    ExprPtr factor = stride ? literal(*stride) : values_.poly(layout.dims()[k].stride);
+    position = kernel::add(position, mul(indices[k], factor));
+  }
+  return position;
+}
+
+ExprPtr Kernel::element_of(Value array, const std::vector<ExprPtr>& indices, Location location) {
+  const Type& type = unit_.function.type(array);
+  if (!type.memory) unsupported(location, fmt::format("`{}` has no memory", unit_.function.values.name(array)));
+  return element_flat(type.memory->block, layout_position(type.memory->layout, indices), location);
+}
+
+ExprPtr Kernel::element_at(Value array, const Poly& position, Location location) {
+  const Type& type = unit_.function.type(array);
+  if (!type.memory) unsupported(location, fmt::format("`{}` has no memory", unit_.function.values.name(array)));
+  return element_flat(type.memory->block, values_.poly(position), location);
+}
+
+// Stores a scalar, or a whole row, at the given outer indices.
+void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location,
+                   KernelBlock& out) {
+  const Type type = unit_.function.values.type(value);
+  if (type.element == ScalarType::unit) return;
+  if (type.is_scalar()) {
+    out.push_back(assign(element_of(array, indices, location), values_.operand(value)));
+    return;
+  }
+  const Type& target = unit_.function.type(array);
+  if (type.memory && target.memory && type.memory->block == target.memory->block) return;  // built in place
+  for_elements(type.shape, out, [&](const std::vector<ExprPtr>& row, KernelBlock& inner) {
+    std::vector<ExprPtr> all = indices;
+    all.insert(all.end(), row.begin(), row.end());
+    inner.push_back(assign(element_of(array, all, location), element_of(value.value(), row, location)));
+  });
+}
+
+// Indices of row-major position `flat` under sizes, outermost first; dims of one element are 0.
+std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes,
+                                       const std::vector<std::string>& names, CType type, KernelBlock& out) {
+  std::vector<ExprPtr> indices(sizes.size());
+  std::vector<std::size_t> real;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    if (number(sizes[k]) == 1) {
+      indices[k] = literal(std::int64_t{0});
+    } else {
+      real.push_back(k);
+    }
+  }
+  std::string rest = flat;
+  for (std::size_t n = real.size(); n-- > 0;) {
+    std::size_t k = real[n];
+    indices[k] = variable(names[k]);
+    if (n == 0) {
+      out.push_back(declare(type, names[k], variable(rest)));
+      break;
+    }
+    out.push_back(declare(type, names[k], infix("%", variable(rest), sizes[k])));
+    std::string next = unit_.fresh("rest");
+    // The last division is the outermost index itself.
+    if (n == 1) next = names[real[0]];
+    out.push_back(declare(type, next, infix("/", variable(rest), sizes[k])));
+    if (n == 1) {
+      indices[real[0]] = variable(next);
+      break;
+    }
+    rest = next;
+  }
+  return indices;
+}
+
+// ---- thread level -----------------------------------------------------------------------------------------------
+
+void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
+  for (const Stm& stm : op.body->stms)
+    if (get_if<Alloc>(stm)) certain_.insert(stm.pattern.front());
+  KernelBlock& out = function_.body;
+  std::vector<ExprPtr> indices;
+  std::vector<std::string> names;
+  std::vector<ExprPtr> sizes;
+  for (const SegDim& dim : op.space) {
+    names.push_back(unit_.name(dim.index));
+    sizes.push_back(values_.poly(dim.bound));
+    indices.push_back(variable(names.back()));
+  }
+  leave_label_ = unit_.fresh("next");
+  KernelBlock inner;
+  auto work = [&](KernelBlock& into) {
+    KernelBlock made;
+    body(*op.body, made);
+    if (scatter != nullptr) write_rows(*scatter, stm_, true, made);
+    for (std::size_t k = 0; k < stm_.pattern.size() && scatter == nullptr; ++k)
+      store(stm_.pattern[k], indices, op.body->results[k], stm_.location, made);
+    into.insert(into.end(), heap_.begin(), heap_.end());
+    into.insert(into.end(), made.begin(), made.end());
+  };
+  if (op.space.empty()) return work(out);  // straight code: of a functor
+  if (unit_.target == Target::cuda) {
+    // One thread an index; the fastest dim is the last, so neighbouring threads write neighbouring elements.
+    std::string flat = unit_.fresh("thread");
+    out.push_back(declare(kIndex, flat,
+                          infix("+", infix("*", call("apl_block", {}), literal(threads_)), call("apl_thread", {}))));
+    ExprPtr count = literal(std::int64_t{1});
+    for (const ExprPtr& size : sizes) count = mul(count, size);
+    Stmt leave;
+    leave.kind = Stmt::Kind::leave;
+    out.push_back(kernel::branch(infix(">=", variable(flat), count), {leave}));
+    flat_ = variable(flat);
+    count_ = count;
+    std::vector<ExprPtr> split = unflatten(flat, sizes, names, kIndex, out);
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      values_.scalars[op.space[k].index] = split[k];
+      indices[k] = split[k];
+    }
+    work(out);
+    return;
+  }
+  work(inner);
+  if (can_fail_) {
+    Stmt label;
+    label.kind = Stmt::Kind::label;
+    label.name = leave_label_;
+    inner.push_back(std::move(label));
+  }
+  for (Stmt slot : heap_) {
+    slot.kind = Stmt::Kind::release;
+    inner.push_back(std::move(slot));
+  }
+  for (std::size_t k = op.space.size(); k-- > 0;) {
+    Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
+    if (k == 0) {
+      loop.parallel = scatter == nullptr || !scatter->op;  // C folds in one thread
+      // The innermost loop stays whole, so that it can be vectorised.
+      loop.collapse = static_cast<int>(std::max<std::size_t>(1, op.space.size() - 1));
+    }
+    inner.clear();
+    inner.push_back(std::move(loop));
+  }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,317 @@
+// Lowering of kernels from memory-stage IR to the kernel language.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "codegen/kernel/kernel_language.h"
+#include "runtime/backends/context.h"
+#include "runtime/names.h"
+
+namespace apl::lower {
+
+inline kernel::ExprPtr plus(kernel::ExprPtr a, kernel::ExprPtr b) { return kernel::add(std::move(a), std::move(b)); }
+
+// What code generation cannot do; caught in generate().
+struct Unsupported {
+  Diagnostic diagnostic;
+};
+[[noreturn]] void unsupported(Location location, std::string what);
+
+// A check that a kernel makes, or a call that was inlined around checks, for apl_locations[].
+struct CheckLocation {
+  Location location;
+  int call = 0;         // by which it came where it is: one more than the number of its location
+  std::string message;  // empty for a call
+};
+
+// What all entries of a file share.
+struct FileScope {
+  explicit FileScope(const Module& module) : calls(module.calls) {}
+
+  const std::vector<Location>& calls;
+  std::vector<CheckLocation> locations;
+  NameScope names;
+
+  // One more than the number of the location of a call that was inlined, 0 for none.
+  int call(std::uint32_t number);
+
+ private:
+  std::unordered_map<std::uint32_t, int> call_locations_;
+};
+
+struct Mainloop;
+struct MnDim;
+struct OperandTile;
+
+// What all kernels and the host code of one entry share.
+class Unit {
+ public:
+  Unit(const Function& function, Target target, const std::map<std::string, std::int64_t>& parameters, FileScope& file);
+
+  const Function& function;
+  const Target target;
+
+  const std::string& name(Value value);  // a C identifier, one a value
+  // A C identifier of its own, which can have the endings too.
+  std::string fresh(const std::string& hint, std::initializer_list<std::string_view> endings = {}) {
+    return names_in_use_.add(hint, endings);
+  }
+  // The same for what is seen in the whole file.
+  std::string fresh_in_file(const std::string& hint, std::initializer_list<std::string_view> endings = {}) {
+    return names_in_use_.add(hint, endings, &file_.names);
+  }
+  std::optional<std::int64_t> tile(Value value) const;  // the number of a get_size, if it is one
+  const std::map<Value, std::int64_t>& tiles() const { return tiles_; }
+  void set_tile(Value value, std::int64_t number) { tiles_[value] = number; }
+  void forget_tile(Value value) { tiles_.erase(value); }  // it is chosen when the program runs
+  std::optional<std::int64_t> fold(const Poly& p) const;  // the number, if it is made of tile numbers alone
+  std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
+  int add_check(Location location, std::string message);
+  int call(const Location& location) { return file_.call(location.call); }
+  kernel::Dialect dialect() const { return target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda; }
+
+ private:
+  std::map<Value, std::int64_t> tiles_;
+  std::unordered_map<Value, std::string> names_;
+  NameScope names_in_use_;
+  FileScope& file_;
+};
+
+// Expressions over a unit's values; `scalars` overrides what a value is called (lambda parameters, thread indices).
+class Values {
+ public:
+  Values(Unit& unit, kernel::Dialect dialect) : unit(unit), dialect(dialect) {}
+
+  Unit& unit;
+  const kernel::Dialect dialect;  // of the text that they stand in: host code is C whatever the target
+  std::unordered_map<Value, kernel::ExprPtr> scalars;
+
+  kernel::ExprPtr value(Value v);
+  kernel::ExprPtr operand(const Operand& x);
+  kernel::ExprPtr constant(const Scalar& x);
+  kernel::ExprPtr poly(const Poly& p);
+  // The scalar operation as an expression.
+  kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
+  kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
+  kernel::ExprPtr compare(CompareOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
+  kernel::ExprPtr convert(const Convert& op, ScalarType from, kernel::ExprPtr x);
+
+ private:
+  kernel::ExprPtr factor(const Factor& f);
+  kernel::ExprPtr typed_call(const std::string& name, ScalarType type, std::vector<kernel::ExprPtr> args);
+};
+
+// The capacity of the failure cell, and the 0 behind them in C.
+constexpr std::size_t kMaxFailureNumbers = APL_FAILURE_VALUES - 1;
+
+// A condition under which an index or slice is wrong, and what to say then: `%lld` stands for the next number.
+struct BoundsCheck {
+  kernel::ExprPtr outside;
+  std::string message;
+  std::vector<kernel::ExprPtr> numbers;
+};
+// Empty for no dims.
+std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const std::vector<DimIndex>& dims);
+
+// The space of a kernel: a SegMap, or a Scatter at host level.
+SegOp kernel_frame(const Stm& stm);
+
+// One kernel: a SegMap or a Scatter at host level.
+class Kernel {
+  using Block = kernel::Block;
+  using ExprPtr = kernel::ExprPtr;
+
+ public:
+  Kernel(Unit& unit, const Stm& stm);
+  kernel::Function run();
+
+  // What the host passes, in order: arrays' blocks, then scalars.
+  const std::vector<Value>& blocks() const { return blocks_; }
+  const std::vector<Value>& scalars() const { return scalar_params_; }
+  bool can_fail() const { return can_fail_; }
+  // Memory for threads' arrays, each of that shape; arguments after the scalars.
+  struct ThreadMemory {
+    std::string name;
+    ScalarType element{};
+    std::vector<Poly> shape;
+    bool may_lack = false;  // not every thread makes the array: one that does looks whether there is memory
+  };
+  // How many blocks the host starts, if not one for each index of the space.
+  ExprPtr tile_loop_blocks(const SegOp& op, Values& host);
+  const std::vector<ThreadMemory>& scratch() const { return scratch_; }
+
+ private:
+  struct Buffer {
+    std::string name;
+    ScalarType element{};
+    kernel::BufferKind kind{};
+    std::int64_t count = 0;    // of one thread's copy, for thread blocks
+    bool expanded = false;     // C: one copy a thread lies behind the other
+    bool interleaved = false;  // CUDA: element k of all threads lies together
+  };
+
+  struct Bound {
+    std::vector<Poly> shape;
+    Location location;
+  };
+
+  void collect_params();
+  void run_thread(const SegOp& op, const Scatter* scatter = nullptr);
+  void run_block(const SegOp& op);
+
+  // statements
+  void body(const Body& body, Block& out);
+  void statement(const Stm& stm, Block& out);
+  void scalar(const Stm& stm, ExprPtr value, Block& out);
+  void index(const Index& op, const Stm& stm, Block& out);
+  void loop(const Loop& op, const Stm& stm, Block& out);
+  void branch(const If& op, const Stm& stm, Block& out);
+  void screma(const Screma& op, const Stm& stm, Block& out);
+  void stream(const std::vector<Value>& inputs, const std::vector<Value>& params, const std::vector<Value>& indices,
+              Location location, Block& out);
+  void around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, Block inner, Block& out);
+  void check_divisor(const Binary& op, const Stm& stm, Block& out);
+  void fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, Block& out);
+  void fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
+            Location location, Block& out);
+
+  // arrays of threads (codegen/lower/arrays.cpp)
+  void thread_block(const Stm& stm, const Alloc& alloc, Block& out);
+  bool array_operation(const Stm& stm, Block& out);
+  void for_elements(const std::vector<Poly>& shape, Block& out,
+                    const std::function<void(const std::vector<ExprPtr>&, Block&)>& fill);
+  void copy_elements(Value target, Value source, Location location, Block& out);
+  void open_slot(const Buffer& buffer);
+  void grow(const Buffer& buffer, const std::vector<Poly>& shape, Location location, Block& out);
+  Bound array_in(Value block, const Poly& bytes, std::int64_t width) const;
+  void growing_block(Value block);
+  void yield_value(const Operand& from, Value target, Location location, Block& out);
+  void check_dims(Value array, const std::vector<DimIndex>& dims, const Stm& stm, Block& out);
+  std::vector<ExprPtr> inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments, Block& out);
+
+  // scatter and histogram (codegen/lower/scatter.cpp)
+  void scatter(const Scatter& op, const Stm& stm, Block& out);
+  void scatter_in_block(const Scatter& op, const Stm& stm, Block& out);
+  bool is_shared(Value array) const;
+  kernel::Stmt for_indices_of_block(const std::string& name, const ExprPtr& bound, Block inner);
+  void declare_locks(Block& out);
+  void write_block_rows(const SegOp& op, const Stm& stm, Block& out);
+  kernel::Stmt scattered(const Stm& stm, Value target, const std::vector<ExprPtr>& at, ExprPtr value);
+  void write_rows(const Scatter& op, const Stm& stm, bool parallel, Block& out);
+  void fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
+  void fold_atomically(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, Block& out);
+
+  // block level
+  void declare_shared(const Stm& stm, const Alloc& alloc, Block& out);
+  kernel::Stmt shared_array(const std::string& name, kernel::CType type, std::int64_t count);
+  std::vector<ExprPtr> split(const ExprPtr& flat, const std::vector<Poly>& bounds, Block& out);
+  void inblock(const SegOp& op, const Stm& stm, Block& out);
+  void copy_tile(const CopyTile& op, const Stm& stm, Block& out);
+  void tile_contract(const TileContract& op, const Stm& stm, Block& out);
+  void write_results(const SegOp& op, Block& out);
+  void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
+
+  // block level, mainloop (codegen/contraction)
+  std::shared_ptr<Mainloop> find_mainloop(const SegOp& op);
+  bool add_operand_tile(Mainloop& mainloop, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
+  void mainloop_head(Block& out);
+  void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
+  ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
+  std::int64_t mainloop_stages(Value block) const;  // how many copies of a block in shared memory there are
+  bool is_mainloop(const Loop& loop) const;
+  void find_mainloop_steps(Mainloop& mainloop, const SegOp& op);
+  void tile_loop(const SegOp& op, Block& out);
+  ExprPtr tile_loop_length(Values& values, const SegOp& op);
+  ExprPtr mainloop_slot(std::size_t mn, const ExprPtr& m);
+  Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
+  bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
+  void mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);
+  ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
+  void finish_copies(Block& out);
+  void mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
+  void mainloop_steps(const SegOp& op, const Stm& stm, Block& out);
+  void mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, Block& out);
+  void mainloop_write(const SegOp& op, Block& out);
+
+  // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
+  template <class Fill>
+  void for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names, Block& out,
+                   Fill&& fill);
+  // Nested loops over numbers known now; dims of one element make no loop.
+  template <class Fill>
+  void for_registers(const std::vector<std::int64_t>& counts, const std::vector<std::string>& names, Block& out,
+                     Fill&& fill);
+  std::vector<ExprPtr> thread_indices(const std::vector<std::int64_t>& space, const std::vector<std::string>& names,
+                                      Block& out);
+
+  // arrays
+  Buffer& buffer(Value block, Location location);
+  ExprPtr element_of(Value array, const std::vector<ExprPtr>& indices, Location location);
+  ExprPtr element_at(Value array, const Poly& position, Location location);
+  ExprPtr element_flat(Value block, ExprPtr position, Location location);
+  ExprPtr layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices);
+  void store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location, Block& out);
+  std::vector<ExprPtr> unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes,
+                                 const std::vector<std::string>& names, kernel::CType type, Block& out);
+
+  Unit& unit_;
+  const Stm& stm_;
+  Values values_;
+  kernel::Function function_;
+  std::vector<Value> blocks_, scalar_params_;
+  std::map<Value, Buffer> buffers_;
+  std::map<Value, ScalarType> elements_;        // of every block, by what is bound to it
+  std::map<Value, std::vector<Bound>> arrays_;  // that are bound to each block, in the order of the text
+  std::set<Value> certain_;                     // blocks that every thread makes
+  std::set<Value> outside_;                     // what the kernel is given
+  std::vector<ThreadMemory> scratch_;
+  std::set<Value> growing_;  // blocks of arrays whose size a loop or branch decides
+  Block heap_;               // slots of threads' arrays on the heap
+  ExprPtr flat_, count_;     // CUDA, thread level: this thread and how many there are
+  bool can_fail_ = false;
+  bool block_level_ = false;
+  ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer
+  std::int64_t threads_ = 256;
+  std::int64_t shared_bytes_ = 0;
+  std::string leave_label_;  // C: where a failed check goes on
+  std::map<std::vector<std::int64_t>, std::vector<ExprPtr>> thread_index_cache_;
+  std::set<const Stm*> barriers_;
+  std::string locks_;                   // CUDA: the block's, if an operator folds several values in shared memory
+  std::shared_ptr<Mainloop> mainloop_;  // if the kernel has the mainloop
+  Block mainloop_declarations_;         // of what is known at its start
+  bool copies_pending_ = false;
+};
+
+// The map over a thread's register tile that an inblock SegMap consists of, if it is the epilogue of a contraction
+// (passes/tile_contraction/epilogue.cpp).
+const Screma* find_epilogue(const SegOp& op, const ValueTable& values);
+
+// Before which statements of a block's body a barrier is needed (codegen/lower/barriers.cpp); nullptr: before its
+// results.
+std::set<const Stm*> find_barriers(const SegOp& op, const ValueTable& values);
+
+// The whole entry: host function text, and what stands before it; kernels are appended.
+struct HostText {
+  std::string declarations, text;
+  std::vector<kernel::Function> kernels;
+  std::vector<kernel::Function> lazy_kernels;  // CUDA: kernels that are compiled when they are chosen
+  std::vector<KernelInfo> infos;
+  std::vector<ProgramParameter> parameters;
+  bool has_plans = false;
+};
+HostText lower_entry(Unit& unit, const CodegenOptions& options);
+
+// generate(), with `edit` called for each kernel before it is printed: for tests that break kernels on purpose.
+using KernelEdit = std::function<void(kernel::Function&)>;
+Result<ProgramText> generate_edited(const Module& module, Target target, const CodegenOptions& options,
+                                    const KernelEdit& edit);
+
+}  // namespace apl::lower

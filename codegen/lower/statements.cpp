@@ -1,0 +1,308 @@
+// Statements inside kernels: scalars, reads, loops, branches, sequential redomaps, checks.
+#include <fmt/format.h>
+
+#include "codegen/lower/lower.h"
+#include "ir/builder.h"
+#include "ir/layouts.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+void Kernel::body(const Body& body, KernelBlock& out) {
+  for (const Stm& stm : body.stms) statement(stm, out);
+}
+
+void Kernel::scalar(const Stm& stm, ExprPtr value, KernelBlock& out) {
+  Value result = stm.pattern.front();
+  if (unit_.function.type(result).element == ScalarType::unit) return;
+  out.push_back(declare({unit_.function.type(result).element, false}, unit_.name(result), std::move(value)));
+}
+
+void Kernel::fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, KernelBlock& out) {
+  if (block_level_) unsupported(stm.location, "a check inside a block-level kernel");
+  can_fail_ = true;
+  Stmt report;
+  report.kind = Stmt::Kind::fail;
+  report.code = code;
+  report.check = unit_.add_check(stm.location, std::move(message));
+  report.numbers = std::move(numbers);
+  Stmt leave;
+  leave.kind = Stmt::Kind::leave;
+  leave.name = leave_label_;
+  out.push_back(std::move(report));
+  out.push_back(std::move(leave));
+}
+
+void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
+  if (!apl::can_fail(stm.op, unit_.function.values)) return;
+  KernelBlock failed;
+  ExprPtr zero = literal(std::int64_t{0});
+  fail(3, stm, "division by zero", {}, failed);
+  out.push_back(kernel::branch(infix("==", values_.operand(op.y), zero), std::move(failed)));
+}
+
+void Kernel::statement(const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  if (barriers_.count(&stm)) {
+    finish_copies(out);
+    Stmt barrier;
+    barrier.kind = Stmt::Kind::barrier;
+    out.push_back(std::move(barrier));
+  }
+  const Value first = stm.pattern.empty() ? Value{} : stm.pattern.front();
+  const bool array = first && table.type(first).is_array();
+  auto type_of = [&](const Operand& x) { return table.type(x).element; };
+  if (const Use* op = get_if<Use>(stm)) {
+    if (!array) scalar(stm, values_.operand(op->x), out);
+  } else if (const Unary* unary = get_if<Unary>(stm)) {
+    scalar(stm, values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)), out);
+  } else if (const Binary* binary = get_if<Binary>(stm)) {
+    check_divisor(*binary, stm, out);
+    scalar(stm, values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)),
+           out);
+  } else if (const Compare* compare = get_if<Compare>(stm)) {
+    scalar(stm,
+           values_.compare(compare->op, type_of(compare->x), values_.operand(compare->x), values_.operand(compare->y)),
+           out);
+  } else if (const Convert* convert = get_if<Convert>(stm)) {
+    scalar(stm, values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)), out);
+  } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
+    scalar(stm, values_.poly(size->value), out);
+  } else if (const Index* i = get_if<Index>(stm)) {
+    index(*i, stm, out);
+  } else if (get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Scratch>(stm) ||
+             (array && array_operation(stm, out))) {
+    // Views are layouts, and scratch is memory that is there already; the others have said what they do.
+  } else if (const Loop* l = get_if<Loop>(stm)) {
+    is_mainloop(*l) ? mainloop_steps(std::get<SegOp>(stm_.op), stm, out) : loop(*l, stm, out);
+  } else if (const If* choice = get_if<If>(stm)) {
+    branch(*choice, stm, out);
+  } else if (const Screma* s = get_if<Screma>(stm)) {
+    screma(*s, stm, out);
+  } else if (const Scatter* s = get_if<Scatter>(stm)) {
+    scatter(*s, stm, out);
+  } else if (const Assert* assertion = get_if<Assert>(stm)) {
+    KernelBlock failed;
+    std::string message;
+    std::vector<ExprPtr> numbers;
+    for (const auto& piece : assertion->message) {
+      if (const std::string* text = std::get_if<std::string>(&piece)) {
+        message += *text;
+      } else if (numbers.size() < kMaxFailureNumbers) {
+        message += "%lld";
+        numbers.push_back(values_.operand(std::get<Operand>(piece)));
+      }
+    }
+    fail(2, stm, message, numbers, failed);
+    out.push_back(kernel::branch(prefix("!", values_.operand(assertion->condition)), std::move(failed)));
+  } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
+    block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
+  } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
+    mainloop_ ? mainloop_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
+  } else if (const TileContract* contract = get_if<TileContract>(stm)) {
+    mainloop_ ? mainloop_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
+  } else if (const SegOp* seg = get_if<SegOp>(stm)) {
+    const Screma* after = mainloop_ ? find_epilogue(*seg, table) : nullptr;
+    if (after != nullptr) {
+      mainloop_epilogue(*seg, *after, stm, out);
+    } else {
+      mainloop_ ? body(*seg->body, out) : inblock(*seg, stm, out);
+    }
+  } else {
+    unsupported(stm.location, fmt::format("`{}` inside a kernel", op_name(stm.op)));
+  }
+}
+
+void Kernel::index(const Index& op, const Stm& stm, KernelBlock& out) {
+  const Type& source = unit_.function.type(op.array);
+  if (op.checked) check_dims(op.array, op.dims, stm, out);
+  if (unit_.function.type(stm.pattern.front()).is_array()) return;  // a view
+  if (!source.memory) unsupported(stm.location, "an index of an array without memory");
+  Lmad here = index_layout(source.memory->layout, op.dims);
+  scalar(stm, element_at(op.array, here.offset(), stm.location), out);
+}
+
+// Scalars carried around are variables; arrays are where the first iteration finds them.
+void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  std::vector<std::size_t> carried;
+  for (std::size_t k = 0; k < op.params.size(); ++k)
+    if (table.type(op.params[k]).is_scalar() && table.type(op.params[k]).element != ScalarType::unit)
+      carried.push_back(k);
+  for (std::size_t k : carried) {
+    Value param = op.params[k];
+    out.push_back(
+        declare({table.type(param).element, false}, unit_.name(param), values_.operand(op.initial[k]), false));
+    values_.scalars[stm.pattern[k]] = variable(unit_.name(param));
+  }
+  for (std::size_t k = 0; k < op.params.size(); ++k) {
+    if (!table.type(op.params[k]).is_memory()) continue;
+    growing_block(op.params[k]);
+    buffers_[stm.pattern[k]] = buffers_[op.params[k]];
+  }
+  for (std::size_t k = 0; k < op.params.size(); ++k) yield_value(op.initial[k], op.params[k], stm.location, out);
+  KernelBlock inner;
+  body(*op.body, inner);
+  for (std::size_t k = 0; k < op.params.size(); ++k)
+    yield_value(op.body->results[k], op.params[k], stm.location, inner);
+  // All new values first: one may be computed from another's old value.
+  std::vector<ExprPtr> next;
+  for (std::size_t k : carried) {
+    ExprPtr value = values_.operand(op.body->results[k]);
+    if (carried.size() > 1) {
+      std::string name = unit_.fresh(unit_.function.values.name(op.params[k]) + "_next");
+      inner.push_back(declare({table.type(op.params[k]).element, false}, name, value));
+      value = variable(name);
+    }
+    next.push_back(value);
+  }
+  for (std::size_t n = 0; n < carried.size(); ++n)
+    inner.push_back(assign(variable(unit_.name(op.params[carried[n]])), next[n]));
+  if (op.index) {
+    out.push_back(for_loop(kIndex, unit_.name(op.index), values_.poly(op.bound), std::move(inner)));
+  } else {
+    Stmt loop;
+    loop.kind = Stmt::Kind::while_loop;
+    loop.value = variable(unit_.name(op.params[0]));
+    loop.body = std::move(inner);
+    out.push_back(std::move(loop));
+  }
+}
+
+void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  KernelBlock then_block, else_block;
+  for (Value v : stm.pattern)
+    if (table.type(v).is_memory()) growing_block(v);
+  for (Value v : stm.pattern)
+    if (table.type(v).is_scalar() && table.type(v).element != ScalarType::unit)
+      out.push_back(declare({table.type(v).element, false}, unit_.name(v),
+                            values_.constant(Scalar::zero(table.type(v).element)), false));
+  auto fill = [&](const Body& source, KernelBlock& into) {
+    body(source, into);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      yield_value(source.results[k], stm.pattern[k], stm.location, into);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      if (table.type(stm.pattern[k]).is_scalar() && table.type(stm.pattern[k]).element != ScalarType::unit)
+        into.push_back(assign(variable(unit_.name(stm.pattern[k])), values_.operand(source.results[k])));
+  };
+  fill(*op.then_body, then_block);
+  fill(*op.else_body, else_block);
+  out.push_back(kernel::branch(values_.operand(op.condition), std::move(then_block), std::move(else_block)));
+}
+
+std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vector<ExprPtr>& arguments,
+                                           KernelBlock& out) {
+  for (std::size_t k = 0; k < lambda.params.size(); ++k) {
+    if (!arguments[k]) continue;
+    // An element stands for its number in one conversion, and a half is a number in another: C++ makes only one.
+    const ScalarType type = unit_.function.type(lambda.params[k]).element;
+    const bool half =
+        type == ScalarType::f16 && unit_.dialect() == Dialect::cuda && arguments[k]->kind == Expr::Kind::element;
+    values_.scalars[lambda.params[k]] = half ? cast({type, false}, arguments[k]) : arguments[k];
+  }
+  body(*lambda.body, out);
+  std::vector<ExprPtr> results;
+  for (const Operand& result : lambda.body->results) {
+    const bool array = result.is_value() && unit_.function.type(result.value()).is_array();
+    results.push_back(array ? nullptr : values_.operand(result));
+  }
+  return results;
+}
+
+// One step of a reduction: accumulators, variables or arrays, become what the operator gives.
+void Kernel::fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
+                  Location location, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  std::vector<ExprPtr> arguments;
+  const auto argument = [&](const Operand& x) {
+    // An array is found by its memory, not by an expression.
+    arguments.push_back(x.is_value() && table.type(x.value()).is_array() ? nullptr : values_.operand(x));
+  };
+  for (Value acc : accumulators) argument(acc);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    argument(operands[k]);
+    yield_value(operands[k], reduce.op.params[accumulators.size() + k], location, out);
+  }
+  std::vector<ExprPtr> results = inline_lambda(reduce.op, arguments, out);
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    yield_value(reduce.op.body->results[k], accumulators[k], location, out);
+  for (std::size_t k = 0; k < results.size() && results.size() > 1; ++k) {
+    const Type& type = table.type(accumulators[k]);
+    if (!type.is_scalar()) continue;
+    std::string name = unit_.fresh("next");
+    out.push_back(declare({type.element, false}, name, results[k]));
+    results[k] = variable(name);
+  }
+  for (std::size_t k = 0; k < results.size(); ++k)
+    if (table.type(accumulators[k]).is_scalar())
+      out.push_back(assign(variable(unit_.name(accumulators[k])), results[k]));
+}
+
+// The scalars that stream into a lambda; rows are views that place-memory has bound.
+void Kernel::stream(const std::vector<Value>& inputs, const std::vector<Value>& params,
+                    const std::vector<Value>& indices, Location location, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  std::vector<DimIndex> here;
+  for (Value i : indices) here.push_back(DimIndex::fix(Poly(i)));
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Type& type = table.type(params[k]);
+    if (!type.is_scalar() || type.element == ScalarType::unit) continue;
+    const Type& input = table.type(inputs[k]);
+    if (!input.memory) unsupported(location, "a stream of an array without memory");
+    const Lmad row = index_layout(input.memory->layout, here);
+    out.push_back(declare({type.element, false}, unit_.name(params[k]), element_at(inputs[k], row.offset(), location)));
+  }
+}
+
+void Kernel::around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, KernelBlock inner,
+                          KernelBlock& out) {
+  for (std::size_t k = widths.size(); k-- > 0;) {
+    KernelBlock around;
+    around.push_back(for_loop(kIndex, unit_.name(indices[k]), values_.poly(widths[k]), std::move(inner)));
+    // A thread's register tile in a block: the loops disappear.
+    const auto count = block_level_ ? unit_.fold(widths[k]) : std::nullopt;
+    around.back().unroll = count && *count <= 64;
+    inner = std::move(around);
+  }
+  out.insert(out.end(), inner.begin(), inner.end());
+}
+
+// A screma in one thread: accumulators are variables or arrays, the widths are loops.
+void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  std::vector<Value> accumulators;
+  for (const ReduceOp& reduce : op.reduces)
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) {
+      const Operand& neutral = reduce.neutral[k];
+      // A scan's are not its results, but what they are made of.
+      const Value acc = reduce.scan ? reduce.op.params[k] : stm.pattern[accumulators.size()];
+      accumulators.push_back(acc);
+      yield_value(neutral, acc, stm.location, out);
+      if (table.type(acc).is_scalar())
+        out.push_back(declare({table.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
+    }
+  KernelBlock inner;
+  std::vector<ExprPtr> at;
+  for (Value i : op.indices) at.push_back(variable(unit_.name(i)));
+  stream(op.inputs, op.map.params, op.indices, stm.location, inner);
+  body(*op.map.body, inner);
+  std::size_t first = 0;
+  for (const ReduceOp& reduce : op.reduces) {
+    const auto n = static_cast<std::ptrdiff_t>(reduce.neutral.size());
+    const auto from = static_cast<std::ptrdiff_t>(first);
+    fold(reduce, {accumulators.begin() + from, accumulators.begin() + from + n},
+         {op.map.body->results.begin() + from, op.map.body->results.begin() + from + n}, stm.location, inner);
+    for (std::size_t k = 0; k < reduce.neutral.size() && reduce.scan; ++k)
+      store(stm.pattern[first + k], at, accumulators[first + k], stm.location, inner);
+    first += reduce.neutral.size();
+  }
+  for (std::size_t k = first; k < stm.pattern.size(); ++k)
+    store(stm.pattern[k], at, op.map.body->results[k], stm.location, inner);
+  around_loops(op.indices, op.widths, std::move(inner), out);
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,224 @@
+#include "ir/sparse_soa.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace apl {
+namespace {
+
+constexpr std::string_view kSoa = "sparse ";
+constexpr std::string_view kSoaResult = "sparse(";
+
+struct FieldInfo {
+  std::string_view name;
+  std::string_view element;
+  SoaExtent extent;
+};
+constexpr std::array<FieldInfo, kSoaFields> kFields = {{
+#define APL_SOA_FIELD(name, element, extent) {#name, #element, SoaExtent::extent},
+#include "ir/soa_fields.def"
+}};
+
+const FieldInfo& info(SoaField field) { return kFields[static_cast<std::size_t>(field)]; }
+
+// Words after the last colon; nullopt if one is no field.
+std::optional<std::vector<SoaField>> fields_of(std::string_view text) {
+  std::vector<SoaField> fields;
+  const std::size_t colon = text.rfind(':');
+  if (!text.starts_with(kSoa) || colon == std::string_view::npos) return std::nullopt;
+  std::string_view rest = text.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::size_t start = rest.find_first_not_of(' ');
+    if (start == std::string_view::npos) break;
+    rest.remove_prefix(start);
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(word.size());
+    const auto known = std::ranges::find(kFields, word, &FieldInfo::name);
+    if (known == kFields.end()) return std::nullopt;
+    fields.push_back(static_cast<SoaField>(known - kFields.begin()));
+  }
+  return fields;
+}
+
+// Parameters as they are seen from outside.
+std::vector<Value> outer_params(const Function& function) {
+  std::vector<Value> params;
+  for (Value param : function.params)
+    if (!function.type(param).is_memory()) params.push_back(param);
+  return params;
+}
+
+std::optional<Diagnostic> check_request(const Function& function, const std::string& name, SparseRequest& request) {
+  const EntryInfo& entry = *function.entry;
+  const auto refuse = [&](Code code, std::string message) {
+    return make_error(code, function.location, std::move(message));
+  };
+  std::size_t value = 0;
+  for (std::size_t k = 0; k < entry.params.size(); value += entry.param_values[k], ++k) {
+    if (entry.params[k].name != name) continue;
+    request.param = k;
+    request.value = value;
+    const Type* type = entry.param_values[k] == 1 ? &function.type(function.params[value]) : nullptr;
+    if (type == nullptr || type->rank() != 2 || !(is_integer(type->element) || is_float(type->element)))
+      return refuse(Code::type_mismatch,
+                    fmt::format("#[sparse({})]: a sparse operand is a matrix of numbers, `{}` is {}", name, name,
+                                entry.params[k].type));
+    return std::nullopt;
+  }
+  return refuse(Code::type_unknown_name,
+                fmt::format("#[sparse({})]: the entry `{}` has no parameter `{}`", name, entry.name, name));
+}
+
+}  // namespace
+
+Result<std::vector<SparseRequest>> sparse_requests(const Function& function) {
+  std::vector<SparseRequest> requests;
+  for (const Attribute& attribute : function.attributes) {
+    if (attribute.name != kSparseAttribute) continue;
+    const bool result = attribute.arguments.size() == 2 && attribute.arguments[1] == "result";
+    if (!function.entry || (attribute.arguments.size() != 1 && !result))
+      return make_error(Code::type_mismatch, function.location,
+                        !function.entry ? "#[sparse] is for entries"
+                                        : "#[sparse] takes the name of a parameter, and may say `result` after it");
+    SparseRequest request{.result = result};
+    if (auto error = check_request(function, attribute.arguments.front(), request)) return *error;
+    for (const SparseRequest& other : requests)
+      if (other.param == request.param || (other.result && result))
+        return make_error(Code::type_mismatch, function.location,
+                          fmt::format("#[sparse({})]: {}", attribute.arguments.front(),
+                                      other.param == request.param ? "said twice" : "the result has one pattern"));
+    if (result && function.results.size() != 1)
+      return make_error(Code::type_mismatch, function.location,
+                        fmt::format("#[sparse({}, result)]: the entry gives {} values, not one matrix",
+                                    attribute.arguments.front(), function.results.size()));
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+std::string_view to_text(SoaField field) { return info(field).name; }
+SoaExtent extent_of(SoaField field) { return info(field).extent; }
+ScalarType element_of(SoaField field, ScalarType matrix) {
+  return scalar_type_from_text(info(field).element).value_or(matrix);
+}
+
+bool is_tile_field(SoaField field) { return field >= SoaField::block_row; }
+bool has_tiles(const std::vector<SoaField>& fields) { return std::ranges::any_of(fields, is_tile_field); }
+
+std::vector<SoaExtent> counted_extents() {
+  return {SoaExtent::nonzeros,     SoaExtent::block_rows,   SoaExtent::block_columns,   SoaExtent::ell_rows,
+          SoaExtent::ell_elements, SoaExtent::segment_rows, SoaExtent::segment_elements};
+}
+
+std::string count_name(std::string_view operand, SoaExtent extent) {
+  const auto called = [](SoaExtent of) {
+    switch (of) {
+      case SoaExtent::nonzeros: return "nonzeros";
+      case SoaExtent::block_rows: return "block_rows";
+      case SoaExtent::block_columns: return "block_columns";
+      case SoaExtent::ell_rows: return "ell_rows";
+      case SoaExtent::ell_elements: return "ell_elements";
+      case SoaExtent::segment_rows: return "segment_rows";
+      case SoaExtent::segment_elements: return "segment_elements";
+      default: return "count";
+    }
+  };
+  return fmt::format("{}_{}", operand, called(extent));
+}
+
+std::optional<std::vector<Poly>> soa_shape(SoaExtent extent, const SoaSizes& sizes) {
+  const auto from = [&](SoaExtent counted, std::int64_t factor, std::int64_t more) {
+    const auto count = sizes.counts.find(counted);
+    return count == sizes.counts.end() ? std::nullopt
+                                       : std::optional(std::vector<Poly>{Poly(factor) * count->second + Poly(more)});
+  };
+  switch (extent) {
+    case SoaExtent::none: return std::vector<Poly>{0, sizes.rows, sizes.columns};
+    case SoaExtent::rows_and_one: return std::vector<Poly>{sizes.rows + 1};
+    case SoaExtent::columns_and_one: return std::vector<Poly>{sizes.columns + 1};
+    case SoaExtent::block_elements: return from(SoaExtent::block_rows, kBlockWidth, 0);
+    case SoaExtent::ell_rows_and_one: return from(SoaExtent::ell_rows, 1, 1);
+    case SoaExtent::segment_rows_and_one: return from(SoaExtent::segment_rows, 1, 1);
+    default: return from(extent, 1, 0);
+  }
+}
+
+std::vector<SparseSoa> find_soas(const Function& function) {
+  std::vector<SparseSoa> soas;
+  if (!function.entry) return soas;
+  const std::vector<Value> params = outer_params(function);
+  const EntryInfo& entry = *function.entry;
+  std::size_t first = 0;
+  for (std::size_t k = 0; k < entry.params.size() && k < entry.param_values.size();
+       first += entry.param_values[k], ++k) {
+    auto fields = fields_of(entry.params[k].type);
+    if (!fields || fields->empty() || fields->front() != SoaField::shape || fields->size() != entry.param_values[k] ||
+        first >= params.size())
+      continue;
+    soas.push_back({k, first, function.type(params[first]).element, std::move(*fields)});
+  }
+  return soas;
+}
+
+std::optional<std::string> check_soas(const Function& function) {
+  if (!function.entry) return std::nullopt;
+  const std::vector<Value> params = outer_params(function);
+  const std::vector<SparseSoa> soas = find_soas(function);
+  std::size_t texts = 0;
+  for (const EntryInfo::Param& param : function.entry->params) texts += param.type.starts_with(kSoa) ? 1 : 0;
+  if (texts != soas.size()) return "a sparse parameter does not say which arrays it is";
+  for (const SparseSoa& soa : soas) {
+    const std::string& name = function.entry->params[soa.param].name;
+    const Type& shape = function.type(params[soa.first]);
+    if (!std::ranges::is_sorted(soa.fields) || std::ranges::adjacent_find(soa.fields) != soa.fields.end() ||
+        soa.fields.size() < 2 || soa.fields[1] != SoaField::values)
+      return fmt::format("the arrays of the sparse parameter `{}` are not in their order", name);
+    if (shape.rank() != 3 || !shape.shape[0].is_zero())
+      return fmt::format("the sparse parameter `{}` does not say its shape", name);
+    SoaSizes sizes{shape.shape[1], shape.shape[2], {}};
+    const std::vector<SoaExtent> counted = counted_extents();
+    for (std::size_t k = 1; k < soa.fields.size(); ++k) {
+      const Type& type = function.type(params[soa.first + k]);
+      const SoaExtent extent = extent_of(soa.fields[k]);
+      if (type.rank() == 1 && std::ranges::find(counted, extent) != counted.end())
+        sizes.counts.try_emplace(extent, type.shape[0]);
+    }
+    for (std::size_t k = 1; k < soa.fields.size(); ++k) {
+      const Type& type = function.type(params[soa.first + k]);
+      const auto wanted = soa_shape(extent_of(soa.fields[k]), sizes);
+      const bool fits =
+          type.rank() == 1 && type.element == element_of(soa.fields[k], soa.element) && wanted && type.shape == *wanted;
+      if (!fits) return fmt::format("`{}` of the sparse parameter `{}` has another type", to_text(soa.fields[k]), name);
+    }
+  }
+  for (std::size_t k = 0; k < function.entry->results.size(); ++k)
+    if (function.entry->results[k].starts_with(kSoaResult) && !soa_of_result(function, k))
+      return fmt::format("result {} has the pattern of no sparse parameter", k + 1);
+  return std::nullopt;
+}
+
+std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields) {
+  std::string text = fmt::format("{}{}:", kSoa, dense);
+  for (const SoaField field : fields) text += fmt::format(" {}", to_text(field));
+  return text;
+}
+
+std::string soa_result_text(std::string_view dense, std::string_view param) {
+  return fmt::format("{}{}) {}", kSoaResult, param, dense);
+}
+
+std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k) {
+  if (!function.entry || k >= function.entry->results.size()) return std::nullopt;
+  const std::string& text = function.entry->results[k];
+  const std::size_t end = text.find(')');
+  if (!text.starts_with(kSoaResult) || end == std::string::npos) return std::nullopt;
+  const std::string name = text.substr(kSoaResult.size(), end - kSoaResult.size());
+  const std::vector<SparseSoa> soas = find_soas(function);
+  for (std::size_t b = 0; b < soas.size(); ++b)
+    if (function.entry->params[soas[b].param].name == name) return b;
+  return std::nullopt;
+}
+
+}  // namespace apl

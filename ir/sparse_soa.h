@@ -1,0 +1,99 @@
+// Sparse operands of entries (docs/sparse.md).
+//
+// An entry says `#[sparse(A)]`, or `#[sparse(A, result)]` if what it gives has A's pattern. Up to the pass sparsify A
+// is a dense array for everybody. After it A is a *struct of arrays*: one parameter of the entry that is several of the
+// function, as a record is, so that verifier, passes and back ends meet nothing but arrays. The entry's type text names
+// them:
+//
+//   entry f (A : "sparse [n][m]f32: shape values row_start column" as 4, ...) : {"sparse(A) [n][m]f32"}
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/diagnostic.h"
+#include "ir/module.h"
+
+namespace apl {
+
+inline constexpr std::string_view kSparseAttribute = "sparse";
+
+// What an attribute asks for.
+struct SparseRequest {
+  std::size_t param = 0;  // of EntryInfo::params
+  std::size_t value = 0;  // of Function::params
+  bool result = false;    // the entry's result has its pattern
+};
+
+// The requests of a function's attributes. An error says what is wrong with one: a name that is no parameter
+// (type.unknown-name), a parameter that is no matrix of numbers (type.mismatch).
+Result<std::vector<SparseRequest>> sparse_requests(const Function& function);
+
+enum class SoaField : std::uint8_t {
+#define APL_SOA_FIELD(name, element, extent) name,
+#include "ir/soa_fields.def"
+};
+inline constexpr std::size_t kSoaFields = 0
+#define APL_SOA_FIELD(name, element, extent) +1
+#include "ir/soa_fields.def"
+    ;
+
+enum class SoaExtent : std::uint8_t {
+  none,
+  nonzeros,
+  rows_and_one,
+  columns_and_one,
+  block_rows,
+  block_columns,
+  block_elements,  // kBlockWidth a row of a block
+  ell_rows,
+  ell_rows_and_one,
+  ell_elements,
+  segment_rows,
+  segment_rows_and_one,
+  segment_elements,
+};
+inline constexpr int kBlockWidth = 16;
+
+std::string_view to_text(SoaField field);
+SoaExtent extent_of(SoaField field);
+ScalarType element_of(SoaField field, ScalarType matrix);
+bool is_tile_field(SoaField field);
+bool has_tiles(const std::vector<SoaField>& fields);
+
+// The sizes of a struct of arrays: those of the matrix, and how many non-zeros and parts of tiles there are, one for
+// each extent that is the shape of an array as it stands.
+struct SoaSizes {
+  Poly rows, columns;
+  std::map<SoaExtent, Poly> counts;
+};
+std::vector<SoaExtent> counted_extents();
+// "A_block_rows": how that size of a function is called.
+std::string count_name(std::string_view operand, SoaExtent extent);
+// nullopt where it needs a count that is not there.
+std::optional<std::vector<Poly>> soa_shape(SoaExtent extent, const SoaSizes& sizes);
+
+struct SparseSoa {
+  std::size_t param = 0;  // of EntryInfo::params
+  std::size_t first = 0;  // of the function's values from outside (blocks of memory are not counted)
+  ScalarType element = ScalarType::unit;
+  std::vector<SoaField> fields;  // in their order; `shape` and `values` are among them
+};
+
+// The structs of arrays that the entry's text speaks of, in the order of parameters. Malformed ones are left out: see
+// check_soas.
+std::vector<SparseSoa> find_soas(const Function& function);
+// What is wrong with the entry's structs of arrays: fields without their types, a count that is not theirs.
+std::optional<std::string> check_soas(const Function& function);
+
+// "[n][m]f32" as the texts of a struct of arrays, and of a result with the pattern of `param`.
+std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields);
+std::string soa_result_text(std::string_view dense, std::string_view param);
+// The sparse operand whose pattern result `k` of the entry has: an index of find_soas().
+std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k);
+
+}  // namespace apl

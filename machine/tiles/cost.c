@@ -1,0 +1,212 @@
+// What a plan costs. GPU: the larger of arithmetic and shared memory, and of memory and cache traffic, overlap only in
+// part (their root of squares: measured on short contractions on an H200); latency that nothing hides
+// comes on top, and the last wave of blocks is as long as the others.
+#include <math.h>
+#include <string.h>
+
+#include "machine/tiles/shape.h"
+
+// ---- bank conflicts ----
+
+// Passes that shared memory takes for a warp's load of `vector` 4-byte words a lane along M or N: a pairing of lanes
+// needs two passes for 16 bytes, different addresses four, and a broadcast two (measured).
+static double load_passes(const struct apl_mn_dim* mn, const struct apl_mn_dim* other, int64_t bytes) {
+  const int paired = (mn->lanes == 4 && other->lanes == 8) || (mn->lanes == 8 && other->lanes == 4);
+  const double wide = (double)(mn->vector * bytes) / 16;
+  if (wide <= 0.25) return 1;
+  if (paired || mn->lanes <= 2) return wide <= 0.5 ? 1 : 2 * wide;
+  return wide <= 0.5 ? 2 * wide : 4 * wide;
+}
+
+// The least that such a load could take: its different words, 32 a pass.
+static double least_passes(const struct apl_mn_dim* mn, int64_t bytes) {
+  const double words = (double)(mn->lanes * mn->vector * bytes) / 4;
+  return words <= kPlanWarp ? 1 : words / kPlanWarp;
+}
+
+// Passes of a transposing copy, 8 threads along the depth and 4 rows: swizzled where the extent allows it.
+static double transposed_passes(int64_t extent) {
+  if (extent % kPlanWarp == 0) return 1;
+  int counts[kPlanWarp] = {0}, most = 1;
+  for (int lane = 0; lane < kPlanWarp; ++lane) {
+    const int bank = (int)((lane % 8 * extent + lane / 8) % kPlanWarp);
+    if (++counts[bank] > most) most = counts[bank];
+  }
+  return most;
+}
+
+// ---- traffic ----
+
+// What a block's tiles read, and all of the operands once, in bytes of memory.
+static void traffic(const struct apl_contraction* c, const struct apl_plan_shape* s, struct apl_plan_cost* cost) {
+  double once = (double)s->points * c->result_bytes, block = 0;
+  for (int o = 0; o < c->operand_count; ++o) {
+    double elements = 1, steps = 1;
+    for (int d = 0; d < c->dim_count; ++d)
+      if (c->operands[o].strides[d] != 0) elements *= (double)c->dims[d].size;
+    once += elements * c->operands[o].bytes;
+    // Whole sectors of 32 bytes come, whatever is wanted of them.
+    const struct apl_tile_shape* tile = &s->tiles[o];
+    double sector = 1;
+    if (tile->copy == APL_COPY_SCATTERED) sector = 32.0 / tile->bytes;
+    if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < 32)
+      sector = 32.0 / (double)(tile->depth * tile->bytes);
+    steps = (double)s->steps;
+    block += (double)tile->rows * (double)apl_least(tile->depth, s->reduction) * tile->bytes * sector * steps;
+  }
+  cost->memory_bytes = once;
+  cost->cache_bytes = block * (double)s->blocks + (double)s->points * c->result_bytes;
+  if (cost->cache_bytes < once) cost->cache_bytes = once;
+}
+
+// ---- GPU ----
+
+static double gpu_copy_instructions(const struct apl_tile_shape* tile, int has_mainloop) {
+  const double elements = (double)tile->rows * (double)tile->depth;
+  if (!has_mainloop) return elements * 12;  // an index, a guard, a load and a store each
+  if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
+  if (tile->copy == APL_COPY_DEPTH) return elements * 12;  // measured: a copy in four lines holds up the others
+  return elements * 2;
+}
+
+static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
+                     const struct apl_device* device, struct apl_plan_cost* cost) {
+  const double warps = (double)apl_up(s->threads, kPlanWarp), steps = (double)s->steps,
+               reduction = (double)s->reduction;
+  const double registers = (double)s->registers, stages = plan->stages > 0 ? plan->stages : kPlanStages;
+  const double schedulers = device->schedulers, clock = device->clock_ghz * 1e9;
+  // One step of the depth, a warp: instructions, and passes of shared memory.
+  double loads = 0, passes = 0, least = 0;
+  if (s->has_mainloop) {
+    for (int o = 0; o < c->operand_count; ++o) {
+      if (s->tiles[o].mn == APL_NO_MN_DIM) {
+        ++loads, ++passes, ++least;
+        continue;
+      }
+      const struct apl_mn_dim* mn = &s->mn_dims[s->tiles[o].mn];
+      const double count = (double)mn->each / (double)mn->vector;
+      loads += count;
+      passes += count * load_passes(mn, &s->mn_dims[1 - s->tiles[o].mn], s->tiles[o].bytes);
+      least += count * least_passes(mn, s->tiles[o].bytes);
+    }
+  } else {
+    for (int o = 0; o < c->operand_count; ++o)
+      loads += (double)s->tiles[o].registers * 2, passes += (double)s->tiles[o].registers * 2;
+    least = passes / 2;
+  }
+  double copy = 0, copy_passes = 0, copy_least = 0;  // a step of the tiles, all warps
+  for (int o = 0; o < c->operand_count; ++o) {
+    const struct apl_tile_shape* tile = &s->tiles[o];
+    const double words = (double)tile->rows * (double)tile->depth * tile->bytes / 4;
+    const double conflict = tile->copy == APL_COPY_DEPTH && s->has_mainloop ? transposed_passes(tile->rows) : 1;
+    copy += gpu_copy_instructions(tile, s->has_mainloop) / kPlanWarp;
+    // A copy of four lines takes as many passes, whatever the banks.
+    copy_passes += words / kPlanWarp * fmax(conflict, tile->copy == APL_COPY_DEPTH ? 4 : 1);
+    copy_least += words / kPlanWarp;
+  }
+  const double fma = registers * (double)c->operations * 128 / device->fmas_per_clock;
+  const double step_overhead = s->has_mainloop ? 60 : 30;
+  const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
+  const double put = registers * c->result_bytes / 4 / vector;
+  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 2.0 : 4.0) * put : 10 * put;
+  // Tables of rows: a chain of 64-bit divisions for each.
+  const double tables = s->has_mainloop ? (double)(s->rows[0] + s->rows[1]) / kPlanWarp * 120 : warps * 100;
+  const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
+  const double shared = warps * reduction * passes + steps * copy_passes + warps * put;
+  const double kWaiting = 24;  // instructions in flight that fill half of a scheduler's slots
+  // Warps that take turns hide each other's waiting; a warp with many products in flight hides its own.
+  const double per_multiprocessor = fmax(1, ceil((double)s->blocks / device->multiprocessors));
+  const double resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, per_multiprocessor));
+  const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 64);
+  const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + kWaiting);
+  const double instructions = issue / schedulers / busy, block = fmax(instructions, shared);
+  // Starting a block, draining it, its barriers, and copies that are still on their way. A block that computes several
+  // tiles starts the next one's copies while it drains (codegen/contraction/tile_loop.cpp).
+  const double kStart = 2500, kBarrier = 50, kFlight = 700, kTilesPerBlock = 8, kManyBlocks = 4096;
+  const double ahead = s->has_mainloop ? fmin(stages - 1, steps) : 0;
+  const int tile_loop = s->has_mainloop && (double)s->blocks >= kManyBlocks && steps >= stages - 1;
+  const double wait = fmax(0, kFlight - ahead * block / fmax(steps, 1) * resident);
+  const double latency = ((tile_loop ? kStart / kTilesPerBlock : kStart) + steps * (kBarrier + wait)) / resident;
+  cost->arithmetic = instructions * per_multiprocessor / clock;
+  cost->shared = shared * per_multiprocessor / clock;
+  cost->latency = latency * per_multiprocessor / clock;
+  traffic(c, s, cost);
+  cost->shared_bytes = shared * 128 * (double)s->blocks;
+  cost->read_conflicts = least > 0 ? passes / least : 1;
+  cost->write_conflicts = copy_least > 0 ? copy_passes / copy_least : 1;
+  // Unaligned results are written in pieces of sectors.
+  const double result = (double)s->points * c->result_bytes;
+  const double written = s->has_mainloop && s->aligned_result ? result : 1.8 * result;
+  const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9);
+  const double cache = cost->cache_bytes / (device->cache_gbs * 1e9);
+  cost->memory = fmax(memory, cache);
+  const double compute = fmax(cost->arithmetic, cost->shared);
+  cost->seconds = sqrt(compute * compute + cost->memory * cost->memory) + cost->latency + device->launch_us * 1e-6;
+  // A block alone writes back while nobody computes; two of them take turns.
+  if (resident < 2) cost->seconds += written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
+  cost->waves = (double)s->blocks / (device->multiprocessors * fmax(1, (double)s->blocks_per_multiprocessor));
+  cost->occupancy = (double)s->blocks_per_multiprocessor * warps * kPlanWarp / device->multiprocessor_threads;
+}
+
+// ---- CPU ----
+
+static void cpu_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
+                     const struct apl_device* device, struct apl_plan_cost* cost) {
+  const double clock = device->clock_ghz * 1e9;
+  // The C compiler makes vectors of the loop over the innermost threads if there are no registers in the way; many of
+  // the innermost registers are nearly as good, few of them are not unrolled into vectors at all (measured).
+  double threads = 1, registers = 1;
+  for (int d = c->space_rank; d-- > 0;)
+    if (c->dims[d].kind == APL_DIM_FREE && plan->tile[d] > 1) {
+      threads = plan->tile[d];
+      break;
+    }
+  for (int d = c->space_rank; d-- > 0;)
+    if (c->dims[d].kind == APL_DIM_FREE && plan->reg[d] > 1) {
+      registers = plan->reg[d];
+      break;
+    }
+  double part = 0.2 * fmin(1, threads / 64);
+  if (s->registers > 1) part = registers >= 32 ? 0.12 : 0.03;
+  const double rate = fmax(device->fmas_per_clock * part, 0.1);
+  double tiles = 0;
+  for (int o = 0; o < c->operand_count; ++o) tiles += (double)s->tiles[o].rows * (double)s->tiles[o].depth;
+  // Beyond a core's nearest cache everything comes from the next one.
+  const double near = 48 * 1024, far = (double)(s->shared + s->block_accumulators) > near ? 2 : 1;
+  const double kCopy = 2.5 * far, kResult = 4, kBlock = 300;
+  const double points = (double)s->rows[0] * (double)s->rows[1];
+  const double cycles = points * (double)s->reduction * (double)c->operations / rate +
+                        (double)s->steps * tiles * kCopy + points * kResult + kBlock;
+  const double per_multiprocessor = ceil((double)s->blocks / device->multiprocessors);
+  cost->arithmetic = cycles * per_multiprocessor / clock;
+  traffic(c, s, cost);
+  cost->memory = cost->memory_bytes / (device->memory_gbs * 1e9);
+  cost->seconds = fmax(cost->arithmetic, cost->memory) + device->launch_us * 1e-6;
+  cost->waves = (double)s->blocks / device->multiprocessors;
+  cost->occupancy = cost->read_conflicts = cost->write_conflicts = 1;
+}
+
+void apl_plan_cost_of(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* shape,
+                      const struct apl_device* device, struct apl_plan_cost* cost) {
+  memset(cost, 0, sizeof *cost);
+  cost->blocks = shape->blocks;
+  cost->has_mainloop = shape->has_mainloop;
+  cost->threads = (int32_t)apl_least(shape->threads, INT32_MAX);
+  cost->registers = (int32_t)apl_least(shape->thread_registers, INT32_MAX);
+  cost->block_shared = shape->shared;
+  cost->blocks_per_multiprocessor = (int32_t)shape->blocks_per_multiprocessor;
+  if (shape->blocks == 0) {
+    cost->seconds = device->launch_us * 1e-6;
+  } else if (device->kind == APL_DEVICE_GPU) {
+    gpu_cost(c, plan, shape, device, cost);
+  } else {
+    cpu_cost(c, plan, shape, device, cost);
+  }
+}
+
+void apl_plan_estimate(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
+                       struct apl_plan_cost* cost) {
+  struct apl_plan_shape shape;
+  apl_plan_shape_of(c, plan, device, &shape);
+  apl_plan_cost_of(c, plan, &shape, device, cost);
+}

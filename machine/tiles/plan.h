@@ -1,0 +1,214 @@
+// Which tile numbers a contraction runs with on a device: one model for generated programs, for `aplc explain`,
+// `aplc tune` and the tests, so that what is explained is what runs. Plain C11 without allocations and statics.
+//
+// A contraction is given as data: its dims with sizes, what its operands and results look like in memory, what one
+// point costs. A plan is a number for each of its tile parameters. Where there are M and N
+// dims (every operand varies along one of two sets of free dims) GPUs have the mainloop of codegen/contraction; all
+// else has the general kernel of codegen/lower/block.cpp.
+#ifndef APL_PLAN_SELECT_H
+#define APL_PLAN_SELECT_H
+
+#include <stdint.h>
+
+// A library of one file keeps these functions to itself.
+#ifndef APL_PLAN_API
+#define APL_PLAN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define APL_PLAN_DIMS 16
+#define APL_PLAN_OPERANDS 6
+#define APL_MAX_PLANS 12  // at most in a generated program, for one contraction
+
+enum apl_dim_kind { APL_DIM_BATCH, APL_DIM_FREE, APL_DIM_INVARIANT, APL_DIM_CONTRACTED };
+
+struct apl_plan_dim {
+  int64_t size;
+  int32_t kind;
+  int32_t fixed;  // no parameters: one thread and one register, or one deep
+};
+
+struct apl_plan_operand {
+  int32_t bytes;                   // an element
+  int64_t strides[APL_PLAN_DIMS];  // in elements, one a dim; 0: it does not vary along it
+};
+
+// Space dims first, outermost first, then contracted ones; results are dense in the order of the space dims.
+struct apl_contraction {
+  int32_t dim_count, space_rank, operand_count;
+  int32_t result_bytes, widest_result;  // of all results' elements together, and of the widest
+  int32_t accumulator_bytes;            // of one point's accumulators
+  int32_t epilogue_arrays;              // that the epilogue reads
+  float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
+  struct apl_plan_dim dims[APL_PLAN_DIMS];
+  struct apl_plan_operand operands[APL_PLAN_OPERANDS];
+};
+
+enum apl_device_kind { APL_DEVICE_GPU, APL_DEVICE_CPU };
+
+// A machine; text of the same names is in machine/target/records.
+struct apl_device {
+  char name[32];
+  int32_t kind;
+  int32_t multiprocessors;         // SMs of a GPU, cores of a CPU
+  double clock_ghz;                // while it computes
+  double fmas_per_clock;           // f32, a multiprocessor
+  int32_t schedulers;              // GPU: warp instructions a clock, a multiprocessor
+  int32_t registers;               // GPU: 32-bit, a multiprocessor
+  int32_t thread_registers;        // at most, a thread; CPU: vector registers times their floats
+  int32_t block_threads;           // at most, a block
+  int32_t multiprocessor_threads;  // resident at most
+  int32_t multiprocessor_blocks;
+  int32_t block_shared;           // bytes at most, a block; CPU: of a core's cache for tiles and accumulators
+  int32_t multiprocessor_shared;  // bytes
+  int32_t reserved_shared;        // bytes that each block takes beside its own
+  double memory_gbs, cache_gbs;
+  int64_t cache_bytes;
+  double launch_us;
+};
+
+// A number for each parameter: threads and registers of free dims, the depth of contracted ones (in `tile`).
+struct apl_plan {
+  int32_t tile[APL_PLAN_DIMS], reg[APL_PLAN_DIMS];
+  int32_t stages, tiles_per_block;  // of the mainloop; 0 tiles: as the code generator likes
+};
+
+// What the model says of a plan.
+struct apl_plan_cost {
+  double seconds;                              // all of it
+  double arithmetic, shared, memory, latency;  // its parts, which overlap
+  double memory_bytes, cache_bytes, shared_bytes;
+  double read_conflicts, write_conflicts;  // passes of shared memory for one access, of one that is free of conflicts
+  int64_t blocks;
+  double waves, occupancy;
+  int32_t has_mainloop;                                   // whether it has the mainloop
+  int32_t threads, registers, blocks_per_multiprocessor;  // registers a thread, as estimated
+  int64_t block_shared;                                   // bytes of shared memory a block
+};
+
+// Why a plan is not valid.
+enum apl_plan_fault {
+  APL_PLAN_FINE,
+  APL_PLAN_RANGE,      // a number is below 1
+  APL_PLAN_THREADS,    // too many threads a block
+  APL_PLAN_REGISTERS,  // accumulators would spill
+  APL_PLAN_SHARED,     // too much shared memory a block
+  APL_PLAN_BLOCKS,     // more blocks than a launch can have
+};
+
+// Valid: the launch succeeds and nothing spills (T 6.3). `limit` and `needed` are what the fault is about.
+APL_PLAN_API enum apl_plan_fault apl_plan_check(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                                const struct apl_device* device, int64_t* needed, int64_t* limit);
+
+APL_PLAN_API void apl_plan_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                    const struct apl_device* device, struct apl_plan_cost* cost);
+
+// Numbers that are given; 0 is free.
+struct apl_forced {
+  int32_t tile[APL_PLAN_DIMS], reg[APL_PLAN_DIMS];
+  int32_t stages, tiles_per_block;
+};
+
+// A number of a plan.
+enum apl_plan_number { APL_NUMBER_TILE, APL_NUMBER_REG, APL_NUMBER_STAGES };
+
+struct apl_plan_choice {
+  struct apl_plan best, runner_up;
+  struct apl_plan_cost cost, runner_up_cost;
+  int32_t has_runner_up;
+  int32_t considered;  // how many plans were valid
+  // Where no plan is valid: what is wrong with the nearest, and a given number that would work if it were smaller.
+  enum apl_plan_fault fault;
+  int64_t needed, limit;
+  int32_t conflict_number, conflict_dim;  // enum apl_plan_number
+  int32_t conflict_works;                 // 0: no single one helps
+};
+
+// The best valid plan around what is forced. 0: there is none, see `fault`. `forced` may be null.
+APL_PLAN_API int apl_plan_select(const struct apl_contraction* contraction, const struct apl_forced* forced,
+                                 const struct apl_device* device, struct apl_plan_choice* choice);
+
+// The best of a few plans; -1: none is valid. `banned` may be null, else one a plan.
+APL_PLAN_API int apl_plan_best_of(const struct apl_contraction* contraction, const struct apl_plan* plans, int count,
+                                  const struct apl_device* device, const unsigned char* banned);
+
+// Calls `visit` for every plan worth a thought, valid or not, in order of preference; it stops on a non-zero result,
+// which is given.
+typedef int (*apl_plan_visit)(const struct apl_plan* plan, void* context);
+APL_PLAN_API int apl_plan_enumerate(const struct apl_contraction* contraction, const struct apl_forced* forced,
+                                    const struct apl_device* device, apl_plan_visit visit, void* context);
+
+// At most `most` plans, such that for each contraction (all alike but for sizes and strides) the best of them is within
+// `factor` of its best plan, as far as that many can: how many there are. The first one is that of the first
+// contraction, and `worst` the largest ratio that is left.
+APL_PLAN_API int apl_plan_cover(const struct apl_contraction* contractions, int count, const struct apl_forced* forced,
+                                const struct apl_device* device, double factor, int most, struct apl_plan* plans,
+                                double* worst);
+
+// ---- how a contraction is computed ----
+
+// Tiled; tiled in parts of the outermost contracted dim, whose results a second kernel joins; or one thread a point,
+// which reads everything itself.
+enum apl_variant { APL_VARIANT_TILED = 1, APL_VARIANT_SPLIT, APL_VARIANT_UNTILED, APL_VARIANTS };
+
+// Plans to choose among, and which are struck out (null: none are). Null `plans`: any plan will do.
+struct apl_plan_list {
+  const struct apl_plan* plans;
+  int count;
+  const unsigned char* banned;
+};
+
+struct apl_variant_choice {
+  int32_t variant;               // 0: none has a valid plan
+  int64_t splits;                // parts of the outermost contracted dim that suit best; 1: it cannot be split
+  double seconds[APL_VARIANTS];  // by variant; below 0: none is valid
+  // Padding instead of a remainder step, for the best tiled plan: what it takes. It was slower wherever it was
+  // measured.
+  double padded_seconds;
+};
+
+// The cheapest variant. `tiled` and `parts` are plans of the contraction and of its parts; `parts` may be null: it is
+// not split. `only` restricts to one variant; 0: any.
+APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, const struct apl_plan_list* tiled,
+                                    const struct apl_plan_list* parts, int only, const struct apl_device* device,
+                                    struct apl_variant_choice* choice);
+
+// The contraction of so many parts, which are a batch dim; 0: there are too many dims.
+APL_PLAN_API int apl_contraction_parts(const struct apl_contraction* contraction, int64_t splits,
+                                       struct apl_contraction* parts);
+
+// What joining parts costs, and one thread a point, in seconds.
+APL_PLAN_API double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits,
+                                      const struct apl_device* device);
+APL_PLAN_API double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
+// The time of a plan with padding, by that of the same with a remainder step.
+APL_PLAN_API double apl_padded_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                        const struct apl_device* device);
+
+// ---- what the code generator and the model agree on ----
+
+// The M or N dim of the mainloop: rows of a tile, and how a block's warps share them.
+struct apl_mn_dim {
+  int64_t extent;
+  int64_t warps, lanes, each;  // their product is the extent
+  int64_t vector;              // neighbouring rows of a thread
+};
+// Threads of a warp and rows of a thread along M and N: fewest rows loaded for a step of the depth. 0: the numbers
+// do not fit together.
+APL_PLAN_API int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
+                              struct apl_mn_dim* n_dim);
+
+// M and N of the free dims: 0 for M, 1 for N (it has the result's innermost free dim), one entry a dim, -1 for
+// others. 0: there are not two.
+APL_PLAN_API int apl_plan_mn_dims(const struct apl_contraction* contraction, int8_t mn_of[APL_PLAN_DIMS]);
+
+// Lines `name = value`, `#` comments. 0: `line` is wrong or a value is missing.
+APL_PLAN_API int apl_device_parse(const char* text, struct apl_device* device, int* line);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,337 @@
+// The block that a plan makes, and whether a device can run it.
+#include "machine/tiles/shape.h"
+
+#include <string.h>
+
+enum { kTableEntry = 8 };
+
+int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
+                 struct apl_mn_dim* n_dim) {
+  static const int kLanes[][2] = {{4, 8}, {8, 4}, {2, 16}, {16, 2}, {1, 32}, {32, 1}};
+  int64_t best = 0;
+  if (threads % kPlanWarp != 0) return 0;
+  for (int k = 0; k < 6; ++k)
+    for (int64_t each = 1; each <= registers; each *= 2) {
+      const int64_t other = registers / each;
+      if ((other & (other - 1)) != 0 || each * other != registers) continue;
+      if (m_dim->extent % (kLanes[k][0] * each) != 0 || n_dim->extent % (kLanes[k][1] * other) != 0) continue;
+      const int64_t cost =
+          each + other + (each < vector ? 4 * (vector - each) : 0) + (other < vector ? 4 * (vector - other) : 0);
+      if (best != 0 && best <= cost) continue;
+      best = cost;
+      m_dim->lanes = kLanes[k][0], m_dim->each = each, m_dim->vector = apl_least(vector, each);
+      n_dim->lanes = kLanes[k][1], n_dim->each = other, n_dim->vector = apl_least(vector, other);
+    }
+  if (best == 0) return 0;
+  m_dim->warps = m_dim->extent / (m_dim->lanes * m_dim->each);
+  n_dim->warps = n_dim->extent / (n_dim->lanes * n_dim->each);
+  return 1;
+}
+
+static int is_free_dim(const struct apl_contraction* c, int d) { return c->dims[d].kind == APL_DIM_FREE; }
+
+// Whether the same operands vary along both dims.
+static int dims_alike(const struct apl_contraction* c, int d, int e) {
+  for (int o = 0; o < c->operand_count; ++o)
+    if ((c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
+  return 1;
+}
+
+static int dims_apart(const struct apl_contraction* c, int d, int e) {
+  for (int o = 0; o < c->operand_count; ++o)
+    if (c->operands[o].strides[d] != 0 && c->operands[o].strides[e] != 0) return 0;
+  return 1;
+}
+
+// As passes/tile_contraction/tiling.cpp finds them: the first two sets of dims, innermost first, that no operand varies
+// along both of.
+int apl_plan_mn_dims(const struct apl_contraction* c, int8_t mn_of[APL_PLAN_DIMS]) {
+  memset(mn_of, -1, APL_PLAN_DIMS);
+  int firsts[APL_PLAN_DIMS], count = 0;  // the innermost dim of each set
+  for (int d = c->space_rank; d-- > 0;) {
+    if (!is_free_dim(c, d)) continue;
+    int known = 0;
+    while (known < count && !dims_alike(c, d, firsts[known])) ++known;
+    if (known == count) firsts[count++] = d;
+  }
+  for (int s = 0; s < count; ++s)
+    for (int t = s + 1; t < count; ++t) {
+      if (!dims_apart(c, firsts[s], firsts[t])) continue;
+      for (int d = 0; d < c->space_rank; ++d) {
+        if (!is_free_dim(c, d)) continue;
+        if (dims_alike(c, d, firsts[s])) mn_of[d] = 1;
+        if (dims_alike(c, d, firsts[t])) mn_of[d] = 0;
+      }
+      return 1;
+    }
+  return 0;
+}
+
+// Whether 16-byte vectors along `inner`, the innermost dim of M or N, are aligned everywhere. Dims of M or N that lie
+// together with it in the operand are one with it.
+static int vectors_fit(const struct apl_contraction* c, int o, const int8_t* mn_of, int inner) {
+  const int64_t width = 16 / c->operands[o].bytes;
+  const int64_t* strides = c->operands[o].strides;
+  if (width <= 1 || strides[inner] != 1) return 0;
+  int64_t together = c->dims[inner].size;
+  int apart = inner;  // dims of M or N before this one are not in it
+  for (int d = inner; d-- > 0;) {
+    if (mn_of[d] != mn_of[inner]) continue;
+    if (strides[d] != together) break;
+    together = apl_times(together, c->dims[d].size);
+    apart = d;
+  }
+  if (together % width != 0) return 0;
+  for (int d = 0; d < c->dim_count; ++d) {
+    const int one = d >= apart && d <= inner && mn_of[d] == mn_of[inner];
+    if (!one && strides[d] % width != 0 && c->dims[d].size > 1) return 0;
+  }
+  return 1;
+}
+
+static void find_tiles(const struct apl_contraction* c, const struct apl_plan* plan, const int8_t* mn_of,
+                       struct apl_plan_shape* shape) {
+  int inner[2] = {-1, -1};  // the innermost dim of M and of N
+  for (int d = 0; d < c->space_rank; ++d)
+    if (shape->has_mn_dims && mn_of[d] >= 0) inner[mn_of[d]] = d;
+  for (int o = 0; o < c->operand_count; ++o) {
+    const struct apl_plan_operand* operand = &c->operands[o];
+    struct apl_tile_shape* tile = &shape->tiles[o];
+    tile->bytes = operand->bytes;
+    tile->rows = tile->depth = tile->registers = 1;
+    int unit_space = 0, unit_depth = 0;
+    for (int d = 0; d < c->dim_count; ++d) {
+      if (operand->strides[d] == 0) continue;
+      const int64_t extent = (int64_t)plan->tile[d] * (d < c->space_rank ? plan->reg[d] : 1);
+      if (d >= c->space_rank)
+        tile->depth = apl_times(tile->depth, extent);
+      else if (c->dims[d].kind == APL_DIM_FREE)
+        tile->rows = apl_times(tile->rows, extent), tile->registers = apl_times(tile->registers, plan->reg[d]);
+      if (operand->strides[d] == 1 && extent > 1) *(d < c->space_rank ? &unit_space : &unit_depth) = 1;
+    }
+    tile->mn = APL_NO_MN_DIM;
+    if (shape->has_mn_dims) {
+      for (int d = 0; d < c->space_rank; ++d)
+        if (mn_of[d] >= 0 && operand->strides[d] != 0) tile->mn = mn_of[d];
+      const int last = c->dim_count - 1;
+      if (tile->mn == APL_NO_MN_DIM)
+        tile->copy = APL_COPY_ROWS;
+      else if (operand->strides[last] == 1)
+        tile->copy = APL_COPY_DEPTH;
+      else if (operand->strides[inner[tile->mn]] == 1)
+        tile->copy = vectors_fit(c, o, mn_of, inner[tile->mn]) && tile->rows % (16 / operand->bytes) == 0
+                         ? APL_COPY_VECTORS
+                         : APL_COPY_ROWS;
+      else
+        tile->copy = APL_COPY_SCATTERED;
+    } else {
+      tile->copy = unit_space || unit_depth ? APL_COPY_ROWS : APL_COPY_SCATTERED;
+    }
+  }
+}
+
+// The mainloop's shared memory, as codegen/contraction/tile_loop.cpp lays it out: stages of tiles, tables of rows,
+// write-back.
+static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl_plan_shape* shape, int64_t stages) {
+  int64_t bytes = 0, tables[2] = {1, 1};
+  for (int o = 0; o < c->operand_count; ++o) {
+    const struct apl_tile_shape* tile = &shape->tiles[o];
+    bytes += apl_up(apl_times(apl_times(tile->rows, tile->depth), stages * tile->bytes), 16) * 16;
+    if (tile->mn != APL_NO_MN_DIM) ++tables[tile->mn];
+  }
+  for (int s = 0; s < 2; ++s)
+    bytes += tables[s] * (apl_up((s == 0 ? 2 : 1) * shape->mn_dims[s].extent * kTableEntry, 16) * 16);
+  if (shape->mn_dims[1].vector > 1) bytes += shape->threads * shape->mn_dims[1].each * c->result_bytes;
+  return bytes;
+}
+
+// The general kernel pads each row of a tile by at most one element.
+static int64_t general_shared(const struct apl_contraction* c, const struct apl_plan* plan,
+                              const struct apl_plan_shape* shape) {
+  int64_t bytes = 0;
+  for (int o = 0; o < c->operand_count; ++o) {
+    const struct apl_tile_shape* tile = &shape->tiles[o];
+    int64_t shortest = 0;
+    for (int d = 0; d < c->dim_count; ++d) {
+      const int64_t extent = (int64_t)plan->tile[d] * (d < c->space_rank ? plan->reg[d] : 1);
+      if (c->operands[o].strides[d] != 0 && extent > 1 && (shortest == 0 || extent < shortest)) shortest = extent;
+    }
+    int64_t elements = apl_times(tile->rows, tile->depth);
+    if (shortest > 0 && !shape->has_mn_dims) elements += elements / shortest;
+    bytes += apl_up(apl_times(elements, tile->bytes), 16) * 16;
+  }
+  return bytes;
+}
+
+static void estimate_registers(const struct apl_contraction* c, struct apl_plan_shape* shape) {
+  const int64_t lanes = apl_up(apl_most(c->accumulator_bytes, 4), 4);
+  const int64_t accumulators = apl_times(shape->registers, lanes);
+  // Measured with ptxas on the products of matrices: what is left goes to addresses, and grows with what is unrolled.
+  enum {
+    kOtherRegisters = 52,
+    kFewest = 96,
+    kFewCopies = 16,
+    kCopies = 2,
+    kRows = 3,
+    kEpilogue = 8,
+    kEpilogueArray = 14
+  };
+  int64_t fragments = 0, spread = 0;
+  for (int o = 0; o < c->operand_count; ++o) {
+    const struct apl_tile_shape* tile = &shape->tiles[o];
+    const int64_t each =
+        shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
+    fragments += each * apl_up(tile->bytes, 4);
+    // Copies are unrolled, and many of them keep many addresses; more so where a thread changes rows between them.
+    const int64_t copies = shape->has_mainloop ? tile->rows * tile->depth / shape->threads : 0;
+    const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
+    spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
+  }
+  // What the epilogue reads is loaded ahead, with an address for each row.
+  const int64_t after =
+      shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + kEpilogueArray * c->epilogue_arrays : 0;
+  shape->needed_registers = accumulators + fragments + after +
+                            (shape->has_mainloop ? kOtherRegisters + accumulators / 8 + spread : kOtherRegisters / 2);
+  shape->thread_registers = apl_most(shape->needed_registers, shape->has_mainloop ? kFewest : 0);
+  shape->block_accumulators = apl_times(apl_times(shape->threads, shape->registers), apl_most(c->accumulator_bytes, 4));
+}
+
+void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
+                       struct apl_plan_shape* shape) {
+  struct apl_plan_known known = {0};
+  apl_plan_shape_with(c, plan, device, &known, shape);
+}
+
+// Whether the block can be shared out as the mainloop wants it. Plans come in the order of their blocks.
+static int share_block(struct apl_plan_known* known, struct apl_plan_shape* shape, int64_t vector) {
+  const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&
+                    known->mn_dims[0].extent == shape->rows[0] && known->mn_dims[1].extent == shape->rows[1];
+  if (!alike) {
+    known->filled = 2, known->threads = shape->threads, known->registers = shape->registers;
+    memset(known->mn_dims, 0, sizeof known->mn_dims);
+    for (int s = 0; s < 2; ++s) known->mn_dims[s].extent = shape->rows[s];
+    known->shared = apl_mn_share(shape->threads, shape->registers, vector, &known->mn_dims[0], &known->mn_dims[1]);
+  }
+  memcpy(shape->mn_dims, known->mn_dims, sizeof shape->mn_dims);
+  return known->shared;
+}
+
+void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
+                         struct apl_plan_known* known, struct apl_plan_shape* shape) {
+  memset(shape, 0, sizeof *shape);
+  if (!known->filled) {
+    known->has_mn_dims = apl_plan_mn_dims(c, known->mn_of);
+    known->filled = 1;
+  }
+  const int8_t* mn_of = known->mn_of;
+  shape->has_mn_dims = known->has_mn_dims;
+  shape->threads = shape->registers = shape->depth = shape->blocks = shape->points = 1;
+  shape->rows[0] = shape->rows[1] = shape->rows_size[0] = shape->rows_size[1] = 1;
+  shape->steps = shape->reduction = 1;
+  int own_axes = 1;  // all of one element a block
+  for (int d = 0; d < c->dim_count; ++d) {
+    const int64_t size = c->dims[d].size;
+    if (d >= c->space_rank) {
+      shape->depth = apl_times(shape->depth, plan->tile[d]);
+      shape->steps = apl_times(shape->steps, apl_up(apl_most(size, 0), apl_most(plan->tile[d], 1)));
+      shape->reduction = apl_times(shape->reduction, size);
+      continue;
+    }
+    shape->points = apl_times(shape->points, size);
+    if (!is_free_dim(c, d)) {
+      shape->blocks = apl_times(shape->blocks, size);
+      continue;
+    }
+    const int64_t extent = apl_times(plan->tile[d], plan->reg[d]);
+    shape->threads = apl_times(shape->threads, plan->tile[d]);
+    shape->registers = apl_times(shape->registers, plan->reg[d]);
+    if (shape->has_mn_dims && mn_of[d] >= 0) {
+      shape->rows[mn_of[d]] = apl_times(shape->rows[mn_of[d]], extent);
+      shape->rows_size[mn_of[d]] = apl_times(shape->rows_size[mn_of[d]], size);
+      continue;
+    }
+    // An axis of its own.
+    own_axes = own_axes && extent == 1;
+    if (!shape->has_mn_dims) shape->rows[1] = apl_times(shape->rows[1], extent);
+    shape->blocks = apl_times(shape->blocks, apl_up(size, apl_most(extent, 1)));
+  }
+  if (shape->has_mn_dims)
+    for (int s = 0; s < 2; ++s)
+      shape->blocks = apl_times(shape->blocks, apl_up(shape->rows_size[s], apl_most(shape->rows[s], 1)));
+  find_tiles(c, plan, mn_of, shape);
+
+  int widest = c->widest_result;
+  for (int o = 0; o < c->operand_count; ++o)
+    if (c->operands[o].bytes > widest) widest = c->operands[o].bytes;
+  const int64_t vector = apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
+  for (int s = 0; s < 2; ++s) shape->mn_dims[s].extent = shape->rows[s];
+  shape->has_mainloop = shape->has_mn_dims && own_axes && device->kind == APL_DEVICE_GPU && shape->rows[0] > 1 &&
+                        shape->rows[1] > 1 && share_block(known, shape, vector);
+  const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
+  shape->shared = shape->has_mainloop ? mainloop_shared(c, shape, stages) : general_shared(c, plan, shape);
+  estimate_registers(c, shape);
+  // The N dims' innermost dims that follow each other in the result are one.
+  int64_t together = 1;
+  for (int d = c->space_rank; shape->has_mn_dims && d-- > 0;) {
+    if (mn_of[d] == 1) together = apl_times(together, c->dims[d].size);
+    if (mn_of[d] != 1 && together > 1) break;
+  }
+  shape->aligned_result = shape->has_mn_dims && together % apl_most(shape->mn_dims[1].vector, 1) == 0;
+  // The N dims must hold the innermost dim that has more than one element, or nothing is contiguous.
+  for (int d = c->space_rank; d-- > 0;) {
+    if (c->dims[d].size == 1) continue;
+    if (shape->has_mn_dims && mn_of[d] != 1) shape->aligned_result = 0;
+    break;
+  }
+
+  shape->blocks_per_multiprocessor = 1;
+  if (device->kind != APL_DEVICE_GPU) return;
+  const int64_t warps = apl_up(shape->threads, kPlanWarp);
+  const int64_t registers = apl_up(apl_least(shape->thread_registers, device->thread_registers), 8) * 8;
+  int64_t resident = device->multiprocessor_blocks;
+  // Each scheduler has its share of the registers, for whole warps.
+  const int64_t schedulers = apl_most(device->schedulers, 1);
+  const int64_t resident_warps = device->registers / schedulers / apl_most(registers * kPlanWarp, 1) * schedulers;
+  resident = apl_least(resident, resident_warps / warps);
+  resident = apl_least(resident, device->multiprocessor_shared / (shape->shared + device->reserved_shared));
+  resident = apl_least(resident, device->multiprocessor_threads / apl_most(warps * kPlanWarp, 1));
+  shape->blocks_per_multiprocessor = resident;
+}
+
+enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const struct apl_device* device,
+                                      int64_t* needed, int64_t* limit) {
+  const int gpu = device->kind == APL_DEVICE_GPU;
+  if (gpu && shape->threads > device->block_threads) {
+    *needed = shape->threads, *limit = device->block_threads;
+    return APL_PLAN_THREADS;
+  }
+  // On a CPU tiles and accumulators of all threads must stay in the core's cache.
+  const int64_t shared = gpu ? shape->shared : shape->shared + shape->block_accumulators;
+  if (shared > device->block_shared) {
+    *needed = shared, *limit = device->block_shared;
+    return APL_PLAN_SHARED;
+  }
+  if (gpu) {
+    const int64_t threads = apl_up(shape->threads, kPlanWarp) * kPlanWarp;
+    *limit = apl_least(device->thread_registers, device->registers / threads / 8 * 8);
+    *needed = shape->needed_registers;
+    if (*needed > *limit) return APL_PLAN_REGISTERS;
+    // A grid has one dim.
+    *needed = shape->blocks, *limit = INT32_MAX;
+    if (*needed > *limit) return APL_PLAN_BLOCKS;
+  }
+  *needed = *limit = 0;
+  return APL_PLAN_FINE;
+}
+
+enum apl_plan_fault apl_plan_check(const struct apl_contraction* c, const struct apl_plan* plan,
+                                   const struct apl_device* device, int64_t* needed, int64_t* limit) {
+  *limit = 1;
+  for (int d = 0; d < c->dim_count; ++d) {
+    *needed = apl_least(plan->tile[d], d < c->space_rank ? plan->reg[d] : 1);
+    if (*needed < 1) return APL_PLAN_RANGE;
+  }
+  struct apl_plan_shape shape;
+  apl_plan_shape_of(c, plan, device, &shape);
+  return apl_plan_fault_of(&shape, device, needed, limit);
+}

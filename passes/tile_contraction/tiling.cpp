@@ -1,0 +1,184 @@
+// Default tile numbers and their parameters.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+namespace {
+
+constexpr std::int64_t kThreads = 16;   // per group: 16 x 16 threads
+constexpr std::int64_t kRegisters = 8;  // per group: 8 x 8 accumulators
+constexpr std::int64_t kSharedBytes = 48 * 1024;
+constexpr std::int64_t kDepth = 16;
+
+// Free dims that the same operands vary along, innermost result dim first.
+using DimGroup = std::vector<std::size_t>;
+
+// Dims that the same operands vary along are one group; with two operands there are two, M and N, as in a matrix
+// product.
+std::vector<DimGroup> dim_groups(const Contraction& contraction) {
+  std::vector<DimGroup> result;
+  std::vector<std::vector<bool>> signatures;
+  for (std::size_t d = contraction.space_rank; d-- > 0;) {
+    if (contraction.dims[d].dim_class != DimClass::free) continue;
+    std::vector<bool> signature;
+    for (const ContractionOperand& operand : contraction.operands) signature.push_back(operand.varies(d));
+    auto found = std::find(signatures.begin(), signatures.end(), signature);
+    if (found == signatures.end()) {
+      signatures.push_back(signature);
+      result.emplace_back();
+      found = signatures.end() - 1;
+    }
+    result[static_cast<std::size_t>(found - signatures.begin())].push_back(d);
+  }
+  return result;
+}
+
+// N and M of a contraction that has them, the one with the innermost result dim first: no operand varies along
+// both. Other free dims stay on the grid.
+std::optional<std::array<DimGroup, 2>> two_groups(const Contraction& contraction) {
+  const std::vector<DimGroup> all = dim_groups(contraction);
+  for (std::size_t s = 0; s < all.size(); ++s)
+    for (std::size_t t = s + 1; t < all.size(); ++t) {
+      const bool apart = std::none_of(
+          contraction.operands.begin(), contraction.operands.end(),
+          [&](const ContractionOperand& operand) { return operand.varies(all[s][0]) && operand.varies(all[t][0]); });
+      if (apart) return std::array{all[s], all[t]};
+    }
+  return std::nullopt;
+}
+
+// Each group is cut into rectangles of registers, as square as can be, for 16 and 8 threads.
+DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& values,
+                             const std::array<DimGroup, 2>& all) {
+  constexpr std::int64_t kRegisterBytes = 512, kStageBytes = 16 * 1024;
+  DefaultTiles numbers;
+  numbers.tile.assign(contraction.dims.size(), 1);
+  numbers.reg.assign(contraction.dims.size(), 1);
+  std::int64_t bytes = 0;
+  for (const Operand& neutral : contraction.reduce.neutral)
+    bytes += std::max<std::int64_t>(4, byte_size(values.type(neutral).element));
+  std::int64_t slow = 8, fast = 16;
+  while (slow * fast > 1 && slow * fast * bytes > kRegisterBytes) (fast > slow ? fast : slow) /= 2;
+  numbers.tile[all[0][0]] = 8;
+  numbers.reg[all[0][0]] = fast;
+  numbers.tile[all[1][0]] = 16;
+  numbers.reg[all[1][0]] = slow;
+  std::int64_t step_bytes = 0;  // of the tiles, for one step of the depth
+  for (const ContractionOperand& operand : contraction.operands)
+    step_bytes += (operand.varies(all[0][0])   ? 8 * fast
+                   : operand.varies(all[1][0]) ? 16 * slow
+                                               : 1) *
+                  static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
+  std::int64_t depth = kDepth;
+  while (depth > 4 && depth * step_bytes > kStageBytes) depth /= 2;
+  numbers.tile.back() = depth;
+  return numbers;
+}
+
+std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& values, const DefaultTiles& numbers) {
+  std::int64_t bytes = 0;
+  for (const ContractionOperand& operand : contraction.operands) {
+    std::int64_t elements = 1, shortest = 0;
+    for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
+      if (!operand.varies(d)) continue;
+      const std::int64_t extent = numbers.tile[d] * numbers.reg[d];
+      elements *= extent;
+      if (extent > 1 && (shortest == 0 || extent < shortest)) shortest = extent;
+    }
+    // Padding adds at most one element behind each row (kernel.cpp).
+    if (shortest > 0) elements += elements / shortest;
+    bytes += elements * static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Axes tile_axes(const Contraction& contraction) {
+  Axes axes;
+  const auto both = two_groups(contraction);
+  axes.has_mn_dims = both.has_value();
+  const auto in_group = [&](std::size_t d) {
+    return both && std::any_of(both->begin(), both->end(), [&](const DimGroup& group) {
+             return std::find(group.begin(), group.end(), d) != group.end();
+           });
+  };
+  for (std::size_t d = 0; d < contraction.space_rank; ++d)
+    if (!in_group(d)) axes.dims.push_back({d});
+  if (both)
+    for (const DimGroup* group : {&(*both)[1], &(*both)[0]}) axes.dims.emplace_back(group->rbegin(), group->rend());
+  return axes;
+}
+
+DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values) {
+  if (const auto both = two_groups(contraction)) return two_sided_tiles(contraction, values, *both);
+  const std::vector<DimGroup> all = dim_groups(contraction);
+  DefaultTiles numbers;
+  numbers.tile.assign(contraction.dims.size(), 1);
+  numbers.reg.assign(contraction.dims.size(), 1);
+  // The group with the innermost result dim comes first: its threads write neighbouring elements. From the third
+  // group on (more than two operands) dims stay on the grid.
+  for (std::size_t s = 0; s < all.size() && s < 2; ++s) {
+    const DimGroup& group = all[s];
+    numbers.tile[group[0]] = kThreads;
+    std::int64_t left = kRegisters;
+    if (group.size() == 1) {
+      numbers.reg[group[0]] = left;
+    } else {
+      // Tensors have short dims: 32 of the fastest, the other registers over the next ones.
+      numbers.reg[group[0]] = 2;
+      numbers.reg[group[1]] = left / 2;
+    }
+  }
+  bool first = true;
+  for (std::size_t d = contraction.dims.size(); d-- > contraction.space_rank;) {
+    numbers.tile[d] = first ? kDepth : 1;
+    first = false;
+  }
+  // Too much shared memory: shrink the depth, then the register tiles, largest first.
+  while (shared_bytes(contraction, values, numbers) > kSharedBytes) {
+    auto depth = std::max_element(numbers.tile.begin() + static_cast<std::ptrdiff_t>(contraction.space_rank),
+                                  numbers.tile.end());
+    if (depth != numbers.tile.end() && *depth > 4) {
+      *depth /= 2;
+      continue;
+    }
+    auto reg = std::max_element(numbers.reg.begin(), numbers.reg.end());
+    if (*reg == 1) break;
+    *reg /= 2;
+  }
+  return numbers;
+}
+
+Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
+                   const std::map<std::string, std::int64_t>& given, Builder& host) {
+  Tiling plan;
+  DefaultTiles defaults = default_tiles(contraction, host.values());
+  auto parameter = [&](const std::string& name, SizeClass size_class, std::int64_t default_value) -> Poly {
+    std::string full = prefix + name;
+    auto found = given.find(full);
+    if (found != given.end()) default_value = found->second;
+    plan.parameters.push_back({full, default_value, found != given.end()});
+    return {host.let(name, GetSize{full, size_class, default_value})};
+  };
+  for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
+    const ContractionDim& dim = contraction.dims[d];
+    DimTiles tiles;
+    if (dim.dim_class == DimClass::free) {
+      tiles.tile = parameter("T_" + dim.name, SizeClass::tile_size, defaults.tile[d]);
+      tiles.reg = parameter("R_" + dim.name, SizeClass::reg_tile_size, defaults.reg[d]);
+    } else if (dim.dim_class == DimClass::contracted) {
+      // Tiles of an outer reduction dim reorder the sum (tile by tile), which takes a commutative operator.
+      bool innermost = d + 1 == contraction.dims.size();
+      if (innermost || contraction.reduce.commutative)
+        tiles.tile = parameter("T_" + dim.name, SizeClass::tile_size, defaults.tile[d]);
+    }
+    plan.dims.push_back(tiles);
+  }
+  return plan;
+}
+
+}  // namespace apl::tile

@@ -1,0 +1,69 @@
+// A backend in C++: what stands behind the function table of context.h. A backend owns all of its state; two of them
+// in two threads do not meet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/diagnostic.h"
+#include "machine/target/records.h"
+#include "runtime/backends/context.h"
+
+namespace apl {
+
+// What the device says of a kernel that has run; empty where a backend has no such thing.
+struct KernelStats {
+  std::string name;
+  int registers = 0;             // a thread
+  int local_bytes = 0;           // a thread: spills, and private arrays that are in memory
+  int static_shared_bytes = 0;   // a block
+  int dynamic_shared_bytes = 0;  // a block, in the last launch
+  int max_threads = 0;           // a block could have
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;
+
+  // Compiles kernel text (CUDA C++ that includes device.h): once before the first launch, then for each form of a
+  // kernel before its first launch.
+  virtual Status load(std::string_view kernel_text) = 0;
+
+  // Device memory. `what` is for messages. run.out-of-memory says how much was asked for.
+  virtual Result<void*> allocate(std::int64_t bytes, const char* what) = 0;
+  virtual Status release(void* data) = 0;
+  virtual Status upload(void* data, const void* host, std::int64_t bytes) = 0;
+  virtual Status download(void* host, const void* data, std::int64_t bytes) = 0;  // waits for what is under way
+  virtual Status copy(void* to, const void* from, std::int64_t bytes) = 0;
+
+  virtual Status launch(const apl_launch& launch) = 0;
+  virtual Status synchronise() = 0;
+
+  // The failure cell in device memory; it lives as long as the backend.
+  virtual apl_failure* failure() = 0;
+  // Waits; the cell as kernels left it, which is then cleared.
+  virtual Result<apl_failure> take_failure() = 0;
+
+  // Time between the two, in microseconds, on the device's own clock where it has one.
+  virtual Status start_timer() = 0;
+  virtual Result<double> stop_timer() = 0;
+
+  virtual std::vector<KernelStats> kernels() const { return {}; }
+
+  // For whom plans are chosen.
+  virtual apl_device device() const { return host_device(); }
+  // Bytes of memory a thread that a loaded kernel spills its registers to; 0 where there is no such thing.
+  virtual Result<int> spilled_bytes(const std::string& kernel) {
+    (void)kernel;
+    return 0;
+  }
+};
+
+// Host memory; kernels are functions of the program itself.
+std::unique_ptr<Backend> make_host_backend();
+
+}  // namespace apl

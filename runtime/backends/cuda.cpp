@@ -1,0 +1,287 @@
+#include "runtime/backends/cuda.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "runtime/backends/cuda/driver.h"
+#include "runtime/backends/cuda/pool.h"
+
+namespace apl {
+namespace {
+
+using cuda::CUdeviceptr;
+using cuda::CurrentContext;
+
+CUdeviceptr device_address(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(const cuda::Driver& driver, CudaOptions options) : driver_(driver), options_(std::move(options)) {
+    pool_.source = {this, take_memory, give_memory, wait_for_work, cuda::kOutOfMemory, 0};
+  }
+
+  // Failures here have no one to go to; the device frees what is left with the context.
+  ~CudaBackend() override {
+    if (!context_) return;
+    {
+      CurrentContext current(driver_, context_);
+      if (stream_) driver_.stream_synchronise(stream_);
+      apl_pool_close(&pool_);
+      if (failure_) driver_.free(failure_);
+      for (cuda::CUevent event : {start_, stop_})
+        if (event) driver_.event_destroy(event);
+      for (cuda::CUmodule module : modules_) driver_.module_unload(module);
+      if (stream_ && !options_.stream) driver_.stream_destroy(stream_);
+    }
+    driver_.primary_release(device_);
+  }
+
+  Status open() {
+    int count = 0;
+    if (auto ok = driver_.check(driver_.device_count(&count), "counting devices"); !ok) return ok;
+    if (options_.device < 0 || options_.device >= count)
+      return make_error(Code::unsupported_backend, {},
+                        fmt::format("no CUDA device {}; there are {}", options_.device, count));
+    if (auto ok = driver_.check(driver_.device_get(&device_, options_.device), "opening the device"); !ok) return ok;
+    if (auto ok = driver_.check(driver_.primary_retain(&context_, device_), "making a context"); !ok) return ok;
+    CurrentContext current(driver_, context_);
+    stream_ = static_cast<cuda::CUstream>(options_.stream);
+    if (!stream_)
+      if (auto ok = driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream"); !ok)
+        return ok;
+    for (cuda::CUevent* event : {&start_, &stop_})
+      if (auto ok = driver_.check(driver_.event_create(event, 0), "making an event"); !ok) return ok;
+    if (auto ok = driver_.check(driver_.allocate(&failure_, sizeof(apl_failure)), "allocating the failure cell"); !ok)
+      return ok;
+    return clear_failure();
+  }
+
+  const char* name() const override { return "cuda"; }
+
+  Status load(std::string_view text) override {
+    if (text.empty()) return Unit{};
+    CurrentContext current(driver_, context_);
+    int major = 0, minor = 0;
+    const char* asking = "asking for the compute capability";
+    if (auto ok = driver_.check(driver_.device_attribute(&major, cuda::kCapabilityMajor, device_), asking); !ok)
+      return ok;
+    if (auto ok = driver_.check(driver_.device_attribute(&minor, cuda::kCapabilityMinor, device_), asking); !ok)
+      return ok;
+    auto cubin = compile_with_nvrtc(text, fmt::format("sm_{}{}", major, minor), options_);
+    if (!cubin) return std::move(cubin).error();
+    cuda::CUmodule module = nullptr;
+    if (auto ok = driver_.check(driver_.module_load(&module, cubin->data()), "loading the kernels"); !ok) return ok;
+    modules_.push_back(module);
+    return Unit{};
+  }
+
+  Result<void*> allocate(std::int64_t bytes, const char* what) override {
+    CurrentContext current(driver_, context_);
+    std::uint64_t data = 0;
+    const int result = apl_pool_allocate(&pool_, bytes, &data);
+    if (result == 0) return reinterpret_cast<void*>(data);
+    const std::string name = fmt::format("allocating {} bytes for {}", bytes, what ? what : "?");
+    if (result == cuda::kOutOfMemory) return driver_.error(result, name);
+    return kernel_error(result, name);  // of work that the pool waited for
+  }
+  Status release(void* data) override {
+    if (!data || apl_pool_release(&pool_, device_address(data)) != APL_POOL_UNKNOWN) return Unit{};
+    return make_error(Code::bug_internal, {}, "a block of device memory is released that is no allocation");
+  }
+
+  Status upload(void* data, const void* host, std::int64_t bytes) override {
+    if (bytes <= 0) return Unit{};
+    CurrentContext current(driver_, context_);
+    return driver_.check(driver_.to_device(device_address(data), host, static_cast<std::size_t>(bytes), stream_),
+                         fmt::format("copying {} bytes to the device", bytes));
+  }
+  Status download(void* host, const void* data, std::int64_t bytes) override {
+    if (bytes <= 0) return Unit{};
+    CurrentContext current(driver_, context_);
+    if (auto ok = driver_.check(driver_.to_host(host, device_address(data), static_cast<std::size_t>(bytes), stream_),
+                                fmt::format("copying {} bytes to the host", bytes));
+        !ok)
+      return ok;
+    return wait();
+  }
+  Status copy(void* to, const void* from, std::int64_t bytes) override {
+    if (bytes <= 0) return Unit{};
+    CurrentContext current(driver_, context_);
+    return driver_.check(
+        driver_.copy(device_address(to), device_address(from), static_cast<std::size_t>(bytes), stream_),
+        fmt::format("copying {} bytes on the device", bytes));
+  }
+
+  Status launch(const apl_launch& launch) override {
+    if (launch.blocks <= 0) return Unit{};
+    CurrentContext current(driver_, context_);
+    auto kernel = find(launch.kernel);
+    if (!kernel) return std::move(kernel).error();
+    if (launch.blocks > INT32_MAX)
+      return make_error(Code::unsupported_backend, {},
+                        fmt::format("kernel {} needs {} blocks, {} at most can be launched", launch.kernel,
+                                    launch.blocks, INT32_MAX));
+    // Only above this size must a kernel ask.
+    constexpr int kUsualSharedBytes = 48 * 1024;
+    if (launch.shared_bytes > kUsualSharedBytes && launch.shared_bytes > (*kernel)->dynamic_shared_bytes)
+      if (auto ok = driver_.check(
+              driver_.set_function_attribute((*kernel)->function, cuda::kMaxDynamicSharedBytes, launch.shared_bytes),
+              fmt::format("asking for {} bytes of shared memory for kernel {}", launch.shared_bytes, launch.kernel));
+          !ok)
+        return ok;
+    (*kernel)->dynamic_shared_bytes = launch.shared_bytes;
+    return driver_.check(
+        driver_.launch((*kernel)->function, static_cast<unsigned>(launch.blocks), 1, 1,
+                       static_cast<unsigned>(launch.threads), 1, 1, static_cast<unsigned>(launch.shared_bytes), stream_,
+                       launch.args, nullptr),
+        fmt::format("launching kernel {} with {} blocks of {} threads", launch.kernel, launch.blocks, launch.threads));
+  }
+
+  Status synchronise() override {
+    CurrentContext current(driver_, context_);
+    return wait();
+  }
+
+  apl_failure* failure() override { return reinterpret_cast<apl_failure*>(failure_); }
+  Result<apl_failure> take_failure() override {
+    apl_failure taken{};
+    if (auto ok = download(&taken, failure(), sizeof taken); !ok) return std::move(ok).error();
+    if (taken.code == APL_OK) return taken;
+    CurrentContext current(driver_, context_);
+    if (auto ok = clear_failure(); !ok) return std::move(ok).error();
+    return taken;
+  }
+
+  Status start_timer() override {
+    CurrentContext current(driver_, context_);
+    return driver_.check(driver_.event_record(start_, stream_), "starting the clock");
+  }
+  Result<double> stop_timer() override {
+    CurrentContext current(driver_, context_);
+    const char* stopping = "stopping the clock";
+    float milliseconds = 0;
+    if (auto ok = driver_.check(driver_.event_record(stop_, stream_), stopping); !ok) return std::move(ok).error();
+    if (auto ok = driver_.check(driver_.event_synchronise(stop_), stopping); !ok) return std::move(ok).error();
+    if (auto ok = driver_.check(driver_.event_elapsed(&milliseconds, start_, stop_), stopping); !ok)
+      return std::move(ok).error();
+    return static_cast<double>(milliseconds) * 1000;
+  }
+
+  std::vector<KernelStats> kernels() const override {
+    CurrentContext current(driver_, context_);
+    std::vector<KernelStats> all;
+    for (const auto& [name, kernel] : kernels_) {
+      KernelStats stats;
+      stats.name = name;
+      stats.dynamic_shared_bytes = kernel.dynamic_shared_bytes;
+      driver_.function_attribute(&stats.registers, cuda::kRegisters, kernel.function);
+      driver_.function_attribute(&stats.local_bytes, cuda::kLocalBytes, kernel.function);
+      driver_.function_attribute(&stats.static_shared_bytes, cuda::kStaticSharedBytes, kernel.function);
+      driver_.function_attribute(&stats.max_threads, cuda::kMaxThreadsPerBlock, kernel.function);
+      all.push_back(std::move(stats));
+    }
+    return all;
+  }
+
+  apl_device device() const override {
+    CurrentContext current(driver_, context_);
+    const auto fact = [&](int attribute) {
+      int value = 0;
+      return driver_.device_attribute(&value, attribute, device_) == 0 ? value : 0;
+    };
+    char name[256] = "";
+    driver_.device_name(name, sizeof name, device_);
+    constexpr double kKiloHertz = 1e-6, kBitsAByte = 8, kTransfersAClock = 2;
+    DeviceFacts facts;
+    facts.name = name;
+    facts.multiprocessors = fact(cuda::kMultiprocessors);
+    facts.block_shared = fact(cuda::kBlockShared);
+    facts.multiprocessor_shared = fact(cuda::kMultiprocessorShared);
+    facts.multiprocessor_threads = fact(cuda::kMultiprocessorThreads);
+    facts.registers = fact(cuda::kMultiprocessorRegisters);
+    facts.clock_ghz = fact(cuda::kClockRate) * kKiloHertz;
+    facts.memory_gbs =
+        fact(cuda::kMemoryClockRate) * kKiloHertz * fact(cuda::kMemoryBusWidth) / kBitsAByte * kTransfersAClock;
+    return device_from(facts);
+  }
+
+  Result<int> spilled_bytes(const std::string& name) override {
+    CurrentContext current(driver_, context_);
+    auto kernel = find(name);
+    if (!kernel) return std::move(kernel).error();
+    int bytes = 0;
+    if (auto ok = driver_.check(driver_.function_attribute(&bytes, cuda::kLocalBytes, (*kernel)->function),
+                                "asking what kernel " + name + " spills");
+        !ok)
+      return std::move(ok).error();
+    return bytes;
+  }
+
+ private:
+  struct Kernel {
+    cuda::CUfunction function = nullptr;
+    int dynamic_shared_bytes = 0;
+  };
+
+  Status wait() {
+    const int result = driver_.stream_synchronise(stream_);
+    if (result == 0) return Unit{};
+    return kernel_error(result, "running kernels");
+  }
+  Diagnostic kernel_error(int result, const std::string& what) const {
+    Diagnostic error = driver_.error(result, what);
+    error.notes.push_back({"backend emulate finds the line of a kernel's fault", {}});
+    return error;
+  }
+  Status clear_failure() {
+    return driver_.check(driver_.set_bytes(failure_, 0, sizeof(apl_failure), stream_), "clearing the failure cell");
+  }
+
+  // Where the pool's memory comes from; the context is current.
+  static CudaBackend& of(void* user) { return *static_cast<CudaBackend*>(user); }
+  static int take_memory(void* user, std::uint64_t bytes, std::uint64_t* data) {
+    CUdeviceptr given = 0;
+    const int result = of(user).driver_.allocate(&given, bytes);
+    *data = given;
+    return result;
+  }
+  static int give_memory(void* user, std::uint64_t data) { return of(user).driver_.free(data); }
+  static int wait_for_work(void* user) { return of(user).driver_.stream_synchronise(of(user).stream_); }
+
+  Result<Kernel*> find(const std::string& name) {
+    Kernel& kernel = kernels_[name];
+    int result = 0;
+    for (std::size_t m = modules_.size(); m-- > 0 && !kernel.function;)
+      result = driver_.get_function(&kernel.function, modules_[m], name.c_str());
+    if (kernel.function) return &kernel;
+    kernels_.erase(name);
+    if (modules_.empty()) return make_error(Code::bug_internal, {}, "no kernels are loaded");
+    return driver_.error(result, "finding kernel " + name);
+  }
+
+  cuda::Driver driver_;
+  CudaOptions options_;
+  cuda::CUdevice device_ = 0;
+  cuda::CUcontext context_ = nullptr;
+  std::vector<cuda::CUmodule> modules_;
+  cuda::CUstream stream_ = nullptr;
+  cuda::CUevent start_ = nullptr, stop_ = nullptr;
+  CUdeviceptr failure_ = 0;
+  std::map<std::string, Kernel> kernels_;
+  apl_pool pool_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_cuda_backend(CudaOptions options) {
+  auto driver = cuda::Driver::open(options.library_folders);
+  if (!driver) return std::move(driver).error();
+  auto backend = std::make_unique<CudaBackend>(*driver, std::move(options));
+  if (auto opened = backend->open(); !opened) return std::move(opened).error();
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+}  // namespace apl

@@ -1,0 +1,173 @@
+// Backend emulate: kernel text compiled by the host's compiler, launches run by emulate/machine.h.
+#include "runtime/backends/emulate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "runtime/backends/emulate/machine.h"
+#include "runtime/embed.h"
+
+namespace apl {
+namespace {
+
+using emulate::Allocation;
+using emulate::Machine;
+
+class EmulateBackend : public Backend {
+ public:
+  explicit EmulateBackend(EmulateOptions options) : options_(std::move(options)), machine_(options_.seed) {}
+
+  const char* name() const override { return "emulate"; }
+
+  Status load(std::string_view text) override {
+    if (text.empty()) return Unit{};
+    Loaded loaded;
+    loaded.text = text;
+    Compilation kernels;
+    // Arithmetic as the IR means it: integers wrap, no operation is fused with another. Shared memory is used for one
+    // type after the other. -O1 compiles fastest for what is, after all, checked access by access.
+    kernels.command = {options_.compiler,
+                       "-std=c++17",
+                       "-O1",
+                       "-shared",
+                       "-fPIC",
+                       "-DAPL_EMULATE",
+                       "-fno-exceptions",
+                       "-fno-rtti",
+                       "-fwrapv",
+                       "-ffp-contract=off",
+                       "-fno-strict-aliasing",
+                       "-w",
+                       "-Wl,--as-needed"};
+    kernels.libraries = {"-lm"};
+    kernels.files = {{"kernels.cpp", loaded.text}, {"device.h", device_header_text()}};
+    kernels.output = "kernels.so";
+    auto object = compile_shared(kernels, options_.workplace);
+    if (!object) return std::move(object).error();
+    loaded.object = std::move(*object);
+    loaded_.push_back(std::move(loaded));
+    return Unit{};
+  }
+
+  Result<void*> allocate(std::int64_t bytes, const char* what) override {
+    if (void* data = machine_.memory.allocate(bytes, what)) return data;
+    return make_error(Code::run_out_of_memory, {},
+                      fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
+  }
+  Status release(void* data) override {
+    if (!data || machine_.memory.release(data)) return Unit{};
+    return make_error(Code::bug_internal, {}, "a block of device memory is released that is no allocation");
+  }
+
+  Status upload(void* data, const void* host, std::int64_t bytes) override {
+    if (bytes <= 0) return Unit{};
+    auto to = range(data, bytes, "an upload");
+    if (!to) return std::move(to).error();
+    std::memcpy(data, host, static_cast<std::size_t>(bytes));
+    return watch(**to, [&] { (*to)->shadow.define((*to)->offset_of(data), bytes); });
+  }
+  Status download(void* host, const void* data, std::int64_t bytes) override {
+    if (bytes <= 0) return Unit{};
+    auto from = range(data, bytes, "a download");
+    if (!from) return std::move(from).error();
+    const auto undefined = (*from)->shadow.first_undefined((*from)->offset_of(data), bytes);
+    // After a failed check results are undefined, and nobody will look at them.
+    if (undefined && machine_.failure.code == APL_OK)
+      return make_error(
+          Code::run_undefined_read, {},
+          fmt::format("the host reads byte {} of `{}`, which no kernel has written", *undefined, (*from)->what));
+    std::memcpy(host, data, static_cast<std::size_t>(bytes));
+    return Unit{};
+  }
+  Status copy(void* to, const void* from, std::int64_t bytes) override {
+    if (bytes <= 0) return Unit{};
+    auto target = range(to, bytes, "a copy");
+    if (!target) return std::move(target).error();
+    auto source = range(from, bytes, "a copy");
+    if (!source) return std::move(source).error();
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return watch(**target, [&] {
+      (*target)->shadow.copy((*target)->offset_of(to), (*source)->shadow, (*source)->offset_of(from), bytes);
+    });
+  }
+
+  Status launch(const apl_launch& launch) override {
+    for (const Loaded& loaded : loaded_) {
+      auto kernel = loaded.object.function<Machine::Kernel>(std::string(launch.kernel) + "_call");
+      auto attach = loaded.object.function<Machine::Attach>("apl_emulator_attach");
+      if (!kernel || !attach) continue;
+      auto fault = machine_.run(launch, kernel, attach);
+      if (!fault) return std::move(fault).error();
+      if (*fault) return emulate::describe(**fault, launch.kernel, loaded.text);
+      return Unit{};
+    }
+    return make_error(Code::bug_internal, {}, fmt::format("the kernel text exports no kernel {}", launch.kernel));
+  }
+  Status synchronise() override { return Unit{}; }
+
+  apl_device device() const override {
+    auto found = find_device(options_.device);
+    return found ? *found : host_device();
+  }
+
+  apl_failure* failure() override { return &machine_.failure; }
+  Result<apl_failure> take_failure() override { return std::exchange(machine_.failure, {}); }
+
+  Status start_timer() override {
+    start_ = Clock::now();
+    return Unit{};
+  }
+  Result<double> stop_timer() override {
+    return std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A shadow grows when it is first looked at in parts.
+  template <typename Change>
+  static Status watch(const Allocation& allocation, const Change& change) {
+    try {
+      change();
+    } catch (const std::bad_alloc&) {
+      return make_error(
+          Code::run_out_of_memory, {},
+          fmt::format("out of memory: to watch the {} bytes of `{}`", allocation.shadow.bytes(), allocation.what));
+    }
+    return Unit{};
+  }
+
+  // The allocation that has these bytes.
+  Result<Allocation*> range(const void* data, std::int64_t bytes, const char* who) {
+    Allocation* allocation = machine_.memory.find(data);
+    if (!allocation)
+      return make_error(Code::bug_internal, {}, fmt::format("{} uses device memory that is no allocation", who));
+    const std::int64_t offset = allocation->offset_of(data);
+    if (bytes > allocation->shadow.bytes() - offset)
+      return make_error(Code::bug_internal, {},
+                        fmt::format("{} of {} bytes from byte {} of `{}`, which has {}", who, bytes, offset,
+                                    allocation->what, allocation->shadow.bytes()));
+    return allocation;
+  }
+
+  EmulateOptions options_;
+  Machine machine_;
+  struct Loaded {
+    std::string text;
+    SharedObject object;
+  };
+  std::vector<Loaded> loaded_;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_emulate_backend(EmulateOptions options) {
+  return std::make_unique<EmulateBackend>(std::move(options));
+}
+
+}  // namespace apl

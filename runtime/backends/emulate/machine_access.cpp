@@ -1,0 +1,135 @@
+// What kernels tell the machine: accesses to global and shared memory, asynchronous copies.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <optional>
+
+#include "runtime/backends/emulate/machine.h"
+
+namespace apl::emulate {
+
+namespace {
+
+std::string shared_name(std::int64_t offset) { return fmt::format("the shared array at byte {}", offset); }
+
+}  // namespace
+
+void Machine::scatter(int location, int count, const std::int64_t* at, int line) {
+  scatter_ = {APL_SCATTERED_TWICE, location, {}};
+  std::copy_n(at, std::min(count, APL_FAILURE_VALUES), scatter_.values);
+  scatter_line_ = line;
+}
+
+// Whether two threads of one scatter write different values to an element: that is the program's error.
+bool Machine::scattered_twice(Use use, int line, const Conflict& conflict) const {
+  return use == Use::replace && conflict.kind == FaultKind::race && conflict.other_writes && conflict.other.is_fold &&
+         static_cast<int>(conflict.other.line) == line && scatter_line_ == line;
+}
+
+void Machine::stop(Use use, int line, std::string array, std::int64_t index, const Conflict& conflict,
+                   std::int64_t count) {
+  if (scattered_twice(use, line, conflict) && failure.code == APL_OK) failure = scatter_;
+  Fault fault{conflict.kind};
+  fault.actor = {block_, thread_, line};
+  fault.is_write = use != Use::read;
+  fault.array = std::move(array);
+  fault.index = index;
+  fault.count = count;
+  if (conflict.other.interval != 0) fault.other = actor(conflict.other);
+  fault.other_writes = conflict.other_writes;
+  stop(std::move(fault));
+}
+
+void Machine::global(const void* base, std::int64_t index, int bytes, Use use, int line) {
+  Allocation* allocation = memory.find(base);
+  if (!allocation) stop(use, line, "", index, {FaultKind::no_array}, 0);
+  const std::int64_t start = allocation->offset_of(base);
+  const std::int64_t count = (allocation->shadow.bytes() - start) / bytes;
+  auto name = [&] { return fmt::format("`{}`", allocation->what); };
+  if (index < 0 || index >= count) stop(use, line, name(), index, {FaultKind::out_of_bounds}, count);
+  if (start % bytes != 0) stop(use, line, name(), start, {FaultKind::misaligned}, count);
+  std::optional<Conflict> conflict;
+  try {
+    conflict = allocation->shadow.access(moment(line), start + index * bytes, bytes, use);
+  } catch (const std::bad_alloc&) {
+    conflict = Conflict{FaultKind::no_memory};
+  }
+  if (conflict) stop(use, line, name(), index, *conflict, count);
+}
+
+void Machine::shared(std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, Use use, int line) {
+  if (index < 0 || index >= count) stop(use, line, shared_name(offset), index, {FaultKind::out_of_bounds}, count);
+  if (offset % bytes != 0) stop(use, line, shared_name(offset), offset, {FaultKind::misaligned}, count);
+  const std::int64_t there = (shared_shadow_.bytes() - offset) / bytes;
+  if (offset < 0 || index >= there) stop(use, line, shared_name(offset), index, {FaultKind::out_of_bounds}, there);
+  if (auto conflict = shared_shadow_.access(moment(line), offset + index * bytes, bytes, use))
+    stop(use, line, shared_name(offset), index, *conflict, count);
+}
+
+// The value arrives at the wait; until then the elements are being written, and nobody may read them.
+void Machine::copy(Copy copy, const void* base, std::int64_t from, int line) {
+  for (int i = 0; i < copy.elements; ++i) {
+    global(base, from + i, copy.bytes, Use::read, line);
+    shared(copy.offset, copy.count, copy.index + i, copy.bytes, Use::begin_copy, line);
+  }
+  const std::int64_t size = std::int64_t{copy.elements} * copy.bytes;
+  const std::int64_t target = copy.offset + copy.index * copy.bytes;
+  copy.from = static_cast<const unsigned char*>(base) + from * copy.bytes;
+  if (target % size != 0) stop(Use::write, line, shared_name(copy.offset), target, {FaultKind::misaligned}, copy.count);
+  if (reinterpret_cast<std::uintptr_t>(copy.from) % static_cast<std::uintptr_t>(size) != 0) {
+    Allocation& allocation = *memory.find(base);
+    stop(Use::read, line, fmt::format("`{}`", allocation.what), allocation.offset_of(copy.from),
+         {FaultKind::misaligned}, 0);
+  }
+  Thread& thread = thread_states_[static_cast<std::size_t>(thread_)];
+  copy.group = thread.groups;
+  thread.copies.push_back(copy);
+}
+
+void Machine::wait(int groups, int line) {
+  Thread& thread = thread_states_[static_cast<std::size_t>(thread_)];
+  auto still = std::find_if(thread.copies.begin(), thread.copies.end(),
+                            [&](const Copy& copy) { return copy.group >= thread.groups - groups; });
+  auto* memory_bytes = reinterpret_cast<unsigned char*>(shared_memory_.data());
+  for (auto copy = thread.copies.begin(); copy != still; ++copy) {
+    for (int i = 0; i < copy->elements; ++i)
+      shared(copy->offset, copy->count, copy->index + i, copy->bytes, Use::write, line);
+    std::memcpy(memory_bytes + copy->offset + copy->index * copy->bytes, copy->from,
+                static_cast<std::size_t>(copy->elements) * static_cast<std::size_t>(copy->bytes));
+  }
+  thread.copies.erase(thread.copies.begin(), still);
+}
+
+Table Machine::table_of(Machine& machine) {
+  Table table{};
+  table.self = &machine;
+  table.thread = &machine.thread_;
+  table.block = &machine.block_;
+  table.threads = &machine.threads_;
+  table.shared_memory = reinterpret_cast<unsigned char*>(machine.shared_memory_.data());
+  table.barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line, false); };
+  table.warp_barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line, true); };
+  static constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat};
+  table.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
+    static_cast<Machine*>(self)->global(base, index, bytes, kUses[write], line);
+  };
+  table.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write,
+                    int line) { static_cast<Machine*>(self)->shared(offset, count, index, bytes, kUses[write], line); };
+  table.copy = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, const void* base,
+                  std::int64_t from, int elements, int bytes, int line) {
+    static_cast<Machine*>(self)->copy({offset, count, index, nullptr, elements, bytes, 0}, base, from, line);
+  };
+  table.commit = [](void* self) {
+    Machine& me = *static_cast<Machine*>(self);
+    ++me.thread_states_[static_cast<std::size_t>(me.thread_)].groups;
+  };
+  table.scatter = [](void* self, int location, int count, const std::int64_t* at, int line) {
+    static_cast<Machine*>(self)->scatter(location, count, at, line);
+  };
+  table.wait = [](void* self, int groups, int line) { static_cast<Machine*>(self)->wait(groups, line); };
+  return table;
+}
+
+}  // namespace apl::emulate

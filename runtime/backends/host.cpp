@@ -1,0 +1,68 @@
+// The C backend's memory: plain host memory. Kernels are functions of the program itself.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/backends/backend.h"
+#include "runtime/backends/host_memory.h"
+
+namespace apl {
+namespace {
+
+class HostBackend : public Backend {
+ public:
+  const char* name() const override { return "c"; }
+  Status load(std::string_view) override { return Unit{}; }
+
+  Result<void*> allocate(std::int64_t bytes, const char* what) override {
+    constexpr std::size_t kLine = 64;  // vector code likes whole cache lines
+    void* data = allocate_host_memory(bytes, kLine);
+    if (!data)
+      return make_error(Code::run_out_of_memory, {},
+                        fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
+    return data;
+  }
+  Status release(void* data) override {
+    std::free(data);
+    return Unit{};
+  }
+  Status upload(void* data, const void* host, std::int64_t bytes) override { return copy(data, host, bytes); }
+  Status download(void* host, const void* data, std::int64_t bytes) override { return copy(host, data, bytes); }
+  Status copy(void* to, const void* from, std::int64_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return Unit{};
+  }
+
+  Status launch(const apl_launch& launch) override {
+    return make_error(Code::bug_internal, {},
+                      fmt::format("kernel {} is launched by a program for the host", launch.kernel));
+  }
+  Status synchronise() override { return Unit{}; }
+  apl_failure* failure() override { return &failure_; }
+  Result<apl_failure> take_failure() override {
+    const apl_failure taken = failure_;
+    failure_ = {};
+    return taken;
+  }
+
+  Status start_timer() override {
+    start_ = Clock::now();
+    return Unit{};
+  }
+  Result<double> stop_timer() override {
+    return std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_;
+  apl_failure failure_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
+
+}  // namespace apl

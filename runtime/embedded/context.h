@@ -1,0 +1,148 @@
+// Configurations and contexts of a generated library, and calls of its entries.
+#ifndef APL_LIBRARY_CONTEXT_H
+#define APL_LIBRARY_CONTEXT_H
+
+#include "runtime/embedded/object.h"
+
+struct futhark_context_config* futhark_context_config_new(void) {
+  struct futhark_context_config* cfg = calloc(1, sizeof *cfg);
+  if (!cfg) return NULL;
+  cfg->parameters = calloc((size_t)apl_this_program.parameter_count + 1, sizeof *cfg->parameters);
+  if (cfg->parameters) return cfg;
+  free(cfg);
+  return NULL;
+}
+
+void futhark_context_config_free(struct futhark_context_config* cfg) {
+  if (!cfg || cfg->in_use) return;
+  for (int k = 0; k < cfg->option_count; ++k) free(cfg->options[k]);
+  free(cfg->options);
+  free(cfg->cache_file);
+  free(cfg->device);
+  free(cfg->parameters);
+  free(cfg);
+}
+
+void futhark_context_config_set_debugging(struct futhark_context_config* cfg, int flag) { cfg->debugging = flag; }
+void futhark_context_config_set_profiling(struct futhark_context_config* cfg, int flag) { cfg->profiling = flag; }
+void futhark_context_config_set_logging(struct futhark_context_config* cfg, int flag) { cfg->logging = flag; }
+void futhark_context_config_set_num_threads(struct futhark_context_config* cfg, int n) { cfg->threads = n; }
+void futhark_context_config_set_cache_file(struct futhark_context_config* cfg, const char* file) {
+  free(cfg->cache_file);
+  cfg->cache_file = apl_copied(file);
+}
+
+int futhark_context_config_set_tuning_param(struct futhark_context_config* cfg, const char* name, size_t value) {
+  for (int k = 0; k < apl_this_program.parameter_count; ++k) {
+    if (strcmp(apl_this_program.parameters[k].name, name) != 0) continue;
+    cfg->parameters[k] = value;
+    return 0;
+  }
+  return 1;
+}
+
+int futhark_get_tuning_param_count(void) { return apl_this_program.parameter_count; }
+const char* futhark_get_tuning_param_name(int i) { return apl_this_program.parameters[i].name; }
+const char* futhark_get_tuning_param_class(int i) { return apl_this_program.parameters[i].kind; }
+
+// What the backend or generated code has to say of a call that failed.
+static int apl_report_error(struct futhark_context* ctx, int status) {
+  struct apl_context* base = &ctx->base;
+  const char* text = base->error[0] ? base->error : "unknown error";
+  if (base->error_line > 0) {
+    const char* file = apl_this_program.file;
+    char* trace =
+        apl_text("Error: %s\n\nBacktrace:\n-> #0  %s:%d:%d\n", text, file, base->error_line, base->error_column);
+    const struct apl_location* call;
+    int depth = 0;
+    for (int32_t next = base->error_call; trace && next > 0; next = call->call) {
+      call = &base->locations[next - 1];
+      char* longer = apl_text("%s   #%-2d %s:%d:%d\n", trace, ++depth, file, call->line, call->column);
+      free(trace);
+      trace = longer;
+    }
+    apl_error(ctx, status, trace);
+  } else {
+    apl_error(ctx, status, apl_text("%s%s", status == APL_PROGRAM_ERROR ? "Error: " : "", text));
+  }
+  base->error[0] = '\0';
+  base->error_code = APL_OK;
+  base->error_line = base->error_column = base->error_call = 0;
+  return status;
+}
+
+struct futhark_context* futhark_context_new(struct futhark_context_config* cfg) {
+  if (cfg->in_use) return NULL;
+  struct futhark_context* ctx = calloc(1, sizeof *ctx);
+  if (!ctx) return NULL;
+  cfg->in_use = 1;
+  ctx->config = cfg;
+  ctx->log = stderr;
+  ctx->profiling = cfg->profiling;
+  ctx->base.backend = &apl_the_backend;
+  ctx->base.locations = apl_this_program.locations;
+  pthread_mutex_init(&ctx->lock, NULL);
+#if APL_HAS_PLANS
+  int line = 0;
+  if (apl_this_program.device[0]) apl_device_parse(apl_this_program.device, &ctx->device, &line);
+#endif
+  const int status = apl_machine_open(ctx);
+  if (status != APL_SUCCESS) apl_report_error(ctx, status);
+  return ctx;
+}
+
+void futhark_context_free(struct futhark_context* ctx) {
+  if (!ctx) return;
+  if (ctx->machine) apl_machine_close(ctx);
+  for (int32_t k = 0; k < ctx->choice_count; ++k) free(ctx->choices[k]);
+  free(ctx->choices);
+  free(ctx->error);
+  pthread_mutex_destroy(&ctx->lock);
+  ctx->config->in_use = 0;
+  free(ctx);
+}
+
+// False, with an error, if there is no machine.
+static bool apl_enter(struct futhark_context* ctx) {
+  pthread_mutex_lock(&ctx->lock);
+  if (ctx->machine) return true;
+  if (!ctx->error) ctx->error = apl_copied("the context could not be made");
+  pthread_mutex_unlock(&ctx->lock);
+  return false;
+}
+static int apl_leave(struct futhark_context* ctx, int status) {
+  if (status != APL_SUCCESS && !ctx->base.error[0] && !ctx->error)
+    apl_backend_error(&ctx->base, status, "%s", status == APL_OUT_OF_MEMORY ? "out of memory" : "the call failed");
+  if (status != APL_SUCCESS && ctx->base.error[0]) apl_report_error(ctx, status);
+  pthread_mutex_unlock(&ctx->lock);
+  return status;
+}
+
+int futhark_context_sync(struct futhark_context* ctx) {
+  if (!apl_enter(ctx)) return APL_ERROR;
+  return apl_leave(ctx, ctx->base.backend->synchronise(&ctx->base));
+}
+
+char* futhark_context_get_error(struct futhark_context* ctx) {
+  char* error = ctx->error;
+  ctx->error = NULL;
+  return error;
+}
+
+int futhark_context_clear_caches(struct futhark_context* ctx) {
+  if (!apl_enter(ctx)) return APL_ERROR;
+  return apl_leave(ctx, apl_machine_clear(ctx));
+}
+
+void futhark_context_set_logging_file(struct futhark_context* ctx, FILE* file) { ctx->log = file; }
+void futhark_context_pause_profiling(struct futhark_context* ctx) { ctx->profiling = 0; }
+void futhark_context_unpause_profiling(struct futhark_context* ctx) { ctx->profiling = ctx->config->profiling; }
+
+char* futhark_context_report(struct futhark_context* ctx) {
+  return apl_text(
+      "{\"memory\": {\"current\": %lld, \"peak\": %lld}, \"events\": [{\"name\": \"entry points\", \"count\": %lld, "
+      "\"duration\": %.3f}]}\n",
+      (long long)ctx->bytes, (long long)ctx->peak_bytes, (long long)ctx->calls, ctx->microseconds);
+}
+
+#endif

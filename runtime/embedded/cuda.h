@@ -1,0 +1,244 @@
+// The CUDA backend of a generated library: the driver's API alone, found at run time.
+#ifndef APL_LIBRARY_CUDA_H
+#define APL_LIBRARY_CUDA_H
+
+#include <ctype.h>
+
+#include "runtime/backends/cuda/functions.h"
+#include "runtime/backends/cuda/pool.h"
+#include "runtime/embedded/choose.h"
+#include "runtime/embedded/nvrtc.h"
+
+struct apl_kernel {
+  const char* name;
+  CUfunction function;
+  int32_t shared_bytes;
+};
+
+struct apl_machine {
+#define APL_CUDA_DECLARE(member, symbol, parameters) int(*member) parameters;
+  APL_CUDA_FUNCTIONS(APL_CUDA_DECLARE)
+#undef APL_CUDA_DECLARE
+  CUdevice device;
+  CUcontext context;
+  CUstream stream;
+  bool owns_stream;
+  char architecture[16];
+  CUdeviceptr failure;
+  CUmodule* modules;
+  int32_t module_count;
+  struct apl_kernel* kernels;
+  int32_t kernel_count;
+  bool* is_loaded;  // one a lazy kernel
+  struct apl_pool pool;
+};
+
+static int apl_cuda_check(struct apl_context* base, int result, const char* what) {
+  if (result == 0) return APL_SUCCESS;
+  const struct apl_machine* m = apl_of(base)->machine;
+  const char *name = NULL, *text = NULL;
+  m->error_name(result, &name);
+  m->error_string(result, &text);
+  return apl_backend_error(base, result == kOutOfMemory ? APL_OUT_OF_MEMORY : APL_ERROR, "CUDA: %s: %s (%s)", what,
+                           name ? name : "unknown error", text ? text : "");
+}
+
+// The device's context is current between the two, and what was current before after them.
+static struct apl_machine* apl_cuda_enter(struct apl_context* base) {
+  struct apl_machine* m = apl_of(base)->machine;
+  m->context_push(m->context);
+  return m;
+}
+static int apl_cuda_leave(struct apl_context* base, int result, const char* what) {
+  struct apl_machine* m = apl_of(base)->machine;
+  CUcontext ignored = NULL;
+  m->context_pop(&ignored);
+  return apl_cuda_check(base, result, what);
+}
+
+// ---- memory ----
+// Between apl_cuda_enter and apl_cuda_leave; `user` is the context.
+
+static int apl_cuda_take_memory(void* user, uint64_t bytes, uint64_t* data) {
+  const struct futhark_context* ctx = user;
+  const struct futhark_context_config* cfg = ctx->config;
+  if (cfg->allocate) {
+    void* given = NULL;
+    const int result = cfg->allocate(cfg->user, &given, (size_t)bytes, ctx->machine->stream);
+    *data = (uintptr_t)given;
+    return result == 0 ? 0 : kOutOfMemory;
+  }
+  CUdeviceptr given = 0;
+  const int result = ctx->machine->allocate(&given, (size_t)bytes);
+  *data = given;
+  return result;
+}
+static int apl_cuda_give_memory(void* user, uint64_t data) {
+  const struct futhark_context* ctx = user;
+  const struct futhark_context_config* cfg = ctx->config;
+  if (!cfg->allocate) return ctx->machine->free(data);
+  cfg->release(cfg->user, (void*)(uintptr_t)data, ctx->machine->stream);
+  return 0;
+}
+static int apl_cuda_wait(void* user) {
+  const struct apl_machine* m = ((const struct futhark_context*)user)->machine;
+  return m->stream_synchronise(m->stream);
+}
+
+static int apl_cuda_allocate(struct apl_context* base, int64_t bytes, const char* what, void** data) {
+  struct futhark_context* ctx = apl_of(base);
+  struct apl_machine* m = apl_cuda_enter(base);
+  uint64_t block = 0;
+  const int result = apl_pool_allocate(&m->pool, bytes, &block);
+  char words[160];
+  snprintf(words, sizeof words, "allocating %lld bytes for %s", (long long)bytes, what ? what : "?");
+  const int status = apl_cuda_leave(base, result, words);
+  if (status != APL_SUCCESS) return status;
+  ctx->bytes = (int64_t)m->pool.requested;
+  if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
+  *data = (void*)(uintptr_t)block;
+  return APL_SUCCESS;
+}
+
+static int apl_cuda_release(struct apl_context* base, void* data) {
+  if (!data) return APL_SUCCESS;
+  struct apl_machine* m = apl_cuda_enter(base);
+  const int result = apl_pool_release(&m->pool, (uintptr_t)data);
+  apl_of(base)->bytes = (int64_t)m->pool.requested;
+  const int status = apl_cuda_leave(base, result == APL_POOL_UNKNOWN ? 0 : result, "freeing memory");
+  return result == APL_POOL_UNKNOWN
+             ? apl_backend_error(base, APL_ERROR, "a block of device memory is released that is no allocation")
+             : status;
+}
+
+static int apl_cuda_upload(struct apl_context* base, void* data, const void* host, int64_t bytes) {
+  if (bytes <= 0) return APL_SUCCESS;
+  struct apl_machine* m = apl_cuda_enter(base);
+  return apl_cuda_leave(base, m->to_device((CUdeviceptr)(uintptr_t)data, host, (size_t)bytes, m->stream),
+                        "copying to the device");
+}
+static int apl_cuda_download(struct apl_context* base, void* host, const void* data, int64_t bytes) {
+  if (bytes <= 0) return APL_SUCCESS;
+  struct apl_machine* m = apl_cuda_enter(base);
+  int result = m->to_host(host, (CUdeviceptr)(uintptr_t)data, (size_t)bytes, m->stream);
+  if (result == 0) result = m->stream_synchronise(m->stream);
+  return apl_cuda_leave(base, result, "copying to the host");
+}
+static int apl_cuda_copy(struct apl_context* base, void* to, const void* from, int64_t bytes) {
+  if (bytes <= 0) return APL_SUCCESS;
+  struct apl_machine* m = apl_cuda_enter(base);
+  return apl_cuda_leave(base,
+                        m->copy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, (size_t)bytes, m->stream),
+                        "copying on the device");
+}
+
+// ---- kernels ----
+
+static int apl_load_kernels(struct futhark_context* ctx, const char* text) {
+  struct apl_machine* m = ctx->machine;
+  char* code = apl_compile(ctx, text, m->architecture);
+  if (!code) return APL_ERROR;
+  CUmodule* grown = realloc(m->modules, (size_t)(m->module_count + 1) * sizeof *grown);
+  int result = kOutOfMemory;
+  apl_cuda_enter(&ctx->base);
+  if (grown) {
+    m->modules = grown;
+    result = m->module_load(&m->modules[m->module_count], code);
+    if (result == 0) ++m->module_count;
+  }
+  free(code);
+  return apl_cuda_leave(&ctx->base, result, "loading kernels");
+}
+
+// NULL with an error.
+static struct apl_kernel* apl_find_kernel(struct apl_context* base, const char* name) {
+  struct apl_machine* m = apl_of(base)->machine;
+  for (int32_t k = 0; k < m->kernel_count; ++k)
+    if (m->kernels[k].name == name || strcmp(m->kernels[k].name, name) == 0) return &m->kernels[k];
+  struct apl_kernel kernel = {name, NULL, 0};
+  for (int32_t k = m->module_count; k-- > 0 && !kernel.function;)
+    m->get_function(&kernel.function, m->modules[k], name);
+  struct apl_kernel* grown =
+      kernel.function ? realloc(m->kernels, (size_t)(m->kernel_count + 1) * sizeof *grown) : NULL;
+  if (!grown) {
+    apl_backend_error(base, APL_ERROR, "no kernel %s is loaded", name);
+    return NULL;
+  }
+  m->kernels = grown;
+  m->kernels[m->kernel_count] = kernel;
+  return &m->kernels[m->kernel_count++];
+}
+
+static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, int32_t* spilled) {
+  struct apl_machine* m = ctx->machine;
+  for (int32_t k = 0; apl_this_program.lazy_kernels && apl_this_program.lazy_kernels[k].name; ++k) {
+    if (m->is_loaded[k] || strcmp(apl_this_program.lazy_kernels[k].name, kernel) != 0) continue;
+    m->is_loaded[k] = true;
+    const int status = apl_load_kernels(ctx, apl_this_program.lazy_kernels[k].text);
+    if (status != APL_SUCCESS) return status;
+  }
+  apl_cuda_enter(&ctx->base);
+  const struct apl_kernel* found = apl_find_kernel(&ctx->base, kernel);
+  int bytes = 0;
+  const int result = found ? m->function_attribute(&bytes, kLocalBytes, found->function) : 0;
+  *spilled = bytes;
+  const int status = apl_cuda_leave(&ctx->base, result, "asking what a kernel spills");
+  return found ? status : APL_ERROR;
+}
+
+static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* launch) {
+  enum { kUsualSharedBytes = 48 * 1024 };  // only above this size must a kernel ask
+  if (launch->blocks <= 0) return APL_SUCCESS;
+  if (launch->blocks > INT32_MAX)
+    return apl_backend_error(base, APL_ERROR, "kernel %s needs %lld blocks, %d at most can be launched", launch->kernel,
+                             (long long)launch->blocks, INT32_MAX);
+  struct apl_machine* m = apl_cuda_enter(base);
+  struct apl_kernel* kernel = apl_find_kernel(base, launch->kernel);
+  if (!kernel) {
+    apl_cuda_leave(base, 0, "");
+    return APL_ERROR;
+  }
+  int result = 0;
+  if (launch->shared_bytes > kUsualSharedBytes && launch->shared_bytes > kernel->shared_bytes)
+    result = m->set_function_attribute(kernel->function, kMaxDynamicSharedBytes, launch->shared_bytes);
+  if (launch->shared_bytes > kernel->shared_bytes) kernel->shared_bytes = launch->shared_bytes;
+  if (result == 0)
+    result = m->launch(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
+                       (unsigned)launch->shared_bytes, m->stream, launch->args, NULL);
+  char words[160];
+  snprintf(words, sizeof words, "launching kernel %.60s with %lld blocks of %d threads", launch->kernel,
+           (long long)launch->blocks, launch->threads);
+  return apl_cuda_leave(base, result, words);
+}
+
+static int apl_cuda_synchronise(struct apl_context* base) {
+  struct apl_machine* m = apl_cuda_enter(base);
+  struct apl_failure failure;
+  int result = m->to_host(&failure, m->failure, sizeof failure, m->stream);
+  if (result == 0) result = m->stream_synchronise(m->stream);
+  const bool has_failed = result == 0 && failure.code != APL_OK;
+  if (has_failed) result = m->set_bytes(m->failure, 0, sizeof failure, m->stream);
+  const int status = apl_cuda_leave(base, result, "running kernels");
+  return status == APL_SUCCESS && has_failed ? apl_failed_check(base, &failure) : status;
+}
+
+// Entries leave their kernels to the stream: who looks at results waits for them.
+static int apl_cuda_finish(struct apl_context* base) {
+  return apl_of(base)->config->debugging ? apl_cuda_synchronise(base) : APL_SUCCESS;
+}
+
+static const struct apl_backend apl_the_backend = {
+    .name = "cuda",
+    .allocate = apl_cuda_allocate,
+    .release = apl_cuda_release,
+    .upload = apl_cuda_upload,
+    .download = apl_cuda_download,
+    .copy = apl_cuda_copy,
+    .launch = apl_cuda_launch,
+    .choose = apl_choose,
+    .choose_variant = apl_choose_variant,
+    .synchronise = apl_cuda_synchronise,
+    .finish = apl_cuda_finish,
+};
+
+#endif

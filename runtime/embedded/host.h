@@ -1,0 +1,172 @@
+// The C backend of a generated library: host memory; kernels are functions of the program itself.
+#ifndef APL_HOST_H
+#define APL_HOST_H
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "runtime/embedded/choose.h"
+#include "runtime/embedded/object.h"
+
+struct apl_machine {
+  struct apl_failure failure;
+#if APL_HAS_PRODUCTS
+  struct apl_sparse_cpu_operands sparse;
+#endif
+};
+
+// A block's size stands before it; vector code likes whole cache lines.
+enum { APL_CACHE_LINE = 64 };
+
+static int apl_host_allocate(struct apl_context* base, int64_t bytes, const char* what, void** data) {
+  struct futhark_context* ctx = apl_of(base);
+  const int64_t most = INT64_MAX / 2;
+  char* block = NULL;
+  if (bytes >= 0 && bytes < most)
+    block = aligned_alloc(APL_CACHE_LINE, (size_t)((bytes + 2 * APL_CACHE_LINE - 1) / APL_CACHE_LINE) * APL_CACHE_LINE);
+  if (!block)
+    return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes,
+                             what ? what : "?");
+  memcpy(block, &bytes, sizeof bytes);
+  ctx->bytes += bytes;
+  if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
+  *data = block + APL_CACHE_LINE;
+  return APL_SUCCESS;
+}
+
+static int apl_host_release(struct apl_context* base, void* data) {
+  if (!data) return APL_SUCCESS;
+  char* block = (char*)data - APL_CACHE_LINE;
+  int64_t bytes;
+  memcpy(&bytes, block, sizeof bytes);
+  apl_of(base)->bytes -= bytes;
+  free(block);
+  return APL_SUCCESS;
+}
+
+static int apl_host_copy(struct apl_context* base, void* to, const void* from, int64_t bytes) {
+  (void)base;
+  if (bytes > 0) memcpy(to, from, (size_t)bytes);
+  return APL_SUCCESS;
+}
+
+static int apl_host_launch(struct apl_context* base, const struct apl_launch* launch) {
+  return apl_backend_error(base, APL_ERROR, "kernel %s is launched by a program for the host", launch->kernel);
+}
+
+static int apl_host_synchronise(struct apl_context* base) {
+  struct apl_failure* failure = base->failure;
+  if (failure->code == APL_OK) return APL_SUCCESS;
+  const int status = apl_failed_check(base, failure);
+  memset(failure, 0, sizeof *failure);
+  return status;
+}
+
+#if APL_HAS_PRODUCTS
+// The call's argument that has this array.
+static struct apl_argument apl_argument_of(const struct futhark_context* ctx, const void* data) {
+  for (int32_t k = 0; k < ctx->argument_count; ++k)
+    if (ctx->arguments[k].data == data) return ctx->arguments[k];
+  return (struct apl_argument){data, 0, NULL};
+}
+// What a product's kernels say, and by which plan it is done.
+static int apl_host_made(struct apl_context* base, int status, const struct apl_sparse_plan* plan, int32_t done) {
+  struct futhark_context* ctx = apl_of(base);
+  const struct apl_sparse_cpu_packed* packed = ctx->machine->sparse.call.packed;
+  if (status == APL_SPARSE_FINE && plan && done)
+    apl_log(ctx, "sparse %s by the plan: %lld blocks, %lld ELL rows, %lld nnz segments",
+            plan->sddmm ? "SDDMM" : "product", (long long)packed->tiles->blocks, (long long)packed->tiles->lists,
+            (long long)packed->tiles->runs);
+  if (status == APL_SPARSE_FINE) return APL_SUCCESS;
+  return apl_backend_error(base, status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR,
+                           "sparse operand: %s", apl_sparse_status_text(status));
+}
+static int apl_host_product(struct apl_context* base, const struct apl_sparse_product* product, int32_t* done) {
+  struct futhark_context* ctx = apl_of(base);
+  const struct apl_argument pattern = apl_argument_of(ctx, product->column);
+  const struct apl_sparse_plan* plan = pattern.plans ? pattern.plans[0] : NULL;
+  const int status = apl_sparse_cpu_product(&ctx->machine->sparse, product, pattern.number,
+                                            apl_argument_of(ctx, product->values).number, plan, done);
+  return apl_host_made(base, status, plan, *done);
+}
+static int apl_host_sddmm(struct apl_context* base, const struct apl_sparse_sddmm_product* sddmm, int32_t* done) {
+  struct futhark_context* ctx = apl_of(base);
+  const struct apl_argument pattern = apl_argument_of(ctx, sddmm->column);
+  const struct apl_sparse_plan* plan = pattern.plans ? pattern.plans[1] : NULL;
+  const int status = apl_sparse_cpu_sddmm(&ctx->machine->sparse, sddmm, pattern.number,
+                                          apl_argument_of(ctx, sddmm->values).number, plan, done);
+  return apl_host_made(base, status, plan, *done);
+}
+static void apl_host_work(struct apl_context* base) { apl_sparse_cpu_work(&apl_of(base)->machine->sparse.call); }
+#endif
+
+static const struct apl_backend apl_the_backend = {
+    .name = "c",
+    .allocate = apl_host_allocate,
+    .release = apl_host_release,
+    .upload = apl_host_copy,
+    .download = apl_host_copy,
+    .copy = apl_host_copy,
+    .launch = apl_host_launch,
+    .choose = apl_choose,
+    .choose_variant = apl_choose_variant,
+    .synchronise = apl_host_synchronise,
+    .finish = apl_host_synchronise,
+#if APL_HAS_PRODUCTS
+    .sparse_product = apl_host_product,
+    .sparse_sddmm_product = apl_host_sddmm,
+    .sparse_work = apl_host_work,
+#endif
+};
+
+static int apl_swap_threads(int threads) {
+  int before = 0;
+#ifdef _OPENMP
+  if (threads > 0) {
+    before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+  }
+#else
+  (void)threads;
+#endif
+  return before;
+}
+
+static int apl_machine_open(struct futhark_context* ctx) {
+  ctx->machine = calloc(1, sizeof *ctx->machine);
+  if (!ctx->machine) return apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory");
+  ctx->base.failure = &ctx->machine->failure;
+  ctx->device.processors = 1;
+#ifdef _OPENMP
+  ctx->device.processors = ctx->config->threads > 0 ? ctx->config->threads : omp_get_max_threads();
+#endif
+#if APL_HAS_PRODUCTS
+  ctx->machine->sparse.threads = ctx->device.processors;
+#endif
+  return APL_SUCCESS;
+}
+static int apl_machine_clear(struct futhark_context* ctx) {
+  (void)ctx;
+#if APL_HAS_PRODUCTS
+  apl_sparse_cpu_forget(&ctx->machine->sparse);
+#endif
+  return APL_SUCCESS;
+}
+static void apl_machine_forget(struct futhark_context* ctx, uint64_t number) {
+  (void)ctx, (void)number;
+#if APL_HAS_PRODUCTS
+  apl_sparse_cpu_forget_pattern(&ctx->machine->sparse, number);
+#endif
+}
+static void apl_machine_close(struct futhark_context* ctx) {
+  apl_machine_clear(ctx);
+  free(ctx->machine);
+}
+static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, int32_t* spilled) {
+  (void)ctx, (void)kernel;
+  *spilled = 0;
+  return APL_SUCCESS;
+}
+
+#endif

@@ -1,0 +1,180 @@
+#include "runtime/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace apl {
+namespace {
+
+bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_constituent(char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; }
+
+// Futhark's: what starts with an underscore is none.
+bool is_identifier(std::string_view name) {
+  return !name.empty() && (is_lower(name[0]) || is_upper(name[0])) && std::ranges::all_of(name, is_constituent);
+}
+
+std::string hexadecimal_code(unsigned char c) {
+  std::string digits = fmt::format("{:x}", c);
+  if (!is_digit(digits[0])) digits.insert(0, "0");
+  return "z" + digits + "U";
+}
+
+// Words of C, C++ and CUDA, names that generated functions have themselves, functions that they call, and macros.
+// Macros in capitals are recognised by their look.
+const std::unordered_set<std::string_view>& known_words() {
+  static const std::unordered_set<std::string_view> words = {
+      // C and C++
+      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+      "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval",
+      "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else",
+      "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
+      "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private",
+      "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short", "signed",
+      "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
+      "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual",
+      "void", "volatile", "while", "xor", "xor_eq",
+      // CUDA
+      "blockDim", "blockIdx", "dim3", "gridDim", "threadIdx", "uchar", "uint", "ulong", "ushort", "warpSize",
+      // generated functions
+      "args", "blocks", "ctx", "done", "element", "elements", "failure", "flat", "inputs", "kernel", "launch", "main",
+      "outputs", "status", "stream", "tries", "host_floor_div", "host_ceil_div", "host_index_min", "host_index_max",
+      "release_at_end", "std",
+      // of the C library: functions and variables that are called, or are no functions
+      "abs", "alloca", "daylight", "div", "environ", "errno", "free", "index", "malloc", "math_errhandling", "max",
+      "memcpy", "memset", "min", "offsetof", "optarg", "opterr", "optind", "optopt", "signgam", "snprintf", "stderr",
+      "stdin", "stdout", "timezone", "tzname",
+      // macros, and their functions
+      "fpclassify", "isfinite", "isgreater", "isgreaterequal", "isinf", "isless", "islessequal", "islessgreater",
+      "isnan", "isnormal", "isunordered", "linux", "sched_priority", "signbit", "unix", "va_arg", "va_copy", "va_end",
+      "va_start", "L_ctermid", "L_cuserid", "L_tmpnam", "P_tmpdir", "i386", "no_argument", "optional_argument",
+      "required_argument", "st_atime", "st_ctime", "st_mtime",
+      // mathematics
+      "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "cospi",
+      "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin", "fmod", "gamma", "hypot",
+      "j0", "j1", "jn", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "nextafter", "pow", "rint", "round",
+      "rsqrt", "sin", "sinh", "sinpi", "sqrt", "tan", "tanh", "tanpi", "tgamma", "trunc", "y0", "y1", "yn"};
+  return words;
+}
+
+// f32's functions of mathematics.
+bool is_known(std::string_view name) {
+  const auto& words = known_words();
+  return words.contains(name) || (name.ends_with('f') && words.contains(name.substr(0, name.size() - 1)));
+}
+
+// The beginning that whole families of others' names have, if this is one of them.
+std::string_view prefix_of_others(std::string_view name, bool is_global) {
+  for (const std::string_view prefix : {"apl", "APL", "futhark", "FUTHARK", "M", "L", "P"})
+    if (name.starts_with(prefix) && name.substr(prefix.size()).starts_with('_') && name.size() > prefix.size() + 1)
+      if (prefix.size() > 1 || !is_lower(name[2])) return prefix;
+  for (const std::string_view prefix : {"cuda", "nvrtc", "PRI", "SCN"})
+    if (name.starts_with(prefix)) return prefix;
+  // Functions, which a variable may hide.
+  for (const std::string_view prefix : {"omp", "pthread", "posix", "clock", "timer", "timespec"})
+    if (is_global && name.starts_with(prefix) && name.substr(prefix.size()).starts_with('_')) return prefix;
+  return {};
+}
+bool ends_like_others(std::string_view name, bool is_global) {
+  for (const std::string_view ending : {"_l", "_r", "_np", "_unlocked", "_exit", "_alloc"})
+    if (is_global && name.ends_with(ending)) return true;
+  return name.ends_with("_t");
+}
+bool looks_like_macro(std::string_view name) {
+  return std::ranges::none_of(name, is_lower) && std::ranges::count_if(name, is_upper) >= 2;
+}
+
+// An identifier like `name`, which nobody else's family has.
+std::string like(std::string_view name, bool is_global) {
+  std::string base;
+  for (char c : name) base += is_constituent(c) ? c : '_';
+  if (base.empty() || is_digit(base[0]) || base[0] == '_') base.insert(0, "x");
+  if (is_known(base)) return base;
+  if (const std::string_view prefix = prefix_of_others(base, is_global); !prefix.empty()) {
+    base.insert(prefix.size(), "x");
+  } else if (ends_like_others(base, is_global) || looks_like_macro(base)) {
+    base += "_x";
+  }
+  return base;
+}
+
+}  // namespace
+
+std::string z_encoded(std::string_view text) {
+  static constexpr std::string_view kPlain = "()[]:Zz&|^$=>#.<-!+'\\/*%";
+  static constexpr std::string_view kCodes[] = {"ZL", "ZR", "ZM", "ZN", "ZC", "ZZ", "zz", "za", "zb", "zc", "zd", "ze",
+                                                "zg", "zh", "zi", "zl", "zm", "zn", "zp", "zq", "zr", "zs", "zt", "zv"};
+  std::string code;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    const char c = text[k];
+    const std::size_t at = kPlain.find(c);
+    if (at != std::string_view::npos) {
+      code += kCodes[at];
+    } else if (is_constituent(c) && !(k == 0 && is_digit(c))) {
+      code += c;
+    } else {
+      code += hexadecimal_code(static_cast<unsigned char>(c));
+    }
+  }
+  return code;
+}
+
+std::string api_name(std::string_view name) { return is_identifier(name) ? std::string(name) : z_encoded(name); }
+
+// No name of a source starts with a digit.
+std::string symbol_part(std::string_view name) {
+  return is_identifier(name) ? std::string(name) : "0" + z_encoded(name);
+}
+
+std::string legal_name(std::string_view name) {
+  NameScope file, scope;
+  return scope.add(std::string(name), {}, &file);
+}
+
+std::string NameScope::add(const std::string& hint, std::initializer_list<std::string_view> endings, NameScope* outer) {
+  const std::string base = like(hint, outer != nullptr);
+  const auto is_free = [&](const std::string& name) {
+    return !is_known(name) && !taken_.contains(name) && (outer == nullptr || !outer->taken_.contains(name));
+  };
+  const auto is_wholly_free = [&](const std::string& name) {
+    return is_free(name) &&
+           std::ranges::all_of(endings, [&](std::string_view ending) { return is_free(name + std::string(ending)); });
+  };
+  std::string name = base;
+  // Many values share a hint: go on where the last of them ended.
+  for (int& n = suffixes_[base]; !is_wholly_free(name);) name = fmt::format("{}_{}", base, ++n);
+  const auto take = [&](const std::string& made) {
+    taken_.insert(made);
+    if (outer != nullptr) outer->taken_.insert(made);
+  };
+  take(name);
+  for (std::string_view ending : endings) take(name + std::string(ending));
+  return name;
+}
+
+std::string comment_text(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      result += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else if (c == '\\') {
+      result += "\\\\";
+    } else {
+      result += c;
+    }
+  }
+  // A backslash at a line's end, or its trigraph, would go on in the next line.
+  if (result.ends_with('\\') || result.ends_with("?"
+                                                 "?/"))
+    result += '"';
+  return result;
+}
+
+}  // namespace apl

@@ -1,0 +1,226 @@
+#include "runtime/program/sparse_operands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+namespace apl::program {
+namespace {
+
+// Smaller products do not pay for a kernel that is compiled when the program runs.
+constexpr std::int64_t kLeastProducts = 1 << 16;
+constexpr std::size_t kMostOperands = 8;
+
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+template <class T, auto Free>
+using Owned = std::unique_ptr<T, Freed<Free>>;
+
+int refuse(apl_context* ctx, int status) {
+  std::snprintf(ctx->error, sizeof ctx->error, "sparse argument: %s", apl_sparse_status_text(status));
+  return status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR;
+}
+
+// The argument's arrays on the host.
+struct HostPacked {
+  std::vector<std::int64_t> row_start;
+  std::vector<std::int32_t> column;
+  apl_sparse_csr csr{};
+
+  int read(apl_context* ctx, std::int64_t rows, std::int64_t columns, std::int64_t nonzeros,
+           const void* device_column) {
+    column.resize(static_cast<std::size_t>(nonzeros));
+    const int status = ctx->backend->download(ctx, column.data(), device_column, nonzeros * 4);
+    csr = {rows, columns, nonzeros, row_start.data(), column.data()};
+    return status;
+  }
+};
+
+bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
+  return width > 0 && nonzeros > 0 && nonzeros >= (kLeastProducts + width - 1) / width;
+}
+
+// What the kernels take of a plan.
+std::string taken(const apl_sparse_packed& packed, std::int32_t type) {
+  if (type != APL_F16 && type != APL_BF16) return "the order of rows; blocks have kernels for f16 and bf16 alone";
+  return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", packed.windows, 8 * packed.parts,
+                     packed.records);
+}
+
+std::string taken(const apl_sparse_tiles& tiles) {
+  return fmt::format("{} blocks, {} ELL rows and {} nnz segments", tiles.blocks, tiles.ell_rows, tiles.segments);
+}
+
+// The number of an array that was there before the call; 0: it will not be seen again.
+std::uint64_t lasting(const Bridge& bridge, const void* data) {
+  const std::uint64_t age = bridge.age_of(data).value_or(0);
+  return bridge.is_argument(age) ? age : 0;
+}
+
+}  // namespace
+
+void SparseOperands::plan(std::uint64_t age, std::vector<const GivenPlan*> plans) {
+  Planned planned{age, {}};
+  for (const GivenPlan* plan : plans) planned.uses.push_back({plan, false, {}});
+  planned_.push_back(std::move(planned));
+}
+
+std::vector<PlanUse> SparseOperands::take_uses() {
+  std::vector<PlanUse> uses;
+  for (Planned& planned : planned_) uses.insert(uses.end(), planned.uses.begin(), planned.uses.end());
+  planned_.clear();
+  return uses;
+}
+
+PlanUse* SparseOperands::plan_for(std::uint64_t age, bool sddmm) {
+  const auto planned = std::ranges::find(planned_, age, &Planned::age);
+  if (planned == planned_.end()) return nullptr;
+  PlanUse* found = nullptr;
+  for (PlanUse& use : planned->uses) {
+    const apl_sparse_plan& plan = *use.plan->plan;
+    if ((plan.sddmm != 0) != sddmm) {
+      if (use.why.empty())
+        use.why = fmt::format("it is for operator {}, the program multiplies `{}` by {}", sddmm ? "spmm" : "sddmm",
+                              use.plan->operand, sddmm ? "sddmm" : "spmm");
+    } else if (plan.dense) {
+      use.why = "it says `form dense`, and this program was compiled for a sparse operand";
+    } else if (found == nullptr) {
+      found = &use;
+    }
+  }
+  return found;
+}
+
+SparseOperands::SparseOperands(bool on_host) : on_host_(on_host) {
+  cpu_.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
+  if (on_host_) {
+    const std::uint64_t pattern = lasting(bridge, product.column);
+    PlanUse* plan = plan_for(pattern, false);
+    const int status = apl_sparse_cpu_product(&cpu_, &product, pattern, lasting(bridge, product.values),
+                                              plan ? plan->plan->plan.get() : nullptr, &done);
+    if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
+    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
+    return APL_SUCCESS;
+  }
+  const auto age = bridge.age_of(product.column);
+  if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
+  PlanUse* plan = plan_for(*age, false);
+  // A plan that was asked for acts, whatever the size.
+  if (product.width <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, product.width)))
+    return APL_SUCCESS;
+  // Widths that are alike share a packed operand.
+  const auto width = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(product.width, 32, 512))));
+  const Key key{*age, product.type, width};
+  auto known = std::ranges::find(products_, key, &Product::key);
+  apl_context* ctx = bridge.context();
+  if (known == products_.end()) {
+    if (products_.size() == kMostOperands) {
+      apl_sparse_release(ctx, &products_.front().operand);
+      products_.erase(products_.begin());
+    }
+    Product made{.key = key};
+    if (const int status = make(bridge, product, plan, made); status != APL_SUCCESS) return status;
+    products_.push_back(made);
+    known = products_.end() - 1;
+  }
+  const std::uint64_t values = bridge.age_of(product.values).value_or(0);
+  // Only what was there before the call is the same as before.
+  const bool same = values != 0 && bridge.is_argument(values) && values == known->values;
+  if (!same) {
+    if (const int status = apl_sparse_set_values(ctx, &known->operand, product.values); status != APL_SUCCESS)
+      return status;
+    known->values = bridge.is_argument(values) ? values : 0;
+  }
+  if (plan) *plan = {plan->plan, true, taken(known->operand.packed, product.type)};
+  done = 1;
+  known->operand.is_wide = product.is_wide;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
+  return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
+                         {product.c, product.c_row}, product.width, nullptr, product.epilogue);
+}
+
+int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {
+  apl_context* ctx = bridge.context();
+  HostPacked host;
+  host.row_start.resize(static_cast<std::size_t>(product.rows) + 1);
+  int status = ctx->backend->download(ctx, host.row_start.data(), product.row_start, (product.rows + 1) * 8);
+  if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
+  if (status != APL_SUCCESS) return status;
+  apl_sparse_packed* raw = nullptr;
+  const int failed = apl_sparse_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type,
+                                            product.width, nullptr, &raw);
+  const Owned<apl_sparse_packed, apl_sparse_packed_free> packed(raw);
+  if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
+  return bridge.keeping([&] { return apl_sparse_upload(ctx, packed.get(), product.type, &made.operand); });
+}
+
+int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done) {
+  if (on_host_) {
+    const std::uint64_t pattern = lasting(bridge, sddmm.column);
+    PlanUse* plan = plan_for(pattern, true);
+    const int status = apl_sparse_cpu_sddmm(&cpu_, &sddmm, pattern, lasting(bridge, sddmm.values),
+                                            plan ? plan->plan->plan.get() : nullptr, &done);
+    if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
+    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
+    return APL_SUCCESS;
+  }
+  const auto age = bridge.age_of(sddmm.column);
+  if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
+  PlanUse* plan = plan_for(*age, true);
+  if (sddmm.depth <= 0 || sddmm.nonzeros <= 0 || (!plan && !is_worth_it(sddmm.nonzeros, sddmm.depth)))
+    return APL_SUCCESS;
+  const Key key{*age, sddmm.type, sddmm.depth};
+  auto known = std::ranges::find(sddmms_, key, &Sddmm::key);
+  apl_context* ctx = bridge.context();
+  if (known == sddmms_.end()) {
+    if (sddmms_.size() == kMostOperands) {
+      apl_sparse_release_sddmm(ctx, &sddmms_.front().operand);
+      sddmms_.erase(sddmms_.begin());
+    }
+    Sddmm made{.key = key};
+    if (const int status = make(bridge, sddmm, plan, made); status != APL_SUCCESS) return status;
+    sddmms_.push_back(made);
+    known = sddmms_.end() - 1;
+  }
+  if (plan) *plan = {plan->plan, true, "the order of rows"};
+  done = 1;
+  known->operand.is_wide = sddmm.is_wide;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
+  return apl_sparse_sddmm(ctx, &known->operand, sddmm.values, {const_cast<void*>(sddmm.x), sddmm.x_row},
+                          {const_cast<void*>(sddmm.y), sddmm.y_row}, sddmm.depth, sddmm.result, sddmm.epilogue);
+}
+
+int SparseOperands::make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made) {
+  apl_context* ctx = bridge.context();
+  // The rows are those of each non-zero; where each starts follows.
+  std::vector<std::int32_t> row(static_cast<std::size_t>(sddmm.nonzeros));
+  int status = ctx->backend->download(ctx, row.data(), sddmm.row, sddmm.nonzeros * 4);
+  if (status != APL_SUCCESS) return status;
+  HostPacked host;
+  host.row_start.assign(static_cast<std::size_t>(sddmm.rows) + 1, 0);
+  for (const std::int32_t r : row) ++host.row_start[static_cast<std::size_t>(r) + 1];
+  for (std::size_t r = 1; r < host.row_start.size(); ++r) host.row_start[r] += host.row_start[r - 1];
+  status = host.read(ctx, sddmm.rows, sddmm.columns, sddmm.nonzeros, sddmm.column);
+  if (status != APL_SUCCESS) return status;
+  apl_sparse_sddmm_packed* raw = nullptr;
+  const int failed = apl_sparse_sddmm_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, sddmm.type,
+                                                  sddmm.depth, nullptr, &raw);
+  const Owned<apl_sparse_sddmm_packed, apl_sparse_sddmm_packed_free> packed(raw);
+  if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
+  return bridge.keeping([&] { return apl_sparse_upload_sddmm(ctx, packed.get(), sddmm.type, &made.operand); });
+}
+
+}  // namespace apl::program

@@ -1,0 +1,67 @@
+// Products over the non-zeros of arguments, by kernels of the runtime: packed operands are made at the first
+// call with them, and kept for the next. On the host by those for CPUs, which the program's threads then do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/program/bridge.h"
+#include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/cpu_operands.h"
+#include "runtime/sparse/device_operand.h"
+
+namespace apl::program {
+
+class SparseOperands {
+ public:
+  explicit SparseOperands(bool on_host);
+  ~SparseOperands() { apl_sparse_cpu_forget(&cpu_); }
+  SparseOperands(const SparseOperands&) = delete;
+  SparseOperands& operator=(const SparseOperands&) = delete;
+
+  // `done` stays 0 if the program's own kernel is to be launched: small products, arrays that are no arguments.
+  int product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done);
+  int sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done);
+  // Of the host: what was asked for last, by each of the threads.
+  void work() { apl_sparse_cpu_work(&cpu_.call); }
+
+  // Plans for the argument whose columns are in the block of that age, in the calls that follow.
+  void plan(std::uint64_t age, std::vector<const GivenPlan*> plans);
+  // What became of them since they were given; they are forgotten.
+  std::vector<PlanUse> take_uses();
+
+ private:
+  // An argument is known by its columns' block.
+  struct Key {
+    std::uint64_t age = 0;
+    std::int32_t type = 0;
+    std::int64_t depth = 0;  // iterations of the dense loop, roughly for products: the packed operand depends on it
+    bool operator==(const Key&) const = default;
+  };
+  struct Product {
+    Key key;
+    apl_sparse_operand operand{};
+    std::uint64_t values = 0;  // whose are in the packed operand; 0: to be set again
+  };
+  struct Sddmm {
+    Key key;
+    apl_sparse_sddmm_operand operand{};
+  };
+  int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
+  int make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made);
+
+  // The plan for an operator, if one was given for the argument.
+  PlanUse* plan_for(std::uint64_t age, bool sddmm);
+
+  struct Planned {
+    std::uint64_t age;
+    std::vector<PlanUse> uses;
+  };
+  std::vector<Planned> planned_;
+  const bool on_host_;
+  apl_sparse_cpu_operands cpu_{};
+  std::vector<Product> products_;
+  std::vector<Sddmm> sddmms_;
+};
+
+}  // namespace apl::program

@@ -1,0 +1,108 @@
+#include "runtime/sparse/device_kernel.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t apl_sparse_type_size(int32_t type) {
+  switch (type) {
+    case APL_I8:
+    case APL_U8: return 1;
+    case APL_I16:
+    case APL_U16:
+    case APL_F16:
+    case APL_BF16: return 2;
+    case APL_I64:
+    case APL_U64:
+    case APL_F64: return 8;
+    default: return 4;
+  }
+}
+
+int apl_sparse_is_half(int32_t type) { return type == APL_F16 || type == APL_BF16; }
+
+const char* apl_sparse_result_type(int32_t type, int32_t is_wide, const char** suffix) {
+  const char* written = NULL;
+  *suffix = "";
+  if (!is_wide || !apl_sparse_is_half(type)) return apl_sparse_type_name(type, &written) ? written : NULL;
+  *suffix = "_wide";
+  return "float";
+}
+
+const char* apl_sparse_type_name(int32_t type, const char** written) {
+  static const struct {
+    int32_t type;
+    const char *written, *name;
+  } kTypes[] = {{APL_I8, "int8_t", "i8"},         {APL_I16, "int16_t", "i16"},  {APL_I32, "int32_t", "i32"},
+                {APL_I64, "int64_t", "i64"},      {APL_U8, "uint8_t", "u8"},    {APL_U16, "uint16_t", "u16"},
+                {APL_U32, "uint32_t", "u32"},     {APL_U64, "uint64_t", "u64"}, {APL_F16, "apl_half", "f16"},
+                {APL_BF16, "apl_bfloat", "bf16"}, {APL_F32, "float", "f32"},    {APL_F64, "double", "f64"}};
+  for (size_t k = 0; k < sizeof kTypes / sizeof kTypes[0]; ++k) {
+    if (kTypes[k].type != type) continue;
+    *written = kTypes[k].written;
+    return kTypes[k].name;
+  }
+  return NULL;
+}
+
+int apl_sparse_fail(struct apl_context* ctx, int status, const char* message) {
+  snprintf(ctx->error, sizeof ctx->error, "%s", message);
+  return status;
+}
+
+void apl_sparse_define(struct apl_sparse_kernel* kernel, const char* what, const char* format, ...) {
+  char value[128];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(value, sizeof value, format, arguments);
+  va_end(arguments);
+  const int written = snprintf(kernel->defines + kernel->length, sizeof kernel->defines - kernel->length,
+                               "#define APL_SPARSE_%s %s\n", what, value);
+  if (written > 0) kernel->length += (size_t)written;
+}
+
+int apl_sparse_load_kernel(struct apl_context* ctx, const struct apl_sparse_kernel* kernel,
+                           const struct apl_sparse_epilogue* epilogue, const enum apl_sparse_text* parts, int count) {
+  if (ctx->backend->load == NULL)
+    return apl_sparse_fail(ctx, APL_ERROR, "this backend compiles no kernels at run time");
+  size_t length = kernel->length + 64 + (epilogue ? strlen(epilogue->text) + 1 : 0);
+  for (int k = 0; k < count; ++k) length += strlen(apl_sparse_kernel_part(parts[k])) + 1;
+  char* text = malloc(length + 1);
+  if (!text) return apl_sparse_fail(ctx, APL_OUT_OF_MEMORY, "out of memory for the text of a sparse kernel");
+  char* at = text + sprintf(text, "#include \"device.h\"\n%s", kernel->defines);
+  for (int k = 0; k < count; ++k) {
+    if (k == count - 1 && epilogue) at += sprintf(at, "%s\n", epilogue->text);
+    at += sprintf(at, "%s\n", apl_sparse_kernel_part(parts[k]));
+  }
+  const int status = ctx->backend->load(ctx, kernel->name, text);
+  free(text);
+  return status;
+}
+
+int apl_sparse_start(struct apl_context* ctx, const struct apl_sparse_kernel* kernel, int64_t blocks, int32_t threads,
+                     int64_t shared_bytes, void** args, int32_t count) {
+  if (blocks > INT32_MAX) return apl_sparse_fail(ctx, APL_ERROR, "a sparse product needs too many blocks");
+  const struct apl_launch launch = {kernel->name, blocks, threads, (int32_t)shared_bytes, count, args};
+  return ctx->backend->launch(ctx, &launch);
+}
+
+int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b,
+                          int64_t length) {
+  int64_t wide = 16 / size;
+  const int64_t addresses = (int64_t)((uintptr_t)a->data | (uintptr_t)b->data);
+  while (wide > 1 && (length % wide || a->row % wide || b->row % wide || addresses % (wide * size))) wide /= 2;
+  return (int32_t)wide;
+}
+
+int32_t apl_sparse_power_from(int64_t number, int32_t most) {
+  int32_t power = 1;
+  while (power < number && power < most) power *= 2;
+  return power;
+}
+
+const char* apl_sparse_misfit(int64_t columns, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b) {
+  if (columns > INT32_MAX || a->row > INT32_MAX || b->row > INT32_MAX)
+    return "rows of a sparse product's dense operands are too long";
+  return NULL;
+}

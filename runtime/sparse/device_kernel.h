@@ -1,0 +1,68 @@
+// What the calls of device_form.h share: element types, a kernel's name and text, a launch.
+#ifndef APL_SPARSE_DEVICE_KERNEL_H
+#define APL_SPARSE_DEVICE_KERNEL_H
+
+#include "runtime/sparse/device_operand.h"
+
+int64_t apl_sparse_type_size(int32_t type);
+// Whether it has 16 bits and sums of 32: what tensor cores multiply here.
+int apl_sparse_is_half(int32_t type);
+// The types of results as a kernel writes them, and what its name has behind that of the elements' type.
+const char* apl_sparse_result_type(int32_t type, int32_t is_wide, const char** suffix);
+// The type's name in kernels' names, and as kernels write it; null for types without kernels.
+const char* apl_sparse_type_name(int32_t type, const char** written);
+
+int apl_sparse_fail(struct apl_context* ctx, int status, const char* message);
+
+struct apl_sparse_kernel {
+  char name[160];
+  char defines[1024];
+  size_t length;  // of the defines
+};
+// #define APL_SPARSE_WHAT value
+void apl_sparse_define(struct apl_sparse_kernel* kernel, const char* what, const char* format, ...);
+// Compiles the kernel unless it is there. `after`, if any, stands before the last of the parts.
+int apl_sparse_load_kernel(struct apl_context* ctx, const struct apl_sparse_kernel* kernel,
+                           const struct apl_sparse_epilogue* epilogue, const enum apl_sparse_text* parts, int count);
+int apl_sparse_start(struct apl_context* ctx, const struct apl_sparse_kernel* kernel, int64_t blocks, int32_t threads,
+                     int64_t shared_bytes, void** args, int32_t count);
+
+// What kernel of SpMM runs, with what numbers.
+struct apl_sparse_spmm_choice {
+  int32_t elements, lanes, warps;                  // of rows
+  int32_t window_elements, flight, split, slices;  // of windows
+  int staged, resident, ahead;
+  double microseconds;  // by the model
+};
+enum { APL_SPARSE_MULTIPROCESSORS = 132 };
+// That which takes least by the model. `elements`: of the widest access.
+struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_packed* packed, int32_t type,
+                                                     int32_t elements, int64_t width,
+                                                     const struct apl_sparse_options* options);
+
+// Microseconds, by the model, beyond the launch of a kernel: rows that so many lanes gather, for so many slices of C's
+// columns; windows, for columns that have `row_bytes` a row of B; rows that gather from shared memory.
+extern const double apl_sparse_launch_microseconds, apl_sparse_staged_launch_microseconds;
+double apl_sparse_rows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices, int32_t lanes,
+                            int ahead);
+double apl_sparse_windows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices,
+                               const struct apl_sparse_spmm_choice* choice);
+double apl_sparse_staged_cost(const struct apl_sparse_packed* packed, int64_t slices, int32_t lanes);
+
+// Fills in how rows are cut into classes, or the height of windows, where the options leave it open; gives what the
+// product takes by the model. `has_windows`: of each 32 rows, in that order, whether they are not gathered.
+double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
+                               const int32_t* row_order, int32_t type, int64_t width,
+                               const struct apl_sparse_statistics* statistics, struct apl_sparse_options* options);
+double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, int32_t type, int64_t width,
+                                  const struct apl_sparse_statistics* statistics, int32_t* height);
+
+// The widest access, in elements, at which both arrays' rows and their lengths allow it.
+int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b,
+                          int64_t length);
+// The least power of two that is no less than the number, but at most `most`.
+int32_t apl_sparse_power_from(int64_t number, int32_t most);
+// What is wrong with the sizes, or null.
+const char* apl_sparse_misfit(int64_t columns, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b);
+
+#endif
