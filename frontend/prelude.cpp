@@ -55,6 +55,12 @@ const PreludeEntry* find_member(ScalarType module, std::string_view name) {
   return nullptr;
 }
 
+void each_member_name(const std::function<void(std::string_view)>& visit) {
+  for (const PreludeEntry& entry : kMembers) visit(entry.name);
+  for (std::string_view type : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bool"})
+    visit(type);
+}
+
 std::optional<ScalarType> find_conversion(ScalarType /* each has all */, std::string_view name) {
   return find_module(name);
 }

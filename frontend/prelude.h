@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -139,6 +140,8 @@ const PreludeEntry* find_builtin(std::string_view name);
 const PreludeEntry* find_member(ScalarType module, std::string_view name);
 // `f32.i64`: the entry's signature is empty, its name the type converted from.
 std::optional<ScalarType> find_conversion(ScalarType module, std::string_view name);
+// The names of all members that some module has.
+void each_member_name(const std::function<void(std::string_view)>& visit);
 // The unsigned integers as wide as the numbers of the type.
 ScalarType bits_type(ScalarType type);
 // The module of that name: i8 .. f64, bool.

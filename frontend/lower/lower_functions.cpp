@@ -91,8 +91,13 @@ std::optional<Module> Lowerer::run() {
   return std::move(module_);
 }
 
+// The IR knows one file, that of the program: what an imported one says is where it was called.
+Location Lowerer::place_of(const Location& location) const { return file_of(location) == 0 ? location : location_; }
+
 std::string Lowerer::unique_name(const std::string& wanted) {
-  const std::string base = is_operator_start(wanted[0]) ? "op" : wanted;
+  std::string base = wanted;
+  if (is_operator_start(base.back())) base = base.substr(0, base.rfind('.') + 1) + "op";
+  std::ranges::replace(base, '.', '_');
   for (;;) {
     const int count = ++names_taken_[base];
     std::string name = count == 1 ? base : base + "_" + std::to_string(count);
@@ -108,16 +113,7 @@ StaticValue Lowerer::map_types(
   const TypeArgument known = resolve_type(type, frame);
   const TyNode node = store_.node(known.type);
   if (const auto* array = std::get_if<TyArray>(&node)) {
-    const bool later = computed_params_ != nullptr && !store_.is_polynomial(array->size);
-    std::optional<Poly> size = later ? std::nullopt : size_value(array->size, known.frame);
-    if (!size) {
-      // Nobody named it: a size of the function all the same.
-      const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
-      function_->sizes.push_back(fresh);
-      size = Poly(fresh);
-      if (later) computed_params_->push_back({{array->size, known.frame}, *size, store_.to_text(array->element)});
-    }
-    outer.push_back(*size);
+    outer.push_back(size_of_dim({array->size, known.frame}, array->element));
     StaticValue result = map_types(array->element, known.frame, outer, make, path);
     outer.pop_back();
     return result;
@@ -131,7 +127,30 @@ StaticValue Lowerer::map_types(
     if (fields.empty()) return outer.empty() ? StaticValue() : make(ScalarType::unit, outer, path);
     return StaticValue(std::move(fields));
   }
+  if (std::holds_alternative<TySum>(node)) {
+    const SumLayout layout = sum_layout(known);
+    Values leaves = {make(ScalarType::u8, outer, path + "_tag")};
+    for (const LeafType& slot : layout.slots) {
+      const std::size_t rank = outer.size();
+      for (const SizeArgument& dim : slot.dims) outer.push_back(size_of_dim(dim, store_.scalar(slot.element)));
+      leaves.push_back(make(slot.element, outer, path + "_" + std::to_string(leaves.size() - 1)));
+      outer.resize(rank);
+    }
+    std::size_t next = 0;
+    return from_leaves(known, leaves, next);
+  }
   return make(store_.as_scalar(known.type).value_or(ScalarType::unit), outer, path);
+}
+
+// A size that nobody named is one of the function all the same.
+Poly Lowerer::size_of_dim(const SizeArgument& dim, Ty element) {
+  const bool later = computed_params_ != nullptr && !store_.is_polynomial(dim.size);
+  if (!later)
+    if (const auto size = size_value(dim.size, dim.frame)) return *size;
+  const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
+  function_->sizes.push_back(fresh);
+  if (later) computed_params_->push_back({dim, Poly(fresh), store_.to_text(element)});
+  return Poly(fresh);
 }
 
 StaticValue Lowerer::make_param(Ty type, const std::string& name) {
@@ -161,6 +180,12 @@ Ty Lowerer::without_sizes(Ty type, Frame* frame, std::vector<SizeArgument>& size
     sizes.push_back({array->size, known.frame});
     return store_.array(store_.name(binder), without_sizes(array->element, known.frame, sizes, binders));
   }
+  if (const auto* sum = std::get_if<TySum>(&node)) {
+    auto constructors = sum->constructors;
+    for (auto& [name, payload] : constructors)
+      for (Ty& part : payload) part = without_sizes(part, known.frame, sizes, binders);
+    return store_.sum(std::move(constructors));
+  }
   const auto* record = std::get_if<TyRecord>(&node);
   if (record == nullptr || record->fields.empty()) return known.type;
   auto fields = record->fields;
@@ -175,7 +200,7 @@ const Lowerer::Instance* Lowerer::instance(const InstanceKey& key) {
   if (text.size() > kMaxKey) return nullptr;
   if (auto found = instances_.find(text); found != instances_.end()) return &found->second;
   const Global& global = checked_.globals[key.global];
-  const std::string name = global.entry ? global.definition->name : unique_name(global.definition->name);
+  const std::string name = global.entry ? global.definition->name : unique_name(global.label);
   return &instances_.emplace(text, make_instance(key, name)).first->second;
 }
 
@@ -184,7 +209,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   const Definition& source = *global.definition;
   Function function;
   function.name = name;
-  function.location = global.declaration->location;
+  function.location = place_of(global.declaration->location);
   function.attributes = global.declaration->attributes;
   Builder builder(function.values, &module_);
 
@@ -313,8 +338,20 @@ void Lowerer::eta_expand(const Global& global, Instance& instance) {
   }
 }
 
+// The border of an entry has no form for them yet.
+void Lowerer::refuse_sums(const Global& global) {
+  bool found = false;
+  store_.walk(
+      global.type, [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TySum>(node); },
+      [](Size, const SizeNode&) {});
+  if (found)
+    unsupported(global.definition->name_location,
+                "an entry with a parameter or result of a sum type (\"" + global.definition->name + "\")");
+}
+
 EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
   EntryInfo info;
+  refuse_sums(global);
   info.name = global.definition->name;
   info.param_values = instance.counts;
   Ty type = global.type;

@@ -14,27 +14,16 @@ constexpr std::uint32_t kSignatureLevel = 1U << 30U;
 
 }  // namespace
 
-void Checker::leave(std::size_t mark, std::size_t types, std::uint32_t level) {
-  for (; undo_.size() > mark; undo_.pop_back()) names_[undo_.back()].pop_back();
-  for (; type_undo_.size() > types; type_undo_.pop_back()) type_names_[type_undo_.back()].pop_back();
-  level_ = level;
-}
-
-void Checker::enter(const std::string& name, Entry entry) {
-  entry.order = ++order_;
-  names_[name].push_back(entry);
-  undo_.push_back(name);
-}
-
 void Checker::enter_type(const std::string& name, Ty type) {
-  type_names_[name].push_back(type);
-  type_undo_.push_back(name);
+  TypeBinding binding;
+  binding.function.body = type;
+  scope_.enter(name, std::make_shared<const TypeBinding>(std::move(binding)));
 }
 
 BinderId Checker::bind(const std::string& name, Location location, Ty type, Binder::Kind kind) {
   const BinderId binder =
       store_.add_binder({.kind = kind, .name = name, .location = location, .level = level_, .type = type});
-  enter(name, {.kind = Resolution::Kind::local, .binder = binder});
+  scope_.enter(name, Target{.kind = Resolution::Kind::local, .binder = binder});
   return binder;
 }
 
@@ -58,32 +47,42 @@ void Checker::check_redefinition(const std::string& name, Location location) {
 }
 
 std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
-  const auto found = names_.find(name);
-  const Entry* entry = found == names_.end() || found->second.empty() ? nullptr : &found->second.back();
+  const auto* entry = scope_.value(name);
   // The innermost of the name's binding and the opened modules that have it.
   for (auto open = open_modules_.rbegin(); open != open_modules_.rend(); ++open) {
     if (entry && entry->order > open->second) break;
     if (const PreludeEntry* member = find_member(open->first, name))
       return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = open->first, .member = name};
   }
-  if (entry) return Resolution{.kind = entry->kind, .binder = entry->binder, .global = entry->global};
+  if (entry) return entry->what.resolution();
   if (const PreludeEntry* builtin = find_builtin(name))
     return Resolution{.kind = Resolution::Kind::prelude, .entry = builtin, .member = name};
   return std::nullopt;
 }
 
+// A member of a module.
+std::optional<Resolution> Checker::resolve_member(const ModuleValue& module, const std::string& name) const {
+  if (const auto found = module.members.values.find(name); found != module.members.values.end())
+    return found->second.resolution();
+  const PreludeEntry* member = module.scalar ? find_member(*module.scalar, name) : nullptr;
+  if (member == nullptr) return std::nullopt;
+  return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = module.scalar, .member = name};
+}
+
+// `a.b.c` is the member c of the module a.b, else the field c of a.b in the module a, and so on.
 std::optional<Resolution> Checker::resolve_quietly(const Name& name) {
-  if (name.qualifiers.empty()) return resolve_simple(name.text);
-  const std::string& first = name.qualifiers.front();
-  if (auto result = resolve_simple(first)) {
-    for (std::size_t k = 1; k < name.qualifiers.size(); ++k) result->fields.push_back(name.qualifiers[k]);
-    result->fields.push_back(name.text);
+  for (std::size_t length = name.qualifiers.size() + 1; length-- > 0;) {
+    const std::string& text = length == name.qualifiers.size() ? name.text : name.qualifiers[length];
+    std::optional<Resolution> result;
+    if (length == 0)
+      result = resolve_simple(text);
+    else if (const ModulePtr module = scope_.module(name.qualifiers, length))
+      result = resolve_member(*module, text);
+    if (!result) continue;
+    for (std::size_t k = length + 1; k < name.qualifiers.size(); ++k) result->fields.push_back(name.qualifiers[k]);
+    if (length < name.qualifiers.size()) result->fields.push_back(name.text);
     return result;
   }
-  const auto module = find_module(first);
-  if (!module || name.qualifiers.size() > 1) return std::nullopt;
-  if (const PreludeEntry* member = find_member(*module, name.text))
-    return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = module, .member = name.text};
   return std::nullopt;
 }
 
@@ -94,16 +93,32 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
     report(Code::type_unknown_name, name.location,
            "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
   if (result) return result;
-  const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
-  if (!name.qualifiers.empty() && (!find_module(first) || name.qualifiers.size() > 1))
-    report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"");
-  else if (!name.qualifiers.empty())
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + first + "\"");
-  else if (is_for_later(name.text))
+  if (!name.qualifiers.empty()) {
+    report_unknown_member(name);
+    return std::nullopt;
+  }
+  if (is_for_later(name.text))
     report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
   else
     report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
   return std::nullopt;
+}
+
+void Checker::report_unknown_member(const Name& name) {
+  std::string path;
+  for (std::size_t length = 1; length <= name.qualifiers.size(); ++length) {
+    path += (path.empty() ? "" : ".") + name.qualifiers[length - 1];
+    const ModulePtr module = scope_.module(name.qualifiers, length);
+    if (!module) {
+      report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + path + "\"");
+      return;
+    }
+    if (module->wrong) {
+      failed_ = true;
+      return;
+    }
+  }
+  report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + path + "\"");
 }
 
 const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module) {
@@ -185,6 +200,7 @@ Ty Checker::instantiate(Resolution& resolution, Location location, std::uint32_t
     }
     case Resolution::Kind::global: {
       const Global& global = out_.globals[resolution.global];
+      if (global.failed && !global.type) return store_.error();
       take_over(resolution.instance, global.type_params, global.sizes, location, global.definition->name);
       for (BinderId unknown : global.unknown) {
         const BinderId here = store_.add_binder({.kind = Binder::Kind::unknown_size,

@@ -103,6 +103,51 @@ Ty TypeStore::record(std::vector<std::pair<std::string, Ty>> fields) {
   return add(TyRecord{std::move(fields)});
 }
 
+Ty TypeStore::sum(std::vector<std::pair<std::string, std::vector<Ty>>> constructors) {
+  std::sort(constructors.begin(), constructors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return add(TySum{std::move(constructors)});
+}
+
+AbstractId TypeStore::add_abstract(AbstractInfo info) {
+  abstracts_.push_back(std::move(info));
+  return static_cast<AbstractId>(abstracts_.size() - 1);
+}
+
+TypeFunction TypeStore::abstract_function(AbstractId id, std::vector<TypeFunction::Param> params) {
+  std::vector<Ty> types;
+  std::vector<Size> sizes;
+  for (const TypeFunction::Param& p : params) {
+    if (p.is_size)
+      sizes.push_back(name(p.size));
+    else
+      types.push_back(param(p.type));
+  }
+  return {std::move(params), abstract(id, std::move(types), std::move(sizes))};
+}
+
+Ty TypeStore::apply(const TypeFunction& function, const std::vector<Ty>& types, const std::vector<Size>& sizes) {
+  TypeMap map;
+  std::size_t type = 0, size = 0;
+  for (const TypeFunction::Param& p : function.params) {
+    if (p.is_size && size < sizes.size())
+      map.sizes.emplace(p.size, sizes[size++]);
+    else if (!p.is_size && type < types.size())
+      map.params.emplace(p.type, types[type++]);
+  }
+  return substitute(function.body, map);
+}
+
+// What implements an abstract type may be made of others, which are added behind it.
+void TypeStore::reveal() {
+  for (std::size_t k = 0; k < types_.size(); ++k) {
+    const auto* abstract = std::get_if<TyAbstract>(&types_[k]);
+    if (abstract == nullptr || abstract->link || !abstracts_[abstract->id].implementation.body) continue;
+    const TyAbstract copy = *abstract;
+    const Ty known = apply(TypeFunction(abstracts_[copy.id].implementation), copy.types, copy.sizes);
+    std::get<TyAbstract>(types_[k]).link = find(known);
+  }
+}
+
 BinderId TypeStore::add_binder(Binder binder) {
   binders_.push_back(std::move(binder));
   return static_cast<BinderId>(binders_.size() - 1);
@@ -115,9 +160,13 @@ ParamId TypeStore::add_param(TypeParamInfo info) {
 
 Ty TypeStore::find(Ty type) const {
   for (;;) {
-    const auto* var = std::get_if<TyVar>(&types_[type.id]);
-    if (var == nullptr || !var->link) return type;
-    type = var->link;
+    Ty link;
+    if (const auto* var = std::get_if<TyVar>(&types_[type.id]))
+      link = var->link;
+    else if (const auto* abstract = std::get_if<TyAbstract>(&types_[type.id]))
+      link = abstract->link;
+    if (!link) return type;
+    type = link;
   }
 }
 
@@ -273,6 +322,24 @@ Ty TypeStore::substitute(Ty type, const TypeMap& map, Done& done) {
       field = replaced;
     }
     if (changed) result = add(std::move(copy));
+  } else if (const auto* sum = std::get_if<TySum>(&node)) {
+    TySum copy = *sum;
+    bool changed = false;
+    for (auto& [name, payload] : copy.constructors) changed = substitute_all(payload, map, done) || changed;
+    if (changed) result = add(std::move(copy));
+  } else if (const auto* abstract = std::get_if<TyAbstract>(&node)) {
+    TyAbstract copy = *abstract;
+    bool changed = substitute_all(copy.types, map, done);
+    for (Size& size : copy.sizes) {
+      const Size replaced = substitute(size, map, done);
+      changed = changed || replaced != find(size);
+      size = replaced;
+    }
+    const auto found = map.abstracts.find(copy.id);
+    if (found != map.abstracts.end())
+      result = apply(found->second, copy.types, copy.sizes);
+    else if (changed)
+      result = add(std::move(copy));
   } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
     const Ty from = substitute(arrow->from, map, done);
     const Ty to = substitute(arrow->to, map, done);
@@ -281,6 +348,16 @@ Ty TypeStore::substitute(Ty type, const TypeMap& map, Done& done) {
   }
   done.types.emplace(type.id, result);
   return result;
+}
+
+bool TypeStore::substitute_all(std::vector<Ty>& types, const TypeMap& map, Done& done) {
+  bool changed = false;
+  for (Ty& type : types) {
+    const Ty replaced = substitute(type, map, done);
+    changed = changed || replaced != find(type);
+    type = replaced;
+  }
+  return changed;
 }
 
 std::size_t TypeStore::tree_size(Ty type) const {
@@ -298,6 +375,11 @@ std::size_t TypeStore::tree_size(Ty type, std::unordered_map<std::uint32_t, std:
     size += tree_size(arrow->from, done) + tree_size(arrow->to, done);
   if (const auto* record = std::get_if<TyRecord>(&node))
     for (const auto& [name, field] : record->fields) size += tree_size(field, done);
+  if (const auto* sum = std::get_if<TySum>(&node))
+    for (const auto& [name, payload] : sum->constructors)
+      for (Ty part : payload) size += tree_size(part, done);
+  if (const auto* abstract = std::get_if<TyAbstract>(&node))
+    for (Ty part : abstract->types) size += tree_size(part, done);
   size = std::min(size, SIZE_MAX / 8);
   done.emplace(type.id, size);
   return size;

@@ -11,7 +11,7 @@ namespace apl::frontend {
 namespace {
 
 // Types this deep are no program's: they come from chains that double with each step.
-constexpr int kMaxDepth = 300;
+constexpr int kMaxTypeDepth = 300;
 
 constexpr std::uint32_t kEveryLevel = UINT32_MAX;    // a variable that may become any size in sight
 constexpr std::uint32_t kNoLevel = kEveryLevel - 1;  // a name that no other variable may become
@@ -191,12 +191,18 @@ std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
       type,
       [&](Ty t, const TyNode& node) {
         const auto* param = std::get_if<TyParam>(&node);
+        const auto* abstract = std::get_if<TyAbstract>(&node);
         const bool function = std::holds_alternative<TyArrow>(node);
+        const bool lifted = (param && store_.type_param(param->param).lifted) ||
+                            (abstract && store_.abstract_info(abstract->id).lifted);
+        const bool size_lifted = (param && store_.type_param(param->param).size_lifted) ||
+                                 (abstract && store_.abstract_info(abstract->id).size_lifted);
+        const bool compared = (!param || store_.type_param(param->param).constraint.equality) &&
+                              (!abstract || store_.abstract_info(abstract->id).constraint.equality);
         if (std::holds_alternative<TyVar>(node)) variables.push_back(t);
-        if (constraint.equality && (function || (param && !store_.type_param(param->param).constraint.equality)))
+        if (constraint.equality && (function || !compared))
           clash = Clash{.kind = Clash::Kind::equality, .b = t};
-        else if ((constraint.first_order && (function || (param && store_.type_param(param->param).lifted))) ||
-                 (constraint.regular && param && store_.type_param(param->param).size_lifted))
+        else if ((constraint.first_order && (function || lifted)) || (constraint.regular && size_lifted))
           clash = Clash{.kind = Clash::Kind::functional, .b = t, .reason = constraint.reason};
       },
       [](Size, const SizeNode&) {});
@@ -254,6 +260,31 @@ std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
   return std::nullopt;
 }
 
+std::optional<Clash> Unifier::unify_sums(Ty expected, Ty actual) {
+  const TySum a = *store_.get_if<TySum>(expected);
+  const TySum b = *store_.get_if<TySum>(actual);
+  const auto differ = Clash{.a = expected, .b = actual};
+  if (a.constructors.size() != b.constructors.size()) return differ;
+  for (std::size_t k = 0; k < a.constructors.size(); ++k) {
+    const auto& [name, payload] = a.constructors[k];
+    if (name != b.constructors[k].first || payload.size() != b.constructors[k].second.size()) return differ;
+    for (std::size_t p = 0; p < payload.size(); ++p)
+      if (auto clash = unify(payload[p], b.constructors[k].second[p])) return clash;
+  }
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::unify_abstract(Ty expected, Ty actual) {
+  const TyAbstract a = *store_.get_if<TyAbstract>(expected);
+  const TyAbstract b = *store_.get_if<TyAbstract>(actual);
+  if (a.id != b.id) return Clash{.a = expected, .b = actual};
+  for (std::size_t k = 0; k < a.types.size(); ++k)
+    if (auto clash = unify(a.types[k], b.types[k])) return clash;
+  for (std::size_t k = 0; k < a.sizes.size(); ++k)
+    if (auto clash = unify(a.sizes[k], b.sizes[k])) return clash;
+  return std::nullopt;
+}
+
 // What the arrows bind is the same up to names. While their results are compared it has names that nothing outside can
 // see, wherever the arrows themselves come from: one function is used at many places.
 std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
@@ -288,7 +319,7 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   if (store_.get_if<TyError>(expected) || store_.get_if<TyError>(actual)) return std::nullopt;
   if (store_.get_if<TyVar>(actual)) return unify_variable(actual, expected, true);
   if (store_.get_if<TyVar>(expected)) return unify_variable(expected, actual, false);
-  if (depth_ >= kMaxDepth) return Clash{.a = expected, .b = actual};
+  if (depth_ >= kMaxTypeDepth) return Clash{.a = expected, .b = actual};
   // Terms share their parts: a pair that was made equal once need not be walked again.
   if (depth_ == 0) equal_.clear();
   const std::uint64_t pair = std::uint64_t{expected.id} << 32U | actual.id;
@@ -306,6 +337,10 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
     clash = unify_records(expected, actual);
   } else if (store_.get_if<TyArrow>(expected) && store_.get_if<TyArrow>(actual)) {
     clash = unify_arrows(expected, actual);
+  } else if (store_.get_if<TySum>(expected) && store_.get_if<TySum>(actual)) {
+    clash = unify_sums(expected, actual);
+  } else if (store_.get_if<TyAbstract>(expected) && store_.get_if<TyAbstract>(actual)) {
+    clash = unify_abstract(expected, actual);
   } else if (store_.as_scalar(expected) && store_.as_scalar(expected) == store_.as_scalar(actual)) {
     clash = std::nullopt;
   } else if (store_.get_if<TyParam>(expected) && store_.get_if<TyParam>(actual) &&
@@ -369,7 +404,33 @@ void Unifier::link(Ty expected, Ty actual, BinderId inner) {
     } else if (r && s && r->fields.size() == s->fields.size()) {
       for (std::size_t k = 0; k < r->fields.size(); ++k) todo.emplace_back(r->fields[k].second, s->fields[k].second);
     }
+    const auto* t = store_.get_if<TySum>(x);
+    const auto* u = store_.get_if<TySum>(y);
+    if (t && u && t->constructors.size() == u->constructors.size())
+      for (std::size_t k = 0; k < t->constructors.size(); ++k)
+        for (std::size_t p = 0; p < std::min(t->constructors[k].second.size(), u->constructors[k].second.size()); ++p)
+          todo.emplace_back(t->constructors[k].second[p], u->constructors[k].second[p]);
   }
+}
+
+std::optional<Clash> Unifier::join_sums(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
+  TySum a = *store_.get_if<TySum>(expected);
+  const TySum b = *store_.get_if<TySum>(actual);
+  const auto same_form = [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.size() == y.second.size();
+  };
+  if (!std::ranges::equal(a.constructors, b.constructors, same_form)) return Clash{.a = expected, .b = actual};
+  bool changed = false;
+  for (std::size_t k = 0; k < a.constructors.size(); ++k)
+    for (std::size_t p = 0; p < a.constructors[k].second.size(); ++p) {
+      Ty& part = a.constructors[k].second[p];
+      Ty both;
+      if (auto clash = join_parts(part, b.constructors[k].second[p], differ, both)) return clash;
+      changed = changed || both != store_.find(part);
+      part = both;
+    }
+  if (changed) joined = store_.sum(std::move(a.constructors));
+  return std::nullopt;
 }
 
 std::optional<Clash> Unifier::join(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
@@ -382,7 +443,7 @@ std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& d
   actual = store_.find(actual);
   joined = expected;
   if (expected == actual) return std::nullopt;
-  if (depth_ >= kMaxDepth) return Clash{.a = expected, .b = actual};
+  if (depth_ >= kMaxTypeDepth) return Clash{.a = expected, .b = actual};
   const std::uint64_t pair = std::uint64_t{expected.id} << 32U | actual.id;
   if (auto found = joined_.find(pair); found != joined_.end()) return joined = found->second, std::nullopt;
   std::optional<Clash> clash;
@@ -408,6 +469,8 @@ std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& d
       a.fields[k].second = field;
     }
     if (changed && !clash) joined = store_.record(std::move(a.fields));
+  } else if (store_.get_if<TySum>(expected) && store_.get_if<TySum>(actual)) {
+    clash = join_sums(expected, actual, differ, joined);
   } else {
     --depth_;
     equal_.clear();

@@ -64,6 +64,9 @@ class Unifier {
   std::optional<Clash> unify_size_variable(Size variable, Size size);
   std::optional<Clash> unify_records(Ty expected, Ty actual);
   std::optional<Clash> unify_arrows(Ty expected, Ty actual);
+  std::optional<Clash> unify_sums(Ty expected, Ty actual);
+  std::optional<Clash> unify_abstract(Ty expected, Ty actual);
+  std::optional<Clash> join_sums(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   void link(Size expected, Size actual, BinderId inner, int depth);
   bool link_variable(Size variable, Size size, BinderId inner);

@@ -111,7 +111,7 @@ TEST_CASE("sizes that branches, loops, lets and updates decide are unknown outsi
            {"def f [n] [m] (r: {a: [n]i32, b: bool}) (ys: [m]i32) = r with a = ys",
             "{a: [n]i32, b: bool} -> [m]i32 -> {a: [m]i32, b: bool}"},
            {"def f (g: i64 -> []i64) = length (g 1) def h = f (\\n -> iota (n + 1)) + f (\\n -> [n])", "i64"},
-           {"def f [n] (xs: [n]i32) = xs :> []i32", "[n]i32 -> [this cast]i32"},
+           {"def f [n] (xs: [n]i32) = xs :> []i32", "[n]i32 -> [n]i32"},
            {"def f [n] : [n]i64 = 0..1..<n", "[n]i64"},
        }) {
     CAPTURE(c.text);
