@@ -28,6 +28,9 @@ apl_install_headers(codegen/runtime "plan_select.h")
 if(TARGET apl_testing)
   install(FILES "${PROJECT_SOURCE_DIR}/tests/testing.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl")
 endif()
+if(TARGET apl_driver)
+  install(FILES "${PROJECT_SOURCE_DIR}/aplc/driver_main.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl")
+endif()
 
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/aplConfig.cmake.in" "${PROJECT_BINARY_DIR}/aplConfig.cmake"

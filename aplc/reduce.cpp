@@ -1,0 +1,4 @@
+#include "aplc/driver.h"
+namespace aplc {
+void add_reduce(CLI::App&, int&) {}
+}  // namespace aplc
