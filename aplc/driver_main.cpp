@@ -30,7 +30,7 @@ int report_exception(const std::exception& error) {
 }
 
 bool runs_passes(const std::string& command) {
-  return command != "check" && command != "dataset" && command != "sparse";
+  return command != "check" && command != "dataset" && command != "sparse" && command != "reduce";
 }
 
 // The error for a command or option that does not exist, with the one that was meant; CLI11 knows no similar names.

@@ -19,6 +19,7 @@ struct OptOptions : CompileOptions {
   bool split = false;
   bool verify_diagnostics = false;
   bool compare_results = false;
+  std::string compare_with;
 };
 
 constexpr std::string_view kSeparator = "-- -----";
@@ -77,6 +78,16 @@ int run_part(const OptOptions& options, const std::string& text, std::string& ou
       session.report(same.error());
       return session.exit_code();
     }
+  if (ok && !options.compare_with.empty()) {
+    OptOptions other_options = options;
+    other_options.file = options.compare_with;
+    Session other(other_options);
+    if (!other.read()) return other.exit_code();
+    if (const auto same = compare_results(other.module(), session.module(), session.parameters()); !same) {
+      session.report(same.error());
+      return session.exit_code();
+    }
+  }
   if (ok) output += apl::print(session.module(), {.locations = options.locations});
   return options.verify_diagnostics ? kFine : session.exit_code();
 }
@@ -129,6 +140,10 @@ void add_opt(CLI::App& app, int& exit) {
                     "check that what is reported is what comments expect, as -- expected-error@+1 {{text}}");
   command->add_flag("--compare-results", options->compare_results,
                     "interpret the program before and after the passes on random inputs; an error if results differ");
+  command
+      ->add_option("--compare-with", options->compare_with,
+                   "interpret the result and another program on random inputs; an error if results differ")
+      ->type_name("FILE");
   command->callback([options, &exit] {
     if (options->file.empty()) options->file = "-";
     options->keep_remarks = options->verify_diagnostics;
