@@ -113,9 +113,11 @@ class Generator {
     map.map = b.lambda(types, {"u", "v"}, [&](Builder& inner, const std::vector<Value>& params) {
       std::vector<Value> pool{pick(scalars_)};
       pool.insert(pool.end(), params.begin(), params.end());
+      const Value last = chain(inner, pool, 2 + below(4));
+      if (params.size() < 2) return std::vector<Operand>{last};
       // The order of the inputs counts.
-      if (params.size() > 1) pool.push_back(inner.binary(BinaryOp::sub, params[0], params[1], "d"));
-      return std::vector<Operand>{chain(inner, pool, 2 + below(4))};
+      const Value difference = inner.binary(BinaryOp::sub, params[0], params[1], "d");
+      return std::vector<Operand>{inner.binary(BinaryOp::exor, last, difference, "x")};
     });
     return b.let("zs", std::move(map));
   }
