@@ -42,8 +42,7 @@ class Search {
     if (!first) return std::move(first).error();
     if (*first)
       return apl::make_error(apl::Code::command_not_reproduced, {},
-                             "the command fails before any pass that can be left out: the passes that it fails after "
-                             "are not to blame");
+                             "the command fails without the passes, too: none that can be left out is to blame");
     auto end = fails(last);
     if (!end) return std::move(end).error();
     if (!*end)

@@ -213,10 +213,10 @@ class Cutter {
   std::optional<Operand> replacement(const Stm& stm, Value v) {
     const Type& type = function_.type(v);
     if (type.is_memory()) return std::nullopt;
-    if (how_ == Cut::forward) {
+    if (how_ == Cut::forward || how_ == Cut::last) {
       std::optional<Operand> operand;
       for_each_use(stm.op, [&](Value use) {
-        if (!operand && function_.type(use).same(type)) operand = use;
+        if ((!operand || how_ == Cut::last) && function_.type(use).same(type)) operand = use;
       });
       if (operand) return operand;
     }

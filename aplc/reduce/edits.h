@@ -21,7 +21,8 @@ std::vector<apl::Value> statements(const apl::Function& function);
 
 // How the values of a statement that is removed are replaced, as far as it can be; otherwise as in the next case.
 enum class Cut {
-  forward,    // by an operand of the same type
+  forward,    // by its first operand of the same type
+  last,       // by its last
   parameter,  // by a new parameter of the function
   consumed,   // likewise, and arrays are the function's to overwrite
   constant,   // by zero

@@ -36,7 +36,7 @@ class IrReducer {
         truncate(f);
         results(f);
         focus(f);
-        for (const Cut how : {Cut::parameter, Cut::consumed, Cut::forward, Cut::constant}) cuts(f, how);
+        for (const Cut how : {Cut::parameter, Cut::consumed, Cut::forward, Cut::last, Cut::constant}) cuts(f, how);
         unwrap(f);
         offer(f, pruned(*module_.functions[f]), "unused results");
         params(f);
@@ -136,8 +136,9 @@ class IrReducer {
   }
 
   void cuts(std::size_t f, Cut how) {
-    static constexpr const char* kWhat[] = {"statements that pass an operand on", "statements as parameters",
-                                            "statements as consumed parameters", "statements as constants"};
+    static constexpr const char* kWhat[] = {"statements as their first operands", "statements as their last operands",
+                                            "statements as parameters", "statements as consumed parameters",
+                                            "statements as constants"};
     std::vector<Value> all = statements(function(f));
     chunks([&] { return all.size(); },
            [&](std::size_t begin, std::size_t end) {
