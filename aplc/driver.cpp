@@ -191,8 +191,8 @@ bool Session::run(std::string_view text) {
   }
   observer.attach(options);
   auto status = apl::run_pipeline(module_, *pipeline, options);
-  observer.finish(bool(status));
   if (!status) report(status.error());
+  observer.finish(bool(status));
   return bool(status);
 }
 

@@ -105,8 +105,10 @@ int run(const OptOptions& options) {
   for (std::size_t k = 0; k < parts.size(); ++k) {
     // Nothing between two separators, or behind the last.
     if (parts.size() > 1 && without_leading_lines(parts[k]).empty()) continue;
-    if (!output.empty()) output += fmt::format("\n{}\n\n", kSeparator);
-    const int status = run_part(options, parts[k], output);
+    std::string part;
+    const int status = run_part(options, parts[k], part);
+    if (!output.empty() && !part.empty()) output += fmt::format("\n{}\n\n", kSeparator);
+    output += part;
     if (exit == kFine) exit = status;
   }
   if (exit != kFine && !options.split) return exit;

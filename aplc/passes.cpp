@@ -26,7 +26,7 @@ void add_passes(CLI::App& app, int& exit) {
   CLI::App* command = app.add_subcommand("passes", "list the passes, their options and remark codes");
   command->callback([&exit] {
     for (const apl::PassInfo& pass : registry().passes()) {
-      print_out("{:<18}{} [{}]\n", pass.name, pass.summary, stages(pass.takes));
+      print_out("{:<17} {} [{}]\n", pass.name, pass.summary, stages(pass.takes));
       for (const apl::PassOption& option : pass.options)
         print_out("    {{{}={}}}  {}\n", option.name, show(option.default_value), option.help);
       for (const auto& [code, when] : pass.remark_codes) print_out("    remark {:<24}{}\n", code, when);
@@ -38,7 +38,7 @@ void add_passes(CLI::App& app, int& exit) {
     print_out("for C:             {}\n", standard(apl::Machine::cpu));
     print_out("\ninsertion points of the standard pipelines, for --insert and plug-ins:\n");
     for (const apl::InsertionPointInfo& point : apl::insertion_points())
-      print_out("{:<18}{} [{}]\n", point.name, point.where, apl::to_text(point.stage));
+      print_out("{:<17} {} [{}]\n", point.name, point.where, apl::to_text(point.stage));
     exit = kFine;
   });
 }

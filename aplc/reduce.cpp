@@ -48,14 +48,16 @@ class Reduction {
     candidate_ = folder->path() + (ir ? "/candidate.aplir" : "/candidate.fut");
     if (!interesting(*text)) {
       if (failed_) return failed_;
-      return report(apl::make_error(
+      apl::Diagnostic error = apl::make_error(
           apl::Code::command_not_reproduced, {},
           last_.timed_out
               ? fmt::format("the command does not end in {} s on the original; --timeout allows more", options_.timeout)
               : fmt::format("the command gives exit code {} on the original, and is to give {} where a program is "
-                            "interesting{}{}",
-                            last_.exit_code, options_.exit_code, last_.errors.empty() ? "" : "; it says:\n",
-                            last_.errors)));
+                            "interesting",
+                            last_.exit_code, options_.exit_code));
+      while (last_.errors.ends_with('\n')) last_.errors.pop_back();
+      if (!last_.errors.empty()) error.notes.push_back({fmt::format("the command says:\n{}", last_.errors), {}});
+      return report(error);
     }
     const reduce::Oracle oracle{[&](const std::string& t) { return interesting(t); }, [&] { return stopped(); },
                                 [&](const std::string& what) { progress(what); }};
