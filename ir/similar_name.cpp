@@ -27,13 +27,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> similar_name(std::string_view word, const std::vector<std::string>& names) {
-  const std::size_t limit = std::min<std::size_t>(2, std::max<std::size_t>(1, word.size() / 3));
+  // What is as short as this is near to everything.
+  if (word.size() < 3) return std::nullopt;
+  const std::size_t limit = std::min<std::size_t>(2, word.size() / 3);
   std::size_t best = limit + 1;
   const std::string* nearest = nullptr;
   for (const std::string& name : names) {
     const std::size_t distance = edit_distance(word, name);
-    // A name of one letter is near to every other.
-    if (distance < best && distance < name.size()) best = distance, nearest = &name;
+    if (distance < best) best = distance, nearest = &name;
   }
   return nearest == nullptr ? std::nullopt : std::optional(*nearest);
 }

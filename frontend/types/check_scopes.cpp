@@ -95,14 +95,20 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
            "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
   if (result) return result;
   const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
-  if (!name.qualifiers.empty() && (!find_module(first) || name.qualifiers.size() > 1))
-    report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"");
-  else if (!name.qualifiers.empty())
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + first + "\"");
+  if (!name.qualifiers.empty() && (!find_module(first) || name.qualifiers.size() > 1)) {
+    std::vector<std::string> names = names_in_scope();
+    for (std::string& module : module_names()) names.push_back(std::move(module));
+    report_unknown(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"", first,
+                   std::move(names));
+  } else if (!name.qualifiers.empty())
+    report_unknown(Code::type_unknown_name, name.location,
+                   "Unknown name \"" + name.text + "\" in module \"" + first + "\"", name.text,
+                   member_names(*find_module(first)));
   else if (is_for_later(name.text))
     report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
   else
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
+    report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
+                   names_in_scope());
   return std::nullopt;
 }
 

@@ -17,7 +17,11 @@ Ty Checker::type_of_name(const Name& name) {
     if (found != type_names_.end() && !found->second.empty()) return found->second.back();
     if (const auto scalar = find_module(name.text)) return store_.scalar(*scalar);
   }
-  report(Code::type_unknown_name, name.location, "Unknown type \"" + name.to_string() + "\"");
+  std::vector<std::string> names = module_names();
+  for (const auto& [known, types] : type_names_)
+    if (!types.empty()) names.push_back(known);
+  report_unknown(Code::type_unknown_name, name.location, "Unknown type \"" + name.to_string() + "\"", name.to_string(),
+                 std::move(names));
   return store_.error();
 }
 
