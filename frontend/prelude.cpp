@@ -80,6 +80,28 @@ std::optional<ScalarType> find_module(std::string_view name) {
   return type;
 }
 
+std::vector<std::string> builtin_names() {
+  std::vector<std::string> names;
+  for (const PreludeEntry& entry : kBuiltins) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> member_names(ScalarType module) {
+  std::vector<std::string> names = module_names();
+  for (const PreludeEntry& entry : kMembers)
+    if (contains(entry.constraint.scalars, module)) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> module_names() {
+  std::vector<std::string> names;
+  for (int k = 0; k <= static_cast<int>(ScalarType::unit); ++k) {
+    const std::string_view name = apl::to_text(static_cast<ScalarType>(k));
+    if (find_module(name)) names.emplace_back(name);
+  }
+  return names;
+}
+
 bool is_for_later(std::string_view name) {
   return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }

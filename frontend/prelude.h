@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontend/types/types.h"
 #include "ir/scalar.h"
@@ -146,6 +148,10 @@ void each_member_name(const std::function<void(std::string_view)>& visit);
 ScalarType bits_type(ScalarType type);
 // The module of that name: i8 .. f64, bool.
 std::optional<ScalarType> find_module(std::string_view name);
+// All of them, for messages.
+std::vector<std::string> builtin_names();
+std::vector<std::string> member_names(ScalarType module);
+std::vector<std::string> module_names();
 // Whether Futhark has the name, but we do not yet.
 bool is_for_later(std::string_view name);
 

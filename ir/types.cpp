@@ -30,6 +30,11 @@ bool Type::same(const Type& other) const {
   return element == other.element && shape == other.shape;
 }
 
+const ValueTable::Info& ValueTable::unknown() {
+  static const Info kUnknown{Type::scalar(ScalarType::unit), "?"};
+  return kUnknown;
+}
+
 Value ValueTable::add(Type type, std::string name) {
   infos_.push_back({std::move(type), std::move(name)});
   return Value{static_cast<std::uint32_t>(infos_.size() - 1)};
@@ -120,8 +125,10 @@ Type indexed_type(const Type& array, const std::vector<DimIndex>& dims) {
 
 Type permuted(const Type& array, const std::vector<int>& permutation) {
   Type result = array.row(0);
-  for (std::size_t k = 0; k < permutation.size(); ++k)
-    result.shape[k] = array.shape[static_cast<std::size_t>(permutation[k])];
+  // What is no permutation of the dims is an error that the verifier reports.
+  for (std::size_t k = 0; k < std::min(permutation.size(), array.rank()); ++k)
+    if (const auto from = static_cast<std::size_t>(permutation[k]); from < array.rank())
+      result.shape[k] = array.shape[from];
   return result;
 }
 

@@ -1,6 +1,10 @@
 // What the checker says: one place for the wording, so that every message names what was needed, what was there
 // and where the sizes come from.
+#include <algorithm>
+#include <cctype>
+
 #include "frontend/types/checker.h"
+#include "ir/similar_name.h"
 
 namespace apl::frontend {
 
@@ -11,12 +15,30 @@ constexpr int kMaxErrors = 50;
 
 }  // namespace
 
-void Checker::report(Code code, Location location, std::string message, std::vector<Note> notes) {
+void Checker::report(Code code, Location location, std::string message, std::vector<Note> notes, std::string hint) {
   failed_ = true;
   if (++errors_ > kMaxErrors || !sink_) return;
   Diagnostic diagnostic = make_error(code, location, std::move(message));
   diagnostic.notes = std::move(notes);
+  diagnostic.hint = std::move(hint);
   sink_(diagnostic);
+}
+
+void Checker::report_unknown(Code code, Location location, std::string message, std::string_view word,
+                             std::vector<std::string> names) {
+  // Operators are near to each other without being meant.
+  std::erase_if(names, [](const std::string& name) { return name.empty() || std::ispunct(name.front()) != 0; });
+  std::ranges::sort(names);
+  const auto similar = similar_name(word, names);
+  report(code, location, std::move(message), {}, similar ? "did you mean \"" + *similar + "\"?" : "");
+}
+
+std::vector<std::string> Checker::names_in_scope() const {
+  std::vector<std::string> names = builtin_names();
+  for (const auto& [name, target] : scope_.visible().values) names.push_back(name);
+  for (const auto& [module, order] : open_modules_)
+    for (std::string& member : member_names(module)) names.push_back(std::move(member));
+  return names;
 }
 
 void Checker::warn(Code code, Location location, std::string message) {

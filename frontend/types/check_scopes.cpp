@@ -100,7 +100,8 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
   if (is_for_later(name.text))
     report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
   else
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
+    report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
+                   names_in_scope());
   return std::nullopt;
 }
 
@@ -110,7 +111,12 @@ void Checker::report_unknown_member(const Name& name) {
     path += (path.empty() ? "" : ".") + name.qualifiers[length - 1];
     const ModulePtr module = scope_.module(name.qualifiers, length);
     if (!module) {
-      report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + path + "\"");
+      const ModulePtr outer = scope_.module(name.qualifiers, length - 1);
+      const Environment seen = length > 1 && outer ? outer->members : scope_.visible();
+      std::vector<std::string> names = length > 1 ? std::vector<std::string>() : names_in_scope();
+      for (const auto& [module_name, module_value] : seen.modules) names.push_back(module_name);
+      report_unknown(Code::type_unknown_name, name.location, "Unknown module or variable \"" + path + "\"",
+                     name.qualifiers[length - 1], std::move(names));
       return;
     }
     if (module->wrong) {
@@ -118,7 +124,11 @@ void Checker::report_unknown_member(const Name& name) {
       return;
     }
   }
-  report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + path + "\"");
+  const ModulePtr module = scope_.module(name.qualifiers, name.qualifiers.size());
+  std::vector<std::string> names = module->scalar ? member_names(*module->scalar) : std::vector<std::string>();
+  for (const auto& [member, target] : module->members.values) names.push_back(member);
+  report_unknown(Code::type_unknown_name, name.location,
+                 "Unknown name \"" + name.text + "\" in module \"" + path + "\"", name.text, std::move(names));
 }
 
 const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module) {

@@ -66,7 +66,10 @@ std::optional<TypeMap> Checker::type_arguments(const TypeBinding& binding, const
 Ty Checker::type_of_name(const TypeExpr& type, const Name& name, const std::vector<TypeArgumentExpr>& arguments) {
   const TypeBindingPtr binding = find_type(name);
   if (!binding) {
-    report(Code::type_unknown_name, name.location, "Unknown type \"" + name.to_string() + "\"");
+    std::vector<std::string> names = module_names();
+    for (const auto& [known, type] : scope_.visible().types) names.push_back(known);
+    report_unknown(Code::type_unknown_name, name.location, "Unknown type \"" + name.to_string() + "\"",
+                   name.to_string(), std::move(names));
     return store_.error();
   }
   if (binding->written) out_.abbreviations.emplace(&type, binding->written);

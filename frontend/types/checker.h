@@ -212,7 +212,11 @@ class Checker {
   void check_comparisons();
 
   // check_errors.cpp
-  void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
+  void report(Code code, Location location, std::string message, std::vector<Note> notes = {}, std::string hint = {});
+  // For a name that does not exist: the one among `names` that was meant, as a hint.
+  void report_unknown(Code code, Location location, std::string message, std::string_view word,
+                      std::vector<std::string> names);
+  std::vector<std::string> names_in_scope() const;
   void warn(Code code, Location location, std::string message);
   bool is_part(Size part, Size whole) const;
   std::string unshared_fields(Ty expected, Ty actual) const;
