@@ -144,14 +144,14 @@ class Printer {
           out.line("apl_heap<{}> {};", c_type(s.type), s.name);
         } else {
           out.line("{0} *{1} = NULL;", c_type(s.type), s.name);
-          out.line("int64_t {}_room = 0;", s.name);
+          out.line("int64_t {}_capacity = 0;", s.name);
         }
         break;
       case Stmt::Kind::grow:
         if (dialect_ == Dialect::cuda) {
           out.open("if (!{}.grow({})) {{", s.name, text(s.value));
         } else {
-          out.open("if (!apl_grow((void **)&{0}, &{0}_room, {1}, sizeof *{0})) {{", s.name, text(s.value));
+          out.open("if (!apl_grow((void **)&{0}, &{0}_capacity, {1}, sizeof *{0})) {{", s.name, text(s.value));
         }
         block(s.body, out);
         out.close("}}");

@@ -58,7 +58,7 @@ struct HistogramBlocks {
   Poly rounds, copies, used, blocks, per;
 };
 
-std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const HistogramBlocks& n, Value own_copy,
+std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const HistogramBlocks& n, Value copy_mask,
                                   Builder& host) {
   SegOp kernel{.level = SegLevel::block, .space = {}, .body = {}, .results = {}};
   Substitution here;
@@ -79,7 +79,7 @@ std::vector<Value> fold_in_blocks(const HistogramParts& histogram, const Histogr
     fold.targets = block.let_many(histogram.names, std::move(clear));
     fold.map.body = block.body([&](Builder& thread) {
       const Value flat = thread.size(n.per * Poly(g) + Poly(i), "at");
-      const Value copy = thread.binary(BinaryOp::conj, i, own_copy, "copy");
+      const Value copy = thread.binary(BinaryOp::conj, i, copy_mask, "copy");
       return histogram.placed_row(flat, here, thread,
                                   [&](const Poly& bin) { return Poly(copy) * n.row + bin - Poly(p) * n.used; });
     });
@@ -145,12 +145,12 @@ std::vector<Stm> make_block_histogram(const Stm& kernel, const std::string& pref
     const Value copies = then.size(poly_max(1, poly_min(kMostCopies, room)), "copies");
     const Value digits = then.binary(BinaryOp::sub, i64_constant(63), then.unary(UnaryOp::clz, copies), "digits");
     n.copies = then.binary(BinaryOp::shl, i64_constant(1), digits, "copies");
-    const Value own_copy = then.size(n.copies - 1, "own_copy");
+    const Value copy_mask = then.size(n.copies - 1, "copy_mask");
     n.used = then.size(poly_min(n.shared, n.copies * n.row), "used");
     const Poly kernels = poly_max(1, product(histogram.segments) * n.rounds);
     n.blocks = then.size(poly_max(1, poly_min(floor_div(most, kernels), floor_div(indices, n.used))), "blocks");
     n.per = then.size(ceil_div(indices, n.blocks), "per_block");
-    const std::vector<Value> made = fold_in_blocks(histogram, n, own_copy, then);
+    const std::vector<Value> made = fold_in_blocks(histogram, n, copy_mask, then);
     return histogram.merged(rows_of_blocks(histogram, n, made, then), {n.blocks, n.copies}, chunks, then);
   });
   return histogram.either(pays, in_blocks, host);

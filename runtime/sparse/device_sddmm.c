@@ -33,7 +33,7 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_oper
   apl_sparse_define(&kernel, "NAME", "%s", kernel.name);
   apl_sparse_define(&kernel, "TYPE", "%s", written);
   apl_sparse_define(&kernel, "RESULT", "%s", result_type);
-  apl_sparse_define(&kernel, "AFTER", "%s", epilogue ? epilogue->type : "apl_sparse_same");
+  apl_sparse_define(&kernel, "EPILOGUE", "%s", epilogue ? epilogue->type : "apl_sparse_same");
   apl_sparse_define(&kernel, "QUADS", "%d", quads);
   apl_sparse_define(&kernel, "ONE_PIECE", "%d", is_one_piece);
   apl_sparse_define(&kernel, "WHOLE", "%d", is_whole);

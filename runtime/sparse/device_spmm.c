@@ -118,7 +118,7 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   apl_sparse_define(kernel, "NAME", "%s", kernel->name);
   apl_sparse_define(kernel, "TYPE", "%s", written);
   apl_sparse_define(kernel, "RESULT", "%s", result);
-  apl_sparse_define(kernel, "AFTER", "%s", epilogue ? epilogue->type : "apl_sparse_same");
+  apl_sparse_define(kernel, "EPILOGUE", "%s", epilogue ? epilogue->type : "apl_sparse_same");
   apl_sparse_define(kernel, "STAGED", "%d", c->staged);
   if (c->resident > 0)
     apl_sparse_define(kernel, "BOUNDS", "%d, %d", 32 * c->warps, c->resident);

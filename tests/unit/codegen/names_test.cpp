@@ -53,7 +53,7 @@ TEST_CASE("a scope gives each name once, with what is derived from it") {
   CHECK(one.add("x_") == "x__1");
   CHECK(one.add("b_capacity") == "b_capacity");
   CHECK(one.add("b", {"_capacity"}) == "b_1");
-  CHECK(one.add("b_1_capacity") == "b_1_room_1");
+  CHECK(one.add("b_1_capacity") == "b_1_capacity_1");
   CHECK(one.add("a_b_c", {}, &file) == "a_b_c");
   CHECK(two.add("a_b_c") == "a_b_c");
   CHECK(two.add("a_b_c", {}, &file) == "a_b_c_1");
