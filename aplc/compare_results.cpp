@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/runtime/program/sparse_tiles.h"
+#include "runtime/program/sparse_tiles.h"
 #include "tests/testing.h"
 
 namespace aplc {

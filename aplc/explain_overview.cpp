@@ -9,7 +9,7 @@
 #include <set>
 
 #include "aplc/explain_costs.h"
-#include "machine/target/devices.h"
+#include "machine/target/records.h"
 
 namespace aplc {
 namespace {

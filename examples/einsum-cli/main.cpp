@@ -6,8 +6,8 @@
 #include <cstring>
 #include <iostream>
 
-#include <apl/codegen/kernel_file.h>
-#include <apl/codegen/library.h>
+#include <apl/codegen/emit/kernel_file.h>
+#include <apl/codegen/emit/library.h>
 #include <apl/ir/print.h>
 #include <apl/passes/pipeline.h>
 #include <apl/testing.h>

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <sstream>
 
-#include <apl/codegen/library.h>
+#include <apl/codegen/emit/library.h>
 #include <apl/passes/pipeline.h>
 
 #include "tree.h"
