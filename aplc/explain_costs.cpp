@@ -256,11 +256,11 @@ class Host {
     }
     const double clock = device_.clock_ghz * 1e9;
     const bool is_gpu = device_.kind == APL_DEVICE_GPU;
-    const double in_flight = is_gpu ? static_cast<double>(device_.processors) * device_.processor_threads
-                                    : static_cast<double>(device_.processors);
+    const double in_flight = is_gpu ? static_cast<double>(device_.multiprocessors) * device_.multiprocessor_threads
+                                    : static_cast<double>(device_.multiprocessors);
     const double bandwidth =
         (bytes < static_cast<double>(device_.cache_bytes) ? device_.cache_gbs : device_.memory_gbs) * 1e9;
-    const double arithmetic = threads * work.operations / (device_.processors * device_.fmas_per_clock * clock);
+    const double arithmetic = threads * work.operations / (device_.multiprocessors * device_.fmas_per_clock * clock);
     // Threads one after the other on what runs at a time; a core of a CPU has its steps in cache.
     const double waves = std::max(1.0, std::ceil(threads / std::max(1.0, in_flight)));
     const double cycles = is_gpu ? kStepCycles * work.steps : work.operations + work.steps;

@@ -158,7 +158,7 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
   if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
   apl_contraction split;
   if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;
-  way.whole = choice.seconds[APL_VARIANT_SPLIT];
+  chosen.whole = choice.seconds[APL_VARIANT_SPLIT];
   facts.emplace_back("splits", std::to_string(choice.splits));
   facts.emplace_back("join", time_text(apl_join_estimate(&whole, choice.splits, &device)));
   chosen.shown.data = *chosen.shown.parts;
@@ -220,7 +220,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     facts.emplace_back("runner-up-cost", cost_text(other));
   }
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
-  explained.seconds = way.whole.value_or(cost.seconds);
+  explained.seconds = chosen.whole.value_or(cost.seconds);
   explained.tiled = true;
   return facts;
 }
