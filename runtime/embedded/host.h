@@ -76,8 +76,8 @@ static int apl_host_made(struct apl_context* base, int status, const struct apl_
   const struct apl_sparse_cpu_packed* packed = ctx->machine->sparse.call.packed;
   if (status == APL_SPARSE_FINE && plan && done)
     apl_log(ctx, "sparse %s by the plan: %lld blocks, %lld ELL rows, %lld nnz segments",
-            plan->sddmm ? "SDDMM" : "product", (long long)packed->tiles->blocks, (long long)packed->tiles->lists,
-            (long long)packed->tiles->runs);
+            plan->sddmm ? "SDDMM" : "product", (long long)packed->tiles->blocks, (long long)packed->tiles->ell_rows,
+            (long long)packed->tiles->segments);
   if (status == APL_SPARSE_FINE) return APL_SUCCESS;
   return apl_backend_error(base, status == APL_SPARSE_OUT_OF_MEMORY ? APL_OUT_OF_MEMORY : APL_ERROR,
                            "sparse operand: %s", apl_sparse_status_text(status));
@@ -137,12 +137,12 @@ static int apl_machine_open(struct futhark_context* ctx) {
   ctx->machine = calloc(1, sizeof *ctx->machine);
   if (!ctx->machine) return apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory");
   ctx->base.failure = &ctx->machine->failure;
-  ctx->device.processors = 1;
+  ctx->device.multiprocessors = 1;
 #ifdef _OPENMP
-  ctx->device.processors = ctx->config->threads > 0 ? ctx->config->threads : omp_get_max_threads();
+  ctx->device.multiprocessors = ctx->config->threads > 0 ? ctx->config->threads : omp_get_max_threads();
 #endif
 #if APL_HAS_PRODUCTS
-  ctx->machine->sparse.threads = ctx->device.processors;
+  ctx->machine->sparse.threads = ctx->device.multiprocessors;
 #endif
   return APL_SUCCESS;
 }

@@ -102,7 +102,7 @@ enum { APL_KNOWN_CHOICES = 16 };
 struct apl_choices {
   const struct apl_plan_set* set;
   struct apl_contraction sizes[APL_KNOWN_CHOICES];
-  int32_t lazy_kernels[APL_KNOWN_CHOICES];
+  int32_t plans[APL_KNOWN_CHOICES];
   int32_t known, next;
   struct apl_known_variant {
     struct apl_contraction sizes;
