@@ -282,7 +282,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
         if (sink_) sink_(sparse.error());
         throw LowerAbort{};
       }
-      describe_border(source, store_, global.type, result.counts.size(), function);
+      describe_border(source, store_, border_type(global.type), result.counts.size(), function);
     }
     result.function = std::make_shared<const Function>(std::move(function));
     module_.functions.push_back(result.function);
@@ -337,34 +337,47 @@ void Lowerer::eta_expand(const Global& global, Instance& instance) {
   }
 }
 
-// The border of an entry has no form for them yet.
-void Lowerer::refuse_sums(const Global& global) {
-  bool found = false;
-  store_.walk(
-      global.type, [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TySum>(node); },
-      [](Size, const SizeNode&) {});
-  if (found)
-    unsupported(global.definition->name_location,
-                "an entry with a parameter or result of a sum type (\"" + global.definition->name + "\")");
+// The type as callers of an entry see it: a value of a sum type is its tag and its slots.
+Ty Lowerer::border_type(Ty type) {
+  const TyNode node = store_.node(type);
+  if (const auto* array = std::get_if<TyArray>(&node)) return store_.array(array->size, border_type(array->element));
+  if (const auto* record = std::get_if<TyRecord>(&node)) {
+    auto fields = record->fields;
+    for (auto& [label, field] : fields) field = border_type(field);
+    return fields.empty() ? type : store_.record(std::move(fields));
+  }
+  if (const auto* arrow = std::get_if<TyArrow>(&node)) {
+    const Ty from = border_type(arrow->from);
+    return store_.arrow(from, border_type(arrow->to), arrow->param, arrow->unknown);
+  }
+  if (!std::holds_alternative<TySum>(node)) return type;
+  std::vector<LeafType> leaves;
+  add_leaf_types({type, frame_}, {}, leaves);
+  std::vector<Ty> parts;
+  for (const LeafType& leaf : leaves) {
+    Ty part = leaf.element == ScalarType::unit ? store_.unit() : store_.scalar(leaf.element);
+    for (auto dim = leaf.dims.rbegin(); dim != leaf.dims.rend(); ++dim) part = store_.array(dim->size, part);
+    parts.push_back(part);
+  }
+  return parts.size() == 1 ? parts.front() : store_.tuple(parts);
 }
 
 EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
   EntryInfo info;
-  refuse_sums(global);
   info.name = global.definition->name;
   info.param_values = instance.counts;
   Ty type = global.type;
   const std::vector<std::string> narrow = narrow_params(global);
   for (std::size_t k = 0; k < instance.counts.size(); ++k) {
     const TyArrow arrow = *store_.get_if<TyArrow>(type);
-    std::string text = store_.to_text(arrow.from);
+    std::string text = store_.to_text(border_type(arrow.from));
     if (std::ranges::find(narrow, instance.names[k]) != narrow.end())
       text.replace(text.rfind(']') + 1, std::string::npos, to_text(ScalarType::bf16));
     info.params.push_back({instance.names[k], std::move(text)});
     type = arrow.to;
   }
   // One text for each value that the entry gives.
-  std::vector<std::pair<Ty, std::string>> todo = {{type, ""}};
+  std::vector<std::pair<Ty, std::string>> todo = {{border_type(type), ""}};
   while (!todo.empty()) {
     auto [next, dims] = todo.back();
     todo.pop_back();

@@ -37,7 +37,7 @@ Ty Checker::field(Ty record, const std::string& name, Location location) {
   const bool fields = store_.get_if<TyRecord>(record) != nullptr;
   report(Code::type_mismatch, location,
          "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"" +
-             (fields ? "; cannot unify record type with one that has it" : ""));
+             (fields ? ". Cannot unify record type with one that has it" : ""));
   return store_.error();
 }
 
