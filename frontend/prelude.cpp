@@ -33,11 +33,6 @@ constexpr PreludeEntry kMembers[] = {
 #include "frontend/prelude.def"
 };
 
-constexpr std::string_view kLater[] = {
-#define APL_LATER(name) name,
-#include "frontend/prelude.def"
-};
-
 constexpr PreludeEntry kConversion = {Builtin::convert, "convert", 1, {}, ""};
 
 }  // namespace
@@ -78,10 +73,6 @@ std::optional<ScalarType> find_module(std::string_view name) {
   const auto type = scalar_type_from_text(name);
   if (!type || *type == ScalarType::unit || *type == ScalarType::bf16) return std::nullopt;
   return type;
-}
-
-bool is_for_later(std::string_view name) {
-  return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 
 }  // namespace apl::frontend

@@ -146,7 +146,5 @@ void each_member_name(const std::function<void(std::string_view)>& visit);
 ScalarType bits_type(ScalarType type);
 // The module of that name: i8 .. f64, bool.
 std::optional<ScalarType> find_module(std::string_view name);
-// Whether Futhark has the name, but we do not yet.
-bool is_for_later(std::string_view name);
 
 }  // namespace apl::frontend

@@ -6,6 +6,7 @@
 namespace apl::frontend {
 
 void Modules::run() {
+  enter_prelude();
   for (const ImportedFile& file : checker_.out_.program.files) {
     Checker::Scope scope(checker_);
     ModuleValue value;

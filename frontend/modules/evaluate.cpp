@@ -48,8 +48,12 @@ ModulePtr Modules::module(const ModuleExpr& expr) {
 ModulePtr Modules::named(const Name& name) {
   std::vector<std::string> path = name.qualifiers;
   path.push_back(name.text);
-  if (ModulePtr found = checker_.scope_.module(path, path.size())) return found;
-  if (name.to_string() == "intrinsics")
+  ModulePtr found = checker_.scope_.module(path, path.size());
+  const auto intrinsics =
+      prelude_ ? prelude_->modules.find("intrinsics") : std::map<std::string, ModulePtr>::iterator();
+  const bool forbidden = found && prelude_ && intrinsics != prelude_->modules.end() && found == intrinsics->second;
+  if (found && !forbidden) return found;
+  if (forbidden)
     report(Code::type_unknown_name, name.location, "The 'intrinsics' module may not be used in module expressions.");
   else
     report(Code::type_unknown_name, name.location, "Unknown module \"" + name.to_string() + "\"");

@@ -187,7 +187,24 @@ InterfacePtr Modules::with(const ModuleTypeWith& with, Location location) {
   Interface result = *substitute(base, map);
   std::erase(result.own, *wanted->abstract);
   result.existential.insert(result.existential.end(), actual.existential.begin(), actual.existential.end());
+  leave_open(result, actual.existential);
   return std::make_shared<const Interface>(std::move(result));
+}
+
+// Types that mention these sizes have others at each use.
+void Modules::leave_open(Interface& interface, const std::vector<BinderId>& sizes) {
+  if (sizes.empty()) return;
+  for (auto& [name, type] : interface.types) {
+    TypeBinding binding = *type;
+    for (BinderId size : sizes)
+      if (store_.mentions(binding.function.body, size)) binding.existential.push_back(size);
+    type = std::make_shared<const TypeBinding>(std::move(binding));
+  }
+  for (auto& [name, inner] : interface.modules) {
+    Interface copy = *inner;
+    leave_open(copy, sizes);
+    inner = std::make_shared<const Interface>(std::move(copy));
+  }
 }
 
 InterfacePtr Modules::arrow(const ModuleTypeArrow& arrow) {

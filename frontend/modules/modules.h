@@ -77,6 +77,7 @@ class Modules {
   void type_spec(const TypeDefinition& definition, Interface& into, std::map<std::string, Location>& defined);
   void value_spec(const ValueSpec& value, Interface& into, std::map<std::string, Location>& defined);
   InterfacePtr with(const ModuleTypeWith& with, Location location);
+  void leave_open(Interface& interface, const std::vector<BinderId>& sizes);
   InterfacePtr arrow(const ModuleTypeArrow& arrow);
   InterfacePtr substitute(const InterfacePtr& interface, const TypeMap& map);
   InterfacePtr fresh(const InterfacePtr& interface);
@@ -114,7 +115,9 @@ class Modules {
   void report_missing(const std::string& name, const std::string& path, const Interface::Value& wanted,
                       const Matching& matching);
 
-  // prelude_interfaces.cpp
+  // prelude_source.cpp
+  void evaluate_prelude();
+  void enter_prelude();
   InterfacePtr prelude_interface(const std::string& name);
 
   void report(Code code, Location location, std::string message, std::vector<Note> notes = {}) {

@@ -97,10 +97,7 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
     report_unknown_member(name);
     return std::nullopt;
   }
-  if (is_for_later(name.text))
-    report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
-  else
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
+  report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
   return std::nullopt;
 }
 
