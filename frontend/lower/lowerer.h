@@ -227,12 +227,15 @@ class Lowerer {
   void add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
                  Instance& instance);
   void eta_expand(const Global& global, Instance& instance);
-  void refuse_rank(const Type& type);
-  Ty border_type(Ty type);
-  EntryInfo entry_info(const Global& global, const Instance& instance);
   void lower_entry(std::uint32_t global);
   std::string unique_name(const std::string& wanted);
   Location place_of(const Location& location) const;
+
+  // lower_border.cpp
+  void describe_border(const Global& global, const Instance& instance);
+  void refuse_rank(const Type& type);
+  Ty border_type(Ty type);
+  EntryInfo entry_info(const Global& global, const Instance& instance);
 
   // lower_storage.cpp
   std::vector<std::string> narrow_params(const Global& global) const;

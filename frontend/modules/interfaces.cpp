@@ -70,6 +70,8 @@ void Modules::spec(const Spec& spec, Interface& into, std::map<std::string, Loca
   into.own.insert(into.own.end(), included->own.begin(), included->own.end());
   into.existential.insert(into.existential.end(), included->existential.begin(), included->existential.end());
   for (const auto& [name, type] : included->types) {
+    if (into.types.contains(name))
+      checker_.warn(Code::warning_no_effect, spec.location, "Inclusion shadows type \"" + name + "\".");
     into.types.insert_or_assign(name, type);
     checker_.scope_.enter(name, type);
   }

@@ -51,7 +51,7 @@ std::string interfaces_text() {
 constexpr std::string_view kFunctions = R"(
 module intrinsics = {
   def update [n] [k] 'a (as: *[n]a) (is: [k]i64) (vs: [k]a) : *[n]a =
-    loop as = as for j < k do as with [is[j]] = copy vs[j]
+    let written = map2 (\i v -> if 0 <= i && i < n then v else copy as[i]) is vs in scatter as is written
 
   def flat_index_2d [n] 'a (as: [n]a) (o: i64) (n1: i64) (s1: i64) (n2: i64) (s2: i64) : *[n1][n2]a =
     tabulate n1 (\i -> tabulate n2 (\j -> as[o + i * s1 + j * s2]))

@@ -195,7 +195,7 @@ Ty Checker::type_of_node(const TypeExpr& type) {
   const auto& array = std::get<TypeArray>(type.node);
   const Size size = array.size ? size_of_type(*array.size) : store_.size_variable(level_, type.location);
   const Ty element = type_of(*array.element);
-  if (!require(element, kArrayElement, type.location, "This array type is not possible")) return store_.error();
+  if (!require(element, kArrayElement, type.location, "Cannot create array of this type")) return store_.error();
   return store_.array(size, element);
 }
 
