@@ -33,11 +33,6 @@ constexpr PreludeEntry kMembers[] = {
 #include "frontend/prelude.def"
 };
 
-constexpr std::string_view kLater[] = {
-#define APL_LATER(name) name,
-#include "frontend/prelude.def"
-};
-
 constexpr PreludeEntry kConversion = {Builtin::convert, "convert", 1, {}, ""};
 
 }  // namespace
@@ -100,10 +95,6 @@ std::vector<std::string> module_names() {
     if (find_module(name)) names.emplace_back(name);
   }
   return names;
-}
-
-bool is_for_later(std::string_view name) {
-  return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 
 }  // namespace apl::frontend

@@ -152,7 +152,5 @@ std::optional<ScalarType> find_module(std::string_view name);
 std::vector<std::string> builtin_names();
 std::vector<std::string> member_names(ScalarType module);
 std::vector<std::string> module_names();
-// Whether Futhark has the name, but we do not yet.
-bool is_for_later(std::string_view name);
 
 }  // namespace apl::frontend

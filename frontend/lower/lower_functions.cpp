@@ -21,41 +21,6 @@ constexpr int kMaxDepthOfCaller = 1000;
 // Longer ones are not compared; such a call is expanded.
 constexpr std::size_t kMaxKey = 400;
 
-// The name that the source gives a type, if it gives one.
-std::string type_name(const TypeExpr* type) {
-  while (type != nullptr)
-    if (const auto* unique = std::get_if<TypeUnique>(&type->node)) {
-      type = unique->type.get();
-    } else {
-      const auto* name = std::get_if<TypeName>(&type->node);
-      return name != nullptr ? name->name.text : "";
-    }
-  return "";
-}
-
-// What values alone do not say of an entry's border: how a result is made of them, and what its types are called.
-void describe_border(const Definition& source, const TypeStore& store, Ty type, std::size_t params,
-                     Function& function) {
-  const auto is_compound = [&](Ty t) {
-    const auto* record = store.get_if<TyRecord>(t);
-    return record != nullptr && !record->fields.empty();
-  };
-  const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
-    if (const std::string name = type_name(written); !name.empty() && is_compound(t))
-      function.attributes.push_back({"type_name", {place, name}});
-  };
-  for (std::size_t k = 0; k < params; ++k) {
-    const TyArrow arrow = *store.get_if<TyArrow>(type);
-    const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
-    give(std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr);
-    type = arrow.to;
-  }
-  give("result", type, source.params.size() == params ? source.result.get() : nullptr);
-  Ty inner = type;
-  while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
-  if (is_compound(inner)) function.attributes.push_back({"result_type", {store.to_text(type)}});
-}
-
 }  // namespace
 
 std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
@@ -283,7 +248,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
         if (sink_) sink_(sparse.error());
         throw LowerAbort{};
       }
-      describe_border(source, store_, global.type, result.counts.size(), function);
+      describe_border(global, result);
     }
     result.function = std::make_shared<const Function>(std::move(function));
     module_.functions.push_back(result.function);
@@ -298,13 +263,6 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   known_ = std::move(outer.known);
   made_at_ = std::move(outer.made_at);
   return result;
-}
-
-// As with values that are read: no interface has the capacity for more sizes.
-void Lowerer::refuse_rank(const Type& type) {
-  if (type.rank() > kMaxRank)
-    unsupported(function_->location,
-                fmt::format("an array of {} dims at the border of an entry ({} at most)", type.rank(), kMaxRank));
 }
 
 void Lowerer::add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
@@ -336,55 +294,6 @@ void Lowerer::eta_expand(const Global& global, Instance& instance) {
     instance.value = apply(instance.value, {param});
     type = arrow.to;
   }
-}
-
-// The border of an entry has no form for them yet.
-void Lowerer::refuse_sums(const Global& global) {
-  bool found = false;
-  store_.walk(
-      global.type, [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TySum>(node); },
-      [](Size, const SizeNode&) {});
-  if (found)
-    unsupported(global.definition->name_location,
-                "an entry with a parameter or result of a sum type (\"" + global.definition->name + "\")");
-}
-
-EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
-  EntryInfo info;
-  refuse_sums(global);
-  info.name = global.definition->name;
-  info.param_values = instance.counts;
-  Ty type = global.type;
-  const std::vector<std::string> narrow = narrow_params(global);
-  for (std::size_t k = 0; k < instance.counts.size(); ++k) {
-    const TyArrow arrow = *store_.get_if<TyArrow>(type);
-    std::string text = store_.to_text(arrow.from);
-    if (std::ranges::find(narrow, instance.names[k]) != narrow.end())
-      text.replace(text.rfind(']') + 1, std::string::npos, to_text(ScalarType::bf16));
-    info.params.push_back({instance.names[k], std::move(text)});
-    type = arrow.to;
-  }
-  // One text for each value that the entry gives.
-  std::vector<std::pair<Ty, std::string>> todo = {{type, ""}};
-  while (!todo.empty()) {
-    auto [next, dims] = todo.back();
-    todo.pop_back();
-    const TyNode node = store_.node(next);
-    if (const auto* array = std::get_if<TyArray>(&node)) {
-      bool inner = false;
-      store_.walk_size(array->size, [&](Size, const SizeNode& part) {
-        const auto* name = std::get_if<SizeName>(&part);
-        inner = inner || (name && store_.binder(name->binder).kind == Binder::Kind::unknown_size);
-      });
-      todo.emplace_back(array->element, dims + "[" + (inner ? "" : store_.to_text(array->size)) + "]");
-    } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
-      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
-        todo.emplace_back(field->second, dims);
-    } else {
-      info.results.push_back(dims + store_.to_text(next));
-    }
-  }
-  return info;
 }
 
 void Lowerer::lower_entry(std::uint32_t global) { instance({global, {}, {}}); }

@@ -145,9 +145,13 @@ std::optional<StaticValue> Lowerer::matches(const Pattern& pattern, const Static
   const SumLayout layout = sum_layout(type);
   const auto found = std::ranges::find(layout.constructors, constructor->name, &SumLayout::Constructor::name);
   const auto index = static_cast<std::int64_t>(found - layout.constructors.begin());
-  if (layout.constructors.size() > 1)
-    both(compare(CompareOp::eq, project(value, std::string(kTag)),
-                 StaticValue(Operand(Scalar::integer(ScalarType::u8, index)))));
+  const StaticValue tag = project(value, std::string(kTag));
+  const Scalar wanted = Scalar::integer(ScalarType::u8, index);
+  if (const Operand* known = tag.operand(); known && known->is_constant()) {
+    if (known->constant() != wanted) return StaticValue(Operand(Scalar::boolean(false)));
+  } else if (layout.constructors.size() > 1) {
+    both(compare(CompareOp::eq, tag, StaticValue(Operand(wanted))));
+  }
   for (std::size_t k = 0; k < constructor->payload.size(); ++k)
     both(matches(*constructor->payload[k], payload(value, found->parts[k], type.frame)));
   return result;
@@ -173,6 +177,9 @@ StaticValue Lowerer::lower_cases(const Expr& expr, const MatchExpr& match, const
   const bool last = first + 1 == match.cases.size();
   const auto condition = last ? std::nullopt : matches(*next.pattern, value);
   if (!condition) return taken();
+  // What is known not to match need not be lowered: its payload may be a function.
+  if (const Operand* known = condition->operand(); known && known->is_constant() && !known->constant().as_bool())
+    return lower_cases(expr, match, value, first + 1);
   return lower_branch(expr, operand(*condition), taken, [&] { return lower_cases(expr, match, value, first + 1); });
 }
 

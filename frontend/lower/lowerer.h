@@ -196,6 +196,7 @@ class Lowerer {
   StaticValue use_definition(const Closure::Definition& definition);
   Frame* definition_frame(const Closure::Definition& definition, const Values& arguments);
   StaticValue expand_definition(const Closure::Definition& definition, const Values& arguments);
+  bool takes_functions(Ty type) const;
   StaticValue call_definition(const Closure::Definition& definition, const Values& arguments);
   std::optional<StaticValue> call_instance(const Closure::Definition& definition, const Values& arguments);
   std::optional<StaticValue> emit_call(const Instance& callee, const std::vector<Poly>& sizes, const Values& arguments);
@@ -227,12 +228,15 @@ class Lowerer {
   void add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
                  Instance& instance);
   void eta_expand(const Global& global, Instance& instance);
-  void refuse_rank(const Type& type);
-  void refuse_sums(const Global& global);
-  EntryInfo entry_info(const Global& global, const Instance& instance);
   void lower_entry(std::uint32_t global);
   std::string unique_name(const std::string& wanted);
   Location place_of(const Location& location) const;
+
+  // lower_border.cpp
+  void describe_border(const Global& global, const Instance& instance);
+  void refuse_rank(const Type& type);
+  Ty border_type(Ty type);
+  EntryInfo entry_info(const Global& global, const Instance& instance);
 
   // lower_storage.cpp
   std::vector<std::string> narrow_params(const Global& global) const;

@@ -6,6 +6,7 @@
 namespace apl::frontend {
 
 void Modules::run() {
+  enter_prelude();
   for (const ImportedFile& file : checker_.out_.program.files) {
     Checker::Scope scope(checker_);
     ModuleValue value;
@@ -46,6 +47,8 @@ bool Modules::claim(std::map<std::string, Location>& defined, const std::string&
 
 void Modules::define_value(const Declaration& declaration, const Definition& definition, Members& members,
                            bool program) {
+  if (definition.entry && in_module_)
+    report(Code::syntax_error, definition.name_location, "Entry points may not be declared inside modules.");
   const Target target = checker_.definition(declaration, definition, program);
   checker_.out_.globals[target.global].label = path_ + definition.name;
   claim(members.values, definition.name, definition.name_location, "");

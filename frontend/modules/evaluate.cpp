@@ -6,6 +6,15 @@
 
 namespace apl::frontend {
 
+namespace {
+
+// Each application copies a body, which may apply others.
+constexpr int kMaxApplications = 20000;
+constexpr int kMaxDepthOfModules = 100;
+constexpr std::uint32_t kMaxExpressions = 5000000;
+
+}  // namespace
+
 ModulePtr Modules::wrong() {
   ModuleValue value;
   value.wrong = true;
@@ -17,7 +26,9 @@ ModulePtr Modules::module(const ModuleExpr& expr) {
   if (const auto* body = std::get_if<ModuleBody>(&expr.node)) {
     Checker::Scope scope(checker_);
     ModuleValue value;
+    const bool outer = std::exchange(in_module_, true);
     value.members = declarations(body->declarations, false);
+    in_module_ = outer;
     return std::make_shared<const ModuleValue>(std::move(value));
   }
   if (const auto* import = std::get_if<ModuleImport>(&expr.node))
@@ -37,8 +48,12 @@ ModulePtr Modules::module(const ModuleExpr& expr) {
 ModulePtr Modules::named(const Name& name) {
   std::vector<std::string> path = name.qualifiers;
   path.push_back(name.text);
-  if (ModulePtr found = checker_.scope_.module(path, path.size())) return found;
-  if (name.to_string() == "intrinsics")
+  ModulePtr found = checker_.scope_.module(path, path.size());
+  const auto intrinsics =
+      prelude_ ? prelude_->modules.find("intrinsics") : std::map<std::string, ModulePtr>::iterator();
+  const bool forbidden = found && prelude_ && intrinsics != prelude_->modules.end() && found == intrinsics->second;
+  if (found && !forbidden) return found;
+  if (forbidden)
     report(Code::type_unknown_name, name.location, "The 'intrinsics' module may not be used in module expressions.");
   else
     report(Code::type_unknown_name, name.location, "Unknown module \"" + name.to_string() + "\"");
@@ -76,6 +91,13 @@ ModulePtr Modules::lambda(const ModuleLambda& lambda, Location) {
   return std::make_shared<const ModuleValue>(std::move(value));
 }
 
+// Messages call the abstract types of a module after it.
+void Modules::name_abstracts(const Interface& interface, const std::string& path, const std::set<AbstractId>& own) {
+  for (const auto& [name, type] : interface.types)
+    if (type->abstract && own.contains(*type->abstract)) store_.rename_abstract(*type->abstract, path + name);
+  for (const auto& [name, inner] : interface.modules) name_abstracts(*inner, path + name + ".", own);
+}
+
 // Whether the body is right for every parameter. It is a copy, so that nothing that is found out about it stays.
 void Modules::check_once(const ModuleLambda& lambda) {
   auto copy = std::make_unique<ModuleExpr>();
@@ -85,6 +107,7 @@ void Modules::check_once(const ModuleLambda& lambda) {
   checker_.out_.copies.push_back(std::move(copy));
   Checker::Scope scope(checker_);
   const InterfacePtr type = interface(*own.param.type);
+  name_abstracts(*type, own.param.name + ".", {type->own.begin(), type->own.end()});
   checker_.scope_.enter(own.param.name, abstract_module(type));
   const ModulePtr body = module(*own.body);
   if (own.result) coerce(body, interface(*own.result), true, own.result->location);
@@ -99,12 +122,21 @@ void Modules::resize_tables() {
 
 ModulePtr Modules::apply(const ModulePtr& function, const ModulePtr& argument, Location location) {
   if (function->wrong || argument->wrong) return wrong();
+  if (++applications_ > kMaxApplications || depth_ >= kMaxDepthOfModules ||
+      checker_.out_.program.expr_count > kMaxExpressions) {
+    report(Code::unsupported_construct, location,
+           "a program whose parametric modules expand to this many definitions cannot be compiled yet");
+    return wrong();
+  }
   if (!function->function) {
     report(Code::type_mismatch, location, "Cannot apply non-parametric module.");
     return wrong();
   }
   const ModuleFunction& known = *function->function;
-  return known.lambda ? apply_lambda(known, argument, location) : apply_typed(known, argument, location);
+  ++depth_;
+  ModulePtr result = known.lambda ? apply_lambda(known, argument, location) : apply_typed(known, argument, location);
+  --depth_;
+  return result;
 }
 
 ModulePtr Modules::apply_lambda(const ModuleFunction& function, const ModulePtr& argument, Location location) {
@@ -156,7 +188,7 @@ ModulePtr Modules::abstract_module(const InterfacePtr& interface) {
   TypeMap map;
   std::map<BinderId, Target> made;
   abstract_constants(*interface, map, made);
-  return abstract_members(*interface, map, made);
+  return abstract_members(*interface, map, made, {});
 }
 
 // What a module type calls a module of that type: sizes mention the constants of the module type itself.
@@ -171,7 +203,7 @@ ModulePtr Modules::module_in_types(const InterfacePtr& interface) {
     for (const auto& [name, module] : inner.modules) self(*module, self);
   };
   collect(*interface, collect);
-  return abstract_members(*interface, {}, constants);
+  return abstract_members(*interface, {}, constants, {});
 }
 
 // Values that sizes mention come first.
@@ -187,8 +219,9 @@ void Modules::abstract_constants(const Interface& interface, TypeMap& map, std::
 }
 
 ModulePtr Modules::abstract_members(const Interface& interface, const TypeMap& map,
-                                    const std::map<BinderId, Target>& made) {
+                                    const std::map<BinderId, Target>& made, std::set<BinderId> open) {
   ModuleValue result;
+  open.insert(interface.existential.begin(), interface.existential.end());
   for (const auto& [name, type] : interface.types) {
     TypeBinding binding = *type;
     binding.function.body = store_.substitute(binding.function.body, map);
@@ -196,12 +229,17 @@ ModulePtr Modules::abstract_members(const Interface& interface, const TypeMap& m
   }
   for (const auto& [name, inner] : interface.modules)
     result.members.modules.emplace(
-        name, inner->from ? abstract_module(substitute(inner, map)) : abstract_members(*inner, map, made));
+        name, inner->from ? abstract_module(substitute(inner, map)) : abstract_members(*inner, map, made, open));
   for (const auto& [name, value] : interface.values) {
     const auto constant = made.find(value.constant);
-    result.members.values.emplace(name, constant != made.end()
-                                            ? constant->second
-                                            : abstract_value(name, value, store_.substitute(value.type, map)));
+    if (constant != made.end()) {
+      result.members.values.emplace(name, constant->second);
+      continue;
+    }
+    Interface::Value shown = value;
+    const Ty type = with_open_sizes(store_.substitute(value.type, map), open, {}, shown.unknown);
+    checker_.generalise(type, 0, nullptr, shown.sizes);
+    result.members.values.emplace(name, abstract_value(name, shown, type));
   }
   return std::make_shared<const ModuleValue>(std::move(result));
 }

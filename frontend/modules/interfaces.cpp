@@ -8,6 +8,14 @@ namespace apl::frontend {
 
 namespace {
 
+// An array without a size in what a function takes.
+const TypeExpr* anonymous_parameter(const TypeExpr& type) {
+  const auto* arrow = std::get_if<TypeArrow>(&type.node);
+  if (arrow == nullptr) return nullptr;
+  if (const TypeExpr* found = anonymous_size(*arrow->from)) return found;
+  return anonymous_parameter(*arrow->to);
+}
+
 InterfacePtr wrong_interface() {
   Interface result;
   result.wrong = true;
@@ -62,6 +70,8 @@ void Modules::spec(const Spec& spec, Interface& into, std::map<std::string, Loca
   into.own.insert(into.own.end(), included->own.begin(), included->own.end());
   into.existential.insert(into.existential.end(), included->existential.begin(), included->existential.end());
   for (const auto& [name, type] : included->types) {
+    if (into.types.contains(name))
+      checker_.warn(Code::warning_no_effect, spec.location, "Inclusion shadows type \"" + name + "\".");
     into.types.insert_or_assign(name, type);
     checker_.scope_.enter(name, type);
   }
@@ -106,6 +116,9 @@ void Modules::value_spec(const ValueSpec& spec, Interface& into, std::map<std::s
     Checker::Names names;
     checker_.enter_type_params(spec.type_params, names, &value.params, &value.sizes);
     value.type = checker_.type_of(*spec.type);
+    if (const TypeExpr* found = anonymous_parameter(*spec.type))
+      report(Code::type_ambiguous, found->location,
+             "Type of value \"" + spec.name + "\": parameters must have non-anonymous sizes");
     if (!store_.get_if<TyArrow>(value.type))
       value.type = checker_.with_sizes(value.type, [&](Size size) {
         if (!store_.get_if<SizeVar>(size)) return size;
@@ -176,7 +189,24 @@ InterfacePtr Modules::with(const ModuleTypeWith& with, Location location) {
   Interface result = *substitute(base, map);
   std::erase(result.own, *wanted->abstract);
   result.existential.insert(result.existential.end(), actual.existential.begin(), actual.existential.end());
+  leave_open(result, actual.existential);
   return std::make_shared<const Interface>(std::move(result));
+}
+
+// Types that mention these sizes have others at each use.
+void Modules::leave_open(Interface& interface, const std::vector<BinderId>& sizes) {
+  if (sizes.empty()) return;
+  for (auto& [name, type] : interface.types) {
+    TypeBinding binding = *type;
+    for (BinderId size : sizes)
+      if (store_.mentions(binding.function.body, size)) binding.existential.push_back(size);
+    type = std::make_shared<const TypeBinding>(std::move(binding));
+  }
+  for (auto& [name, inner] : interface.modules) {
+    Interface copy = *inner;
+    leave_open(copy, sizes);
+    inner = std::make_shared<const Interface>(std::move(copy));
+  }
 }
 
 InterfacePtr Modules::arrow(const ModuleTypeArrow& arrow) {
@@ -202,7 +232,12 @@ InterfacePtr Modules::substitute(const InterfacePtr& interface, const TypeMap& m
     }
     binding = std::make_shared<const TypeBinding>(std::move(copy));
   }
-  for (auto& [name, value] : result.values) value.type = store_.substitute(value.type, map);
+  for (auto& [name, value] : result.values) {
+    value.type = store_.substitute(value.type, map);
+    const auto constant = map.sizes.find(value.constant);
+    if (const auto* other = constant == map.sizes.end() ? nullptr : store_.get_if<SizeName>(constant->second))
+      value.constant = other->binder;
+  }
   for (auto& [name, inner] : result.modules) inner = substitute(inner, map);
   if (result.from) result.from = substitute(result.from, map);
   if (result.to) result.to = substitute(result.to, map);
@@ -223,21 +258,34 @@ TypeMap Modules::fresh_types(std::vector<AbstractId>& own) {
   return map;
 }
 
+// The same for values that sizes mention.
+void Modules::fresh_constants(const Interface& interface, TypeMap& map) {
+  for (const auto& [name, value] : interface.values) {
+    if (value.constant == kNoId) continue;
+    const Target target = abstract_value(name, value, value.type);
+    map.sizes.emplace(value.constant, store_.name(checker_.out_.globals[target.global].binder));
+  }
+  for (const auto& [name, inner] : interface.modules)
+    if (!inner->from) fresh_constants(*inner, map);
+}
+
 // The interface with abstract types of its own.
 InterfacePtr Modules::fresh(const InterfacePtr& interface) {
   if (interface->from) {
     Interface result = *interface;
     std::vector<AbstractId> own = result.from->own;
-    const TypeMap map = fresh_types(own);
+    TypeMap map = fresh_types(own);
+    fresh_constants(*result.from, map);
     Interface from = *substitute(result.from, map);
     from.own = std::move(own);
     result.from = std::make_shared<const Interface>(std::move(from));
     result.to = fresh(substitute(result.to, map));
     return std::make_shared<const Interface>(std::move(result));
   }
-  if (interface->own.empty()) return interface;
   std::vector<AbstractId> own = interface->own;
-  const TypeMap map = fresh_types(own);
+  TypeMap map = fresh_types(own);
+  fresh_constants(*interface, map);
+  if (map.empty()) return interface;
   Interface result = *substitute(interface, map);
   result.own = std::move(own);
   return std::make_shared<const Interface>(std::move(result));

@@ -86,7 +86,10 @@ bool Modules::match_types(const ModuleValue& module, const Interface& interface,
     const bool fits = actual && match_type(path + name, *wanted, *actual, matching.location, kMismatch);
     all = all && fits;
     if (!fits || !wanted->abstract || !matching.own.contains(*wanted->abstract)) continue;
-    if (!match_liftedness(path + name, *wanted, *actual, matching.location)) all = false;
+    if (!match_liftedness(path + name, *wanted, *actual, matching.location) ||
+        !match_sizes(path + name, *wanted, *actual, matching.location))
+      all = false;
+    if (matching.opaque) store_.rename_abstract(*wanted->abstract, path_ + path + name);
     matching.inside.abstracts.emplace(*wanted->abstract, actual->function);
     matching.existential.insert(actual->existential.begin(), actual->existential.end());
   }
@@ -124,6 +127,26 @@ bool Modules::match_liftedness(const std::string& name, const TypeBinding& wante
   report(Code::type_mismatch, location,
          kMismatch + "the type \"" + name + "\" is " + kind_text(actual.liftedness) + ", where a " +
              kind_text(wanted.liftedness) + " type is expected",
+         {{"the module type asks for it here", wanted.location}});
+  return false;
+}
+
+// What a type hides must tell its sizes all the same.
+bool Modules::match_sizes(const std::string& name, const TypeBinding& wanted, const TypeBinding& actual,
+                          Location location) {
+  const std::unordered_set<BinderId> constructive = checker_.sizes_of({actual.function.body});
+  const auto is_told = [&](BinderId size) { return constructive.contains(size); };
+  for (const TypeFunction::Param& param : actual.function.params) {
+    if (!param.is_size || is_told(param.size)) continue;
+    report(Code::type_mismatch, location,
+           kMismatch + "the size parameter \"" + store_.binder(param.size).name + "\" of the type \"" + name +
+               "\" is not used constructively: it is the size of no array",
+           {{"the module type asks for it here", wanted.location}});
+    return false;
+  }
+  if (std::ranges::all_of(actual.existential, is_told)) return true;
+  report(Code::type_mismatch, location,
+         kMismatch + "the type \"" + name + "\" has an anonymous-nonconstructive size: it is the size of no array",
          {{"the module type asks for it here", wanted.location}});
   return false;
 }
@@ -175,11 +198,16 @@ void Modules::match_abbreviation(const std::string& name, const TypeBinding& wan
     else
       types.push_back(store_.param(param.type));
   }
-  TypeMap open;
-  for (BinderId size : wanted.existential) open.sizes.emplace(size, store_.size_variable(0, matching.location));
-  for (BinderId size : actual.existential) open.sizes.emplace(size, store_.size_variable(0, matching.location));
-  const Ty expected = store_.substitute(store_.substitute(wanted.function.body, matching.inside), open);
-  const Ty given = store_.substitute(store_.apply(actual.function, types, sizes), open);
+  std::set<BinderId> existential = matching.existential;
+  existential.insert(wanted.existential.begin(), wanted.existential.end());
+  existential.insert(actual.existential.begin(), actual.existential.end());
+  const auto with_any_sizes = [&](Ty type) {
+    TypeMap open;
+    for (BinderId size : existential) open.sizes.emplace(size, store_.size_variable(0, matching.location));
+    return store_.substitute(type, open);
+  };
+  const Ty expected = with_any_sizes(store_.substitute(wanted.function.body, matching.inside));
+  const Ty given = with_any_sizes(store_.apply(actual.function, types, sizes));
   if (!checker_.unifier_.unify(expected, given)) return;
   report(Code::type_mismatch, matching.location,
          kMismatch + "type " + name + " = " + store_.to_text(expected) + " is expected, but it is " +

@@ -63,7 +63,9 @@ class Modules {
   ModulePtr abstract_module(const InterfacePtr& interface);
   ModulePtr module_in_types(const InterfacePtr& interface);
   void abstract_constants(const Interface& interface, TypeMap& map, std::map<BinderId, Target>& made);
-  ModulePtr abstract_members(const Interface& interface, const TypeMap& map, const std::map<BinderId, Target>& made);
+  ModulePtr abstract_members(const Interface& interface, const TypeMap& map, const std::map<BinderId, Target>& made,
+                             std::set<BinderId> open);
+  void name_abstracts(const Interface& interface, const std::string& path, const std::set<AbstractId>& own);
   Target abstract_value(const std::string& name, const Interface::Value& value, Ty type);
   static ModulePtr wrong();
   Environment scalar_members(ScalarType type) const;
@@ -75,10 +77,12 @@ class Modules {
   void type_spec(const TypeDefinition& definition, Interface& into, std::map<std::string, Location>& defined);
   void value_spec(const ValueSpec& value, Interface& into, std::map<std::string, Location>& defined);
   InterfacePtr with(const ModuleTypeWith& with, Location location);
+  void leave_open(Interface& interface, const std::vector<BinderId>& sizes);
   InterfacePtr arrow(const ModuleTypeArrow& arrow);
   InterfacePtr substitute(const InterfacePtr& interface, const TypeMap& map);
   InterfacePtr fresh(const InterfacePtr& interface);
   TypeMap fresh_types(std::vector<AbstractId>& own);
+  void fresh_constants(const Interface& interface, TypeMap& map);
 
   // match.cpp
   struct Matching {
@@ -96,6 +100,7 @@ class Modules {
                   const std::string& mismatch);
   bool match_liftedness(const std::string& name, const TypeBinding& wanted, const TypeBinding& actual,
                         Location location);
+  bool match_sizes(const std::string& name, const TypeBinding& wanted, const TypeBinding& actual, Location location);
   bool match_constants(const ModuleValue& module, const Interface& interface, const std::string& path,
                        Matching& matching);
   void match_abbreviation(const std::string& name, const TypeBinding& wanted, const TypeBinding& actual,
@@ -110,7 +115,9 @@ class Modules {
   void report_missing(const std::string& name, const std::string& path, const Interface::Value& wanted,
                       const Matching& matching);
 
-  // prelude_interfaces.cpp
+  // prelude_source.cpp
+  void evaluate_prelude();
+  void enter_prelude();
   InterfacePtr prelude_interface(const std::string& name);
 
   void report(Code code, Location location, std::string message, std::vector<Note> notes = {}) {
@@ -121,7 +128,10 @@ class Modules {
   Checker& checker_;
   TypeStore& store_;
   std::vector<ModulePtr> files_;
-  std::string path_;       // of the module being evaluated, with a dot at its end
+  std::string path_;  // of the module being evaluated, with a dot at its end
+  int applications_ = 0;
+  int depth_ = 0;  // of applications
+  bool in_module_ = false;
   bool applying_ = false;  // the body is a copy that was checked before
   std::optional<Environment> prelude_;
 };

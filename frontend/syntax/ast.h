@@ -454,6 +454,7 @@ struct Program {
   std::vector<SourceInfo> sources;
   std::vector<ImportedFile> files;    // what a file imports comes before it
   std::vector<ImportedFile> prelude;  // what of the prelude is source, where it is used
+  bool uses_prelude_source = false;   // a name of it occurs
   std::uint32_t expr_count = 0;       // ids of expressions and let bindings are below this
   std::uint32_t pattern_count = 0;    // ids of patterns
 };

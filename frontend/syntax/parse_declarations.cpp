@@ -26,7 +26,11 @@ Program parse_program(std::string_view text, const DiagnosticSink& sink) {
 std::vector<Declaration> parse_file(std::string_view text, std::uint32_t file, Program& program,
                                     const DiagnosticSink& sink) {
   std::vector<Token> tokens = lex(text);
-  for (Token& token : tokens) token.location = in_file(token.location, file);
+  for (Token& token : tokens) {
+    token.location = in_file(token.location, file);
+    if (token.kind == TokenKind::identifier && (token.text.starts_with("flatmap") || token.text == "intrinsics"))
+      program.uses_prelude_source = true;
+  }
   Parser parser(std::move(tokens), sink, program.expr_count, program.pattern_count);
   std::vector<Declaration> declarations = parser.declarations();
   program.expr_count = parser.expr_count();

@@ -192,7 +192,7 @@ class Causality {
         for (const MatchCase& next : e.cases) parts.push_back(next.body.get());
         self.visit_apart(parts);
       }
-      void operator()(const Hole&) {}
+      void operator()(const Hole&) { self.need(type, expr.location, "hole"); }
     };
     std::visit(Visitor{*this, expr, type}, expr.node);
     learn_from(expr.id);

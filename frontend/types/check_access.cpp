@@ -40,7 +40,7 @@ Ty Checker::field(Ty record, const std::string& name, Location location) {
     for (const auto& [label, type] : known->fields) labels.push_back(label);
   report_unknown(Code::type_mismatch, location,
                  "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"" +
-                     (fields ? "; cannot unify record type with one that has it" : ""),
+                     (fields ? ". Cannot unify record type with one that has it" : ""),
                  name, std::move(labels));
   return store_.error();
 }

@@ -77,8 +77,6 @@ TypeBinding Checker::type_binding(const TypeDefinition& definition, const TypeEx
   return binding;
 }
 
-namespace {
-
 // An array type without size, but for those of functions' parameters and results.
 const TypeExpr* anonymous_size(const TypeExpr& type) {
   if (const auto* array = std::get_if<TypeArray>(&type.node))
@@ -96,8 +94,6 @@ const TypeExpr* anonymous_size(const TypeExpr& type) {
         if (const TypeExpr* found = anonymous_size(*part)) return found;
   return nullptr;
 }
-
-}  // namespace
 
 // `type` has the same shape wherever it is used, and may be an array's element; `type~` may not hold functions.
 void Checker::check_abbreviation(const TypeDefinition& definition, const TypeBinding& binding) {
@@ -299,22 +295,30 @@ void Checker::check_ambiguous() {
   }
 }
 
-// The sizes that can be read off an argument: those of an array which is one, or a part of one.
+// The sizes that can be read off an argument: those of an array which is one, or a part of one. What is inside of a
+// function cannot.
 std::unordered_set<BinderId> Checker::sizes_of(const std::vector<Ty>& params) const {
   std::unordered_set<BinderId> found;
-  for (Ty param : params) {
-    if (store_.contains_function(param)) continue;
-    store_.walk(
-        param,
-        [&](Ty, const TyNode& node) {
-          const auto* array = std::get_if<TyArray>(&node);
-          const auto* name = array ? store_.get_if<SizeName>(array->size) : nullptr;
-          if (name) found.insert(name->binder);
-          if (const auto* abstract = std::get_if<TyAbstract>(&node))
-            for (Size size : abstract->sizes)
-              if (const auto* inner = store_.get_if<SizeName>(size)) found.insert(inner->binder);
-        },
-        [](Size, const SizeNode&) {});
+  std::unordered_set<std::uint32_t> seen;
+  std::vector<Ty> todo = params;
+  const auto tell = [&](Size size) {
+    if (const auto* name = store_.get_if<SizeName>(size)) found.insert(name->binder);
+  };
+  while (!todo.empty()) {
+    const Ty type = store_.find(todo.back());
+    todo.pop_back();
+    if (!seen.insert(type.id).second) continue;
+    if (const auto* array = store_.get_if<TyArray>(type)) {
+      tell(array->size);
+      todo.push_back(array->element);
+    } else if (const auto* record = store_.get_if<TyRecord>(type)) {
+      for (const auto& [name, field] : record->fields) todo.push_back(field);
+    } else if (const auto* sum = store_.get_if<TySum>(type)) {
+      for (const auto& [name, payload] : sum->constructors) todo.insert(todo.end(), payload.begin(), payload.end());
+    } else if (const auto* abstract = store_.get_if<TyAbstract>(type)) {
+      for (Size size : abstract->sizes) tell(size);
+      todo.insert(todo.end(), abstract->types.begin(), abstract->types.end());
+    }
   }
   return found;
 }
@@ -333,8 +337,19 @@ void Checker::check_entry(const Global& global, const Definition& definition) {
     params.push_back(arrow->from);
     type = arrow->to;
   }
-  const bool takes = std::ranges::any_of(params, [&](Ty param) { return store_.contains_function(param); });
-  if (takes || store_.contains_function(type))
+  const auto is_function = [&](Ty part) {
+    bool lifted = store_.contains_function(part);
+    store_.walk(
+        part,
+        [&](Ty, const TyNode& node) {
+          const auto* abstract = std::get_if<TyAbstract>(&node);
+          lifted = lifted || (abstract && store_.abstract_info(abstract->id).lifted);
+        },
+        [](Size, const SizeNode&) {});
+    return lifted;
+  };
+  const bool takes = std::ranges::any_of(params, is_function);
+  if (takes || is_function(type))
     refuse(Code::type_mismatch, "functions may not be higher-order: " + name +
                                     (takes ? " has a parameter of function type" : " gives a function"));
   std::unordered_set<BinderId> mentioned;

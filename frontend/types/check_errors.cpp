@@ -62,6 +62,20 @@ std::string Checker::unshared_fields(Ty expected, Ty actual) const {
   return text;
 }
 
+// The same for constructors of sum types.
+std::string Checker::unshared_constructors(Ty expected, Ty actual) const {
+  const auto* a = store_.get_if<TySum>(expected);
+  const auto* b = store_.get_if<TySum>(actual);
+  if (a == nullptr || b == nullptr) return "";
+  std::set<std::string> unshared;
+  for (const auto* sum : {a, b})
+    for (const auto& [name, payload] : sum->constructors)
+      if (!unshared.insert(name).second) unshared.erase(name);
+  std::string text;
+  for (const std::string& name : unshared) text += (text.empty() ? "#" : ", #") + name;
+  return text;
+}
+
 std::vector<Note> Checker::size_notes(const Clash& clash) const {
   std::vector<Note> notes;
   std::set<BinderId> reported;
@@ -121,6 +135,8 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     case Clash::Kind::types:
       if (const std::string fields = unshared_fields(clash.a, clash.b); !fields.empty())
         message += ". The record types have unshared fields: " + fields + ".";
+      else if (const std::string constructors = unshared_constructors(clash.a, clash.b); !constructors.empty())
+        message += ". Unshared constructors: " + constructors + ".";
       break;
     case Clash::Kind::sizes:
       code = Code::type_size_mismatch;

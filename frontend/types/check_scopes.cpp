@@ -97,11 +97,8 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
     report_unknown_member(name);
     return std::nullopt;
   }
-  if (is_for_later(name.text))
-    report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
-  else
-    report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
-                   names_in_scope());
+  report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
+                 names_in_scope());
   return std::nullopt;
 }
 
@@ -113,7 +110,11 @@ void Checker::report_unknown_member(const Name& name) {
     if (!module) {
       const ModulePtr outer = scope_.module(name.qualifiers, length - 1);
       const Environment seen = length > 1 && outer ? outer->members : scope_.visible();
-      std::vector<std::string> names = length > 1 ? std::vector<std::string>() : names_in_scope();
+      std::vector<std::string> names;
+      if (length == 1) {
+        names = names_in_scope();
+        std::ranges::move(module_names(), std::back_inserter(names));
+      }
       for (const auto& [module_name, module_value] : seen.modules) names.push_back(module_name);
       report_unknown(Code::type_unknown_name, name.location, "Unknown module or variable \"" + path + "\"",
                      name.qualifiers[length - 1], std::move(names));

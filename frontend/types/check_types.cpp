@@ -73,8 +73,8 @@ Ty Checker::type_of_name(const TypeExpr& type, const Name& name, const std::vect
     return store_.error();
   }
   if (binding->written) out_.abbreviations.emplace(&type, binding->written);
-  if (arguments.empty() && binding->function.params.empty() && binding->existential.empty())
-    return binding->function.body;
+  const bool plain = arguments.empty() && binding->function.params.empty() && binding->existential.empty();
+  if (plain || store_.get_if<TyError>(binding->function.body)) return binding->function.body;
   auto map = type_arguments(*binding, name, arguments, type.location);
   if (!map) return store_.error();
   for (BinderId size : binding->existential) map->sizes.emplace(size, store_.size_variable(level_, type.location));
@@ -198,7 +198,7 @@ Ty Checker::type_of_node(const TypeExpr& type) {
   const auto& array = std::get<TypeArray>(type.node);
   const Size size = array.size ? size_of_type(*array.size) : store_.size_variable(level_, type.location);
   const Ty element = type_of(*array.element);
-  if (!require(element, kArrayElement, type.location, "This array type is not possible")) return store_.error();
+  if (!require(element, kArrayElement, type.location, "Cannot create array of this type")) return store_.error();
   return store_.array(size, element);
 }
 

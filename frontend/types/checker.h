@@ -19,6 +19,9 @@ namespace apl::frontend {
 
 class Modules;
 
+// An array type without size in a written type, but for those of functions' parameters and results.
+const TypeExpr* anonymous_size(const TypeExpr& type);
+
 class Checker {
  public:
   Checker(Program program, const DiagnosticSink& sink);
@@ -220,6 +223,7 @@ class Checker {
   void warn(Code code, Location location, std::string message);
   bool is_part(Size part, Size whole) const;
   std::string unshared_fields(Ty expected, Ty actual) const;
+  std::string unshared_constructors(Ty expected, Ty actual) const;
   void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
   std::vector<Note> size_notes(const Clash& clash) const;
   bool unify(Ty expected, Ty actual, Location location, const std::string& what);

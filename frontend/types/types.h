@@ -251,6 +251,7 @@ class TypeStore {
   void implement(AbstractId id, TypeFunction implementation) {
     abstracts_[id].implementation = std::move(implementation);
   }
+  void rename_abstract(AbstractId id, std::string name) { abstracts_[id].name = std::move(name); }
   // From now on abstract types are what implements them.
   void reveal();
   std::size_t binder_count() const { return binders_.size(); }

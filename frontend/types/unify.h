@@ -60,6 +60,8 @@ class Unifier {
 
  private:
   static constexpr int kMaxUnifiedSizeDepth = 12;  // of sizes that are compared part by part
+  // Types this deep are no program's: they come from chains that double with each step.
+  static constexpr int kMaxTypeDepth = 300;
   std::optional<Clash> unify_variable(Ty variable, Ty type, bool swapped);
   std::optional<Clash> unify_size_variable(Size variable, Size size);
   std::optional<Clash> unify_records(Ty expected, Ty actual);

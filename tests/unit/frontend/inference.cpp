@@ -159,7 +159,6 @@ TEST_CASE("what is wrong is refused with its code and place") {
            {"def f = let [n] [m] (xss: [n][m]i64) = [] in (n, m)", "type.ambiguous@1:17", "Ambiguous size \"m\""},
            {"def f : i32 = 1000000000000", "type.mismatch@1:15", "out of bounds"},
            {"def f : f32 = 1e40", "type.mismatch@1:15", "out of bounds"},
-           {"def f xs = flatmap id xs", "unsupported.construct@1:12", "\"flatmap\" cannot be compiled yet"},
            {"def main 't (x: t) = x", "type.mismatch@1:5", "Entry point functions may not be polymorphic"},
            {"entry e (g: i32 -> i32) = g 1", "type.mismatch@1:7", "function type"},
            {"entry e [n] (x: i32) : [n]i32 = replicate n x", "type.ambiguous@1:7", "Entry point"},
