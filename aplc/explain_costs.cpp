@@ -101,6 +101,15 @@ class Host {
     if (!launches) return learn(stm);
     kernels_.push_back({stm.location, std::nullopt, times});
     if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
+    kernels_.back().chunks = std::any_of(stm.attributes.begin(), stm.attributes.end(),
+                                         [](const apl::Attribute& a) { return a.name == "chunks"; });
+    apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) {
+      apl::for_each_stm(*inner, [&](const apl::Stm& nested) {
+        const auto* soac = apl::get_if<apl::Screma>(nested);
+        if (!soac || soac->reduces.empty()) return;
+        (soac->scans() ? kernels_.back().scans : kernels_.back().reduces) = true;
+      });
+    });
   }
 
   // Whether a loop's parameter changes from iteration to iteration.

@@ -14,6 +14,8 @@ struct KernelCost {
   apl::Location location;
   std::optional<double> seconds;  // of all its launches; none where a size is not known
   double launches = 0;
+  bool reduces = false, scans = false;  // whether its threads do, one after the other
+  bool chunks = false;                  // whether it does a part of a reduction or scan
 };
 
 // The kernels that the host of a function launches with these sizes. Branches whose condition the sizes decide are

@@ -17,6 +17,8 @@ namespace {
 using apl::Remark;
 using apl::RemarkKind;
 
+constexpr const char* kByElement = "one thread an element";
+
 // Why a reduction is not tiled, in a few words, by the code of the refusal.
 std::string_view short_reason(std::string_view code) {
   static const std::map<std::string_view, std::string_view> kReasons{
@@ -82,23 +84,37 @@ class Overviewer {
   }
 
   Overview run(const apl::Function& function, const Sizes& sizes) {
-    Overview overview{.entry = function.entry->name, .sizes = sizes, .sizes_given = false, .rows = {}, .help = {}};
+    Sizes written;  // names that the source has
+    for (const auto& size : sizes)
+      if (is_written(size.first)) written.insert(size);
+    Overview overview{.entry = function.entry->name, .sizes = written, .sizes_given = false, .rows = {}, .help = {}};
     // Contractions, of which the plans say what runs.
     std::set<std::pair<std::uint32_t, std::uint32_t>> planned;
     for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_)) {
       planned.insert({plan.remark.location.line, plan.remark.location.column});
       overview.rows.push_back(contraction(function, plan));
     }
+    const bool is_sparse = add_products(function, overview);
     std::map<std::uint32_t, OverviewRow> rows;
     std::uint32_t last = function.location.line;
     for (const KernelCost& kernel : kernel_costs(function, sizes, given_, device_)) {
       if (planned.contains({kernel.location.line, kernel.location.column})) continue;
+      // The products' own kernels, whose sizes the matrix decides.
+      const bool is_product = std::ranges::any_of(overview.rows, [&](const OverviewRow& row) {
+        return row.decision.starts_with("over the non-zeros") && row.location.line == kernel.location.line;
+      });
+      if (is_product || (is_sparse && !kernel.seconds)) continue;
       // What a pass made without a place belongs to what is before it.
       const std::uint32_t line = kernel.location ? kernel.location.line : last;
       last = line;
       auto [row, is_new] = rows.try_emplace(line);
       if (is_new) row->second = described(function, line, kernel);
       row->second.launches += kernel.launches;
+      // One of the kernels of a line may do the reduction, another what is before or after it.
+      if (kernel.chunks && row->second.what.starts_with("map")) {
+        row->second.what = kernel.scans ? "scan" : "reduction";
+        if (row->second.decision == kByElement) row->second.decision = "in chunks";
+      }
       if (!is_new && row->second.seconds && kernel.seconds)
         row->second.seconds = *row->second.seconds + *kernel.seconds;
       if (!kernel.seconds) row->second.seconds.reset();
@@ -119,21 +135,46 @@ class Overviewer {
     return begin == std::string::npos ? "" : text.substr(begin);
   }
 
-  // The remark of tile-contraction that a plan belongs to: several contractions may come from one place.
+  bool is_written(const std::string& name) const { return std::regex_search(text_, std::regex("\\b" + name + "\\b")); }
+
+  // Products over the non-zeros of a matrix, of which remarks say what runs. Whether there are any.
+  bool add_products(const apl::Function& function, Overview& overview) const {
+    static const std::regex kSeconds(R"(([0-9.]+) us)");
+    for (const Remark& remark : remarks_) {
+      if (remark.pass != "sparse-product" || remark.function != function.name) continue;
+      OverviewRow row{.location = remark.location, .source = source(remark.location.line)};
+      row.what = remark.message.substr(0, remark.message.find_first_of(", "));
+      const std::size_t operand = remark.message.find('`');
+      row.decision =
+          fmt::format("over the non-zeros of {}, by {}",
+                      operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
+                      remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
+      row.launches = 1;
+      std::smatch time;
+      for (const auto& [key, value] : remark.facts)
+        if (key == "costs" && std::regex_search(value, time, kSeconds)) row.seconds = std::stod(time[1]) * 1e-6;
+      overview.rows.push_back(std::move(row));
+    }
+    return !overview.rows.empty() && overview.rows.back().decision.starts_with("over the non-zeros");
+  }
+
+  // Plans and the remarks of tile-contraction come in the same order.
   OverviewRow contraction(const apl::Function& function, const ExplainedPlan& plan) {
-    OverviewRow row{.location = plan.remark.location, .source = source(plan.remark.location.line)};
-    std::size_t skip = shown_[{plan.remark.location.line, plan.remark.location.column}]++;
+    OverviewRow row{.location = plan.remark.location};
+    row.what = "contraction";
+    std::size_t skip = shown_[function.name]++;
     for (const Remark& remark : remarks_)
       if (remark.pass == "tile-contraction" && remark.code == "tiled" && remark.function == function.name &&
-          remark.location.line == plan.remark.location.line && remark.location.column == plan.remark.location.column &&
-          skip-- == 0)
+          skip-- == 0) {
         row.what = fact(remark, "einsum");
-    if (row.what.empty()) row.what = "contraction";
+        if (remark.location) row.location = remark.location;
+      }
+    row.source = source(row.location.line);
     row.launches = 1;
     if (plan.seconds) row.seconds = plan.seconds;
     const std::string variant = fact(plan.remark, "variant"), block = fact(plan.remark, "block");
     if (!plan.seconds) {
-      row.decision = "tiled; which of its plans is chosen when sizes are known";
+      row.decision = "tiled; the plan is chosen when sizes are known";
     } else if (variant == "untiled" || !plan.tiled) {
       row.decision = "tiled for larger sizes; at these one thread a point is faster";
     } else if (variant == "split") {
@@ -149,25 +190,16 @@ class Overviewer {
     OverviewRow row{.location = kernel.location, .source = source(line), .what = {}, .decision = {}};
     row.location.line = line;
     row.seconds = kernel.seconds;
+    if (line == function.location.line && !kernel.location) {
+      row.source = fmt::format("(around entry {})", function.entry->name);
+      row.what = "made by passes";
+    }
     // What it is: the first of these that a pass said of the line.
     static const std::vector<std::pair<std::string_view, std::string_view>> kKinds{
         {"histogram", "histogram"}, {"scatter", "scatter"},
         {"scan", "scan"},           {"segmented", "reduction in segments"},
         {"reduction", "reduction"}, {"by-columns", "reduction of columns"},
         {"kernel", "map"}};
-    const Remark* sparse = nullptr;
-    for (const Remark& remark : remarks_) {
-      if (!is_here(remark, function, line)) continue;
-      if (remark.pass == "sparse-product") sparse = &remark;
-    }
-    if (sparse != nullptr) {
-      row.what = sparse->message.substr(0, sparse->message.find(','));
-      if (const std::size_t over = row.what.find(" over the non-zeros"); over != std::string::npos)
-        row.what.resize(over);
-      row.decision = sparse->code == "runtime" ? "over the non-zeros, by the runtime's kernel"
-                                               : "over the non-zeros, by a kernel of its own";
-      return row;
-    }
     for (const auto& [code, name] : kKinds)
       for (const Remark& remark : remarks_)
         if (row.what.empty() && is_here(remark, function, line) && remark.pass == "extract-kernels" &&
@@ -195,12 +227,21 @@ class Overviewer {
         row.decision = "what is inside runs in one thread";
         row.suggestion = without_made_names(remark.suggestion, text_);
       }
-    if (row.what.empty()) row.what = "map";
+    for (const Remark& remark : remarks_)
+      if (row.decision.empty() && is_here(remark, function, line) && remark.pass == "sparsify" &&
+          remark.kind == RemarkKind::missed) {
+        row.decision = "not by non-zeros: " + without_made_names(remark.message, text_);
+        row.suggestion = without_made_names(remark.suggestion, text_);
+      }
+    if (row.what.empty() || row.what == "map")
+      row.what = kernel.reduces ? "map with a reduction" : kernel.scans ? "map with a scan" : "map";
     if (row.decision.empty())
-      row.decision = row.what == "map"         ? "one thread an element"
-                     : row.what == "scatter"   ? "one thread an index"
-                     : row.what == "histogram" ? "in shared memory where that pays"
-                                               : "in chunks";
+      row.decision = row.what.starts_with("map") ? kByElement
+                     : row.what == "scatter"     ? "one thread an index"
+                     : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
+                                                       ? "in shared memory where that pays"
+                                                       : "a copy for each thread where that pays"
+                                                 : "in chunks";
     return row;
   }
 
@@ -215,11 +256,19 @@ class Overviewer {
     if (all < 0) {
       std::vector<std::string> missing;
       const apl::Function& function = *module_.find_entry(overview.entry);
-      for (const apl::Value v : function.sizes)
-        if (const std::string& name = function.values.name(v);
-            !overview.sizes.contains(name) && std::regex_search(text_, std::regex("\\b" + name + "\\b")))
-          missing.push_back(fmt::format("--size {}=...", name));
-      return missing.empty() ? "times depend on values that are known only when it runs"
+      for (const std::vector<apl::Value>& values : {function.sizes, function.params})
+        for (const apl::Value v : values) {
+          const std::string& name = function.values.name(v);
+          const apl::Type& type = function.type(v);
+          if (type.is_scalar() && type.element == apl::ScalarType::i64 && !overview.sizes.contains(name) &&
+              is_written(name))
+            missing.push_back(fmt::format("--size {}=...", name));
+        }
+      const bool is_sparse = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
+        return row.decision.starts_with("over the non-zeros") && !row.seconds;
+      });
+      if (missing.empty() && is_sparse) return "a matrix, for times: OPERAND=@FILE.mtx";
+      return missing.empty() ? "to run it: the times depend on values that are known only then"
                              : fmt::format("sizes, for times: {}", fmt::join(missing, " "));
     }
     const double start = launches * device_.launch_us * 1e-6;
@@ -231,7 +280,7 @@ class Overviewer {
       if (!row.suggestion.empty() && *row.seconds > kWorthIt * all)
         return fmt::format("line {}: {}", row.location.line, row.suggestion);
     const OverviewRow& first = overview.rows.front();
-    return fmt::format("less work in line {}, which takes {:.0f}% of the time; nothing is known to be missed there",
+    return fmt::format("nothing that is known: line {} takes {:.0f}% of the time, and no pass missed anything there",
                        first.location.line, 100 * *first.seconds / all);
   }
 
@@ -241,7 +290,7 @@ class Overviewer {
   const apl_device& device_;
   const Parameters& given_;
   std::vector<std::string> lines_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> shown_;
+  std::map<std::string, std::size_t> shown_;
 };
 
 std::string shortened(const std::string& text, std::size_t length) {

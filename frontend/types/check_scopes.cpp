@@ -1,5 +1,6 @@
 // Names: entering and leaving scopes, resolving, and making instances of what has type and size parameters.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "frontend/syntax/parser.h"
