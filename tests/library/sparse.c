@@ -174,7 +174,7 @@ static void plans(struct futhark_sparse_f32* a) {
   size = plan_text(text, sizeof text, kRows, kColumns, kNonzeros, key, "sddmm", tiles);
   WANT(futhark_set_plan_sparse_f32(ctx, a, text, size) == 0);
   samples(a);
-  WANT(logged(log, "sparse samples by the plan: 1 blocks") == kFollowed);
+  WANT(logged(log, "sparse SDDMM by the plan: 1 blocks") == kFollowed);
   products(a, 0);
   WANT(futhark_set_plan_sparse_f32(ctx, a, NULL, 0) == 0);
   logged(log, "");
