@@ -1,6 +1,8 @@
 // Names: entering and leaving scopes, resolving, and making instances of what has type and size parameters.
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "frontend/syntax/parser.h"
@@ -12,6 +14,10 @@ namespace {
 
 // Above every level: the names inside a signature are nobody's to see.
 constexpr std::uint32_t kSignatureLevel = 1U << 30U;
+
+// Names of Futhark's prelude that cannot be compiled yet: derivatives and accumulators.
+constexpr std::array<std::string_view, 6> kLater = {
+    "vjp", "jvp", "vjp2", "jvp2", "scatter_stream", "reduce_by_index_stream"};
 
 }  // namespace
 
@@ -98,8 +104,11 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
     report_unknown_member(name);
     return std::nullopt;
   }
-  report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
-                 names_in_scope());
+  if (std::ranges::find(kLater, name.text) != kLater.end())
+    report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
+  else
+    report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
+                   names_in_scope());
   return std::nullopt;
 }
 
