@@ -183,7 +183,8 @@ void add_explain(CLI::App& app, int& exit) {
   options->add_to(*command);
   command->get_option("--device")
       ->description(
-          "machine: a100, h100, h200 (default of --all, --json and FILE:LINE), gpu, cpu (default else), a file of lines "
+          "machine: a100, h100, h200 (default of --all, --json and FILE:LINE), gpu, cpu (default else), a file of "
+          "lines "
           "`name = value`, or a profile "
           "of `aplc "
           "sparse calibrate`");
