@@ -43,8 +43,8 @@ struct PlanData {
   std::set<Value> symbols() const;
 };
 
-// Of a kernel that tile-contraction made, at kernel or memory stage; nothing if it is none, or beyond what the model of tiles
-// looks at (ranks, operands).
+// Of a kernel that tile-contraction made, at kernel or memory stage; nothing if it is none, or beyond what the model of
+// tiles looks at (ranks, operands).
 std::optional<PlanData> plan_data(const Stm& stm, const Function& function);
 
 // With numbers for the symbols.
