@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "aplc/registry.h"
 #include "frontend/frontend.h"
 #include "ir/parse.h"
 #include "ir/read_file.h"
@@ -49,13 +50,17 @@ void CompileOptions::add_to(CLI::App& app) {
       ->allow_extra_args(false)
       ->type_name("PASS");
   app.add_flag("--remarks", remarks, "print what the passes did and did not do, and why");
-  app.add_flag("--timing", timing, "print the time that each pass took");
   app.add_flag("--verify-each,!--no-verify-each", verify_each, "verify the IR after every pass (default: yes)");
+  observe.add_to(app);
 }
 
 void Session::report(const apl::Diagnostic& diagnostic) {
   const std::string& file = diagnostic.file.empty() ? options_.file : diagnostic.file;
-  print_error("{}", apl::render(diagnostic, file, diagnostic.file.empty() ? text_ : std::string()));
+  if (sink_) {
+    sink_(diagnostic);
+  } else {
+    print_error("{}", apl::render(diagnostic, file, diagnostic.file.empty() ? text_ : std::string()));
+  }
   // The first error decides: what follows may come of it.
   if (diagnostic.severity == apl::Severity::error && exit_code_ == kFine) exit_code_ = aplc::exit_code(diagnostic);
 }
@@ -67,8 +72,8 @@ int plans_for(const std::string& backend) {
 
 std::string pipeline_for(const std::string& backend, const TileOptions& tiles) {
   std::string text = apl::standard_pipeline(backend == "interp" ? apl::Stage::kernel : apl::Stage::memory,
-                                            backend == "c" ? apl::Machine::cpu : apl::Machine::gpu, true);
-  constexpr std::string_view kPass = "sparsify";
+                                            backend == "c" ? apl::Machine::cpu : apl::Machine::gpu, true, registry());
+  constexpr std::string_view kPass = ",sparsify";
   const std::size_t end = text.find(kPass) + kPass.size();
   const std::string asked = tiles.deterministic ? "tiles deterministic" : "tiles";
   if (tiles.wanted) text.insert(text[end] == '{' ? end + 1 : end, text[end] == '{' ? asked + " " : "{" + asked + "}");
@@ -124,15 +129,31 @@ bool Session::read_parameters() {
   return true;
 }
 
+bool is_ir(const std::string& name, const std::string& text) {
+  if (name != "-") return name.ends_with(".aplir");
+  std::size_t at = 0;
+  for (;;) {
+    at = text.find_first_not_of(" \t\r\n", at);
+    if (at == std::string::npos) return false;
+    if (text.compare(at, 2, "--") != 0) return text.compare(at, 6, "stage ") == 0;
+    at = text.find('\n', at);
+    if (at == std::string::npos) return false;
+  }
+}
+
 bool Session::read() {
-  if (!read_parameters()) return false;
   auto text = read_file(options_.file);
   if (!text) {
-    report(text.error());
+    if (read_parameters()) report(text.error());
     return false;
   }
-  text_ = std::move(*text);
-  if (options_.file.ends_with(".aplir")) {
+  return read_text(std::move(*text));
+}
+
+bool Session::read_text(std::string text) {
+  if (!read_parameters()) return false;
+  text_ = std::move(text);
+  if (is_ir(options_.file, text_)) {
     auto parsed = apl::parse_module(text_, options_.file);
     if (!parsed) {
       report(parsed.error());
@@ -148,7 +169,7 @@ bool Session::read() {
 }
 
 bool Session::run(std::string_view text) {
-  auto pipeline = apl::parse_pipeline(text, apl::PassRegistry::builtin());
+  auto pipeline = apl::parse_pipeline(text, registry());
   if (!pipeline) {
     report(pipeline.error());
     return false;
@@ -162,14 +183,16 @@ bool Session::run(std::string_view text) {
       if (options_.keep_remarks) remarks_.push_back(remark);
       if (options_.remarks) print_error("{}\n", apl::render(remark, options_.file));
     };
-  options.after_pass = [this](const apl::PassReport& pass, const apl::Module&) {
-    passes_.push_back(pass);
-    if (options_.timing)
-      print_error("{:>10.3f} ms  {}{}\n", std::chrono::duration<double, std::milli>(pass.time).count(), pass.pass,
-                  pass.change == apl::Change::no ? " (nothing to do)" : "");
-  };
+  options.after_pass = [this](const apl::PassReport& pass, const apl::Module&) { passes_.push_back(pass); };
+  Observer observer(options_.observe, parameters_);
+  if (const auto prepared = observer.prepare(*pipeline, options_.disabled); !prepared) {
+    report(prepared.error());
+    return false;
+  }
+  observer.attach(options);
   auto status = apl::run_pipeline(module_, *pipeline, options);
   if (!status) report(status.error());
+  observer.finish(bool(status));
   return bool(status);
 }
 

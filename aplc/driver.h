@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "aplc/observe.h"
 #include "aplc/output.h"
 #include "aplc/parameters.h"
 #include "aplc/tiles.h"
@@ -29,8 +30,8 @@ struct CompileOptions {
   std::vector<std::string> disabled;
   bool remarks = false;       // print them
   bool keep_remarks = false;  // for Session::remarks
-  bool timing = false;
   bool verify_each = true;
+  ObserveOptions observe;
   TileOptions tiles;
 
   void add_to(CLI::App& app);
@@ -43,9 +44,13 @@ class Session {
 
   // Reads .fut or .aplir; on failure the diagnostics are on stderr and exit_code() is set.
   bool read();
+  // The same with a text that was read already.
+  bool read_text(std::string text);
   // Runs a pipeline text; remarks are printed or kept if that is asked for: making them takes its time.
   bool run(std::string_view pipeline);
   void report(const apl::Diagnostic& diagnostic);
+  // Diagnostics go there instead of being printed.
+  void set_sink(apl::DiagnosticSink sink) { sink_ = std::move(sink); }
 
   apl::Module& module() { return module_; }
   const std::string& text() const { return text_; }  // as it was read
@@ -58,6 +63,7 @@ class Session {
   bool read_parameters();
 
   const CompileOptions& options_;
+  apl::DiagnosticSink sink_;
   std::string text_;
   apl::Module module_;
   std::vector<apl::Remark> remarks_;
@@ -68,6 +74,8 @@ class Session {
 
 // A file, or standard input ("-"); what is read is an input of the command, and not overwritten. Codes as of
 // apl::read_bytes and suite::read_unpacked.
+// Textual IR by the file's name; of standard input by its first word, `stage`.
+bool is_ir(const std::string& name, const std::string& text);
 apl::Result<std::string> read_file(const std::string& name);
 apl::Result<std::string> read_unpacked_file(const std::string& name);
 
@@ -75,6 +83,8 @@ apl::Result<std::string> read_unpacked_file(const std::string& name);
 int plans_for(const std::string& backend);
 // The passes that make a program for a backend; for interp up to kernels.
 std::string pipeline_for(const std::string& backend, const TileOptions& tiles = {});
+// soac, kernel or memory as the standard pipeline up to that stage; other texts as they are.
+std::string expand_pipeline(const std::string& pipeline);
 // "3580 us"; of a short time with two digits of the fraction.
 std::string microseconds_text(double microseconds);
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
@@ -94,5 +104,7 @@ void add_dataset(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
 void add_tune(CLI::App& app, int& exit);
 void add_sparse(CLI::App& app, int& exit);
+void add_bisect(CLI::App& app, int& exit);
+void add_reduce(CLI::App& app, int& exit);
 
 }  // namespace aplc

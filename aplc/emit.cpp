@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "aplc/driver.h"
+#include "aplc/registry.h"
 #include "codegen/codegen.h"
 #include "codegen/emit/kernel_file.h"
 #include "codegen/emit/library.h"
@@ -108,9 +109,10 @@ int emit_kernel_file(Session& session, const EmitOptions& options, apl::CodegenO
 
 void run(const EmitOptions& options, apl::Target target, int& exit) {
   Session session(options);
-  bool ok = session.read() && session.run(options.form == "kernel"
-                                              ? apl::standard_pipeline(apl::Stage::memory)
-                                              : pipeline_for(target == apl::Target::c ? "c" : "cuda", options.tiles));
+  bool ok = session.read() &&
+            session.run(options.form == "kernel"
+                            ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
+                            : pipeline_for(target == apl::Target::c ? "c" : "cuda", options.tiles));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

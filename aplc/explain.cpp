@@ -1,12 +1,17 @@
-// aplc explain FILE[:LINE]: every decision of the passes on the program, or on one line of it.
+// aplc explain FILE[:LINE]: what became of the program on one screen; or every decision of the passes on it, or on one
+// line of it.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "aplc/driver.h"
+#include "aplc/explain_overview.h"
 #include "aplc/explain_plan.h"
 #include "aplc/sparse/explain.h"
 #include "aplc/sparse/files.h"
@@ -15,6 +20,8 @@
 
 namespace aplc {
 namespace {
+
+constexpr std::size_t kScreen = 25;  // lines
 
 std::string_view kind_text(apl::RemarkKind kind) {
   switch (kind) {
@@ -140,25 +147,49 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
   return apl::Unit{};
 }
 
+// Where something was decided, if not on the line asked for.
+void show_nearest(const std::vector<apl::Remark>& remarks, std::uint32_t line, const std::string& text) {
+  std::uint32_t before = 0, after = 0;
+  for (const apl::Remark& remark : remarks) {
+    const std::uint32_t at = remark.location.line;
+    if (at == 0) continue;
+    if (at > line && (after == 0 || at < after)) after = at;
+    if (at < line && at > before) before = at;
+  }
+  const std::uint32_t nearest = after ? after : before;
+  if (nearest == 0) {
+    print_out("no pass decided anything about this program\n");
+    return;
+  }
+  std::size_t begin = 0;
+  for (std::uint32_t k = 1; k < nearest; ++k) begin = text.find('\n', begin) + 1;
+  begin = std::min(text.find_first_not_of(" \t", begin), text.size());
+  print_out("nothing was decided about line {}; the {} line with a decision is {}: {}\n", line, after ? "next" : "last",
+            nearest, text.substr(begin, text.find('\n', begin) - begin));
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit) {
   struct Options : CompileOptions {
-    bool json = false;
+    bool json = false, all = false;
     std::vector<std::string> sizes;
     std::uint32_t line = 0;
     SparseExplain sparse;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("explain", "say what each pass did to the program, what it did not, and why");
+  CLI::App* command =
+      app.add_subcommand("explain", "say what became of each line of the program, or what each pass did to it and why");
   options->add_to(*command);
   command->get_option("--device")
       ->description(
-          "machine: a100, h100, h200 (default), gpu, cpu, a file of lines `name = value`, or a profile "
+          "machine: a100, h100, h200 (default of --all, --json and FILE:LINE), gpu, cpu (default else), a file of lines "
+          "`name = value`, or a profile "
           "of `aplc "
           "sparse calibrate`");
   command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
-  command->add_flag("--json", options->json, "the same as JSON");
+  command->add_flag("--all", options->all, "every decision with its facts, not only what became of each line");
+  command->add_flag("--json", options->json, "every decision as JSON");
   command
       ->add_option("--size", options->sizes,
                    "a size of the program for which plans are explained, as n=1024; default: those of the first "
@@ -183,6 +214,9 @@ void add_explain(CLI::App& app, int& exit) {
       }
     }
     options->keep_remarks = true;
+    const bool overview = !options->all && !options->json && options->line == 0;
+    // What `aplc run` would use.
+    if (overview && options->device.empty()) options->device = "cpu";
     if (!take_profile(*options, options->sparse, exit)) return;
     Session session(*options);
     std::vector<apl::Remark> dense, remarks;
@@ -201,18 +235,32 @@ void add_explain(CLI::App& app, int& exit) {
     if (fine) check(add_products(session, *options, options->sparse, sizes, remarks));
     exit = session.exit_code();
     if (exit != kFine) return;
+    if (overview) {
+      const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+      const auto device = apl::find_device(options->device.empty() ? "h200" : options->device);
+      const std::vector<Overview> all =
+          overviews(session.module(), remarks, sizes, options->file, session.text(), *device, session.parameters());
+      print_out("{}", overview_text(all, options->file, *device, kScreen, colour));
+      return;
+    }
+    bool any = false;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const apl::Remark& remark : remarks) {
       bool here = options->line == 0 || (remark.location.line <= options->line &&
                                          options->line <= std::max(remark.location.line, remark.location.end_line));
       if (!here) continue;
+      any = true;
       if (options->json) {
         all.push_back(to_json(remark));
       } else {
         show(remark, options->file);
       }
     }
-    if (options->json) print_out("{}\n", all.dump(2));
+    if (options->json) {
+      print_out("{}\n", all.dump(2));
+    } else if (!any && options->line != 0) {
+      show_nearest(remarks, options->line, session.text());
+    }
   });
 }
 

@@ -125,6 +125,7 @@ struct ChosenVariant {
   PlannedContraction shown;
   std::vector<apl_plan> candidates;
   std::optional<double> seconds;
+  std::optional<double> whole;  // of a split contraction, with joining its parts
 };
 
 // The variant that a program takes with these sizes, and what the others would take.
@@ -157,6 +158,7 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
   if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
   apl_contraction split;
   if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;
+  chosen.whole = choice.seconds[APL_VARIANT_SPLIT];
   facts.emplace_back("splits", std::to_string(choice.splits));
   facts.emplace_back("join", time_text(apl_join_estimate(&whole, choice.splits, &device)));
   chosen.shown.data = *chosen.shown.parts;
@@ -165,7 +167,8 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
 }
 
 Facts facts_of(const PlannedContraction& planned, const apl::Function& function, const Sizes& sizes,
-               const apl_device& device, std::string& message, std::string& suggestion) {
+               const apl_device& device, ExplainedPlan& explained) {
+  std::string &message = explained.remark.message, &suggestion = explained.remark.suggestion;
   Facts facts{{"device", device.name}};
   if (!planned.contraction) {
     message = "sizes are not known: these are the plans that a program chooses among when it runs";
@@ -180,10 +183,11 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   std::vector<std::string> given;
   for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
   if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
-  ChosenVariant chosen{planned, candidates_of(planned.data, planned, function, device), {}};
+  ChosenVariant chosen{planned, candidates_of(planned.data, planned, function, device), {}, {}};
   if (planned.has_variants) choose_variant(function, device, chosen, facts);
   if (chosen.seconds) {
     message = fmt::format("not tiled: one thread a point, {}", time_text(*chosen.seconds));
+    explained.seconds = chosen.seconds;
     return facts;
   }
   const apl_contraction& c = *chosen.shown.contraction;
@@ -216,6 +220,8 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     facts.emplace_back("runner-up-cost", cost_text(other));
   }
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
+  explained.seconds = chosen.whole.value_or(cost.seconds);
+  explained.tiled = true;
   return facts;
 }
 
@@ -306,17 +312,26 @@ std::string numbers_text(const PlannedContraction& planned, const apl::Function&
   return fmt::format("{}", fmt::join(numbers, " "));
 }
 
+std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl::Function& entry, const Sizes& sizes,
+                                           const apl_device& device, const Parameters& given) {
+  std::vector<ExplainedPlan> all;
+  for (const PlannedContraction& planned : find_planned(module, entry.entry->name, sizes, given)) {
+    ExplainedPlan explained{
+        {apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}}, {}, false};
+    explained.remark.facts = facts_of(planned, entry, sizes, device, explained);
+    all.push_back(std::move(explained));
+  }
+  return all;
+}
+
 std::vector<apl::Remark> explain_plans(const apl::Module& module, const Sizes& sizes, const std::string& file,
                                        const std::string& text, const apl_device& device, const Parameters& given) {
   std::vector<apl::Remark> remarks;
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
-    Sizes all = sizes.empty() ? first_dataset(file, text, *function) : sizes;
-    for (const PlannedContraction& planned : find_planned(module, function->entry->name, all, given)) {
-      apl::Remark remark{apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}};
-      remark.facts = facts_of(planned, *function, all, device, remark.message, remark.suggestion);
-      remarks.push_back(std::move(remark));
-    }
+    const Sizes all = sizes.empty() ? first_dataset(file, text, *function) : sizes;
+    for (ExplainedPlan& plan : explained_plans(module, *function, all, device, given))
+      remarks.push_back(std::move(plan.remark));
   }
   return remarks;
 }

@@ -40,7 +40,15 @@ Sizes sizes_of(const apl::Function& entry, const std::vector<apl::HostValue>& in
 // "T_a=16 R_a=8 T_q=16 stages=3", with all names or those other than 1.
 std::string numbers_text(const PlannedContraction& planned, const apl::Function& function, const apl_plan& plan);
 
-// A remark of "kind analysis" for each contraction.
+// What runs of one contraction.
+struct ExplainedPlan {
+  apl::Remark remark;             // of kind analysis
+  std::optional<double> seconds;  // none where sizes are not known
+  bool tiled = false;
+};
+std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl::Function& entry, const Sizes& sizes,
+                                           const apl_device& device, const Parameters& given);
+// The remarks of all contractions.
 std::vector<apl::Remark> explain_plans(const apl::Module& module, const Sizes& sizes, const std::string& file,
                                        const std::string& text, const apl_device& device, const Parameters& given);
 

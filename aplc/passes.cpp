@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "aplc/driver.h"
+#include "aplc/registry.h"
 
 namespace aplc {
 namespace {
@@ -24,15 +25,20 @@ std::string stages(apl::StageSet set) {
 void add_passes(CLI::App& app, int& exit) {
   CLI::App* command = app.add_subcommand("passes", "list the passes, their options and remark codes");
   command->callback([&exit] {
-    const apl::PassRegistry registry = apl::PassRegistry::builtin();
-    for (const apl::PassInfo& pass : registry.passes()) {
-      print_out("{:<18}{} [{}]\n", pass.name, pass.summary, stages(pass.takes));
+    for (const apl::PassInfo& pass : registry().passes()) {
+      print_out("{:<17} {} [{}]\n", pass.name, pass.summary, stages(pass.takes));
       for (const apl::PassOption& option : pass.options)
         print_out("    {{{}={}}}  {}\n", option.name, show(option.default_value), option.help);
       for (const auto& [code, when] : pass.remark_codes) print_out("    remark {:<24}{}\n", code, when);
     }
-    print_out("\nstandard pipeline: {}\n", apl::standard_pipeline(apl::Stage::memory));
-    print_out("for C:             {}\n", apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu));
+    const auto standard = [](apl::Machine machine) {
+      return apl::standard_pipeline(apl::Stage::memory, machine, false, registry());
+    };
+    print_out("\nstandard pipeline: {}\n", standard(apl::Machine::gpu));
+    print_out("for C:             {}\n", standard(apl::Machine::cpu));
+    print_out("\ninsertion points of the standard pipelines, for --insert and plug-ins:\n");
+    for (const apl::InsertionPointInfo& point : apl::insertion_points())
+      print_out("{:<17} {} [{}]\n", point.name, point.where, apl::to_text(point.stage));
     exit = kFine;
   });
 }

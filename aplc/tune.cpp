@@ -13,6 +13,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/explain_plan.h"
+#include "aplc/registry.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
 #include "aplc/test/program.h"
@@ -125,7 +126,7 @@ class TuneRun {
     lowered_ = *front_.module;
     const apl::Machine machine = options_.backend == "c" ? apl::Machine::cpu : apl::Machine::gpu;
     auto pipeline =
-        apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
+        apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine, false, registry()), registry());
     if (!pipeline) return false;
     auto status = apl::run_pipeline(lowered_, *pipeline, {});
     if (!status) print_error("aplc: error: {}\n", status.error().message);

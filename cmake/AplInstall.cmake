@@ -31,6 +31,11 @@ apl_install_headers(machine/target "target.h")
 if(TARGET apl_testing)
   install(FILES "${PROJECT_SOURCE_DIR}/tests/testing.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl")
 endif()
+if(TARGET apl_driver)
+  install(FILES "${PROJECT_SOURCE_DIR}/aplc/driver_main.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apl")
+endif()
+install(CODE "set(APL_INCLUDE_DIR \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/apl\")")
+install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/public_includes.cmake")
 
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/aplConfig.cmake.in" "${PROJECT_BINARY_DIR}/aplConfig.cmake"

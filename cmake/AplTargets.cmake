@@ -112,12 +112,10 @@ function(apl_add_library name)
   list(FILTER c_sources INCLUDE REGEX "[.]c$")
   set_source_files_properties(${c_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(apl::${name} ALIAS ${target})
-  # Headers are included as "ir/module.h" in the tree; installed they lie under apl/, and include each
-  # other by the same text, so both folders are on the path of whoever uses the library.
+  # Headers are included as "ir/module.h" in the tree and as <apl/ir/module.h> once they are installed.
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/apl>)
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_LINK} PRIVATE ${arg_LINK_STATIC})
   foreach(library IN LISTS arg_LINK_PRIVATE)

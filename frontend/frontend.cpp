@@ -1,15 +1,19 @@
 #include "frontend/frontend.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "frontend/consume/consume.h"
+#include "frontend/imports/loader.h"
 #include "frontend/lower/lower.h"
 #include "frontend/syntax/parser.h"
 #include "frontend/types/causality.h"
 #include "frontend/types/checked.h"
 #include "frontend/types/warnings.h"
+#include "ir/read_file.h"
 
 namespace apl {
 
@@ -18,11 +22,16 @@ namespace {
 // More errors than this are rarely read, and one mistake may cause many.
 constexpr int kMaxErrors = 50;
 
-// What the parts of the frontend say one after the other, in the order of the program's lines.
+// What the parts of the frontend say one after the other: the program's own file first, in the order of its lines, then
+// imported ones.
 class Diagnostics {
  public:
   DiagnosticSink sink() {
     return [this](const Diagnostic& diagnostic) { all_.push_back(diagnostic); };
+  }
+  void name_files(std::string main, std::vector<frontend::SourceInfo> sources) {
+    main_ = std::move(main);
+    sources_ = std::move(sources);
   }
   void give(const DiagnosticSink& sink) {
     if (!sink) return;
@@ -30,23 +39,64 @@ class Diagnostics {
       return std::pair(diagnostic.location.line, diagnostic.location.column);
     });
     int errors = 0;
-    for (const Diagnostic& diagnostic : all_)
-      if (diagnostic.severity != Severity::error || ++errors <= kMaxErrors) sink(diagnostic);
+    std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> said;
+    for (const Diagnostic& diagnostic : all_) {
+      // Parametric modules are checked once for each application.
+      if (!said.emplace(diagnostic.location.line, diagnostic.location.column, diagnostic.message).second) continue;
+      if (diagnostic.severity != Severity::error || ++errors <= kMaxErrors) sink(placed(diagnostic));
+    }
   }
 
  private:
+  const std::string& name_of(std::uint32_t file) const { return file == 0 ? main_ : sources_[file - 1].name; }
+
+  // With the file in its place, and the imports that lead to it as notes.
+  Diagnostic placed(Diagnostic diagnostic) const {
+    const std::uint32_t file = frontend::file_of(diagnostic.location);
+    if (file > 0 && file <= sources_.size()) diagnostic.file = name_of(file);
+    diagnostic.location = frontend::within_file(diagnostic.location);
+    for (Note& note : diagnostic.notes) {
+      const std::uint32_t other = frontend::file_of(note.location);
+      note.location = frontend::within_file(note.location);
+      if (other == file) continue;
+      if (other <= sources_.size()) note.message += " (" + name_of(other) + ":" + place(note.location) + ")";
+      note.location = {};
+    }
+    for (std::uint32_t at = file; at > 0 && at <= sources_.size();) {
+      const Location import = sources_[at - 1].imported_at;
+      const std::uint32_t importer = frontend::file_of(import);
+      diagnostic.notes.push_back(
+          {name_of(at) + " is imported at " + name_of(importer) + ":" + place(frontend::within_file(import)), {}});
+      at = importer;
+    }
+    return diagnostic;
+  }
+  static std::string place(const Location& location) {
+    return std::to_string(location.line) + ":" + std::to_string(location.column);
+  }
+
   std::vector<Diagnostic> all_;
+  std::string main_;
+  std::vector<frontend::SourceInfo> sources_;
 };
+
+std::optional<std::string> read_from_disk(const std::string& name) {
+  auto text = read_bytes(name);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
+}
 
 // Declarations that do not parse are left out, and the rest is still checked; names that they would have bound
 // are then unknown, which would only repeat the first error.
-std::optional<frontend::Checked> front(const SourceFile& source, const DiagnosticSink& sink) {
+std::optional<frontend::Checked> front(const SourceFile& source, Diagnostics& diagnostics) {
+  const DiagnosticSink sink = diagnostics.sink();
   bool failed = false;
   const DiagnosticSink counted = [&](const Diagnostic& diagnostic) {
     failed = failed || diagnostic.severity == Severity::error;
     sink(diagnostic);
   };
   frontend::Program program = frontend::parse_program(source.text, counted);
+  frontend::load_imports(program, source.name, source.read ? source.read : read_from_disk, counted);
+  diagnostics.name_files(source.name, program.sources);
   const bool syntax_failed = failed;
   const DiagnosticSink types = [&](const Diagnostic& diagnostic) {
     if (!syntax_failed || diagnostic.code != Code::type_unknown_name) counted(diagnostic);
@@ -63,14 +113,14 @@ std::optional<frontend::Checked> front(const SourceFile& source, const Diagnosti
 
 bool check(const SourceFile& source, const DiagnosticSink& sink) {
   Diagnostics diagnostics;
-  const bool right = front(source, diagnostics.sink()).has_value();
+  const bool right = front(source, diagnostics).has_value();
   diagnostics.give(sink);
   return right;
 }
 
 std::optional<Module> compile(const SourceFile& source, const DiagnosticSink& sink) {
   Diagnostics diagnostics;
-  std::optional<frontend::Checked> checked = front(source, diagnostics.sink());
+  std::optional<frontend::Checked> checked = front(source, diagnostics);
   std::optional<Module> module;
   if (checked) module = frontend::lower_program(*checked, source.parameters, diagnostics.sink());
   diagnostics.give(sink);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,10 +13,12 @@
 namespace apl {
 
 struct SourceFile {
-  std::string name;  // for messages
+  std::string name;  // for messages; imports are found beside it
   std::string text;
   std::map<std::string, std::int64_t> parameters =
       {};  // what expressions marked #[param(name)] are; else they are kept
+  // The text of an imported file by its name, nullopt if there is none; if not set, files are read from disk.
+  std::function<std::optional<std::string>(const std::string& name)> read = {};
 };
 
 // Parses, infers types and sizes, and lowers all entries to IR of the soac stage: first-order, monomorphic, with

@@ -33,11 +33,6 @@ constexpr PreludeEntry kMembers[] = {
 #include "frontend/prelude.def"
 };
 
-constexpr std::string_view kLater[] = {
-#define APL_LATER(name) name,
-#include "frontend/prelude.def"
-};
-
 constexpr PreludeEntry kConversion = {Builtin::convert, "convert", 1, {}, ""};
 
 }  // namespace
@@ -53,6 +48,12 @@ const PreludeEntry* find_member(ScalarType module, std::string_view name) {
   for (const PreludeEntry& entry : kMembers)
     if (entry.name == name && contains(entry.constraint.scalars, module)) return &entry;
   return nullptr;
+}
+
+void each_member_name(const std::function<void(std::string_view)>& visit) {
+  for (const PreludeEntry& entry : kMembers) visit(entry.name);
+  for (std::string_view type : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bool"})
+    visit(type);
 }
 
 std::optional<ScalarType> find_conversion(ScalarType /* each has all */, std::string_view name) {
@@ -74,8 +75,26 @@ std::optional<ScalarType> find_module(std::string_view name) {
   return type;
 }
 
-bool is_for_later(std::string_view name) {
-  return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
+std::vector<std::string> builtin_names() {
+  std::vector<std::string> names;
+  for (const PreludeEntry& entry : kBuiltins) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> member_names(ScalarType module) {
+  std::vector<std::string> names = module_names();
+  for (const PreludeEntry& entry : kMembers)
+    if (contains(entry.constraint.scalars, module)) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> module_names() {
+  std::vector<std::string> names;
+  for (int k = 0; k <= static_cast<int>(ScalarType::unit); ++k) {
+    const std::string_view name = apl::to_text(static_cast<ScalarType>(k));
+    if (find_module(name)) names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace apl::frontend

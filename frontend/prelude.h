@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontend/types/types.h"
 #include "ir/scalar.h"
@@ -139,11 +142,15 @@ const PreludeEntry* find_builtin(std::string_view name);
 const PreludeEntry* find_member(ScalarType module, std::string_view name);
 // `f32.i64`: the entry's signature is empty, its name the type converted from.
 std::optional<ScalarType> find_conversion(ScalarType module, std::string_view name);
+// The names of all members that some module has.
+void each_member_name(const std::function<void(std::string_view)>& visit);
 // The unsigned integers as wide as the numbers of the type.
 ScalarType bits_type(ScalarType type);
 // The module of that name: i8 .. f64, bool.
 std::optional<ScalarType> find_module(std::string_view name);
-// Whether Futhark has the name, but we do not yet.
-bool is_for_later(std::string_view name);
+// All of them, for messages.
+std::vector<std::string> builtin_names();
+std::vector<std::string> member_names(ScalarType module);
+std::vector<std::string> module_names();
 
 }  // namespace apl::frontend

@@ -2,7 +2,11 @@
 
 namespace apl {
 
-Value Builder::let(std::string name, Op op) { return let_many({std::move(name)}, std::move(op)).front(); }
+Value Builder::let(std::string name, Op op) {
+  const std::vector<Value> pattern = let_many({name}, std::move(op));
+  // A call of a function that does not exist, say: the verifier reports the statement.
+  return pattern.empty() ? values_.add(Type::scalar(ScalarType::unit), std::move(name)) : pattern.front();
+}
 
 std::vector<Value> Builder::let_many(const std::vector<std::string>& names, Op op) {
   std::vector<Type> types = result_types(op, values_, module_);

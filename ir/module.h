@@ -12,7 +12,8 @@
 
 namespace apl {
 
-// Types and name hints of a function's values, by value id.
+// Types and name hints of a function's values, by value id. A value of another function has the id of one of these, or of
+// none: then its type is unit and its name `?`, and the verifier reports whoever uses it.
 class ValueTable {
  public:
   struct Info {
@@ -21,14 +22,22 @@ class ValueTable {
   };
 
   Value add(Type type, std::string name);
-  const Type& type(Value value) const { return infos_[value.id].type; }
+  bool contains(Value value) const { return value.id < infos_.size(); }
+  const Type& type(Value value) const { return info(value).type; }
   Type type(const Operand& operand) const;
-  const std::string& name(Value value) const { return infos_[value.id].name; }
-  void set_type(Value value, Type type) { infos_[value.id].type = std::move(type); }
-  void set_name(Value value, std::string name) { infos_[value.id].name = std::move(name); }
+  const std::string& name(Value value) const { return info(value).name; }
+  void set_type(Value value, Type type) {
+    if (contains(value)) infos_[value.id].type = std::move(type);
+  }
+  void set_name(Value value, std::string name) {
+    if (contains(value)) infos_[value.id].name = std::move(name);
+  }
   std::size_t size() const { return infos_.size(); }
 
  private:
+  const Info& info(Value value) const { return contains(value) ? infos_[value.id] : unknown(); }
+  static const Info& unknown();
+
   std::vector<Info> infos_;
 };
 

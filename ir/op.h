@@ -1,6 +1,6 @@
 // The operations of the IR: plain structs in one variant. What each means is said here and decided by
-// the interpreter (ir/interpret.h). Bodies are shared and immutable: a rewrite that changes nothing
-// returns the old pointer.
+// the interpreter (ir/interpret.h); ir/fields.h lists their fields. Bodies are shared and immutable: a rewrite
+// that changes nothing returns the old pointer.
 #pragma once
 
 #include <memory>
@@ -33,8 +33,23 @@ class Operand {
 struct Body;
 using BodyPtr = std::shared_ptr<const Body>;
 
+// Values that an operation or a lambda binds for its nested bodies: types of their own, by which walks over all fields
+// (ir/fields.h) tell them from values that are read.
+struct Binder : Value {
+  Binder() = default;
+  Binder(Value value) : Value(value) {}  // NOLINT(google-explicit-constructor)
+};
+struct OptionalBinder : Value {  // may be none: nothing is bound
+  OptionalBinder() = default;
+  OptionalBinder(Value value) : Value(value) {}  // NOLINT(google-explicit-constructor)
+};
+struct Binders : std::vector<Value> {
+  using vector::vector;
+  Binders(std::vector<Value> values) : vector(std::move(values)) {}  // NOLINT(google-explicit-constructor)
+};
+
 struct Lambda {
-  std::vector<Value> params;
+  Binders params;
   BodyPtr body;
 };
 
@@ -134,9 +149,9 @@ struct If {
 // Merge parameters start as `initial`, each iteration binds them to the body's results.
 // For: `index` (i64) runs from 0 to bound-1. While: runs as long as the first parameter (bool) is true.
 struct Loop {
-  std::vector<Value> params;
+  Binders params;
   std::vector<Operand> initial;
-  Value index;  // none: a while loop
+  OptionalBinder index;  // none: a while loop
   Poly bound;
   BodyPtr body;
 };
@@ -169,7 +184,7 @@ struct ReduceOp {
 // widths.
 struct Screma {
   std::vector<Poly> widths;
-  std::vector<Value> indices;
+  Binders indices;
   std::vector<Value> inputs;
   Lambda map;
   std::vector<ReduceOp> reduces;
@@ -185,7 +200,7 @@ struct Screma {
 // so that the operator is associative and commutative. Consumes the targets; the results are what they become.
 struct Scatter {
   std::vector<Poly> widths;
-  std::vector<Value> indices;
+  Binders indices;
   std::vector<Value> inputs;
   Lambda map;
   std::size_t rank = 1;
@@ -202,7 +217,7 @@ enum class SegLevel : std::uint8_t {
 };
 
 struct SegDim {
-  Value index;
+  Binder index;
   Poly bound;
 };
 
@@ -294,7 +309,7 @@ struct Alloc {
 };
 
 using Op = std::variant<
-#define APL_NODE(Struct, text) Struct,
+#define APL_NODE(Struct, ...) Struct,
 #include "ir/ops.def"
     std::monostate>;
 

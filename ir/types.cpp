@@ -4,6 +4,7 @@
 
 #include "ir/builder.h"
 #include "ir/module.h"
+#include "ir/node_info.h"
 
 namespace apl {
 
@@ -27,6 +28,11 @@ bool Type::same(const Type& other) const {
   if (kind != other.kind) return false;
   if (kind == Kind::memory) return space == other.space;
   return element == other.element && shape == other.shape;
+}
+
+const ValueTable::Info& ValueTable::unknown() {
+  static const Info kUnknown{Type::scalar(ScalarType::unit), "?"};
+  return kUnknown;
 }
 
 Value ValueTable::add(Type type, std::string name) {
@@ -91,13 +97,15 @@ bool Screma::is_array(std::size_t k) const {
   return true;
 }
 
-std::string_view op_name(const Op& op) {
-  static constexpr std::string_view kNames[] = {
-#define APL_NODE(Struct, text) text,
+const NodeInfo& node_info(const Op& op) {
+  static constexpr NodeInfo kInfos[] = {
+#define APL_NODE(Struct, text, syntax, stage, failure, effect) {text, Stage::stage, Failure::failure, Effect::effect},
 #include "ir/ops.def"
-      "nothing"};
-  return kNames[op.index()];
+      {"nothing", Stage::soac, Failure::never, Effect::none}};
+  return kInfos[op.index()];
 }
+
+std::string_view op_name(const Op& op) { return node_info(op).text; }
 
 namespace {
 
@@ -117,8 +125,10 @@ Type indexed_type(const Type& array, const std::vector<DimIndex>& dims) {
 
 Type permuted(const Type& array, const std::vector<int>& permutation) {
   Type result = array.row(0);
-  for (std::size_t k = 0; k < permutation.size(); ++k)
-    result.shape[k] = array.shape[static_cast<std::size_t>(permutation[k])];
+  // What is no permutation of the dims is an error that the verifier reports.
+  for (std::size_t k = 0; k < std::min(permutation.size(), array.rank()); ++k)
+    if (const auto from = static_cast<std::size_t>(permutation[k]); from < array.rank())
+      result.shape[k] = array.shape[from];
   return result;
 }
 

@@ -20,8 +20,11 @@ void for_each_use(const Op& op, const std::function<void(Value)>& visit);
 void for_each_use(const Type& type, const std::function<void(Value)>& visit);
 // Every nested body (If, Loop, lambdas, SegOp), in order.
 void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visit);
+bool has_bodies(const Op& op);
 // Values that `op` binds for its nested bodies: loop parameters and index, lambda parameters, space indices.
 void for_each_binder(const Op& op, const std::function<void(Value)>& visit);
+// Every nested body with the values that are bound for it.
+void for_each_scope(const Op& op, const std::function<void(const std::vector<Value>&, const BodyPtr&)>& visit);
 // Every statement of the body and of all bodies inside, outermost first.
 void for_each_stm(const Body& body, const std::function<void(const Stm&)>& visit);
 // Values read in the body (or op, or lambda) but bound outside it. Shapes of bound values count as reads.
@@ -66,7 +69,7 @@ std::optional<BinaryOp> as_binary_op(const Lambda& lambda);
 // add, mul, min, max, and, or, xor (on floats: commutative bit for bit, though not associative).
 bool is_commutative(BinaryOp op);
 bool is_identity(const Lambda& lambda);  // results are exactly the parameters, no statements
-// Can evaluating it fail: integer division, checked index, assert, calls.
+// Can evaluating it fail: by what ir/ops.def says of the operation, and its operands.
 bool can_fail(const Op& op, const ValueTable& values);
 bool can_fail(const Body& body, const ValueTable& values);
 

@@ -1,4 +1,6 @@
 // Looking at operations: uses, bodies, binders, free values.
+#include "ir/fields.h"
+#include "ir/node_info.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -6,81 +8,45 @@ namespace {
 
 using Visit = std::function<void(Value)>;
 
-struct Uses {
+struct Uses : UsesOnly {
   const Visit& visit;
 
-  void at(Value v) const { visit(v); }
-  void at(const Operand& x) const {
+  using UsesOnly::operator();
+  void operator()(Value v) const { visit(v); }
+  void operator()(const Operand& x) const {
     if (x.is_value()) visit(x.value());
   }
-  void at(const Poly& p) const { p.for_each_symbol(visit); }
-  void at(const Lmad& lmad) const {
-    at(lmad.offset());
-    for (const LmadDim& dim : lmad.dims()) at(dim.size), at(dim.stride);
+  void operator()(const Poly& p) const { p.for_each_symbol(visit); }
+  void operator()(const Lmad& lmad) const {
+    (*this)(lmad.offset());
+    for (const LmadDim& dim : lmad.dims()) (*this)(dim.size), (*this)(dim.stride);
   }
-  void at(const Type& type) const { for_each_use(type, visit); }
-  void at(const DimIndex& dim) const {
-    at(dim.start);
-    if (dim.count) at(*dim.count);
-    at(dim.stride);
-  }
-  template <class T>
-  void at(const std::vector<T>& items) const {
-    for (const T& item : items) at(item);
-  }
-  void at(const ReduceOp& reduce) const { at(reduce.neutral); }
-  void at(const TileExtent::Part& part) const { at(part.bound); }
-  void at(const TileExtent& e) const { at(e.bound), at(e.tile), at(e.reg), at(e.split); }
-  void at(const KernelResult& result) const { at(result.extents); }
-  void at(const SegDim& dim) const { at(dim.bound); }
-  void at(const TileGuard::Part& part) const { at(part.bound), at(part.stride); }
-  void at(const TileGuard& guard) const {
-    at(guard.start);
-    if (guard.bound) at(*guard.bound);
-    at(guard.split);
-  }
-  void at(const TileDim& dim) const { at(dim.tile), at(dim.reg); }
-  void at(const TileOperand& operand) const { at(operand.tile); }
-
-  void operator()(const Use& op) const { at(op.x); }
-  void operator()(const Unary& op) const { at(op.x); }
-  void operator()(const Binary& op) const { at(op.x), at(op.y); }
-  void operator()(const Compare& op) const { at(op.x), at(op.y); }
-  void operator()(const Convert& op) const { at(op.x); }
-  void operator()(const SizeExpr& op) const { at(op.value); }
-  void operator()(const Index& op) const { at(op.array), at(op.dims); }
-  void operator()(const Update& op) const { at(op.array), at(op.dims), at(op.value); }
-  void operator()(const Iota& op) const { at(op.count), at(op.start), at(op.stride); }
-  void operator()(const Replicate& op) const { at(op.shape), at(op.value); }
-  void operator()(const Scratch& op) const { at(op.shape); }
-  void operator()(const Copy& op) const { at(op.array); }
-  void operator()(const Rearrange& op) const { at(op.array); }
-  void operator()(const Manifest& op) const { at(op.array); }
-  void operator()(const Reshape& op) const { at(op.array), at(op.shape); }
-  void operator()(const ArrayLit& op) const { at(op.element), at(op.elements); }
-  void operator()(const Assert& op) const {
-    at(op.condition);
-    for (const auto& piece : op.message)
-      if (const Operand* x = std::get_if<Operand>(&piece)) at(*x);
-  }
-  void operator()(const If& op) const { at(op.condition); }
-  void operator()(const Loop& op) const { at(op.initial), at(op.bound); }
-  void operator()(const Apply& op) const { at(op.arguments); }
-  void operator()(const GetSize&) const {}
-  void operator()(const Screma& op) const { at(op.widths), at(op.inputs), at(op.reduces); }
-  void operator()(const Scatter& op) const {
-    at(op.widths), at(op.inputs), at(op.targets);
-    if (op.op) at(*op.op);
-  }
-  void operator()(const SegOp& op) const { at(op.space), at(op.results); }
-  void operator()(const SharedArray& op) const { at(op.layout); }
-  void operator()(const CopyTile& op) const { at(op.target), at(op.source), at(op.window), at(op.guards), at(op.pad); }
-  void operator()(const TileContract& op) const {
-    at(op.space), at(op.depth), at(op.accumulators), at(op.operands), at(op.reduce);
-  }
-  void operator()(const Alloc& op) const { at(op.bytes); }
-  void operator()(std::monostate) const {}
+  void operator()(const Type& type) const { for_each_use(type, visit); }
 };
+
+// Calls on_binder for each value that an operation binds and on_body for each nested body, in order; a body comes after
+// what is bound for it.
+template <class OnBinder, class OnBody>
+struct Nested {
+  const OnBinder& on_binder;
+  const OnBody& on_body;
+
+  template <class T>
+  void operator()(const T&) const {}
+  void operator()(const Binder& binder) const { on_binder(binder); }
+  void operator()(const OptionalBinder& binder) const {
+    if (binder) on_binder(binder);
+  }
+  void operator()(const Binders& binders) const {
+    for (const Value v : binders) on_binder(v);
+  }
+  void operator()(const BodyPtr& body) const { on_body(body); }
+};
+
+template <class OnBinder, class OnBody>
+void for_each_nested(const Op& op, const OnBinder& on_binder, const OnBody& on_body) {
+  for_each_leaf(op, Nested<OnBinder, OnBody>{on_binder, on_body});
+}
 
 // What is bound so far and read from outside, for one walk over nested bodies.
 class FreeValues {
@@ -126,49 +92,38 @@ class FreeValues {
 
 }  // namespace
 
-void for_each_use(const Op& op, const std::function<void(Value)>& visit) { std::visit(Uses{visit}, op); }
+void for_each_use(const Op& op, const Visit& visit) { for_each_leaf(op, Uses{{}, visit}); }
 
-void for_each_use(const Type& type, const std::function<void(Value)>& visit) {
+void for_each_use(const Type& type, const Visit& visit) {
   for (const Poly& size : type.shape) size.for_each_symbol(visit);
   if (!type.memory) return;
   visit(type.memory->block);
-  Uses{visit}.at(type.memory->layout);
+  Uses{{}, visit}(type.memory->layout);
 }
 
 void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visit) {
-  if (const If* branch = std::get_if<If>(&op)) visit(branch->then_body), visit(branch->else_body);
-  if (const Loop* loop = std::get_if<Loop>(&op)) visit(loop->body);
-  if (const Screma* screma = std::get_if<Screma>(&op)) {
-    visit(screma->map.body);
-    for (const ReduceOp& reduce : screma->reduces) visit(reduce.op.body);
-  }
-  if (const Scatter* scatter = std::get_if<Scatter>(&op)) {
-    visit(scatter->map.body);
-    if (scatter->op) visit(scatter->op->op.body);
-  }
-  if (const SegOp* seg = std::get_if<SegOp>(&op)) visit(seg->body);
-  if (const TileContract* tile = std::get_if<TileContract>(&op)) visit(tile->map.body), visit(tile->reduce.op.body);
+  for_each_nested(
+      op, [](Value) {}, visit);
 }
 
-void for_each_binder(const Op& op, const std::function<void(Value)>& visit) {
-  auto all = [&](const std::vector<Value>& binders) {
-    for (Value v : binders) visit(v);
-  };
-  if (const Loop* loop = std::get_if<Loop>(&op)) {
-    all(loop->params);
-    if (loop->index) visit(loop->index);
-  }
-  if (const Screma* screma = std::get_if<Screma>(&op)) {
-    all(screma->indices), all(screma->map.params);
-    for (const ReduceOp& reduce : screma->reduces) all(reduce.op.params);
-  }
-  if (const Scatter* scatter = std::get_if<Scatter>(&op)) {
-    all(scatter->indices), all(scatter->map.params);
-    if (scatter->op) all(scatter->op->op.params);
-  }
-  if (const SegOp* seg = std::get_if<SegOp>(&op))
-    for (const SegDim& dim : seg->space) visit(dim.index);
-  if (const TileContract* tile = std::get_if<TileContract>(&op)) all(tile->map.params), all(tile->reduce.op.params);
+bool has_bodies(const Op& op) {
+  bool found = false;
+  for_each_body(op, [&](const BodyPtr&) { found = true; });
+  return found;
+}
+
+void for_each_binder(const Op& op, const Visit& visit) {
+  for_each_nested(op, visit, [](const BodyPtr&) {});
+}
+
+void for_each_scope(const Op& op, const std::function<void(const std::vector<Value>&, const BodyPtr&)>& visit) {
+  std::vector<Value> bound;
+  for_each_nested(
+      op, [&](Value v) { bound.push_back(v); },
+      [&](const BodyPtr& body) {
+        visit(bound, body);
+        bound.clear();
+      });
 }
 
 void for_each_stm(const Body& body, const std::function<void(const Stm&)>& visit) {
@@ -236,19 +191,28 @@ bool is_identity(const Lambda& lambda) {
   return true;
 }
 
+namespace {
+
+bool divides_by_zero(const Binary& op, const ValueTable& values) {
+  const bool divides =
+      op.op == BinaryOp::div || op.op == BinaryOp::quot || op.op == BinaryOp::mod || op.op == BinaryOp::rem;
+  const bool safe_divisor = op.y.is_constant() && op.y.constant() != Scalar::zero(op.y.constant().type());
+  return divides && is_integer(values.type(op.x).element) && !safe_divisor;
+}
+
+}  // namespace
+
 bool can_fail(const Op& op, const ValueTable& values) {
-  if (const Binary* binary = std::get_if<Binary>(&op)) {
-    bool divides = binary->op == BinaryOp::div || binary->op == BinaryOp::quot || binary->op == BinaryOp::mod ||
-                   binary->op == BinaryOp::rem;
-    bool safe_divisor = binary->y.is_constant() && binary->y.constant() != Scalar::zero(binary->y.constant().type());
-    return divides && is_integer(values.type(binary->x).element) && !safe_divisor;
+  switch (node_info(op).failure) {
+    case Failure::never: return false;
+    case Failure::division: return divides_by_zero(std::get<Binary>(op), values);
+    case Failure::bounds: {
+      const Index* index = std::get_if<Index>(&op);
+      return index ? index->checked : std::get<Update>(op).checked;
+    }
+    case Failure::always: return true;
+    case Failure::bodies: break;
   }
-  if (const Index* index = std::get_if<Index>(&op)) return index->checked;
-  if (const Update* update = std::get_if<Update>(&op)) return update->checked;
-  if (std::holds_alternative<Assert>(op) || std::holds_alternative<Apply>(op)) return true;
-  // Sizes that are not known to be >= 0 are checked when the array is made.
-  if (std::holds_alternative<Iota>(op) || std::holds_alternative<Replicate>(op) || std::holds_alternative<Scratch>(op))
-    return true;
   bool inside = false;
   for_each_body(op, [&](const BodyPtr& body) { inside = inside || can_fail(*body, values); });
   return inside;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/node_info.h"
 #include "ir/walk.h"
 #include "passes/analysis/consumption.h"
 #include "passes/analysis/map_uses.h"
@@ -71,12 +72,7 @@ class Eliminator {
   }
 
   bool mergeable(const Stm& stm) const {
-    const bool own_memory = std::holds_alternative<Scratch>(stm.op) || std::holds_alternative<Copy>(stm.op) ||
-                            std::holds_alternative<SharedArray>(stm.op) || std::holds_alternative<Alloc>(stm.op) ||
-                            std::holds_alternative<CopyTile>(stm.op) || std::holds_alternative<Update>(stm.op) ||
-                            std::holds_alternative<Scatter>(stm.op) || std::holds_alternative<TileContract>(stm.op) ||
-                            std::holds_alternative<Apply>(stm.op);
-    if (own_memory) return false;
+    if (node_info(stm.op).effect != Effect::none) return false;
     return std::ranges::none_of(stm.pattern, [&](Value v) {
       const Type& type = function_.type(v);
       return type.is_memory() || type.memory != nullptr || (type.is_array() && consumption_.consumed(v));

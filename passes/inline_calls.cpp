@@ -321,7 +321,8 @@ PassInfo inline_calls_pass() {
           .takes = stage_bit(Stage::soac),
           .remark_codes = {{"inlined", "a call was replaced by the function's body"},
                            {"noinline-ignored", "a function marked #[noinline] was inlined all the same"}},
-          .run = [](Module& module, PassContext& context) { return Inliner(module, context).run(); }};
+          .run = [](Module& module, PassContext& context) { return Inliner(module, context).run(); },
+          .required = true};  // generated code calls nothing
 }
 
 }  // namespace apl

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -53,7 +54,24 @@ struct PassInfo {
   std::vector<PassOption> options;
   std::vector<std::pair<std::string, std::string>> remark_codes;  // code -> when it is given
   std::function<Result<Change>(Module&, PassContext&)> run;
+  bool required = false;  // no limit on pass applications leaves it out; so it is with passes that change the stage
 };
+
+// Where pipelines from outside the tree can be inserted into the standard pipelines (passes/insertion_points.def).
+enum class InsertionPoint : std::uint8_t {
+#define APL_INSERTION_POINT(name, text, stage, where) name,
+#include "passes/insertion_points.def"
+#undef APL_INSERTION_POINT
+};
+
+struct InsertionPointInfo {
+  InsertionPoint point;
+  std::string_view name;  // "before-fuse"
+  Stage stage;            // of the module there
+  std::string_view where;
+};
+const std::vector<InsertionPointInfo>& insertion_points();  // in the order in which pipelines pass them
+std::optional<InsertionPoint> insertion_point(std::string_view name);
 
 class PassRegistry {
  public:
@@ -62,8 +80,14 @@ class PassRegistry {
   const PassInfo* find(std::string_view name) const;
   const std::vector<PassInfo>& passes() const { return passes_; }
 
+  // A pipeline's text for every standard pipeline that passes this point; several stand there in the order of the
+  // calls.
+  void insert(InsertionPoint point, std::string pipeline) { insertions_[point].push_back(std::move(pipeline)); }
+  const std::map<InsertionPoint, std::vector<std::string>>& insertions() const { return insertions_; }
+
  private:
   std::vector<PassInfo> passes_;
+  std::map<InsertionPoint, std::vector<std::string>> insertions_;
 };
 
 }  // namespace apl

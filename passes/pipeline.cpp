@@ -38,8 +38,19 @@ class Manager {
     if (std::optional<Diagnostic> error = check_stages()) return std::move(*error);
     std::vector<Diagnostic> broken = verify(module_);
     if (!broken.empty()) return std::move(broken.front());
+    const std::size_t disabled_steps = static_cast<std::size_t>(std::ranges::count_if(
+        pipeline_.order, [&](std::size_t k) { return disabled(pipeline_.registry.passes()[k]); }));
+    report_.applications = pipeline_.order.size() - disabled_steps;
     for (std::size_t step = 0; step < pipeline_.order.size(); ++step) {
       if (disabled(pass(step))) continue;
+      report_.pass = pass(step).name;
+      report_.change = Change::no;
+      report_.time = {};
+      ++report_.application;
+      if (options_.limit && report_.application > *options_.limit && !is_required(pass(step), module_.stage)) {
+        if (options_.skipped) options_.skipped(report_);
+        continue;
+      }
       if (options_.stop && options_.stop()) {
         return make_error(Code::run_stopped, {}, fmt::format("stopped before pass '{}'", pass(step).name));
       }
@@ -79,6 +90,7 @@ class Manager {
     context.options = pipeline_.options[step];
     context.parameters = options_.parameters;
 
+    if (options_.before_pass) options_.before_pass(report_, module_);
     Module next = module_;
     const Clock::time_point start = Clock::now();
     Result<Change> outcome = call(info, next, context);
@@ -92,10 +104,9 @@ class Manager {
     if (std::optional<Diagnostic> error = check_promises(step, next, *outcome)) return error;
     // A pass may have built an equal module anew; the old one keeps what others share.
     if (*outcome == Change::yes) module_ = std::move(next);
-    if (options_.after_pass) {
-      const PassReport report{info.name, *outcome, std::chrono::duration_cast<std::chrono::nanoseconds>(end - start)};
-      options_.after_pass(report, module_);
-    }
+    report_.change = *outcome;
+    report_.time = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start);
+    if (options_.after_pass) options_.after_pass(report_, module_);
     return std::nullopt;
   }
 
@@ -157,9 +168,12 @@ class Manager {
   Module& module_;
   const Pipeline& pipeline_;
   const PipelineOptions& options_;
+  PassReport report_;  // of the application that runs
 };
 
 }  // namespace
+
+bool is_required(const PassInfo& pass, Stage stage) { return pass.required || pass.gives(stage) != stage; }
 
 Status run_pipeline(Module& module, const Pipeline& pipeline, const PipelineOptions& options) {
   return Manager(module, pipeline, options).run();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,11 +35,16 @@ enum class Machine : std::uint8_t { gpu, cpu };
 // The usual pipelines, as text: up to the end of a stage; "memory" is what code generation wants.
 // With `variants` contractions have several ways to be computed, among which generated code chooses (a GPU's alone).
 std::string standard_pipeline(Stage until, Machine machine = Machine::gpu, bool variants = false);
+// The same with what the registry inserts.
+std::string standard_pipeline(Stage until, Machine machine, bool variants, const PassRegistry& registry);
 
+// One application of a pass. Applications are numbered from 1 in the order of the pipeline, without disabled passes.
 struct PassReport {
   std::string pass;
   Change change = Change::no;
   std::chrono::nanoseconds time{};
+  std::size_t application = 0;
+  std::size_t applications = 0;  // of the whole pipeline
 };
 
 struct PipelineOptions {
@@ -48,7 +54,14 @@ struct PipelineOptions {
   bool verify_each = true;            // verify the module after each pass, and that Change::no is true
   std::function<bool()> stop;         // asked before each pass; true ends the run with an error
   std::function<void(const PassReport&, const Module&)> after_pass;  // printing, timing, tests
+  std::function<void(const PassReport&, const Module&)> before_pass;
+  // Applications with higher numbers are skipped, but for required passes.
+  std::optional<std::size_t> limit;
+  std::function<void(const PassReport&)> skipped;
 };
+
+// Whether a pass runs whatever the limit is: it is declared as required, or gives another stage.
+bool is_required(const PassInfo& pass, Stage stage);
 
 // Runs the passes in order. On error the module is as it was before the pass that failed, and the diagnostic
 // names the pass; a broken invariant carries the pipeline and IR that reproduce it in its notes.

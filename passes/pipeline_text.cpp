@@ -4,44 +4,22 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ir/similar_name.h"
 #include "passes/pipeline.h"
 
 namespace apl {
 
 namespace {
 
-// The number of insertions, removals, replacements and swaps of neighbours that turn `a` into `b`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before, row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::vector<std::size_t> next(row.size(), i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      next[j + 1] = std::min({row[j] + (a[i] == b[j] ? 0 : 1), next[j] + 1, row[j + 1] + 1});
-      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
-      if (swapped) next[j + 1] = std::min(next[j + 1], before[j - 1] + 1);
-    }
-    before = std::exchange(row, std::move(next));
-  }
-  return row.back();
-}
-
-// "did you mean 'x'?" for a name one or two letters away (fewer for short names), else empty.
+// "did you mean 'x'?", or nothing.
 std::string suggest(std::string_view word, const std::vector<std::string>& names) {
-  const std::size_t limit = std::min<std::size_t>(2, std::max<std::size_t>(1, word.size() / 3));
-  std::size_t best = limit + 1;
-  std::string_view nearest;
-  for (const std::string& name : names) {
-    const std::size_t distance = edit_distance(word, name);
-    if (distance < best) best = distance, nearest = name;
-  }
-  return nearest.empty() ? std::string() : fmt::format("did you mean '{}'?", nearest);
+  const std::optional<std::string> similar = similar_name(word, names);
+  return similar ? fmt::format("did you mean '{}'?", *similar) : std::string();
 }
 
 std::string_view type_name(const OptionValue& value) {
@@ -254,20 +232,41 @@ std::string Pipeline::to_text() const {
 }
 
 std::string standard_pipeline(Stage until, Machine machine, bool variants) {
+  return standard_pipeline(until, machine, variants, PassRegistry());
+}
+
+std::string standard_pipeline(Stage until, Machine machine, bool variants, const PassRegistry& registry) {
+  const bool gpu = machine == Machine::gpu;
+  std::vector<std::string> passes;
+  const auto add = [&](std::initializer_list<std::string_view> more) {
+    for (const std::string_view pass : more)
+      if (!pass.empty()) passes.emplace_back(pass);
+  };
+  const auto insert = [&](InsertionPoint point) {
+    const auto found = registry.insertions().find(point);
+    if (found != registry.insertions().end()) passes.insert(passes.end(), found->second.begin(), found->second.end());
+  };
+  insert(InsertionPoint::start);
   // GPUs convert f16 in an instruction.
-  std::string passes =
-      machine == Machine::gpu ? "inline,simplify,cse,sink-conversions{halves}" : "inline,simplify,cse,sink-conversions";
-  passes += ",fuse,simplify,cse,elide-copies";
-  if (until == Stage::soac) return passes;
-  passes += machine == Machine::cpu ? ",extract-kernels{few-threads}" : ",extract-kernels";
-  passes += ",simplify,cse";
-  passes += machine == Machine::cpu ? ",sparsify{few-threads}" : ",sparsify";
-  passes += ",tile-contraction";
-  if (variants && machine == Machine::gpu) passes += "{variants}";
+  add({"inline", "simplify", "cse", gpu ? "sink-conversions{halves}" : "sink-conversions"});
+  insert(InsertionPoint::before_fuse);
+  add({"fuse", "simplify", "cse", "elide-copies"});
+  insert(InsertionPoint::soac_end);
+  const auto text = [&] { return fmt::format("{}", fmt::join(passes, ",")); };
+  if (until == Stage::soac) return text();
+  add({gpu ? "extract-kernels" : "extract-kernels{few-threads}", "simplify", "cse"});
+  insert(InsertionPoint::kernel_start);
+  add({gpu ? "sparsify" : "sparsify{few-threads}"});
+  insert(InsertionPoint::before_tiling);
+  add({variants && gpu ? "tile-contraction{variants}" : "tile-contraction"});
+  insert(InsertionPoint::after_tiling);
   // Neighbouring threads of a CPU do not read memory together.
-  passes += machine == Machine::gpu ? ",coalesce,simplify" : ",simplify";
-  if (until == Stage::kernel) return passes;
-  return passes + ",place-memory";
+  add({gpu ? "coalesce" : "", "simplify"});
+  insert(InsertionPoint::kernel_end);
+  if (until == Stage::kernel) return text();
+  add({"place-memory"});
+  insert(InsertionPoint::memory_end);
+  return text();
 }
 
 }  // namespace apl

@@ -34,6 +34,21 @@ PassRegistry PassRegistry::builtin() {
   return registry;
 }
 
+const std::vector<InsertionPointInfo>& insertion_points() {
+  static const std::vector<InsertionPointInfo> kPoints{
+#define APL_INSERTION_POINT(name, text, stage, where) {InsertionPoint::name, text, Stage::stage, where},
+#include "passes/insertion_points.def"
+#undef APL_INSERTION_POINT
+  };
+  return kPoints;
+}
+
+std::optional<InsertionPoint> insertion_point(std::string_view name) {
+  for (const InsertionPointInfo& info : insertion_points())
+    if (info.name == name) return info.point;
+  return std::nullopt;
+}
+
 const PassInfo* PassRegistry::find(std::string_view name) const {
   for (const PassInfo& pass : passes_) {
     if (pass.name == name) return &pass;

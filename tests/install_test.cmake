@@ -1,6 +1,6 @@
-# Installs apl into the build folder and builds examples/out-of-tree-pass against it, as a user would.
-set(example "${PROJECT_SOURCE_DIR}/examples/out-of-tree-pass")
-file(GLOB example_sources CONFIGURE_DEPENDS "${example}/*.cpp")
+# Installs apl into the build folder and builds the examples in C++ against it, as a user would.
+set(example "${PROJECT_SOURCE_DIR}/examples")
+file(GLOB example_sources CONFIGURE_DEPENDS "${example}/*/*.cpp")
 if(NOT TARGET apl_passes OR NOT example_sources)
   return()
 endif()

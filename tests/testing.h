@@ -26,9 +26,11 @@ namespace apl::testing {
 struct [[nodiscard]] Verdict {
   bool holds = true;
   std::string explanation;
+  bool decided = true;  // false: nothing could be checked, and `holds` is false
 
   explicit operator bool() const { return holds; }
   static Verdict no(std::string why) { return {false, std::move(why)}; }
+  static Verdict undecided(std::string why) { return {false, std::move(why), false}; }
 };
 
 // ---- running ----------------------------------------------------------------------------------------

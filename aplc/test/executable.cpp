@@ -7,6 +7,7 @@
 
 #include "aplc/arguments.h"
 #include "aplc/driver.h"
+#include "aplc/registry.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
@@ -68,7 +69,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   sparse::PlacedPlans placed = sparse::apply_dense_plans(executable.module_, std::move(*plans), options.remarks);
   if (!placed.dense.empty()) executable.front_ = front;
   executable.dense_plans_ = std::move(placed.dense);
-  auto pipeline = apl::parse_pipeline(pipeline_for(options.backend, options.tiles), apl::PassRegistry::builtin());
+  auto pipeline = apl::parse_pipeline(pipeline_for(options.backend, options.tiles), registry());
   if (!pipeline) return std::move(pipeline).error();
   apl::PipelineOptions pipeline_options;
   pipeline_options.disabled = options.disabled;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "aplc/registry.h"
 #include "ir/walk.h"
 #include "passes/pipeline.h"
 
@@ -95,7 +96,7 @@ void for_each_nest(const apl::BodyPtr& body, Nest& nest, const std::function<voi
 }
 
 apl::Status run(apl::Module& module, const char* text, const apl::PipelineOptions& options) {
-  auto pipeline = apl::parse_pipeline(text, apl::PassRegistry::builtin());
+  auto pipeline = apl::parse_pipeline(text, registry());
   if (!pipeline) return std::move(pipeline).error();
   return apl::run_pipeline(module, *pipeline, options);
 }

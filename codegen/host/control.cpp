@@ -19,7 +19,7 @@ void Host::find_blocks(const Body& body) {
     const Loop* loop = get_if<Loop>(stm);
     has_capacities_ = has_capacities_ || loop;
     if (!loop && !get_if<If>(stm)) continue;
-    for (const std::vector<Value>& values : {stm.pattern, loop ? loop->params : std::vector<Value>{}})
+    for (const std::vector<Value>& values : {stm.pattern, loop ? std::vector<Value>(loop->params) : std::vector<Value>{}})
       for (Value v : values) {
         if (!table_.type(v).is_memory()) continue;
         blocks_.push_back(v);

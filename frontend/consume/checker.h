@@ -72,6 +72,8 @@ class Consumption {
   void let_pattern(const LetPattern& let);
   void let_update(const LetUpdate& update, const LetBinding& binding);
   FlowPtr branch(const IfExpr& branch);
+  FlowPtr match(const MatchExpr& match);
+  FlowPtr without_consumed(const FlowPtr& flow);
   FlowPtr update(const UpdateExpr& update, Location location);
   bool check_steps(const std::vector<AccessStep>& steps);
   void check_overlap(const FlowPtr& source, const std::string& name, const FlowPtr& value, const Expr& expr);
@@ -90,6 +92,7 @@ class Consumption {
   // functions.cpp
   FlowPtr function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body);
   FlowPtr definition(const Definition& definition, const Global& global);
+  FlowPtr specified(const Definition& definition, const TypeExpr& spec);
   void bind_parameter(const Pattern& pattern, const FlowPtr& flow);
   void check_return(const std::vector<PatternPtr>& params, const FlowPtr& type, const FlowPtr& value,
                     Location location);
@@ -123,7 +126,6 @@ class Consumption {
   int errors_ = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;
 
-  std::unordered_map<std::string, const TypeExpr*> types_;  // abbreviations seen so far
   std::vector<FlowPtr> globals_;
   std::unordered_map<std::string, FlowPtr> signatures_;
 

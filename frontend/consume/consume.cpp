@@ -7,12 +7,7 @@ namespace apl::frontend {
 bool check_consumption(const Checked& program, const DiagnosticSink& sink) { return Consumption(program, sink).run(); }
 
 bool Consumption::run() {
-  for (const Declaration& declaration : program_.program.declarations) {
-    if (const auto* type = std::get_if<TypeDefinition>(&declaration.node)) {
-      types_[type->name] = type->type.get();
-      continue;
-    }
-    const Global& global = program_.globals[globals_.size()];
+  for (const Global& global : program_.globals) {
     globals_.push_back(definition(*global.definition, global));
     env_.clear();
     observed_.clear();

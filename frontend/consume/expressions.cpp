@@ -77,6 +77,13 @@ FlowPtr Consumption::check(const Expr& expr) {
       return self.check(*e.value);
     }
     FlowPtr operator()(const Attributed& e) { return self.check(*e.x); }
+    FlowPtr operator()(const ConstructorExpr& e) {
+      Aliases aliases;
+      for (const ExprPtr& argument : e.arguments) aliases = joined(aliases, all_aliases(self.check(*argument)));
+      return with_aliases(fresh(), aliases);
+    }
+    FlowPtr operator()(const MatchExpr& e) { return self.match(e); }
+    FlowPtr operator()(const Hole&) { return fresh(); }
   };
   return std::visit(Visitor{*this, expr}, expr.node);
 }
@@ -145,8 +152,30 @@ FlowPtr Consumption::branch(const IfExpr& branch) {
   std::vector<Consumed> consumed = take_consumed(before);
   const FlowPtr else_value = check(*branch.else_value);
   put_consumed(consumed);
-  // What one of the branches consumes is gone afterwards, and so the value is the only one that has it.
-  return with_aliases(joined(then_value, else_value), [&](const Flow& part) {
+  return without_consumed(joined(then_value, else_value));
+}
+
+FlowPtr Consumption::match(const MatchExpr& match) {
+  const FlowPtr value = check(*match.x);
+  std::vector<Consumed> all;
+  FlowPtr result;
+  for (const MatchCase& next : match.cases) {
+    const std::uint32_t start = order_;
+    const std::size_t before = consumed_log_.size();
+    check_sizes(*next.pattern);
+    bind_pattern(*next.pattern, value);
+    const FlowPtr flow = unscoped(check(*next.body), start);
+    result = result ? joined(result, flow) : flow;
+    const std::vector<Consumed> consumed = take_consumed(before);
+    all.insert(all.end(), consumed.begin(), consumed.end());
+  }
+  put_consumed(all);
+  return without_consumed(result);
+}
+
+// What one of the branches consumes is gone afterwards, and so the value is the only one that has it.
+FlowPtr Consumption::without_consumed(const FlowPtr& flow) {
+  return with_aliases(flow, [&](const Flow& part) {
     Aliases aliases = part.aliases;
     std::erase_if(aliases, [&](const Alias& alias) {
       const auto found = consumed_.find(alias.variable);

@@ -140,6 +140,7 @@ FlowPtr Outlines::of(Ty type) {
   return flow;
 }
 
+// What is abstract still is a parameter of a parametric module, whose applications are checked with what it is.
 FlowPtr Outlines::make(Ty type) {
   const TyNode& node = store_.node(type);
   Flow flow;
@@ -148,6 +149,15 @@ FlowPtr Outlines::make(Ty type) {
   } else if (std::holds_alternative<TyParam>(node)) {
     flow.kind = Flow::Kind::leaf;
     flow.parameter = true;
+  } else if (std::holds_alternative<TySum>(node)) {
+    bool shares = false;
+    store_.walk(
+        type,
+        [&](Ty, const TyNode& part) {
+          shares = shares || std::holds_alternative<TyArray>(part) || std::holds_alternative<TyParam>(part);
+        },
+        [](Size, const SizeNode&) {});
+    flow.kind = shares ? Flow::Kind::leaf : Flow::Kind::scalar;
   } else if (const auto* record = std::get_if<TyRecord>(&node)) {
     flow.kind = Flow::Kind::record;
     for (const auto& [name, field] : record->fields) flow.fields.emplace_back(name, make(field));

@@ -55,6 +55,8 @@ void each_name(const Pattern& pattern, const FlowPtr& flow,
       each_name(*tuple->elements[k], part(std::to_string(k)), visit);
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields) each_name(*field.value, part(field.name), visit);
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    for (const PatternPtr& element : constructor->payload) each_name(*element, flow, visit);
   }
 }
 
@@ -95,12 +97,23 @@ FlowPtr Consumption::function(const std::vector<PatternPtr>& params, const TypeE
 }
 
 FlowPtr Consumption::definition(const Definition& definition, const Global& global) {
+  if (global.spec) return specified(definition, *global.spec);
   const FlowPtr flow = function(definition.params, definition.result.get(), *definition.body);
   if (definition.params.empty() && definition.result && any_unique(flow))
     report(Code::consume_unique_constant, definition.result->location,
            "A top-level constant cannot have a unique type.");
   return without_aliases(definition.params.empty() ? with_uniqueness(outlines_.adapted(flow, global.type), false)
                                                    : flow);
+}
+
+// A value with the type that a module type gives it.
+FlowPtr Consumption::specified(const Definition& definition, const TypeExpr& spec) {
+  const FlowPtr value = check(*definition.body);
+  const FlowPtr type = written(spec, outlines_.of(type_of(*definition.body)));
+  check_compatible(type, value, definition.name_location,
+                   "Module does not match its module type: the value does not have the type of val " + definition.name +
+                       " : " + to_text(spec));
+  return without_aliases(type->kind == Flow::Kind::arrow ? type : with_uniqueness(type, false));
 }
 
 void Consumption::check_return(const std::vector<PatternPtr>& params, const FlowPtr& type, const FlowPtr& value,

@@ -12,7 +12,10 @@ constexpr int kMaxConsumptionErrors = 50;
 
 }  // namespace
 
-std::string place(Location location) { return std::to_string(location.line) + ":" + std::to_string(location.column); }
+std::string place(Location location) {
+  location = within_file(location);
+  return std::to_string(location.line) + ":" + std::to_string(location.column);
+}
 
 void Consumption::bind(VarId variable, FlowPtr flow, bool consumable) {
   if (variable == kNoId) return;
@@ -39,6 +42,10 @@ void Consumption::bind_pattern(const Pattern& pattern, const FlowPtr& flow) {
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields)
       bind_pattern(*field.value, part_of(flow, field.name, program_.pattern_types[field.value->id]));
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    // The parts of a sum type are not told apart.
+    for (const PatternPtr& element : constructor->payload)
+      bind_pattern(*element, with_aliases(outlines_.of(program_.pattern_types[element->id]), all_aliases(flow)));
   }
 }
 
@@ -61,7 +68,10 @@ FlowPtr Consumption::observe(const Resolution& resolution, Location location) {
       flow = globals_[resolution.global];
       // Each use of a polymorphic constant is an array of its own.
       const bool polymorphic = !global.type_params.empty() || !global.sizes.empty();
-      if (flow->kind != Flow::Kind::arrow && !polymorphic) flow = with_self(flow, kGlobals + resolution.global, paths_);
+      if (flow->kind == Flow::Kind::arrow || polymorphic) break;
+      // What its functions give is theirs.
+      flow = with_aliases(with_self(flow, kGlobals + resolution.global, paths_),
+                          [](const Flow& part) { return part.kind == Flow::Kind::arrow ? Aliases{} : part.aliases; });
       break;
     }
     case Resolution::Kind::prelude: flow = signature(*resolution.entry, resolution.module.has_value()); break;

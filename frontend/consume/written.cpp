@@ -63,12 +63,10 @@ FlowPtr Consumption::written(const TypeExpr& type, const FlowPtr& outline, int d
     copy.to = written(*arrow->to, copy.to, depth + 1);
     return make_flow(std::move(copy));
   }
-  if (const auto* name = std::get_if<TypeName>(&type.node)) {
-    // An abbreviation keeps what its arrows consume, but is not unique itself.
-    const auto found = types_.find(name->name.text);
-    if (found != types_.end() && name->name.qualifiers.empty())
-      return with_uniqueness(written(*found->second, outline, depth + 1), false);
-  }
+  if (const auto* exists = std::get_if<TypeExists>(&type.node)) return written(*exists->type, outline, depth + 1);
+  // An abbreviation keeps what its arrows consume, but is not unique itself.
+  if (const auto found = program_.abbreviations.find(&type); found != program_.abbreviations.end())
+    return with_uniqueness(written(*found->second, outline, depth + 1), false);
   return outline;
 }
 
@@ -110,6 +108,9 @@ void Consumption::check_sizes(const TypeExpr& type) {
     for (const TypeExprPtr& element : tuple->elements) check_sizes(*element);
   if (const auto* record = std::get_if<TypeRecord>(&type.node))
     for (const auto& field : record->fields) check_sizes(*field.value);
+  if (const auto* apply = std::get_if<TypeApply>(&type.node))
+    for (const TypeArgumentExpr& argument : apply->arguments)
+      if (argument.type) check_sizes(*argument.type);
   const auto* array = std::get_if<TypeArray>(&type.node);
   if (array == nullptr) return;
   if (array->size) {
@@ -130,6 +131,8 @@ void Consumption::check_sizes(const Pattern& pattern) {
     for (const PatternPtr& element : tuple->elements) check_sizes(*element);
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields) check_sizes(*field.value);
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    for (const PatternPtr& element : constructor->payload) check_sizes(*element);
   }
 }
 

@@ -109,12 +109,20 @@ StaticValue Lowerer::expand_definition(const Closure::Definition& definition, co
   return result;
 }
 
+bool Lowerer::takes_functions(Ty type) const {
+  for (const auto* arrow = store_.get_if<TyArrow>(type); arrow != nullptr; arrow = store_.get_if<TyArrow>(arrow->to))
+    if (store_.contains_function(arrow->from)) return true;
+  return false;
+}
+
 StaticValue Lowerer::call_definition(const Closure::Definition& definition, const Values& arguments) {
   const Global& global = checked_.globals[definition.global];
   Ty result = global.type;
   for (std::size_t k = 0; k < arguments.size(); ++k) result = store_.get_if<TyArrow>(result)->to;
+  // A constructor without the function that others of its type have is no value of the module either.
   const bool first_order =
-      std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return a.is_first_order(); });
+      std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return a.is_first_order(); }) &&
+      !takes_functions(global.type);
   // A type parameter of the result cannot be a function: the arguments are none.
   if (!first_order || store_.contains_function(result) || has_attribute(global, "inline"))
     return expand_definition(definition, arguments);

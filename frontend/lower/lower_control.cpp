@@ -42,13 +42,20 @@ struct Lowerer::Joined {
 
 StaticValue Lowerer::lower_if(const Expr& expr, const IfExpr& branch) {
   const Operand condition = operand(lower(*branch.condition));
+  return lower_branch(
+      expr, condition, [&] { return lower(*branch.then_value); }, [&] { return lower(*branch.else_value); });
+}
+
+StaticValue Lowerer::lower_branch(const Expr& expr, const Operand& condition,
+                                  const std::function<StaticValue()>& then_value,
+                                  const std::function<StaticValue()>& else_value) {
   const auto first_inner = static_cast<std::uint32_t>(builder_->values().size());
   StaticValue form;
   const BodyPtr yes = body([&] {
-    form = lower(*branch.then_value);
+    form = then_value();
     return leaves(form);
   });
-  const BodyPtr no = body([&] { return leaves(lower(*branch.else_value)); });
+  const BodyPtr no = body([&] { return leaves(else_value()); });
   if (auto unknown = checked_.unknown_sizes.find(expr.id); unknown != checked_.unknown_sizes.end())
     forget(unknown->second);
   const auto joined = join(yes->results, no->results, checked_.types[expr.id], first_inner);

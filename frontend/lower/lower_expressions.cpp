@@ -18,7 +18,7 @@ StaticValue Lowerer::lower(const Expr& expr) {
     if (const auto part = size_parts_.find(&expr); part != size_parts_.end())
       return part_value(part->second.size, part->second.frame);
   if (++depth_ > max_depth_) unsupported(expr.location, "a program nested this deep");
-  const Location outer = std::exchange(location_, expr.location);
+  const Location outer = std::exchange(location_, place_of(expr.location));
   location_.call = frame_->call;
   builder_->set_location(location_);
   StaticValue value = lower_node(expr);
@@ -85,6 +85,9 @@ StaticValue Lowerer::lower_node(const Expr& expr) {
     }
     StaticValue operator()(const AssertExpr& e) { return self.lower_assert(e); }
     StaticValue operator()(const Attributed& e) { return self.lower_attributed(e); }
+    StaticValue operator()(const ConstructorExpr& e) { return self.lower_constructor(expr, e); }
+    StaticValue operator()(const MatchExpr& e) { return self.lower_match(expr, e); }
+    StaticValue operator()(const Hole&) { return self.lower_hole(expr); }
   };
   return std::visit(Visitor{*this, expr}, expr.node);
 }
@@ -210,6 +213,8 @@ StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Po
       fields.emplace_back(label, coerce_to(field, project(value, label), outer));
     return StaticValue(std::move(fields));
   }
+  if (std::holds_alternative<TySum>(node))
+    return map_leaves(value, [&](const StaticValue& leaf) { return with_sizes(leaf, outer); });
   if (std::holds_alternative<TyArray>(node)) {
     const std::vector<Poly> dims = shape(value);
     std::vector<Poly> wanted, actual;

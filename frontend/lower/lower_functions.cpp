@@ -21,41 +21,6 @@ constexpr int kMaxDepthOfCaller = 1000;
 // Longer ones are not compared; such a call is expanded.
 constexpr std::size_t kMaxKey = 400;
 
-// The name that the source gives a type, if it gives one.
-std::string type_name(const TypeExpr* type) {
-  while (type != nullptr)
-    if (const auto* unique = std::get_if<TypeUnique>(&type->node)) {
-      type = unique->type.get();
-    } else {
-      const auto* name = std::get_if<TypeName>(&type->node);
-      return name != nullptr ? name->name.text : "";
-    }
-  return "";
-}
-
-// What values alone do not say of an entry's border: how a result is made of them, and what its types are called.
-void describe_border(const Definition& source, const TypeStore& store, Ty type, std::size_t params,
-                     Function& function) {
-  const auto is_compound = [&](Ty t) {
-    const auto* record = store.get_if<TyRecord>(t);
-    return record != nullptr && !record->fields.empty();
-  };
-  const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
-    if (const std::string name = type_name(written); !name.empty() && is_compound(t))
-      function.attributes.push_back({"type_name", {place, name}});
-  };
-  for (std::size_t k = 0; k < params; ++k) {
-    const TyArrow arrow = *store.get_if<TyArrow>(type);
-    const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
-    give(std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr);
-    type = arrow.to;
-  }
-  give("result", type, source.params.size() == params ? source.result.get() : nullptr);
-  Ty inner = type;
-  while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
-  if (is_compound(inner)) function.attributes.push_back({"result_type", {store.to_text(type)}});
-}
-
 }  // namespace
 
 std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
@@ -91,8 +56,13 @@ std::optional<Module> Lowerer::run() {
   return std::move(module_);
 }
 
+// The IR knows one file, that of the program: what an imported one says is where it was called.
+Location Lowerer::place_of(const Location& location) const { return file_of(location) == 0 ? location : location_; }
+
 std::string Lowerer::unique_name(const std::string& wanted) {
-  const std::string base = is_operator_start(wanted[0]) ? "op" : wanted;
+  std::string base = wanted;
+  if (is_operator_start(base.back())) base = base.substr(0, base.rfind('.') + 1) + "op";
+  std::ranges::replace(base, '.', '_');
   for (;;) {
     const int count = ++names_taken_[base];
     std::string name = count == 1 ? base : base + "_" + std::to_string(count);
@@ -108,16 +78,7 @@ StaticValue Lowerer::map_types(
   const TypeArgument known = resolve_type(type, frame);
   const TyNode node = store_.node(known.type);
   if (const auto* array = std::get_if<TyArray>(&node)) {
-    const bool later = computed_params_ != nullptr && !store_.is_polynomial(array->size);
-    std::optional<Poly> size = later ? std::nullopt : size_value(array->size, known.frame);
-    if (!size) {
-      // Nobody named it: a size of the function all the same.
-      const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
-      function_->sizes.push_back(fresh);
-      size = Poly(fresh);
-      if (later) computed_params_->push_back({{array->size, known.frame}, *size, store_.to_text(array->element)});
-    }
-    outer.push_back(*size);
+    outer.push_back(size_of_dim({array->size, known.frame}, array->element));
     StaticValue result = map_types(array->element, known.frame, outer, make, path);
     outer.pop_back();
     return result;
@@ -131,7 +92,30 @@ StaticValue Lowerer::map_types(
     if (fields.empty()) return outer.empty() ? StaticValue() : make(ScalarType::unit, outer, path);
     return StaticValue(std::move(fields));
   }
+  if (std::holds_alternative<TySum>(node)) {
+    const SumLayout layout = sum_layout(known);
+    Values leaves = {make(ScalarType::u8, outer, path + "_tag")};
+    for (const LeafType& slot : layout.slots) {
+      const std::size_t rank = outer.size();
+      for (const SizeArgument& dim : slot.dims) outer.push_back(size_of_dim(dim, store_.scalar(slot.element)));
+      leaves.push_back(make(slot.element, outer, path + "_" + std::to_string(leaves.size() - 1)));
+      outer.resize(rank);
+    }
+    std::size_t next = 0;
+    return from_leaves(known, leaves, next);
+  }
   return make(store_.as_scalar(known.type).value_or(ScalarType::unit), outer, path);
+}
+
+// A size that nobody named is one of the function all the same.
+Poly Lowerer::size_of_dim(const SizeArgument& dim, Ty element) {
+  const bool later = computed_params_ != nullptr && !store_.is_polynomial(dim.size);
+  if (!later)
+    if (const auto size = size_value(dim.size, dim.frame)) return *size;
+  const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
+  function_->sizes.push_back(fresh);
+  if (later) computed_params_->push_back({dim, Poly(fresh), store_.to_text(element)});
+  return Poly(fresh);
 }
 
 StaticValue Lowerer::make_param(Ty type, const std::string& name) {
@@ -161,6 +145,12 @@ Ty Lowerer::without_sizes(Ty type, Frame* frame, std::vector<SizeArgument>& size
     sizes.push_back({array->size, known.frame});
     return store_.array(store_.name(binder), without_sizes(array->element, known.frame, sizes, binders));
   }
+  if (const auto* sum = std::get_if<TySum>(&node)) {
+    auto constructors = sum->constructors;
+    for (auto& [name, payload] : constructors)
+      for (Ty& part : payload) part = without_sizes(part, known.frame, sizes, binders);
+    return store_.sum(std::move(constructors));
+  }
   const auto* record = std::get_if<TyRecord>(&node);
   if (record == nullptr || record->fields.empty()) return known.type;
   auto fields = record->fields;
@@ -175,7 +165,7 @@ const Lowerer::Instance* Lowerer::instance(const InstanceKey& key) {
   if (text.size() > kMaxKey) return nullptr;
   if (auto found = instances_.find(text); found != instances_.end()) return &found->second;
   const Global& global = checked_.globals[key.global];
-  const std::string name = global.entry ? global.definition->name : unique_name(global.definition->name);
+  const std::string name = global.entry ? global.definition->name : unique_name(global.label);
   return &instances_.emplace(text, make_instance(key, name)).first->second;
 }
 
@@ -184,7 +174,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   const Definition& source = *global.definition;
   Function function;
   function.name = name;
-  function.location = global.declaration->location;
+  function.location = place_of(global.declaration->location);
   function.attributes = global.declaration->attributes;
   Builder builder(function.values, &module_);
 
@@ -258,7 +248,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
         if (sink_) sink_(sparse.error());
         throw LowerAbort{};
       }
-      describe_border(source, store_, global.type, result.counts.size(), function);
+      describe_border(global, result);
     }
     result.function = std::make_shared<const Function>(std::move(function));
     module_.functions.push_back(result.function);
@@ -273,13 +263,6 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   known_ = std::move(outer.known);
   made_at_ = std::move(outer.made_at);
   return result;
-}
-
-// As with values that are read: no interface has the capacity for more sizes.
-void Lowerer::refuse_rank(const Type& type) {
-  if (type.rank() > kMaxRank)
-    unsupported(function_->location,
-                fmt::format("an array of {} dims at the border of an entry ({} at most)", type.rank(), kMaxRank));
 }
 
 void Lowerer::add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
@@ -311,43 +294,6 @@ void Lowerer::eta_expand(const Global& global, Instance& instance) {
     instance.value = apply(instance.value, {param});
     type = arrow.to;
   }
-}
-
-EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
-  EntryInfo info;
-  info.name = global.definition->name;
-  info.param_values = instance.counts;
-  Ty type = global.type;
-  const std::vector<std::string> narrow = narrow_params(global);
-  for (std::size_t k = 0; k < instance.counts.size(); ++k) {
-    const TyArrow arrow = *store_.get_if<TyArrow>(type);
-    std::string text = store_.to_text(arrow.from);
-    if (std::ranges::find(narrow, instance.names[k]) != narrow.end())
-      text.replace(text.rfind(']') + 1, std::string::npos, to_text(ScalarType::bf16));
-    info.params.push_back({instance.names[k], std::move(text)});
-    type = arrow.to;
-  }
-  // One text for each value that the entry gives.
-  std::vector<std::pair<Ty, std::string>> todo = {{type, ""}};
-  while (!todo.empty()) {
-    auto [next, dims] = todo.back();
-    todo.pop_back();
-    const TyNode node = store_.node(next);
-    if (const auto* array = std::get_if<TyArray>(&node)) {
-      bool inner = false;
-      store_.walk_size(array->size, [&](Size, const SizeNode& part) {
-        const auto* name = std::get_if<SizeName>(&part);
-        inner = inner || (name && store_.binder(name->binder).kind == Binder::Kind::unknown_size);
-      });
-      todo.emplace_back(array->element, dims + "[" + (inner ? "" : store_.to_text(array->size)) + "]");
-    } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
-      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
-        todo.emplace_back(field->second, dims);
-    } else {
-      info.results.push_back(dims + store_.to_text(next));
-    }
-  }
-  return info;
 }
 
 void Lowerer::lower_entry(std::uint32_t global) { instance({global, {}, {}}); }

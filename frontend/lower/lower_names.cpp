@@ -8,14 +8,14 @@ namespace apl::frontend {
 namespace {
 
 // Sizes that people write have a few terms.
-constexpr std::size_t kMaxSizeTerms = 200;
+constexpr std::size_t kMaxPolyTerms = 200;
 constexpr std::size_t kMaxSizeDegree = 40;
 
 }  // namespace
 
 // The size, unless it has grown beyond all use: sizes of sizes may double with each step.
 const Poly& Lowerer::limited(const Poly& size) {
-  bool small = size.terms().size() <= kMaxSizeTerms;
+  bool small = size.terms().size() <= kMaxPolyTerms;
   for (const Term& term : size.terms()) small = small && term.factors.size() <= kMaxSizeDegree;
   if (!small) unsupported(location_, "a size of this many terms");
   return size;
@@ -81,6 +81,8 @@ void Lowerer::bind_pattern(const Pattern& pattern, const StaticValue& value) {
       bind_pattern(*tuple->elements[k], project(value, std::to_string(k)));
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields) bind_pattern(*field.value, project(value, field.name));
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    bind_constructor(pattern, *constructor, value);
   }
 }
 
@@ -104,6 +106,9 @@ void Lowerer::bind_sizes(Ty type, const StaticValue& value, std::size_t dim) {
   } else if (const auto* record = std::get_if<TyRecord>(&node)) {
     for (const auto& [label, field] : record->fields)
       if (const StaticValue* part = value.field(label)) bind_sizes(field, *part, dim);
+  } else if (std::holds_alternative<TySum>(node) && value.fields() != nullptr) {
+    for (const auto& constructor : sum_layout({type, frame_}).constructors)
+      for (const auto& part : constructor.parts) bind_sizes(part.type, payload(value, part, frame_), dim);
   }
 }
 
@@ -152,6 +157,10 @@ std::vector<std::vector<SizeArgument>> Lowerer::leaf_shapes(Ty type) {
     } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
       for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
         todo.push_back({{field->second, known.frame}, part.outer});
+    } else if (std::holds_alternative<TySum>(node)) {
+      std::vector<LeafType> leaves;
+      add_leaf_types(known, part.outer, leaves);
+      for (LeafType& leaf : leaves) result.push_back(std::move(leaf.dims));
     } else {
       result.push_back(std::move(part.outer));
     }

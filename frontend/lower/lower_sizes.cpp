@@ -86,6 +86,11 @@ StaticValue Lowerer::part_value(Size part, Frame* frame) {
   const auto* name = std::get_if<SizeName>(&node);
   if (const StaticValue* value = name ? find(name->binder, frame) : nullptr) return *value;
   if (const auto size = size_value(part, frame)) return StaticValue(*size);
+  // Inside of a conversion, of numbers of another type: `i64.i32 (a * b)`.
+  if (const auto* op = std::get_if<SizeOp>(&node)) {
+    const StaticValue x = part_value(op->x, frame), y = part_value(op->y, frame);
+    return binary(op->op == '+' ? BinaryOp::add : op->op == '-' ? BinaryOp::sub : BinaryOp::mul, x, y);
+  }
   unsupported(location_, "the size \"" + store_.to_text(part) + "\", which no argument fixes,");
 }
 

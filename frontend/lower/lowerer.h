@@ -143,6 +143,39 @@ class Lowerer {
   StaticValue lower_assert(const AssertExpr& assertion);
   StaticValue implied_initial(const Pattern& pattern);
 
+  StaticValue lower_branch(const Expr& expr, const Operand& condition, const std::function<StaticValue()>& then_value,
+                           const std::function<StaticValue()>& else_value);
+
+  // lower_sums.cpp
+  struct LeafType {
+    ScalarType element = ScalarType::unit;
+    std::vector<SizeArgument> dims;
+  };
+  // Which slots of a sum type's values each part of each constructor's payload takes, leaf by leaf.
+  struct SumLayout {
+    struct Part {
+      Ty type;
+      std::vector<std::size_t> slots;
+    };
+    struct Constructor {
+      std::string name;
+      std::vector<Part> parts;
+    };
+    std::vector<LeafType> slots;
+    std::vector<Constructor> constructors;
+  };
+  void add_leaf_types(TypeArgument type, std::vector<SizeArgument> dims, std::vector<LeafType>& into);
+  SumLayout sum_layout(TypeArgument type);
+  StaticValue from_leaves(TypeArgument type, const Values& leaves, std::size_t& next);
+  StaticValue payload(const StaticValue& value, const SumLayout::Part& part, Frame* frame);
+  StaticValue blank(const LeafType& type);
+  StaticValue lower_constructor(const Expr& expr, const ConstructorExpr& constructor);
+  std::optional<StaticValue> matches(const Pattern& pattern, const StaticValue& value);
+  void bind_constructor(const Pattern& pattern, const PatternConstructor& constructor, const StaticValue& value);
+  StaticValue lower_cases(const Expr& expr, const MatchExpr& match, const StaticValue& value, std::size_t first);
+  StaticValue lower_match(const Expr& expr, const MatchExpr& match);
+  StaticValue lower_hole(const Expr& expr);
+
   // lower_access.cpp
   StaticValue project(const StaticValue& value, const std::string& field);
   StaticValue lower_index(const StaticValue& array, const std::vector<IndexDim>& dims);
@@ -163,6 +196,7 @@ class Lowerer {
   StaticValue use_definition(const Closure::Definition& definition);
   Frame* definition_frame(const Closure::Definition& definition, const Values& arguments);
   StaticValue expand_definition(const Closure::Definition& definition, const Values& arguments);
+  bool takes_functions(Ty type) const;
   StaticValue call_definition(const Closure::Definition& definition, const Values& arguments);
   std::optional<StaticValue> call_instance(const Closure::Definition& definition, const Values& arguments);
   std::optional<StaticValue> emit_call(const Instance& callee, const std::vector<Poly>& sizes, const Values& arguments);
@@ -189,14 +223,20 @@ class Lowerer {
       Ty type, Frame* frame, std::vector<Poly>& outer,
       const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
       const std::string& path);
+  Poly size_of_dim(const SizeArgument& dim, Ty element);
   StaticValue make_param(Ty type, const std::string& name);
   void add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
                  Instance& instance);
   void eta_expand(const Global& global, Instance& instance);
-  void refuse_rank(const Type& type);
-  EntryInfo entry_info(const Global& global, const Instance& instance);
   void lower_entry(std::uint32_t global);
   std::string unique_name(const std::string& wanted);
+  Location place_of(const Location& location) const;
+
+  // lower_border.cpp
+  void describe_border(const Global& global, const Instance& instance);
+  void refuse_rank(const Type& type);
+  Ty border_type(Ty type);
+  EntryInfo entry_info(const Global& global, const Instance& instance);
 
   // lower_storage.cpp
   std::vector<std::string> narrow_params(const Global& global) const;

@@ -33,7 +33,32 @@ struct TypePrinter {
     return from + " -> " + to_text(*type.to);
   }
   std::string operator()(const TypeUnique& type) const { return "*" + to_text(*type.type); }
-  std::string operator()(const TypeUnsupported& type) const { return type.what; }
+  std::string operator()(const TypeApply& type) const {
+    std::string text = type.name.to_string();
+    for (const TypeArgumentExpr& argument : type.arguments)
+      text +=
+          argument.is_size ? " [" + (argument.size ? to_text(*argument.size) : "") + "]" : " " + atom(*argument.type);
+    return text;
+  }
+  std::string operator()(const TypeSum& type) const {
+    std::string text;
+    for (const SumConstructor& constructor : type.constructors) {
+      text += (text.empty() ? "#" : " | #") + constructor.name;
+      for (const TypeExprPtr& part : constructor.payload) text += " " + atom(*part);
+    }
+    return text;
+  }
+  std::string operator()(const TypeExists& type) const {
+    std::string text = "?";
+    for (const TypeParam& size : type.sizes) text += "[" + size.name + "]";
+    return text + "." + to_text(*type.type);
+  }
+  // In parentheses where it would read as several.
+  static std::string atom(const TypeExpr& type) {
+    const bool simple = std::holds_alternative<TypeName>(type.node) || std::holds_alternative<TypeTuple>(type.node) ||
+                        std::holds_alternative<TypeRecord>(type.node);
+    return simple ? to_text(type) : "(" + to_text(type) + ")";
+  }
 };
 
 constexpr std::size_t kMaxText = 60;
@@ -71,6 +96,11 @@ struct ExprPrinter {
   std::string operator()(const Not& e) const { return "!" + argument(*e.x); }
   std::string operator()(const IndexExpr& e) const { return text(*e.array) + "[...]"; }
   std::string operator()(const Project& e) const { return text(*e.record) + "." + e.field; }
+  std::string operator()(const ConstructorExpr& e) const {
+    std::string result = "#" + e.name;
+    for (const ExprPtr& x : e.arguments) result += " " + argument(*x);
+    return short_enough(std::move(result));
+  }
   std::string operator()(const RangeExpr& e) const {
     const char* end = e.kind == RangeExpr::End::below ? "..<" : e.kind == RangeExpr::End::above ? "..>" : "...";
     return text(*e.start) + (e.second ? ".." + text(*e.second) : "") + end + text(*e.end);

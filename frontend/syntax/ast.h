@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "frontend/syntax/place.h"
 #include "ir/diagnostic.h"
 #include "ir/op.h"
 #include "ir/scalar.h"
@@ -42,6 +43,14 @@ struct Name {
 
 // ---- types ------------------------------------------------------------------------------------
 
+// `[n]` or `'t`.
+struct TypeParam {
+  enum class Kind : std::uint8_t { size, type, size_lifted, lifted };  // [n] 't '~t '^t
+  Kind kind = Kind::size;
+  std::string name;
+  Location location;
+};
+
 struct TypeName {
   Name name;
 };
@@ -63,21 +72,35 @@ struct TypeArrow {
 struct TypeUnique {
   TypeExprPtr type;
 };  // `*t`
-struct TypeUnsupported {
-  std::string what;
-};  // parsed, but of a later tier
+// `vec [n] i32`: each argument is a size (null: `[]`) or a type.
+struct TypeArgumentExpr {
+  bool is_size = false;
+  ExprPtr size;
+  TypeExprPtr type;
+  Location location;
+};
+struct TypeApply {
+  Name name;
+  std::vector<TypeArgumentExpr> arguments;
+};
+// `#leaf i32 | #node`
+struct SumConstructor {
+  std::string name;
+  Location location;
+  std::vector<TypeExprPtr> payload;
+};
+struct TypeSum {
+  std::vector<SumConstructor> constructors;
+};
+// `?[n].[n]t`
+struct TypeExists {
+  std::vector<TypeParam> sizes;
+  TypeExprPtr type;
+};
 
 struct TypeExpr {
   Location location;
-  std::variant<TypeName, TypeTuple, TypeRecord, TypeArray, TypeArrow, TypeUnique, TypeUnsupported> node;
-};
-
-// `[n]` or `'t`.
-struct TypeParam {
-  enum class Kind : std::uint8_t { size, type, size_lifted, lifted };  // [n] 't '~t '^t
-  Kind kind = Kind::size;
-  std::string name;
-  Location location;
+  std::variant<TypeName, TypeTuple, TypeRecord, TypeArray, TypeArrow, TypeUnique, TypeApply, TypeSum, TypeExists> node;
 };
 
 // ---- patterns ---------------------------------------------------------------------------------
@@ -96,11 +119,22 @@ struct PatternTyped {
   PatternPtr pattern;
   TypeExprPtr type;
 };
+// `1`, `-2.5`, `true`: a literal, perhaps negated.
+struct PatternLiteral {
+  ExprPtr value;
+};
+// `#node left right`
+struct PatternConstructor {
+  std::string name;
+  std::vector<PatternPtr> payload;
+};
 
 struct Pattern {
   Location location;
   std::uint32_t id = 0;
-  std::variant<PatternName, PatternWildcard, PatternTuple, PatternRecord, PatternTyped> node;
+  std::variant<PatternName, PatternWildcard, PatternTuple, PatternRecord, PatternTyped, PatternLiteral,
+               PatternConstructor>
+      node;
 };
 
 // ---- expressions ------------------------------------------------------------------------------
@@ -259,6 +293,21 @@ struct Attributed {
   Attribute attribute;
   ExprPtr x;
 };
+// `#node left right`
+struct ConstructorExpr {
+  std::string name;
+  std::vector<ExprPtr> arguments;
+};
+struct MatchCase {
+  PatternPtr pattern;
+  ExprPtr body;
+  Location location;
+};
+struct MatchExpr {
+  ExprPtr x;
+  std::vector<MatchCase> cases;
+};
+struct Hole {};  // `???`
 
 struct Expr {
   Location location;
@@ -266,7 +315,7 @@ struct Expr {
   std::uint32_t depth = 1;  // of the tree below
   std::variant<Literal, NumberLiteral, StringLiteral, Variable, TupleExpr, RecordExpr, ArrayExpr, Project, LocalOpen,
                IndexExpr, Call, Negate, Not, Infix, Section, AccessSection, LambdaExpr, IfExpr, LetExpr, LoopExpr,
-               Ascribe, RangeExpr, UpdateExpr, AssertExpr, Attributed>
+               Ascribe, RangeExpr, UpdateExpr, AssertExpr, Attributed, ConstructorExpr, MatchExpr, Hole>
       node;
 };
 
@@ -283,23 +332,131 @@ struct Definition {
   ExprPtr body;
 };
 
+// How much a type may hold: `type` is an array's element, `type~` has sizes that vary, `type^` functions.
+enum class Liftedness : std::uint8_t { unlifted, size_lifted, lifted };
+
 struct TypeDefinition {
+  Liftedness liftedness = Liftedness::unlifted;
   std::string name;
   Location name_location;
   std::vector<TypeParam> params;
+  TypeExprPtr type;  // null in module types: an abstract type
+};
+
+struct Declaration;
+struct ModuleExpr;
+struct ModuleTypeExpr;
+struct Spec;
+using ModuleExprPtr = std::unique_ptr<ModuleExpr>;
+using ModuleTypePtr = std::unique_ptr<ModuleTypeExpr>;
+
+struct ModuleParam {
+  std::string name;
+  Location location;
+  ModuleTypePtr type;
+};
+struct ModuleBody {
+  std::vector<Declaration> declarations;
+};  // `{ def x = 1 }`
+// `import "lib/sorts"`; `file` is an index of Program::files once the loader has found it.
+struct ModuleImport {
+  std::string path;
+  std::optional<std::uint32_t> file;
+};
+struct ModuleAscribe {
+  ModuleExprPtr module;
+  ModuleTypePtr type;
+};  // `m : t`
+struct ModuleApply {
+  ModuleExprPtr function, argument;
+};
+struct ModuleLambda {
+  ModuleParam param;
+  ModuleTypePtr result;  // may be null
+  ModuleExprPtr body;
+};  // also `module m (p: t) : result = body`
+struct ModuleExpr {
+  Location location;
+  std::variant<Name, ModuleBody, ModuleImport, ModuleAscribe, ModuleApply, ModuleLambda> node;
+};
+
+struct SpecBody {
+  std::vector<Spec> specs;
+};  // `{ val x : i32 }`
+struct ModuleTypeWith {
+  ModuleTypePtr base;
+  Name type;
+  std::vector<TypeParam> params;
+  TypeExprPtr to;
+};  // `t with u = i32`
+struct ModuleTypeArrow {
+  std::string param;  // may be empty
+  ModuleTypePtr from, to;
+};
+struct ModuleTypeExpr {
+  Location location;
+  std::variant<Name, SpecBody, ModuleTypeWith, ModuleTypeArrow> node;
+};
+
+struct ValueSpec {
+  std::string name;
+  Location name_location;
+  std::vector<TypeParam> type_params;
   TypeExprPtr type;
 };
+struct ModuleSpec {
+  std::string name;
+  ModuleTypePtr type;
+};
+struct IncludeSpec {
+  ModuleTypePtr type;
+};
+struct Spec {
+  Location location;
+  std::variant<ValueSpec, TypeDefinition, ModuleSpec, IncludeSpec> node;
+};
+
+struct ModuleDefinition {
+  std::string name;
+  Location name_location;
+  ModuleExprPtr body;
+};
+struct ModuleTypeDefinition {
+  std::string name;
+  Location name_location;
+  ModuleTypePtr type;
+};
+struct OpenDeclaration {
+  ModuleExprPtr module;
+};  // `open m`, `import "x"`
 
 struct Declaration {
   Location location;
+  bool local = false;  // not seen by those who open the module
   std::vector<Attribute> attributes;
-  std::variant<Definition, TypeDefinition> node;
+  std::variant<Definition, TypeDefinition, ModuleDefinition, ModuleTypeDefinition, OpenDeclaration> node;
+};
+
+// A file that is imported, once however often it is.
+struct ImportedFile {
+  std::string name;  // as messages give it
+  std::vector<Declaration> declarations;
+};
+
+// Where the text of an imported file comes from; the number in locations is one more than its index.
+struct SourceInfo {
+  std::string name;
+  Location imported_at;
 };
 
 struct Program {
   std::vector<Declaration> declarations;
-  std::uint32_t expr_count = 0;     // ids of expressions and let bindings are below this
-  std::uint32_t pattern_count = 0;  // ids of patterns
+  std::vector<SourceInfo> sources;
+  std::vector<ImportedFile> files;    // what a file imports comes before it
+  std::vector<ImportedFile> prelude;  // what of the prelude is source, where it is used
+  bool uses_prelude_source = false;   // a name of it occurs
+  std::uint32_t expr_count = 0;       // ids of expressions and let bindings are below this
+  std::uint32_t pattern_count = 0;    // ids of patterns
 };
 
 // The source text of a type, e.g. `[n][m]f32`, for entries and messages.

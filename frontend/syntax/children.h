@@ -61,6 +61,11 @@ struct ChildVisitor {
   void operator()(const UpdateExpr& e) { add(e.source), add(e.steps), add(e.value); }
   void operator()(const AssertExpr& e) { add(e.condition), add(e.value); }
   void operator()(const Attributed& e) { add(e.x); }
+  void operator()(const ConstructorExpr& e) { add(e.arguments); }
+  void operator()(const MatchExpr& e) {
+    add(e.x);
+    for (const MatchCase& next : e.cases) add(next.body);
+  }
   template <class Leaf>
   void operator()(const Leaf& /* has none */) {}
 };

@@ -75,7 +75,10 @@ ExprPtr Parser::simple_atom() {
       std::string text = take().text;
       return make(where, StringLiteral{std::move(text)});
     }
-    case TokenKind::constructor: fail_unsupported(where, "sum types");
+    case TokenKind::constructor: {
+      std::string name = take().text;
+      return make(where, ConstructorExpr{std::move(name), {}});
+    }
     default: break;
   }
   if (at_keyword("true") || at_keyword("false")) {
@@ -85,7 +88,7 @@ ExprPtr Parser::simple_atom() {
   if (at("(")) return parenthesised();
   if (at("{")) return record_literal();
   if (at("[")) return array_literal();
-  if (at("???")) fail_unsupported(where, "holes");
+  if (accept("???")) return make(where, Hole{});
   fail_expected("an expression");
 }
 

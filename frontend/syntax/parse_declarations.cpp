@@ -17,22 +17,39 @@ bool begins_declaration(const Token& token) {
 
 }  // namespace
 
-Program parse_program(std::string_view text, const DiagnosticSink& sink) { return Parser(lex(text), sink).program(); }
-
-Program Parser::program() {
+Program parse_program(std::string_view text, const DiagnosticSink& sink) {
   Program program;
+  program.declarations = parse_file(text, 0, program, sink);
+  return program;
+}
+
+std::vector<Declaration> parse_file(std::string_view text, std::uint32_t file, Program& program,
+                                    const DiagnosticSink& sink) {
+  std::vector<Token> tokens = lex(text);
+  for (Token& token : tokens) {
+    token.location = in_file(token.location, file);
+    if (token.kind == TokenKind::identifier && (token.text.starts_with("flatmap") || token.text == "intrinsics"))
+      program.uses_prelude_source = true;
+  }
+  Parser parser(std::move(tokens), sink, program.expr_count, program.pattern_count);
+  std::vector<Declaration> declarations = parser.declarations();
+  program.expr_count = parser.expr_count();
+  program.pattern_count = parser.pattern_count();
+  return declarations;
+}
+
+std::vector<Declaration> Parser::declarations() {
+  std::vector<Declaration> result;
   while (peek().kind != TokenKind::end) {
     const std::size_t start = position_;
     nesting_ = 0;
     try {
-      declaration(program);
+      result.push_back(declaration());
     } catch (const ParseAbort&) {
       skip_to_declaration(start);
     }
   }
-  program.expr_count = next_expr_;
-  program.pattern_count = next_pattern_;
-  return program;
+  return result;
 }
 
 void Parser::skip_to_declaration(std::size_t failed_at) {
@@ -47,31 +64,37 @@ void Parser::skip_to_declaration(std::size_t failed_at) {
   }
 }
 
-void Parser::declaration(Program& program) {
-  Declaration result;
+Declaration Parser::declaration() {
+  Nested nested(*this);
   const Location start = peek().location;
+  if (accept_keyword("local")) {
+    Declaration inner = declaration();
+    inner.local = true;
+    inner.location = since(start);
+    return inner;
+  }
+  Declaration result;
   result.attributes = attributes();
   if (at_keyword("def") || at_keyword("entry") || at_keyword("let")) {
     result.node = definition();
   } else if (at_keyword("type")) {
     result.node = type_definition();
-  } else if (at_keyword("module") || at_keyword("open") || at_keyword("local") || at_keyword("include")) {
-    fail_modules();
+  } else if (at_keyword("module") && at_keyword("type", 1)) {
+    result.node = module_type_definition();
+  } else if (at_keyword("module")) {
+    result.node = module_definition();
+  } else if (accept_keyword("open")) {
+    result.node = OpenDeclaration{module_expression()};
   } else if (at_keyword("import")) {
-    fail_unsupported(peek().location, "imports");
+    // Opened, but not for those who import this file.
+    ModuleImport import = module_import();
+    result.node = OpenDeclaration{make_module(since(start), std::move(import))};
+    result.local = true;
   } else {
     fail_expected("a declaration");
   }
   result.location = since(start);
-  program.declarations.push_back(std::move(result));
-}
-
-// `module type t = ...`, `open import "x"`: the second word begins no declaration of its own.
-void Parser::fail_modules() {
-  report(Code::unsupported_construct, peek().location, "modules cannot be compiled yet");
-  const bool module = take().text == "module";
-  if (at_keyword(module ? "type" : "import")) take();
-  throw ParseAbort{};
+  return result;
 }
 
 bool Parser::at_infix_definition() const {
@@ -142,14 +165,22 @@ Definition Parser::definition() {
   return result;
 }
 
-TypeDefinition Parser::type_definition() {
+Liftedness Parser::liftedness() {
+  if (accept("~")) return Liftedness::size_lifted;
+  if (!peek().is_op("^")) return Liftedness::unlifted;
+  take();
+  return Liftedness::lifted;
+}
+
+TypeDefinition Parser::type_definition(bool may_be_abstract) {
   take();
   TypeDefinition result;
-  if (at("~") || peek().is_op("^")) fail_unsupported(peek().location, "lifted types");
+  result.liftedness = liftedness();
   const Token name = expect_name("the name of a type");
   result.name = name.text;
   result.name_location = name.location;
   result.params = type_params();
+  if (may_be_abstract && !at("=")) return result;
   expect("=");
   result.type = type();
   return result;

@@ -119,6 +119,23 @@ ExprPtr Parser::loop_expression() {
   return make(since(start), std::move(loop));
 }
 
+ExprPtr Parser::match_expression() {
+  const Location start = take().location;
+  MatchExpr match;
+  match.x = expression();
+  if (!at_keyword("case")) fail_expected("'case'");
+  while (at_keyword("case")) {
+    MatchCase next;
+    const Location case_start = take().location;
+    next.pattern = pattern();
+    expect("->");
+    next.body = expression();
+    next.location = since(case_start);
+    match.cases.push_back(std::move(next));
+  }
+  return make(since(start), std::move(match));
+}
+
 ExprPtr Parser::assert_expression() {
   const Location start = take().location;
   AssertExpr result;

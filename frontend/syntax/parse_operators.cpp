@@ -139,14 +139,19 @@ ExprPtr Parser::application() {
   if (at_keyword("if")) return if_expression();
   if (at_keyword("loop")) return loop_expression();
   if (at_keyword("assert")) return assert_expression();
-  if (at_keyword("match")) fail_unsupported(start, "'match'");
+  if (at_keyword("match")) return match_expression();
   if (at("#[")) return attributed_expression();
   if (at("\\")) return lambda();
+  const bool constructor = peek().kind == TokenKind::constructor;
   ExprPtr function = atom();
   Call call;
   while (at_atom()) call.arguments.push_back(atom());
   if (at("\\")) call.arguments.push_back(lambda());
   if (call.arguments.empty()) return function;
+  if (constructor && std::holds_alternative<ConstructorExpr>(function->node)) {
+    std::string name = std::get<ConstructorExpr>(function->node).name;
+    return make(since(start), ConstructorExpr{std::move(name), std::move(call.arguments)});
+  }
   call.function = std::move(function);
   return make(since(start), std::move(call));
 }

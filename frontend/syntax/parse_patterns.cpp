@@ -9,7 +9,7 @@ PatternPtr Parser::pattern() {
   Nested nested(*this);
   const Location start = peek().location;
   attributes();
-  PatternPtr inner = inner_pattern();
+  PatternPtr inner = peek().kind == TokenKind::constructor ? pattern_constructor(true) : inner_pattern();
   if (!accept(":")) return inner;
   TypeExprPtr annotation = type();
   return make_pattern(since(start), PatternTyped{std::move(inner), std::move(annotation)});
@@ -24,19 +24,35 @@ PatternPtr Parser::inner_pattern() {
   if (accept("_")) return make_pattern(start, PatternWildcard{});
   if (at("(")) return pattern_in_parens();
   if (at("{")) return pattern_record();
-  const TokenKind kind = peek().kind;
-  if (kind == TokenKind::constructor) fail_unsupported(start, "sum types");
-  // A literal fits some values only, which no pattern but that of a `match` may.
-  const bool negative = peek().is_op("-") && peek(1).kind == TokenKind::number;
-  if (negative) take();
-  if (negative || kind == TokenKind::number || kind == TokenKind::character || at_keyword("true") ||
-      at_keyword("false")) {
-    take();
-    report(Code::type_mismatch, since(start),
-           "Refutable pattern not allowed here: a literal does not match every value");
-    return make_pattern(since(start), PatternWildcard{});
-  }
+  if (peek().kind == TokenKind::constructor) return pattern_constructor(false);
+  if (at_literal()) return pattern_literal();
   fail_expected("a pattern");
+}
+
+bool Parser::at_literal() const {
+  const TokenKind kind = peek().kind;
+  return kind == TokenKind::number || kind == TokenKind::character || at_keyword("true") || at_keyword("false") ||
+         (peek().is_op("-") && peek(1).kind == TokenKind::number);
+}
+
+bool Parser::at_inner_pattern() const {
+  return at_name() || at("_") || at("(") || at("{") || at_literal() || peek().kind == TokenKind::constructor;
+}
+
+PatternPtr Parser::pattern_literal() {
+  const Location start = peek().location;
+  const bool negative = peek().is_op("-");
+  if (negative) take();
+  ExprPtr value = simple_atom();
+  if (negative) value = make(since(start), Negate{std::move(value)});
+  return make_pattern(since(start), PatternLiteral{std::move(value)});
+}
+
+PatternPtr Parser::pattern_constructor(bool payload) {
+  const Location start = peek().location;
+  PatternConstructor result{.name = take().text, .payload = {}};
+  while (payload && at_inner_pattern()) result.payload.push_back(inner_pattern());
+  return make_pattern(since(start), std::move(result));
 }
 
 PatternPtr Parser::pattern_in_parens() {
@@ -84,10 +100,7 @@ PatternPtr Parser::pattern_record() {
   return make_pattern(since(start), std::move(record));
 }
 
-bool Parser::at_param() const {
-  const TokenKind kind = peek().kind;
-  return at_name() || at("_") || at("(") || at("{") || kind == TokenKind::constructor || kind == TokenKind::number;
-}
+bool Parser::at_param() const { return at_inner_pattern() && !peek().is_op("-"); }
 
 std::vector<PatternPtr> Parser::params() {
   std::vector<PatternPtr> result;

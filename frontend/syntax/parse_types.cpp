@@ -28,7 +28,7 @@ TypeSignature Parser::signature() {
 TypeExprPtr Parser::type() {
   Nested nested(*this);
   const Location start = peek().location;
-  if (at("?")) fail_unsupported(start, "existential sizes in types");
+  if (at("?")) return type_exists();
   TypeArrow arrow;
   if (at("(") && at_name(1) && at(":", 2)) {
     take();
@@ -50,6 +50,7 @@ TypeExprPtr Parser::type() {
 TypeExprPtr Parser::type_term() {
   Nested nested(*this);
   const Location start = peek().location;
+  if (peek().kind == TokenKind::constructor) return type_sum();
   if (!peek().is_op("*")) return type_application();
   take();
   TypeExprPtr inner = type_term();
@@ -61,20 +62,56 @@ bool Parser::at_type_atom() const { return at("(") || at("{") || at_name() || pe
 TypeExprPtr Parser::type_application() {
   const Location start = peek().location;
   TypeExprPtr head = type_atom();
-  const auto* name = std::get_if<TypeName>(&head->node);
+  auto* name = std::get_if<TypeName>(&head->node);
   if (name == nullptr || !at_type_atom()) return head;
-  // `t [n]`, `t a`: a parametric type.
-  std::string text = "the parametric type '" + name->name.to_string() + "'";
+  // `t [n]`, `t a`: a bracket is a size here, an array type needs parentheses.
+  TypeApply apply{.name = std::move(name->name), .arguments = {}};
   while (at_type_atom()) {
-    if (!peek().is_bracket()) {
-      type_atom();
-      continue;
+    TypeArgumentExpr argument;
+    const Location argument_start = peek().location;
+    if (peek().is_bracket()) {
+      take();
+      argument.is_size = true;
+      if (!at("]")) argument.size = expression();
+      expect("]");
+    } else {
+      argument.type = type_atom();
     }
-    take();
-    if (!at("]")) expression();
-    expect("]");
+    argument.location = since(argument_start);
+    apply.arguments.push_back(std::move(argument));
   }
-  return make_type(since(start), TypeUnsupported{std::move(text)});
+  return make_type(since(start), std::move(apply));
+}
+
+TypeExprPtr Parser::type_sum() {
+  const Location start = peek().location;
+  TypeSum sum;
+  do {
+    if (!sum.constructors.empty()) take();
+    if (peek().kind != TokenKind::constructor) fail_expected("a constructor");
+    const Token name = take();
+    SumConstructor constructor{.name = name.text, .location = name.location, .payload = {}};
+    while (at_type_atom()) constructor.payload.push_back(type_atom());
+    sum.constructors.push_back(std::move(constructor));
+  } while (peek().is_op("|"));
+  return make_type(since(start), std::move(sum));
+}
+
+TypeExprPtr Parser::type_exists() {
+  const Location start = peek().location;
+  expect("?");
+  TypeExists exists;
+  if (!at_type_param() || !peek().is_bracket()) fail_expected("a size in brackets");
+  while (peek().is_bracket() && at_type_param()) {
+    const Location size_start = take().location;
+    TypeParam size{.kind = TypeParam::Kind::size, .name = take().text, .location = {}};
+    expect("]");
+    size.location = since(size_start);
+    exists.sizes.push_back(std::move(size));
+  }
+  expect(".");
+  exists.type = type();
+  return make_type(since(start), std::move(exists));
 }
 
 TypeExprPtr Parser::type_atom() {
@@ -90,16 +127,7 @@ TypeExprPtr Parser::type_atom() {
     array.element = type_term();
     return make_type(since(start), std::move(array));
   }
-  if (peek().kind == TokenKind::constructor) fail_unsupported(start, "sum types");
-  Name name;
-  name.text = expect_name("a type").text;
-  while (at(".") && at_name(1)) {
-    take();
-    name.qualifiers.push_back(std::move(name.text));
-    name.text = take().text;
-  }
-  name.location = since(start);
-  return make_type(since(start), TypeName{std::move(name)});
+  return make_type(start, TypeName{qualified_name("a type")});
 }
 
 TypeExprPtr Parser::type_in_parens() {

@@ -13,6 +13,11 @@ namespace apl::frontend {
 // one run reports several errors. Nesting is limited, so that no input overflows the stack.
 Program parse_program(std::string_view text, const DiagnosticSink& sink);
 
+// The declarations of another file of the program: their locations carry its number, their ids go on from the
+// program's.
+std::vector<Declaration> parse_file(std::string_view text, std::uint32_t file, Program& program,
+                                    const DiagnosticSink& sink);
+
 // A type standing alone with type parameters before it: `'a [n]. [n]a -> a`, as the prelude's table writes them.
 struct TypeSignature {
   std::vector<TypeParam> params;

@@ -13,11 +13,14 @@ struct ParseAbort {};
 
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, const DiagnosticSink& sink, std::uint32_t first_expr = 0)
-      : tokens_(std::move(tokens)), sink_(sink), next_expr_(first_expr) {}
+  Parser(std::vector<Token> tokens, const DiagnosticSink& sink, std::uint32_t first_expr = 0,
+         std::uint32_t first_pattern = 0)
+      : tokens_(std::move(tokens)), sink_(sink), next_expr_(first_expr), next_pattern_(first_pattern) {}
 
   // parse_declarations.cpp
-  Program program();
+  std::vector<Declaration> declarations();  // to the end of the file
+  std::uint32_t expr_count() const { return next_expr_; }
+  std::uint32_t pattern_count() const { return next_pattern_; }
   // parse_types.cpp
   TypeSignature signature();
 
@@ -74,16 +77,39 @@ class Parser {
   void limit_depth(Expr& expr);
 
   // parse_declarations.cpp
-  void declaration(Program& program);
-  [[noreturn]] void fail_modules();
+  Declaration declaration();
   Definition definition();
-  TypeDefinition type_definition();
+  Liftedness liftedness();
+  TypeDefinition type_definition(bool may_be_abstract = false);
   std::string binding_name(Location& location);
   bool at_infix_definition() const;
   void equals_before_body();
   void skip_to_declaration(std::size_t failed_at);
   std::vector<Attribute> attributes();
   Attribute attribute();
+
+  // parse_modules.cpp
+  ModuleDefinition module_definition();
+  ModuleTypeDefinition module_type_definition();
+  ModuleParam module_param();
+  ModuleExprPtr module_expression();
+  ModuleExprPtr module_application();
+  ModuleExprPtr module_atom();
+  ModuleImport module_import();
+  ModuleTypePtr module_type();
+  ModuleTypePtr module_type_atom();
+  SpecBody specs();
+  Spec spec();
+  bool at_module_atom() const;
+  Name qualified_name(std::string_view what);
+  template <class Node>
+  ModuleExprPtr make_module(Location location, Node node) {
+    return std::make_unique<ModuleExpr>(ModuleExpr{.location = location, .node = std::move(node)});
+  }
+  template <class Node>
+  ModuleTypePtr make_module_type(Location location, Node node) {
+    return std::make_unique<ModuleTypeExpr>(ModuleTypeExpr{.location = location, .node = std::move(node)});
+  }
 
   // parse_types.cpp
   TypeExprPtr type();
@@ -92,6 +118,8 @@ class Parser {
   TypeExprPtr type_atom();
   TypeExprPtr type_in_parens();
   TypeExprPtr type_record();
+  TypeExprPtr type_sum();
+  TypeExprPtr type_exists();
   bool at_type_atom() const;
   std::vector<TypeParam> type_params();
   bool at_type_param() const;
@@ -102,6 +130,10 @@ class Parser {
   PatternPtr inner_pattern();  // without
   PatternPtr pattern_in_parens();
   PatternPtr pattern_record();
+  PatternPtr pattern_constructor(bool payload);
+  PatternPtr pattern_literal();
+  bool at_literal() const;
+  bool at_inner_pattern() const;
   bool at_param() const;
   std::vector<PatternPtr> params();
 
@@ -114,6 +146,7 @@ class Parser {
   LetUpdate let_update();
   ExprPtr if_expression();
   ExprPtr loop_expression();
+  ExprPtr match_expression();
   ExprPtr assert_expression();
   ExprPtr attributed_expression();
   ExprPtr lambda();
@@ -147,7 +180,7 @@ class Parser {
   const DiagnosticSink& sink_;
   std::size_t position_ = 0;
   std::uint32_t next_expr_;
-  std::uint32_t next_pattern_ = 0;
+  std::uint32_t next_pattern_;
   int nesting_ = 0;
 };
 

@@ -181,6 +181,18 @@ class Causality {
       }
       void operator()(const AssertExpr& e) { self.visit_apart({e.condition.get(), e.value.get()}); }
       void operator()(const Attributed& e) { self.visit(*e.x); }
+      void operator()(const ConstructorExpr& e) {
+        std::vector<const Expr*> parts;
+        for (const ExprPtr& part : e.arguments) parts.push_back(part.get());
+        self.visit_apart(parts);
+      }
+      void operator()(const MatchExpr& e) {
+        self.visit(*e.x);
+        std::vector<const Expr*> parts;
+        for (const MatchCase& next : e.cases) parts.push_back(next.body.get());
+        self.visit_apart(parts);
+      }
+      void operator()(const Hole&) { self.need(type, expr.location, "hole"); }
     };
     std::visit(Visitor{*this, expr, type}, expr.node);
     learn_from(expr.id);

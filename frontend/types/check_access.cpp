@@ -35,9 +35,13 @@ Ty Checker::field(Ty record, const std::string& name, Location location) {
     for (const auto& [label, type] : known->fields)
       if (label == name) return type;
   const bool fields = store_.get_if<TyRecord>(record) != nullptr;
-  report(Code::type_mismatch, location,
-         "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"" +
-             (fields ? "; cannot unify record type with one that has it" : ""));
+  std::vector<std::string> labels;
+  if (const auto* known = std::get_if<TyRecord>(&node))
+    for (const auto& [label, type] : known->fields) labels.push_back(label);
+  report_unknown(Code::type_mismatch, location,
+                 "A value of type " + store_.to_text(record) + " has no field \"" + name + "\"" +
+                     (fields ? ". Cannot unify record type with one that has it" : ""),
+                 name, std::move(labels));
   return store_.error();
 }
 

@@ -93,6 +93,7 @@ Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const 
     }
   }
   if (!pending_.empty()) solve_fields(false);
+  if (!pending_constructors_.empty()) solve_constructors(false);
   if (failed) return store_.error();
   if (lifted.empty()) return function;
   if (const auto result = close_uses(function, std::move(opening), expr)) return *result;
@@ -163,6 +164,7 @@ Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr
     expected = arrow && arrow->param == kNoId && arrow->unknown.empty() ? arrow->to : Ty{};
     ++level_;
     pattern(*param, type, names);
+    require_irrefutable(*param);
     types.push_back(out_.pattern_types[param->id]);
   }
   ++level_;
@@ -170,11 +172,35 @@ Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr
   if (result) {
     type = type_of(*result);
     check_hidden(params, *result, type);
+    const Ty declared = with_named_existentials(type, result->location);
     check(body, type, "Function body does not have expected type");
+    type = declared;
   } else {
     type = infer(body, expected);
   }
   return close_over(params, types, type, level);
+}
+
+// `?[k].([k]t, [n - k]t)`: a size that others are computed from has a name of its own in what callers see.
+Ty Checker::with_named_existentials(Ty type, Location location) {
+  std::unordered_map<std::uint32_t, Size> computed;
+  store_.walk(
+      type, [](Ty, const TyNode&) {},
+      [&](Size size, const SizeNode& node) {
+        if (std::holds_alternative<SizeVar>(node) || std::holds_alternative<SizeName>(node)) return;
+        store_.walk_size(size, [&](Size part, const SizeNode& inner) {
+          if (std::holds_alternative<SizeVar>(inner)) computed.emplace(part.id, part);
+        });
+      });
+  if (computed.empty()) return type;
+  TypeMap named;
+  for (const auto& [id, size] : computed)
+    named.size_variables.emplace(id, store_.name(store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                                                    .name = "this result",
+                                                                    .location = location,
+                                                                    .level = level_,
+                                                                    .type = store_.scalar(ScalarType::i64)})));
+  return store_.substitute(type, named);
 }
 
 // A result's size can be a parameter, but no part of one.

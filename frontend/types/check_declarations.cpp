@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/modules/modules.h"
 #include "frontend/types/checker.h"
 
 namespace apl::frontend {
@@ -17,43 +18,64 @@ const Global* Checked::find(std::string_view name) const {
 }
 
 Checker::Checker(Program program, const DiagnosticSink& sink)
-    : store_(out_.store), unifier_(out_.store, let_sizes_), sink_(sink) {
+    : store_(out_.store), unifier_(out_.store, let_sizes_), sink_(sink), modules_(std::make_unique<Modules>(*this)) {
   out_.program = std::move(program);
   out_.types.resize(out_.program.expr_count);
   out_.pattern_types.resize(out_.program.pattern_count);
   out_.pattern_binders.resize(out_.program.pattern_count, kNoId);
 }
 
+Checker::~Checker() = default;
+
 std::optional<Checked> Checker::run() {
-  for (const Declaration& declaration : out_.program.declarations) {
-    if (const auto* type = std::get_if<TypeDefinition>(&declaration.node))
-      type_definition(*type);
-    else
-      definition(declaration, std::get<Definition>(declaration.node));
-  }
+  modules_->run();
   if (failed_) return std::nullopt;
+  store_.reveal();
   return std::move(out_);
 }
 
-void Checker::type_definition(const TypeDefinition& definition) {
-  if (!definition.params.empty())
-    report(Code::unsupported_construct, definition.name_location, "parametric types cannot be compiled yet");
-  Ty type;
-  {
-    Scope scope(*this);
+// What the definition says, as a function of its parameters. Sizes that nothing says are others at each use.
+TypeBinding Checker::type_binding(const TypeDefinition& definition, const TypeExpr* written) {
+  TypeBinding binding;
+  binding.liftedness = definition.liftedness;
+  binding.written = written;
+  binding.location = definition.name_location;
+  Scope scope(*this);
+  const std::uint32_t level = level_;
+  ++level_;
+  Names names;
+  for (const TypeParam& param : definition.params) {
     std::vector<ParamId> params;
     std::vector<BinderId> sizes;
-    Names names;
-    enter_type_params(definition.params, names, &params, &sizes);
-    type = type_of(*definition.type);
+    enter_type_params({param}, names, &params, &sizes);
+    TypeFunction::Param added;
+    added.is_size = param.kind == TypeParam::Kind::size;
+    if (added.is_size ? sizes.empty() : params.empty()) continue;
+    (added.is_size ? added.size : added.type) = added.is_size ? sizes.front() : params.front();
+    binding.function.params.push_back(added);
   }
-  check_abbreviation(definition, type);
-  if (!defined_types_.insert(definition.name).second)
-    report(Code::syntax_error, definition.name_location, "Duplicate definition of type \"" + definition.name + "\"");
-  enter_type(definition.name, type);
+  if (written == nullptr) return binding;
+  const Ty type = type_of(*written);
+  TypeMap open;
+  std::vector<Size> variables;
+  store_.walk(
+      type, [](Ty, const TyNode&) {},
+      [&](Size size, const SizeNode& node) {
+        if (std::holds_alternative<SizeVar>(node)) variables.push_back(size);
+      });
+  for (Size variable : variables) {
+    if (open.size_variables.contains(variable.id)) continue;
+    binding.existential.push_back(store_.add_binder({.kind = Binder::Kind::unknown_size,
+                                                     .name = "this size",
+                                                     .location = written->location,
+                                                     .level = level,
+                                                     .type = store_.scalar(ScalarType::i64)}));
+    open.size_variables.emplace(variable.id, store_.name(binding.existential.back()));
+  }
+  binding.function.body = store_.substitute(type, open);
+  check_abbreviation(definition, binding);
+  return binding;
 }
-
-namespace {
 
 // An array type without size, but for those of functions' parameters and results.
 const TypeExpr* anonymous_size(const TypeExpr& type) {
@@ -66,24 +88,55 @@ const TypeExpr* anonymous_size(const TypeExpr& type) {
   if (const auto* record = std::get_if<TypeRecord>(&type.node))
     for (const auto& field : record->fields)
       if (const TypeExpr* found = anonymous_size(*field.value)) return found;
+  if (const auto* sum = std::get_if<TypeSum>(&type.node))
+    for (const SumConstructor& constructor : sum->constructors)
+      for (const TypeExprPtr& part : constructor.payload)
+        if (const TypeExpr* found = anonymous_size(*part)) return found;
   return nullptr;
 }
 
-}  // namespace
-
-// What `type` names has the same shape wherever it is used, and may be an array's element.
-void Checker::check_abbreviation(const TypeDefinition& definition, Ty type) {
-  if (store_.contains_function(type))
-    report(Code::type_mismatch, definition.type->location, "Non-lifted type abbreviations may not contain functions.");
-  else if (const TypeExpr* found = anonymous_size(*definition.type))
-    report(Code::type_mismatch, found->location,
-           "Non-lifted type abbreviations may not use existential sizes in their definition: an array needs a size "
-           "here.");
+// `type` has the same shape wherever it is used, and may be an array's element; `type~` may not hold functions.
+void Checker::check_abbreviation(const TypeDefinition& definition, const TypeBinding& binding) {
+  bool functions = false, sizes = false;
+  store_.walk(
+      binding.function.body,
+      [&](Ty, const TyNode& node) {
+        const auto* param = std::get_if<TyParam>(&node);
+        const auto* abstract = std::get_if<TyAbstract>(&node);
+        functions = functions || std::holds_alternative<TyArrow>(node) ||
+                    (param && store_.type_param(param->param).lifted) ||
+                    (abstract && store_.abstract_info(abstract->id).lifted);
+        sizes = sizes || (param && store_.type_param(param->param).size_lifted) ||
+                (abstract && store_.abstract_info(abstract->id).size_lifted);
+      },
+      [](Size, const SizeNode&) {});
+  const std::string kind = definition.liftedness == Liftedness::unlifted ? "Non-lifted" : "Size-lifted";
+  if (definition.liftedness != Liftedness::lifted && functions) {
+    report(Code::type_mismatch, binding.written->location, kind + " type abbreviations may not contain functions.");
+  } else if (definition.liftedness == Liftedness::unlifted) {
+    if (const TypeExpr* found = anonymous_size(*binding.written))
+      report(Code::type_mismatch, found->location,
+             "Non-lifted type abbreviations may not use existential sizes in their definition: an array needs a size "
+             "here.");
+    else if (sizes || !binding.existential.empty())
+      report(Code::type_mismatch, binding.written->location,
+             "Non-lifted type abbreviations may not contain size-lifted types: \"" + definition.name + "\" does.");
+  }
+  std::unordered_set<BinderId> mentioned;
+  store_.mentioned(binding.function.body, mentioned);
+  const std::unordered_set<BinderId> constructive = sizes_of({binding.function.body});
+  for (const TypeFunction::Param& param : binding.function.params) {
+    if (!param.is_size || (functions && mentioned.contains(param.size)) || constructive.contains(param.size)) continue;
+    report(Code::type_ambiguous, store_.binder(param.size).location,
+           "Size parameter \"" + store_.binder(param.size).name + "\" of type \"" + definition.name +
+               "\" is not used constructively: it is the size of no array");
+  }
 }
 
-void Checker::definition(const Declaration& declaration, const Definition& definition) {
+// `program`: whether it stands at the top level of the file being compiled.
+Target Checker::definition(const Declaration& declaration, const Definition& definition, bool program) {
   Global global{.declaration = &declaration, .definition = &definition};
-  global.entry = definition.entry || definition.name == "main";
+  global.entry = program && (definition.entry || definition.name == "main");
   check_redefinition(definition.name, definition.name_location);
   const bool before = std::exchange(failed_, false);
   {
@@ -92,27 +145,33 @@ void Checker::definition(const Declaration& declaration, const Definition& defin
     Names names;
     enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
     global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
+    solve_constructors(false);
     solve_fields(true);
+    solve_constructors(true);
     apply_defaults(global, definition);
     check_literals();
     finish_definition(global, definition);
   }
   global.failed = failed_;
   failed_ = failed_ || before;
+  return add_global(std::move(global));
+}
+
+// Constants of type i64 are sizes.
+Target Checker::add_global(Global global) {
+  const Definition& definition = *global.definition;
   const bool constant = definition.params.empty() && store_.as_scalar(global.type) == ScalarType::i64;
-  if (constant)
+  const auto index = static_cast<std::uint32_t>(out_.globals.size());
+  if (constant) {
     global.binder = store_.add_binder({.kind = Binder::Kind::global,
                                        .name = definition.name,
                                        .location = definition.name_location,
                                        .level = 0,
                                        .type = global.type});
-  if (const auto same = names_.find(definition.name); same != names_.end() && !same->second.empty())
-    report(Code::syntax_error, definition.name_location, "Duplicate definition of \"" + definition.name + "\"",
-           {{"it is also defined here", out_.globals[same->second.back().global].definition->name_location}});
-  const auto index = static_cast<std::uint32_t>(out_.globals.size());
-  if (constant) out_.global_sizes[global.binder] = index;
+    out_.global_sizes[global.binder] = index;
+  }
   out_.globals.push_back(std::move(global));
-  enter(definition.name, {.kind = Resolution::Kind::global, .global = index});
+  return {.kind = Resolution::Kind::global, .global = index};
 }
 
 void Checker::finish_definition(Global& global, const Definition& definition) {
@@ -126,6 +185,7 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
            "A size-polymorphic value binding may not have unknown sizes in its type: \"" + definition.name + "\" is " +
                store_.to_text(global.type));
   check_comparisons();
+  check_matches();
   if (!failed_) check_ambiguous();
   if (!failed_ && global.entry) check_entry(global, definition);
   numbers_.clear();
@@ -176,6 +236,10 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* par
   std::unordered_set<std::uint32_t> kept, seen_sizes;
   for (const PendingField& wanted : pending_)
     kept.insert(store_.find(wanted.record).id), kept.insert(store_.find(wanted.result).id);
+  for (const PendingConstructor& wanted : pending_constructors_) {
+    kept.insert(store_.find(wanted.sum).id);
+    for (Ty part : wanted.payload) kept.insert(store_.find(part).id);
+  }
   store_.walk(
       type,
       [&](Ty t, const TyNode& node) {
@@ -231,19 +295,30 @@ void Checker::check_ambiguous() {
   }
 }
 
-// The sizes that can be read off an argument: those of an array which is one, or a part of one.
+// The sizes that can be read off an argument: those of an array which is one, or a part of one. What is inside of a
+// function cannot.
 std::unordered_set<BinderId> Checker::sizes_of(const std::vector<Ty>& params) const {
   std::unordered_set<BinderId> found;
-  for (Ty param : params) {
-    if (store_.contains_function(param)) continue;
-    store_.walk(
-        param,
-        [&](Ty, const TyNode& node) {
-          const auto* array = std::get_if<TyArray>(&node);
-          const auto* name = array ? store_.get_if<SizeName>(array->size) : nullptr;
-          if (name) found.insert(name->binder);
-        },
-        [](Size, const SizeNode&) {});
+  std::unordered_set<std::uint32_t> seen;
+  std::vector<Ty> todo = params;
+  const auto tell = [&](Size size) {
+    if (const auto* name = store_.get_if<SizeName>(size)) found.insert(name->binder);
+  };
+  while (!todo.empty()) {
+    const Ty type = store_.find(todo.back());
+    todo.pop_back();
+    if (!seen.insert(type.id).second) continue;
+    if (const auto* array = store_.get_if<TyArray>(type)) {
+      tell(array->size);
+      todo.push_back(array->element);
+    } else if (const auto* record = store_.get_if<TyRecord>(type)) {
+      for (const auto& [name, field] : record->fields) todo.push_back(field);
+    } else if (const auto* sum = store_.get_if<TySum>(type)) {
+      for (const auto& [name, payload] : sum->constructors) todo.insert(todo.end(), payload.begin(), payload.end());
+    } else if (const auto* abstract = store_.get_if<TyAbstract>(type)) {
+      for (Size size : abstract->sizes) tell(size);
+      todo.insert(todo.end(), abstract->types.begin(), abstract->types.end());
+    }
   }
   return found;
 }
@@ -262,8 +337,19 @@ void Checker::check_entry(const Global& global, const Definition& definition) {
     params.push_back(arrow->from);
     type = arrow->to;
   }
-  const bool takes = std::ranges::any_of(params, [&](Ty param) { return store_.contains_function(param); });
-  if (takes || store_.contains_function(type))
+  const auto is_function = [&](Ty part) {
+    bool lifted = store_.contains_function(part);
+    store_.walk(
+        part,
+        [&](Ty, const TyNode& node) {
+          const auto* abstract = std::get_if<TyAbstract>(&node);
+          lifted = lifted || (abstract && store_.abstract_info(abstract->id).lifted);
+        },
+        [](Size, const SizeNode&) {});
+    return lifted;
+  };
+  const bool takes = std::ranges::any_of(params, is_function);
+  if (takes || is_function(type))
     refuse(Code::type_mismatch, "functions may not be higher-order: " + name +
                                     (takes ? " has a parameter of function type" : " gives a function"));
   std::unordered_set<BinderId> mentioned;

@@ -1,6 +1,10 @@
 // What the checker says: one place for the wording, so that every message names what was needed, what was there
 // and where the sizes come from.
+#include <algorithm>
+#include <cctype>
+
 #include "frontend/types/checker.h"
+#include "ir/similar_name.h"
 
 namespace apl::frontend {
 
@@ -11,12 +15,30 @@ constexpr int kMaxErrors = 50;
 
 }  // namespace
 
-void Checker::report(Code code, Location location, std::string message, std::vector<Note> notes) {
+void Checker::report(Code code, Location location, std::string message, std::vector<Note> notes, std::string hint) {
   failed_ = true;
   if (++errors_ > kMaxErrors || !sink_) return;
   Diagnostic diagnostic = make_error(code, location, std::move(message));
   diagnostic.notes = std::move(notes);
+  diagnostic.hint = std::move(hint);
   sink_(diagnostic);
+}
+
+void Checker::report_unknown(Code code, Location location, std::string message, std::string_view word,
+                             std::vector<std::string> names) {
+  // Operators are near to each other without being meant.
+  std::erase_if(names, [](const std::string& name) { return name.empty() || std::ispunct(name.front()) != 0; });
+  std::ranges::sort(names);
+  const auto similar = similar_name(word, names);
+  report(code, location, std::move(message), {}, similar ? "did you mean \"" + *similar + "\"?" : "");
+}
+
+std::vector<std::string> Checker::names_in_scope() const {
+  std::vector<std::string> names = builtin_names();
+  for (const auto& [name, target] : scope_.visible().values) names.push_back(name);
+  for (const auto& [module, order] : open_modules_)
+    for (std::string& member : member_names(module)) names.push_back(std::move(member));
+  return names;
 }
 
 void Checker::warn(Code code, Location location, std::string message) {
@@ -37,6 +59,20 @@ std::string Checker::unshared_fields(Ty expected, Ty actual) const {
       if (!unshared.insert(name).second) unshared.erase(name);
   std::string text;
   for (const std::string& name : unshared) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// The same for constructors of sum types.
+std::string Checker::unshared_constructors(Ty expected, Ty actual) const {
+  const auto* a = store_.get_if<TySum>(expected);
+  const auto* b = store_.get_if<TySum>(actual);
+  if (a == nullptr || b == nullptr) return "";
+  std::set<std::string> unshared;
+  for (const auto* sum : {a, b})
+    for (const auto& [name, payload] : sum->constructors)
+      if (!unshared.insert(name).second) unshared.erase(name);
+  std::string text;
+  for (const std::string& name : unshared) text += (text.empty() ? "#" : ", #") + name;
   return text;
 }
 
@@ -99,6 +135,8 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
     case Clash::Kind::types:
       if (const std::string fields = unshared_fields(clash.a, clash.b); !fields.empty())
         message += ". The record types have unshared fields: " + fields + ".";
+      else if (const std::string constructors = unshared_constructors(clash.a, clash.b); !constructors.empty())
+        message += ". Unshared constructors: " + constructors + ".";
       break;
     case Clash::Kind::sizes:
       code = Code::type_size_mismatch;

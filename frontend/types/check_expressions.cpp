@@ -63,14 +63,16 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
     Ty operator()(const ArrayExpr& e) { return self.infer_array(expr, e); }
     Ty operator()(const Project& e) { return self.field(self.infer(*e.record), e.field, expr.location); }
     Ty operator()(const LocalOpen& e) {
-      const auto module = e.module.qualifiers.empty() ? find_module(e.module.text) : std::nullopt;
+      const ModulePtr module = self.find_opened(e.module);
       if (!module) {
         self.report(Code::type_unknown_name, e.module.location, "Unknown module \"" + e.module.to_string() + "\"");
         return self.store_.error();
       }
-      self.open_modules_.emplace_back(*module, ++self.order_);
+      Scope scope(self);
+      const std::size_t opened = self.open_modules_.size();
+      self.open_module(*module);
       const Ty type = self.infer(*e.body, expected);
-      self.open_modules_.pop_back();
+      self.open_modules_.resize(opened);
       return type;
     }
     Ty operator()(const IndexExpr& e) {
@@ -102,7 +104,7 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
     Ty operator()(const IfExpr& e) { return self.infer_if(expr, e, expected); }
     Ty operator()(const LetExpr& e) { return self.infer_let(e, expected); }
     Ty operator()(const LoopExpr& e) { return self.infer_loop(expr, e); }
-    Ty operator()(const Ascribe& e) { return self.infer_ascribe(expr, e); }
+    Ty operator()(const Ascribe& e) { return self.infer_ascribe(e); }
     Ty operator()(const RangeExpr& e) { return self.infer_range(expr, e); }
     Ty operator()(const UpdateExpr& e) { return self.infer_update(expr, e); }
     Ty operator()(const AssertExpr& e) {
@@ -111,6 +113,9 @@ Ty Checker::infer_node(const Expr& expr, Ty expected) {
       return self.infer(*e.value, expected);
     }
     Ty operator()(const Attributed& e) { return self.infer(*e.x, expected); }
+    Ty operator()(const ConstructorExpr& e) { return self.infer_constructor(expr, e, expected); }
+    Ty operator()(const MatchExpr& e) { return self.infer_match(expr, e, expected); }
+    Ty operator()(const Hole&) { return self.infer_hole(expr); }
   };
   return std::visit(Visitor{*this, expr, expected}, expr.node);
 }
@@ -158,27 +163,41 @@ Ty Checker::infer_if(const Expr& expr, const IfExpr& branch, Ty expected) {
   const auto inside = static_cast<BinderId>(store_.binder_count());
   const Ty then_type = infer(*branch.then_value, expected);
   const Ty else_type = infer(*branch.else_value, then_type);
-  unifier_.link(then_type, else_type, inside);
+  return join_branches(expr, {{branch.then_value.get(), then_type}, {branch.else_value.get(), else_type}}, inside,
+                       "if");
+}
+
+Ty Checker::join_branches(const Expr& expr, const std::vector<Branch>& branches, BinderId inside,
+                          const std::string& name) {
+  const std::string called = "this '" + name + "'";
+  Ty type = branches.front().type;
   std::string why;
-  const auto explain = [&] {
-    if (why.empty())
-      why = "the branches have the types " + store_.to_text(then_type) + " and " + store_.to_text(else_type);
-    return why;
-  };
-  std::vector<Differing> known;
-  Ty type = then_type;
-  const auto differ = [&](Size s, Size t) { return differing(known, s, t, expr, explain()); };
-  if (const auto clash = unifier_.join(then_type, else_type, differ, type))
-    mismatch(*clash, branch.else_value->location, then_type, else_type, "Branches differ in type");
-  if (!require(type, kBranch, branch.then_value->location, "This 'if' is not possible")) return type;
-  return without_inner_sizes(type, inside, expr, "this 'if'", explain());
+  for (std::size_t k = 1; k < branches.size(); ++k) {
+    const Ty first = type, next = branches[k].type;
+    unifier_.link(first, next, inside);
+    const auto explain = [&] {
+      if (why.empty()) why = "the branches have the types " + store_.to_text(first) + " and " + store_.to_text(next);
+      return why;
+    };
+    std::vector<Differing> known;
+    const auto differ = [&](Size s, Size t) { return differing(known, s, t, expr, called, explain()); };
+    if (const auto clash = unifier_.join(first, next, differ, type))
+      mismatch(*clash, branches[k].value->location, first, next, "Branches differ in type");
+    else if (why.empty() && k == 1)
+      explain();
+  }
+  Constraint branch = kBranch;
+  if (name == "match") branch.reason = "the result of 'match'";
+  if (!require(type, branch, branches.front().value->location, "This '" + name + "' is not possible")) return type;
+  return without_inner_sizes(type, inside, expr, called, why);
 }
 
 // A size that nobody knows for two that differ; the same for the same two.
-Size Checker::differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& why) {
+Size Checker::differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& name,
+                        const std::string& why) {
   for (const Differing& before : known)
     if (unifier_.same(before.s, s) && unifier_.same(before.t, t)) return before.unknown;
-  known.push_back({s, t, unknown_size("this 'if'", at.location, at.id, why)});
+  known.push_back({s, t, unknown_size(name, at.location, at.id, why)});
   return known.back().unknown;
 }
 
@@ -206,7 +225,7 @@ Ty Checker::without_inner_sizes(Ty type, BinderId first, const Expr& expr, const
   });
 }
 
-Ty Checker::infer_ascribe(const Expr& expr, const Ascribe& ascribe) {
+Ty Checker::infer_ascribe(const Ascribe& ascribe) {
   const Ty type = type_of(*ascribe.type);
   if (!ascribe.coerce) {
     check(*ascribe.x, type, "Expression does not have expected type from type ascription");
@@ -218,11 +237,11 @@ Ty Checker::infer_ascribe(const Expr& expr, const Ascribe& ascribe) {
     report(Code::unsupported_construct, ascribe.x->location, "a type of this many parts cannot be compiled yet");
     return type;
   }
-  unify(loosened(type), actual, ascribe.x->location, "Expression cannot be coerced to this type");
-  // `[]` asks for no size: it is what it turns out to be.
-  return with_sizes(type, [&](Size size) {
-    return store_.get_if<SizeVar>(size) ? unknown_size("this cast", expr.location, expr.id) : size;
-  });
+  // `[]` asks for no size: it is that of the expression.
+  const Ty open = with_sizes(
+      type, [&](Size size) { return store_.get_if<SizeVar>(size) ? size : store_.size_variable(level_, {}); });
+  unify(open, actual, ascribe.x->location, "Expression cannot be coerced to this type");
+  return type;
 }
 
 Ty Checker::infer_update(const Expr& expr, const UpdateExpr& update) {
@@ -263,6 +282,18 @@ Ty Checker::with_sizes(Ty type, const SizeChange& change) {
   if (const auto* array = std::get_if<TyArray>(&node)) {
     const Size size = change(array->size);
     return store_.array(size, with_sizes(array->element, change));
+  }
+  if (const auto* sum = std::get_if<TySum>(&node)) {
+    auto constructors = sum->constructors;
+    for (auto& [name, payload] : constructors)
+      for (Ty& part : payload) part = with_sizes(part, change);
+    return store_.sum(std::move(constructors));
+  }
+  if (const auto* abstract = std::get_if<TyAbstract>(&node)) {
+    TyAbstract copy = *abstract;
+    for (Size& size : copy.sizes) size = change(size);
+    for (Ty& part : copy.types) part = with_sizes(part, change);
+    return store_.abstract(copy.id, std::move(copy.types), std::move(copy.sizes));
   }
   const auto* record = std::get_if<TyRecord>(&node);
   if (record == nullptr || record->fields.empty()) return type;
@@ -315,6 +346,25 @@ Size Checker::unknown_size(const std::string& name, Location location, std::uint
                                              .why = std::move(why)});
   out_.unknown_sizes[expr].push_back(binder);
   return store_.name(binder);
+}
+
+// The module of `m.(e)`.
+ModulePtr Checker::find_opened(const Name& name) const {
+  std::vector<std::string> path = name.qualifiers;
+  path.push_back(name.text);
+  const ModulePtr module = scope_.module(path, path.size());
+  return module && module->function ? nullptr : module;
+}
+
+void Checker::open_module(const ModuleValue& module) {
+  if (module.scalar) open_modules_.emplace_back(*module.scalar, scope_.next_order());
+  scope_.enter(module.members);
+}
+
+// `???` may be of any type; it fails when the program gets there.
+Ty Checker::infer_hole(const Expr& expr) {
+  warn(Code::warning_ambiguous, expr.location, "Hole: this expression has no value yet.");
+  return fresh(expr.location);
 }
 
 Ty Checker::infer_variable(const Expr& expr, const Name& name) {

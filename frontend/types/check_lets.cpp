@@ -57,6 +57,7 @@ void Checker::let_pattern(const LetPattern& let) {
   own_names_ = OwnNames{first, std::move(flexible)};
   pattern(*let.pattern, type, names);
   own_names_.reset();
+  require_irrefutable(*let.pattern);
   std::unordered_set<BinderId> mentioned;
   sizes_in(*let.pattern, mentioned);
   for (BinderId size : sizes)
@@ -83,6 +84,8 @@ void Checker::sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& nam
     for (const PatternPtr& element : tuple->elements) sizes_in(*element, names);
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields) sizes_in(*field.value, names);
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    for (const PatternPtr& part : constructor->payload) sizes_in(*part, names);
   }
 }
 
@@ -99,6 +102,7 @@ void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
     enter_type_params(let.type_params, names, &scheme.params, &scheme.sizes);
     type = infer_function(let.params, let.result.get(), *let.body, {}, names);
     solve_fields(false);
+    solve_constructors(false);
   }
   for (BinderId binder : scheme.sizes) store_.binder(binder).level = outer + 1;
   generalise(type, outer, nullptr, scheme.sizes);
@@ -216,6 +220,7 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
       });
     Names names;
     pattern(*loop.pattern, type, names);
+    require_irrefutable(*loop.pattern);
     type = out_.pattern_types[loop.pattern->id];
     require(type, kLoop, loop.pattern->location, "This loop is not possible");
     loop_form(loop, bound, array, names);
@@ -261,6 +266,7 @@ void Checker::loop_form(const LoopExpr& loop, Ty bound, Ty array, Names& names) 
   } else if (const auto* in = std::get_if<ForIn>(&loop.form)) {
     pattern(*in->pattern, store_.get_if<TyArray>(array) ? store_.get_if<TyArray>(array)->element : store_.error(),
             names);
+    require_irrefutable(*in->pattern);
   } else {
     check(*std::get<While>(loop.form).condition, store_.scalar(ScalarType::boolean),
           "The condition of 'while' does not have expected type");

@@ -20,7 +20,45 @@ void Checker::pattern(const Pattern& pattern, Ty type, Names& names) {
     pattern_tuple(pattern, *tuple, type, names);
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     pattern_record(pattern, *record, type, names);
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    pattern_constructor(pattern, *constructor, type, names);
+  } else if (const auto* literal = std::get_if<PatternLiteral>(&pattern.node)) {
+    const Ty actual = infer(*literal->value);
+    unify(type, actual, pattern.location, "Pattern cannot match value of this type");
   }
+}
+
+void Checker::pattern_constructor(const Pattern& pattern, const PatternConstructor& constructor, Ty type,
+                                  Names& names) {
+  std::vector<Ty> payload;
+  const auto* sum = store_.get_if<TySum>(type);
+  if (sum)
+    for (const auto& [name, parts] : sum->constructors)
+      if (name == constructor.name) payload = parts;
+  if (payload.size() != constructor.payload.size() || !sum) {
+    payload.clear();
+    for (const PatternPtr& part : constructor.payload) payload.push_back(fresh(part->location));
+    want_constructor(type, constructor.name, payload, pattern.location);
+  }
+  for (std::size_t k = 0; k < payload.size(); ++k) this->pattern(*constructor.payload[k], payload[k], names);
+}
+
+bool Checker::is_refutable(const Pattern& pattern) {
+  if (std::holds_alternative<PatternLiteral>(pattern.node) || std::holds_alternative<PatternConstructor>(pattern.node))
+    return true;
+  if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) return is_refutable(*typed->pattern);
+  bool refutable = false;
+  if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node))
+    for (const PatternPtr& element : tuple->elements) refutable = refutable || is_refutable(*element);
+  if (const auto* record = std::get_if<PatternRecord>(&pattern.node))
+    for (const auto& field : record->fields) refutable = refutable || is_refutable(*field.value);
+  return refutable;
+}
+
+// Parameters and what `let` and `loop` bind take every value.
+void Checker::require_irrefutable(const Pattern& pattern) {
+  if (is_refutable(pattern))
+    exhaustive_.push_back({{&pattern}, out_.pattern_types[pattern.id], pattern.location, false});
 }
 
 // What a `let` with this type in its pattern asks of the value: names of the pattern itself are sizes of the value, in
@@ -75,6 +113,8 @@ void Checker::binders_of(const Pattern& pattern, std::vector<BinderId>& out) con
     for (const PatternPtr& element : tuple->elements) binders_of(*element, out);
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
     for (const auto& field : record->fields) binders_of(*field.value, out);
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    for (const PatternPtr& part : constructor->payload) binders_of(*part, out);
   }
 }
 

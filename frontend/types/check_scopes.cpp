@@ -1,5 +1,8 @@
 // Names: entering and leaving scopes, resolving, and making instances of what has type and size parameters.
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "frontend/syntax/parser.h"
@@ -12,29 +15,22 @@ namespace {
 // Above every level: the names inside a signature are nobody's to see.
 constexpr std::uint32_t kSignatureLevel = 1U << 30U;
 
+// Names of Futhark's prelude that cannot be compiled yet: derivatives and accumulators.
+constexpr std::array<std::string_view, 6> kLater = {
+    "vjp", "jvp", "vjp2", "jvp2", "scatter_stream", "reduce_by_index_stream"};
+
 }  // namespace
 
-void Checker::leave(std::size_t mark, std::size_t types, std::uint32_t level) {
-  for (; undo_.size() > mark; undo_.pop_back()) names_[undo_.back()].pop_back();
-  for (; type_undo_.size() > types; type_undo_.pop_back()) type_names_[type_undo_.back()].pop_back();
-  level_ = level;
-}
-
-void Checker::enter(const std::string& name, Entry entry) {
-  entry.order = ++order_;
-  names_[name].push_back(entry);
-  undo_.push_back(name);
-}
-
 void Checker::enter_type(const std::string& name, Ty type) {
-  type_names_[name].push_back(type);
-  type_undo_.push_back(name);
+  TypeBinding binding;
+  binding.function.body = type;
+  scope_.enter(name, std::make_shared<const TypeBinding>(std::move(binding)));
 }
 
 BinderId Checker::bind(const std::string& name, Location location, Ty type, Binder::Kind kind) {
   const BinderId binder =
       store_.add_binder({.kind = kind, .name = name, .location = location, .level = level_, .type = type});
-  enter(name, {.kind = Resolution::Kind::local, .binder = binder});
+  scope_.enter(name, Target{.kind = Resolution::Kind::local, .binder = binder});
   return binder;
 }
 
@@ -58,32 +54,42 @@ void Checker::check_redefinition(const std::string& name, Location location) {
 }
 
 std::optional<Resolution> Checker::resolve_simple(const std::string& name) {
-  const auto found = names_.find(name);
-  const Entry* entry = found == names_.end() || found->second.empty() ? nullptr : &found->second.back();
+  const auto* entry = scope_.value(name);
   // The innermost of the name's binding and the opened modules that have it.
   for (auto open = open_modules_.rbegin(); open != open_modules_.rend(); ++open) {
     if (entry && entry->order > open->second) break;
     if (const PreludeEntry* member = find_member(open->first, name))
       return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = open->first, .member = name};
   }
-  if (entry) return Resolution{.kind = entry->kind, .binder = entry->binder, .global = entry->global};
+  if (entry) return entry->what.resolution();
   if (const PreludeEntry* builtin = find_builtin(name))
     return Resolution{.kind = Resolution::Kind::prelude, .entry = builtin, .member = name};
   return std::nullopt;
 }
 
+// A member of a module.
+std::optional<Resolution> Checker::resolve_member(const ModuleValue& module, const std::string& name) const {
+  if (const auto found = module.members.values.find(name); found != module.members.values.end())
+    return found->second.resolution();
+  const PreludeEntry* member = module.scalar ? find_member(*module.scalar, name) : nullptr;
+  if (member == nullptr) return std::nullopt;
+  return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = module.scalar, .member = name};
+}
+
+// `a.b.c` is the member c of the module a.b, else the field c of a.b in the module a, and so on.
 std::optional<Resolution> Checker::resolve_quietly(const Name& name) {
-  if (name.qualifiers.empty()) return resolve_simple(name.text);
-  const std::string& first = name.qualifiers.front();
-  if (auto result = resolve_simple(first)) {
-    for (std::size_t k = 1; k < name.qualifiers.size(); ++k) result->fields.push_back(name.qualifiers[k]);
-    result->fields.push_back(name.text);
+  for (std::size_t length = name.qualifiers.size() + 1; length-- > 0;) {
+    const std::string& text = length == name.qualifiers.size() ? name.text : name.qualifiers[length];
+    std::optional<Resolution> result;
+    if (length == 0)
+      result = resolve_simple(text);
+    else if (const ModulePtr module = scope_.module(name.qualifiers, length))
+      result = resolve_member(*module, text);
+    if (!result) continue;
+    for (std::size_t k = length + 1; k < name.qualifiers.size(); ++k) result->fields.push_back(name.qualifiers[k]);
+    if (length < name.qualifiers.size()) result->fields.push_back(name.text);
     return result;
   }
-  const auto module = find_module(first);
-  if (!module || name.qualifiers.size() > 1) return std::nullopt;
-  if (const PreludeEntry* member = find_member(*module, name.text))
-    return Resolution{.kind = Resolution::Kind::prelude, .entry = member, .module = module, .member = name.text};
   return std::nullopt;
 }
 
@@ -94,16 +100,46 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
     report(Code::type_unknown_name, name.location,
            "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
   if (result) return result;
-  const std::string& first = name.qualifiers.empty() ? name.text : name.qualifiers.front();
-  if (!name.qualifiers.empty() && (!find_module(first) || name.qualifiers.size() > 1))
-    report(Code::type_unknown_name, name.location, "Unknown module or variable \"" + first + "\"");
-  else if (!name.qualifiers.empty())
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\" in module \"" + first + "\"");
-  else if (is_for_later(name.text))
+  if (!name.qualifiers.empty()) {
+    report_unknown_member(name);
+    return std::nullopt;
+  }
+  if (std::ranges::find(kLater, name.text) != kLater.end())
     report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
   else
-    report(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"");
+    report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
+                   names_in_scope());
   return std::nullopt;
+}
+
+void Checker::report_unknown_member(const Name& name) {
+  std::string path;
+  for (std::size_t length = 1; length <= name.qualifiers.size(); ++length) {
+    path += (path.empty() ? "" : ".") + name.qualifiers[length - 1];
+    const ModulePtr module = scope_.module(name.qualifiers, length);
+    if (!module) {
+      const ModulePtr outer = scope_.module(name.qualifiers, length - 1);
+      const Environment seen = length > 1 && outer ? outer->members : scope_.visible();
+      std::vector<std::string> names;
+      if (length == 1) {
+        names = names_in_scope();
+        std::ranges::move(module_names(), std::back_inserter(names));
+      }
+      for (const auto& [module_name, module_value] : seen.modules) names.push_back(module_name);
+      report_unknown(Code::type_unknown_name, name.location, "Unknown module or variable \"" + path + "\"",
+                     name.qualifiers[length - 1], std::move(names));
+      return;
+    }
+    if (module->wrong) {
+      failed_ = true;
+      return;
+    }
+  }
+  const ModulePtr module = scope_.module(name.qualifiers, name.qualifiers.size());
+  std::vector<std::string> names = module->scalar ? member_names(*module->scalar) : std::vector<std::string>();
+  for (const auto& [member, target] : module->members.values) names.push_back(member);
+  report_unknown(Code::type_unknown_name, name.location,
+                 "Unknown name \"" + name.text + "\" in module \"" + path + "\"", name.text, std::move(names));
 }
 
 const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module) {
@@ -185,6 +221,7 @@ Ty Checker::instantiate(Resolution& resolution, Location location, std::uint32_t
     }
     case Resolution::Kind::global: {
       const Global& global = out_.globals[resolution.global];
+      if (global.failed && !global.type) return store_.error();
       take_over(resolution.instance, global.type_params, global.sizes, location, global.definition->name);
       for (BinderId unknown : global.unknown) {
         const BinderId here = store_.add_binder({.kind = Binder::Kind::unknown_size,

@@ -17,7 +17,7 @@ constexpr int kMaxSizeTerms = 32;
 
 bool binds_names(const Expr& expr) {
   return std::holds_alternative<LambdaExpr>(expr.node) || std::holds_alternative<LetExpr>(expr.node) ||
-         std::holds_alternative<LoopExpr>(expr.node);
+         std::holds_alternative<LoopExpr>(expr.node) || std::holds_alternative<MatchExpr>(expr.node);
 }
 
 bool has_binding(const Expr& expr) {
@@ -54,6 +54,7 @@ struct OperationText {
   std::string operator()(const UpdateExpr& e) const { return steps(e.steps); }
   std::string operator()(const Section& e) const { return e.op.to_string() + (e.left ? "<" : e.right ? ">" : ""); }
   std::string operator()(const Infix& e) const { return e.op.to_string(); }
+  std::string operator()(const ConstructorExpr& e) const { return e.name; }
   std::string operator()(const RangeExpr& e) const {
     return std::to_string(static_cast<int>(e.kind)) + (e.second ? ".." : "");
   }
@@ -155,11 +156,13 @@ std::optional<Size> Checker::as_size_part(const Expr& expr, int& budget) {
   if (const auto* ascribe = std::get_if<Ascribe>(&expr.node); ascribe && !ascribe->coerce)
     return as_size_part(*ascribe->x, budget);
   if (const auto* open = std::get_if<LocalOpen>(&expr.node)) {
-    const auto module = open->module.qualifiers.empty() ? find_module(open->module.text) : std::nullopt;
+    const ModulePtr module = find_opened(open->module);
     if (!module) return std::nullopt;
-    open_modules_.emplace_back(*module, ++order_);
+    Scope scope(*this);
+    const std::size_t opened = open_modules_.size();
+    open_module(*module);
     const auto size = as_size_part(*open->body, budget);
-    open_modules_.pop_back();
+    open_modules_.resize(opened);
     return size;
   }
   if (const auto* number = std::get_if<NumberLiteral>(&expr.node))

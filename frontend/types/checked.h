@@ -1,6 +1,7 @@
 // What inference found out about a program: tables beside the AST, by the ids of expressions and patterns.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -26,7 +27,7 @@ struct Resolution {
   TypeMap instance;                     // global and prelude: what its parameters are here
 };
 
-// A top-level definition.
+// A definition, at the top level or in a module.
 struct Global {
   const Declaration* declaration = nullptr;
   const Definition* definition = nullptr;
@@ -36,7 +37,9 @@ struct Global {
   Ty type;
   BinderId binder = kNoId;  // the constant as a size
   bool entry = false;
-  bool failed = false;  // it has errors of its own
+  bool failed = false;             // it has errors of its own
+  std::string label;               // its name with those of the modules that it is in
+  const TypeExpr* spec = nullptr;  // of a value that a module type gives a type
 };
 
 struct Checked {
@@ -56,6 +59,12 @@ struct Checked {
   std::unordered_set<std::uint32_t> checked_patterns;                      // PatternTyped: sizes checked at run time
   std::unordered_map<std::uint32_t, BinderId> binding_binders;             // of LetFunction, LetUpdate by binding
   std::unordered_map<BinderId, std::uint32_t> global_sizes;                // of constants that are sizes
+
+  // TypeName, TypeApply: what the abbreviation stands for, as it is written.
+  std::unordered_map<const TypeExpr*, const TypeExpr*> abbreviations;
+  // What the checker made: copies of parametric modules, definitions that give values other types.
+  std::vector<std::unique_ptr<ModuleExpr>> copies;
+  std::vector<std::unique_ptr<Declaration>> made;
 
   const Global* find(std::string_view name) const;
 };

@@ -11,36 +11,41 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/modules/environment.h"
 #include "frontend/types/checked.h"
 #include "frontend/types/unify.h"
 
 namespace apl::frontend {
 
+class Modules;
+
+// An array type without size in a written type, but for those of functions' parameters and results.
+const TypeExpr* anonymous_size(const TypeExpr& type);
+
 class Checker {
  public:
   Checker(Program program, const DiagnosticSink& sink);
+  ~Checker();
+  Checker(const Checker&) = delete;
+  Checker& operator=(const Checker&) = delete;
   std::optional<Checked> run();
 
  private:
-  // A name in scope.
-  struct Entry {
-    Resolution::Kind kind = Resolution::Kind::local;
-    BinderId binder = kNoId;
-    std::uint32_t global = 0;
-    std::size_t order = 0;  // of entering: a module opened later hides it
-  };
+  friend class Modules;
   // Puts names out of scope again, and the level back.
   class Scope {
    public:
-    explicit Scope(Checker& checker)
-        : checker_(checker), mark_(checker.undo_.size()), types_(checker.type_undo_.size()), level_(checker.level_) {}
-    ~Scope() { checker_.leave(mark_, types_, level_); }
+    explicit Scope(Checker& checker) : checker_(checker), mark_(checker.scope_.mark()), level_(checker.level_) {}
+    ~Scope() {
+      checker_.scope_.leave(mark_);
+      checker_.level_ = level_;
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     Checker& checker_;
-    std::size_t mark_, types_;
+    ScopeTable::Mark mark_;
     std::uint32_t level_;
   };
   using Names = std::set<std::string>;
@@ -51,8 +56,6 @@ class Checker {
   };
 
   // check_scopes.cpp
-  void leave(std::size_t mark, std::size_t types, std::uint32_t level);
-  void enter(const std::string& name, Entry entry);
   void enter_type(const std::string& name, Ty type);
   BinderId bind(const std::string& name, Location location, Ty type, Binder::Kind kind = Binder::Kind::value);
   bool claim(Names& names, const std::string& name, Location location);  // reports a name bound twice
@@ -60,13 +63,23 @@ class Checker {
   void check_redefinition(const std::string& name, Location location);
   std::optional<Resolution> resolve(const Name& name);
   std::optional<Resolution> resolve_simple(const std::string& name);
+  std::optional<Resolution> resolve_member(const ModuleValue& module, const std::string& name) const;
+  void report_unknown_member(const Name& name);
   std::optional<Resolution> resolve_quietly(const Name& name);  // reports nothing
   Ty instantiate(Resolution& resolution, Location location, std::uint32_t expr);
   Ty instantiate_prelude(Resolution& resolution, Location location);
 
   // check_types.cpp
   Ty type_of(const TypeExpr& type);
-  Ty type_of_name(const Name& name);
+  Ty type_of_node(const TypeExpr& type);
+  Ty type_of_name(const TypeExpr& type, const Name& name, const std::vector<TypeArgumentExpr>& arguments);
+  TypeBindingPtr find_type(const Name& name) const;
+  std::optional<TypeMap> type_arguments(const TypeBinding& binding, const Name& name,
+                                        const std::vector<TypeArgumentExpr>& arguments, Location location);
+  Ty type_of_record(const TypeRecord& record);
+  Ty type_of_sum(const TypeSum& sum);
+  Ty type_of_arrow(const TypeArrow& arrow);
+  Ty type_of_exists(const TypeExists& exists);
   void enter_type_params(const std::vector<TypeParam>& params, Names& names, std::vector<ParamId>* type_params,
                          std::vector<BinderId>* sizes);
 
@@ -85,7 +98,10 @@ class Checker {
   void pattern(const Pattern& pattern, Ty type, Names& names);
   void pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, Ty type, Names& names);
   void pattern_record(const Pattern& pattern, const PatternRecord& record, Ty type, Names& names);
+  void pattern_constructor(const Pattern& pattern, const PatternConstructor& constructor, Ty type, Names& names);
   Ty with_own_sizes(const Pattern& pattern, Ty annotated);
+  static bool is_refutable(const Pattern& pattern);
+  void require_irrefutable(const Pattern& pattern);
   void binders_of(const Pattern& pattern, std::vector<BinderId>& out) const;
 
   // check_expressions.cpp
@@ -95,20 +111,38 @@ class Checker {
   Ty infer_literal(const Expr& expr, const NumberLiteral& literal);
   Ty infer_array(const Expr& expr, const ArrayExpr& array);
   Ty infer_if(const Expr& expr, const IfExpr& branch, Ty expected);
-  Size differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& why);
+  // The type of what may be of any of these, each the type of one expression.
+  struct Branch {
+    const Expr* value;
+    Ty type;
+  };
+  Ty join_branches(const Expr& expr, const std::vector<Branch>& branches, BinderId inside, const std::string& name);
+  Size differing(std::vector<Differing>& known, Size s, Size t, const Expr& at, const std::string& name,
+                 const std::string& why);
   Ty without_inner_sizes(Ty type, BinderId first, const Expr& expr, const std::string& name, const std::string& why);
-  Ty infer_ascribe(const Expr& expr, const Ascribe& ascribe);
+  Ty infer_ascribe(const Ascribe& ascribe);
   Ty infer_update(const Expr& expr, const UpdateExpr& update);
   Ty with_field(Ty type, const std::vector<AccessStep>& steps, std::size_t step, Ty value);
   std::optional<Size> range_size(const RangeExpr& range, Ty element);
   Ty infer_range(const Expr& expr, const RangeExpr& range);
   Ty infer_variable(const Expr& expr, const Name& name);
+  Ty infer_hole(const Expr& expr);
+  ModulePtr find_opened(const Name& name) const;
+  void open_module(const ModuleValue& module);
   void check_literals();
   Ty loosened(Ty type);  // sizes replaced by variables
   using SizeChange = std::function<Size(Size)>;
   Ty with_sizes(Ty type, const SizeChange& change);  // of arrays in tuples and records, but not of functions
   Size unknown_size(const std::string& name, Location location, std::uint32_t expr, std::string why = {});
   Ty fresh(Location location, Constraint constraint = {});
+
+  // check_matches.cpp
+  Ty infer_constructor(const Expr& expr, const ConstructorExpr& constructor, Ty expected);
+  Ty infer_match(const Expr& expr, const MatchExpr& match, Ty expected);
+  void want_constructor(Ty sum, const std::string& name, std::vector<Ty> payload, Location location);
+  bool solve_constructor(Ty sum, const std::string& name, const std::vector<Ty>& payload, Location location);
+  void solve_constructors(bool last);
+  void check_matches();
 
   // check_access.cpp
   Ty field(Ty record, const std::string& name, Location location);
@@ -129,6 +163,7 @@ class Checker {
   Ty infer_lambda(const LambdaExpr& lambda, Ty expected);
   Ty infer_function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body, Ty expected,
                     Names& names);
+  Ty with_named_existentials(Ty type, Location location);
   void report_unknown_params(Ty type, const std::vector<BinderId>& unknown, Location location);
   Ty with_witnesses(Ty type, const Visible& visible, std::uint32_t level);
   Ty close_over(const std::vector<PatternPtr>& params, const std::vector<Ty>& types, Ty result, std::uint32_t level);
@@ -165,13 +200,14 @@ class Checker {
   Ty implied_initial(const Pattern& pattern);
 
   // check_declarations.cpp
-  void type_definition(const TypeDefinition& definition);
-  void definition(const Declaration& declaration, const Definition& definition);
+  Target definition(const Declaration& declaration, const Definition& definition, bool program);
   void finish_definition(Global& global, const Definition& definition);
   void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes);
   void apply_defaults(const Global& global, const Definition& definition);
   void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
-  void check_abbreviation(const TypeDefinition& definition, Ty type);
+  TypeBinding type_binding(const TypeDefinition& definition, const TypeExpr* written);
+  void check_abbreviation(const TypeDefinition& definition, const TypeBinding& binding);
+  Target add_global(Global global);
   std::unordered_set<BinderId> sizes_of(const std::vector<Ty>& params) const;
   void check_entry(const Global& global, const Definition& definition);
   void check_size_params(const Global& global, const Definition& definition);
@@ -179,10 +215,15 @@ class Checker {
   void check_comparisons();
 
   // check_errors.cpp
-  void report(Code code, Location location, std::string message, std::vector<Note> notes = {});
+  void report(Code code, Location location, std::string message, std::vector<Note> notes = {}, std::string hint = {});
+  // For a name that does not exist: the one among `names` that was meant, as a hint.
+  void report_unknown(Code code, Location location, std::string message, std::string_view word,
+                      std::vector<std::string> names);
+  std::vector<std::string> names_in_scope() const;
   void warn(Code code, Location location, std::string message);
   bool is_part(Size part, Size whole) const;
   std::string unshared_fields(Ty expected, Ty actual) const;
+  std::string unshared_constructors(Ty expected, Ty actual) const;
   void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
   std::vector<Note> size_notes(const Clash& clash) const;
   bool unify(Ty expected, Ty actual, Location location, const std::string& what);
@@ -200,13 +241,9 @@ class Checker {
   bool failed_ = false;
   int errors_ = 0;
 
-  std::unordered_map<std::string, std::vector<Entry>> names_;
-  std::vector<std::string> undo_;
-  std::unordered_map<std::string, std::vector<Ty>> type_names_;
-  std::vector<std::string> type_undo_;
-  Names defined_types_;
-  std::vector<std::pair<ScalarType, std::size_t>> open_modules_;
-  std::size_t order_ = 0;
+  ScopeTable scope_;
+  std::vector<std::pair<ScalarType, std::size_t>> open_modules_;  // with the order of the names in scope
+  std::unique_ptr<Modules> modules_;
 
   // Signatures of prelude names, parsed where one is first used.
   struct Scheme {
@@ -238,6 +275,21 @@ class Checker {
   };
   std::vector<PendingField> pending_;
   bool in_section_ = false;
+  struct PendingConstructor {
+    Ty sum;
+    std::string name;
+    std::vector<Ty> payload;
+    Location location;
+  };
+  std::vector<PendingConstructor> pending_constructors_;
+  // What must match every value; checked when all types are known.
+  struct Exhaustive {
+    std::vector<const Pattern*> patterns;
+    Ty type;
+    Location location;
+    bool match = false;
+  };
+  std::vector<Exhaustive> exhaustive_;
   struct OpenLiteral {
     const Expr* expr;
     Ty type;

@@ -85,9 +85,23 @@ std::string TypeStore::to_text(Ty type) const {
         put(*record);
       } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
         put(*arrow, argument);
+      } else if (const auto* sum = std::get_if<TySum>(&node)) {
+        put(*sum, argument);
+      } else if (const auto* abstract = std::get_if<TyAbstract>(&node)) {
+        text += store.abstracts_[abstract->id].name;
+        for (Size size : abstract->sizes) text += " [" + store.to_text(size) + "]";
+        for (Ty part : abstract->types) text += " ", put(part, true);
       } else {
         text += "?";
       }
+    }
+    void put(const TySum& sum, bool argument) {
+      if (argument) text += "(";
+      for (std::size_t k = 0; k < sum.constructors.size() && !full(); ++k) {
+        text += (k > 0 ? " | #" : "#") + sum.constructors[k].first;
+        for (Ty part : sum.constructors[k].second) text += " ", put(part, true);
+      }
+      if (argument) text += ")";
     }
     void put(const TyRecord& record) {
       const bool tuple = store.is_tuple(record);

@@ -103,6 +103,28 @@ Ty TypeStore::record(std::vector<std::pair<std::string, Ty>> fields) {
   return add(TyRecord{std::move(fields)});
 }
 
+Ty TypeStore::sum(std::vector<std::pair<std::string, std::vector<Ty>>> constructors) {
+  std::sort(constructors.begin(), constructors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return add(TySum{std::move(constructors)});
+}
+
+AbstractId TypeStore::add_abstract(AbstractInfo info) {
+  abstracts_.push_back(std::move(info));
+  return static_cast<AbstractId>(abstracts_.size() - 1);
+}
+
+TypeFunction TypeStore::abstract_function(AbstractId id, std::vector<TypeFunction::Param> params) {
+  std::vector<Ty> types;
+  std::vector<Size> sizes;
+  for (const TypeFunction::Param& p : params) {
+    if (p.is_size)
+      sizes.push_back(name(p.size));
+    else
+      types.push_back(param(p.type));
+  }
+  return {std::move(params), abstract(id, std::move(types), std::move(sizes))};
+}
+
 BinderId TypeStore::add_binder(Binder binder) {
   binders_.push_back(std::move(binder));
   return static_cast<BinderId>(binders_.size() - 1);
@@ -115,9 +137,13 @@ ParamId TypeStore::add_param(TypeParamInfo info) {
 
 Ty TypeStore::find(Ty type) const {
   for (;;) {
-    const auto* var = std::get_if<TyVar>(&types_[type.id]);
-    if (var == nullptr || !var->link) return type;
-    type = var->link;
+    Ty link;
+    if (const auto* var = std::get_if<TyVar>(&types_[type.id]))
+      link = var->link;
+    else if (const auto* abstract = std::get_if<TyAbstract>(&types_[type.id]))
+      link = abstract->link;
+    if (!link) return type;
+    type = link;
   }
 }
 
@@ -208,81 +234,6 @@ std::optional<ParamId> TypeStore::free_param(Ty type, std::uint32_t level) const
   return found;
 }
 
-Size TypeStore::substitute(Size size, const TypeMap& map) {
-  Done done;
-  return substitute(size, map, done);
-}
-
-Size TypeStore::substitute(Size size, const TypeMap& map, Done& done) {
-  size = find(size);
-  const SizeNode node = sizes_[size.id];
-  if (const auto* name = std::get_if<SizeName>(&node)) {
-    auto found = map.sizes.find(name->binder);
-    return found == map.sizes.end() ? size : found->second;
-  }
-  if (std::holds_alternative<SizeVar>(node)) {
-    auto found = map.size_variables.find(size.id);
-    return found == map.size_variables.end() ? size : found->second;
-  }
-  if (auto found = done.sizes.find(size.id); found != done.sizes.end()) return found->second;
-  if (const auto* expr = std::get_if<SizeExpr>(&node)) {
-    SizeExpr copy = *expr;
-    bool changed = false;
-    for (Size& part : copy.parts) {
-      const Size replaced = substitute(part, map, done);
-      changed = changed || replaced != find(part);
-      part = replaced;
-    }
-    const Size result = changed ? size_expr(std::move(copy)) : size;
-    done.sizes.emplace(size.id, result);
-    return result;
-  }
-  const auto* op = std::get_if<SizeOp>(&node);
-  if (op == nullptr) return size;
-  const Size x = substitute(op->x, map, done);
-  const Size y = substitute(op->y, map, done);
-  const Size result = x == find(op->x) && y == find(op->y) ? size : size_op(op->op, x, y);
-  done.sizes.emplace(size.id, result);
-  return result;
-}
-
-Ty TypeStore::substitute(Ty type, const TypeMap& map) {
-  if (map.empty()) return type;
-  Done done;
-  return substitute(type, map, done);
-}
-
-Ty TypeStore::substitute(Ty type, const TypeMap& map, Done& done) {
-  type = find(type);
-  if (auto found = done.types.find(type.id); found != done.types.end()) return found->second;
-  const TyNode node = types_[type.id];  // a copy: the store grows below
-  Ty result = type;
-  if (const auto* param = std::get_if<TyParam>(&node)) {
-    auto found = map.params.find(param->param);
-    if (found != map.params.end()) result = found->second;
-  } else if (const auto* array = std::get_if<TyArray>(&node)) {
-    const Size size = substitute(array->size, map, done);
-    const Ty element = substitute(array->element, map, done);
-    if (size != find(array->size) || element != find(array->element)) result = this->array(size, element);
-  } else if (const auto* record = std::get_if<TyRecord>(&node)) {
-    TyRecord copy = *record;
-    bool changed = false;
-    for (auto& [name, field] : copy.fields) {
-      const Ty replaced = substitute(field, map, done);
-      changed = changed || replaced != find(field);
-      field = replaced;
-    }
-    if (changed) result = add(std::move(copy));
-  } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
-    const Ty from = substitute(arrow->from, map, done);
-    const Ty to = substitute(arrow->to, map, done);
-    if (from != find(arrow->from) || to != find(arrow->to))
-      result = this->arrow(from, to, arrow->param, arrow->unknown);
-  }
-  done.types.emplace(type.id, result);
-  return result;
-}
-
 std::size_t TypeStore::tree_size(Ty type) const {
   std::unordered_map<std::uint32_t, std::size_t> done;
   return tree_size(type, done);
@@ -298,6 +249,11 @@ std::size_t TypeStore::tree_size(Ty type, std::unordered_map<std::uint32_t, std:
     size += tree_size(arrow->from, done) + tree_size(arrow->to, done);
   if (const auto* record = std::get_if<TyRecord>(&node))
     for (const auto& [name, field] : record->fields) size += tree_size(field, done);
+  if (const auto* sum = std::get_if<TySum>(&node))
+    for (const auto& [name, payload] : sum->constructors)
+      for (Ty part : payload) size += tree_size(part, done);
+  if (const auto* abstract = std::get_if<TyAbstract>(&node))
+    for (Ty part : abstract->types) size += tree_size(part, done);
   size = std::min(size, SIZE_MAX / 8);
   done.emplace(type.id, size);
   return size;

@@ -36,6 +36,7 @@ struct Size {
 // What a name stands for: every binder of the program has its own number. Those of type i64 can be sizes.
 using BinderId = std::uint32_t;
 using ParamId = std::uint32_t;  // of a type parameter `'t`
+using AbstractId = std::uint32_t;
 constexpr std::uint32_t kNoId = UINT32_MAX;
 
 // Sets of scalar types, a bit each; 0 means any type at all.
@@ -134,8 +135,20 @@ struct TyArrow {
   BinderId param = kNoId;
   std::vector<BinderId> unknown;
 };
+// `#leaf i32 | #node`, sorted by name.
+struct TySum {
+  std::vector<std::pair<std::string, std::vector<Ty>>> constructors;
+};
+// A type that a module type keeps from those who use the module, with the arguments for its parameters. `link` is what
+// it stands for, once nothing is hidden any more (TypeStore::reveal).
+struct TyAbstract {
+  AbstractId id;
+  std::vector<Ty> types;
+  std::vector<Size> sizes;
+  Ty link;
+};
 struct TyError {};  // after an error was reported: equal to everything
-using TyNode = std::variant<TyVar, TyParam, TyScalar, TyArray, TyRecord, TyArrow, TyError>;
+using TyNode = std::variant<TyVar, TyParam, TyScalar, TyArray, TyRecord, TyArrow, TySum, TyAbstract, TyError>;
 
 // What is known of a binder, besides its value.
 struct Binder {
@@ -157,12 +170,33 @@ struct TypeParamInfo {
   std::uint32_t level = 0;   // of its scope, as of a binder
 };
 
+// `type pair 'a [n] = ([n]a, [n]a)`: a type with parameters, in the order in which arguments are written.
+struct TypeFunction {
+  struct Param {
+    bool is_size = false;
+    ParamId type = kNoId;
+    BinderId size = kNoId;
+  };
+  std::vector<Param> params;
+  Ty body;
+};
+
+// What is known of an abstract type. `body` is none where nothing implements it: inside of a parametric module.
+struct AbstractInfo {
+  std::string name;
+  Constraint constraint;
+  bool lifted = false;
+  bool size_lifted = false;
+  TypeFunction implementation;
+};
+
 // Type parameters and sizes replaced.
 struct TypeMap {
   std::unordered_map<ParamId, Ty> params;
   std::unordered_map<BinderId, Size> sizes;
   std::unordered_map<std::uint32_t, Size> size_variables;  // open ones, by their ids
-  bool empty() const { return params.empty() && sizes.empty() && size_variables.empty(); }
+  std::unordered_map<AbstractId, TypeFunction> abstracts;
+  bool empty() const { return params.empty() && sizes.empty() && size_variables.empty() && abstracts.empty(); }
 };
 
 class TypeStore {
@@ -181,6 +215,13 @@ class TypeStore {
   Ty arrow(Ty from, Ty to, BinderId param = kNoId, std::vector<BinderId> unknown = {}) {
     return add(TyArrow{from, to, param, std::move(unknown)});
   }
+  Ty sum(std::vector<std::pair<std::string, std::vector<Ty>>> constructors);  // sorts
+  Ty abstract(AbstractId id, std::vector<Ty> types, std::vector<Size> sizes) {
+    return add(TyAbstract{id, std::move(types), std::move(sizes), {}});
+  }
+  // The type function on its own parameters.
+  TypeFunction abstract_function(AbstractId id, std::vector<TypeFunction::Param> params);
+  Ty apply(const TypeFunction& function, const std::vector<Ty>& types, const std::vector<Size>& sizes);
   Size size_variable(std::uint32_t level, Location origin, BinderId param = kNoId);
   Size constant(std::int64_t value);
   Size name(BinderId binder);
@@ -188,6 +229,7 @@ class TypeStore {
   Size size_expr(SizeExpr expr);
   BinderId add_binder(Binder binder);
   ParamId add_param(TypeParamInfo info);
+  AbstractId add_abstract(AbstractInfo info);
 
   // ---- looking
   Ty find(Ty type) const;  // variables followed
@@ -205,6 +247,13 @@ class TypeStore {
   Binder& binder(BinderId id) { return binders_[id]; }
   const Binder& binder(BinderId id) const { return binders_[id]; }
   const TypeParamInfo& type_param(ParamId id) const { return params_[id]; }
+  const AbstractInfo& abstract_info(AbstractId id) const { return abstracts_[id]; }
+  void implement(AbstractId id, TypeFunction implementation) {
+    abstracts_[id].implementation = std::move(implementation);
+  }
+  void rename_abstract(AbstractId id, std::string name) { abstracts_[id].name = std::move(name); }
+  // From now on abstract types are what implements them.
+  void reveal();
   std::size_t binder_count() const { return binders_.size(); }
 
   bool is_tuple(const TyRecord& record) const;
@@ -253,12 +302,14 @@ class TypeStore {
     std::unordered_map<std::uint32_t, Size> sizes;
   };
   Ty substitute(Ty type, const TypeMap& map, Done& done);
+  bool substitute_all(std::vector<Ty>& types, const TypeMap& map, Done& done);
   Size substitute(Size size, const TypeMap& map, Done& done);
 
   std::vector<TyNode> types_;
   std::vector<SizeNode> sizes_;
   std::vector<Binder> binders_;
   std::vector<TypeParamInfo> params_;
+  std::vector<AbstractInfo> abstracts_;
   std::vector<Ty> scalars_;
   Ty error_, unit_;
 };
@@ -302,6 +353,13 @@ void TypeStore::walk(Ty type, VisitType visit_type, VisitSize visit_size) const 
     } else if (const auto* arrow = std::get_if<TyArrow>(&node)) {
       todo.push_back(find(arrow->to));
       todo.push_back(find(arrow->from));
+    } else if (const auto* sum = std::get_if<TySum>(&node)) {
+      for (auto part = sum->constructors.rbegin(); part != sum->constructors.rend(); ++part)
+        for (auto payload = part->second.rbegin(); payload != part->second.rend(); ++payload)
+          todo.push_back(find(*payload));
+    } else if (const auto* abstract = std::get_if<TyAbstract>(&node)) {
+      for (Size size : abstract->sizes) walk_size(size, visit_size);
+      for (auto part = abstract->types.rbegin(); part != abstract->types.rend(); ++part) todo.push_back(find(*part));
     }
   }
 }

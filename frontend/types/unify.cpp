@@ -10,9 +10,6 @@ namespace apl::frontend {
 
 namespace {
 
-// Types this deep are no program's: they come from chains that double with each step.
-constexpr int kMaxDepth = 300;
-
 constexpr std::uint32_t kEveryLevel = UINT32_MAX;    // a variable that may become any size in sight
 constexpr std::uint32_t kNoLevel = kEveryLevel - 1;  // a name that no other variable may become
 constexpr std::size_t kMaxTerms = 64;
@@ -191,12 +188,18 @@ std::optional<Clash> Unifier::require(Ty type, const Constraint& constraint) {
       type,
       [&](Ty t, const TyNode& node) {
         const auto* param = std::get_if<TyParam>(&node);
+        const auto* abstract = std::get_if<TyAbstract>(&node);
         const bool function = std::holds_alternative<TyArrow>(node);
+        const bool lifted = (param && store_.type_param(param->param).lifted) ||
+                            (abstract && store_.abstract_info(abstract->id).lifted);
+        const bool size_lifted = (param && store_.type_param(param->param).size_lifted) ||
+                                 (abstract && store_.abstract_info(abstract->id).size_lifted);
+        const bool compared = (!param || store_.type_param(param->param).constraint.equality) &&
+                              (!abstract || store_.abstract_info(abstract->id).constraint.equality);
         if (std::holds_alternative<TyVar>(node)) variables.push_back(t);
-        if (constraint.equality && (function || (param && !store_.type_param(param->param).constraint.equality)))
+        if (constraint.equality && (function || !compared))
           clash = Clash{.kind = Clash::Kind::equality, .b = t};
-        else if ((constraint.first_order && (function || (param && store_.type_param(param->param).lifted))) ||
-                 (constraint.regular && param && store_.type_param(param->param).size_lifted))
+        else if ((constraint.first_order && (function || lifted)) || (constraint.regular && size_lifted))
           clash = Clash{.kind = Clash::Kind::functional, .b = t, .reason = constraint.reason};
       },
       [](Size, const SizeNode&) {});
@@ -254,6 +257,31 @@ std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
   return std::nullopt;
 }
 
+std::optional<Clash> Unifier::unify_sums(Ty expected, Ty actual) {
+  const TySum a = *store_.get_if<TySum>(expected);
+  const TySum b = *store_.get_if<TySum>(actual);
+  const auto differ = Clash{.a = expected, .b = actual};
+  if (a.constructors.size() != b.constructors.size()) return differ;
+  for (std::size_t k = 0; k < a.constructors.size(); ++k) {
+    const auto& [name, payload] = a.constructors[k];
+    if (name != b.constructors[k].first || payload.size() != b.constructors[k].second.size()) return differ;
+    for (std::size_t p = 0; p < payload.size(); ++p)
+      if (auto clash = unify(payload[p], b.constructors[k].second[p])) return clash;
+  }
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::unify_abstract(Ty expected, Ty actual) {
+  const TyAbstract a = *store_.get_if<TyAbstract>(expected);
+  const TyAbstract b = *store_.get_if<TyAbstract>(actual);
+  if (a.id != b.id) return Clash{.a = expected, .b = actual};
+  for (std::size_t k = 0; k < a.types.size(); ++k)
+    if (auto clash = unify(a.types[k], b.types[k])) return clash;
+  for (std::size_t k = 0; k < a.sizes.size(); ++k)
+    if (auto clash = unify(a.sizes[k], b.sizes[k])) return clash;
+  return std::nullopt;
+}
+
 // What the arrows bind is the same up to names. While their results are compared it has names that nothing outside can
 // see, wherever the arrows themselves come from: one function is used at many places.
 std::optional<Clash> Unifier::unify_arrows(Ty expected, Ty actual) {
@@ -288,7 +316,7 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
   if (store_.get_if<TyError>(expected) || store_.get_if<TyError>(actual)) return std::nullopt;
   if (store_.get_if<TyVar>(actual)) return unify_variable(actual, expected, true);
   if (store_.get_if<TyVar>(expected)) return unify_variable(expected, actual, false);
-  if (depth_ >= kMaxDepth) return Clash{.a = expected, .b = actual};
+  if (depth_ >= kMaxTypeDepth) return Clash{.a = expected, .b = actual};
   // Terms share their parts: a pair that was made equal once need not be walked again.
   if (depth_ == 0) equal_.clear();
   const std::uint64_t pair = std::uint64_t{expected.id} << 32U | actual.id;
@@ -306,6 +334,10 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
     clash = unify_records(expected, actual);
   } else if (store_.get_if<TyArrow>(expected) && store_.get_if<TyArrow>(actual)) {
     clash = unify_arrows(expected, actual);
+  } else if (store_.get_if<TySum>(expected) && store_.get_if<TySum>(actual)) {
+    clash = unify_sums(expected, actual);
+  } else if (store_.get_if<TyAbstract>(expected) && store_.get_if<TyAbstract>(actual)) {
+    clash = unify_abstract(expected, actual);
   } else if (store_.as_scalar(expected) && store_.as_scalar(expected) == store_.as_scalar(actual)) {
     clash = std::nullopt;
   } else if (store_.get_if<TyParam>(expected) && store_.get_if<TyParam>(actual) &&
@@ -324,99 +356,6 @@ std::optional<Clash> Unifier::unify_open(Ty expected, Ty actual, const std::vect
   existential_.clear();
   markers.insert(markers.end(), markers_.begin(), markers_.end());
   markers_.clear();
-  return clash;
-}
-
-bool Unifier::link_variable(Size variable, Size size, BinderId inner) {
-  const auto* var = store_.get_if<SizeVar>(variable);
-  if (var == nullptr) return false;
-  const std::uint32_t level = var->level;
-  bool possible = true;
-  store_.walk_size(size, [&](Size s, const SizeNode& node) {
-    const auto* open = std::get_if<SizeVar>(&node);
-    const auto* name = std::get_if<SizeName>(&node);
-    possible = possible && s != store_.find(variable) && !(open && open->level > level) &&
-               !(name && (name->binder >= inner || store_.binder(name->binder).level > level));
-  });
-  if (possible) store_.bind(variable, size);
-  return possible;
-}
-
-void Unifier::link(Size expected, Size actual, BinderId inner, int depth) {
-  if (depth <= 0 || same(expected, actual) || link_variable(expected, actual, inner) ||
-      link_variable(actual, expected, inner))
-    return;
-  const auto a = store_.parts_of(expected);
-  const auto b = store_.parts_of(actual);
-  for (std::size_t k = 0; a && b && a->same_operation(*b) && k < a->parts.size(); ++k)
-    link(a->parts[k], b->parts[k], inner, depth - 1);
-}
-
-void Unifier::link(Ty expected, Ty actual, BinderId inner) {
-  std::unordered_set<std::uint64_t> done;
-  std::vector<std::pair<Ty, Ty>> todo = {{expected, actual}};
-  while (!todo.empty()) {
-    const auto [x, y] = std::pair(store_.find(todo.back().first), store_.find(todo.back().second));
-    todo.pop_back();
-    if (x == y || !done.insert(std::uint64_t{x.id} << 32U | y.id).second) continue;
-    const auto* a = store_.get_if<TyArray>(x);
-    const auto* b = store_.get_if<TyArray>(y);
-    const auto* r = store_.get_if<TyRecord>(x);
-    const auto* s = store_.get_if<TyRecord>(y);
-    if (a && b) {
-      link(a->size, b->size, inner, kMaxUnifiedSizeDepth);
-      todo.emplace_back(a->element, b->element);
-    } else if (r && s && r->fields.size() == s->fields.size()) {
-      for (std::size_t k = 0; k < r->fields.size(); ++k) todo.emplace_back(r->fields[k].second, s->fields[k].second);
-    }
-  }
-}
-
-std::optional<Clash> Unifier::join(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
-  joined_.clear();
-  return join_parts(expected, actual, differ, joined);
-}
-
-std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
-  expected = store_.find(expected);
-  actual = store_.find(actual);
-  joined = expected;
-  if (expected == actual) return std::nullopt;
-  if (depth_ >= kMaxDepth) return Clash{.a = expected, .b = actual};
-  const std::uint64_t pair = std::uint64_t{expected.id} << 32U | actual.id;
-  if (auto found = joined_.find(pair); found != joined_.end()) return joined = found->second, std::nullopt;
-  std::optional<Clash> clash;
-  ++depth_;
-  if (store_.get_if<TyArray>(expected) && store_.get_if<TyArray>(actual)) {
-    const TyArray a = *store_.get_if<TyArray>(expected);
-    const TyArray b = *store_.get_if<TyArray>(actual);
-    Ty element;
-    clash = join_parts(a.element, b.element, differ, element);
-    const bool same_size = clash || same(a.size, b.size);
-    if (!same_size || element != store_.find(a.element))
-      joined = store_.array(same_size ? a.size : differ(a.size, b.size), element);
-  } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
-    TyRecord a = *store_.get_if<TyRecord>(expected);
-    const TyRecord b = *store_.get_if<TyRecord>(actual);
-    const auto label = [](const auto& x, const auto& y) { return x.first == y.first; };
-    bool changed = false;
-    if (!std::ranges::equal(a.fields, b.fields, label)) clash = Clash{.a = expected, .b = actual};
-    for (std::size_t k = 0; k < a.fields.size() && !clash; ++k) {
-      Ty field;
-      clash = join_parts(a.fields[k].second, b.fields[k].second, differ, field);
-      changed = changed || field != store_.find(a.fields[k].second);
-      a.fields[k].second = field;
-    }
-    if (changed && !clash) joined = store_.record(std::move(a.fields));
-  } else {
-    --depth_;
-    equal_.clear();
-    clash = unify(expected, actual);
-    ++depth_;
-    joined = store_.find(expected);
-  }
-  --depth_;
-  if (!clash) joined_.emplace(pair, joined);
   return clash;
 }
 

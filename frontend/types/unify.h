@@ -60,10 +60,15 @@ class Unifier {
 
  private:
   static constexpr int kMaxUnifiedSizeDepth = 12;  // of sizes that are compared part by part
+  // Types this deep are no program's: they come from chains that double with each step.
+  static constexpr int kMaxTypeDepth = 300;
   std::optional<Clash> unify_variable(Ty variable, Ty type, bool swapped);
   std::optional<Clash> unify_size_variable(Size variable, Size size);
   std::optional<Clash> unify_records(Ty expected, Ty actual);
   std::optional<Clash> unify_arrows(Ty expected, Ty actual);
+  std::optional<Clash> unify_sums(Ty expected, Ty actual);
+  std::optional<Clash> unify_abstract(Ty expected, Ty actual);
+  std::optional<Clash> join_sums(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   void link(Size expected, Size actual, BinderId inner, int depth);
   bool link_variable(Size variable, Size size, BinderId inner);

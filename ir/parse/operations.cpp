@@ -3,10 +3,18 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "ir/fields.h"
 #include "ir/parse/parser.h"
 
 namespace apl {
+
+namespace {
+
+enum class Syntax : std::uint8_t { call, own };  // of ir/ops.def
+
+}  // namespace
 
 Op Parser::operation() {
   if (is("[")) return array_literal();
@@ -30,7 +38,6 @@ Op Parser::named_operation(const Token& name) {
     return screma();
   if (name.is("scatter") || name.is("hist")) return scatter(name.is("hist"));
   if (name.is("assert")) return assertion();
-  if (name.is("get_size")) return get_size();
   const auto finish = [&](Op op) {
     expect(")");
     return op;
@@ -42,28 +49,6 @@ Op Parser::named_operation(const Token& name) {
     comma();
     return finish(Convert{scalar_type(), x, name.is("bitcast")});
   }
-  if (name.is("size")) {
-    expect("(");
-    return finish(SizeExpr{poly()});
-  }
-  if (name.is("iota")) {
-    expect("(");
-    Iota iota{scalar_type(), {}, {}, {}};
-    comma();
-    iota.count = poly();
-    comma();
-    iota.start = operand();
-    comma();
-    iota.stride = operand();
-    return finish(std::move(iota));
-  }
-  if (name.is("replicate")) {
-    expect("(");
-    Replicate replicate{polys("[", "]"), {}};
-    comma();
-    replicate.value = operand();
-    return finish(std::move(replicate));
-  }
   if (name.is("scratch")) {
     expect("(");
     const Token start = peek();
@@ -72,37 +57,30 @@ Op Parser::named_operation(const Token& name) {
       fail(start, "scratch takes a plain type, such as `[n]f32`");
     return finish(Scratch{wanted.element, std::move(wanted.shape)});
   }
-  if (name.is("copy")) {
-    expect("(");
-    return finish(Copy{use()});
-  }
-  if (name.is("rearrange") || name.is("manifest")) {
-    expect("(");
-    const Value array = use();
-    comma();
-    std::vector<int> order = permutation();
-    if (name.is("manifest")) return finish(Manifest{array, std::move(order)});
-    return finish(Rearrange{array, std::move(order)});
-  }
-  if (name.is("reshape")) {
-    expect("(");
-    const Value array = use();
-    comma();
-    return finish(Reshape{array, polys("[", "]")});
-  }
-  if (name.is("shared")) {
-    expect("(");
-    const ScalarType element = scalar_type();
-    comma();
-    return finish(SharedArray{element, lmad(nullptr)});
-  }
-  if (name.is("alloc")) {
-    expect("(");
-    Poly bytes = poly();
-    comma();
-    return finish(Alloc{std::move(bytes), space()});
-  }
+  if (std::optional<Op> op = call_operation(name)) return std::move(*op);
   return scalar_operation(name);
+}
+
+std::optional<Op> Parser::call_operation(const Token& name) {
+  std::optional<Op> result;
+#define APL_NODE(Struct, text, syntax, ...)     \
+  if constexpr (Syntax::syntax == Syntax::call) \
+    if (name.is(text)) result = call_of<Struct>();
+#include "ir/ops.def"
+  return result;
+}
+
+// The fields in order, between parentheses.
+template <class Operation>
+Operation Parser::call_of() {
+  Operation result;
+  const char* separator = "(";
+  for_each_field(result, [&](auto& field) {
+    expect(std::exchange(separator, ","));
+    parse_field(field);
+  });
+  expect(")");
+  return result;
 }
 
 Op Parser::scalar_operation(const Token& name) {
@@ -150,26 +128,23 @@ Op Parser::assertion() {
   return result;
 }
 
-Op Parser::get_size() {
+void Parser::parse_field(SizeClass& size_class) {
   constexpr auto kClasses =
       std::to_array<std::pair<std::string_view, SizeClass>>({{"tile_size", SizeClass::tile_size},
                                                              {"reg_tile_size", SizeClass::reg_tile_size},
                                                              {"thread_block_size", SizeClass::thread_block_size},
                                                              {"grid_size", SizeClass::grid_size},
                                                              {"threshold", SizeClass::threshold}});
-  expect("(");
-  if (!is(Token::Kind::string)) fail_expected("the parameter's name as a string");
-  GetSize result{take().value, {}, 0};
-  expect(",");
-  const auto* known =
+  const auto* found =
       std::find_if(kClasses.begin(), kClasses.end(), [&](const auto& entry) { return is(entry.first); });
-  if (known == kClasses.end()) fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size or threshold");
+  if (found == kClasses.end()) fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size or threshold");
   take();
-  result.size_class = known->second;
-  expect(",");
-  result.default_value = integer();
-  expect(")");
-  return result;
+  size_class = found->second;
+}
+
+void Parser::parse_field(std::string& text) {
+  if (!is(Token::Kind::string)) fail_expected("the parameter's name as a string");
+  text = take().value;
 }
 
 Op Parser::call() {

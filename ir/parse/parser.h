@@ -105,12 +105,25 @@ class Parser {
 
   // ---- operations ----
   Op operation();
-  Op named_operation(const Token& name);  // `name(...)`
+  Op named_operation(const Token& name);                // `name(...)`
+  std::optional<Op> call_operation(const Token& name);  // of the syntax `call`, if there is one of this name
+  template <class Operation>
+  Operation call_of();
+  void parse_field(Value& value) { value = use(); }
+  void parse_field(Operand& x) { x = operand(); }
+  void parse_field(Poly& p) { p = poly(); }
+  void parse_field(std::vector<Poly>& sizes) { sizes = polys("[", "]"); }
+  void parse_field(Lmad& layout) { layout = lmad(nullptr); }
+  void parse_field(ScalarType& type) { type = scalar_type(); }
+  void parse_field(Space& where) { where = space(); }
+  void parse_field(std::vector<int>& order) { order = permutation(); }
+  void parse_field(std::int64_t& number) { number = integer(); }
+  void parse_field(SizeClass& size_class);
+  void parse_field(std::string& text);
   Op scalar_operation(const Token& name);
   Op array_access();
   Op array_literal();
   Op assertion();
-  Op get_size();
   Op branch();
   Op loop();
   Op call();

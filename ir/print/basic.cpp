@@ -33,12 +33,6 @@ void Printer::put(const Convert& op) {
   put(")");
 }
 
-void Printer::put(const SizeExpr& op) {
-  put("size(");
-  put(op.value);
-  put(")");
-}
-
 void Printer::put(const Index& op) {
   if (op.checked) put("checked ");
   put(op.array);
@@ -52,57 +46,11 @@ void Printer::put(const Update& op) {
   put(op.value);
 }
 
-void Printer::put(const Iota& op) {
-  put("iota(");
-  put(to_text(op.element));
-  put(", ");
-  put(op.count);
-  put(", ");
-  put(op.start);
-  put(", ");
-  put(op.stride);
-  put(")");
-}
-
-void Printer::put(const Replicate& op) {
-  list("replicate([", op.shape, "], ");
-  put(op.value);
-  put(")");
-}
-
 void Printer::put(const Scratch& op) {
   put("scratch(");
   put_shape(op.shape);
   put(to_text(op.element));
   put(")");
-}
-
-void Printer::put(const Copy& op) {
-  put("copy(");
-  put(op.array);
-  put(")");
-}
-
-void Printer::put(const Rearrange& op) {
-  put("rearrange(");
-  put(op.array);
-  put(", ");
-  put_permutation(op.permutation);
-  put(")");
-}
-
-void Printer::put(const Manifest& op) {
-  put("manifest(");
-  put(op.array);
-  put(", ");
-  put_permutation(op.permutation);
-  put(")");
-}
-
-void Printer::put(const Reshape& op) {
-  put("reshape(");
-  put(op.array);
-  list(", [", op.shape, "])");
 }
 
 void Printer::put(const ArrayLit& op) {
@@ -129,19 +77,6 @@ void Printer::put(const Apply& op) {
   list("(", op.arguments, ")");
 }
 
-void Printer::put(const GetSize& op) {
-  fmt::format_to(std::back_inserter(out_), "get_size({}, {}, {})", quote(op.name), to_text(op.size_class),
-                 op.default_value);
-}
-
-void Printer::put(const SharedArray& op) {
-  put("shared(");
-  put(to_text(op.element));
-  put(", ");
-  put(op.layout);
-  put(")");
-}
-
 void Printer::put(const CopyTile& op) {
   put("copy_tile ");
   put(op.target);
@@ -163,14 +98,6 @@ void Printer::put(const CopyTile& op) {
     });
   });
   put(op.pad);
-}
-
-void Printer::put(const Alloc& op) {
-  put("alloc(");
-  put(op.bytes);
-  put(", ");
-  put(to_text(op.space));
-  put(")");
 }
 
 }  // namespace apl

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/print/words.h"
+#include "ir/walk.h"
 
 namespace apl {
 
@@ -68,41 +69,14 @@ std::string Names::unique(const std::string& hint) {
   return name;
 }
 
-void Names::visit(const Lambda& lambda) {
-  bind(lambda.params);
-  visit(lambda.body);
-}
-
 void Names::visit(const BodyPtr& body) {
   if (!body) return;
   for (const Stm& stm : body->stms) {
     bind(stm.pattern);
-    visit(stm.op);
-  }
-}
-
-void Names::visit(const Op& op) {
-  if (const auto* branch = std::get_if<If>(&op)) {
-    visit(branch->then_body);
-    visit(branch->else_body);
-  } else if (const auto* loop = std::get_if<Loop>(&op)) {
-    bind(loop->params);
-    bind(loop->index);
-    visit(loop->body);
-  } else if (const auto* screma = std::get_if<Screma>(&op)) {
-    bind(screma->indices);
-    visit(screma->map);
-    for (const ReduceOp& reduce : screma->reduces) visit(reduce.op);
-  } else if (const auto* scatter = std::get_if<Scatter>(&op)) {
-    bind(scatter->indices);
-    visit(scatter->map);
-    if (scatter->op) visit(scatter->op->op);
-  } else if (const auto* seg = std::get_if<SegOp>(&op)) {
-    for (const SegDim& dim : seg->space) bind(dim.index);
-    visit(seg->body);
-  } else if (const auto* contract = std::get_if<TileContract>(&op)) {
-    visit(contract->map);
-    visit(contract->reduce.op);
+    for_each_scope(stm.op, [&](const std::vector<Value>& bound, const BodyPtr& inner) {
+      bind(bound);
+      visit(inner);
+    });
   }
 }
 

@@ -23,9 +23,7 @@ class Names {
  private:
   void bind(Value value);
   void bind(const std::vector<Value>& values);
-  void visit(const Lambda& lambda);
   void visit(const BodyPtr& body);
-  void visit(const Op& op);
   std::string unique(const std::string& hint);
 
   const ValueTable& values_;

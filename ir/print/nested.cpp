@@ -8,14 +8,9 @@ namespace apl {
 
 namespace {
 
-bool has_body(const Op& op) {
-  return std::holds_alternative<If>(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Screma>(op) ||
-         std::holds_alternative<Scatter>(op) || std::holds_alternative<SegOp>(op) ||
-         std::holds_alternative<TileContract>(op);
-}
-
 bool fits_one_line(const Body& body) {
-  return body.stms.empty() || (body.stms.size() == 1 && !has_body(body.stms[0].op) && body.stms[0].attributes.empty());
+  return body.stms.empty() ||
+         (body.stms.size() == 1 && !has_bodies(body.stms[0].op) && body.stms[0].attributes.empty());
 }
 
 }  // namespace
@@ -40,7 +35,7 @@ void Printer::put_head(const Stm& stm) {
 
 void Printer::put(const Stm& stm) {
   put_head(stm);
-  const bool nested = has_body(stm.op);
+  const bool nested = has_bodies(stm.op);
   if (nested) {
     ++indent_;
     new_line();
@@ -229,7 +224,7 @@ void Printer::put(const TileContract& op) {
   list("{", op.operands, "},", [&](const TileOperand& operand) {
     put(operand.tile);
     out_ += " at ";
-    put_permutation(operand.axes);
+    put_field(operand.axes);
   });
   ++indent_;
   new_line();

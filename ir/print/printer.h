@@ -3,8 +3,10 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "ir/fields.h"
 #include "ir/print.h"
 #include "ir/print/names.h"
 
@@ -37,7 +39,6 @@ class Printer {
   void put(const Location& location);  // with a space before it; nothing for no location
   void put_binder(Value value);        // `x : [n]f32`
   void put_shape(const std::vector<Poly>& shape);
-  void put_permutation(const std::vector<int>& permutation);
   void put_entry(const EntryInfo& entry);
   void put_head(const Stm& stm);  // `let {x : f32} =`
   void new_line();
@@ -54,32 +55,42 @@ class Printer {
   void put(const Binary& op);
   void put(const Compare& op);
   void put(const Convert& op);
-  void put(const SizeExpr& op);
   void put(const Index& op);
   void put(const Update& op);
-  void put(const Iota& op);
-  void put(const Replicate& op);
   void put(const Scratch& op);
-  void put(const Copy& op);
-  void put(const Rearrange& op);
-  void put(const Manifest& op);
-  void put(const Reshape& op);
   void put(const ArrayLit& op);
   void put(const Assert& op);
   void put(const If& op);
   void put(const Loop& op);
   void put(const Apply& op);
-  void put(const GetSize& op);
   template <class Streaming>
   void put_streams(const Streaming& op);
   void put(const Screma& op);
   void put(const Scatter& op);
   void put(const SegOp& op);
-  void put(const SharedArray& op);
   void put(const CopyTile& op);
   void put(const TileContract& op);
-  void put(const Alloc& op);
   void put(std::monostate) { out_ += "nothing"; }
+  // Operations of the syntax `call`.
+  template <class Operation>
+  requires is_record<Operation>
+  void put(const Operation& op) {
+    const char* separator = "(";
+    put(op_name(op));
+    for_each_field(op, [&](const auto& field) {
+      out_ += std::exchange(separator, ", ");
+      put_field(field);
+    });
+    out_ += ')';
+  }
+  void put_field(const auto& field) { put(field); }
+  void put_field(ScalarType type);
+  void put_field(Space space);
+  void put_field(SizeClass size_class);
+  void put_field(std::int64_t number);
+  void put_field(const std::string& text);
+  void put_field(const std::vector<Poly>& sizes) { list("[", sizes, "]"); }
+  void put_field(const std::vector<int>& permutation);
 
   // Items with commas between, in the given brackets.
   template <class List, class Put>

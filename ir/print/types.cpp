@@ -96,7 +96,13 @@ void Printer::put(const DimIndex& dim) {
   put(dim.stride);
 }
 
-void Printer::put_permutation(const std::vector<int>& permutation) {
+void Printer::put_field(ScalarType type) { put(to_text(type)); }
+void Printer::put_field(Space space) { put(to_text(space)); }
+void Printer::put_field(SizeClass size_class) { put(to_text(size_class)); }
+void Printer::put_field(std::int64_t number) { fmt::format_to(std::back_inserter(out_), "{}", number); }
+void Printer::put_field(const std::string& text) { put(quote(text)); }
+
+void Printer::put_field(const std::vector<int>& permutation) {
   list("(", permutation, ")", [&](int k) { fmt::format_to(std::back_inserter(out_), "{}", k); });
 }
 

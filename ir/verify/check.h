@@ -97,7 +97,7 @@ void check_reduce(Check& check, const Stm& stm, const ReduceOp& reduce);
 void check_reduced(Check& check, const Stm& stm, const Lambda& map, const std::vector<const ReduceOp*>& reduces);
 
 // The rules of one operation each; ids and bodies are known to exist.
-#define APL_NODE(Struct, text) void check_op(Check& check, const Stm& stm, const Struct& op);
+#define APL_NODE(Struct, ...) void check_op(Check& check, const Stm& stm, const Struct& op);
 #include "ir/ops.def"
 
 }  // namespace apl::verifier

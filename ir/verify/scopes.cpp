@@ -66,7 +66,8 @@ class Scopes {
     for (const Stm& stm : body.stms) {
       for_each_use(stm.op, [&](Value v) { read(v, &stm, "it reads"); });
       for (Value v : stm.certificates) read(v, &stm, "it relies on");
-      nested(stm);
+      for_each_scope(stm.op,
+                     [&](const std::vector<Value>& binders, const BodyPtr& inner) { with(binders, stm, inner); });
       bind(stm.pattern, &stm);
     }
     for (const Operand& result : body.results)
@@ -78,34 +79,6 @@ class Scopes {
     bind(binders, &stm);
     body(*inner, &stm);
     leave(binders);
-  }
-
-  void nested(const Stm& stm) {
-    if (const If* branch = get_if<If>(stm)) {
-      body(*branch->then_body, &stm);
-      body(*branch->else_body, &stm);
-    } else if (const Loop* loop = get_if<Loop>(stm)) {
-      std::vector<Value> binders = loop->params;
-      if (loop->index) binders.push_back(loop->index);
-      with(binders, stm, loop->body);
-    } else if (const Screma* screma = get_if<Screma>(stm)) {
-      std::vector<Value> binders = screma->indices;
-      binders.insert(binders.end(), screma->map.params.begin(), screma->map.params.end());
-      with(binders, stm, screma->map.body);
-      for (const ReduceOp& reduce : screma->reduces) with(reduce.op.params, stm, reduce.op.body);
-    } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
-      std::vector<Value> binders = scatter->indices;
-      binders.insert(binders.end(), scatter->map.params.begin(), scatter->map.params.end());
-      with(binders, stm, scatter->map.body);
-      if (scatter->op) with(scatter->op->op.params, stm, scatter->op->op.body);
-    } else if (const SegOp* seg = get_if<SegOp>(stm)) {
-      std::vector<Value> binders;
-      for (const SegDim& dim : seg->space) binders.push_back(dim.index);
-      with(binders, stm, seg->body);
-    } else if (const TileContract* tile = get_if<TileContract>(stm)) {
-      with(tile->map.params, stm, tile->map.body);
-      with(tile->reduce.op.params, stm, tile->reduce.op.body);
-    }
   }
 
   Check& check_;

@@ -1,6 +1,7 @@
 // Which operations and types a stage holds, and how the levels of a kernel nest.
 #include <fmt/format.h>
 
+#include "ir/node_info.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
@@ -11,10 +12,7 @@ void check_stage(Check& check, const Stm& stm, const Surroundings& around) {
   auto refuse = [&](const char* where) {
     check.broken(stm, fmt::format("{} does not belong to the {} stage{}", op_name(stm.op), to_text(stage), where));
   };
-  const bool kernel_node =
-      get_if<SegOp>(stm) || get_if<SharedArray>(stm) || get_if<CopyTile>(stm) || get_if<TileContract>(stm);
-  if (kernel_node && stage == Stage::soac) refuse("");
-  if (get_if<Alloc>(stm) && stage != Stage::memory) refuse("");
+  if (node_info(stm.op).stage > stage) refuse("");
   if (get_if<Screma>(stm) && stage != Stage::soac && around.level == Surroundings::Level::host)
     refuse(" outside a segmap");
 }

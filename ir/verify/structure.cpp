@@ -1,6 +1,8 @@
 // Ids exist, bodies and operations are there, nesting is bounded.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
@@ -41,6 +43,12 @@ class Structure {
  private:
   bool exists(Value v) const { return v.id < check_.values().size(); }
 
+  std::string foreign_text(Value v) const {
+    return v ? fmt::format(": the function has {} values, and number {} is one of another function",
+                           check_.values().size(), v.id)
+             : "";
+  }
+
   // The names of a statement with a broken pattern cannot be told.
   void broken(const Stm& stm, const std::string& what) {
     for (Value v : stm.pattern)
@@ -51,19 +59,22 @@ class Structure {
   void body(const Body& body, int depth) {
     for (const Stm& stm : body.stms) statement(stm, depth);
     for (const Operand& result : body.results)
-      if (result.is_value() && !exists(result.value())) check_.broken("the result of a body does not exist");
+      if (result.is_value() && !exists(result.value()))
+        check_.broken("the result of a body does not exist" + foreign_text(result.value()));
   }
 
   void statement(const Stm& stm, int depth) {
     if (std::holds_alternative<std::monostate>(stm.op)) return broken(stm, "there is no operation");
     if (depth > kDeepest) return broken(stm, fmt::format("bodies are nested more than {} deep", kDeepest));
-    bool all_exist = true;
-    auto need = [&](Value v) { all_exist = all_exist && exists(v); };
+    std::optional<Value> foreign;
+    auto need = [&](Value v) {
+      if (!exists(v) && !foreign) foreign = v;
+    };
     for (Value v : stm.pattern) need(v);
     for (Value v : stm.certificates) need(v);
     for_each_use(stm.op, need);
     for_each_binder(stm.op, need);
-    if (!all_exist) return broken(stm, "it names a value that does not exist");
+    if (foreign) return broken(stm, "it names a value that does not exist" + foreign_text(*foreign));
     if (stm.location.call > check_.module.calls.size())
       return broken(stm, fmt::format("its location names inlined call {}, but there are {}", stm.location.call,
                                      check_.module.calls.size()));

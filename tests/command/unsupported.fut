@@ -1,5 +1,6 @@
 -- ==
 -- input { 1 } output { 1 }
 
-module m = { def one = 1i32 }
-def main (x: i32) : i32 = x * m.one
+-- A hole has no form where a function is wanted.
+def f : i32 -> i32 = ???
+def main (x: i32) : i32 = f x

@@ -15,7 +15,10 @@ namespace {
 
 class Check {
  public:
-  explicit Check(const File& file) : file_(file) { options_.parameters = file.parameters; }
+  Check(const File& file, const PassRegistry& registry) : file_(file) {
+    options_.parameters = file.parameters;
+    options_.registry = registry;
+  }
 
   Outcome run() {
     auto input = input_module(file_);
@@ -94,7 +97,7 @@ class Check {
 
 }  // namespace
 
-Outcome run(const File& file) { return Check(file).run(); }
+Outcome run(const File& file, const PassRegistry& registry) { return Check(file, registry).run(); }
 
 std::string compare(const File& file, const Outcome& outcome) {
   if (!file.recorded) return "nothing is recorded yet: run with --update, and review";

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "passes/pass.h"
 #include "tests/golden_runner/file.h"
 
 namespace apl::golden {
@@ -14,7 +15,7 @@ struct Outcome {
 };
 
 // All checks but the comparison with what is recorded, which compare() makes.
-Outcome run(const File& file);
+Outcome run(const File& file, const PassRegistry& registry);
 // Empty if the recorded part is the outcome's.
 std::string compare(const File& file, const Outcome& outcome);
 

@@ -1,91 +1,11 @@
-// A line diff in unified form.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-
+#include "ir/text_diff.h"
 #include "tests/testing.h"
 
 namespace apl::testing {
 
-namespace {
-
-constexpr std::size_t kContext = 3;
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return lines;
-}
-
-struct Edit {
-  char mark;  // ' ', '-' or '+'
-  std::string_view line;
-};
-
-// The edits of a longest common subsequence; texts here are some hundred lines, so the quadratic table will do.
-std::vector<Edit> edits(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {
-  const std::size_t width = b.size() + 1;
-  std::vector<std::uint32_t> common((a.size() + 1) * width);  // of the tails from i and j
-  for (std::size_t i = a.size(); i-- > 0;)
-    for (std::size_t j = b.size(); j-- > 0;)
-      common[i * width + j] = a[i] == b[j] ? common[(i + 1) * width + j + 1] + 1
-                                           : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
-  std::vector<Edit> result;
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.size() || j < b.size()) {
-    if (i < a.size() && j < b.size() && a[i] == b[j])
-      result.push_back({' ', a[i]}), ++i, ++j;
-    else if (j == b.size() || (i < a.size() && common[(i + 1) * width + j] >= common[i * width + j + 1]))
-      result.push_back({'-', a[i++]});
-    else
-      result.push_back({'+', b[j++]});
-  }
-  return result;
-}
-
-void put_hunk(std::string& out, const std::vector<Edit>& all, std::size_t begin, std::size_t end) {
-  const auto count = [&](std::size_t first, std::size_t last, char other) {
-    return std::count_if(all.begin() + static_cast<std::ptrdiff_t>(first),
-                         all.begin() + static_cast<std::ptrdiff_t>(last),
-                         [&](const Edit& edit) { return edit.mark != other; });
-  };
-  const auto range = [&](char other) {
-    const auto length = count(begin, end, other);
-    return fmt::format("{},{}", count(0, begin, other) + (length > 0 ? 1 : 0), length);
-  };
-  fmt::format_to(std::back_inserter(out), "@@ -{} +{} @@\n", range('+'), range('-'));
-  for (std::size_t k = begin; k < end; ++k) {
-    out += all[k].mark;
-    out += all[k].line;
-    if (!all[k].line.ends_with('\n')) out += "\n\\ no newline at the end\n";
-  }
-}
-
-}  // namespace
-
 std::string text_diff(std::string_view expected, std::string_view actual, std::string_view expected_name,
                       std::string_view actual_name) {
-  if (expected == actual) return {};
-  std::string out = fmt::format("--- {}\n+++ {}\n", expected_name, actual_name);
-  const std::vector<Edit> all = edits(lines_of(expected), lines_of(actual));
-  std::size_t k = 0;
-  while (true) {
-    while (k < all.size() && all[k].mark == ' ') ++k;
-    if (k == all.size()) return out;
-    const std::size_t begin = k > kContext ? k - kContext : 0;
-    // A hunk ends where twice the context is unchanged.
-    std::size_t last = k;
-    for (; k < all.size() && k <= last + 2 * kContext; ++k)
-      if (all[k].mark != ' ') last = k;
-    k = last + 1;
-    put_hunk(out, all, begin, std::min(last + 1 + kContext, all.size()));
-  }
+  return apl::text_diff(expected, actual, expected_name, actual_name);
 }
 
 }  // namespace apl::testing

@@ -81,7 +81,7 @@ class Law {
       auto arguments = random_arguments(*function, sizes, seed++);
       if (!arguments) {
         last_failure = arguments.error().message;
-        if (arguments.error().code == Code::command_bad_argument) return Verdict::no(last_failure);
+        if (arguments.error().code == Code::command_bad_argument) return Verdict::undecided(last_failure);
         continue;
       }
       const auto expected = interpret(before_, entry_, *arguments, with_order(1));
@@ -97,7 +97,7 @@ class Law {
           return Verdict::no(counterexample(*arguments, *why));
     }
     if (compared == 0)
-      return Verdict::no("nothing could be compared, because every run before failed: " + last_failure);
+      return Verdict::undecided("nothing could be compared, because every run before failed: " + last_failure);
     return {};
   }
 
@@ -169,7 +169,7 @@ Verdict same_meaning(const Module& before, const Module& after, const LawOptions
     if (!verdict) return verdict;
   }
   if (!unknown.empty()) return Verdict::no(fmt::format("no entry has a size or scalar `{}`", *unknown.begin()));
-  return any ? Verdict{} : Verdict::no("no function of the module is an entry, so nothing was compared");
+  return any ? Verdict{} : Verdict::undecided("no function of the module is an entry, so nothing was compared");
 }
 
 bool same_results(std::vector<HostValue> a, std::vector<HostValue> b) {

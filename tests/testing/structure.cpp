@@ -31,7 +31,7 @@ std::vector<std::string> names_of(const Op& op) {
 std::set<std::string, std::less<>> known_names() {
   std::set<std::string, std::less<>> names = {"map",         "reduce",         "redomap",       "loop(for)",
                                               "loop(while)", "segmap(thread)", "segmap(block)", "segmap(inblock)"};
-#define APL_NODE(Struct, text) names.insert(text);
+#define APL_NODE(Struct, text, ...) names.insert(text);
 #define APL_UNARY(name, text, domain) names.insert(text);
 #define APL_BINARY(name, text, domain) names.insert(text);
 #define APL_COMPARE(name, text, domain) names.insert(text);

@@ -27,6 +27,9 @@ std::vector<Row> documented() {
     const std::size_t end = row.message.find("]`");
     if (end == std::string::npos) continue;
     row.message.resize(end + 1);
+    // In tables a bar is escaped.
+    for (std::string* text : {&row.program, &row.message})
+      for (std::size_t at = text->find("\\|"); at != std::string::npos; at = text->find("\\|")) text->erase(at, 1);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -194,8 +194,11 @@ TEST_CASE("errors name the place and what was expected") {
            {"def f = a @ b", "syntax.error@1:11", "this character means nothing here"},
            {"def x ! y = 1", "syntax.error@1:7", "'!' is a prefix operator and cannot be used as infix operator"},
            {"def (a, b) = 1", "syntax.error@1:5", "Cannot bind patterns at top level; bind a single name instead"},
-           {"def f = match x case 1 -> 2", "unsupported.construct@1:9", "'match' cannot be compiled yet"},
-           {"module m = { def x = 1 }", "unsupported.construct@1:1", "modules cannot be compiled yet"},
+           {"def f x = match x", "syntax.error@1:18", "Unexpected end of file: expected 'case' before end of file"},
+           {"module m = def", "syntax.error@1:12", "Unexpected \"def\": expected a module before 'def'"},
+           {"module type t = { val x }", "syntax.error@1:25", "Unexpected \"}\": expected ':' before '}'"},
+           {"import lib", "syntax.error@1:8", "Unexpected \"lib\": expected the path of a file in quotes before 'lib'"},
+           {"type t = #a | b", "syntax.error@1:15", "Unexpected \"b\": expected a constructor before 'b'"},
        }) {
     CAPTURE(c.text);
     const test::Outcome outcome = test::check_text(c.text);

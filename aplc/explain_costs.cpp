@@ -1,0 +1,294 @@
+#include "aplc/explain_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "ir/walk.h"
+
+namespace aplc {
+namespace {
+
+using apl::Operand;
+using apl::Poly;
+using apl::Value;
+
+// A step of a thread that waits for memory, in cycles, with several loads under way.
+constexpr double kStepCycles = 30;
+
+class Host {
+ public:
+  Host(const apl::Function& function, const Parameters& parameters, const apl_device& device)
+      : function_(function), parameters_(parameters), device_(device) {}
+
+  std::vector<KernelCost> run(const Sizes& sizes) {
+    const auto note = [&](Value v) {
+      const auto found = sizes.find(function_.values.name(v));
+      if (found != sizes.end() && is_index(v)) known_[v] = apl::Scalar::integer(apl::ScalarType::i64, found->second);
+    };
+    for (const Value v : function_.sizes) note(v);
+    for (const Value v : function_.params) note(v);
+    body(*function_.body, 1);
+    return std::move(kernels_);
+  }
+
+ private:
+  bool is_index(Value v) const {
+    return function_.type(v).is_scalar() && function_.type(v).element == apl::ScalarType::i64;
+  }
+
+  std::optional<double> number(const Poly& poly) const {
+    const bool all = [&] {
+      bool fine = true;
+      poly.for_each_symbol([&](Value v) { fine = fine && known_.contains(v); });
+      return fine;
+    }();
+    if (!all) return std::nullopt;
+    const auto result = poly.evaluate([&](Value v) { return known_.at(v).as_int(); });
+    return result ? std::optional<double>(static_cast<double>(*result)) : std::nullopt;
+  }
+  std::optional<apl::Scalar> scalar(const Operand& operand) const {
+    if (operand.is_constant()) return operand.constant();
+    const auto found = known_.find(operand.value());
+    return found == known_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // What the host computes.
+  void learn(const apl::Stm& stm) {
+    std::optional<apl::Scalar> value;
+    if (const auto* size = apl::get_if<apl::SizeExpr>(stm)) {
+      if (const auto n = number(size->value))
+        value = apl::Scalar::integer(apl::ScalarType::i64, static_cast<std::int64_t>(*n));
+    } else if (const auto* parameter = apl::get_if<apl::GetSize>(stm)) {
+      const auto given = parameters_.find(parameter->name);
+      value = apl::Scalar::integer(apl::ScalarType::i64,
+                                   given == parameters_.end() ? parameter->default_value : given->second);
+    } else if (const auto* binary = apl::get_if<apl::Binary>(stm)) {
+      const auto x = scalar(binary->x), y = scalar(binary->y);
+      if (x && y) value = apl::evaluate(binary->op, *x, *y);
+    } else if (const auto* compare = apl::get_if<apl::Compare>(stm)) {
+      const auto x = scalar(compare->x), y = scalar(compare->y);
+      if (x && y) value = apl::evaluate(compare->op, *x, *y);
+    } else if (const auto* unary = apl::get_if<apl::Unary>(stm)) {
+      if (const auto x = scalar(unary->x)) value = apl::evaluate(unary->op, *x);
+    } else if (const auto* use = apl::get_if<apl::Use>(stm)) {
+      value = scalar(use->x);
+    }
+    if (value) known_[stm.pattern.front()] = *value;
+  }
+
+  void take_results(const apl::Stm& stm, const apl::Body& taken) {
+    for (std::size_t k = 0; k < stm.pattern.size() && k < taken.results.size(); ++k)
+      if (const auto value = scalar(taken.results[k])) known_[stm.pattern[k]] = *value;
+  }
+
+  void body(const apl::Body& body, double times) {
+    for (const apl::Stm& stm : body.stms) statement(stm, times);
+  }
+
+  void statement(const apl::Stm& stm, double times) {
+    if (const auto* branch = apl::get_if<apl::If>(stm)) return choose(stm, *branch, times);
+    if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
+      const auto count = loop->index ? number(loop->bound) : std::nullopt;
+      for (std::size_t k = 0; k < loop->params.size(); ++k)
+        if (const auto value = scalar(loop->initial[k]); value && !carried(*loop, k)) known_[loop->params[k]] = *value;
+      return body(*loop->body, times * count.value_or(1));
+    }
+    const bool launches = apl::get_if<apl::SegOp>(stm) || apl::get_if<apl::Scatter>(stm) ||
+                          apl::get_if<apl::Screma>(stm) || apl::get_if<apl::Manifest>(stm) ||
+                          apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
+                          apl::get_if<apl::Iota>(stm);
+    if (!launches) return learn(stm);
+    kernels_.push_back({stm.location, std::nullopt, times});
+    if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
+    kernels_.back().chunks = std::any_of(stm.attributes.begin(), stm.attributes.end(),
+                                         [](const apl::Attribute& a) { return a.name == "chunks"; });
+    apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) {
+      apl::for_each_stm(*inner, [&](const apl::Stm& nested) {
+        const auto* soac = apl::get_if<apl::Screma>(nested);
+        if (!soac || soac->reduces.empty()) return;
+        (soac->scans() ? kernels_.back().scans : kernels_.back().reduces) = true;
+      });
+    });
+  }
+
+  // Whether a loop's parameter changes from iteration to iteration.
+  static bool carried(const apl::Loop& loop, std::size_t k) {
+    return !(loop.body->results[k] == Operand(loop.params[k]));
+  }
+
+  void choose(const apl::Stm& stm, const apl::If& branch, double times) {
+    if (const auto condition = scalar(branch.condition)) {
+      const apl::Body& taken = condition->as_bool() ? *branch.then_body : *branch.else_body;
+      body(taken, times);
+      return take_results(stm, taken);
+    }
+    std::vector<KernelCost> before = std::move(kernels_);
+    std::vector<std::vector<KernelCost>> sides;
+    for (const apl::BodyPtr& side : {branch.then_body, branch.else_body}) {
+      kernels_.clear();
+      body(*side, times);
+      sides.push_back(std::move(kernels_));
+    }
+    const auto sum = [](const std::vector<KernelCost>& side) {
+      double all = 0;
+      for (const KernelCost& kernel : side) all += kernel.seconds.value_or(0);
+      return all;
+    };
+    const std::vector<KernelCost>& dearer = sides[sum(sides[1]) > sum(sides[0]) ? 1 : 0];
+    kernels_ = std::move(before);
+    kernels_.insert(kernels_.end(), dearer.begin(), dearer.end());
+  }
+
+  // ---- one kernel -------------------------------------------------------------------------------------
+
+  struct Work {
+    double steps = 0;               // of one thread, one after the other
+    double operations = 0;          // of one thread
+    std::map<Value, double> reads;  // elements of each array by one thread
+    double writes = 0;              // bytes by one thread
+  };
+
+  static double bytes_of(const apl::Type& type) { return std::max(1, apl::byte_size(type.element)); }
+
+  std::optional<double> elements(const apl::Type& type) const {
+    double all = 1;
+    for (const Poly& size : type.shape) {
+      const auto n = number(size);
+      if (!n) return std::nullopt;
+      all *= *n;
+    }
+    return all;
+  }
+
+  void add(const apl::Body& body, double times, Work& work) const {
+    for (const apl::Stm& stm : body.stms) add(stm, times, work);
+  }
+
+  void add(const apl::Stm& stm, double times, Work& work) const {
+    const auto nested = [&](double factor) {
+      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { add(*inner, times * factor, work); });
+    };
+    const auto width = [&](const std::vector<Poly>& widths) {
+      double all = 1;
+      for (const Poly& w : widths) all *= number(w).value_or(1);
+      return all;
+    };
+    if (const auto* index = apl::get_if<apl::Index>(stm)) {
+      const bool element =
+          std::none_of(index->dims.begin(), index->dims.end(), [](const auto& d) { return d.is_slice(); });
+      if (element && function_.type(stm.pattern.front()).is_scalar()) {
+        work.reads[index->array] += times;
+        work.steps += times;
+      }
+    } else if (const auto* update = apl::get_if<apl::Update>(stm)) {
+      work.writes += times * bytes_of(function_.type(update->array));
+    } else if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
+      nested(loop->index ? number(loop->bound).value_or(1) : 1);
+    } else if (const auto* soac = apl::get_if<apl::Screma>(stm)) {
+      const double n = width(soac->widths);
+      for (const Value input : soac->inputs) {
+        work.reads[input] += times * n;
+        work.steps += times * n;
+      }
+      nested(n);
+    } else if (const auto* scatter = apl::get_if<apl::Scatter>(stm)) {
+      const double n = width(scatter->widths);
+      for (const Value input : scatter->inputs) work.reads[input] += times * n;
+      for (const Value target : scatter->targets) work.writes += times * n * bytes_of(function_.type(target));
+      work.steps += times * n;
+      nested(n);
+    } else if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
+      // Inside of a block: its threads share the work.
+      std::vector<Poly> bounds;
+      for (const apl::SegDim& dim : seg->space) bounds.push_back(dim.bound);
+      Work inside;
+      add(*seg->body, 1, inside);
+      const double n = width(bounds);
+      work.operations += times * n * inside.operations;
+      work.steps += times * inside.steps;
+      for (const auto& [array, count] : inside.reads) work.reads[array] += times * n * count;
+      work.writes += times * n * inside.writes;
+    } else if (apl::get_if<apl::If>(stm)) {
+      nested(0.5);
+    } else {
+      if (apl::get_if<apl::Binary>(stm) || apl::get_if<apl::Unary>(stm) || apl::get_if<apl::Compare>(stm) ||
+          apl::get_if<apl::Convert>(stm))
+        work.operations += times;
+      nested(1);
+    }
+  }
+
+  std::optional<double> kernel(const apl::Stm& stm) const {
+    double threads = 1;
+    Work work;
+    if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
+      for (const apl::SegDim& dim : seg->space) {
+        const auto n = number(dim.bound);
+        if (!n) return std::nullopt;
+        threads *= *n;
+      }
+      add(*seg->body, 1, work);
+    } else {
+      // A copy, or a scatter whose indices are its threads.
+      const std::vector<Poly>* widths = nullptr;
+      if (const auto* scatter = apl::get_if<apl::Scatter>(stm)) widths = &scatter->widths;
+      if (const auto* soac = apl::get_if<apl::Screma>(stm)) widths = &soac->widths;
+      if (widths) {
+        for (const Poly& width : *widths) {
+          const auto n = number(width);
+          if (!n) return std::nullopt;
+          threads *= *n;
+        }
+        apl::Stm one = stm;
+        if (auto* scatter = std::get_if<apl::Scatter>(&one.op)) scatter->widths.clear();
+        if (auto* soac = std::get_if<apl::Screma>(&one.op)) soac->widths.clear();
+        add(one, 1, work);
+      } else {
+        const auto n = elements(function_.type(stm.pattern.front()));
+        if (!n) return std::nullopt;
+        threads = *n;
+        work.steps = 1;
+        apl::for_each_use(stm.op, [&](Value v) {
+          if (function_.type(v).is_array()) work.reads[v] += 1;
+        });
+      }
+    }
+    double bytes = threads * work.writes;
+    for (const Value result : stm.pattern)
+      if (const auto n = elements(function_.type(result)); n && function_.type(result).is_array())
+        bytes += *n * bytes_of(function_.type(result));
+    for (const auto& [array, count] : work.reads) {
+      const apl::Type& type = function_.type(array);
+      const auto whole = elements(type);
+      bytes += std::min(threads * count, whole.value_or(threads * count)) * bytes_of(type);
+    }
+    const double clock = device_.clock_ghz * 1e9;
+    const bool is_gpu = device_.kind == APL_DEVICE_GPU;
+    const double in_flight = is_gpu ? static_cast<double>(device_.multiprocessors) * device_.multiprocessor_threads
+                                    : static_cast<double>(device_.multiprocessors);
+    const double bandwidth =
+        (bytes < static_cast<double>(device_.cache_bytes) ? device_.cache_gbs : device_.memory_gbs) * 1e9;
+    const double arithmetic = threads * work.operations / (device_.multiprocessors * device_.fmas_per_clock * clock);
+    // Threads one after the other on what runs at a time; a core of a CPU has its steps in cache.
+    const double waves = std::max(1.0, std::ceil(threads / std::max(1.0, in_flight)));
+    const double cycles = is_gpu ? kStepCycles * work.steps : work.operations + work.steps;
+    const double chain = cycles * (is_gpu ? waves : threads / std::max(1.0, in_flight)) / clock;
+    return std::max({bytes / bandwidth, arithmetic, threads < 1 ? 0.0 : chain}) + device_.launch_us * 1e-6;
+  }
+
+  const apl::Function& function_;
+  const Parameters& parameters_;
+  const apl_device& device_;
+  std::map<Value, apl::Scalar> known_;
+  std::vector<KernelCost> kernels_;
+};
+
+}  // namespace
+
+std::vector<KernelCost> kernel_costs(const apl::Function& function, const Sizes& sizes, const Parameters& parameters,
+                                     const apl_device& device) {
+  return Host(function, parameters, device).run(sizes);
+}
+
+}  // namespace aplc

@@ -1,0 +1,26 @@
+// A rough prediction of kernels that are no contractions: what they read and write, what they compute, and how long one
+// thread's chain of steps is.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "aplc/explain_plan.h"
+
+namespace aplc {
+
+struct KernelCost {
+  apl::Location location;
+  std::optional<double> seconds;  // of all its launches; none where a size is not known
+  double launches = 0;
+  bool reduces = false, scans = false;  // whether its threads do, one after the other
+  bool chunks = false;                  // whether it does a part of a reduction or scan
+};
+
+// The kernels that the host of a function launches with these sizes. Branches whose condition the sizes decide are
+// followed, of others the dearer one counts; loops of unknown length count once.
+std::vector<KernelCost> kernel_costs(const apl::Function& function, const Sizes& sizes, const Parameters& parameters,
+                                     const apl_device& device);
+
+}  // namespace aplc

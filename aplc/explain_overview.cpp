@@ -1,0 +1,359 @@
+#include "aplc/explain_overview.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <regex>
+#include <set>
+
+#include "aplc/explain_costs.h"
+#include "machine/target/records.h"
+
+namespace aplc {
+namespace {
+
+using apl::Remark;
+using apl::RemarkKind;
+
+constexpr const char* kByElement = "one thread an element";
+
+// Why a reduction is not tiled, in a few words, by the code of the refusal.
+std::string_view short_reason(std::string_view code) {
+  static const std::map<std::string_view, std::string_view> kReasons{
+      {"several-redomaps", "several reductions in one kernel"},
+      {"reduction-in-branch", "the reduction is in a branch"},
+      {"reduction-in-loop", "the reduction is in a loop"},
+      {"loop-kept", "a loop reads the elements, not a reduction"},
+      {"maps-out", "the reduction also gives an array"},
+      {"array-accumulator", "the operator works on arrays"},
+      {"irregular-reduction", "the reduction's width differs from index to index"},
+      {"code-before", "code before the reduction makes an array"},
+      {"checked-read", "an index needs a check"},
+      {"operand-row", "the reduction goes over rows, not elements"},
+      {"layout-unknown", "the layout of an operand is not known"},
+      {"operand-not-affine", "an index is not affine"},
+      {"operand-indirect", "an index is read from an array"},
+      {"operator-uses-index", "the operator differs from index to index"},
+      {"map-reads-array", "the map function reads an array in a branch or loop"},
+      {"no-free-dim", "each element is used once"},
+      {"operand-variant-to-all", "an operand has no reuse"},
+      {"reduction-dim-unused", "no operand varies along the reduction"},
+      {"deep-epilogue", "the code after the reduction is no scalar code"},
+      {"can-fail", "the map function can fail"},
+  };
+  const auto found = kReasons.find(code);
+  return found == kReasons.end() ? std::string_view() : found->second;
+}
+
+std::string fact(const Remark& remark, std::string_view key) {
+  for (const auto& [name, value] : remark.facts)
+    if (name == key) return value;
+  return {};
+}
+
+bool is_here(const Remark& remark, const apl::Function& function, std::uint32_t line) {
+  return remark.function == function.name && remark.location.line == line;
+}
+
+// A text of a remark in which names that the source does not have are no names.
+std::string without_made_names(const std::string& text, const std::string& source) {
+  static const std::regex kQuoted(R"([`']([A-Za-z_][A-Za-z0-9_']*)[`'])");
+  std::string result;
+  std::string::const_iterator from = text.begin();
+  for (std::sregex_iterator match(text.begin(), text.end(), kQuoted), last; match != last; ++match) {
+    const std::regex word("\\b" + (*match)[1].str() + "\\b");
+    result.append(from, (*match)[0].first);
+    result += std::regex_search(source, word) ? match->str() : "an array";
+    from = (*match)[0].second;
+  }
+  return result.append(from, text.end());
+}
+
+class Overviewer {
+ public:
+  Overviewer(const apl::Module& module, const std::vector<Remark>& remarks, const std::string& text,
+             const apl_device& device, const Parameters& given)
+      : module_(module), remarks_(remarks), text_(text), device_(device), given_(given) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      lines_.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  Overview run(const apl::Function& function, const Sizes& sizes) {
+    Sizes written;  // names that the source has
+    for (const auto& size : sizes)
+      if (is_written(size.first)) written.insert(size);
+    Overview overview{.entry = function.entry->name, .sizes = written, .sizes_given = false, .rows = {}, .help = {}};
+    // Contractions, of which the plans say what runs.
+    std::set<std::pair<std::uint32_t, std::uint32_t>> planned;
+    for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_)) {
+      planned.insert({plan.remark.location.line, plan.remark.location.column});
+      overview.rows.push_back(contraction(function, plan));
+    }
+    const bool is_sparse = add_products(function, overview);
+    std::map<std::uint32_t, OverviewRow> rows;
+    std::uint32_t last = function.location.line;
+    for (const KernelCost& kernel : kernel_costs(function, sizes, given_, device_)) {
+      if (planned.contains({kernel.location.line, kernel.location.column})) continue;
+      // The products' own kernels, whose sizes the matrix decides.
+      const bool is_product = std::ranges::any_of(overview.rows, [&](const OverviewRow& row) {
+        return row.decision.starts_with("over the non-zeros") && row.location.line == kernel.location.line;
+      });
+      if (is_product || (is_sparse && !kernel.seconds)) continue;
+      // What a pass made without a place belongs to what is before it.
+      const std::uint32_t line = kernel.location ? kernel.location.line : last;
+      last = line;
+      auto [row, is_new] = rows.try_emplace(line);
+      if (is_new) row->second = described(function, line, kernel);
+      row->second.launches += kernel.launches;
+      // One of the kernels of a line may do the reduction, another what is before or after it.
+      if (kernel.chunks && row->second.what.starts_with("map")) {
+        row->second.what = kernel.scans ? "scan" : "reduction";
+        if (row->second.decision == kByElement) row->second.decision = "in chunks";
+      }
+      if (!is_new && row->second.seconds && kernel.seconds)
+        row->second.seconds = *row->second.seconds + *kernel.seconds;
+      if (!kernel.seconds) row->second.seconds.reset();
+    }
+    for (auto& [line, row] : rows) overview.rows.push_back(std::move(row));
+    std::ranges::stable_sort(overview.rows, [](const OverviewRow& a, const OverviewRow& b) {
+      return a.seconds.value_or(1e9) > b.seconds.value_or(1e9);
+    });
+    overview.help = help(overview);
+    return overview;
+  }
+
+ private:
+  std::string source(std::uint32_t line) const {
+    if (line == 0 || line > lines_.size()) return {};
+    const std::string& text = lines_[line - 1];
+    const std::size_t begin = text.find_first_not_of(" \t");
+    return begin == std::string::npos ? "" : text.substr(begin);
+  }
+
+  bool is_written(const std::string& name) const { return std::regex_search(text_, std::regex("\\b" + name + "\\b")); }
+
+  // Products over the non-zeros of a matrix, of which remarks say what runs. Whether there are any.
+  bool add_products(const apl::Function& function, Overview& overview) const {
+    static const std::regex kSeconds(R"(([0-9.]+) us)");
+    for (const Remark& remark : remarks_) {
+      if (remark.pass != "sparse-product" || remark.function != function.name) continue;
+      OverviewRow row{.location = remark.location, .source = source(remark.location.line)};
+      row.what = remark.message.substr(0, remark.message.find_first_of(", "));
+      const std::size_t operand = remark.message.find('`');
+      row.decision =
+          fmt::format("over the non-zeros of {}, by {}",
+                      operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
+                      remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
+      row.launches = 1;
+      std::smatch time;
+      for (const auto& [key, value] : remark.facts)
+        if (key == "costs" && std::regex_search(value, time, kSeconds)) row.seconds = std::stod(time[1]) * 1e-6;
+      overview.rows.push_back(std::move(row));
+    }
+    return !overview.rows.empty() && overview.rows.back().decision.starts_with("over the non-zeros");
+  }
+
+  // Plans and the remarks of tile-contraction come in the same order.
+  OverviewRow contraction(const apl::Function& function, const ExplainedPlan& plan) {
+    OverviewRow row{.location = plan.remark.location};
+    row.what = "contraction";
+    std::size_t skip = shown_[function.name]++;
+    for (const Remark& remark : remarks_)
+      if (remark.pass == "tile-contraction" && remark.code == "tiled" && remark.function == function.name &&
+          skip-- == 0) {
+        row.what = fact(remark, "einsum");
+        if (remark.location) row.location = remark.location;
+      }
+    row.source = source(row.location.line);
+    row.launches = 1;
+    if (plan.seconds) row.seconds = plan.seconds;
+    const std::string variant = fact(plan.remark, "variant"), block = fact(plan.remark, "block");
+    if (!plan.seconds) {
+      row.decision = "tiled; the plan is chosen when sizes are known";
+    } else if (variant == "untiled" || !plan.tiled) {
+      row.decision = "tiled for larger sizes; at these one thread a point is faster";
+    } else if (variant == "split") {
+      row.decision = fmt::format("tiled {}, the reduction in {} parts", block, fact(plan.remark, "splits"));
+    } else {
+      row.decision = fmt::format("tiled {}", block);
+    }
+    row.suggestion = fact(plan.remark, "spills").empty() ? "" : "smaller tiles: this plan spills registers";
+    return row;
+  }
+
+  OverviewRow described(const apl::Function& function, std::uint32_t line, const KernelCost& kernel) const {
+    OverviewRow row{.location = kernel.location, .source = source(line), .what = {}, .decision = {}};
+    row.location.line = line;
+    row.seconds = kernel.seconds;
+    if (line == function.location.line && !kernel.location) {
+      row.source = fmt::format("(around entry {})", function.entry->name);
+      row.what = "made by passes";
+    }
+    // What it is: the first of these that a pass said of the line.
+    static const std::vector<std::pair<std::string_view, std::string_view>> kKinds{
+        {"histogram", "histogram"}, {"scatter", "scatter"},
+        {"scan", "scan"},           {"segmented", "reduction in segments"},
+        {"reduction", "reduction"}, {"by-columns", "reduction of columns"},
+        {"kernel", "map"}};
+    for (const auto& [code, name] : kKinds)
+      for (const Remark& remark : remarks_)
+        if (row.what.empty() && is_here(remark, function, line) && remark.pass == "extract-kernels" &&
+            remark.code == code && remark.kind == RemarkKind::applied)
+          row.what = name;
+    // Why not more.
+    for (const Remark& remark : remarks_) {
+      if (!is_here(remark, function, line) || remark.kind != RemarkKind::missed || !row.decision.empty()) continue;
+      const bool refused = remark.pass == "tile-contraction";
+      if (!refused && remark.code != "not-tiled") continue;
+      const std::string code = refused ? remark.code : fact(remark, "reason");
+      std::string_view reason = short_reason(code);
+      const std::size_t colon = remark.message.find(": ");
+      row.decision = fmt::format(
+          "not tiled: {}",
+          !reason.empty()
+              ? std::string(reason)
+              : without_made_names(remark.message.substr(colon == std::string::npos ? 0 : colon + 2), text_));
+      row.suggestion = without_made_names(remark.suggestion, text_);
+      if (row.what.empty() || row.what == "map") row.what = "reduction";
+    }
+    for (const Remark& remark : remarks_)
+      if (row.decision.empty() && is_here(remark, function, line) && remark.pass == "extract-kernels" &&
+          remark.code == "sequentialised") {
+        row.decision = "what is inside runs in one thread";
+        row.suggestion = without_made_names(remark.suggestion, text_);
+      }
+    for (const Remark& remark : remarks_)
+      if (row.decision.empty() && is_here(remark, function, line) && remark.pass == "sparsify" &&
+          remark.kind == RemarkKind::missed) {
+        row.decision = "not by non-zeros: " + without_made_names(remark.message, text_);
+        row.suggestion = without_made_names(remark.suggestion, text_);
+      }
+    if (row.what.empty() || row.what == "map")
+      row.what = kernel.reduces ? "map with a reduction" : kernel.scans ? "map with a scan" : "map";
+    if (row.decision.empty())
+      row.decision = row.what.starts_with("map") ? kByElement
+                     : row.what == "scatter"     ? "one thread an index"
+                     : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
+                                                       ? "in shared memory where that pays"
+                                                       : "a copy for each thread where that pays"
+                                                 : "in chunks";
+    return row;
+  }
+
+  std::string help(const Overview& overview) const {
+    double all = 0, launches = 0;
+    for (const OverviewRow& row : overview.rows) {
+      all += row.seconds.value_or(0);
+      launches += row.launches;
+      if (!row.seconds) all = -1e9;
+    }
+    if (overview.rows.empty()) return "nothing of this entry runs in parallel";
+    if (all < 0) {
+      std::vector<std::string> missing;
+      const apl::Function& function = *module_.find_entry(overview.entry);
+      for (const std::vector<apl::Value>& values : {function.sizes, function.params})
+        for (const apl::Value v : values) {
+          const std::string& name = function.values.name(v);
+          const apl::Type& type = function.type(v);
+          if (type.is_scalar() && type.element == apl::ScalarType::i64 && !overview.sizes.contains(name) &&
+              is_written(name))
+            missing.push_back(fmt::format("--size {}=...", name));
+        }
+      const bool is_sparse = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
+        return row.decision.starts_with("over the non-zeros") && !row.seconds;
+      });
+      if (missing.empty() && is_sparse) return "a matrix, for times: OPERAND=@FILE.mtx";
+      return missing.empty() ? "to run it: the times depend on values that are known only then"
+                             : fmt::format("sizes, for times: {}", fmt::join(missing, " "));
+    }
+    const double start = launches * device_.launch_us * 1e-6;
+    if (start > all / 2)
+      return fmt::format("larger sizes: to start {:.0f} kernel{} takes {} of {}", launches, launches == 1 ? "" : "s",
+                         microseconds_text(start * 1e6), microseconds_text(all * 1e6));
+    constexpr double kWorthIt = 0.1;
+    for (const OverviewRow& row : overview.rows)
+      if (!row.suggestion.empty() && *row.seconds > kWorthIt * all)
+        return fmt::format("line {}: {}", row.location.line, row.suggestion);
+    const OverviewRow& first = overview.rows.front();
+    return fmt::format("nothing that is known: line {} takes {:.0f}% of the time, and no pass missed anything there",
+                       first.location.line, 100 * *first.seconds / all);
+  }
+
+  const apl::Module& module_;
+  const std::vector<Remark>& remarks_;
+  const std::string& text_;
+  const apl_device& device_;
+  const Parameters& given_;
+  std::vector<std::string> lines_;
+  std::map<std::string, std::size_t> shown_;
+};
+
+std::string shortened(const std::string& text, std::size_t length) {
+  return text.size() <= length ? text : text.substr(0, length - 3) + "...";
+}
+
+}  // namespace
+
+std::vector<Overview> overviews(const apl::Module& module, const std::vector<Remark>& remarks, const Sizes& sizes,
+                                const std::string& file, const std::string& text, const apl_device& device,
+                                const Parameters& given) {
+  std::vector<Overview> all;
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry) continue;
+    const Sizes known = sizes.empty() ? first_dataset(file, text, *function) : sizes;
+    all.push_back(Overviewer(module, remarks, text, device, given).run(*function, known));
+    all.back().sizes_given = !sizes.empty();
+  }
+  return all;
+}
+
+std::string overview_text(const std::vector<Overview>& all, const std::string& file, const apl_device& device,
+                          std::size_t lines, bool colour) {
+  constexpr std::size_t kSource = 38, kWhat = 24;
+  const std::string strong = colour ? "\x1b[1m" : "", dim = colour ? "\x1b[2m" : "", green = colour ? "\x1b[32m" : "",
+                    yellow = colour ? "\x1b[33m" : "", plain = colour ? "\x1b[0m" : "";
+  // Each entry has a line above its rows and one below; those with most time get most rows.
+  const std::size_t frame = 2 * all.size() + 1;
+  const std::size_t rows = lines > frame + all.size() ? lines - frame : all.size();
+  std::size_t wanted = 0;
+  for (const Overview& overview : all) wanted += overview.rows.size();
+  std::string text;
+  for (const Overview& overview : all) {
+    std::vector<std::string> sizes;
+    for (const auto& [name, size] : overview.sizes) sizes.push_back(fmt::format("{}={}", name, size));
+    text += fmt::format("{}{}{} on {}{}\n", strong, overview.entry, plain, device.name,
+                        sizes.empty() ? ", sizes unknown"
+                                      : shortened(fmt::format(", {}{}", fmt::join(sizes, " "),
+                                                              overview.sizes_given ? "" : " (first dataset)"),
+                                                  90));
+    double whole = 0;
+    for (const OverviewRow& row : overview.rows) whole += row.seconds.value_or(0);
+    std::size_t shown = overview.rows.size();
+    if (wanted > rows) shown = std::max<std::size_t>(1, overview.rows.size() * rows / wanted);
+    if (shown < overview.rows.size() && shown > 1) --shown;
+    for (std::size_t k = 0; k < shown; ++k) {
+      const OverviewRow& row = overview.rows[k];
+      const bool missed = row.decision.starts_with("not ");
+      text += fmt::format(
+          "{:>10} {:>4}  {}{:>4}{} {:<{}}  {:<{}}  {}{}{}\n", row.seconds ? microseconds_text(*row.seconds * 1e6) : "?",
+          row.seconds && whole > 0 ? fmt::format("{:.0f}%", 100 * *row.seconds / whole) : "", dim, row.location.line,
+          plain, shortened(row.source, kSource), kSource, shortened(row.what, kWhat), kWhat,
+          missed                              ? yellow
+          : row.decision.starts_with("tiled") ? green
+                                              : "",
+          row.decision, plain);
+    }
+    if (shown < overview.rows.size())
+      text += fmt::format("{:>10}       {} more lines; --all shows everything\n", "", overview.rows.size() - shown);
+    text += fmt::format("most would help: {}\n", overview.help);
+  }
+  if (all.empty()) text = fmt::format("{} has no entry, so that nothing of it runs\n", file);
+  return text;
+}
+
+}  // namespace aplc

@@ -1,0 +1,41 @@
+// `aplc explain` on one screen: a line for each source line that became a kernel, dearest first.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aplc/explain_plan.h"
+
+namespace aplc {
+
+// What is shown of one source line, or of one contraction on it.
+struct OverviewRow {
+  apl::Location location;
+  std::string source;             // the line as it is written, without its indentation
+  std::string what;               // "ba,ca->cb", "map", "scan", "SpMM over the non-zeros of `A`"
+  std::string decision;           // "tiled 128 x 16", "not tiled: each element is used once"
+  std::optional<double> seconds;  // predicted; none where sizes are not known
+  double launches = 0;            // of kernels
+  std::string suggestion;
+};
+
+struct Overview {
+  std::string entry;
+  Sizes sizes;
+  bool sizes_given = false;  // by the user; else of the first dataset
+  std::vector<OverviewRow> rows;
+  std::string help;  // what would help most; never empty
+};
+
+// Of each entry. `module` is at the memory stage, as it runs; `remarks` are those of all passes on it.
+std::vector<Overview> overviews(const apl::Module& module, const std::vector<apl::Remark>& remarks, const Sizes& sizes,
+                                const std::string& file, const std::string& text, const apl_device& device,
+                                const Parameters& given);
+
+// As text, at most `lines` lines. With `colour` for a terminal.
+std::string overview_text(const std::vector<Overview>& all, const std::string& file, const apl_device& device,
+                          std::size_t lines, bool colour);
+
+}  // namespace aplc

@@ -1,0 +1,120 @@
+// The border of entries: what callers hand over and get back, and what it is called.
+#include <algorithm>
+#include <utility>
+
+#include "frontend/lower/lowerer.h"
+
+namespace apl::frontend {
+
+namespace {
+
+// The name that the source gives a type, if it gives one.
+std::string type_name(const TypeExpr* type) {
+  while (type != nullptr)
+    if (const auto* unique = std::get_if<TypeUnique>(&type->node)) {
+      type = unique->type.get();
+    } else {
+      const auto* name = std::get_if<TypeName>(&type->node);
+      return name != nullptr ? name->name.text : "";
+    }
+  return "";
+}
+
+// What values alone do not say of an entry's border: how a result is made of them, and what its types are called.
+void describe(const Definition& source, const TypeStore& store, Ty type, std::size_t params, Function& function) {
+  const auto is_compound = [&](Ty t) {
+    const auto* record = store.get_if<TyRecord>(t);
+    return record != nullptr && !record->fields.empty();
+  };
+  const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
+    if (const std::string name = type_name(written); !name.empty() && is_compound(t))
+      function.attributes.push_back({"type_name", {place, name}});
+  };
+  for (std::size_t k = 0; k < params; ++k) {
+    const TyArrow arrow = *store.get_if<TyArrow>(type);
+    const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
+    give(std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr);
+    type = arrow.to;
+  }
+  give("result", type, source.params.size() == params ? source.result.get() : nullptr);
+  Ty inner = type;
+  while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
+  if (is_compound(inner)) function.attributes.push_back({"result_type", {store.to_text(type)}});
+}
+
+}  // namespace
+
+void Lowerer::describe_border(const Global& global, const Instance& instance) {
+  describe(*global.definition, store_, border_type(global.type), instance.counts.size(), *function_);
+}
+
+// As with values that are read: no interface has room for more sizes.
+void Lowerer::refuse_rank(const Type& type) {
+  if (type.rank() > kMaxRank)
+    unsupported(function_->location,
+                fmt::format("an array of {} dims at the border of an entry ({} at most)", type.rank(), kMaxRank));
+}
+
+// The type as callers of an entry see it: a value of a sum type is its tag and its slots.
+Ty Lowerer::border_type(Ty type) {
+  const TyNode node = store_.node(type);
+  if (const auto* array = std::get_if<TyArray>(&node)) return store_.array(array->size, border_type(array->element));
+  if (const auto* record = std::get_if<TyRecord>(&node)) {
+    auto fields = record->fields;
+    for (auto& [label, field] : fields) field = border_type(field);
+    return fields.empty() ? type : store_.record(std::move(fields));
+  }
+  if (const auto* arrow = std::get_if<TyArrow>(&node)) {
+    const Ty from = border_type(arrow->from);
+    return store_.arrow(from, border_type(arrow->to), arrow->param, arrow->unknown);
+  }
+  if (!std::holds_alternative<TySum>(node)) return type;
+  std::vector<LeafType> leaves;
+  add_leaf_types({type, frame_}, {}, leaves);
+  std::vector<Ty> parts;
+  for (const LeafType& leaf : leaves) {
+    Ty part = leaf.element == ScalarType::unit ? store_.unit() : store_.scalar(leaf.element);
+    for (auto dim = leaf.dims.rbegin(); dim != leaf.dims.rend(); ++dim) part = store_.array(dim->size, part);
+    parts.push_back(part);
+  }
+  return parts.size() == 1 ? parts.front() : store_.tuple(parts);
+}
+
+EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
+  EntryInfo info;
+  info.name = global.definition->name;
+  info.param_values = instance.counts;
+  Ty type = global.type;
+  const std::vector<std::string> narrow = narrow_params(global);
+  for (std::size_t k = 0; k < instance.counts.size(); ++k) {
+    const TyArrow arrow = *store_.get_if<TyArrow>(type);
+    std::string text = store_.to_text(border_type(arrow.from));
+    if (std::ranges::find(narrow, instance.names[k]) != narrow.end())
+      text.replace(text.rfind(']') + 1, std::string::npos, to_text(ScalarType::bf16));
+    info.params.push_back({instance.names[k], std::move(text)});
+    type = arrow.to;
+  }
+  // One text for each value that the entry gives.
+  std::vector<std::pair<Ty, std::string>> todo = {{border_type(type), ""}};
+  while (!todo.empty()) {
+    auto [next, dims] = todo.back();
+    todo.pop_back();
+    const TyNode node = store_.node(next);
+    if (const auto* array = std::get_if<TyArray>(&node)) {
+      bool inner = false;
+      store_.walk_size(array->size, [&](Size, const SizeNode& part) {
+        const auto* name = std::get_if<SizeName>(&part);
+        inner = inner || (name && store_.binder(name->binder).kind == Binder::Kind::unknown_size);
+      });
+      todo.emplace_back(array->element, dims + "[" + (inner ? "" : store_.to_text(array->size)) + "]");
+    } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
+      for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
+        todo.emplace_back(field->second, dims);
+    } else {
+      info.results.push_back(dims + store_.to_text(next));
+    }
+  }
+  return info;
+}
+
+}  // namespace apl::frontend

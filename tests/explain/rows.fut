@@ -1,0 +1,7 @@
+-- An operator on rows.
+-- ARGS: --size m=1000 --size n=1000 --size d=16
+-- SHOWS: not tiled: the reduction goes over rows, not elements
+-- SHOWS: most would help: .*reduce over the rows' elements
+def distance [d] (a: [d]f32) (b: [d]f32) : f32 = f32.sum (map2 (\x y -> (x - y) * (x - y)) a b)
+entry main [m][n][d] (A: [m][d]f32) (B: [n][d]f32) : [m]f32 =
+  map (\a -> f32.minimum (map (distance a) B)) A
