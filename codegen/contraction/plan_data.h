@@ -43,8 +43,8 @@ struct PlanData {
   std::set<Value> symbols() const;
 };
 
-// Of a kernel that tile-contraction made, at kernel or memory stage; nothing if it is none, or beyond what plan_select
-// looks at (ranks, operands).
+// Of a kernel that tile-contraction made, at kernel or memory stage; nothing if it is none, or beyond what the model of
+// tiles looks at (ranks, operands).
 std::optional<PlanData> plan_data(const Stm& stm, const Function& function);
 
 // With numbers for the symbols.
@@ -67,7 +67,7 @@ std::vector<apl_plan> program_plans(const PlanData& data, const Function& functi
 // "mm.T_a" by what its get_size says; empty if there is none for it.
 std::string parameter_name(const Function& function, Value value);
 
-// What plan_select says against numbers that are given, with what would work.
+// What the model says against numbers that are given, with what would work.
 std::string refusal_text(const PlanData& data, const Function& function, const apl_contraction& contraction,
                          const apl_forced& forced, const apl_device& device);
 // Numbers that were given and cannot work on the device, whatever the sizes are: command.bad-parameter.

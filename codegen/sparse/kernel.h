@@ -1,4 +1,4 @@
-// A kernel over the non-zeros of a sparse argument, as codegen/sparse_products looks at it: its one sum, what is read
+// A kernel over the non-zeros of a sparse argument, as codegen/sparse/products looks at it: its one sum, what is read
 // where, and what stands behind the sum.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 //   let {zeros : [n][b]f32} = segmap(thread) (i < n, j < b) { return {returns 0} }
 //   let {C : [n][b]f32} =
-//     hist(t < A_block_rows + A_lists + A_segment_rows, j < b, {}, \{} -> {
+//     hist(t < A_block_rows + A_ell_rows + A_segment_rows, j < b, {}, \{} -> {
 //         row, c = if t < A_block_rows { a row of a block: the sum over its 16 columns }
 //                  else { if t - A_block_rows < A_ell_rows { an ELL row } else { what a segment has of a row } }
 //         in {row, j, c}

@@ -205,8 +205,8 @@ class KernelBuilder {
     });
     const Poly done = full_tiles * depth;
     if (prove_equal(done, size) == Proof::yes) return state;
-    Value remainder = block.size(size - done, "rest_" + contraction_.dims[d].name);
-    Value some = block.compare(CompareOp::lt, i64_constant(0), remainder, "has_rest");
+    Value remainder = block.size(size - done, "remainder_" + contraction_.dims[d].name);
+    Value some = block.compare(CompareOp::lt, i64_constant(0), remainder, "has_remainder");
     If epilogue{some, {}, {}};
     epilogue.then_body = block.body([&](Builder& body) {
       State last = contract(body, extended(step, done, Poly(remainder), false), state);

@@ -190,7 +190,7 @@ struct apl_backend {
   int (*load)(struct apl_context* ctx, const char* name, const char* kernel_text);
   // The end of an entry: the same, or nothing where somebody else waits later.
   int (*finish)(struct apl_context* ctx);
-  // By kernels of the runtime (sparse/device_form.h, sparse/cpu_operands.h). `done` stays 0 where there are none, or
+  // By kernels of the runtime (sparse/device_operand.h, sparse/cpu_operands.h). `done` stays 0 where there are none, or
   // none that pay: then the program's own are launched. May be null.
   int (*sparse_product)(struct apl_context* ctx, const struct apl_sparse_product* product, int32_t* done);
   int (*sparse_sddmm_product)(struct apl_context* ctx, const struct apl_sparse_sddmm_product* sddmm, int32_t* done);

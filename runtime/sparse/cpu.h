@@ -50,7 +50,7 @@ struct apl_sparse_cpu_packed {
   // The longest first.
   int64_t chunks;
   struct apl_sparse_chunk* chunk;
-  struct apl_sparse_tiles* rows;  // instead of tiles: those of apl_sparse_cpu_form_rows
+  struct apl_sparse_tiles* rows;  // instead of tiles: those of apl_sparse_cpu_packed_rows
 };
 
 // `threads` is for how many the work should be cut.

@@ -1,4 +1,4 @@
-// What the calls of device_form.h share: element types, a kernel's name and text, a launch.
+// What the calls of device_operand.h share: element types, a kernel's name and text, a launch.
 #ifndef APL_SPARSE_DEVICE_KERNEL_H
 #define APL_SPARSE_DEVICE_KERNEL_H
 

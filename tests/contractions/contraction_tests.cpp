@@ -6,7 +6,7 @@
 // The contractions, sizes and tile configurations of T chapter 5 instead, checked by sums (thesis.h).
 //   apl_contraction_tests --defaults [--count=200] [--backends=cuda] [--small]
 // What the model chooses for random contractions of rank up to 10 (defaults.h).
-//   apl_contraction_tests --spills [--every-form] [--count=200]
+//   apl_contraction_tests --spills [--every-plan] [--count=200]
 // What ptxas says of these kernels, without a GPU (spills.h).
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   app.add_flag("--huge", huge, "results of more than 2^31 elements");
   app.add_flag("--defaults", defaults, "plans that are chosen, for random contractions of rank up to 10");
   app.add_flag("--spills", spills, "kernels of --defaults that spill, by nvcc");
-  app.add_flag("--every-form", every_plan, "--spills: all kernels that a program could choose, with their registers");
+  app.add_flag("--every-plan", every_plan, "--spills: all kernels that a program could choose, with their registers");
   app.add_flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
   CLI11_PARSE(app, argc, argv);
   std::erase(options.backends, "none");

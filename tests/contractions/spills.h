@@ -9,7 +9,7 @@
 namespace apl::contraction_tests {
 
 // Prints each kernel that spills with its plan, and a last line; true if no chosen kernel does in the end: what spills
-// is replaced by the next plan, as in a running program. With `every_form` all kernels are compiled that a program
+// is replaced by the next plan, as in a running program. With `every_plan` all kernels are compiled that a program
 // could choose, and each is printed beside the registers that the model predicts.
 bool run_spills(const ThesisOptions& options, bool every_plan, const std::function<bool()>& stop);
 
