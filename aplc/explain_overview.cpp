@@ -173,7 +173,6 @@ class Overviewer {
           fmt::format("over the non-zeros of {}, by {}",
                       operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
                       remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
-      row.launches = 1;
       std::smatch time;
       for (const auto& [key, value] : remark.facts)
         if (key == "costs" && std::regex_search(value, time, kSeconds)) row.seconds = std::stod(time[1]) * 1e-6;

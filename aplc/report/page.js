@@ -50,12 +50,12 @@
               {
                 label: "roof of " + data.device.name,
                 type: "line",
-                data: [low, ridge, high].map((x) => ({ x, y: Math.min(data.device.peak, x * data.device.bandwidth) })),
+                data: [low, ridge, high].map((x) => ({ x, y: Math.min(data.device.peak, x * data.device.bandwidth) / 1e9 })),
                 borderColor: colour("muted"), borderWidth: 2, pointRadius: 0,
               },
               {
                 label: "kernels, as predicted",
-                data: points.map((point) => ({ x: point.intensity, y: point.rate, name: point.label })),
+                data: points.map((point) => ({ x: point.intensity, y: point.rate / 1e9, name: point.label })),
                 backgroundColor: colour("accent"), pointRadius: 6,
               },
             ],
@@ -63,7 +63,7 @@
           options: {
             scales: {
               x: axis("operations for each byte of memory", { type: "logarithmic" }),
-              y: axis("operations a second", { type: "logarithmic" }),
+              y: axis("billion operations a second", { type: "logarithmic" }),
             },
             plugins: { tooltip: { callbacks: { label: (item) => item.raw.name || item.dataset.label } } },
           },
