@@ -12,8 +12,8 @@
 
 namespace apl {
 
-// Types and name hints of a function's values, by value id. A value of another function has the id of one of these, or of
-// none: then its type is unit and its name `?`, and the verifier reports whoever uses it.
+// Types and name hints of a function's values, by value id. A value of another function has the id of one of these, or
+// of none: then its type is unit and its name `?`, and the verifier reports whoever uses it.
 class ValueTable {
  public:
   struct Info {

@@ -152,7 +152,7 @@ std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tile
       "<text x=\"0\" y=\"-22\">columns</text>\n<text x=\"0\" y=\"-6\" font-size=\"12\">1</text>\n"
       "<text x=\"{0:.0f}\" y=\"-6\" font-size=\"12\" text-anchor=\"end\">{1}</text>\n"
       "<text x=\"{4:.0f}\" y=\"-6\" font-size=\"12\">in a row</text>\n"
-      "<text transform=\"translate(-34 {2:.0f}) rotate(-90)\" text-anchor=\"end\">rows</text>\n"
+      "<text transform=\"translate(-34 {2:.0f}) rotate(-90)\">rows</text>\n"
       "<text x=\"-6\" y=\"12\" font-size=\"12\" text-anchor=\"end\">1</text>\n"
       "<text x=\"-6\" y=\"{2:.0f}\" font-size=\"12\" text-anchor=\"end\">{3}</text>\n",
       width, matrix.columns, height, matrix.rows, left);
