@@ -8,6 +8,7 @@
 #include "aplc/registry.h"
 #include "frontend/frontend.h"
 #include "ir/parse.h"
+#include "ir/print.h"
 #include "ir/read_file.h"
 #include "ir/verify.h"
 #include "suite/values.h"
@@ -183,7 +184,11 @@ bool Session::run(std::string_view text) {
       if (options_.keep_remarks) remarks_.push_back(remark);
       if (options_.remarks) print_error("{}\n", apl::render(remark, options_.file));
     };
-  options.after_pass = [this](const apl::PassReport& pass, const apl::Module&) { passes_.push_back(pass); };
+  if (options_.keep_stages) stages_.emplace_back("", apl::print(module_));
+  options.after_pass = [this](const apl::PassReport& pass, const apl::Module& module) {
+    passes_.push_back(pass);
+    if (options_.keep_stages && pass.change == apl::Change::yes) stages_.emplace_back(pass.pass, apl::print(module));
+  };
   Observer observer(options_.observe, parameters_);
   if (const auto prepared = observer.prepare(*pipeline, options_.disabled); !prepared) {
     report(prepared.error());

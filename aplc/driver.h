@@ -30,6 +30,7 @@ struct CompileOptions {
   std::vector<std::string> disabled;
   bool remarks = false;       // print them
   bool keep_remarks = false;  // for Session::remarks
+  bool keep_stages = false;   // for Session::stages
   bool verify_each = true;
   ObserveOptions observe;
   TileOptions tiles;
@@ -56,6 +57,8 @@ class Session {
   const std::string& text() const { return text_; }  // as it was read
   const std::vector<apl::Remark>& remarks() const { return remarks_; }
   const std::vector<apl::PassReport>& passes() const { return passes_; }
+  // The module's text before all passes, with no name, and after each pass that changed it.
+  const std::vector<std::pair<std::string, std::string>>& stages() const { return stages_; }
   const std::map<std::string, std::int64_t>& parameters() const { return parameters_; }
   int exit_code() const { return exit_code_; }
 
@@ -68,6 +71,7 @@ class Session {
   apl::Module module_;
   std::vector<apl::Remark> remarks_;
   std::vector<apl::PassReport> passes_;
+  std::vector<std::pair<std::string, std::string>> stages_;
   std::map<std::string, std::int64_t> parameters_;
   int exit_code_ = kFine;
 };
@@ -104,6 +108,7 @@ void add_dataset(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
 void add_tune(CLI::App& app, int& exit);
 void add_sparse(CLI::App& app, int& exit);
+void add_report(CLI::App& app, int& exit);
 void add_bisect(CLI::App& app, int& exit);
 void add_reduce(CLI::App& app, int& exit);
 

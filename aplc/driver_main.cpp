@@ -102,6 +102,7 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
   aplc::add_cuda(app, exit);
   aplc::add_opt(app, exit);
   aplc::add_passes(app, exit);
+  aplc::add_report(app, exit);
   aplc::add_bisect(app, exit);
   aplc::add_reduce(app, exit);
   aplc::add_sparse(app, exit);

@@ -13,9 +13,13 @@
 #include "aplc/driver.h"
 #include "aplc/explain_overview.h"
 #include "aplc/explain_plan.h"
+#include "aplc/report/report.h"
 #include "aplc/sparse/explain.h"
 #include "aplc/sparse/files.h"
+#include "aplc/sparse/picture.h"
 #include "aplc/sparse/plans.h"
+#include "aplc/tune_log.h"
+#include "codegen/codegen.h"
 #include "runtime/program/sparse_plans.h"
 
 namespace aplc {
@@ -147,6 +151,61 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
   return apl::Unit{};
 }
 
+// The trials of a tuning log that succeeded.
+apl::Result<std::vector<std::pair<std::string, double>>> read_trials(const std::string& name) {
+  std::vector<std::pair<std::string, double>> trials;
+  if (name.empty()) return trials;
+  const auto text = read_file(name);
+  if (!text) return text.error();
+  for (std::size_t begin = 0; begin < text->size();) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    const auto line = nlohmann::json::parse(text->substr(begin, end - begin), nullptr, false);
+    begin = end + 1;
+    if (!line.is_object() || !line.contains("times") || !line["times"].is_object()) continue;
+    std::map<std::string, double> times;
+    for (const auto& [dataset, time] : line["times"].items())
+      if (time.is_number()) times[dataset] = time.get<double>();
+    const auto parameters = line.find("parameters");
+    if (times.empty() || parameters == line.end() || !parameters->is_string()) continue;
+    trials.emplace_back(parameters->get<std::string>(), geometric_mean(times));
+  }
+  return trials;
+}
+
+int write_report(Session& session, const CompileOptions& options, const SparseExplain& given,
+                 const std::vector<apl::Remark>& remarks, const Sizes& sizes, std::string output,
+                 const std::string& log) {
+  const bool is_cpu = machine_of(options) == apl::Machine::cpu;
+  report_page::Input input;
+  input.file = options.file.substr(options.file.rfind('/') + 1);
+  input.text = session.text();
+  input.module = &session.module();
+  input.remarks = remarks;
+  for (const auto& [pass, text] : session.stages()) input.stages.push_back({pass, text});
+  input.sizes = sizes;
+  input.device = *apl::find_device(options.device.empty() ? "h200" : options.device);
+  input.parameters = session.parameters();
+  for (const auto& [operand, matrix] : given.matrices)
+    input.pictures[operand] = sparse::picture(matrix.matrix, nullptr);
+  auto trials = read_trials(log);
+  if (!trials) return aplc::report(trials.error());
+  input.trials = std::move(*trials);
+  apl::CodegenOptions codegen;
+  codegen.parameters = session.parameters();
+  codegen.plans = plans_for(is_cpu ? "c" : "cuda");
+  codegen.device = options.device;
+  auto program = apl::generate(session.module(), is_cpu ? apl::Target::c : apl::Target::cuda, codegen);
+  if (!program) {
+    session.report(program.error());
+    return session.exit_code();
+  }
+  input.generated = is_cpu ? program->host : program->kernels;
+  if (output.empty()) output = input.file.substr(0, input.file.rfind('.')) + ".html";
+  const int exit = emit(output, report_page::page(input));
+  if (exit == kFine) print_out("{}\n", output);
+  return exit;
+}
+
 // Where something was decided, if not on the line asked for.
 void show_nearest(const std::vector<apl::Remark>& remarks, std::uint32_t line, const std::string& text) {
   std::uint32_t before = 0, after = 0;
@@ -170,8 +229,12 @@ void show_nearest(const std::vector<apl::Remark>& remarks, std::uint32_t line, c
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& exit) {
+namespace {
+
+// `aplc explain`, or `aplc report`, which says the same on a page.
+void add_command(CLI::App& app, int& exit, bool report) {
   struct Options : CompileOptions {
+    std::string output, log;  // of a report
     bool json = false, all = false;
     std::vector<std::string> sizes;
     std::uint32_t line = 0;
@@ -179,18 +242,23 @@ void add_explain(CLI::App& app, int& exit) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("explain", "say what became of each line of the program, or what each pass did to it and why");
+      report ? app.add_subcommand("report", "write a page about the program: decisions, kernels, passes, code")
+             : app.add_subcommand("explain",
+                                  "say what became of each line of the program, or what each pass did to it and why");
   options->add_to(*command);
   command->get_option("--device")
       ->description(
           "machine: a100, h100, h200 (default of --all, --json and FILE:LINE), gpu, cpu (default else), a file of "
-          "lines "
-          "`name = value`, or a profile "
-          "of `aplc "
-          "sparse calibrate`");
-  command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
-  command->add_flag("--all", options->all, "every decision with its facts, not only what became of each line");
-  command->add_flag("--json", options->json, "every decision as JSON");
+          "lines `name = value`, or a profile of `aplc sparse calibrate`");
+  if (report) {
+    command->add_option("-o,--output", options->output, "file to write (default: the program's name with .html)");
+    command->add_option("--log", options->log, "what `aplc tune --log` measured")->type_name("FILE");
+  } else {
+    command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
+  }
+  if (!report)
+    command->add_flag("--all", options->all, "every decision with its facts, not only what became of each line");
+  if (!report) command->add_flag("--json", options->json, "every decision as JSON");
   command
       ->add_option("--size", options->sizes,
                    "a size of the program for which plans are explained, as n=1024; default: those of the first "
@@ -203,9 +271,9 @@ void add_explain(CLI::App& app, int& exit) {
       ->allow_extra_args(false);
   options->tiles.add_to(*command);
   command->add_flag("--measure", options->sparse.measure, "run the products of given matrices on this machine, too");
-  command->callback([options, &exit] {
+  command->callback([options, &exit, report] {
     std::size_t colon = options->file.rfind(':');
-    if (colon != std::string::npos) {
+    if (!report && colon != std::string::npos) {
       std::uint32_t line = 0;
       const char* last = options->file.data() + options->file.size();
       auto [end, error] = std::from_chars(options->file.data() + colon + 1, last, line);
@@ -215,6 +283,7 @@ void add_explain(CLI::App& app, int& exit) {
       }
     }
     options->keep_remarks = true;
+    options->keep_stages = report;
     const bool overview = !options->all && !options->json && options->line == 0;
     // What `aplc run` would use.
     if (overview && options->device.empty()) options->device = "cpu";
@@ -236,6 +305,10 @@ void add_explain(CLI::App& app, int& exit) {
     if (fine) check(add_products(session, *options, options->sparse, sizes, remarks));
     exit = session.exit_code();
     if (exit != kFine) return;
+    if (report) {
+      exit = write_report(session, *options, options->sparse, remarks, sizes, options->output, options->log);
+      return;
+    }
     if (overview) {
       const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
       const auto device = apl::find_device(options->device.empty() ? "h200" : options->device);
@@ -264,5 +337,10 @@ void add_explain(CLI::App& app, int& exit) {
     }
   });
 }
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit) { add_command(app, exit, false); }
+void add_report(CLI::App& app, int& exit) { add_command(app, exit, true); }
 
 }  // namespace aplc

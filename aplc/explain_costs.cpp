@@ -99,7 +99,7 @@ class Host {
                           apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
                           apl::get_if<apl::Iota>(stm);
     if (!launches) return learn(stm);
-    kernels_.push_back({stm.location, std::nullopt, times});
+    kernels_.push_back({.statement = &stm, .location = stm.location, .seconds = {}, .launches = times});
     if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
     kernels_.back().chunks = std::any_of(stm.attributes.begin(), stm.attributes.end(),
                                          [](const apl::Attribute& a) { return a.name == "chunks"; });
@@ -219,7 +219,7 @@ class Host {
     }
   }
 
-  std::optional<double> kernel(const apl::Stm& stm) const {
+  std::optional<double> kernel(const apl::Stm& stm) {
     double threads = 1;
     Work work;
     if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
@@ -263,6 +263,8 @@ class Host {
       const auto whole = elements(type);
       bytes += std::min(threads * count, whole.value_or(threads * count)) * bytes_of(type);
     }
+    kernels_.back().bytes = bytes;
+    kernels_.back().operations = threads * work.operations;
     const double clock = device_.clock_ghz * 1e9;
     const bool is_gpu = device_.kind == APL_DEVICE_GPU;
     const double in_flight = is_gpu ? static_cast<double>(device_.multiprocessors) * device_.multiprocessor_threads

@@ -11,9 +11,11 @@
 namespace aplc {
 
 struct KernelCost {
+  const apl::Stm* statement = nullptr;  // of the function
   apl::Location location;
   std::optional<double> seconds;  // of all its launches; none where a size is not known
   double launches = 0;
+  double bytes = 0, operations = 0;     // of one launch
   bool reduces = false, scans = false;  // whether its threads do, one after the other
   bool chunks = false;                  // whether it does a part of a reduction or scan
 };

@@ -71,6 +71,12 @@ std::string without_made_names(const std::string& text, const std::string& sourc
   return result.append(from, text.end());
 }
 
+double operations_of(const apl_contraction& contraction) {
+  double operations = 2;
+  for (int d = 0; d < contraction.dim_count; ++d) operations *= static_cast<double>(contraction.dims[d].size);
+  return operations;
+}
+
 class Overviewer {
  public:
   Overviewer(const apl::Module& module, const std::vector<Remark>& remarks, const std::string& text,
@@ -87,17 +93,35 @@ class Overviewer {
     Sizes written;  // names that the source has
     for (const auto& size : sizes)
       if (is_written(size.first)) written.insert(size);
-    Overview overview{.entry = function.entry->name, .sizes = written, .sizes_given = false, .rows = {}, .help = {}};
+    Overview overview{.entry = function.entry->name,
+                      .sizes = written,
+                      .sizes_given = false,
+                      .rows = {},
+                      .help = {},
+                      .plans = {},
+                      .einsums = {},
+                      .kernels = {}};
     // Contractions, of which the plans say what runs.
     std::set<std::pair<std::uint32_t, std::uint32_t>> planned;
     for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_)) {
       planned.insert({plan.remark.location.line, plan.remark.location.column});
       overview.rows.push_back(contraction(function, plan));
+      overview.einsums.push_back(overview.rows.back().what);
+      overview.plans.push_back(plan);
     }
     const bool is_sparse = add_products(function, overview);
     std::map<std::uint32_t, OverviewRow> rows;
     std::uint32_t last = function.location.line;
-    for (const KernelCost& kernel : kernel_costs(function, sizes, given_, device_)) {
+    overview.kernels = kernel_costs(function, sizes, given_, device_);
+    for (KernelCost& kernel : overview.kernels)
+      for (const ExplainedPlan& plan : overview.plans)
+        if (plan.contraction && plan.remark.location.line == kernel.location.line &&
+            plan.remark.location.column == kernel.location.column) {
+          kernel.seconds = plan.seconds;
+          kernel.bytes = plan.cost.memory_bytes;
+          kernel.operations = operations_of(*plan.contraction);
+        }
+    for (const KernelCost& kernel : overview.kernels) {
       if (planned.contains({kernel.location.line, kernel.location.column})) continue;
       // The products' own kernels, whose sizes the matrix decides.
       const bool is_product = std::ranges::any_of(overview.rows, [&](const OverviewRow& row) {
@@ -149,7 +173,6 @@ class Overviewer {
           fmt::format("over the non-zeros of {}, by {}",
                       operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
                       remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
-      row.launches = 1;
       std::smatch time;
       for (const auto& [key, value] : remark.facts)
         if (key == "costs" && std::regex_search(value, time, kSeconds)) row.seconds = std::stod(time[1]) * 1e-6;

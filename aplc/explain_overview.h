@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "aplc/explain_costs.h"
 #include "aplc/explain_plan.h"
 
 namespace aplc {
@@ -26,7 +27,10 @@ struct Overview {
   Sizes sizes;
   bool sizes_given = false;  // by the user; else of the first dataset
   std::vector<OverviewRow> rows;
-  std::string help;  // what would help most; never empty
+  std::string help;                  // what would help most; never empty
+  std::vector<ExplainedPlan> plans;  // of contractions
+  std::vector<std::string> einsums;  // theirs
+  std::vector<KernelCost> kernels;   // all that the host launches; those of contractions as their plans say
 };
 
 // Of each entry. `module` is at the memory stage, as it runs; `remarks` are those of all passes on it.

@@ -222,6 +222,10 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
   explained.seconds = chosen.whole.value_or(cost.seconds);
   explained.tiled = true;
+  explained.contraction = c;
+  explained.plan = plan;
+  explained.cost = cost;
+  for (const apl::PlanData::Operand& operand : way.shown.data.operands) explained.operands.push_back(operand.name);
   return facts;
 }
 
@@ -317,7 +321,7 @@ std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl:
   std::vector<ExplainedPlan> all;
   for (const PlannedContraction& planned : find_planned(module, entry.entry->name, sizes, given)) {
     ExplainedPlan explained{
-        {apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}}, {}, false};
+        {apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}}};
     explained.remark.facts = facts_of(planned, entry, sizes, device, explained);
     all.push_back(std::move(explained));
   }

@@ -45,6 +45,10 @@ struct ExplainedPlan {
   apl::Remark remark;             // of kind analysis
   std::optional<double> seconds;  // none where sizes are not known
   bool tiled = false;
+  std::optional<apl_contraction> contraction;  // that the plan is of: of one part, where the reduction is split
+  apl_plan plan{};
+  apl_plan_cost cost{};
+  std::vector<std::string> operands;  // names
 };
 std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl::Function& entry, const Sizes& sizes,
                                            const apl_device& device, const Parameters& given);

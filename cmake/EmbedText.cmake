@@ -2,7 +2,7 @@
 # `std::string_view apl::FUNCTION()`. The text of an INLINE file stands where FILE includes it.
 function(apl_embed_text target function file)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "INLINE")
-  set(input "${PROJECT_SOURCE_DIR}/${file}")
+  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE input)
   set(output "${PROJECT_BINARY_DIR}/embedded/${function}.cpp")
   set(inlined ${arg_INLINE})
   list(TRANSFORM inlined PREPEND "${PROJECT_SOURCE_DIR}/")

@@ -80,16 +80,32 @@ std::map<std::pair<std::size_t, int>, std::string> shades_of(const Cells& cells)
 // Which format has which share.
 std::string legend(const std::vector<std::uint8_t>& format, double y) {
   std::string text;
+  int shown = 0;
   for (std::size_t kind = 0; kind < kNames.size(); ++kind) {
     const auto has = std::count(format.begin(), format.end(), static_cast<std::uint8_t>(kind));
-    const double share = format.empty() ? 0 : 100 * static_cast<double>(has) / static_cast<double>(format.size());
-    const int x = 130 * static_cast<int>(kind);
+    if (has == 0) continue;
+    const double share = 100 * static_cast<double>(has) / static_cast<double>(format.size());
+    const int x = 130 * shown++;
     text += fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n<text x=\"{}\" y=\"{}\">{} {:.1f} "
         "%</text>\n",
         x, y - 11, kColours[kind], x + 18, y, kNames[kind], share);
   }
   return text;
+}
+
+// How dark a cell is for how many non-zeros.
+std::string density_legend(const Cells& cells, double y) {
+  std::int64_t most = 0;
+  for (const auto& count : cells.count) most = std::max(most, count[0] + count[1] + count[2] + count[3]);
+  constexpr int kStep = 14;
+  std::string text = fmt::format("<text x=\"0\" y=\"{}\" font-size=\"12\">non-zeros of a cell: 1</text>\n", y);
+  constexpr int kLeft = 140;
+  for (int shade = 1; shade <= kShades; ++shade)
+    text += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"12\" fill-opacity=\"{:.2f}\"/>\n",
+                        kLeft + (shade - 1) * kStep, y - 11, kStep, kPalest + (1 - kPalest) * shade / kShades);
+  return text + fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"12\">{} ({} by {} elements)</text>\n",
+                            kLeft + kShades * kStep + 6, y, most, cells.height, cells.width);
 }
 
 }  // namespace
@@ -110,11 +126,15 @@ std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tile
   const double width = side(matrix.columns), height = side(matrix.rows), left = width + 10;
   const double page = std::max<double>(left + kBar, 420);
   const double h = height / static_cast<double>(cells.rows);
+  constexpr int kMargin = 50;  // of the axes
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-10 -10 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"sans-serif\" font-size=\"14\">\n<rect x=\"-10\" y=\"-10\" width=\"{0}\" height=\"{1}\" "
-      "fill=\"white\"/>\n<g transform=\"scale({2:.4f} {3:.4f})\" shape-rendering=\"crispEdges\">\n",
-      page + 20, height + (tiles ? 85 : 60), width / static_cast<double>(cells.columns), h);
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{4} -{4} {0} {1}\" width=\"{0}\" height=\"{1}\" "
+      "font-family=\"sans-serif\" font-size=\"14\">\n<title>Pattern of a matrix of {5} by {6} with {7} "
+      "non-zeros</title>\n"
+      "<rect x=\"-{4}\" y=\"-{4}\" width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
+      "<g transform=\"scale({2:.4f} {3:.4f})\" shape-rendering=\"crispEdges\">\n",
+      page + kMargin + 10, height + (tiles ? 85 : 60) + kMargin + 14, width / static_cast<double>(cells.columns), h,
+      kMargin, matrix.rows, matrix.columns, matrix.nonzeros());
   for (const auto& [shade, path] : shades_of(cells))
     fmt::format_to(std::back_inserter(svg), "<path fill=\"{}\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n",
                    kColours[shade.first], kPalest + (1 - kPalest) * shade.second / kShades, path);
@@ -127,11 +147,21 @@ std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tile
                    left, static_cast<double>(i) * h,
                    kBar * static_cast<double>(cells.in_row[static_cast<std::size_t>(i)]) / static_cast<double>(longest),
                    h);
+  // The axes, with the first and the last row and column.
+  svg += fmt::format(
+      "<text x=\"0\" y=\"-22\">columns</text>\n<text x=\"0\" y=\"-6\" font-size=\"12\">1</text>\n"
+      "<text x=\"{0:.0f}\" y=\"-6\" font-size=\"12\" text-anchor=\"end\">{1}</text>\n"
+      "<text x=\"{4:.0f}\" y=\"-6\" font-size=\"12\">in a row</text>\n"
+      "<text transform=\"translate(-34 {2:.0f}) rotate(-90)\">rows</text>\n"
+      "<text x=\"-6\" y=\"12\" font-size=\"12\" text-anchor=\"end\">1</text>\n"
+      "<text x=\"-6\" y=\"{2:.0f}\" font-size=\"12\" text-anchor=\"end\">{3}</text>\n",
+      width, matrix.columns, height, matrix.rows, left);
   svg += fmt::format("<text x=\"0\" y=\"{}\">{} by {}, {} non-zeros{}</text>\n", height + 20, matrix.rows,
                      matrix.columns, matrix.nonzeros(), tiles && tiles->row_order ? ", rows reordered" : "");
   svg += fmt::format("<text x=\"0\" y=\"{}\" fill=\"#666\" font-size=\"12\">bars: non-zeros of {}, at most {}</text>\n",
                      height + 38, cells.height == 1 ? "a row" : fmt::format("{} rows", cells.height), longest);
-  if (tiles) svg += legend(format, height + 62);
+  svg += density_legend(cells, height + 56);
+  if (tiles) svg += legend(format, height + 80);
   return svg + "</svg>\n";
 }
 

@@ -1,6 +1,6 @@
 -- Attention of several heads, for the pairs of tokens that a sparse mask has: of all scores only these are computed.
 --
--- `aplc explain attention.fut` says what is done by non-zeros: the scores with the exponential behind them (an SDDMM), their
+-- `aplc explain attention.fut --device h200` says what is done by non-zeros: the scores with the exponential behind them (an SDDMM), their
 -- sums, and the product with the values (an SpMM). On a GPU both products are the runtime's kernels, one call a head.
 -- That needs a proof that a pair without a mask has no part in anything: `0 * x` is 0, and a branch on `a == 0` is
 -- decided. No matrix of all pairs is ever made.

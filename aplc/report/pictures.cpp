@@ -1,0 +1,174 @@
+// Pictures that are no charts: the flow of kernels, and the tiles of a contraction.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "aplc/report/report.h"
+#include "ir/walk.h"
+
+namespace aplc::report_page {
+namespace {
+
+using apl::Value;
+
+// Which kernels each value on the host comes from.
+class Flow {
+ public:
+  Flow(const apl::Function& function, const std::vector<KernelCost>& kernels) : function_(function) {
+    for (std::size_t k = 0; k < kernels.size(); ++k) nodes_[kernels[k].statement] = k;
+    edges.resize(kernels.size());
+    body(*function.body);
+  }
+
+  std::vector<std::set<std::size_t>> edges;  // to each kernel, from others
+
+ private:
+  using Sources = std::set<std::size_t>;
+
+  Sources sources(const apl::Op& op) const {
+    Sources all;
+    for (const Value v : apl::free_values(op, function_.values)) {
+      const apl::Type& type = function_.type(v);
+      if (type.is_memory()) continue;
+      if (const auto found = made_by_.find(v); found != made_by_.end())
+        all.insert(found->second.begin(), found->second.end());
+    }
+    return all;
+  }
+  void set(Value v, const Sources& from) { made_by_[v].insert(from.begin(), from.end()); }
+  Sources of(const apl::Operand& operand) const {
+    if (operand.is_constant()) return {};
+    const auto found = made_by_.find(operand.value());
+    return found == made_by_.end() ? Sources{} : found->second;
+  }
+
+  void body(const apl::Body& body) {
+    for (const apl::Stm& stm : body.stms) {
+      if (const auto node = nodes_.find(&stm); node != nodes_.end()) {
+        const Sources from = sources(stm.op);
+        edges[node->second].insert(from.begin(), from.end());
+        for (const Value v : stm.pattern) made_by_[v] = {node->second};
+        continue;
+      }
+      if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
+        for (std::size_t k = 0; k < loop->params.size(); ++k) set(loop->params[k], of(loop->initial[k]));
+        this->body(*loop->body);
+        for (std::size_t k = 0; k < stm.pattern.size(); ++k) set(stm.pattern[k], of(loop->body->results[k]));
+      } else if (const auto* branch = apl::get_if<apl::If>(stm)) {
+        for (const apl::BodyPtr& side : {branch->then_body, branch->else_body}) {
+          this->body(*side);
+          for (std::size_t k = 0; k < stm.pattern.size() && k < side->results.size(); ++k)
+            set(stm.pattern[k], of(side->results[k]));
+        }
+      } else {
+        const Sources from = sources(stm.op);
+        for (const Value v : stm.pattern) set(v, from);
+      }
+    }
+  }
+
+  const apl::Function& function_;
+  std::map<const apl::Stm*, std::size_t> nodes_;
+  std::map<Value, Sources> made_by_;
+};
+
+}  // namespace
+
+std::string flow_graph(const apl::Function& function, const std::vector<KernelCost>& kernels,
+                       const std::vector<std::string>& labels) {
+  constexpr std::size_t kMost = 40;
+  constexpr int kWidth = 220, kHeight = 46, kGapX = 20, kGapY = 34;
+  if (kernels.empty() || kernels.size() > kMost) return {};
+  const Flow flow(function, kernels);
+  // A kernel is below all that it reads from; what comes later in a loop is not above what is before it.
+  std::vector<int> layer(kernels.size()), column(kernels.size());
+  std::map<int, int> filled;
+  int columns = 1, layers = 1;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    for (const std::size_t from : flow.edges[k])
+      if (from < k) layer[k] = std::max(layer[k], layer[from] + 1);
+    column[k] = filled[layer[k]]++;
+    columns = std::max(columns, filled[layer[k]]);
+    layers = std::max(layers, layer[k] + 1);
+  }
+  const auto x = [&](std::size_t k) { return column[k] * (kWidth + kGapX) + 2; };
+  const auto y = [&](std::size_t k) { return layer[k] * (kHeight + kGapY) + 2; };
+  const int width = columns * (kWidth + kGapX), height = layers * (kHeight + kGapY);
+  std::string svg = fmt::format(
+      "<svg role=img aria-label=\"kernels and the arrays between them\" viewBox=\"0 0 {} {}\" width={}>\n"
+      "<title>Kernels of {}, from top to bottom, with an edge from what makes an array to what reads it</title>\n",
+      width, height, width, escaped(function.name));
+  for (std::size_t k = 0; k < kernels.size(); ++k)
+    for (const std::size_t from : flow.edges[k]) {
+      if (from == k) continue;
+      const int x1 = x(from) + kWidth / 2, y1 = y(from) + kHeight, x2 = x(k) + kWidth / 2, y2 = y(k);
+      svg += fmt::format("<path class=edge d=\"M{} {}C{} {} {} {} {} {}\"/>\n", x1, y1, x1, y1 + kGapY, x2, y2 - kGapY,
+                         x2, y2);
+    }
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const std::string time = kernels[k].seconds ? microseconds_text(*kernels[k].seconds * 1e6) : "time unknown";
+    const std::string times = kernels[k].launches > 1 ? fmt::format(", {:.0f} launches", kernels[k].launches) : "";
+    svg += fmt::format(
+        "<rect class=node x={} y={} width={} height={} rx=4 /><text x={} y={}>{}</text><text x={} y={}>{}{}</text>\n",
+        x(k), y(k), kWidth, kHeight, x(k) + 8, y(k) + 18, escaped(labels[k]), x(k) + 8, y(k) + 37, time, times);
+  }
+  return svg + "</svg>\n";
+}
+
+std::string tile_picture(const ExplainedPlan& plan, const std::string& einsum) {
+  if (!plan.contraction || plan.contraction->operand_count < 2) return {};
+  const apl_contraction& c = *plan.contraction;
+  // The free dims of each side and those that are summed, flattened: how large, and how much of them a block has.
+  double size[3] = {1, 1, 1}, tile[3] = {1, 1, 1};
+  for (int d = 0; d < c.dim_count; ++d) {
+    const bool is_free = d < c.space_rank;
+    const bool in_first = c.operands[0].strides[d] != 0, in_second = c.operands[1].strides[d] != 0;
+    if (is_free && in_first && in_second) continue;  // a batch, of which a block has one
+    const int side = !is_free ? 2 : in_first ? 0 : 1;
+    size[side] *= static_cast<double>(std::max<std::int64_t>(1, c.dims[d].size));
+    tile[side] *= plan.plan.tile[d] * (is_free ? plan.plan.reg[d] : 1);
+  }
+  for (int side = 0; side < 3; ++side) tile[side] = std::min(tile[side], size[side]);
+  constexpr double kLong = 260, kShort = 40;
+  const double largest = std::max({size[0], size[1], size[2]});
+  const auto length = [&](int side) { return std::max(kShort, kLong * size[side] / largest); };
+  const double m = length(0), n = length(1), q = length(2), left = q + 40, top = q + 40;
+  const auto step = [&](int side, double extent) { return std::max(2.0, extent * tile[side] / size[side]); };
+  const double block_m = step(0, m), block_n = step(1, n), block_q = step(2, q);
+  std::string svg = fmt::format(
+      "<svg role=img aria-label=\"tiles of {}\" viewBox=\"0 0 {:.0f} {:.0f}\" width={:.0f}>\n<title>{}: the result "
+      "with its "
+      "blocks of {:.0f} by {:.0f}, and what one block reads of the operands, {:.0f} at a time</title>\n",
+      escaped(einsum), left + n + 10, top + m + 30, left + n + 10, escaped(einsum), tile[0], tile[1], tile[2]);
+  const auto rect = [&](const char* kind, double x, double y, double w, double h) {
+    svg += fmt::format("<rect class={} x={:.1f} y={:.1f} width={:.1f} height={:.1f} />\n", kind, x, y, w, h);
+  };
+  // The first operand on the left, the second above, as in the product of matrices.
+  rect("matrix", 0, top, q, m);
+  rect("matrix", left, 0, n, q);
+  rect("matrix", left, top, n, m);
+  constexpr double kMostLines = 64;
+  if (m / block_m <= kMostLines)
+    for (double y = block_m; y < m; y += block_m)
+      svg += fmt::format("<path class=grid d=\"M{:.1f} {:.1f}h{:.1f}\"/>\n", left, top + y, n);
+  if (n / block_n <= kMostLines)
+    for (double x = block_n; x < n; x += block_n)
+      svg += fmt::format("<path class=grid d=\"M{:.1f} {:.1f}v{:.1f}\"/>\n", left + x, top, m);
+  rect("strip", 0, top, q, block_m);
+  rect("strip", left, 0, block_n, q);
+  rect("block", 0, top, block_q, block_m);
+  rect("block", left, 0, block_n, block_q);
+  rect("block", left, top, block_n, block_m);
+  const auto label = [&](double x, double y, const std::string& text) {
+    svg += fmt::format("<text x={:.1f} y={:.1f}>{}</text>\n", x, y, escaped(text));
+  };
+  label(0, top - 8, plan.operands[0]);
+  label(left, q + 18, fmt::format("{}: {:.0f} by {:.0f}", plan.operands[1], size[2], size[1]));
+  label(left, top + m + 20,
+        fmt::format("{:.0f} by {:.0f}, in blocks of {:.0f} by {:.0f}", size[0], size[1], tile[0], tile[1]));
+  return svg + "</svg>\n";
+}
+
+}  // namespace aplc::report_page
