@@ -225,7 +225,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   explained.contraction = c;
   explained.plan = plan;
   explained.cost = cost;
-  for (const apl::PlanData::Operand& operand : way.shown.data.operands) explained.operands.push_back(operand.name);
+  for (const apl::PlanData::Operand& operand : chosen.shown.data.operands) explained.operands.push_back(operand.name);
   return facts;
 }
 

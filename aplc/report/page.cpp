@@ -55,7 +55,7 @@ class Page {
         std::count(input_.generated.begin(), input_.generated.end(), '\n'), escaped(input_.generated));
     data_["device"] = {
         {"name", input_.device.name},
-        {"peak", 2 * input_.device.processors * input_.device.fmas_per_clock * input_.device.clock_ghz * 1e9},
+        {"peak", 2 * input_.device.multiprocessors * input_.device.fmas_per_clock * input_.device.clock_ghz * 1e9},
         {"bandwidth", input_.device.memory_gbs * 1e9}};
     if (has_charts_) {
       std::string json = data_.dump();
