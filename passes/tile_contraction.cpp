@@ -17,7 +17,7 @@
 //     X_s = shared(...), Y_s = shared(...)
 //     acc = segmap(inblock) (t_a < T_a, t_b < T_b) { replicate([R_a][R_b], 0.0f32) }          private
 //     loop tile_q < floor_div(q, T_q) { copy_tile X_s, copy_tile Y_s; acc = tile_contract(...) }  no guard on q
-//     if remainder_q > 0 { the same once more, guarded and only rest_q deep }
+//     if remainder_q > 0 { the same once more, guarded and only remainder_q deep }
 //     return {regtile((a, T_a, R_a), (b, T_b, R_b)) acc}
 //   }
 //

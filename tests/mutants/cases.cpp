@@ -130,7 +130,7 @@ std::vector<Case> cases() {
 
 const std::vector<Equivalent>& equivalents() {
   static const std::vector<Equivalent> kAll{
-      {"", "guard `has_rest`", "a rest of no depth is one step more, which copies and adds nothing"},
+      {"", "guard `has_remainder`", "a rest of no depth is one step more, which copies and adds nothing"},
       {"short long staged flat bytes after", "guard `ahead < steps`",
        "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
       {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
