@@ -180,7 +180,8 @@ TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") 
       if (!contains(kernel, "for (int64_t tile_q = 0;")) continue;
       // From where copies are under way, or the tiles there, to what is done for the rest of the depth.
       const bool fast = contains(kernel, "apl_cp_async_commit();");
-      const std::string main = between(kernel, "for (int64_t tile_q = 0;", fast ? "// write-back" : "if (has_remainder) {");
+      const std::string main =
+          between(kernel, "for (int64_t tile_q = 0;", fast ? "// write-back" : "if (has_remainder) {");
       std::string inner = main.substr(main.rfind(fast ? "apl_cp_async_commit();" : "apl_barrier();"));
       if (fast) inner.resize(inner.find("} else {"));
       CHECK(contains(inner, "acc["));
