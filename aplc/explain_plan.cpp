@@ -68,8 +68,8 @@ std::string block_text(const apl_contraction& c, const apl_plan& plan) {
 // "128 x 16 elements, 8.0 KiB": of each operand, in the order of its dims in the contraction.
 void add_tiles(const PlannedContraction& planned, const apl_plan& plan, Facts& facts) {
   const apl_contraction& c = *planned.contraction;
-  for (std::size_t k = 0; k < planned.data.operands.size(); ++k) {
-    const apl::PlanData::Operand& operand = planned.data.operands[k];
+  for (std::size_t k = 0; k < planned.data.schedule.operands.size(); ++k) {
+    const apl::Schedule::Operand& operand = planned.data.schedule.operands[k];
     std::vector<std::string> extents;
     double elements = 1;
     for (int d = 0; d < c.dim_count; ++d) {
@@ -81,7 +81,7 @@ void add_tiles(const PlannedContraction& planned, const apl_plan& plan, Facts& f
     facts.emplace_back(
         "tile." + operand.name,
         fmt::format("{} elements, {} a stage", extents.empty() ? "1" : fmt::format("{}", fmt::join(extents, " x ")),
-                    bytes_text(elements * operand.bytes)));
+                    bytes_text(elements * byte_size(operand.element))));
   }
 }
 
@@ -225,14 +225,15 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   explained.contraction = c;
   explained.plan = plan;
   explained.cost = cost;
-  for (const apl::PlanData::Operand& operand : chosen.shown.data.operands) explained.operands.push_back(operand.name);
+  for (const apl::Schedule::Operand& operand : chosen.shown.data.schedule.operands)
+    explained.operands.push_back(operand.name);
   return facts;
 }
 
 // Kernels of one contraction, of which one runs, as one.
 void join_variants(const apl::Function& function, const Parameters& given, std::vector<PlannedContraction>& all) {
   for (PlannedContraction& whole : all) {
-    if (whole.data.splits || whole.entry != function.entry->name) continue;
+    if (whole.data.splits() || whole.entry != function.entry->name) continue;
     const std::string name = whole.data.parameters + "variant";
     apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
       const apl::GetSize* size = apl::get_if<apl::GetSize>(stm);
@@ -240,12 +241,12 @@ void join_variants(const apl::Function& function, const Parameters& given, std::
     });
     if (const auto only = given.find(name); only != given.end()) whole.only = static_cast<int>(only->second);
     for (PlannedContraction& part : all)
-      if (whole.has_variants && part.data.splits && part.data.parameters == whole.data.parameters)
+      if (whole.has_variants && part.data.splits() && part.data.parameters == whole.data.parameters)
         whole.parts = part.data;
   }
   std::erase_if(all, [&](const PlannedContraction& one) {
     return std::any_of(all.begin(), all.end(), [&](const PlannedContraction& whole) {
-      return whole.parts && one.data.splits && one.data.parameters == whole.data.parameters;
+      return whole.parts && one.data.splits() && one.data.parameters == whole.data.parameters;
     });
   });
 }
@@ -308,9 +309,9 @@ std::string numbers_text(const PlannedContraction& planned, const apl::Function&
   const auto add = [&](Value v, int number) {
     if (v) numbers.push_back(fmt::format("{}={}", apl::parameter_name(function, v), number));
   };
-  for (std::size_t d = 0; d < planned.data.dims.size(); ++d) {
-    add(planned.data.dims[d].tile, plan.tile[d]);
-    add(planned.data.dims[d].reg, plan.reg[d]);
+  for (std::size_t d = 0; d < planned.data.dims().size(); ++d) {
+    add(apl::parameter_of(planned.data.dims()[d].tile), plan.tile[d]);
+    add(apl::parameter_of(planned.data.dims()[d].reg), plan.reg[d]);
   }
   if (plan.stages > 0) numbers.push_back(fmt::format("{}stages={}", planned.data.parameters, plan.stages));
   return fmt::format("{}", fmt::join(numbers, " "));

@@ -71,9 +71,9 @@ Parameters covering_numbers(const apl::Module& module, const std::vector<std::pa
         const auto add = [&](Value v, int number) {
           if (v) all[list + apl::parameter_name(*function, v).substr(data.parameters.size())] = number;
         };
-        for (std::size_t d = 0; d < data.dims.size(); ++d) {
-          add(data.dims[d].tile, plans[static_cast<std::size_t>(p)].tile[d]);
-          add(data.dims[d].reg, plans[static_cast<std::size_t>(p)].reg[d]);
+        for (std::size_t d = 0; d < data.dims().size(); ++d) {
+          add(apl::parameter_of(data.dims()[d].tile), plans[static_cast<std::size_t>(p)].tile[d]);
+          add(apl::parameter_of(data.dims()[d].reg), plans[static_cast<std::size_t>(p)].reg[d]);
         }
         if (plans[static_cast<std::size_t>(p)].stages > 0)
           all[list + "stages"] = plans[static_cast<std::size_t>(p)].stages;

@@ -40,11 +40,10 @@ class Space {
         if ((c_.operands[o].strides[d] != 0) != (c_.operands[o].strides[e] != 0)) return false;
       return true;
     };
-    std::int8_t mn_of[APL_PLAN_DIMS];
-    has_mn_dims_ = apl_plan_mn_dims(&c_, mn_of) != 0;
+    has_mn_dims_ = apl_plan_has_mn_dims(&c_) != 0;
     std::vector<std::vector<int>> sets;
     for (int d = c_.space_rank; d-- > 0;) {
-      if (c_.dims[d].kind != APL_DIM_FREE || c_.dims[d].fixed) continue;
+      if (c_.dims[d].kind < APL_DIM_FREE || c_.dims[d].kind > APL_DIM_N || c_.dims[d].fixed) continue;
       auto found = std::find_if(sets.begin(), sets.end(), [&](const auto& set) { return alike(set[0], d); });
       if (found == sets.end()) {
         sets.push_back({d});
@@ -153,9 +152,9 @@ class Space {
   Parameters parameters(const apl_plan& plan) const {
     Parameters all;
     const apl::PlanData& data = datasets_[0].data;
-    for (std::size_t d = 0; d < data.dims.size(); ++d) {
-      if (data.dims[d].tile) all[apl::parameter_name(function_, data.dims[d].tile)] = plan.tile[d];
-      if (data.dims[d].reg) all[apl::parameter_name(function_, data.dims[d].reg)] = plan.reg[d];
+    for (std::size_t d = 0; d < data.dims().size(); ++d) {
+      if (auto tile = apl::parameter_of(data.dims()[d].tile)) all[apl::parameter_name(function_, tile)] = plan.tile[d];
+      if (auto reg = apl::parameter_of(data.dims()[d].reg)) all[apl::parameter_name(function_, reg)] = plan.reg[d];
     }
     if (device_.kind == APL_DEVICE_GPU && has_mn_dims_) all[data.parameters + "stages"] = plan.stages;
     return all;

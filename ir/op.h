@@ -245,11 +245,49 @@ struct KernelResult {
   std::vector<Poly> regtile_shape() const;  // of the whole result
 };
 
+// How the kernel of a tiled contraction is to be computed: what the pass that made it decided, for the choice of tile
+// numbers (machine/tiles), code generation and remarks. It never changes what the kernel means: without it the kernel
+// is computed in the general way. ir/schedule.h holds it against the body.
+struct Schedule {
+  enum class Unit : std::uint8_t {
+    general,  // a thread computes its T x R elements from the tiles
+    simt,     // warps share the block's M x N elements: a mainloop of multiply-adds on copies that run ahead
+  };
+  // Which operands vary along a dim: all that are no weights of the reduction alone (batch), none (invariant), some
+  // (free). Of free dims those of M and N: no operand varies along both; N has the result's innermost free dim. Depth:
+  // the dims that are reduced.
+  enum class Role : std::uint8_t { batch, invariant, free, m, n, depth };
+  struct Dim {
+    Role role = Role::free;
+    Poly size;
+    Poly tile = 1, reg = 1;  // tuning parameters: threads and elements a thread, for depth dims steps a tile; or 1
+  };
+  struct Operand {
+    std::string name;  // of the array
+    ScalarType element{};
+    std::vector<Poly> strides;     // in the array, in elements, one a dim
+    std::int64_t copy_bytes = 16;  // that one asynchronous copy to shared memory has at most; 0: through registers
+    bool swizzled = true;          // in shared memory, where it is transposed on the way
+  };
+  enum class Remainder : std::uint8_t {
+    peeled,  // what is left of the reduction is a guarded step behind the loop
+    padded,  // the last step is as deep as others, on neutral elements
+  };
+  Unit unit = Unit::general;
+  std::string parameters;         // what the names of its tuning parameters begin with: "mm."
+  std::vector<Dim> dims;          // those of the results, outermost first, then those of the reduction
+  std::vector<Operand> operands;  // as the tile_contracts'
+  Remainder remainder = Remainder::peeled;
+  std::int64_t stages = 0, tiles_per_block = 0;  // of the mainloop; 0: as the model of tiles likes
+  Poly splits = 1;                               // parts of the reduction: the size of the outermost dim
+};
+
 struct SegOp {
   SegLevel level = SegLevel::thread;
   std::vector<SegDim> space;  // may be empty: one index
   BodyPtr body;
-  std::vector<KernelResult> results;  // one a body result
+  std::vector<KernelResult> results;      // one a body result
+  std::optional<Schedule> schedule = {};  // block level
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.

@@ -13,7 +13,9 @@
 #include <optional>
 
 #include "ir/print.h"
+#include "ir/schedule.h"
 #include "ir/verify.h"
+#include "ir/walk.h"
 
 namespace apl {
 
@@ -101,6 +103,7 @@ class Manager {
       if (code_fault(error.code) == Fault::bug) add_reproducer(error, step);
       return error;
     }
+    if (*outcome == Change::yes) drop_broken_schedules(info, next);
     if (std::optional<Diagnostic> error = check_promises(step, next, *outcome)) return error;
     // A pass may have built an equal module anew; the old one keeps what others share.
     if (*outcome == Change::yes) module_ = std::move(next);
@@ -108,6 +111,60 @@ class Manager {
     report_.time = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start);
     if (options_.after_pass) options_.after_pass(report_, module_);
     return std::nullopt;
+  }
+
+  // A schedule says how a kernel is built: a pass that rebuilt one may leave it without, and it is then computed in the
+  // general way. Passes need not know of schedules for that.
+  void drop_broken_schedules(const PassInfo& info, Module& module) const {
+    for (std::size_t f = 0; f < module.functions.size(); ++f) {
+      const FunctionPtr& function = module.functions[f];
+      if (f < module_.functions.size() && function == module_.functions[f]) continue;
+      const std::function<BodyPtr(const BodyPtr&)> without = [&](const BodyPtr& body) {
+        std::vector<Stm> stms;
+        bool changed = false;
+        for (const Stm& stm : body->stms) {
+          const SegOp* kernel = get_if<SegOp>(stm);
+          if (kernel != nullptr && !kernel->schedule) {
+            stms.push_back(stm);
+            continue;
+          }
+          const auto fault = schedule_fault(stm, function->values);
+          Stm made = stm;
+          if (fault) {
+            std::get<SegOp>(made.op).schedule.reset();
+            changed = true;
+            report_dropped(info, *function, stm, *fault);
+          } else if (kernel == nullptr) {
+            made.op = map_bodies(stm.op, [&](const BodyPtr& inner) {
+              BodyPtr rebuilt = without(inner);
+              changed = changed || rebuilt != inner;
+              return rebuilt;
+            });
+          }
+          stms.push_back(std::move(made));
+        }
+        return changed ? make_body(std::move(stms), body->results) : body;
+      };
+      BodyPtr body = without(function->body);
+      if (body == function->body) continue;
+      Function changed = *function;
+      changed.body = std::move(body);
+      module.functions[f] = std::make_shared<const Function>(std::move(changed));
+    }
+  }
+
+  void report_dropped(const PassInfo& info, const Function& function, const Stm& kernel,
+                      const std::string& fault) const {
+    if (!options_.remarks) return;
+    options_.remarks({RemarkKind::missed,
+                      info.name,
+                      std::string(kScheduleDropped),
+                      kernel.location,
+                      function.name,
+                      fmt::format("the kernel of `{}` has lost its schedule, and is computed in the general way: {}",
+                                  function.values.name(kernel.pattern.front()), fault),
+                      {},
+                      {}});
   }
 
   // Exceptions are for broken invariants and for memory that ran out: neither may leave the library.

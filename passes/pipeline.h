@@ -47,6 +47,9 @@ struct PassReport {
   std::size_t applications = 0;  // of the whole pipeline
 };
 
+// The remark of a pass after which a kernel is no longer what its schedule says (ir/schedule.h).
+inline constexpr std::string_view kScheduleDropped = "schedule-dropped";
+
 struct PipelineOptions {
   RemarkSink remarks;
   std::map<std::string, std::int64_t> parameters;

@@ -226,15 +226,13 @@ class Tiler {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
     tile::Tiling plan = tile::make_tiling(tiled, prefix, context_.parameters, host);
     if (has_attribute(stm, "no_remainder") || number(prefix + "remainder") == 2) plan.padding = padding_of(tiled);
+    if (!plan.padding.empty()) plan.schedule.remainder = Schedule::Remainder::padded;
+    if (splits) plan.schedule.splits = *splits;
     Stm replaced = stm;
     replaced.op = tile::tile_kernel(tiled, plan, host);
     for (Value check : contraction.certificates)
       if (std::find(replaced.certificates.begin(), replaced.certificates.end(), check) == replaced.certificates.end())
         replaced.certificates.push_back(check);
-    // Numbers of the mainloop: what the kernel computes does not depend on them.
-    for (const char* name : {"mainloop", "copy", "stages", "swizzle", "tiles_per_block"})
-      if (context_.parameters.contains(prefix + name))
-        replaced.attributes.push_back({name, {std::to_string(number(prefix + name))}});
     if (context_.remarks) windows_ = tile::window_facts(std::get<SegOp>(replaced.op), result_);
     if (splits) {
       join(contraction, tiled, *splits, stm, std::move(replaced), host);

@@ -121,7 +121,7 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
       inside = inside ? infix("&&", inside, test) : test;
     }
     KernelBlock copy;
-    if (mainloop.copy_bytes > 0 && width * bytes >= 4) {
+    if (tile.copy_bytes > 0 && width * bytes >= 4) {
       copy.push_back(do_call(fmt::format("apl_cp_async{}", width * bytes), {variable(target), to, variable(from), at}));
     } else {
       for (std::int64_t e = 0; e < width; ++e)
@@ -224,7 +224,7 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
       return plus(mul(q, number_of(step_size)), tile.swizzled ? infix("^", m, call("apl_swizzle", {q})) : m);
     };
     all.push_back(along_depth(kUnrolled, 1, across, kUnrolled * step_size));
-  } else if (tile.by_row && width > 1 && mainloop.copy_bytes != 4 && mn.extent % width == 0) {
+  } else if (tile.by_row && width > 1 && tile.copy_bytes != 4 && mn.extent % width == 0) {
     KernelBlock vectors = along_rows(width), singles = along_rows(1);
     all.push_back(kernel::branch(mainloop_alignment(op, tile, width), std::move(vectors), std::move(singles)));
   } else {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codegen/lower/lower.h"
-#include "ir/op.h"
+#include "ir/schedule.h"
 
 namespace apl::lower {
 
@@ -22,7 +22,6 @@ struct MnDim {
   std::int64_t extent = 0;                      // rows of a tile
   std::int64_t warps = 1, lanes = 1, each = 1;  // their product: warps, threads of a warp, rows of a thread
   std::int64_t vector = 1;                      // neighbouring rows of a thread
-  int last_axis = 0;                            // the innermost of the result's axes in it
   std::string warp_first, first;                // variables: where the warp's rows begin, and the thread's
   std::string results;                          // table: where rows lie in the result, -1 for nowhere
 };
@@ -40,13 +39,8 @@ struct OperandTile {
   std::vector<TileGuard::Part> split;       // of the dims that are flattened into them
   bool by_depth = false, by_row = false;    // what is contiguous in the source
   bool swizzled = false;
-  std::string rows;  // table: where rows lie in the source
-};
-
-// Copies of tiles, and their contraction: the body of the loop over the depth, or of the branch behind it.
-struct MainloopPhase {
-  std::vector<std::pair<const CopyTile*, Value>> copies;
-  const TileContract* contract = nullptr;
+  std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
+  std::string rows;              // table: where rows lie in the source
 };
 
 struct Mainloop {
@@ -66,10 +60,8 @@ struct Mainloop {
   // tiles along the M dim if there are so many, and copies for the next one while it writes back.
   const Loop* loop = nullptr;
   const If* remainder = nullptr;
-  MainloopPhase main, remainder_phase;
+  ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
-  std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
-  bool swizzle = true;
   std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
   std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
   std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index

@@ -7,20 +7,12 @@
 #include <cmath>
 #include <random>
 
+#include "ir/schedule.h"
 #include "ir/walk.h"
 #include "machine/tiles/plan.h"
 
 namespace apl {
 namespace {
-
-// The symbols of a product of parameters, in the order in which they were made: that of the dims.
-std::optional<std::vector<Value>> parameters_of(const Poly& p, std::size_t dims) {
-  std::set<Value> symbols;
-  p.for_each_symbol([&](Value v) { symbols.insert(v); });
-  if (symbols.empty()) return p.is_one() ? std::optional(std::vector<Value>(dims, Value{})) : std::nullopt;
-  if (symbols.size() != dims) return std::nullopt;
-  return std::vector<Value>(symbols.begin(), symbols.end());
-}
 
 // What one point costs, in multiply-adds of f32 at the full rate.
 double operations_of(const TileContract& contract, const ValueTable& values) {
@@ -70,140 +62,67 @@ int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
 std::set<Value> PlanData::symbols() const {
   std::set<Value> all;
   const auto add = [&](const Poly& p) { p.for_each_symbol([&](Value v) { all.insert(v); }); };
-  for (const PlanDim& dim : dims) add(dim.size);
-  for (const Operand& operand : operands)
+  for (const Schedule::Dim& dim : schedule.dims) add(dim.size);
+  for (const Schedule::Operand& operand : schedule.operands)
     for (const Poly& stride : operand.strides) add(stride);
   return all;
 }
 
 std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
   const SegOp* op = get_if<SegOp>(stm);
-  if (op == nullptr || op->level != SegLevel::block || op->results.empty()) return std::nullopt;
+  if (op == nullptr || !op->schedule) return std::nullopt;
+  const Schedule& schedule = *op->schedule;
+  if (schedule.dims.size() > APL_PLAN_DIMS || schedule.operands.size() > APL_PLAN_OPERANDS) return std::nullopt;
   const ValueTable& values = function.values;
-  const TileContract* contract = nullptr;
-  std::map<Value, const CopyTile*> made_by;
-  for_each_stm(*op->body, [&](const Stm& inner) {
-    if (const TileContract* found = get_if<TileContract>(inner); found && !contract) contract = found;
-    if (const CopyTile* copy = get_if<CopyTile>(inner)) made_by[inner.pattern.front()] = copy;
-  });
-  const std::vector<TileExtent>& extents = op->results[0].extents;
-  if (contract == nullptr || extents.size() != contract->space.size()) return std::nullopt;
-  const std::size_t axes = extents.size(), reductions = contract->depth.size();
-
   PlanData data;
   data.location = stm.location;
-  // Space dims: an axis is one of them, or several that are flattened.
-  std::vector<std::vector<std::size_t>> dims_of(axes);
-  for (std::size_t x = 0; x < axes; ++x) {
-    if (extents[x].split.empty()) dims_of[x] = {x};
-    for (const TileExtent::Part& part : extents[x].split) dims_of[x].push_back(static_cast<std::size_t>(part.axis));
-    data.space_rank += dims_of[x].size();
-  }
-  if (data.space_rank + reductions > APL_PLAN_DIMS || contract->operands.size() > APL_PLAN_OPERANDS)
-    return std::nullopt;
-  data.dims.resize(data.space_rank + reductions);
-  for (std::size_t x = 0; x < axes; ++x) {
-    const auto tiles = parameters_of(extents[x].tile, dims_of[x].size());
-    const auto regs = parameters_of(extents[x].reg, dims_of[x].size());
-    if (!tiles || !regs) return std::nullopt;
-    for (std::size_t p = 0; p < dims_of[x].size(); ++p) {
-      if (dims_of[x][p] >= data.space_rank) return std::nullopt;
-      PlanDim& dim = data.dims[dims_of[x][p]];
-      dim.size = extents[x].split.empty() ? extents[x].bound : extents[x].split[p].bound;
-      dim.tile = (*tiles)[p];
-      dim.reg = (*regs)[p];
-    }
-  }
-
-  // Operands: a copy knows strides; of its window's sizes, those along the reduction are parameters.
-  std::vector<bool> sized(reductions, false);
-  for (const TileOperand& operand : contract->operands) {
-    const auto found = made_by.find(operand.tile);
-    if (found == made_by.end()) return std::nullopt;
-    const CopyTile& copy = *found->second;
-    PlanData::Operand made;
-    made.name = values.name(copy.source);
-    made.bytes = byte_size(values.type(copy.source).element);
-    made.strides.assign(data.dims.size(), Poly(0));
-    for (std::size_t k = 0; k < operand.axes.size(); ++k) {
-      const auto axis = static_cast<std::size_t>(operand.axes[k]);
-      const LmadDim& window = copy.window.dims()[k];
-      if (axis < axes) {
-        const std::vector<std::size_t>& dims = dims_of[axis];
-        if (dims.size() > 1 && copy.guards[k].split.size() != dims.size()) return std::nullopt;
-        for (std::size_t p = 0; p < dims.size(); ++p)
-          made.strides[dims[p]] = dims.size() == 1 ? window.stride : copy.guards[k].split[p].stride;
-        continue;
-      }
-      const std::size_t e = axis - axes;
-      made.strides[data.space_rank + e] = window.stride;
-      const auto depth = parameters_of(window.size, 1);
-      if (!depth) return std::nullopt;
-      data.dims[data.space_rank + e].tile = depth->front();
-    }
-    data.operands.push_back(std::move(made));
-  }
-  // Only guarded copies know how long the reduction is.
-  for (const auto& [tile, copy] : made_by)
-    for (std::size_t k = 0; k < copy->guards.size(); ++k) {
-      if (!copy->guards[k].bound) continue;
-      for (std::size_t e = 0; e < reductions; ++e) {
-        const Value depth = data.dims[data.space_rank + e].tile;
-        if (!depth || sized[e] || copy->window.dims()[k].size != Poly(depth)) continue;
-        data.dims[data.space_rank + e].size = *copy->guards[k].bound;
-        sized[e] = true;
-      }
-    }
-  for (std::size_t e = 0; e < reductions; ++e)
-    if (!sized[e] && data.dims[data.space_rank + e].tile) return std::nullopt;
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-    const int bytes = byte_size(values.type(stm.pattern[k]).element);
+  data.schedule = schedule;
+  data.space_rank = space_rank(schedule);
+  data.parameters = schedule.parameters;
+  for (Value v : stm.pattern) {
+    const int bytes = byte_size(values.type(v).element);
     data.result_bytes += bytes;
     data.widest_result = std::max(data.widest_result, bytes);
   }
+  const TileContract* contract = nullptr;
+  for_each_stm(*op->body, [&](const Stm& inner) {
+    if (const TileContract* found = get_if<TileContract>(inner)) contract = found;
+  });
   for (const Operand& neutral : contract->reduce.neutral)
     data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
   data.epilogue_arrays = epilogue_reads(*op, values);
   data.operations = operations_of(*contract, values);
-  for (const PlanDim& dim : data.dims)
-    if (dim.tile && data.parameters.empty()) {
-      const std::string name = parameter_name(function, dim.tile);
-      data.parameters = name.substr(0, name.rfind('.') + 1);
-    }
-  // The parts of a split reduction are the outermost dim.
-  const std::optional<Value> outermost = data.dims.empty() ? std::nullopt : data.dims[0].size.symbol();
-  if (outermost && parameter_name(function, *outermost) == data.parameters + "splits") data.splits = *outermost;
   return data;
 }
 
 void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& value_of, apl_contraction& c) {
   const auto number = [&](const Poly& p) { return p.evaluate(value_of).value_or(0); };
   c = {};
-  c.dim_count = static_cast<int>(data.dims.size());
+  const Schedule& schedule = data.schedule;
+  c.dim_count = static_cast<int>(schedule.dims.size());
   c.space_rank = static_cast<int>(data.space_rank);
-  c.operand_count = static_cast<int>(data.operands.size());
+  c.operand_count = static_cast<int>(schedule.operands.size());
   c.result_bytes = data.result_bytes;
   c.widest_result = data.widest_result;
   c.accumulator_bytes = data.accumulator_bytes;
   c.epilogue_arrays = data.epilogue_arrays;
   c.operations = static_cast<float>(data.operations);
-  for (std::size_t d = 0; d < data.dims.size(); ++d) {
-    c.dims[d].size = std::max<std::int64_t>(0, number(data.dims[d].size));
-    c.dims[d].fixed = !data.dims[d].tile;
-    std::size_t vary = 0;
-    for (std::size_t o = 0; o < data.operands.size(); ++o) {
-      c.operands[o].bytes = data.operands[o].bytes;
-      c.operands[o].strides[d] = number(data.operands[o].strides[d]);
+  c.general = schedule.unit == Schedule::Unit::general;
+  static constexpr std::int32_t kKinds[] = {APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE,
+                                            APL_DIM_M,     APL_DIM_N,         APL_DIM_CONTRACTED};
+  for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
+    const Schedule::Dim& dim = schedule.dims[d];
+    c.dims[d].size = std::max<std::int64_t>(0, number(dim.size));
+    c.dims[d].kind = kKinds[static_cast<std::size_t>(dim.role)];
+    c.dims[d].fixed = dim.tile.is_one() ? 1 : 0;
+    for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
+      const Poly& stride = schedule.operands[o].strides[d];
       // A stride may be 0 by the sizes alone: what varies is not theirs to say.
-      if (data.operands[o].strides[d].is_zero()) continue;
-      if (c.operands[o].strides[d] == 0) c.operands[o].strides[d] = 1;
-      ++vary;
+      if (!stride.is_zero()) c.operands[o].strides[d] = number(stride) == 0 ? 1 : number(stride);
     }
-    // On the grid, as parts are, whatever varies along it.
-    if (c.dims[d].fixed && vary > 0) vary = data.operands.size();
-    c.dims[d].kind = vary == data.operands.size() ? APL_DIM_BATCH : vary == 0 ? APL_DIM_INVARIANT : APL_DIM_FREE;
-    if (d >= data.space_rank) c.dims[d].kind = APL_DIM_CONTRACTED;
   }
+  for (std::size_t o = 0; o < schedule.operands.size(); ++o)
+    c.operands[o].bytes = byte_size(schedule.operands[o].element);
 }
 
 std::string parameter_name(const Function& function, Value value) {
@@ -222,9 +141,9 @@ void forced_numbers(const PlanData& data, const Function& function, const std::m
   };
   forced = {};
   if (given.empty()) return;
-  for (std::size_t d = 0; d < data.dims.size(); ++d) {
-    if (data.dims[d].tile) forced.tile[d] = number(parameter_name(function, data.dims[d].tile));
-    if (data.dims[d].reg) forced.reg[d] = number(parameter_name(function, data.dims[d].reg));
+  for (std::size_t d = 0; d < data.dims().size(); ++d) {
+    if (Value tile = parameter_of(data.dims()[d].tile)) forced.tile[d] = number(parameter_name(function, tile));
+    if (Value reg = parameter_of(data.dims()[d].reg)) forced.reg[d] = number(parameter_name(function, reg));
   }
   forced.stages = number(data.parameters + "stages");
   forced.tiles_per_block = number(data.parameters + "tiles_per_block");
@@ -246,7 +165,7 @@ std::vector<SymbolSizes> sizes_of_all_kinds(const PlanData& data) {
   }
   std::mt19937_64 random(1);
   std::size_t space = 0;
-  for (std::size_t d = 0; d < data.space_rank; ++d) space += data.dims[d].size.constant() ? 0 : 1;
+  for (std::size_t d = 0; d < data.space_rank; ++d) space += data.dims()[d].size.constant() ? 0 : 1;
   const double bits = std::min(12.0, 30.0 / static_cast<double>(std::max<std::size_t>(space, 1)));
   for (int k = 0; k < kRandom && !symbols.empty(); ++k) {
     SymbolSizes& sizes = all.emplace_back();
@@ -260,9 +179,9 @@ std::vector<SymbolSizes> sizes_of_all_kinds(const PlanData& data) {
 std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
   std::set<Value> depth;
   std::size_t space = 0;
-  for (std::size_t d = 1; d < data.dims.size(); ++d) {
-    if (d < data.space_rank) space += data.dims[d].size.constant() ? 0 : 1;
-    if (d >= data.space_rank) data.dims[d].size.for_each_symbol([&](Value v) { depth.insert(v); });
+  for (std::size_t d = 1; d < data.dims().size(); ++d) {
+    if (d < data.space_rank) space += data.dims()[d].size.constant() ? 0 : 1;
+    if (d >= data.space_rank) data.dims()[d].size.for_each_symbol([&](Value v) { depth.insert(v); });
   }
   std::vector<SymbolSizes> all;
   for (const std::int64_t points : {1 << 12, 1 << 10, 1 << 14, 1 << 16, 1 << 8, 1 << 18, 1 << 4})
@@ -274,8 +193,8 @@ std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
         return std::max<std::int64_t>(1, std::llround(root));
       };
       for (Value v : data.symbols()) sizes[v] = each(points, space);
-      for (Value v : depth) sizes[v] = each(reduction, depth.size() - (depth.contains(data.splits) ? 1 : 0));
-      sizes[data.splits] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
+      for (Value v : depth) sizes[v] = each(reduction, depth.size() - (depth.contains(data.splits()) ? 1 : 0));
+      sizes[data.splits()] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
     }
   return all;
 }
@@ -296,7 +215,7 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
     for (std::size_t d = 0; d < data.space_rank; ++d) points *= static_cast<double>(c.dims[d].size);
     if (points > 0 && points * data.result_bytes < kLargest) samples.push_back(c);
   };
-  if (data.splits) {
+  if (data.splits()) {
     for (const auto& sizes : sizes_to_split(data)) add(sizes);
   } else {
     for (const auto& sizes : sizes_of_all_kinds(data)) add(sizes);
@@ -313,7 +232,7 @@ std::vector<apl_plan> program_plans(const PlanData& data, const Function& functi
                                     const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
                                     const apl_device& device, int most) {
   constexpr int kMostOfParts = 4;
-  if (data.splits) return covering_plans(data, forced, device, std::min(most, kMostOfParts));
+  if (data.splits()) return covering_plans(data, forced, device, std::min(most, kMostOfParts));
   std::vector<apl_plan> plans;
   for (int k = 1; k <= APL_MAX_PLANS; ++k) {
     const std::string list = fmt::format("{}plan{}.", data.parameters, k);
@@ -350,8 +269,8 @@ std::string refusal_text(const PlanData& data, const Function& function, const a
   if (choice.conflict_works > 0) {
     const auto d = static_cast<std::size_t>(choice.conflict_dim);
     std::string name = data.parameters + "stages";
-    if (choice.conflict_number == APL_NUMBER_TILE) name = parameter_name(function, data.dims[d].tile);
-    if (choice.conflict_number == APL_NUMBER_REG) name = parameter_name(function, data.dims[d].reg);
+    if (choice.conflict_number == APL_NUMBER_TILE) name = parameter_name(function, parameter_of(data.dims()[d].tile));
+    if (choice.conflict_number == APL_NUMBER_REG) name = parameter_name(function, parameter_of(data.dims()[d].reg));
     text += fmt::format("; {}={} would work", name, choice.conflict_works);
   }
   return text;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/schedule.h"
 
 struct apl_contraction;
 struct apl_device;
@@ -18,33 +19,24 @@ struct apl_plan;
 
 namespace apl {
 
-struct PlanDim {
-  Poly size;
-  Value tile, reg;  // what get_size gives for them; none: always 1
-};
-
 struct PlanData {
   Location location;
-  std::vector<PlanDim> dims;  // space dims first, as those of the results, then contracted ones
+  Schedule schedule;
   std::size_t space_rank = 0;
-  struct Operand {
-    std::string name;
-    int bytes = 4;
-    std::vector<Poly> strides;  // one a dim
-  };
-  std::vector<Operand> operands;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
   int epilogue_arrays = 0;  // that the epilogue reads
   double operations = 1;
-  Value splits;            // into how many parts the reduction is split, if it is: a symbol
   std::string parameters;  // what the names of its parameters begin with: "mm."
 
+  const std::vector<Schedule::Dim>& dims() const { return schedule.dims; }
+  // Into how many parts the reduction is split, if it is: a symbol.
+  Value splits() const { return parameter_of(schedule.splits); }
   // The parameters that are not in `given`, and what the sizes and strides are made of.
   std::set<Value> symbols() const;
 };
 
-// Of a kernel that tile-contraction made, at kernel or memory stage; nothing if it is none, or beyond what the model of
-// tiles looks at (ranks, operands).
+// Of a kernel with a schedule, at kernel or memory stage; nothing if it has none, or is beyond what the model of tiles
+// looks at (ranks, operands).
 std::optional<PlanData> plan_data(const Stm& stm, const Function& function);
 
 // With numbers for the symbols.

@@ -135,43 +135,40 @@ std::string contraction_text(const PlanData& data, Values& host) {
   apl_contraction known;
   fill_in(
       data, [](Value) { return 2; }, known);
-  static constexpr const char* kKinds[] = {"APL_DIM_BATCH", "APL_DIM_FREE", "APL_DIM_INVARIANT", "APL_DIM_CONTRACTED"};
+  static constexpr const char* kKinds[] = {"APL_DIM_BATCH", "APL_DIM_INVARIANT", "APL_DIM_FREE",
+                                           "APL_DIM_M",     "APL_DIM_N",         "APL_DIM_CONTRACTED"};
   std::vector<std::string> dims, operands;
-  for (std::size_t d = 0; d < data.dims.size(); ++d)
+  for (std::size_t d = 0; d < data.dims().size(); ++d)
     dims.push_back(
-        fmt::format("{{{}, {}, {}}}", number(data.dims[d].size), kKinds[known.dims[d].kind], known.dims[d].fixed));
-  for (const PlanData::Operand& operand : data.operands) {
+        fmt::format("{{{}, {}, {}}}", number(data.dims()[d].size), kKinds[known.dims[d].kind], known.dims[d].fixed));
+  for (const Schedule::Operand& operand : data.schedule.operands) {
     std::vector<std::string> strides;
     for (const Poly& stride : operand.strides) strides.push_back(number(stride));
-    operands.push_back(fmt::format("{{{}, {{{}}}}}", operand.bytes, fmt::join(strides, ", ")));
+    operands.push_back(fmt::format("{{{}, {{{}}}}}", byte_size(operand.element), fmt::join(strides, ", ")));
   }
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims.size(), data.space_rank,
-                     data.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
-                     data.epilogue_arrays, fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(), data.space_rank,
+                     data.schedule.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
+                     data.epilogue_arrays, known.general, fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
                      fmt::join(operands, ", "));
 }
 
 std::string plan_text(const PlanData& data, const apl_plan& plan) {
-  const std::size_t rank = data.dims.size();
+  const std::size_t rank = data.dims().size();
   return fmt::format("{{{{{}}}, {{{}}}, {}, {}}}", fmt::join(plan.tile, plan.tile + rank, ", "),
                      fmt::join(plan.reg, plan.reg + rank, ", "), plan.stages, plan.tiles_per_block);
 }
 
 Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit) {
-  for (std::size_t d = 0; d < data.dims.size(); ++d) {
-    if (data.dims[d].tile) unit.set_tile(data.dims[d].tile, plan.tile[d]);
-    if (data.dims[d].reg) unit.set_tile(data.dims[d].reg, plan.reg[d]);
+  for (std::size_t d = 0; d < data.dims().size(); ++d) {
+    if (Value tile = parameter_of(data.dims()[d].tile)) unit.set_tile(tile, plan.tile[d]);
+    if (Value reg = parameter_of(data.dims()[d].reg)) unit.set_tile(reg, plan.reg[d]);
   }
   Stm changed = stm;
   // All kernels of a contraction have the same arguments, so what only one of them can do without stays.
-  if (SegOp* kernel = std::get_if<SegOp>(&changed.op); kernel != nullptr && data.symbols().empty())
-    kernel->body = without_remainder(kernel->body, unit);
-  std::erase_if(changed.attributes, [](const Attribute& attribute) {
-    return attribute.name == "stages" || attribute.name == "tiles_per_block";
-  });
-  if (plan.stages > 0) changed.attributes.push_back({"stages", {std::to_string(plan.stages)}});
-  if (plan.tiles_per_block > 0)
-    changed.attributes.push_back({"tiles_per_block", {std::to_string(plan.tiles_per_block)}});
+  SegOp& kernel = std::get<SegOp>(changed.op);
+  if (data.symbols().empty()) kernel.body = without_remainder(kernel.body, unit);
+  kernel.schedule->stages = plan.stages;
+  kernel.schedule->tiles_per_block = plan.tiles_per_block;
   return changed;
 }
 

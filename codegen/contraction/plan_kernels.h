@@ -29,7 +29,7 @@ std::string contraction_text(const PlanData& data, Values& host);
 // Initialiser of a struct apl_plan.
 std::string plan_text(const PlanData& data, const apl_plan& plan);
 
-// The kernel's statement with the plan's numbers: those of the sizes go to the unit, the others to attributes.
+// The kernel's statement with the plan's numbers: those of the tiles go to the unit, the others to the schedule.
 Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit);
 
 }  // namespace apl::lower

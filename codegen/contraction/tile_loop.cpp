@@ -197,7 +197,7 @@ ExprPtr Kernel::tile_loop_blocks(const SegOp& op, Values& host) {
 // The copies of one step of the loop, or of the remainder behind it.
 kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& stage) {
   Mainloop& mainloop = *mainloop_;
-  const auto copies = [&](const MainloopPhase& phase) {
+  const auto copies = [&](const ScheduleStep& phase) {
     KernelBlock made;
     for (const auto& [copy, copied] : phase.copies) mainloop_copy(*copy, copied, stage, made);
     return made;
@@ -205,7 +205,7 @@ kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& 
   values_.scalars[mainloop.loop->index] = variable(step);
   KernelBlock main = copies(mainloop.main);
   values_.scalars.erase(mainloop.loop->index);
-  KernelBlock remainder = copies(mainloop.remainder_phase);
+  KernelBlock remainder = copies(mainloop.remainder_step);
   copies_pending_ = false;
   if (mainloop.remainder == nullptr) return main;
   return {
@@ -252,7 +252,7 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   if (mainloop.remainder == nullptr) {
     append(body, std::move(main));
   } else {
-    mainloop_contract(*mainloop.remainder_phase.contract, stm, variable(mainloop.stage), remainder);
+    mainloop_contract(*mainloop.remainder_step.contract, stm, variable(mainloop.stage), remainder);
     body.push_back(kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main),
                                   std::move(remainder)));
   }

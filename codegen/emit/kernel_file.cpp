@@ -180,11 +180,11 @@ class CudaHost : public Host {
     return true;
   }
   void chosen_number(const PlanKernels& plan_kernels, Value v) override {
-    for (std::size_t d = 0; d < plan_kernels.data.dims.size(); ++d) {
-      const PlanDim& dim = plan_kernels.data.dims[d];
-      if (v != dim.tile && v != dim.reg) continue;
+    for (std::size_t d = 0; d < plan_kernels.data.dims().size(); ++d) {
+      const Schedule::Dim& dim = plan_kernels.data.dims()[d];
+      if (v != parameter_of(dim.tile) && v != parameter_of(dim.reg)) continue;
       out_.line("[[maybe_unused]] const int64_t {} = {};", unit_.name(v),
-                v == dim.tile ? plan_kernels.plans[0].tile[d] : plan_kernels.plans[0].reg[d]);
+                v == parameter_of(dim.tile) ? plan_kernels.plans[0].tile[d] : plan_kernels.plans[0].reg[d]);
     }
   }
   void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) override {
@@ -207,13 +207,14 @@ class CudaHost : public Host {
     const PlanData& data = plan_kernels.data;
     const apl_plan& plan = plan_kernels.plans[0];
     std::vector<std::string> dims, space, reduced, operands, layouts, numbers;
-    for (const PlanDim& dim : data.dims) {
-      std::string name = dim.tile ? apl::parameter_name(unit_.function, dim.tile) : text(dim.size);
-      if (dim.tile) name = name.substr(name.rfind('.') + 3);  // "mm.T_a" is of a
+    for (const Schedule::Dim& dim : data.dims()) {
+      const Value tile = parameter_of(dim.tile);
+      std::string name = tile ? apl::parameter_name(unit_.function, tile) : text(dim.size);
+      if (tile) name = name.substr(name.rfind('.') + 3);  // "mm.T_a" is of a
       dims.push_back(name);
       (dims.size() <= data.space_rank ? space : reduced).push_back(name);
     }
-    for (const PlanData::Operand& operand : data.operands) {
+    for (const Schedule::Operand& operand : data.schedule.operands) {
       std::vector<std::string> along, strides;
       for (std::size_t d = 0; d < dims.size(); ++d) {
         if (operand.strides[d] == Poly(0)) continue;
@@ -226,7 +227,7 @@ class CudaHost : public Host {
     for (std::size_t d = 0; d < dims.size(); ++d) {
       if (d >= data.space_rank) {
         numbers.push_back(fmt::format("{}: {} deep", dims[d], plan.tile[d]));
-      } else if (data.dims[d].tile) {
+      } else if (parameter_of(data.dims()[d].tile)) {
         numbers.push_back(fmt::format("{}: {} threads x {} registers", dims[d], plan.tile[d], plan.reg[d]));
       }
     }

@@ -42,8 +42,8 @@ Host::Host(Unit& unit, const CodegenOptions& options)
       plan_kernels_(find_plan_kernels(unit, options)),
       variants_(find_variants(unit, options, plan_kernels_)) {
   for (const auto& [kernel, plan_kernels] : plan_kernels_)
-    for (const PlanDim& dim : plan_kernels->data.dims)
-      for (Value v : {dim.tile, dim.reg})
+    for (const Schedule::Dim& dim : plan_kernels->data.dims())
+      for (Value v : {parameter_of(dim.tile), parameter_of(dim.reg)})
         if (v) plan_kernels_of_[v] = plan_kernels;
 }
 

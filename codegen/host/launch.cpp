@@ -55,11 +55,11 @@ bool Host::choose_variant(const Stm& stm, Value first) {
 }
 
 void Host::chosen_number(const PlanKernels& plan_kernels, Value v) {
-  for (std::size_t d = 0; d < plan_kernels.data.dims.size(); ++d) {
-    const PlanDim& dim = plan_kernels.data.dims[d];
-    if (v != dim.tile && v != dim.reg) continue;
+  for (std::size_t d = 0; d < plan_kernels.data.dims().size(); ++d) {
+    const Schedule::Dim& dim = plan_kernels.data.dims()[d];
+    if (v != parameter_of(dim.tile) && v != parameter_of(dim.reg)) continue;
     out_.line("const int64_t {} = {}_plans[{}].{}[{}];", unit_.name(v), plan_kernels.name, plan_kernels.name,
-              v == dim.tile ? "tile" : "reg", d);
+              v == parameter_of(dim.tile) ? "tile" : "reg", d);
     out_.line("(void){};", unit_.name(v));
   }
 }
@@ -190,10 +190,10 @@ void Host::declare_parameters(const PlanKernels& plan_kernels) {
                                      [&](const ProgramParameter& known) { return known.name == name; });
     if (is_new) result_.parameters.push_back({name, kKinds[number]});
   };
-  for (std::size_t d = 0; d < plan_kernels.data.dims.size(); ++d) {
-    const PlanDim& dim = plan_kernels.data.dims[d];
-    if (dim.tile) declare(apl::parameter_name(unit_.function, dim.tile), APL_NUMBER_TILE, d);
-    if (dim.reg) declare(apl::parameter_name(unit_.function, dim.reg), APL_NUMBER_REG, d);
+  for (std::size_t d = 0; d < plan_kernels.data.dims().size(); ++d) {
+    const Schedule::Dim& dim = plan_kernels.data.dims()[d];
+    if (Value tile = parameter_of(dim.tile)) declare(apl::parameter_name(unit_.function, tile), APL_NUMBER_TILE, d);
+    if (Value reg = parameter_of(dim.reg)) declare(apl::parameter_name(unit_.function, reg), APL_NUMBER_REG, d);
   }
   if (unit_.target == Target::cuda) declare(plan_kernels.data.parameters + "stages", APL_NUMBER_STAGES, 0);
   declarations_.line("{{NULL, 0, 0}},");

@@ -53,7 +53,7 @@ void Kernel::run_block(const SegOp& op) {
     threads_ = std::max(threads_, product_of(space));
   });
   barriers_ = find_barriers(op, unit_.function.values);
-  mainloop_ = find_mainloop(op);
+  mainloop_ = make_mainloop(op);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
   for (const SegDim& dim : op.space) {

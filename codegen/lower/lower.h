@@ -219,14 +219,15 @@ class Kernel {
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
   // block level, mainloop (codegen/contraction)
-  std::shared_ptr<Mainloop> find_mainloop(const SegOp& op);
-  bool add_operand_tile(Mainloop& mainloop, const SegOp& op, const CopyTile& copy, const TileOperand& operand);
+  std::shared_ptr<Mainloop> make_mainloop(const SegOp& op);
+  void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
+                        const CopyTile& copy);
   void mainloop_head(Block& out);
   void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
   ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
   std::int64_t mainloop_stages(Value block) const;  // how many copies of a block in shared memory there are
   bool is_mainloop(const Loop& loop) const;
-  void find_mainloop_steps(Mainloop& mainloop, const SegOp& op);
+  void find_steps(Mainloop& mainloop, const Body& body);
   void tile_loop(const SegOp& op, Block& out);
   ExprPtr tile_loop_length(Values& values, const SegOp& op);
   ExprPtr mainloop_slot(std::size_t mn, const ExprPtr& m);
@@ -289,10 +290,6 @@ class Kernel {
   Block mainloop_declarations_;         // of what is known at its start
   bool copies_pending_ = false;
 };
-
-// The map over a thread's register tile that an inblock SegMap consists of, if it is the epilogue of a contraction
-// (passes/tile_contraction/epilogue.cpp).
-const Screma* find_epilogue(const SegOp& op, const ValueTable& values);
 
 // Before which statements of a block's body a barrier is needed (codegen/lower/barriers.cpp); nullptr: before its
 // results.

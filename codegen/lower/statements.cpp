@@ -4,6 +4,7 @@
 #include "codegen/lower/lower.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
+#include "ir/schedule.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -105,7 +106,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {
     mainloop_ ? mainloop_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
-    const Screma* after = mainloop_ ? find_epilogue(*seg, table) : nullptr;
+    const Screma* after = mainloop_ ? epilogue_map(*seg, table) : nullptr;
     if (after != nullptr) {
       mainloop_epilogue(*seg, *after, stm, out);
     } else {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/parse/parser.h"
+#include "ir/schedule.h"
 
 namespace apl {
 
@@ -176,6 +177,7 @@ Op Parser::segmap() {
     index_bound(dim.index, dim.bound);
     result.space.push_back(std::move(dim));
   });
+  if (accept("schedule")) result.schedule = schedule();
   expect("{");
   std::vector<Stm> statements = stms();
   expect("return", "and the results of the kernel");
@@ -186,6 +188,59 @@ Op Parser::segmap() {
   });
   expect("}");
   result.body = make_body(std::move(statements), std::move(results));
+  return result;
+}
+
+template <class Choice, std::size_t N>
+Choice Parser::choice(const std::array<Choice, N>& choices, std::string_view what) {
+  for (const Choice one : choices)
+    if (accept(to_text(one))) return one;
+  fail_expected(what);
+}
+
+Schedule Parser::schedule() {
+  Schedule result;
+  const auto count = [&](std::string_view word) {
+    expect(word);
+    const Token number = peek();
+    const std::int64_t n = integer();
+    if (n < 0) fail(number, "a number of a schedule is not below 0");
+    return n;
+  };
+  expect("(");
+  result.unit = choice(kScheduleUnits, "`simt` or `general`");
+  parse_field(result.parameters);
+  expect(",");
+  result.remainder = choice(kScheduleRemainders, "`peeled` or `padded`");
+  expect(",");
+  result.stages = count("stages");
+  expect(",");
+  result.tiles_per_block = count("tiles_per_block");
+  expect(",");
+  expect("splits");
+  result.splits = poly();
+  expect(",");
+  expect("dims");
+  list("(", ")", [&] {
+    Schedule::Dim& dim = result.dims.emplace_back();
+    dim.role = choice(kScheduleRoles, "`batch`, `invariant`, `free`, `m`, `n` or `depth`");
+    dim.size = poly();
+    expect("/");
+    dim.tile = poly();
+    expect("/");
+    dim.reg = poly();
+  });
+  expect(",");
+  expect("operands");
+  list("(", ")", [&] {
+    Schedule::Operand& operand = result.operands.emplace_back();
+    parse_field(operand.name);
+    operand.element = scalar_type();
+    operand.strides = polys("[", "]");
+    operand.copy_bytes = count("copy");
+    operand.swizzled = accept("swizzled");
+  });
+  expect(")");
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Recursive descent over the grammar of docs/ir.md: one member function a rule. Every member throws SyntaxError.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -132,6 +133,9 @@ class Parser {
   Op scatter(bool folds);
   Op segmap();
   KernelResult kernel_result();
+  Schedule schedule();
+  template <class Choice, std::size_t N>
+  Choice choice(const std::array<Choice, N>& choices, std::string_view what);  // the one whose word comes next
   Op copy_tile();
   Op tile_contract();
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/print/printer.h"
+#include "ir/schedule.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -166,8 +167,38 @@ void Printer::put(const SegDim& dim) {
 void Printer::put(const SegOp& op) {
   out_ += "segmap(";
   out_ += to_text(op.level);
-  list(") (", op.space, ") ");
+  list(") (", op.space, ")");
+  if (op.schedule) put(*op.schedule);
+  out_ += ' ';
   put_kernel_block(op);
+}
+
+void Printer::put(const Schedule& schedule) {
+  ++indent_;
+  new_line();
+  fmt::format_to(std::back_inserter(out_), "schedule({} {}, {}, stages {}, tiles_per_block {}, splits ",
+                 to_text(schedule.unit), quote(schedule.parameters), to_text(schedule.remainder), schedule.stages,
+                 schedule.tiles_per_block);
+  put(schedule.splits);
+  out_ += ',';
+  ++indent_;
+  new_line();
+  list("dims (", schedule.dims, "),", [&](const Schedule::Dim& dim) {
+    put(to_text(dim.role));
+    for (const Poly* number : {&dim.size, &dim.tile, &dim.reg}) {
+      out_ += number == &dim.size ? " " : " / ";
+      put(*number);
+    }
+  });
+  new_line();
+  list("operands (", schedule.operands, "))", [&](const Schedule::Operand& operand) {
+    put_field(operand.name);
+    out_ += ' ';
+    put_field(operand.element);
+    list(" [", operand.strides, "] ");
+    fmt::format_to(std::back_inserter(out_), "copy {}{}", operand.copy_bytes, operand.swizzled ? " swizzled" : "");
+  });
+  indent_ -= 2;
 }
 
 void Printer::put_kernel_block(const SegOp& op) {

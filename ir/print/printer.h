@@ -35,6 +35,7 @@ class Printer {
   void put(const DimIndex& dim);
   void put(const SegDim& dim);
   void put(const KernelResult& result, const Operand& value);
+  void put(const Schedule& schedule);
   void put(const Attribute& attribute);
   void put(const Location& location);  // with a space before it; nothing for no location
   void put_binder(Value value);        // `x : [n]f32`

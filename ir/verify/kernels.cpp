@@ -1,6 +1,10 @@
 // The rules of segmaps.
 #include <fmt/format.h>
 
+#include <concepts>
+
+#include "ir/fields.h"
+#include "ir/schedule.h"
 #include "ir/verify/check.h"
 
 namespace apl::verifier {
@@ -68,6 +72,12 @@ void check_op(Check& check, const Stm& stm, const SegOp& op) {
     if (op.results[k].kind == KernelResult::Kind::private_ && (op.level != SegLevel::inblock || op.space.empty()))
       check.broken(stm, fmt::format("result {} is private, but there are no threads of a block", k + 1));
   }
+  if (!op.schedule) return;
+  for_each_leaf(*op.schedule, [&](const auto& field) {
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(field)>, Poly>) check_size(check, stm, field);
+  });
+  if (const auto fault = schedule_fault(stm, check.values()))
+    check.broken(stm, fmt::format("its schedule does not hold: {}", *fault));
 }
 
 }  // namespace apl::verifier

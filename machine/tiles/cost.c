@@ -157,12 +157,12 @@ static void cpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // the innermost registers are nearly as good, few of them are not unrolled into vectors at all (measured).
   double threads = 1, registers = 1;
   for (int d = c->space_rank; d-- > 0;)
-    if (c->dims[d].kind == APL_DIM_FREE && plan->tile[d] > 1) {
+    if (apl_is_free(c, d) && plan->tile[d] > 1) {
       threads = plan->tile[d];
       break;
     }
   for (int d = c->space_rank; d-- > 0;)
-    if (c->dims[d].kind == APL_DIM_FREE && plan->reg[d] > 1) {
+    if (apl_is_free(c, d) && plan->reg[d] > 1) {
       registers = plan->reg[d];
       break;
     }

@@ -37,10 +37,9 @@ static int alike(const struct apl_contraction* c, int d, int e) {
 
 // Groups, the one with the innermost free dim first; everything else is 1 or as forced.
 static void start_enumeration(struct enumeration* w) {
-  int8_t mn_of[APL_PLAN_DIMS];
   int first_of[kGroups];
   const struct apl_contraction* c = w->c;
-  w->has_mn_dims = apl_plan_mn_dims(c, mn_of);
+  w->has_mn_dims = apl_plan_has_mn_dims(c);
   w->group_count = 0;
   memset(&w->plan, 0, sizeof w->plan);
   for (int d = 0; d < c->dim_count; ++d) {
@@ -50,7 +49,7 @@ static void start_enumeration(struct enumeration* w) {
   w->plan.stages = w->forced ? w->forced->stages : 0;
   w->plan.tiles_per_block = w->forced ? w->forced->tiles_per_block : 0;
   for (int d = c->space_rank; d-- > 0;) {
-    if (c->dims[d].kind != APL_DIM_FREE) continue;
+    if (!apl_is_free(c, d)) continue;
     int g = 0;
     while (g < w->group_count && !alike(c, d, first_of[g])) ++g;
     if (g == w->group_count) {
@@ -71,14 +70,14 @@ static void start_enumeration(struct enumeration* w) {
     group->reg = apl_times(group->reg, w->plan.reg[d]);
   }
   for (int g = 0; g < w->group_count && w->has_mn_dims; ++g) {
-    if (mn_of[first_of[g]] == 1) w->n_group = g;
-    if (mn_of[first_of[g]] == 0) w->m_group = g;
+    if (apl_mn_of(c, first_of[g]) == 1) w->n_group = g;
+    if (apl_mn_of(c, first_of[g]) == 0) w->m_group = g;
   }
   // Where only threads are forced, the innermost such dim's registers are still free.
   for (int g = 0; g < w->group_count; ++g) {
     if (w->groups[g].lead >= 0) continue;
     for (int d = c->space_rank; d-- > 0;)
-      if (c->dims[d].kind == APL_DIM_FREE && alike(c, d, first_of[g]) && !c->dims[d].fixed && forced_reg(w, d) == 0) {
+      if (apl_is_free(c, d) && alike(c, d, first_of[g]) && !c->dims[d].fixed && forced_reg(w, d) == 0) {
         w->groups[g].lead = d;
         w->groups[g].lead_reg_free = 1;
         break;

@@ -2,9 +2,9 @@
 // `aplc tune` and the tests, so that what is explained is what runs. Plain C11 without allocations and statics.
 //
 // A contraction is given as data: its dims with sizes, what its operands and results look like in memory, what one
-// point costs. A plan is a number for each of its tile parameters. Where there are M and N
-// dims (every operand varies along one of two sets of free dims) GPUs have the mainloop of codegen/contraction; all
-// else has the general kernel of codegen/lower/block.cpp.
+// point costs. A plan is a number for each of its tile parameters. Where there are M and N dims (the schedule that
+// tile-contraction made says which) GPUs have the mainloop of codegen/contraction; all else has the general kernel of
+// codegen/lower/block.cpp.
 #ifndef APL_PLAN_SELECT_H
 #define APL_PLAN_SELECT_H
 
@@ -23,7 +23,8 @@ extern "C" {
 #define APL_PLAN_OPERANDS 6
 #define APL_MAX_PLANS 12  // at most in a generated program, for one contraction
 
-enum apl_dim_kind { APL_DIM_BATCH, APL_DIM_FREE, APL_DIM_INVARIANT, APL_DIM_CONTRACTED };
+// The roles of a schedule's dims (ir/op.h), in the same order.
+enum apl_dim_kind { APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE, APL_DIM_M, APL_DIM_N, APL_DIM_CONTRACTED };
 
 struct apl_plan_dim {
   int64_t size;
@@ -42,6 +43,7 @@ struct apl_contraction {
   int32_t result_bytes, widest_result;  // of all results' elements together, and of the widest
   int32_t accumulator_bytes;            // of one point's accumulators
   int32_t epilogue_arrays;              // that the epilogue reads
+  int32_t general;                      // not the mainloop, even where there are M and N dims
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];
@@ -201,9 +203,12 @@ struct apl_mn_dim {
 APL_PLAN_API int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
                               struct apl_mn_dim* n_dim);
 
-// M and N of the free dims: 0 for M, 1 for N (it has the result's innermost free dim), one entry a dim, -1 for
-// others. 0: there are not two.
-APL_PLAN_API int apl_plan_mn_dims(const struct apl_contraction* contraction, int8_t mn_of[APL_PLAN_DIMS]);
+// Whether a GPU's block has the mainloop with these numbers, and how its warps share M and N: one element along all
+// other dims, tiles of M and N that whole warps share.
+APL_PLAN_API int apl_plan_mainloop(const struct apl_contraction* contraction, const struct apl_plan* plan,
+                                   struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim);
+// Whether there are M and N dims.
+APL_PLAN_API int apl_plan_has_mn_dims(const struct apl_contraction* contraction);
 
 // Lines `name = value`, `#` comments. 0: `line` is wrong or a value is missing.
 APL_PLAN_API int apl_device_parse(const char* text, struct apl_device* device, int* line);

@@ -28,72 +28,62 @@ int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_
   return 1;
 }
 
-static int is_free_dim(const struct apl_contraction* c, int d) { return c->dims[d].kind == APL_DIM_FREE; }
-
-// Whether the same operands vary along both dims.
-static int dims_alike(const struct apl_contraction* c, int d, int e) {
-  for (int o = 0; o < c->operand_count; ++o)
-    if ((c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
-  return 1;
-}
-
-static int dims_apart(const struct apl_contraction* c, int d, int e) {
-  for (int o = 0; o < c->operand_count; ++o)
-    if (c->operands[o].strides[d] != 0 && c->operands[o].strides[e] != 0) return 0;
-  return 1;
-}
-
-// As passes/tile_contraction/tiling.cpp finds them: the first two sets of dims, innermost first, that no operand varies
-// along both of.
-int apl_plan_mn_dims(const struct apl_contraction* c, int8_t mn_of[APL_PLAN_DIMS]) {
-  memset(mn_of, -1, APL_PLAN_DIMS);
-  int firsts[APL_PLAN_DIMS], count = 0;  // the innermost dim of each set
-  for (int d = c->space_rank; d-- > 0;) {
-    if (!is_free_dim(c, d)) continue;
-    int known = 0;
-    while (known < count && !dims_alike(c, d, firsts[known])) ++known;
-    if (known == count) firsts[count++] = d;
-  }
-  for (int s = 0; s < count; ++s)
-    for (int t = s + 1; t < count; ++t) {
-      if (!dims_apart(c, firsts[s], firsts[t])) continue;
-      for (int d = 0; d < c->space_rank; ++d) {
-        if (!is_free_dim(c, d)) continue;
-        if (dims_alike(c, d, firsts[s])) mn_of[d] = 1;
-        if (dims_alike(c, d, firsts[t])) mn_of[d] = 0;
-      }
-      return 1;
-    }
+int apl_plan_has_mn_dims(const struct apl_contraction* c) {
+  for (int d = 0; d < c->space_rank; ++d)
+    if (c->dims[d].kind == APL_DIM_M) return 1;
   return 0;
 }
 
 // Whether 16-byte vectors along `inner`, the innermost dim of M or N, are aligned everywhere. Dims of M or N that lie
 // together with it in the operand are one with it.
-static int vectors_fit(const struct apl_contraction* c, int o, const int8_t* mn_of, int inner) {
+static int vectors_fit(const struct apl_contraction* c, int o, int inner) {
   const int64_t width = 16 / c->operands[o].bytes;
   const int64_t* strides = c->operands[o].strides;
   if (width <= 1 || strides[inner] != 1) return 0;
   int64_t together = c->dims[inner].size;
   int apart = inner;  // dims of M or N before this one are not in it
   for (int d = inner; d-- > 0;) {
-    if (mn_of[d] != mn_of[inner]) continue;
+    if (apl_mn_of(c, d) != apl_mn_of(c, inner)) continue;
     if (strides[d] != together) break;
     together = apl_times(together, c->dims[d].size);
     apart = d;
   }
   if (together % width != 0) return 0;
   for (int d = 0; d < c->dim_count; ++d) {
-    const int one = d >= apart && d <= inner && mn_of[d] == mn_of[inner];
+    const int one = d >= apart && d <= inner && apl_mn_of(c, d) == apl_mn_of(c, inner);
     if (!one && strides[d] % width != 0 && c->dims[d].size > 1) return 0;
   }
   return 1;
 }
 
-static void find_tiles(const struct apl_contraction* c, const struct apl_plan* plan, const int8_t* mn_of,
-                       struct apl_plan_shape* shape) {
+// Neighbouring rows of a thread: 16 bytes of the widest element, four at most.
+static int64_t rows_together(const struct apl_contraction* c) {
+  int widest = c->widest_result;
+  for (int o = 0; o < c->operand_count; ++o)
+    if (c->operands[o].bytes > widest) widest = c->operands[o].bytes;
+  return apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
+}
+
+int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* plan, struct apl_mn_dim* m_dim,
+                      struct apl_mn_dim* n_dim) {
+  int64_t threads = 1, registers = 1;
+  memset(m_dim, 0, sizeof *m_dim), memset(n_dim, 0, sizeof *n_dim);
+  m_dim->extent = n_dim->extent = 1;
+  if (c->general || !apl_plan_has_mn_dims(c)) return 0;
+  for (int d = 0; d < c->space_rank; ++d) {
+    const int64_t extent = apl_times(plan->tile[d], plan->reg[d]);
+    threads = apl_times(threads, plan->tile[d]), registers = apl_times(registers, plan->reg[d]);
+    if (apl_mn_of(c, d) < 0 && extent != 1) return 0;
+    if (apl_mn_of(c, d) == 0) m_dim->extent = apl_times(m_dim->extent, extent);
+    if (apl_mn_of(c, d) == 1) n_dim->extent = apl_times(n_dim->extent, extent);
+  }
+  return m_dim->extent > 1 && n_dim->extent > 1 && apl_mn_share(threads, registers, rows_together(c), m_dim, n_dim);
+}
+
+static void find_tiles(const struct apl_contraction* c, const struct apl_plan* plan, struct apl_plan_shape* shape) {
   int inner[2] = {-1, -1};  // the innermost dim of M and of N
   for (int d = 0; d < c->space_rank; ++d)
-    if (shape->has_mn_dims && mn_of[d] >= 0) inner[mn_of[d]] = d;
+    if (apl_mn_of(c, d) >= 0) inner[apl_mn_of(c, d)] = d;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_plan_operand* operand = &c->operands[o];
     struct apl_tile_shape* tile = &shape->tiles[o];
@@ -105,23 +95,22 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
       const int64_t extent = (int64_t)plan->tile[d] * (d < c->space_rank ? plan->reg[d] : 1);
       if (d >= c->space_rank)
         tile->depth = apl_times(tile->depth, extent);
-      else if (c->dims[d].kind == APL_DIM_FREE)
+      else if (apl_is_free(c, d))
         tile->rows = apl_times(tile->rows, extent), tile->registers = apl_times(tile->registers, plan->reg[d]);
       if (operand->strides[d] == 1 && extent > 1) *(d < c->space_rank ? &unit_space : &unit_depth) = 1;
     }
     tile->mn = APL_NO_MN_DIM;
     if (shape->has_mn_dims) {
       for (int d = 0; d < c->space_rank; ++d)
-        if (mn_of[d] >= 0 && operand->strides[d] != 0) tile->mn = mn_of[d];
+        if (apl_mn_of(c, d) >= 0 && operand->strides[d] != 0) tile->mn = apl_mn_of(c, d);
       const int last = c->dim_count - 1;
       if (tile->mn == APL_NO_MN_DIM)
         tile->copy = APL_COPY_ROWS;
       else if (operand->strides[last] == 1)
         tile->copy = APL_COPY_DEPTH;
       else if (operand->strides[inner[tile->mn]] == 1)
-        tile->copy = vectors_fit(c, o, mn_of, inner[tile->mn]) && tile->rows % (16 / operand->bytes) == 0
-                         ? APL_COPY_VECTORS
-                         : APL_COPY_ROWS;
+        tile->copy = vectors_fit(c, o, inner[tile->mn]) && tile->rows % (16 / operand->bytes) == 0 ? APL_COPY_VECTORS
+                                                                                                   : APL_COPY_ROWS;
       else
         tile->copy = APL_COPY_SCATTERED;
     } else {
@@ -220,10 +209,9 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
                          struct apl_plan_known* known, struct apl_plan_shape* shape) {
   memset(shape, 0, sizeof *shape);
   if (!known->filled) {
-    known->has_mn_dims = apl_plan_mn_dims(c, known->mn_of);
+    known->has_mn_dims = apl_plan_has_mn_dims(c);
     known->filled = 1;
   }
-  const int8_t* mn_of = known->mn_of;
   shape->has_mn_dims = known->has_mn_dims;
   shape->threads = shape->registers = shape->depth = shape->blocks = shape->points = 1;
   shape->rows[0] = shape->rows[1] = shape->rows_size[0] = shape->rows_size[1] = 1;
@@ -238,16 +226,17 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
       continue;
     }
     shape->points = apl_times(shape->points, size);
-    if (!is_free_dim(c, d)) {
+    if (!apl_is_free(c, d)) {
       shape->blocks = apl_times(shape->blocks, size);
       continue;
     }
     const int64_t extent = apl_times(plan->tile[d], plan->reg[d]);
     shape->threads = apl_times(shape->threads, plan->tile[d]);
     shape->registers = apl_times(shape->registers, plan->reg[d]);
-    if (shape->has_mn_dims && mn_of[d] >= 0) {
-      shape->rows[mn_of[d]] = apl_times(shape->rows[mn_of[d]], extent);
-      shape->rows_size[mn_of[d]] = apl_times(shape->rows_size[mn_of[d]], size);
+    const int mn = apl_mn_of(c, d);
+    if (mn >= 0) {
+      shape->rows[mn] = apl_times(shape->rows[mn], extent);
+      shape->rows_size[mn] = apl_times(shape->rows_size[mn], size);
       continue;
     }
     // An axis of its own.
@@ -258,29 +247,26 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
   if (shape->has_mn_dims)
     for (int s = 0; s < 2; ++s)
       shape->blocks = apl_times(shape->blocks, apl_up(shape->rows_size[s], apl_most(shape->rows[s], 1)));
-  find_tiles(c, plan, mn_of, shape);
+  find_tiles(c, plan, shape);
 
-  int widest = c->widest_result;
-  for (int o = 0; o < c->operand_count; ++o)
-    if (c->operands[o].bytes > widest) widest = c->operands[o].bytes;
-  const int64_t vector = apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
+  const int64_t vector = rows_together(c);
   for (int s = 0; s < 2; ++s) shape->mn_dims[s].extent = shape->rows[s];
-  shape->has_mainloop = shape->has_mn_dims && own_axes && device->kind == APL_DEVICE_GPU && shape->rows[0] > 1 &&
-                        shape->rows[1] > 1 && share_block(known, shape, vector);
+  shape->has_mainloop = shape->has_mn_dims && !c->general && own_axes && device->kind == APL_DEVICE_GPU &&
+                        shape->rows[0] > 1 && shape->rows[1] > 1 && share_block(known, shape, vector);
   const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
   shape->shared = shape->has_mainloop ? mainloop_shared(c, shape, stages) : general_shared(c, plan, shape);
   estimate_registers(c, shape);
   // The N dims' innermost dims that follow each other in the result are one.
   int64_t together = 1;
   for (int d = c->space_rank; shape->has_mn_dims && d-- > 0;) {
-    if (mn_of[d] == 1) together = apl_times(together, c->dims[d].size);
-    if (mn_of[d] != 1 && together > 1) break;
+    if (apl_mn_of(c, d) == 1) together = apl_times(together, c->dims[d].size);
+    if (apl_mn_of(c, d) != 1 && together > 1) break;
   }
   shape->aligned_result = shape->has_mn_dims && together % apl_most(shape->mn_dims[1].vector, 1) == 0;
   // The N dims must hold the innermost dim that has more than one element, or nothing is contiguous.
   for (int d = c->space_rank; d-- > 0;) {
     if (c->dims[d].size == 1) continue;
-    if (shape->has_mn_dims && mn_of[d] != 1) shape->aligned_result = 0;
+    if (shape->has_mn_dims && apl_mn_of(c, d) != 1) shape->aligned_result = 0;
     break;
   }
 

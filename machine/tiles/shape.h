@@ -44,6 +44,14 @@ static inline int64_t apl_times(int64_t a, int64_t b) {
   if ((a | b) >> 28 == 0) return a * b;
   return a > APL_PLAN_MANY / b ? APL_PLAN_MANY : a * b;
 }
+// Along which some operands vary.
+static inline int apl_is_free(const struct apl_contraction* c, int d) {
+  return c->dims[d].kind >= APL_DIM_FREE && c->dims[d].kind <= APL_DIM_N;
+}
+// 0 for M, 1 for N, -1 for others.
+static inline int apl_mn_of(const struct apl_contraction* c, int d) {
+  return c->dims[d].kind == APL_DIM_M ? 0 : c->dims[d].kind == APL_DIM_N ? 1 : -1;
+}
 static inline int64_t apl_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t apl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -52,7 +60,6 @@ static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }
 // plan, then left alone.
 struct apl_plan_known {
   int filled, has_mn_dims, shared;
-  int8_t mn_of[APL_PLAN_DIMS];
   int64_t threads, registers;  // of `mn_dims`
   struct apl_mn_dim mn_dims[2];
 };

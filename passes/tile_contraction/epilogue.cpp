@@ -52,7 +52,7 @@ std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std
       Substitution indices = block.uniform;
       std::optional<Operand> inside;
       for (std::size_t x = 0; x < block.space.size(); ++x) {
-        const std::vector<std::size_t>& dims = block.axes.dims[x];
+        const std::vector<std::size_t>& dims = block.axes[x];
         Poly position = at[x];
         if (!block.space[x].extent().is_one()) {
           const Value here = element.size(position, "at");

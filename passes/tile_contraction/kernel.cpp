@@ -1,6 +1,7 @@
 // The tiled kernel of a contraction: T listing 5, for any rank and number of reduction dims.
 #include <algorithm>
 
+#include "ir/schedule.h"
 #include "ir/walk.h"
 #include "passes/tile_contraction/tile.h"
 
@@ -32,8 +33,8 @@ class KernelBuilder {
  public:
   KernelBuilder(const Contraction& contraction, const Tiling& plan, ValueTable& values)
       : contraction_(contraction), tiling_(plan), values_(values), block_{.contraction = contraction} {
-    axes_ = tile_axes(contraction);
-    for (const std::vector<std::size_t>& dims : axes_.dims) {
+    axes_ = axes_of(plan.schedule);
+    for (const std::vector<std::size_t>& dims : axes_) {
       DimTiles tiles;
       Poly size = 1;
       for (std::size_t d : dims) {
@@ -54,7 +55,7 @@ class KernelBuilder {
       Value block = values_.add(Type::scalar(ScalarType::i64), "b_" + name(x));
       kernel.space.push_back({block, ceil_div(sizes_[x], space_[x].extent())});
       starts_.push_back(Poly(block) * space_[x].extent());
-      const ContractionDim& first = contraction_.dims[axes_.dims[x][0]];
+      const ContractionDim& first = contraction_.dims[axes_[x][0]];
       if (first.dim_class == DimClass::batch || first.dim_class == DimClass::invariant)
         block_.uniform.insert_or_assign(first.index, Operand(block));
     }
@@ -75,12 +76,13 @@ class KernelBuilder {
     bool in_order = true;
     for (std::size_t x = 0; x < space_.size(); ++x) {
       extents.push_back({sizes_[x], space_[x].tile, space_[x].reg});
-      in_order = in_order && axes_.dims[x] == std::vector{x};
+      in_order = in_order && axes_[x] == std::vector{x};
     }
     for (std::size_t x = 0; x < space_.size() && !in_order; ++x)
-      for (std::size_t d : axes_.dims[x]) extents[x].split.push_back({static_cast<int>(d), contraction_.dims[d].size});
+      for (std::size_t d : axes_[x]) extents[x].split.push_back({static_cast<int>(d), contraction_.dims[d].size});
     for (std::size_t k = 0; k < kernel.body->results.size(); ++k)
       kernel.results.push_back({KernelResult::Kind::regtile, extents});
+    kernel.schedule = tiling_.schedule;
     return kernel;
   }
 
@@ -92,19 +94,19 @@ class KernelBuilder {
 
   std::string name(std::size_t x) const {
     std::string name;
-    for (std::size_t d : axes_.dims[x]) name += (name.empty() ? "" : "_") + contraction_.dims[d].name;
+    for (std::size_t d : axes_[x]) name += (name.empty() ? "" : "_") + contraction_.dims[d].name;
     return name;
   }
 
   // The axes of an operand's tile, as TileContract numbers them. With M and N dims the rows of one step of the depth
   // lie together; else the order is that of memory.
   std::vector<int> tile_axes_of(const ContractionOperand& operand) const {
-    if (!axes_.has_mn_dims) return operand.axes;
+    if (!has_mn_dims(tiling_.schedule)) return operand.axes;
     std::vector<int> axes;
     for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d)
       if (operand.varies(d)) axes.push_back(static_cast<int>(d - contraction_.space_rank + space_.size()));
     for (std::size_t x = 0; x < space_.size(); ++x)
-      if (operand.varies(axes_.dims[x][0])) axes.push_back(static_cast<int>(x));
+      if (operand.varies(axes_[x][0])) axes.push_back(static_cast<int>(x));
     return axes;
   }
 
@@ -114,7 +116,7 @@ class KernelBuilder {
   }
 
   Lmad layout_of(const ContractionOperand& operand) const {
-    if (!axes_.has_mn_dims) return shared_layout(contraction_, operand, extents_);
+    if (!has_mn_dims(tiling_.schedule)) return shared_layout(contraction_, operand, extents_);
     std::vector<Poly> shape;
     for (int axis : tile_axes_of(operand)) shape.push_back(extent_of(axis));
     return Lmad::row_major(shape);
@@ -264,7 +266,7 @@ class KernelBuilder {
     CopyTile copy;
     const std::size_t rank = space_.size();
     for (std::size_t x = 0; x < rank; ++x)
-      if (axes_.dims[x].size() == 1) offset += starts_[x] * operand.strides[axes_.dims[x][0]];
+      if (axes_[x].size() == 1) offset += starts_[x] * operand.strides[axes_[x][0]];
     for (std::size_t e = 0; e < step.start.size(); ++e)
       offset += step.start[e] * operand.strides[contraction_.space_rank + e];
     for (int axis : tile_axes_of(operand)) {
@@ -279,7 +281,7 @@ class KernelBuilder {
       TileGuard guard{starts_[x], sizes_[x]};
       // One thread, one register: the block index is the index, and it is in range.
       if (space_[x].extent().is_one()) guard.bound.reset();
-      const std::vector<std::size_t>& dims = axes_.dims[x];
+      const std::vector<std::size_t>& dims = axes_[x];
       window.push_back({space_[x].extent(), dims.size() == 1 ? operand.strides[dims[0]] : Poly(0)});
       for (std::size_t d : dims)
         if (dims.size() > 1) guard.split.push_back({contraction_.dims[d].size, operand.strides[d]});
@@ -316,7 +318,7 @@ class KernelBuilder {
   const Tiling& tiling_;
   ValueTable& values_;
   Block block_;
-  Axes& axes_ = block_.axes;
+  std::vector<std::vector<std::size_t>>& axes_ = block_.axes;
   std::vector<DimTiles>& space_ = block_.space;
   std::vector<Poly>& sizes_ = block_.sizes;
   std::vector<Poly>& starts_ = block_.starts;

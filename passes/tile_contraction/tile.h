@@ -17,15 +17,6 @@ namespace apl::tile {
 Contraction merge_reductions(const Contraction& contraction, const std::function<bool(const std::string&)>& is_given,
                              ValueTable& values);
 
-// How the block space and the tiles' axes come from the dims: the dims of each axis, outermost first. With M and N
-// dims (free dims that the same operands vary along, and no operand along both) all other dims are axes of their own,
-// then come M and N, flattened, N (with the innermost result dim) last. Otherwise every dim is an axis.
-struct Axes {
-  bool has_mn_dims = false;
-  std::vector<std::vector<std::size_t>> dims;
-};
-Axes tile_axes(const Contraction& contraction);
-
 // The tuning parameters of one dim as polynomials (symbols of get_size statements, or 1), and their defaults.
 struct DimTiles {
   Poly tile = 1;  // T, threads; for a reduction dim Q, its depth
@@ -45,6 +36,7 @@ struct Tiling {
   // Not empty: there is no remainder step; the last tile is as deep as others, and has these elements beyond the end.
   std::vector<Scalar> padding;
   std::vector<Parameter> parameters;
+  Schedule schedule;
 };
 
 // Default numbers for the order of dims and their groups, so that the kernel always launches, for any rank (T 6.3's
@@ -55,7 +47,8 @@ struct DefaultTiles {
 };
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values);
 
-// Emits the get_size statements and gives the plan. `prefix` is "ENTRY." or "ENTRY.k2.".
+// Emits the get_size statements and gives the plan with its schedule: M and N are the first two sets of free dims,
+// innermost first, that the same operands vary along and no operand along both. `prefix` is "ENTRY." or "ENTRY.k2.".
 Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
                    const std::map<std::string, std::int64_t>& given, Builder& host);
 
@@ -72,10 +65,10 @@ Padding neutral_padding(const Contraction& contraction, const ValueTable& values
 // What the parts of a block's code know of it.
 struct Block {
   const Contraction& contraction;
-  Axes axes;
-  std::vector<DimTiles> space;  // T and R of an axis
-  std::vector<Poly> sizes;      // of an axis
-  std::vector<Poly> starts;     // of the block in each axis
+  std::vector<std::vector<std::size_t>> axes;  // axes_of(schedule)
+  std::vector<DimTiles> space;                 // T and R of an axis
+  std::vector<Poly> sizes;                     // of an axis
+  std::vector<Poly> starts;                    // of the block in each axis
   // Indices of batch and invariant dims, and elements that are the same for all of the block.
   Substitution uniform;
 };

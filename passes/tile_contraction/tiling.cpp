@@ -95,23 +95,47 @@ std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& valu
   return bytes;
 }
 
-}  // namespace
-
-Axes tile_axes(const Contraction& contraction) {
-  Axes axes;
-  const auto both = two_groups(contraction);
-  axes.has_mn_dims = both.has_value();
-  const auto in_group = [&](std::size_t d) {
-    return both && std::any_of(both->begin(), both->end(), [&](const DimGroup& group) {
-             return std::find(group.begin(), group.end(), d) != group.end();
-           });
-  };
-  for (std::size_t d = 0; d < contraction.space_rank; ++d)
-    if (!in_group(d)) axes.dims.push_back({d});
-  if (both)
-    for (const DimGroup* group : {&(*both)[1], &(*both)[0]}) axes.dims.emplace_back(group->rbegin(), group->rend());
-  return axes;
+Schedule::Role role_of(std::size_t d, const Contraction& contraction,
+                       const std::optional<std::array<DimGroup, 2>>& groups) {
+  for (std::size_t s = 0; groups && s < 2; ++s)
+    if (std::ranges::find((*groups)[s], d) != (*groups)[s].end()) return s == 0 ? Schedule::Role::n : Schedule::Role::m;
+  switch (contraction.dims[d].dim_class) {
+    case DimClass::batch: return Schedule::Role::batch;
+    case DimClass::invariant: return Schedule::Role::invariant;
+    case DimClass::free: return Schedule::Role::free;
+    case DimClass::contracted: return Schedule::Role::depth;
+  }
+  return Schedule::Role::free;
 }
+
+// With the user's numbers of the mainloop, which are enumerations counted from 1: "mm.mainloop" (1: general code, 2:
+// the mainloop), "mm.copy" (1: through registers, 2: 4 bytes at once, 3: 16), "mm.swizzle" (1: no, 2: yes).
+Schedule make_schedule(const Contraction& contraction, const std::vector<DimTiles>& tiles, const std::string& prefix,
+                       const std::map<std::string, std::int64_t>& given, const ValueTable& values) {
+  const auto number = [&](const char* name) {
+    const auto found = given.find(prefix + name);
+    return found == given.end() ? 0 : found->second;
+  };
+  const auto groups = two_groups(contraction);
+  Schedule schedule;
+  schedule.unit = groups && number("mainloop") != 1 ? Schedule::Unit::simt : Schedule::Unit::general;
+  schedule.parameters = prefix;
+  schedule.stages = number("stages");
+  schedule.tiles_per_block = number("tiles_per_block");
+  for (std::size_t d = 0; d < contraction.dims.size(); ++d)
+    schedule.dims.push_back({role_of(d, contraction, groups), contraction.dims[d].size, tiles[d].tile, tiles[d].reg});
+  for (const ContractionOperand& operand : contraction.operands) {
+    Schedule::Operand& made = schedule.operands.emplace_back();
+    made.name = values.name(operand.base);
+    made.element = values.type(operand.base).element;
+    made.strides.assign(operand.strides.begin(), operand.strides.end());
+    made.copy_bytes = number("copy") == 1 ? 0 : number("copy") == 2 ? 4 : 16;
+    made.swizzled = number("swizzle") != 1;
+  }
+  return schedule;
+}
+
+}  // namespace
 
 DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& values) {
   if (const auto both = two_groups(contraction)) return two_sided_tiles(contraction, values, *both);
@@ -178,6 +202,7 @@ Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
     }
     plan.dims.push_back(tiles);
   }
+  plan.schedule = make_schedule(contraction, plan.dims, prefix, given, host.values());
   return plan;
 }
 

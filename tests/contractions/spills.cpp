@@ -112,7 +112,9 @@ apl_contraction contraction_of(const Subject& subject, const Family& family, std
   apl_contraction made;
   fill_in(
       data,
-      [&](Value v) { return v == data.splits ? splits : subject.spec->sizes[0].at(subject.function->values.name(v)); },
+      [&](Value v) {
+        return v == data.splits() ? splits : subject.spec->sizes[0].at(subject.function->values.name(v));
+      },
       made);
   return made;
 }

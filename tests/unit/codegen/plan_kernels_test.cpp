@@ -90,6 +90,97 @@ TEST_CASE("forms: in emulation only the one that was chosen is compiled") {
   CHECK(take(reference.call("mm1", inputs)) == first);
 }
 
+TEST_CASE("schedule: without it a contraction has the general kernel, which computes the same") {
+  apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
+  const apl::ProgramText with = take(generated(module, Target::cuda, 1));
+  const std::function<apl::BodyPtr(const apl::BodyPtr&)> stripped = [&](const apl::BodyPtr& body) {
+    std::vector<apl::Stm> stms;
+    for (const apl::Stm& stm : body->stms) {
+      stms.push_back(stm);
+      if (auto* kernel = std::get_if<apl::SegOp>(&stms.back().op)) {
+        kernel->schedule.reset();
+      } else {
+        stms.back().op = apl::map_bodies(stm.op, stripped);
+      }
+    }
+    return apl::make_body(std::move(stms), body->results);
+  };
+  for (apl::FunctionPtr& function : module.functions) {
+    apl::Function made = *function;
+    made.body = stripped(made.body);
+    function = std::make_shared<const apl::Function>(std::move(made));
+  }
+  const apl::ProgramText without = take(generated(module, Target::cuda, 1));
+  CHECK(contains(with.kernels, "apl_cp_async"));
+  CHECK(!contains(without.kernels, "apl_cp_async"));
+  apl::ProgramOptions options;
+  options.backend = "emulate";
+  apl::Program one = take(apl::Program::load(with.host, options));
+  apl::Program other = take(apl::Program::load(without.host, options));
+  const std::vector<HostValue> inputs{random_floats({37, 21}, 1), random_floats({21, 50}, 2)};
+  CHECK(take(one.call("mm1", inputs)) == take(other.call("mm1", inputs)));
+}
+
+TEST_CASE("schedule: what the model is asked about is what is generated, whatever numbers are given") {
+  const apl_device h200 = *apl::find_device("h200");
+  std::mt19937_64 random(7);
+  const auto one_of = [&](std::initializer_list<std::int64_t> numbers) {
+    return numbers.begin()[random() % numbers.size()];
+  };
+  int mainloops = 0, general = 0, refused = 0;
+  for (int k = 0; k < 60; ++k) {
+    apl::PipelineOptions options;
+    // 0: not given.
+    const auto give = [&](const char* name, std::int64_t number) {
+      if (number > 0) options.parameters[std::string("mm1.") + name] = number;
+    };
+    give("mainloop", one_of({0, 1, 2}));
+    give("copy", one_of({0, 1, 2, 3}));
+    give("swizzle", one_of({0, 1, 2}));
+    give("stages", one_of({0, 1, 2, 4}));
+    for (const char* dim : {"m", "n"}) {
+      give((std::string("T_") + dim).c_str(), one_of({0, 2, 8, 16, 24}));
+      give((std::string("R_") + dim).c_str(), one_of({0, 1, 4, 8}));
+    }
+    give("T_q", one_of({0, 4, 16}));
+    apl::Module module = example("mm1", "mm1");
+    auto pipeline = take(apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu),
+                                             apl::PassRegistry::builtin()));
+    take(apl::run_pipeline(module, pipeline, options));
+    const apl::Function& function = *module.find_entry("mm1");
+    std::optional<apl::PlanData> data;
+    apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
+      if (auto found = apl::plan_data(stm, function)) data = std::move(found);
+    });
+    REQUIRE(data);
+    apl_forced forced;
+    forced_numbers(*data, function, options.parameters, forced);
+    const auto plans = apl::covering_plans(*data, forced, h200, 1);
+    auto text = generated(module, Target::cuda, 2, options.parameters);
+    if (plans.empty() || !text) {
+      CHECK(plans.empty() == !text);
+      ++refused;
+      continue;
+    }
+    apl_contraction c;
+    apl::fill_in(
+        *data, [](apl::Value) { return 64; }, c);
+    apl_plan_cost cost;
+    apl_plan_estimate(&c, &plans[0], &h200, &cost);
+    CAPTURE(k);
+    REQUIRE(!text->kernel_infos.empty());
+    const apl::KernelInfo& kernel = text->kernel_infos.front();
+    CHECK(cost.threads == kernel.threads);
+    const bool has_mainloop = contains(text->kernels, "result_rows");
+    CHECK((cost.has_mainloop != 0) == has_mainloop);
+    if (has_mainloop) CHECK(cost.block_shared == kernel.shared_bytes);
+    ++(has_mainloop ? mainloops : general);
+  }
+  CHECK(mainloops >= 10);
+  CHECK(general >= 10);
+  CHECK(refused <= 30);
+}
+
 TEST_CASE("forms: threads and shared memory of the model are those of the generated kernels") {
   const apl_device h200 = *apl::find_device("h200");
   for (const char* name : {"mm0", "mm1", "sd1_7"}) {
@@ -302,7 +393,7 @@ TEST_CASE("forms: one that spills is replaced by the next, with a word in the lo
   c.dim_count = 3, c.space_rank = 2, c.operand_count = 2;
   c.result_bytes = c.widest_result = c.accumulator_bytes = 4;
   c.operations = 1;
-  c.dims[0] = {4096, APL_DIM_FREE, 0}, c.dims[1] = {4096, APL_DIM_FREE, 0}, c.dims[2] = {4096, APL_DIM_CONTRACTED, 0};
+  c.dims[0] = {4096, APL_DIM_M, 0}, c.dims[1] = {4096, APL_DIM_N, 0}, c.dims[2] = {4096, APL_DIM_CONTRACTED, 0};
   c.operands[0] = {4, {4096, 0, 1}}, c.operands[1] = {4, {0, 1, 4096}};
   const apl_plan plans[] = {{{16, 8, 16}, {8, 16}, 3, 0}, {{16, 8, 16}, {8, 8}, 3, 0}};
   const char* const kernels[] = {"large", "small"};

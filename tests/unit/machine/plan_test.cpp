@@ -16,6 +16,28 @@ namespace {
 using LetterSizes = std::map<char, std::int64_t>;
 
 // A product with dims named by letters: operands' dims as they lie in memory, and the result's.
+// Free dims of the same operands as the innermost one are N, those of none of these operands M: enough for two
+// operands.
+void find_mn_dims(apl_contraction& c) {
+  const auto varying = [&](int d) {
+    unsigned operands = 0;
+    for (int o = 0; o < c.operand_count; ++o) operands |= c.operands[o].strides[d] != 0 ? 1U << o : 0U;
+    return operands;
+  };
+  int n = -1, m = -1;
+  for (int d = 0; d < c.space_rank; ++d)
+    if (c.dims[d].kind == APL_DIM_FREE) n = d;
+  for (int d = 0; d < c.space_rank; ++d)
+    if (c.dims[d].kind == APL_DIM_FREE && (varying(d) & varying(n)) == 0) m = d;
+  if (m < 0) return;
+  const unsigned of_n = varying(n), of_m = varying(m);
+  for (int d = 0; d < c.space_rank; ++d) {
+    if (c.dims[d].kind != APL_DIM_FREE) continue;
+    if (varying(d) == of_n) c.dims[d].kind = APL_DIM_N;
+    if (varying(d) == of_m) c.dims[d].kind = APL_DIM_M;
+  }
+}
+
 apl_contraction contraction_of(const std::vector<std::string>& operands, const std::string& result,
                                const LetterSizes& sizes, int bytes = 4) {
   std::string all = result;
@@ -42,6 +64,7 @@ apl_contraction contraction_of(const std::vector<std::string>& operands, const s
     c.dims[d].kind = vary == operands.size() ? APL_DIM_BATCH : vary == 0 ? APL_DIM_INVARIANT : APL_DIM_FREE;
     if (d >= result.size()) c.dims[d].kind = APL_DIM_CONTRACTED;
   }
+  find_mn_dims(c);
   return c;
 }
 
@@ -125,8 +148,7 @@ TEST_CASE("plans: what the model likes best was among the best when it was measu
   const apl_device h200 = device("h200");
   for (std::size_t k = 0; k < 4; ++k) {
     const apl_contraction& c = cases[k];
-    std::int8_t mn_of[APL_PLAN_DIMS];
-    REQUIRE(apl_plan_mn_dims(&c, mn_of) == 1);
+    REQUIRE(apl_plan_has_mn_dims(&c) == 1);
     double liked = 0, of_liked = 0, best = 0;
     for (const Measured& m : plans) {
       apl_plan plan{};
@@ -134,7 +156,7 @@ TEST_CASE("plans: what the model likes best was among the best when it was measu
       // The innermost dim of each side.
       int lead[2] = {0, 0};
       for (int d = 0; d < c.space_rank; ++d)
-        if (mn_of[d] >= 0) lead[mn_of[d]] = d;
+        if (c.dims[d].kind == APL_DIM_M || c.dims[d].kind == APL_DIM_N) lead[c.dims[d].kind == APL_DIM_N] = d;
       plan.tile[lead[0]] = m.slow, plan.reg[lead[0]] = m.slow_each;
       plan.tile[lead[1]] = m.fast, plan.reg[lead[1]] = m.fast_each;
       plan.tile[c.dim_count - 1] = m.depth;
@@ -263,7 +285,7 @@ TEST_CASE("plans: neighbours that lie together cost what one dim of their produc
     c.dim_count = 4, c.space_rank = 3, c.operand_count = 2;
     c.result_bytes = c.widest_result = c.accumulator_bytes = 4;
     c.operations = 1;
-    c.dims[0] = {4096, APL_DIM_FREE, 0}, c.dims[1] = {682, APL_DIM_FREE, 0}, c.dims[2] = {6, APL_DIM_FREE, 0};
+    c.dims[0] = {4096, APL_DIM_M, 0}, c.dims[1] = {682, APL_DIM_N, 0}, c.dims[2] = {6, APL_DIM_N, 0};
     c.dims[3] = {4096, APL_DIM_CONTRACTED, 0};
     c.operands[0] = {4, {1, 0, 0, 4096}}, c.operands[1] = {4, {0, apart, 1, 682 * apart}};
     const apl_plan plan{{16, 1, 8, 16}, {8, 1, 16}, 3, 0};
@@ -275,7 +297,7 @@ TEST_CASE("plans: neighbours that lie together cost what one dim of their produc
   one.dim_count = 3, one.space_rank = 2, one.operand_count = 2;
   one.result_bytes = one.widest_result = one.accumulator_bytes = 4;
   one.operations = 1;
-  one.dims[0] = {4096, APL_DIM_FREE, 0}, one.dims[1] = {4092, APL_DIM_FREE, 0};
+  one.dims[0] = {4096, APL_DIM_M, 0}, one.dims[1] = {4092, APL_DIM_N, 0};
   one.dims[2] = {4096, APL_DIM_CONTRACTED, 0};
   one.operands[0] = {4, {1, 0, 4096}}, one.operands[1] = {4, {0, 1, 4092}};
   const apl_plan plan{{16, 8, 16}, {8, 16}, 3, 0};

@@ -1,0 +1,115 @@
+// The mainloop's data, from the kernel's schedule. That the kernel is as its schedule says holds by the verifier
+// (ir/schedule.h): what is asked here is the tile numbers alone.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "codegen/contraction/mainloop.h"
+#include "codegen/contraction/plan_data.h"
+#include "codegen/lower/lower.h"
+#include "ir/walk.h"
+#include "machine/tiles/plan.h"
+
+namespace apl::lower {
+
+std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
+  if (unit_.target != Target::cuda || !op.schedule || op.schedule->unit != Schedule::Unit::simt) return nullptr;
+  const Schedule& schedule = *op.schedule;
+  const auto data = plan_data(stm_, unit_.function);
+  if (!data) return nullptr;
+  apl_plan plan{};
+  auto mainloop = std::make_shared<Mainloop>();
+  mainloop->threads = mainloop->registers = 1;
+  for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
+    const auto tile = unit_.fold(schedule.dims[d].tile), reg = unit_.fold(schedule.dims[d].reg);
+    if (!tile || !reg) return nullptr;
+    plan.tile[d] = static_cast<std::int32_t>(*tile), plan.reg[d] = static_cast<std::int32_t>(*reg);
+    if (d < data->space_rank) mainloop->threads *= *tile, mainloop->registers *= *reg;
+  }
+  apl_contraction contraction;
+  constexpr std::int64_t kSomeSize = 2;  // the block does not depend on sizes
+  fill_in(
+      *data, [](Value) { return kSomeSize; }, contraction);
+  apl_mn_dim shares[2];
+  if (apl_plan_mainloop(&contraction, &plan, &shares[0], &shares[1]) == 0) return nullptr;
+
+  mainloop->space_rank = op.space.size();
+  mainloop->inner_depth = schedule.dims.size() - data->space_rank - 1;
+  for (std::size_t s = 0; s < 2; ++s) {
+    MnDim& mn = mainloop->mn_dims[s];
+    mn.dim = op.space.size() - 2 + s;
+    mn.extent = shares[s].extent;
+    mn.warps = shares[s].warps, mn.lanes = shares[s].lanes, mn.each = shares[s].each, mn.vector = shares[s].vector;
+  }
+  if (schedule.stages > 0) mainloop->stages = schedule.stages;
+  if (schedule.tiles_per_block > 0) mainloop->tiles_per_block = schedule.tiles_per_block, mainloop->tile_loop_from = 0;
+
+  std::map<Value, const CopyTile*> copies;
+  std::vector<const TileContract*> contracts;
+  for_each_stm(*op.body, [&](const Stm& stm) {
+    if (const CopyTile* copy = get_if<CopyTile>(stm)) copies[stm.pattern.front()] = copy;
+    if (const TileContract* contract = get_if<TileContract>(stm)) contracts.push_back(contract);
+  });
+  for (const TileContract* contract : contracts)
+    for (std::size_t o = 0; o < contract->operands.size(); ++o) {
+      const TileOperand& operand = contract->operands[o];
+      mainloop->readers[operand.tile] = contract;
+      add_operand_tile(*mainloop, schedule.operands[o], operand, *copies.at(operand.tile));
+    }
+  if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
+  return mainloop;
+}
+
+void Kernel::add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
+                              const CopyTile& copy) {
+  const ValueTable& table = unit_.function.values;
+  const Value block = table.type(operand.tile).memory->block;
+  mainloop.copied.emplace(operand.tile, block);
+  OperandTile tile;
+  tile.element = scheduled.element;
+  tile.axes = operand.axes;
+  tile.copy_bytes = scheduled.copy_bytes;
+  tile.by_depth = unit_.fold(scheduled.strides.back()) == 1;
+  for (std::size_t k = 0; k < operand.axes.size(); ++k) {
+    const auto axis = static_cast<std::size_t>(operand.axes[k]);
+    if (axis == mainloop.space_rank + mainloop.inner_depth) tile.depth = *unit_.fold(copy.window.dims()[k].size);
+    for (std::size_t s = 0; s < 2; ++s)
+      if (mainloop.mn_dims[s].dim == axis) tile.mn = s, tile.row_axis = k;
+  }
+  if (tile.mn == kNoMnDim) {
+    // Neighbouring threads take neighbouring steps.
+    tile.by_depth = false;
+  } else {
+    tile.stride = copy.window.dims()[tile.row_axis].stride;
+    tile.split = copy.guards[tile.row_axis].split;
+    tile.swizzled = scheduled.swizzled && tile.by_depth && mainloop.mn_dims[tile.mn].extent % kSwizzled == 0;
+    const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
+    tile.by_row = unit_.fold(neighbour) == 1;
+  }
+  mainloop.tiles.emplace(block, std::move(tile));
+}
+
+std::int64_t Kernel::mainloop_stages(Value block) const {
+  return mainloop_ && mainloop_->tiles.contains(block) ? mainloop_->stages : 1;
+}
+
+bool Kernel::is_mainloop(const Loop& loop) const { return mainloop_ && mainloop_->loop == &loop; }
+
+// The loop over the depth, if it is one, and the step behind it.
+void Kernel::find_steps(Mainloop& mainloop, const Body& body) {
+  for (const Stm& stm : body.stms) {
+    if (const Loop* loop = get_if<Loop>(stm)) {
+      auto step = schedule_step(*loop->body);
+      if (!step) return;
+      mainloop.loop = loop;
+      mainloop.main = std::move(*step);
+    } else if (const If* remainder = get_if<If>(stm); remainder && mainloop.loop != nullptr) {
+      auto step = schedule_step(*remainder->then_body);
+      if (!step || !remainder->condition.is_value() || !outside_.contains(remainder->condition.value())) continue;
+      mainloop.remainder = remainder;
+      mainloop.remainder_step = std::move(*step);
+    }
+  }
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,363 @@
+#include "ir/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/walk.h"
+
+namespace apl {
+
+std::string_view to_text(Schedule::Unit unit) { return unit == Schedule::Unit::simt ? "simt" : "general"; }
+
+std::string_view to_text(Schedule::Role role) {
+  switch (role) {
+    case Schedule::Role::batch: return "batch";
+    case Schedule::Role::invariant: return "invariant";
+    case Schedule::Role::free: return "free";
+    case Schedule::Role::m: return "m";
+    case Schedule::Role::n: return "n";
+    case Schedule::Role::depth: return "depth";
+  }
+  return {};
+}
+
+std::string_view to_text(Schedule::Remainder remainder) {
+  return remainder == Schedule::Remainder::padded ? "padded" : "peeled";
+}
+
+std::size_t space_rank(const Schedule& schedule) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(schedule.dims, [](const Schedule::Dim& dim) { return dim.role != Schedule::Role::depth; }));
+}
+
+bool has_mn_dims(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.dims, [](const Schedule::Dim& dim) { return dim.role == Schedule::Role::m; });
+}
+
+std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
+  std::vector<std::vector<std::size_t>> axes;
+  std::vector<std::size_t> m, n;
+  for (std::size_t d = 0; d < space_rank(schedule); ++d) {
+    const Schedule::Role role = schedule.dims[d].role;
+    if (role == Schedule::Role::m) {
+      m.push_back(d);
+    } else if (role == Schedule::Role::n) {
+      n.push_back(d);
+    } else {
+      axes.push_back({d});
+    }
+  }
+  if (!m.empty()) axes.push_back(std::move(m));
+  if (!n.empty()) axes.push_back(std::move(n));
+  return axes;
+}
+
+const Screma* epilogue_map(const SegOp& threads, const ValueTable& values) {
+  const Screma* each = nullptr;
+  for (const Stm& stm : threads.body->stms) {
+    if (each != nullptr) return nullptr;
+    if (const Index* row = get_if<Index>(stm)) {
+      // What the thread has of an accumulator.
+      bool whole = row->dims.size() == threads.space.size() && values.type(stm.pattern.front()).is_array();
+      for (std::size_t d = 0; whole && d < threads.space.size(); ++d)
+        whole = !row->dims[d].is_slice() && row->dims[d].start == Poly(threads.space[d].index);
+      if (!whole) return nullptr;
+    } else if (!get_if<Alloc>(stm)) {
+      each = get_if<Screma>(stm);
+      if (each == nullptr || !each->reduces.empty() || each->widths.size() != threads.space.size()) return nullptr;
+      if (threads.body->results.size() != stm.pattern.size()) return nullptr;
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+        if (threads.body->results[k] != Operand(stm.pattern[k])) return nullptr;
+    }
+  }
+  return each;
+}
+
+std::optional<ScheduleStep> schedule_step(const Body& body) {
+  ScheduleStep step;
+  for (const Stm& stm : body.stms) {
+    if (step.contract != nullptr) return std::nullopt;
+    if (const CopyTile* copy = get_if<CopyTile>(stm)) {
+      step.copies.emplace_back(copy, stm.pattern.front());
+    } else if ((step.contract = get_if<TileContract>(stm)) == nullptr) {
+      return std::nullopt;
+    }
+  }
+  if (step.contract == nullptr) return std::nullopt;
+  return step;
+}
+
+namespace {
+
+using Fault = std::optional<std::string>;
+
+// One kernel against its schedule, an invariant a function.
+class Holds {
+ public:
+  Holds(const Stm& stm, const SegOp& kernel, const ValueTable& values)
+      : stm_(stm), kernel_(kernel), schedule_(*kernel.schedule), values_(values) {}
+
+  Fault run() {
+    if (Fault fault = dims()) return fault;
+    if (Fault fault = roles()) return fault;
+    if (Fault fault = results()) return fault;
+    if (Fault fault = steps(*kernel_.body, rank_)) return fault;
+    if (contracts_.empty()) return "the block contracts no tiles";
+    for (const TileContract* contract : contracts_)
+      if (Fault fault = contraction(*contract)) return fault;
+    if (!copies_.empty()) return "a tile is copied that no contraction reads";
+    for (const SegOp* threads : segmaps_)
+      if (Fault fault = after(*threads)) return fault;
+    return std::nullopt;
+  }
+
+ private:
+  std::size_t depth() const { return schedule_.dims.size() - rank_; }
+
+  Fault dims() {
+    rank_ = space_rank(schedule_);
+    for (std::size_t d = 0; d < schedule_.dims.size(); ++d) {
+      const Schedule::Dim& dim = schedule_.dims[d];
+      if ((dim.role == Schedule::Role::depth) != (d >= rank_)) return "its depth dims are not the last ones";
+      if (d >= rank_ && !dim.reg.is_one()) return "a depth dim has registers";
+      // A number must be somebody's to choose.
+      for (const Poly* number : {&dim.tile, &dim.reg})
+        if (!number->is_one() && !number->symbol()) return "a tile number is neither a parameter nor 1";
+    }
+    if (depth() == 0) return "it has no depth dim";
+    for (const Schedule::Operand& operand : schedule_.operands)
+      if (operand.strides.size() != schedule_.dims.size()) return "an operand has not one stride a dim";
+    axes_ = axes_of(schedule_);
+    if (kernel_.level != SegLevel::block || axes_.size() != kernel_.space.size())
+      return fmt::format("it has {} dims of the space, the block {}", axes_.size(), kernel_.space.size());
+    if (schedule_.unit == Schedule::Unit::simt && !has_mn_dims(schedule_)) return "there are no M and N dims";
+    return std::nullopt;
+  }
+
+  bool varies(std::size_t operand, std::size_t d) const { return !schedule_.operands[operand].strides[d].is_zero(); }
+
+  Poly extent_of(std::size_t d) const { return schedule_.dims[d].tile * schedule_.dims[d].reg; }
+
+  Fault roles() {
+    using Role = Schedule::Role;
+    const std::size_t all = schedule_.operands.size();
+    std::vector<bool> of_m, of_n;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      const Role role = schedule_.dims[d].role;
+      std::vector<bool> varying;
+      for (std::size_t o = 0; o < all; ++o) varying.push_back(varies(o, d));
+      const auto count = static_cast<std::size_t>(std::ranges::count(varying, true));
+      if (role == Role::invariant && count != 0) return "an operand varies along an invariant dim";
+      if (role == Role::batch && count == 0) return "no operand varies along a batch dim";
+      // They are dims of the grid.
+      if ((role == Role::batch || role == Role::invariant) && !extent_of(d).is_one())
+        return "a batch or invariant dim has tiles";
+      if (role != Role::m && role != Role::n) continue;
+      std::vector<bool>& known = role == Role::m ? of_m : of_n;
+      if (known.empty()) known = varying;
+      if (known != varying) return fmt::format("dims of {} differ in their operands", role == Role::m ? "M" : "N");
+    }
+    if (of_m.empty() != of_n.empty()) return "there is an M or an N dim alone";
+    for (std::size_t o = 0; o < of_m.size(); ++o)
+      if (of_m[o] && of_n[o]) return "an operand varies along M and N dims";
+    return std::nullopt;
+  }
+
+  Poly product_of(const std::vector<std::size_t>& dims, Poly Schedule::Dim::*number) const {
+    Poly product = 1;
+    for (std::size_t d : dims) product *= schedule_.dims[d].*number;
+    return product;
+  }
+  Poly extent(std::size_t axis) const {
+    return product_of(axes_[axis], &Schedule::Dim::tile) * product_of(axes_[axis], &Schedule::Dim::reg);
+  }
+
+  Fault results() {
+    if (kernel_.results.empty()) return "the kernel has no results";
+    bool in_order = true;
+    for (std::size_t x = 0; x < axes_.size(); ++x) in_order = in_order && axes_[x] == std::vector{x};
+    for (const KernelResult& result : kernel_.results) {
+      if (result.kind != KernelResult::Kind::regtile || result.extents.size() != axes_.size())
+        return "a result is no register tile";
+      for (std::size_t x = 0; x < axes_.size(); ++x) {
+        const TileExtent& one = result.extents[x];
+        if (one.tile != product_of(axes_[x], &Schedule::Dim::tile) ||
+            one.reg != product_of(axes_[x], &Schedule::Dim::reg) ||
+            one.bound != product_of(axes_[x], &Schedule::Dim::size))
+          return "a result's tile is not that of its dims";
+        if (one.split.size() != (in_order ? 0 : axes_[x].size())) return "a result's dims are not those of the tiles";
+        for (std::size_t p = 0; p < one.split.size(); ++p)
+          if (static_cast<std::size_t>(one.split[p].axis) != axes_[x][p] ||
+              one.split[p].bound != schedule_.dims[axes_[x][p]].size)
+            return "a result's dims are not those of the tiles";
+      }
+    }
+    const MemoryBinding* first = nullptr;
+    for (std::size_t k = 0; k < stm_.pattern.size(); ++k) {
+      const MemoryBinding* where = values_.type(stm_.pattern[k]).memory.get();
+      if (where == nullptr) continue;
+      if (first == nullptr) first = where;
+      if (where->layout != first->layout) return "results do not lie alike in memory";
+      if (Fault fault = accumulator(kernel_.body->results[k])) return fault;
+    }
+    return std::nullopt;
+  }
+
+  Fault accumulator(const Operand& result) {
+    const Value value = result.is_value() ? result.value() : Value{};
+    if (!value || !values_.type(value).memory) return "a result is no register tile in memory";
+    const Type& type = values_.type(value);
+    if (type.element == ScalarType::unit) return "a result has no elements";
+    const Value block = type.memory->block;
+    Poly bytes = byte_size(type.element);
+    for (std::size_t x = 0; x < axes_.size(); ++x) bytes *= product_of(axes_[x], &Schedule::Dim::reg);
+    if (values_.type(block).space != Space::thread) return "an accumulator does not lie in registers";
+    registers_.emplace(block, bytes);
+    return std::nullopt;
+  }
+
+  // A body of loops over depth dims, from the outermost on.
+  Fault steps(const Body& body, std::size_t d) {
+    if (auto step = schedule_step(body)) {
+      contracts_.push_back(step->contract);
+      for (const auto& [copy, tile] : step->copies) copies_[tile] = copy;
+      return std::nullopt;
+    }
+    const bool outside = &body == kernel_.body.get();
+    int loops = 0, branches = 0;
+    for (const Stm& stm : body.stms) {
+      if (const Loop* loop = get_if<Loop>(stm)) {
+        if (++loops > 1 || d >= schedule_.dims.size() || !loop->index) return "the depth is not one loop a dim";
+        for (std::size_t k = 0; k < loop->params.size(); ++k)
+          if (!stays(loop->initial[k], loop->params[k]) || !stays(loop->body->results[k], loop->params[k]))
+            return "the loop moves a tile or an accumulator in memory";
+        if (Fault fault = steps(*loop->body, d + 1)) return fault;
+      } else if (const If* remainder = get_if<If>(stm); remainder && (loops > 0 || !outside)) {
+        // What is left of the innermost dim.
+        auto step = schedule_step(*remainder->then_body);
+        if (!step || !remainder->else_body->stms.empty() || ++branches > 1)
+          return "what is left of the depth is not one more step";
+        for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+          if (!stays(remainder->then_body->results[k], stm.pattern[k]) ||
+              !stays(remainder->else_body->results[k], stm.pattern[k]))
+            return "the remainder moves a tile or an accumulator in memory";
+        contracts_.push_back(step->contract);
+        for (const auto& [copy, tile] : step->copies) copies_[tile] = copy;
+      } else if (const SegOp* threads = get_if<SegOp>(stm)) {
+        segmaps_.push_back(threads);
+      } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
+        const auto wanted = registers_.find(stm.pattern.front());
+        if (wanted != registers_.end() && alloc->bytes != wanted->second)
+          return "an accumulator has other elements than the tile";
+      } else if (get_if<CopyTile>(stm) || get_if<TileContract>(stm)) {
+        return "a step of the depth does more than to copy and contract tiles";
+      }
+    }
+    if (!outside && loops == 0) return "a step of the depth does more than to copy and contract tiles";
+    return std::nullopt;
+  }
+
+  bool stays(const Operand& from, Value to) const {
+    if (!from.is_value()) return false;
+    const auto &source = values_.type(from.value()).memory, &target = values_.type(to).memory;
+    return (source == nullptr && target == nullptr) || (source && target && *source == *target);
+  }
+
+  Fault contraction(const TileContract& contract) {
+    if (contract.space.size() != axes_.size() || contract.depth.size() != depth() ||
+        contract.operands.size() != schedule_.operands.size())
+      return "a contraction of tiles has other dims or operands";
+    for (std::size_t x = 0; x < axes_.size(); ++x)
+      if (contract.space[x].tile != product_of(axes_[x], &Schedule::Dim::tile) ||
+          contract.space[x].reg != product_of(axes_[x], &Schedule::Dim::reg))
+        return "a contraction's tile is not that of its dims";
+    for (std::size_t o = 0; o < contract.operands.size(); ++o) {
+      const auto copy = copies_.find(contract.operands[o].tile);
+      if (copy == copies_.end()) return "a contraction reads a tile that is not copied in the same step";
+      if (Fault fault = operand(o, contract.operands[o], *copy->second))
+        return fmt::format("the tile of {}: {}", schedule_.operands[o].name, *fault);
+      copies_.erase(copy);
+    }
+    return std::nullopt;
+  }
+
+  Fault operand(std::size_t o, const TileOperand& read, const CopyTile& copy) {
+    const Schedule::Operand& operand = schedule_.operands[o];
+    const Type& tile = values_.type(read.tile);
+    if (operand.element != tile.element || tile.element == ScalarType::unit) return "it has another element type";
+    std::vector<bool> runs(schedule_.dims.size(), false);
+    for (std::size_t k = 0; k < read.axes.size(); ++k) {
+      const auto axis = static_cast<std::size_t>(read.axes[k]);
+      const LmadDim& window = copy.window.dims()[k];
+      const TileGuard& guard = copy.guards[k];
+      if (axis >= axes_.size()) {
+        const std::size_t d = axis - axes_.size() + rank_;
+        if (window.size != schedule_.dims[d].tile || window.stride != operand.strides[d] || !guard.split.empty())
+          return "its window is another along the depth";
+        if (guard.bound && *guard.bound != schedule_.dims[d].size) return "its guard is not where the depth ends";
+        runs[d] = true;
+        continue;
+      }
+      const std::vector<std::size_t>& dims = axes_[axis];
+      if (window.size != extent(axis)) return "its window is another than the block's tile";
+      // What is out of range is dropped with the result.
+      if (guard.bound && (*guard.bound != product_of(dims, &Schedule::Dim::size) ||
+                          guard.start != Poly(kernel_.space[axis].index) * extent(axis)))
+        return "its guard is not where the results end";
+      if (dims.size() == 1 ? window.stride != operand.strides[dims[0]] || !guard.split.empty()
+                           : guard.split.size() != dims.size())
+        return "its window has other strides";
+      for (std::size_t p = 0; p < guard.split.size(); ++p)
+        if (guard.split[p].bound != schedule_.dims[dims[p]].size || guard.split[p].stride != operand.strides[dims[p]])
+          return "its window has other strides";
+      for (std::size_t d : dims) runs[d] = true;
+    }
+    for (std::size_t d = 0; d < schedule_.dims.size(); ++d)
+      if (varies(o, d) && !runs[d]) return "its window leaves out a dim";
+    if (!tile.memory) return std::nullopt;
+    if (values_.type(tile.memory->block).space != Space::shared || !tile.memory->layout.offset().is_zero())
+      return "it is not an array of its own in shared memory";
+    if (!values_.type(copy.source).memory) return "its array is nowhere in memory";
+    if (!has_mn_dims(schedule_)) return std::nullopt;
+    for (std::size_t k = 0; k < read.axes.size(); ++k) {
+      const auto axis = static_cast<std::size_t>(read.axes[k]);
+      const bool row = axis + 2 >= axes_.size() && axis < axes_.size();
+      if (row && !tile.memory->layout.dims()[k].stride.is_one()) return "its rows are not contiguous in shared memory";
+    }
+    return std::nullopt;
+  }
+
+  // The segmaps beside the steps: the accumulators' start, and the epilogue.
+  Fault after(const SegOp& threads) {
+    if (schedule_.unit != Schedule::Unit::simt || epilogue_map(threads, values_) != nullptr) return std::nullopt;
+    // All threads do the same: it does not matter which of them has which element.
+    const std::set<Value> free = free_values(*threads.body, values_);
+    for (const SegDim& dim : threads.space)
+      if (free.contains(dim.index)) return "code after the reduction is not one map over a thread's elements";
+    return std::nullopt;
+  }
+
+  const Stm& stm_;
+  const SegOp& kernel_;
+  const Schedule& schedule_;
+  const ValueTable& values_;
+  std::size_t rank_ = 0;
+  std::vector<std::vector<std::size_t>> axes_;
+  std::map<Value, Poly> registers_;  // bytes of the results' accumulators, by block
+  std::vector<const TileContract*> contracts_;
+  std::map<Value, const CopyTile*> copies_;  // that no contraction has read yet, by what they give
+  std::vector<const SegOp*> segmaps_;
+};
+
+}  // namespace
+
+std::optional<std::string> schedule_fault(const Stm& kernel, const ValueTable& values) {
+  const SegOp* op = get_if<SegOp>(kernel);
+  if (op == nullptr || !op->schedule) return std::nullopt;
+  return Holds(kernel, *op, values).run();
+}
+
+}  // namespace apl

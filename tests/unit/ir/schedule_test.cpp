@@ -1,0 +1,148 @@
+// Kernels that are not what their schedules say: a test for every invariant, each broken on purpose.
+#include "ir/schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "ir/walk.h"
+#include "passes/pipeline.h"
+
+namespace {
+
+template <class T>
+T take(apl::Result<T> result) {
+  if (!result) MESSAGE(result.error().message);
+  REQUIRE(result);
+  return std::move(*result);
+}
+
+constexpr const char* kProduct = R"(stage kernel
+
+entry mm (A : "[m][q]f32", B : "[q][n]f32") : {"[m][n]f32"}
+fun mm [m, n, q] (A : [m][q]f32, B : [q][n]f32) : {[m][n]f32} = {
+  let {C : [m][n]f32} =
+    segmap(thread) (i < m, j < n) {
+      let {xs : [q]f32} = A[i]
+      let {ys : [q]f32} = B[0 :+ q, j]
+      let {c : f32} =
+        redomap(k < q, {xs, ys}, \{x : f32, y : f32} -> { let {xy : f32} = mul(x, y) in {xy} },
+          {commutative \{u : f32, v : f32} -> { let {uv : f32} = add(u, v) in {uv} }, {0.0f32}})
+      let {d : f32} = mul(c, 2.0f32)
+      return {returns d}
+    }
+  in {C}
+}
+)";
+
+apl::Module tiled(const std::string& pipeline) {
+  apl::Module module = take(apl::parse_module(kProduct, "product.aplir"));
+  take(apl::run_pipeline(module, take(apl::parse_pipeline(pipeline, apl::PassRegistry::builtin())), {}));
+  return module;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  CAPTURE(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+// What the verifier says of the text.
+std::string verdict(const std::string& text) {
+  const auto module = apl::parse_module(text, "broken.aplir");
+  if (!module) return module.error().message;
+  const auto errors = apl::verify(*module);
+  return errors.empty() ? "" : errors.front().message;
+}
+
+}  // namespace
+
+TEST_CASE("schedule: what tile-contraction makes holds at every stage, and survives the textual IR") {
+  for (const char* pipeline : {"tile-contraction", "tile-contraction,coalesce,simplify,place-memory"}) {
+    const apl::Module module = tiled(pipeline);
+    const std::string text = print(module);
+    CHECK(text.find("schedule(simt \"mm.\"") != std::string::npos);
+    CHECK(verdict(text).empty());
+    CHECK(print(take(apl::parse_module(text, "again.aplir"))) == text);
+  }
+}
+
+TEST_CASE("schedule: a body that is not what it says is refused, each way with its reason") {
+  const std::string kernel = print(tiled("tile-contraction"));
+  const std::string memory = print(tiled("tile-contraction,coalesce,simplify,place-memory"));
+  struct Case {
+    const std::string& text;
+    const char *from, *to, *reason;
+  };
+  const Case cases[] = {
+      {kernel, "(m m / T_m / R_m", "(m m / T_n / R_m", "a result's tile is not that of its dims"},
+      {kernel, "(m m / T_m / R_m", "(m q / T_m / R_m", "a result's tile is not that of its dims"},
+      {kernel, "(m m / T_m / R_m", "(m m / 2*T_m / R_m", "a tile number is neither a parameter nor 1"},
+      {kernel, "(m m / T_m", "(n m / T_m", "it has 1 dims of the space, the block 2"},
+      {kernel, "(m m / T_m", "(batch m / T_m", "there are no M and N dims"},
+      {kernel, "depth q / T_q", "free q / T_q", "it has no depth dim"},
+      {kernel, "depth q / T_q / 1", "depth q / T_q / T_q", "a depth dim has registers"},
+      {kernel, "depth q / T_q", "depth m / T_q", "its guard is not where the depth ends"},
+      {kernel, "depth q / T_q", "depth q / R_n", "its window is another along the depth"},
+      {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [q, 0, 2]", "its window is another along the depth"},
+      {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [n, 0, 1]", "its window has other strides"},
+      {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [q, 1, 1]", "an operand varies along M and N dims"},
+      {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [q, 0]", "an operand has not one stride a dim"},
+      {kernel, "\"A\" f32", "\"A\" f64", "it has another element type"},
+      {kernel, ", \"B\" f32 [0, 1, n] copy 16 swizzled))", "))", "a contraction of tiles has other dims or operands"},
+      {kernel, "simt \"mm.\"", "mma \"mm.\"", "`simt` or `general`"},
+      {kernel, "stages 0", "stages -1", "a number of a schedule is not below 0"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(std::string(one.from));
+    CAPTURE(std::string(one.to));
+    const std::string said = verdict(replaced(one.text, one.from, one.to));
+    CAPTURE(said);
+    CHECK(said.find(one.reason) != std::string::npos);
+  }
+  CHECK(verdict(memory).empty());
+}
+
+TEST_CASE("schedule: a pass that breaks it leaves the kernel without, with a remark") {
+  apl::PassRegistry registry = apl::PassRegistry::builtin();
+  apl::PassInfo breaks;
+  breaks.name = "break";
+  breaks.summary = "reads a tile at another stride";
+  breaks.takes = apl::stage_bit(apl::Stage::kernel);
+  breaks.run = [](apl::Module& module, apl::PassContext&) -> apl::Result<apl::Change> {
+    // The loop over the depth becomes one with another name for its bound: nothing else changes, but copies are two.
+    apl::Function function = *module.functions.front();
+    const std::function<apl::BodyPtr(const apl::BodyPtr&)> twice = [&](const apl::BodyPtr& body) {
+      std::vector<apl::Stm> stms;
+      for (const apl::Stm& stm : body->stms) {
+        stms.push_back(stm);
+        stms.back().op = apl::map_bodies(stm.op, twice);
+        if (!apl::get_if<apl::TileContract>(stm)) continue;
+        // A statement behind the contraction.
+        const apl::Value again = function.values.add(apl::Type::scalar(apl::ScalarType::i64), "again");
+        stms.push_back({.pattern = {again}, .op = apl::SizeExpr{apl::Poly(1)}});
+      }
+      return apl::make_body(std::move(stms), body->results);
+    };
+    function.body = twice(function.body);
+    module.functions.front() = std::make_shared<const apl::Function>(std::move(function));
+    return apl::Change::yes;
+  };
+  registry.add(breaks);
+  apl::Module module = take(apl::parse_module(kProduct, "product.aplir"));
+  apl::PipelineOptions options;
+  std::vector<apl::Remark> remarks;
+  options.remarks = [&](const apl::Remark& remark) { remarks.push_back(remark); };
+  take(apl::run_pipeline(module, take(apl::parse_pipeline("tile-contraction,break", registry)), options));
+  CHECK(print(module).find("schedule(") == std::string::npos);
+  REQUIRE(!remarks.empty());
+  CHECK(remarks.back().code == apl::kScheduleDropped);
+  CHECK(remarks.back().pass == "break");
+  CHECK(remarks.back().message.find("does more than to copy and contract tiles") != std::string::npos);
+}
