@@ -87,7 +87,7 @@ class Host {
   }
 
   void statement(const apl::Stm& stm, double times) {
-    if (const auto* branch = apl::get_if<apl::If>(stm)) return choose(stm, *branch, times);
+    if (apl::is_branch(stm.op)) return one_of(stm, times);
     if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
       const auto count = loop->index ? number(loop->bound) : std::nullopt;
       for (std::size_t k = 0; k < loop->params.size(); ++k)
@@ -117,15 +117,35 @@ class Host {
     return !(loop.body->results[k] == Operand(loop.params[k]));
   }
 
-  void choose(const apl::Stm& stm, const apl::If& branch, double times) {
-    if (const auto condition = scalar(branch.condition)) {
-      const apl::Body& taken = condition->as_bool() ? *branch.then_body : *branch.else_body;
-      body(taken, times);
-      return take_results(stm, taken);
+  // The body that runs, if that is known. Which variant of a contraction runs is said by its plan; here it is the tiled
+  // one, the first, unless another is asked for.
+  apl::BodyPtr taken(const apl::Op& op) const {
+    if (const auto* branch = std::get_if<apl::If>(&op)) {
+      const auto condition = scalar(branch->condition);
+      return !condition ? nullptr : condition->as_bool() ? branch->then_body : branch->else_body;
+    }
+    const auto& choose = std::get<apl::Choose>(op);
+    const auto given = parameters_.find(choose.parameter);
+    std::size_t k = 0;
+    if (given != parameters_.end() && given->second > 0)
+      return choose.alternatives[std::min(static_cast<std::size_t>(given->second), choose.alternatives.size()) - 1]
+          .body;
+    for (; k + 1 < choose.alternatives.size(); ++k) {
+      const auto condition = scalar(choose.alternatives[k].condition);
+      if (!condition) return nullptr;
+      if (condition->as_bool()) break;
+    }
+    return choose.alternatives[k].body;
+  }
+
+  void one_of(const apl::Stm& stm, double times) {
+    if (const apl::BodyPtr known = taken(stm.op)) {
+      body(*known, times);
+      return take_results(stm, *known);
     }
     std::vector<KernelCost> before = std::move(kernels_);
     std::vector<std::vector<KernelCost>> sides;
-    for (const apl::BodyPtr& side : {branch.then_body, branch.else_body}) {
+    for (const apl::BodyPtr& side : apl::branches(stm.op)) {
       kernels_.clear();
       body(*side, times);
       sides.push_back(std::move(kernels_));
@@ -135,7 +155,8 @@ class Host {
       for (const KernelCost& kernel : side) all += kernel.seconds.value_or(0);
       return all;
     };
-    const std::vector<KernelCost>& dearer = sides[sum(sides[1]) > sum(sides[0]) ? 1 : 0];
+    const std::vector<KernelCost>& dearer =
+        *std::ranges::max_element(sides, {}, [&](const std::vector<KernelCost>& side) { return sum(side); });
     kernels_ = std::move(before);
     kernels_.insert(kernels_.end(), dearer.begin(), dearer.end());
   }
@@ -209,7 +230,7 @@ class Host {
       work.steps += times * inside.steps;
       for (const auto& [array, count] : inside.reads) work.reads[array] += times * n * count;
       work.writes += times * n * inside.writes;
-    } else if (apl::get_if<apl::If>(stm)) {
+    } else if (apl::is_branch(stm.op)) {
       nested(0.5);
     } else {
       if (apl::get_if<apl::Binary>(stm) || apl::get_if<apl::Unary>(stm) || apl::get_if<apl::Compare>(stm) ||

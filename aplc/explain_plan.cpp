@@ -18,7 +18,7 @@ using apl::Value;
 void visit_kernels(const apl::Body& body, const std::function<void(const apl::Stm&)>& visit) {
   for (const apl::Stm& stm : body.stms) {
     if (apl::get_if<apl::SegOp>(stm)) visit(stm);
-    if (apl::get_if<apl::Loop>(stm) || apl::get_if<apl::If>(stm))
+    if (apl::get_if<apl::Loop>(stm) || apl::is_branch(stm.op))
       apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit_kernels(*inner, visit); });
   }
 }
@@ -236,8 +236,8 @@ void join_variants(const apl::Function& function, const Parameters& given, std::
     if (whole.data.splits() || whole.entry != function.entry->name) continue;
     const std::string name = whole.data.parameters + "variant";
     apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
-      const apl::GetSize* size = apl::get_if<apl::GetSize>(stm);
-      whole.has_variants = whole.has_variants || (size && size->name == name);
+      const apl::Choose* choose = apl::get_if<apl::Choose>(stm);
+      whole.has_variants = whole.has_variants || (choose && choose->parameter == name);
     });
     if (const auto only = given.find(name); only != given.end()) whole.only = static_cast<int>(only->second);
     for (PlannedContraction& part : all)

@@ -70,6 +70,8 @@ APL_FIELDS(Schedule::Dim, role, size, tile, reg)
 APL_FIELDS(Schedule::Operand, name, element, strides, copy_bytes, swizzled)
 APL_FIELDS(Schedule, unit, parameters, dims, operands, remainder, stages, tiles_per_block, splits)
 
+APL_FIELDS(Choose::Alternative, name, condition, body)
+
 // Operations.
 APL_FIELDS(Use, x)
 APL_FIELDS(Unary, op, x)
@@ -89,6 +91,7 @@ APL_FIELDS(Reshape, array, shape)
 APL_FIELDS(ArrayLit, element, elements)
 APL_FIELDS(Assert, condition, message)
 APL_FIELDS(If, condition, then_body, else_body)
+APL_FIELDS(Choose, by, parameter, alternatives)
 APL_FIELDS(Loop, params, initial, index, bound, body)
 APL_FIELDS(Apply, function, arguments)
 APL_FIELDS(GetSize, name, size_class, default_value)

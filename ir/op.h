@@ -146,6 +146,22 @@ struct If {
   Operand condition;
   BodyPtr then_body, else_body;
 };
+// One of several ways to compute the same values: which one runs is decided when sizes are known, and whichever runs,
+// the results are equal. The last alternative may always run.
+struct Choose {
+  enum class By : std::uint8_t {
+    model,  // the cheapest by the model of tiles (machine/tiles), among those whose condition holds
+    first,  // the first whose condition holds
+  };
+  struct Alternative {
+    std::string name;  // "untiled"
+    Operand condition = Scalar::boolean(true);
+    BodyPtr body;
+  };
+  By by = By::model;
+  std::string parameter;  // a tuning parameter that asks for one of them by its number, counted from 1: "mm.variant"
+  std::vector<Alternative> alternatives;
+};
 // Merge parameters start as `initial`, each iteration binds them to the body's results.
 // For: `index` (i64) runs from 0 to bound-1. While: runs as long as the first parameter (bool) is true.
 struct Loop {

@@ -177,6 +177,11 @@ struct ResultTypes {
     }
     return types;
   }
+  Types operator()(const Choose& op) const {
+    Types types = body_types(*op.alternatives.back().body, values);
+    for (Type& type : types) type = plain(type);
+    return types;
+  }
   // The result of a branch that is the one size or the other.
   Poly decided(const If& op, const Poly& a, const Poly& b) const {
     const std::vector<Operand>& yes = op.then_body->results;

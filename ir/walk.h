@@ -18,6 +18,10 @@ namespace apl {
 void for_each_use(const Op& op, const std::function<void(Value)>& visit);
 // Symbols in the shape, and in the memory binding, of a type.
 void for_each_use(const Type& type, const std::function<void(Value)>& visit);
+// The bodies of an operation that runs one of them (If, Choose), in order; none of other operations.
+std::vector<BodyPtr> branches(const Op& op);
+inline bool is_branch(const Op& op) { return std::holds_alternative<If>(op) || std::holds_alternative<Choose>(op); }
+
 // Every nested body (If, Loop, lambdas, SegOp), in order.
 void for_each_body(const Op& op, const std::function<void(const BodyPtr&)>& visit);
 bool has_bodies(const Op& op);

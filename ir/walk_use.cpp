@@ -224,4 +224,12 @@ bool can_fail(const Body& body, const ValueTable& values) {
   return false;
 }
 
+std::vector<BodyPtr> branches(const Op& op) {
+  if (const If* branch = std::get_if<If>(&op)) return {branch->then_body, branch->else_body};
+  std::vector<BodyPtr> bodies;
+  if (const Choose* choose = std::get_if<Choose>(&op))
+    for (const Choose::Alternative& alternative : choose->alternatives) bodies.push_back(alternative.body);
+  return bodies;
+}
+
 }  // namespace apl

@@ -114,7 +114,7 @@ class Coalescer {
 
   void note_uses(const Body& body) {
     for (const Stm& stm : body.stms) {
-      if (get_if<Loop>(stm) || get_if<If>(stm)) {
+      if (get_if<Loop>(stm) || is_branch(stm.op)) {
         for_each_use(stm.op, [&](Value v) { kept_.insert(v); });
         for_each_body(stm.op, [&](const BodyPtr& inner) { note_uses(*inner); });
       } else if (is_thread_kernel(stm)) {
@@ -149,7 +149,7 @@ class Coalescer {
     if (const Loop* loop = get_if<Loop>(stm)) {
       const std::set<Value> scope(loop->params.begin(), loop->params.end());
       next.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(*inner, scope, true); });
-    } else if (get_if<If>(stm)) {
+    } else if (is_branch(stm.op)) {
       next.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(*inner, {}, false); });
     } else if (is_thread_kernel(stm)) {
       inputs(next);

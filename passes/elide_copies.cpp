@@ -72,12 +72,8 @@ void join_all(const Body& body, const ValueTable& values, Classes& classes) {
     if (const auto* copy = get_if<Copy>(stm)) join(stm.pattern.front(), copy->array);
     if (const auto* scatter = get_if<Scatter>(stm))
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) join(stm.pattern[k], scatter->targets[k]);
-    if (const auto* branch = get_if<If>(stm)) {
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-        join(stm.pattern[k], branch->then_body->results[k]);
-        join(stm.pattern[k], branch->else_body->results[k]);
-      }
-    }
+    for (const BodyPtr& branch : branches(stm.op))
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k) join(stm.pattern[k], branch->results[k]);
     if (const auto* loop = get_if<Loop>(stm)) {
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
         join(loop->params[k], loop->initial[k]);
@@ -256,13 +252,12 @@ class CopyEliminator {
       lambda(scatter->map);
       if (scatter->op) lambda(scatter->op->op);
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) give(stm.pattern[k], roots(scatter->targets[k]));
-    } else if (const auto* branch = get_if<If>(stm)) {
-      enter(*branch->then_body, false);
-      enter(*branch->else_body, false);
+    } else if (const auto bodies = branches(stm.op); !bodies.empty()) {
+      for (const BodyPtr& branch : bodies) enter(*branch, false);
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-        Roots both = roots(branch->then_body->results[k]);
-        both.merge(roots(branch->else_body->results[k]));
-        adopt(stm.pattern[k], std::move(both));
+        Roots all;
+        for (const BodyPtr& branch : bodies) all.merge(roots(branch->results[k]));
+        adopt(stm.pattern[k], std::move(all));
       }
     } else if (const auto* loop = get_if<Loop>(stm)) {
       iterations(stm, *loop);

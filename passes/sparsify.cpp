@@ -92,7 +92,7 @@ class Sparsifier {
     for (const Stm& stm : old->stms) {
       if (kernel(stm, stms)) continue;
       stms.push_back(stm);
-      if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op))
+      if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op))
         stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return rewrite(inner); });
     }
     return make_body(std::move(stms), old->results);
@@ -112,7 +112,7 @@ class Sparsifier {
 
   bool kernel(const Stm& stm, std::vector<Stm>& out) {
     const SegOp* op = get_if<SegOp>(stm);
-    if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op)) return false;
+    if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op)) return false;
     const std::vector<Value> bases = read_by(stm);
     if (bases.empty()) return false;
     if (get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Use>(stm)) {

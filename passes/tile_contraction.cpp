@@ -28,8 +28,8 @@
 // space, and tiles are [depth][M] and [depth][N], so that the code is the same for every rank. Otherwise every dim is
 // an axis, and tiles in shared memory keep the order of the array in memory, so that copies coalesce, padded behind the
 // axis of the fastest thread index (eqs 19-23). Refuses, with a remark each: what the firing conditions name
-// (PassInfo::remark_codes), `#[no_tiling]`. With `variants` the kernels stand in branches: split into parts
-// (split.cpp), untouched, and tiled, by a number that the generated program chooses.
+// (PassInfo::remark_codes), `#[no_tiling]`. With `variants` the kernels are alternatives of a `choose`: tiled, split
+// into parts (split.cpp), and untouched.
 //
 // Deliberately not here: which numbers are best for given sizes, and other mainloops.
 #include "passes/tile_contraction/tile.h"
@@ -40,7 +40,6 @@
 #include <fmt/ranges.h>
 
 #include "ir/walk.h"
-#include "machine/tiles/plan.h"
 #include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
 #include "passes/tile_contraction/fission.h"
@@ -87,7 +86,7 @@ class Tiler {
         continue;
       }
       stms.push_back(stm);
-      if (!std::holds_alternative<Loop>(stm.op) && !std::holds_alternative<If>(stm.op)) continue;
+      if (!std::holds_alternative<Loop>(stm.op) && !is_branch(stm.op)) continue;
       stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) {
         BodyPtr made = isolated(inner);
         changed = changed || made != inner;
@@ -104,7 +103,7 @@ class Tiler {
     for (const Stm& stm : old->stms) {
       if (tile(stm, layouts, stms)) continue;
       stms.push_back(stm);
-      if (std::holds_alternative<Loop>(stm.op) || std::holds_alternative<If>(stm.op))
+      if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op))
         stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(inner, layouts); });
     }
     return tiled_ == before ? old : make_body(std::move(stms), old->results);
@@ -170,53 +169,37 @@ class Tiler {
   }
 
   // All of them, of which one runs:
-  //   variant = get_size "mm.variant", splits = get_size "mm.splits"
-  //   C = if variant == 2 { the parts, and what joins them } else if variant == 3 { as it was } else { tiled }
+  //   splits = get_size "mm.splits"
+  //   C = choose model "mm.variant" { tiled { .. } split { the parts, and what joins them } untiled { as it was } }
   tile::Tiling all_variants(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
-    const auto is = [&](Value variant, std::int64_t number) {
-      return host.compare(CompareOp::eq, Operand(variant), i64_constant(number),
-                          number == APL_VARIANT_SPLIT ? "is_split" : "is_untiled");
+    tile::Tiling plan;
+    Choose choose{.by = Choose::By::model, .parameter = prefix + "variant", .alternatives = {}};
+    // An alternative's results have names of their own.
+    const auto alternative = [&](const char* name, auto&& fill) {
+      choose.alternatives.push_back({.name = name, .body = host.body([&](Builder& body) {
+                                       body.set_location(stm.location);
+                                       Stm inner = stm;
+                                       for (Value& v : inner.pattern)
+                                         v = result_.values.add(result_.values.type(v), result_.values.name(v));
+                                       fill(inner, body);
+                                       return std::vector<Operand>(inner.pattern.begin(), inner.pattern.end());
+                                     })});
     };
-    const Value variant =
-        host.let("variant", GetSize{prefix + "variant", SizeClass::threshold, number(prefix + "variant")});
     const bool splits_help = tile::may_split(contraction);
     const Value splits =
         splits_help ? host.let("splits", GetSize{prefix + "splits", SizeClass::grid_size, kSomeParts}) : Value{};
-    const Value is_split = splits_help ? is(variant, APL_VARIANT_SPLIT) : Value{},
-                is_untiled = is(variant, APL_VARIANT_UNTILED);
-    tile::Tiling plan;
-    // A branch's results have names of their own.
-    const auto branch = [&](Builder& outer, auto&& fill) {
-      return outer.body([&](Builder& body) {
-        body.set_location(stm.location);
-        Stm inner = stm;
-        for (Value& v : inner.pattern) v = result_.values.add(result_.values.type(v), result_.values.name(v));
-        fill(inner, body);
-        return std::vector<Operand>(inner.pattern.begin(), inner.pattern.end());
+    alternative("tiled", [&](const Stm& inner, Builder& body) {
+      plan = tiled_kernels(contraction, std::nullopt, prefix, inner, body);
+    });
+    if (splits_help)
+      alternative("split", [&](const Stm& inner, Builder& body) {
+        tiled_kernels(contraction, Poly(splits), prefix, inner, body);
       });
-    };
-    const auto untiled = [&](Stm inner, Builder& body) {
+    alternative("untiled", [](Stm inner, Builder& body) {
       inner.attributes.push_back({std::string(kUntiledAttribute), {}});
       body.append(std::move(inner));
-    };
-    const auto tiled = [&](const Stm& inner, Builder& body) {
-      plan = tiled_kernels(contraction, std::nullopt, prefix, inner, body);
-    };
-    const auto split = [&](const Stm& inner, Builder& body) {
-      tiled_kernels(contraction, Poly(splits), prefix, inner, body);
-    };
-    const auto not_split = [&](const Stm& inner, Builder& body) {
-      body.append({.pattern = inner.pattern,
-                   .op = If{is_untiled, branch(body, untiled), branch(body, tiled)},
-                   .location = stm.location});
-    };
-    if (splits_help) {
-      host.append({.pattern = stm.pattern,
-                   .op = If{is_split, branch(host, split), branch(host, not_split)},
-                   .location = stm.location});
-    } else {
-      not_split(stm, host);
-    }
+    });
+    host.append({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});
     return plan;
   }
 

@@ -113,9 +113,8 @@ class Pruner {
           for (std::size_t j = 0; j < kept.size(); ++j)
             if (stm.pattern[j] == v) kept[j] = true;
         });
-    if (auto* branch = std::get_if<If>(&stm.op)) {
-      branch->then_body = with_results_of(branch->then_body, kept);
-      branch->else_body = with_results_of(branch->else_body, kept);
+    if (is_branch(stm.op)) {
+      stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return with_results_of(inner, kept); });
       keep_where(stm.pattern, kept);
     } else if (auto* soac = std::get_if<Screma>(&stm.op)) {
       prune(*soac, kept);
@@ -400,14 +399,12 @@ std::vector<Function> unwrapped(const Function& function, Value statement) {
     next.body = substitute(body, map, next.values);
     all.push_back(std::move(next));
   };
-  with([](const Stm& stm) -> std::optional<Body> {
-    const auto* branch = get_if<If>(stm);
-    return branch ? std::optional(*branch->then_body) : std::nullopt;
-  });
-  with([](const Stm& stm) -> std::optional<Body> {
-    const auto* branch = get_if<If>(stm);
-    return branch ? std::optional(*branch->else_body) : std::nullopt;
-  });
+  constexpr std::size_t kMostAlternatives = 3;
+  for (std::size_t k = 0; k < kMostAlternatives; ++k)
+    with([k](const Stm& stm) -> std::optional<Body> {
+      const std::vector<BodyPtr> bodies = branches(stm.op);
+      return k < bodies.size() ? std::optional(*bodies[k]) : std::nullopt;
+    });
   ValueTable values = function.values;
   with([&](const Stm& stm) -> std::optional<Body> {
     const auto* loop = get_if<Loop>(stm);

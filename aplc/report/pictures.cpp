@@ -56,8 +56,8 @@ class Flow {
         for (std::size_t k = 0; k < loop->params.size(); ++k) set(loop->params[k], of(loop->initial[k]));
         this->body(*loop->body);
         for (std::size_t k = 0; k < stm.pattern.size(); ++k) set(stm.pattern[k], of(loop->body->results[k]));
-      } else if (const auto* branch = apl::get_if<apl::If>(stm)) {
-        for (const apl::BodyPtr& side : {branch->then_body, branch->else_body}) {
+      } else if (apl::is_branch(stm.op)) {
+        for (const apl::BodyPtr& side : apl::branches(stm.op)) {
           this->body(*side);
           for (std::size_t k = 0; k < stm.pattern.size() && k < side->results.size(); ++k)
             set(stm.pattern[k], of(side->results[k]));

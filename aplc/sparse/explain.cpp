@@ -232,7 +232,7 @@ class Explainer {
 void visit_statements(const apl::Body& body, const std::function<void(const apl::Stm&)>& see) {
   for (const apl::Stm& stm : body.stms) {
     see(stm);
-    if (apl::get_if<apl::Loop>(stm) || apl::get_if<apl::If>(stm))
+    if (apl::get_if<apl::Loop>(stm) || apl::is_branch(stm.op))
       apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit_statements(*inner, see); });
   }
 }

@@ -16,7 +16,7 @@ namespace {
 void for_each_kernel(const Body& body, const std::function<void(const Stm&)>& visit) {
   for (const Stm& stm : body.stms) {
     if (get_if<SegOp>(stm)) visit(stm);
-    if (get_if<Loop>(stm) || get_if<If>(stm))
+    if (get_if<Loop>(stm) || is_branch(stm.op))
       for_each_body(stm.op, [&](const BodyPtr& inner) { for_each_kernel(*inner, visit); });
   }
 }

@@ -18,7 +18,7 @@ void Host::find_blocks(const Body& body) {
     if (get_if<Alloc>(stm)) blocks_.push_back(stm.pattern.front());
     const Loop* loop = get_if<Loop>(stm);
     has_capacities_ = has_capacities_ || loop;
-    if (!loop && !get_if<If>(stm)) continue;
+    if (!loop && !is_branch(stm.op)) continue;
     for (const std::vector<Value>& values :
          {stm.pattern, loop ? std::vector<Value>(loop->params) : std::vector<Value>{}})
       for (Value v : values) {
@@ -58,30 +58,72 @@ void Host::declare_variable(Value v, const std::string& start) {
   out_.line("(void){};", unit_.name(v));
 }
 
-void Host::branch(const If& op, const Stm& stm) {
+void Host::declare_results(const Stm& stm) {
   for (Value v : stm.pattern)
     if (is_variable(v)) declare_variable(v, text(values_.constant(Scalar::zero(table_.type(v).element))));
+}
+
+// A body of which the statement's results are those.
+void Host::yield_branch(const Stm& stm, const Body& inner) {
   // What is made in a branch or loop may not be there after it.
   const std::set<Poly> products = products_;
-  const auto fill = [&](const Body& inner) {
-    body(inner);
-    products_ = products;
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-      if (is_variable(stm.pattern[k]))
-        out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
-      yield_value(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
-    }
-  };
+  body(inner);
+  products_ = products;
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
+    if (is_variable(stm.pattern[k]))
+      out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
+    yield_value(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
+  }
+}
+
+void Host::branch(const If& op, const Stm& stm) {
+  declare_results(stm);
   out_.open("if ({}) {{", text(values_.operand(op.condition)));
-  const auto variant = op.condition.is_value() ? variants_of_.find(op.condition.value()) : variants_of_.end();
-  const Variant outer = variant_;
-  if (variant != variants_of_.end()) variant_ = variant->second;
-  fill(*op.then_body);
-  variant_ = outer;
+  yield_branch(stm, *op.then_body);
   out_.close("}} else {{");
   out_.indent();
-  fill(*op.else_body);
+  yield_branch(stm, *op.else_body);
   out_.close("}}");
+}
+
+// By the model where there are plans whose sizes are known here. Else the first whose condition holds: of a contraction
+// that is the tiled one.
+void Host::choose(const Choose& op, const Stm& stm) {
+  declare_results(stm);
+  const auto found = std::ranges::find(variants_, &op, [](const auto& one) { return one.first; });
+  Variants* variants = found == variants_.end() ? nullptr : found->second.get();
+  if (variants != nullptr && variants->name.empty() && is_known(*variants->tiled))
+    write_choice(*variants, unit_, values_, out_);
+  const bool open = variants != nullptr && !variants->name.empty();
+  // One that is asked for comes first.
+  std::vector<const Choose::Alternative*> order;
+  for (const Choose::Alternative& alternative : op.alternatives) order.push_back(&alternative);
+  if (const auto asked = parameters_.find(op.parameter); !open && asked != parameters_.end()) {
+    const auto number = std::clamp<std::int64_t>(asked->second, 1, static_cast<std::int64_t>(order.size()));
+    std::rotate(order.begin(), order.begin() + number - 1, order.begin() + number);
+  }
+  const char* before = "";
+  for (const Choose::Alternative* one : order) {
+    const Choose::Alternative& alternative = *one;
+    const bool always = alternative.condition == Operand(Scalar::boolean(true));
+    // The last test stands for itself, so that there is always one.
+    const bool is_last = open ? &alternative == &op.alternatives.back() : always;
+    std::string test = always ? "" : text(values_.operand(alternative.condition));
+    if (open) test = fmt::format("{} == {}", variants->number, variant_number(alternative));
+    if (is_last) {
+      out_.open("{}{{", before);
+    } else {
+      out_.open("{}if ({}) {{", before, test);
+    }
+    const Variant outer = variant_;
+    // What not every variant needs is compiled when that variant is chosen; the tiled kernels have plans.
+    if (open && variant_number(alternative) != APL_VARIANT_TILED) variant_ = {variants, variant_number(alternative)};
+    yield_branch(stm, *alternative.body);
+    variant_ = outer;
+    out_.close("}}");
+    if (is_last) break;
+    before = "else ";
+  }
 }
 
 void Host::loop(const Loop& op, const Stm& stm) {

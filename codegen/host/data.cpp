@@ -102,7 +102,7 @@ void Host::find_arrays(const Body& body) {
             {byte_size(type.element), type.shape, stm.location, checks && type.rank() > kernel->space.size()});
     };
     for (Value v : stm.pattern) note(v);
-    if (!get_if<Loop>(stm) && !get_if<If>(stm)) continue;
+    if (!get_if<Loop>(stm) && !is_branch(stm.op)) continue;
     for_each_binder(stm.op, note);
     for_each_body(stm.op, [&](const BodyPtr& inner) { find_arrays(*inner); });
   }

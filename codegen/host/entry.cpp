@@ -39,6 +39,7 @@ Host::Host(Unit& unit, const CodegenOptions& options)
       values_(unit, Dialect::c),
       table_(unit.function.values),
       use_(unit.function),
+      parameters_(options.parameters),
       plan_kernels_(find_plan_kernels(unit, options)),
       variants_(find_variants(unit, options, plan_kernels_)) {
   for (const auto& [kernel, plan_kernels] : plan_kernels_)
@@ -195,7 +196,7 @@ void Host::statement(const Stm& stm) {
   };
   auto type_of = [&](const Operand& x) { return table_.type(x).element; };
   for (Value v : stm.pattern) known_.insert(v);
-  if (choose_variant(stm, first)) return;
+  if (choose_splits(first)) return;
   if (const auto plan_kernels = plan_kernels_of_.find(first);
       plan_kernels != plan_kernels_of_.end() && choose_plan(*plan_kernels->second)) {
     chosen_number(*plan_kernels->second, first);
@@ -239,6 +240,8 @@ void Host::statement(const Stm& stm) {
     if (table_.type(first).is_scalar()) download(*index, stm);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm);
+  } else if (const Choose* variants = get_if<Choose>(stm)) {
+    choose(*variants, stm);
   } else if (const Loop* repeated = get_if<Loop>(stm)) {
     loop(*repeated, stm);
   } else if (const ArrayLit* literal = get_if<ArrayLit>(stm)) {

@@ -106,6 +106,9 @@ class Host {
                    const std::vector<Value>& targets);
   void declare_variable(Value v, const std::string& start);
   void branch(const If& op, const Stm& stm);
+  void choose(const Choose& op, const Stm& stm);
+  void declare_results(const Stm& stm);
+  void yield_branch(const Stm& stm, const Body& inner);
   void loop(const Loop& op, const Stm& stm);
 
   // memory and checks (codegen/host/data.cpp)
@@ -124,17 +127,17 @@ class Host {
   void declare_parameters(const PlanKernels& plan_kernels);
   void add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments);
 
-  bool choose_variant(const Stm& stm, Value first);
+  bool choose_splits(Value v);
 
+  const std::map<std::string, std::int64_t>& parameters_;  // that were given
   std::map<Value, std::string> capacities_;
   std::map<Value, std::shared_ptr<PlanKernels>> plan_kernels_;     // by kernel
   std::map<Value, std::shared_ptr<PlanKernels>> plan_kernels_of_;  // by a number of theirs
-  std::map<Value, std::shared_ptr<Variants>> variants_;            // by their number
+  std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> variants_;
   struct Variant {
     Variants* variants = nullptr;
     std::int64_t number = 0;
   };
-  std::map<Value, Variant> variants_of_;         // by the condition of their branch
   Variant variant_;                              // the one whose branch this is
   std::set<Value> known_;                        // what is bound at this point of the host code
   std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text

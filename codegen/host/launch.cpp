@@ -36,19 +36,16 @@ bool Host::choose_plan(PlanKernels& plan_kernels) {
   return true;
 }
 
-// How a contraction is computed, where that is chosen: its numbers, and which number stands for a branch.
-bool Host::choose_variant(const Stm& stm, Value first) {
-  if (const Compare* compare = get_if<Compare>(stm); compare && compare->x.is_value()) {
-    const auto found = variants_.find(compare->x.value());
-    if (found != variants_.end() && compare->op == CompareOp::eq && compare->y.is_constant())
-      variants_of_[first] = {found->second.get(), compare->y.constant().as_int()};
-  }
-  for (const auto& [variant, variants] : variants_) {
-    if (first != variant && first != variants->splits) continue;
-    const bool all = is_known(*variants->tiled);
-    if (first == variant && all) write_choice(*variants, unit_, values_, out_);
-    if (!all) out_.line("const int64_t {} = 1;", unit_.name(first));
-    if (variants->splits) out_.line("(void){};", unit_.name(first));
+// How often a reduction is split is chosen with the variant, which stands behind.
+bool Host::choose_splits(Value v) {
+  for (const auto& [choose, variants] : variants_) {
+    if (!variants->splits || v != variants->splits) continue;
+    if (is_known(*variants->tiled)) {
+      write_choice(*variants, unit_, values_, out_);
+    } else {
+      out_.line("const int64_t {} = 1;", unit_.name(v));
+    }
+    out_.line("(void){};", unit_.name(v));
     return true;
   }
   return false;

@@ -8,49 +8,45 @@
 #include "ir/walk.h"
 
 namespace apl::lower {
-namespace {
-
-constexpr std::string_view kVariantName = "variant", kSplitsName = "splits";
-
-}  // namespace
-
-std::map<Value, std::shared_ptr<Variants>> find_variants(
+std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels) {
-  std::map<std::string, Variants> by_prefix;
+  std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> all;
   for_each_stm(*unit.function.body, [&](const Stm& stm) {
-    const GetSize* size = get_if<GetSize>(stm);
-    if (size == nullptr) return;
-    const std::string prefix = size->name.substr(0, size->name.rfind('.') + 1), name = size->name.substr(prefix.size());
-    if (name == kVariantName) by_prefix[prefix].variant = stm.pattern.front();
-    if (name == kSplitsName) by_prefix[prefix].splits = stm.pattern.front();
-  });
-  std::map<Value, std::shared_ptr<Variants>> all;
-  for (auto& [prefix, found] : by_prefix) {
-    if (!found.variant) continue;
-    for (const auto& [kernel, of_kernel] : plan_kernels) {
-      if (of_kernel->data.parameters != prefix) continue;
-      (of_kernel->data.symbols().contains(found.splits) ? found.parts : found.tiled) = of_kernel;
-    }
-    if (!found.tiled) continue;
-    const auto given = options.parameters.find(prefix + std::string(kVariantName));
+    const Choose* choose = get_if<Choose>(stm);
+    if (choose == nullptr) return;
+    Variants found;
+    for (const Choose::Alternative& alternative : choose->alternatives)
+      for_each_stm(*alternative.body, [&](const Stm& kernel) {
+        const auto planned = kernel.pattern.empty() ? plan_kernels.end() : plan_kernels.find(kernel.pattern.front());
+        if (planned != plan_kernels.end())
+          (variant_number(alternative) == APL_VARIANT_SPLIT ? found.parts : found.tiled) = planned->second;
+      });
+    if (!found.tiled) return;
+    if (found.parts) found.splits = found.parts->data.splits();
+    const auto given = options.parameters.find(choose->parameter);
     if (given != options.parameters.end()) found.only = static_cast<int>(std::clamp<std::int64_t>(given->second, 1, 3));
-    unit.forget_tile(found.variant);
     if (found.splits) unit.forget_tile(found.splits);
-    all.emplace(found.variant, std::make_shared<Variants>(found));
-  }
+    all.emplace_back(choose, std::make_shared<Variants>(found));
+  });
   return all;
+}
+
+int variant_number(const Choose::Alternative& alternative) {
+  return alternative.name == "split"     ? APL_VARIANT_SPLIT
+         : alternative.name == "untiled" ? APL_VARIANT_UNTILED
+                                         : APL_VARIANT_TILED;
 }
 
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
   variants.name = unit.fresh_in_file(variants.tiled->name + "_variants", {"_data", "_splits", "_0", "_1", "_2"});
-  const std::string& variant = unit.name(variants.variant);
+  variants.number = unit.fresh("variant");
   std::string splits = variants.name + "_splits";
   if (variants.splits) splits = unit.name(variants.splits);
   out.line("");
   out.line("const struct apl_contraction {}_data = {};", variants.name, contraction_text(variants.tiled->data, values));
-  out.line("int64_t {} = {}, {} = 1;", variant, static_cast<int>(APL_VARIANT_TILED), splits);
+  out.line("int64_t {} = {}, {} = 1;", variants.number, static_cast<int>(APL_VARIANT_TILED), splits);
   out.line("status = ctx->backend->choose_variant(ctx, &{0}_data, &{0}, {1}, &{2}, &{3});", variants.name,
-           variants.only, variant, splits);
+           variants.only, variants.number, splits);
   out.line("if (status != APL_SUCCESS) goto done;");
 }
 

@@ -11,18 +11,22 @@
 
 namespace apl::lower {
 
-// One contraction: `if variant == 2 { parts } else if variant == 3 { untiled } else { tiled }`.
+// One contraction's `choose`.
 struct Variants {
-  Value variant, splits;  // what get_size gives; `splits`: none if it is never split
+  Value splits;  // what get_size gives; none if it is never split
   std::shared_ptr<PlanKernels> tiled, parts;
   int only = 0;                                    // the one that the user asks for
-  std::string name;                                // of the set; empty until the choice is made
+  std::string name, number;                        // of the set, and the variable; empty until the choice is made
   std::vector<std::string> kernels[APL_VARIANTS];  // beside those of plans
 };
 
-// By the value of `variant`; where there are no plans there is nothing to choose. Their numbers are no constants then.
-std::map<Value, std::shared_ptr<Variants>> find_variants(
+// In the order of the program; where there are no plans there is nothing to choose. How often a reduction is split is
+// no constant then.
+std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels);
+
+// enum apl_variant.
+int variant_number(const Choose::Alternative& alternative);
 
 // The choice, before the branches, and the declaration of its set, when all kernels are known.
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out);

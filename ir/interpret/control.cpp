@@ -1,6 +1,8 @@
 // Branches, loops, calls.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/call_table.h"
 #include "ir/interpret/machine.h"
 
@@ -24,7 +26,26 @@ void Machine::arrive(Value target, Datum datum) {
 }
 
 void Machine::exec(const Stm& stm, const If& op) {
-  const Body& body = scalar(op.condition).as_bool() ? *op.then_body : *op.else_body;
+  run_branch(stm, scalar(op.condition).as_bool() ? *op.then_body : *op.else_body);
+}
+
+// Any that may run: all give the same.
+void Machine::exec(const Stm& stm, const Choose& op) {
+  const auto given = options_.parameters.find(op.parameter);
+  if (given != options_.parameters.end()) {
+    const std::int64_t number = given->second, count = static_cast<std::int64_t>(op.alternatives.size());
+    if (number < 1)
+      fail(Code::command_bad_parameter, fmt::format("{}={}: a parameter is at least 1.", op.parameter, number));
+    const Choose::Alternative& asked = op.alternatives[static_cast<std::size_t>(std::min(number, count) - 1)];
+    if (scalar(asked.condition).as_bool()) return run_branch(stm, *asked.body);
+  }
+  std::vector<const Body*> possible;
+  for (const Choose::Alternative& alternative : op.alternatives)
+    if (scalar(alternative.condition).as_bool()) possible.push_back(alternative.body.get());
+  run_branch(stm, *possible[random_.below(possible.size())]);
+}
+
+void Machine::run_branch(const Stm& stm, const Body& body) {
   const BodyLifetimes& lifetimes = lifetimes_of(body);
   run(body, lifetimes);
   std::vector<Datum> results;

@@ -39,9 +39,8 @@ void make_unique(std::vector<Value>& values) {
 
 std::vector<Value> Planner::nested(const Op& op) {
   std::vector<Value> all;
-  if (const If* branch = std::get_if<If>(&op)) {
-    append(all, body(*branch->then_body, {}));
-    append(all, body(*branch->else_body, {}));
+  if (is_branch(op)) {
+    for (const BodyPtr& branch : branches(op)) append(all, body(*branch, {}));
   } else if (const Loop* loop = std::get_if<Loop>(&op)) {
     append(all, body(*loop->body, loop->params));
   } else if (const Screma* screma = std::get_if<Screma>(&op)) {

@@ -120,6 +120,8 @@ class Machine {
   void exec(const Stm& stm, const ArrayLit& op);
   void exec(const Stm& stm, const Assert& op);
   void exec(const Stm& stm, const If& op);
+  void exec(const Stm& stm, const Choose& op);
+  void run_branch(const Stm& stm, const Body& body);
   void exec(const Stm& stm, const Loop& op);
   void exec(const Stm& stm, const Apply& op);
   void exec(const Stm& stm, const GetSize& op);

@@ -68,14 +68,13 @@ class Overwrites {
     is_renaming_ = false;
     ++clock_;
     const Loop* loop = get_if<Loop>(stm);
-    const If* branch = get_if<If>(stm);
+    const std::vector<BodyPtr> bodies = branches(stm.op);
     if (loop) {
       for (const Value param : loop->params) bound_[param] = begin;
       enter(*loop->body);
       loops_.push_back({begin, clock_});
-    } else if (branch) {
-      enter(*branch->then_body);
-      enter(*branch->else_body);
+    } else if (!bodies.empty()) {
+      for (const BodyPtr& inner : bodies) enter(*inner);
     } else {
       read_inside(stm.op);
     }
@@ -87,12 +86,12 @@ class Overwrites {
       if (!function_.type(v).memory) continue;
       if (loop) {
         writes_.push_back({&body, k, loop->params[r], {begin, end}});
-      } else if (branch) {
-        const auto stays = [&](const Body& inner) {
-          const Operand& x = inner.results[r];
+      } else if (!bodies.empty()) {
+        const auto stays = [&](const BodyPtr& inner) {
+          const Operand& x = inner->results[r];
           return x.is_value() && *function_.type(x.value()).memory == *function_.type(v).memory;
         };
-        if (!stays(*branch->then_body) || !stays(*branch->else_body)) writes_.push_back({&body, k, v, {begin, end}});
+        if (!std::ranges::all_of(bodies, stays)) writes_.push_back({&body, k, v, {begin, end}});
       } else if (get_if<SegOp>(stm) || get_if<Replicate>(stm) || get_if<Iota>(stm) || get_if<Copy>(stm) ||
                  get_if<Manifest>(stm) || get_if<ArrayLit>(stm) || get_if<Screma>(stm)) {
         writes_.push_back({&body, k, v, {begin, end}});

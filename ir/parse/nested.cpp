@@ -159,6 +159,25 @@ Op Parser::scatter(bool folds) {
   return result;
 }
 
+Op Parser::choose() {
+  const Nesting nesting(*this);
+  expect("choose");
+  Choose result;
+  if (accept("first"))
+    result.by = Choose::By::first;
+  else
+    expect("model", "or `first`");
+  parse_field(result.parameter);
+  expect("{");
+  do {
+    Choose::Alternative& made = result.alternatives.emplace_back();
+    made.name = name_or_string("an alternative's name");
+    if (accept("when")) made.condition = operand();
+    made.body = block();
+  } while (!accept("}"));
+  return result;
+}
+
 Op Parser::segmap() {
   const Nesting nesting(*this);
   const Scope scope(*this);

@@ -22,6 +22,7 @@ Op Parser::operation() {
   if (is("if")) return branch();
   if (is("loop")) return loop();
   if (is("apply")) return call();
+  if (is("choose")) return choose();
   if (is("segmap")) return segmap();
   if (is("copy_tile")) return copy_tile();
   if (is("tile_contract")) return tile_contract();

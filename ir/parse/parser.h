@@ -126,6 +126,7 @@ class Parser {
   Op array_literal();
   Op assertion();
   Op branch();
+  Op choose();
   Op loop();
   Op call();
   void index_widths(std::vector<Value>& indices, std::vector<Poly>& widths);

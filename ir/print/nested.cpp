@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/print/printer.h"
+#include "ir/print/words.h"
 #include "ir/schedule.h"
 #include "ir/walk.h"
 
@@ -103,6 +104,25 @@ void Printer::put(const If& op) {
   put_block(op.then_body);
   out_ += " else ";
   put_block(op.else_body);
+}
+
+void Printer::put(const Choose& op) {
+  fmt::format_to(std::back_inserter(out_), "choose {} {} {{", to_text(op.by), quote(op.parameter));
+  ++indent_;
+  for (const Choose::Alternative& alternative : op.alternatives) {
+    new_line();
+    out_ +=
+        is_name_shaped(alternative.name) && !is_reserved(alternative.name) ? alternative.name : quote(alternative.name);
+    if (alternative.condition != Operand(Scalar::boolean(true))) {
+      out_ += " when ";
+      put(alternative.condition);
+    }
+    out_ += ' ';
+    put_block(alternative.body);
+  }
+  --indent_;
+  new_line();
+  out_ += '}';
 }
 
 void Printer::put(const Loop& op) {

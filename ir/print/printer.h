@@ -62,6 +62,7 @@ class Printer {
   void put(const ArrayLit& op);
   void put(const Assert& op);
   void put(const If& op);
+  void put(const Choose& op);
   void put(const Loop& op);
   void put(const Apply& op);
   template <class Streaming>
@@ -120,6 +121,7 @@ class Printer {
 
 std::string_view to_text(SizeClass size_class);
 std::string_view to_text(SegLevel level);
+std::string_view to_text(Choose::By by);
 std::string_view to_text(Space space);
 // `map`, `reduce` or `redomap`, as the contents are.
 std::string_view keyword(const Screma& op);

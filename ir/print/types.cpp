@@ -17,6 +17,8 @@ std::string_view to_text(Space space) {
   return "?";
 }
 
+std::string_view to_text(Choose::By by) { return by == Choose::By::model ? "model" : "first"; }
+
 std::string_view to_text(SegLevel level) {
   switch (level) {
     case SegLevel::thread: return "thread";

@@ -13,9 +13,10 @@ namespace apl {
 namespace {
 
 constexpr auto kReserved = std::to_array<std::string_view>(
-    {"apply",  "checked", "copy_tile", "do",    "else", "entry",         "false", "for",     "fun",
-     "if",     "in",      "let",       "loop",  "mem",  "nothing",       "of",    "private", "regtile",
-     "return", "returns", "segmap",    "stage", "then", "tile_contract", "true",  "while",   "with"});
+    {"apply",   "checked", "choose",  "copy_tile", "do",    "else", "entry",         "false", "for",
+     "fun",     "if",      "in",      "let",       "loop",  "mem",  "nothing",       "of",    "private",
+     "regtile", "return",  "returns", "segmap",    "stage", "then", "tile_contract", "true",  "while",
+     "with"});
 
 }  // namespace
 

@@ -81,8 +81,8 @@ class Consumption {
   void statement(const Stm& stm) {
     for_each_use(stm.op, [&](Value v) { use(v, &stm); });
     std::vector<Shared> shared(stm.pattern.size());
-    if (const If* branch = get_if<If>(stm)) {
-      branches(stm, *branch, shared);
+    if (is_branch(stm.op)) {
+      one_of(stm, apl::branches(stm.op), shared);
     } else if (const Loop* loop = get_if<Loop>(stm)) {
       iterations(stm, *loop, shared);
     } else if (const Screma* screma = get_if<Screma>(stm)) {
@@ -121,16 +121,20 @@ class Consumption {
     return std::nullopt;
   }
 
-  void branches(const Stm& stm, const If& op, std::vector<Shared>& shared) {
+  void one_of(const Stm& stm, const std::vector<BodyPtr>& bodies, std::vector<Shared>& shared) {
     const std::uint64_t outside = aliases_.bound();
     const std::size_t before = aliases_.mark();
-    body(*op.then_body, &stm);
-    const std::vector<Value> in_then = aliases_.undo(before);
-    body(*op.else_body, &stm);
-    for (Value v : in_then) aliases_.consume(v);
-    for (std::size_t k = 0; k < shared.size() && k < op.then_body->results.size(); ++k) {
-      share_outer(op.then_body->results[k], outside, shared[k]);
-      share_outer(op.else_body->results[k], outside, shared[k]);
+    std::vector<Value> consumed;
+    for (const BodyPtr& one : bodies) {
+      body(*one, &stm);
+      if (one == bodies.back()) break;
+      const std::vector<Value> here = aliases_.undo(before);
+      consumed.insert(consumed.end(), here.begin(), here.end());
+    }
+    for (Value v : consumed) aliases_.consume(v);
+    for (std::size_t k = 0; k < shared.size(); ++k) {
+      for (const BodyPtr& one : bodies)
+        if (k < one->results.size()) share_outer(one->results[k], outside, shared[k]);
       // What was consumed on the way lives on as the result alone.
       aliases_.drop_consumed(shared[k]);
     }

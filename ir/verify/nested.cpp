@@ -1,6 +1,8 @@
 // The rules of operations with bodies and lambdas, up to the soac stage; and of calls.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
@@ -18,12 +20,15 @@ Substitution where_bound(const Check& check, const std::vector<Value>& from, con
 
 }  // namespace
 
-void check_op(Check& check, const Stm& stm, const If& op) {
-  if (!check.type(op.condition).same(Type::scalar(ScalarType::boolean)))
-    check.broken(stm, fmt::format("the condition {} has type {}", check.text(op.condition),
-                                  check.text(check.type(op.condition))));
-  const std::vector<Operand>& a = op.then_body->results;
-  const std::vector<Operand>& b = op.else_body->results;
+namespace {
+
+void check_condition(Check& check, const Stm& stm, const Operand& condition) {
+  if (!check.type(condition).same(Type::scalar(ScalarType::boolean)))
+    check.broken(stm,
+                 fmt::format("the condition {} has type {}", check.text(condition), check.text(check.type(condition))));
+}
+
+void check_branches(Check& check, const Stm& stm, const std::vector<Operand>& a, const std::vector<Operand>& b) {
   if (a.size() != b.size())
     return check.broken(stm, fmt::format("the branches give {} and {} results", a.size(), b.size()));
   for (std::size_t k = 0; k < a.size(); ++k)
@@ -42,6 +47,27 @@ void check_op(Check& check, const Stm& stm, const If& op) {
                                       check.text(wanted), check.text((*given)[k]), check.text(actual)));
     }
   }
+}
+
+}  // namespace
+
+void check_op(Check& check, const Stm& stm, const If& op) {
+  check_condition(check, stm, op.condition);
+  check_branches(check, stm, op.then_body->results, op.else_body->results);
+}
+
+void check_op(Check& check, const Stm& stm, const Choose& op) {
+  if (op.alternatives.empty()) return check.broken(stm, "there is no alternative");
+  std::set<std::string> names;
+  for (const Choose::Alternative& alternative : op.alternatives) {
+    check_condition(check, stm, alternative.condition);
+    if (!names.insert(alternative.name).second)
+      check.broken(stm, fmt::format("two alternatives have the name '{}'", alternative.name));
+    if (alternative.body != op.alternatives.front().body)
+      check_branches(check, stm, op.alternatives.front().body->results, alternative.body->results);
+  }
+  const Operand& last = op.alternatives.back().condition;
+  if (last != Operand(Scalar::boolean(true))) check.broken(stm, "the last alternative may not always run");
 }
 
 void check_op(Check& check, const Stm& stm, const Loop& op) {

@@ -28,6 +28,7 @@ void check_levels(Check& check, const Stm& stm, const Surroundings& around) {
   }
   const bool tile_node = get_if<SharedArray>(stm) || get_if<CopyTile>(stm) || get_if<TileContract>(stm);
   if (tile_node && !in_block) check.broken(stm, fmt::format("{} stands directly inside a block", op_name(stm.op)));
+  if (get_if<Choose>(stm) && around.level != Level::host) check.broken(stm, "a choice stands outside kernels");
   if (const Alloc* alloc = get_if<Alloc>(stm)) {
     const bool inside = around.level != Level::host;
     if (alloc->space == Space::global && inside) check.broken(stm, "global memory is allocated outside kernels");

@@ -9,7 +9,7 @@ namespace {
 
 // Where a size may be known by another name than the operation gives it: what is proved different is refused.
 bool coerces(const Op& op) {
-  return std::holds_alternative<If>(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Apply>(op) ||
+  return is_branch(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Apply>(op) ||
          std::holds_alternative<Reshape>(op) || std::holds_alternative<Use>(op);
 }
 

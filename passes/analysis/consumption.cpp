@@ -63,11 +63,9 @@ void Consumption::statement(const Stm& stm) {
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     alias(first, copy->target);
     consumed_values_.push_back(copy->target);
-  } else if (const If* branch = get_if<If>(stm)) {
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-      alias(stm.pattern[k], branch->then_body->results[k]);
-      alias(stm.pattern[k], branch->else_body->results[k]);
-    }
+  } else if (is_branch(stm.op)) {
+    for (const BodyPtr& branch : branches(stm.op))
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k) alias(stm.pattern[k], branch->results[k]);
   } else if (const Loop* loop = get_if<Loop>(stm)) {
     for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
       alias(loop->params[k], loop->initial[k]);

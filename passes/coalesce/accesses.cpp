@@ -125,9 +125,8 @@ class Reader {
       // How often a while loop runs is not known: once, at least in spirit.
       if (loop->index) known_.insert(loop->index);
       this->body(*loop->body, loop->index ? count * expanded(loop->bound) : count);
-    } else if (const auto* branch = get_if<If>(stm)) {
-      this->body(*branch->then_body, count);
-      this->body(*branch->else_body, count);
+    } else {
+      for (const BodyPtr& branch : branches(stm.op)) this->body(*branch, count);
     }
   }
 

@@ -153,7 +153,7 @@ std::vector<Stm> make_block_histogram(const Stm& kernel, const std::string& pref
     const std::vector<Value> made = fold_in_blocks(histogram, n, copy_mask, then);
     return histogram.merged(rows_of_blocks(histogram, n, made, then), {n.blocks, n.copies}, chunks, then);
   });
-  return histogram.either(pays, in_blocks, host);
+  return histogram.either(prefix, "blocks", pays, in_blocks, host);
 }
 
 }  // namespace apl

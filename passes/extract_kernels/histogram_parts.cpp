@@ -119,11 +119,14 @@ HistogramParts::Operands HistogramParts::into_targets(const std::vector<Value>& 
   return {made.begin(), made.end()};
 }
 
-std::vector<Stm> HistogramParts::either(Value pays, const BodyPtr& then, Builder& host) const {
+std::vector<Stm> HistogramParts::either(const std::string& prefix, const std::string& name, Value pays,
+                                        const BodyPtr& then, Builder& host) const {
   Substitution none;
   const BodyPtr as_it_is =
       copy_fresh(make_body({kernel_}, {kernel_.pattern.begin(), kernel_.pattern.end()}), none, values_, values_);
-  const std::vector<Value> results = host.let_many(names, If{pays, then, as_it_is});
+  const std::vector<Value> results = host.let_many(
+      names,
+      Choose{Choose::By::first, prefix + ".variant", {{name, pays, then}, {"whole", Scalar::boolean(true), as_it_is}}});
   return bound_to(kernel_, results, host);
 }
 

@@ -51,7 +51,8 @@ class HistogramParts {
                   const std::function<Chunks()>& chunks, Builder& host) const;
 
   // The statements of a branch: `then` if it pays, else the histogram as it is.
-  std::vector<Stm> either(Value pays, const BodyPtr& then, Builder& host) const;
+  std::vector<Stm> either(const std::string& prefix, const std::string& name, Value pays, const BodyPtr& then,
+                          Builder& host) const;
 
  private:
   bool is_segment(std::size_t d) const;

@@ -86,7 +86,7 @@ std::vector<Stm> make_chunked_histogram(const Stm& kernel, const std::string& pr
       for (Value& v : copies) v = then.let(values.name(v), Reshape{v, flat});
     return histogram.merged(copies, {count}, chunks, then);
   });
-  return histogram.either(several, in_chunks, host);
+  return histogram.either(prefix, "chunks", several, in_chunks, host);
 }
 
 std::optional<std::pair<Stm, Stm>> map_before_scatter(const Stm& stm, ValueTable& values) {

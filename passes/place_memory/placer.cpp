@@ -112,7 +112,7 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
 
   if (const SegOp* seg = get_if<SegOp>(stm)) return kernel(*seg, stm, level, out);
   if (const Loop* l = get_if<Loop>(stm)) return loop(*l, stm, level, out);
-  if (const If* i = get_if<If>(stm)) return branch(*i, stm, level, out);
+  if (is_branch(stm.op)) return branch(stm, level, out);
   if (const SharedArray* shared = get_if<SharedArray>(stm)) {
     Value array = stm.pattern.front();
     // The padded layout spans more elements than the shape has: up to its last point.
@@ -401,49 +401,45 @@ BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<V
   return make_body(std::move(stms), std::move(results));
 }
 
-void Placer::branch(const If& op, Stm stm, Level level, std::vector<Stm>& out) {
-  If placed = op;
-  if (level == Level::block || level == Level::inblock) {
-    placed.then_body = body(*op.then_body, level);
-    placed.else_body = body(*op.else_body, level);
-    for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
-      if (!result_.type(stm.pattern[k]).is_array()) continue;
-      const Value a = op.then_body->results[k].value(), b = op.else_body->results[k].value();
-      if (!(*binding(a) == *binding(b)))
-        return fail(stm, fmt::format("the branches leave the array `{}` in different places",
-                                     result_.values.name(stm.pattern[k])));
-      bind_like(stm.pattern[k], a);
+// An `if`, or a `choose`.
+void Placer::branch(Stm stm, Level level, std::vector<Stm>& out) {
+  std::vector<BodyPtr> bodies = branches(stm.op);
+  for (BodyPtr& inner : bodies) inner = body(*inner, level);
+  const auto alike = [&](std::size_t k) {
+    return std::ranges::all_of(bodies, [&](const BodyPtr& inner) {
+      return *binding(inner->results[k].value()) == *binding(bodies.front()->results[k].value());
+    });
+  };
+  std::vector<Value> targets(stm.pattern.size());
+  std::vector<bool> moves(stm.pattern.size());
+  const bool in_block = level == Level::block || level == Level::inblock;
+  for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
+    const Value v = stm.pattern[k];
+    const Type type = result_.type(v);
+    if (!type.is_array()) continue;
+    // All branches updated the same array in place: it stays there.
+    if (alike(k)) {
+      bind_like(v, bodies.front()->results[k].value());
+      targets[k] = v;
+      continue;
     }
-  } else {
-    placed.then_body = body(*op.then_body, level);
-    placed.else_body = body(*op.else_body, level);
-    std::vector<Value> targets(stm.pattern.size());
-    std::vector<bool> moves(stm.pattern.size());
-    for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
-      const Value v = stm.pattern[k];
-      const Type type = result_.type(v);
-      if (!type.is_array()) continue;
-      // Both branches updated the same array in place: it stays there.
-      const Value a = placed.then_body->results[k].value(), b = placed.else_body->results[k].value();
-      if (*binding(a) == *binding(b)) {
-        bind_like(v, a);
-        targets[k] = v;
-        continue;
-      }
-      moves[k] = mentions_any(type, stm.pattern);
-      const Space space = level == Level::host ? Space::global : Space::thread;
-      const Value block = moves[k] ? result_.values.add(Type::block(space), result_.values.name(v) + "_mem")
-                                   : allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);
-      bind(v, block, Lmad::row_major(type.shape));
-    }
-    for (BodyPtr* inner : {&placed.then_body, &placed.else_body}) {
-      const BodyPtr done = resolved(*inner, level, targets);
-      if (error_) return;
-      *inner = make_body(done->stms, with_blocks(done->results, moves));
-    }
-    stm.pattern = with_blocks(stm.pattern, moves);
+    if (in_block)
+      return fail(stm, fmt::format("the branches leave the array `{}` in different places", result_.values.name(v)));
+    moves[k] = mentions_any(type, stm.pattern);
+    const Space space = level == Level::host ? Space::global : Space::thread;
+    const Value block = moves[k] ? result_.values.add(Type::block(space), result_.values.name(v) + "_mem")
+                                 : allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);
+    bind(v, block, Lmad::row_major(type.shape));
   }
-  stm.op = std::move(placed);
+  for (BodyPtr& inner : bodies) {
+    if (in_block || error_) break;
+    const BodyPtr done = resolved(inner, level, targets);
+    if (error_) return;
+    inner = make_body(done->stms, with_blocks(done->results, moves));
+  }
+  if (!in_block) stm.pattern = with_blocks(stm.pattern, moves);
+  std::size_t next = 0;
+  stm.op = map_bodies(stm.op, [&](const BodyPtr&) { return bodies[next++]; });
   out.push_back(std::move(stm));
 }
 

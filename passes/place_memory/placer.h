@@ -27,7 +27,7 @@ class Placer {
   void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
   void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
-  void branch(const If& op, Stm stm, Level level, std::vector<Stm>& out);
+  void branch(Stm stm, Level level, std::vector<Stm>& out);
   void screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out);
   void scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out);
   void bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs, const std::vector<Value>& rows);

@@ -35,7 +35,7 @@ const Alloc* host_allocation(const Stm& stm) {
   return alloc && alloc->space == Space::global ? alloc : nullptr;
 }
 
-bool is_host_nest(const Stm& stm) { return get_if<Loop>(stm) || get_if<If>(stm); }
+bool is_host_nest(const Stm& stm) { return get_if<Loop>(stm) || is_branch(stm.op); }
 
 class Reuser {
  public:
@@ -114,11 +114,8 @@ class Reuser {
           yield(loop->params[k], stm.pattern[k]);
         }
       } else {
-        const If& branch = std::get<If>(stm.op);
-        for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-          yield(branch.then_body->results[k], stm.pattern[k]);
-          yield(branch.else_body->results[k], stm.pattern[k]);
-        }
+        for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+          for (const BodyPtr& branch : branches(stm.op)) yield(branch->results[k], stm.pattern[k]);
       }
       for_each_body(stm.op, [&](const BodyPtr& inner) { prepare(*inner); });
     }

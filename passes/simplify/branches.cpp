@@ -1,18 +1,34 @@
 // Branches and loops.
 //   if true then {a} else {b} => a           if c then {a} else {a} => a       if c then {true} else {false} => c
+//   choose first { a when false ... b ... c } => b, without what cannot run
 //   loop {x} = {a} for i < 0 => a            loop for i < 1 => the body once
 //   a loop parameter that every iteration leaves alone => its initial value
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
 
-Fired Simplifier::branch(Stm& stm, const If& op) {
-  if (op.condition.is_constant()) {
-    const BodyPtr taken = op.condition.constant().as_bool() ? op.then_body : op.else_body;
-    for (const Stm& inner : taken->stms) statement(inner);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], rewrite(taken->results[k]));
-    return Fired::gone;
+Fired Simplifier::taken(const Stm& stm, const Body& body) {
+  for (const Stm& inner : body.stms) statement(inner);
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], rewrite(body.results[k]));
+  return Fired::gone;
+}
+
+Fired Simplifier::choose(Stm& stm, const Choose& op) {
+  Choose made{.by = op.by, .parameter = op.parameter, .alternatives = {}};
+  for (const Choose::Alternative& alternative : op.alternatives) {
+    const Operand condition = rewrite(alternative.condition);
+    if (condition == Operand(Scalar::boolean(false))) continue;
+    made.alternatives.push_back(alternative);
+    if (op.by == Choose::By::first && condition == Operand(Scalar::boolean(true))) break;
   }
+  if (made.alternatives.size() == 1) return taken(stm, *made.alternatives.front().body);
+  if (made.alternatives.size() == op.alternatives.size()) return Fired::none;
+  stm.op = std::move(made);
+  return Fired::again;
+}
+
+Fired Simplifier::branch(Stm& stm, const If& op) {
+  if (op.condition.is_constant()) return taken(stm, op.condition.constant().as_bool() ? *op.then_body : *op.else_body);
   for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     if (replaced_.contains(stm.pattern[k])) continue;
     const Operand yes = rewrite(op.then_body->results[k]);

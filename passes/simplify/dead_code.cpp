@@ -190,6 +190,8 @@ class DeadCode {
     if (selects) unread_.emplace(marks.order, &stm);
     if (const If* branch = get_if<If>(stm)) {
       mark(branch->condition);
+    } else if (const Choose* choose = get_if<Choose>(stm)) {
+      for (const Choose::Alternative& alternative : choose->alternatives) mark(alternative.condition);
     } else if (loop != nullptr) {
       mark(loop->bound);
       if (!loop->index) need(stm, 0);
@@ -217,9 +219,8 @@ class DeadCode {
     if (marks.needed[k]) return;
     marks.needed[k] = true;
     unread_.erase(marks.order);
-    if (const If* branch = get_if<If>(stm)) {
-      mark(branch->then_body->results[k]);
-      mark(branch->else_body->results[k]);
+    if (is_branch(stm.op)) {
+      for (const BodyPtr& branch : branches(stm.op)) mark(branch->results[k]);
     } else if (const Loop* loop = get_if<Loop>(stm)) {
       mark_type(function_.type(loop->params[k]));  // sizes may be parameters
       mark(loop->initial[k]);
@@ -250,7 +251,7 @@ class DeadCode {
   }
 
   static bool selects_results(const Op& op) {
-    return std::holds_alternative<If>(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Screma>(op) ||
+    return is_branch(op) || std::holds_alternative<Loop>(op) || std::holds_alternative<Screma>(op) ||
            std::holds_alternative<SegOp>(op);
   }
 

@@ -171,9 +171,8 @@ void Simplifier::nested_bodies(Stm& stm) {
     hoist(stm.op, kept);
     return kept.stms.size() == result->stms.size() ? result : make_body(std::move(kept.stms), std::move(kept.results));
   };
-  if (If* branch = std::get_if<If>(&stm.op)) {
-    branch->then_body = enter(branch->then_body, false);
-    branch->else_body = enter(branch->else_body, false);
+  if (is_branch(stm.op)) {
+    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return enter(inner, false); });
   } else if (Loop* loop = std::get_if<Loop>(&stm.op)) {
     rewrite_binders();
     if (loop->index) know_index(loop->index, loop->bound);
@@ -249,6 +248,7 @@ Fired Simplifier::apply_rules(Stm& stm) {
   if (const auto* o = std::get_if<Manifest>(&op)) return manifest(stm, *o);
   if (const auto* o = std::get_if<Replicate>(&op)) return replicate(stm, *o);
   if (const auto* o = std::get_if<If>(&op)) return branch(stm, *o);
+  if (const auto* o = std::get_if<Choose>(&op)) return choose(stm, *o);
   if (const auto* o = std::get_if<Loop>(&op)) return loop(stm, *o);
   if (const auto* o = std::get_if<Screma>(&op)) return screma(stm, *o);
   return Fired::none;

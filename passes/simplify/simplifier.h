@@ -97,7 +97,9 @@ class Simplifier {
   bool may_be_one(Value copy, Value array) const;
   Fired manifest(Stm& stm, const Manifest& op);
   Fired replicate(Stm& stm, const Replicate& op);
+  Fired taken(const Stm& stm, const Body& body);  // the statement stands for the body
   Fired branch(Stm& stm, const If& op);
+  Fired choose(Stm& stm, const Choose& op);
   Fired loop(Stm& stm, const Loop& op);
   Fired screma(Stm& stm, const Screma& op);
   Fired screma_inputs(Stm& stm, const Screma& op);

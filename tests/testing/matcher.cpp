@@ -131,6 +131,15 @@ bool Matcher::match(const If& x, const If& y) {
   return same(x.condition, y.condition) && match(x.then_body, y.then_body) && match(x.else_body, y.else_body);
 }
 
+bool Matcher::match(const Choose& x, const Choose& y) {
+  if (x.by != y.by || x.parameter != y.parameter || x.alternatives.size() != y.alternatives.size()) return false;
+  for (std::size_t k = 0; k < x.alternatives.size(); ++k) {
+    const Choose::Alternative &a = x.alternatives[k], &b = y.alternatives[k];
+    if (a.name != b.name || !same(a.condition, b.condition) || !match(a.body, b.body)) return false;
+  }
+  return true;
+}
+
 bool Matcher::match(const Loop& x, const Loop& y) {
   return same(x.initial, y.initial) && same(x.bound, y.bound) && bind(x.params, y.params) && bind(x.index, y.index) &&
          match(x.body, y.body);
@@ -154,7 +163,26 @@ bool Matcher::match(const SegOp& x, const SegOp& y) {
   if (x.level != y.level || x.space.size() != y.space.size()) return false;
   for (std::size_t k = 0; k < x.space.size(); ++k)
     if (!same(x.space[k].bound, y.space[k].bound) || !bind(x.space[k].index, y.space[k].index)) return false;
+  if (x.schedule.has_value() != y.schedule.has_value() || (x.schedule && !same(*x.schedule, *y.schedule))) return false;
   return match(x.body, y.body) && same(x.results, y.results);
+}
+
+bool Matcher::same(const Schedule& x, const Schedule& y) const {
+  if (x.unit != y.unit || x.parameters != y.parameters || x.remainder != y.remainder || x.stages != y.stages ||
+      x.tiles_per_block != y.tiles_per_block || !same(x.splits, y.splits) || x.dims.size() != y.dims.size() ||
+      x.operands.size() != y.operands.size())
+    return false;
+  for (std::size_t d = 0; d < x.dims.size(); ++d) {
+    const Schedule::Dim &a = x.dims[d], &b = y.dims[d];
+    if (a.role != b.role || !same(a.size, b.size) || !same(a.tile, b.tile) || !same(a.reg, b.reg)) return false;
+  }
+  for (std::size_t o = 0; o < x.operands.size(); ++o) {
+    const Schedule::Operand &a = x.operands[o], &b = y.operands[o];
+    if (a.name != b.name || a.element != b.element || !same(a.strides, b.strides) || a.copy_bytes != b.copy_bytes ||
+        a.swizzled != b.swizzled)
+      return false;
+  }
+  return true;
 }
 
 bool Matcher::match(const CopyTile& x, const CopyTile& y) {

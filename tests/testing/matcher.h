@@ -80,6 +80,8 @@ class Matcher {
   }
   bool match(const Assert& x, const Assert& y) { return same(x.condition, y.condition) && same(x.message, y.message); }
   bool match(const If& x, const If& y);
+  bool match(const Choose& x, const Choose& y);
+  bool same(const Schedule& x, const Schedule& y) const;
   bool match(const Loop& x, const Loop& y);
   bool match(const Apply& x, const Apply& y) { return x.function == y.function && same(x.arguments, y.arguments); }
   bool match(const GetSize& x, const GetSize& y) {

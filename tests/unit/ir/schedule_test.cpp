@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/interpret.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -145,4 +146,37 @@ TEST_CASE("schedule: a pass that breaks it leaves the kernel without, with a rem
   CHECK(remarks.back().code == apl::kScheduleDropped);
   CHECK(remarks.back().pass == "break");
   CHECK(remarks.back().message.find("does more than to copy and contract tiles") != std::string::npos);
+}
+
+TEST_CASE("choose: alternatives of a contraction are equal, whichever is asked for") {
+  apl::Module module = take(apl::parse_module(kProduct, "product.aplir"));
+  const std::vector<apl::HostValue> inputs{
+      apl::HostValue::array<float>(apl::ScalarType::f32, {3, 70}, std::vector<float>(210, 2)),
+      apl::HostValue::array<float>(apl::ScalarType::f32, {70, 2}, std::vector<float>(140, 3))};
+  const auto expected = take(apl::interpret(module, "mm", inputs, {}));
+  for (const char* pipeline :
+       {"tile-contraction{variants}", "tile-contraction{variants},coalesce,simplify,place-memory"}) {
+    apl::Module made = module;
+    take(apl::run_pipeline(made, take(apl::parse_pipeline(pipeline, apl::PassRegistry::builtin())), {}));
+    const std::string text = print(made);
+    CHECK(text.find("choose model \"mm.variant\"") != std::string::npos);
+    CHECK(print(take(apl::parse_module(text, "again.aplir"))) == text);
+    for (const std::int64_t number : {0, 1, 2, 3}) {
+      apl::InterpretOptions options;
+      if (number > 0) options.parameters["mm.variant"] = number;
+      CHECK(take(apl::interpret(made, "mm", inputs, options)) == expected);
+    }
+  }
+}
+
+TEST_CASE("choose: what is no choice is refused") {
+  const std::string text = print(tiled("tile-contraction{variants}"));
+  const auto verdict_of = [&](const char* from, const char* to) { return verdict(replaced(text, from, to)); };
+  CHECK(verdict(text).empty());
+  CHECK(verdict_of("      split {", "      tiled {").find("two alternatives have the name 'tiled'") !=
+        std::string::npos);
+  CHECK(verdict_of("      untiled {", "      untiled when false {").find("may not always run") != std::string::npos);
+  CHECK(verdict_of("      split {", "      split when 1i64 {").find("the condition 1i64 has type i64") !=
+        std::string::npos);
+  CHECK(verdict_of("choose model", "choose cheapest").find("or `first`") != std::string::npos);
 }

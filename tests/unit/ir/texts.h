@@ -186,6 +186,23 @@ fun mm [m, n, q] (A : [m][q]f32, B : [q][n]f32) : {[m][n]f32} = {
         }
       return {regtile(m / T / 1, m*n / 1 / T) acc_1}
     }
+  let {some : bool} = lt(0i64, n)
+  let {D : [m][n]f32} =
+    choose first "mm.variant" {
+      kept when some {
+        in {C}
+      }
+      "made anew" {
+        let {E : [m][n]f32} =
+          segmap(block) (i < m, j < n)
+            schedule(general "mm.k2.", padded, stages 2, tiles_per_block 1, splits 1,
+              dims (batch m / 1 / 1, free n / T / 1, depth q / T / 1),
+              operands ("A" f16 [q, 0, 1] copy 0, "B" f32 [0, 1, n] copy 4 swizzled)) {
+            return {returns 0.0f32}
+          }
+        in {E}
+      }
+    }
   in {C}
 }
 )ir";
