@@ -20,6 +20,7 @@
 #include "aplc/sparse/plans.h"
 #include "aplc/tune_log.h"
 #include "codegen/codegen.h"
+#include "ir/sparse_arguments.h"
 #include "runtime/program/sparse_plans.h"
 
 namespace aplc {
@@ -135,6 +136,46 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
   return apl::Unit{};
 }
 
+// The matrices' sizes are those of the program, unless others are given.
+void add_sizes(const apl::Module& module, const SparseExplain& given, Sizes& sizes) {
+  const auto add = [&](const apl::Function& function, const apl::Poly& dim, std::int64_t size) {
+    if (const auto value = dim.symbol()) sizes.emplace(function.values.name(*value), size);
+  };
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry) continue;
+    const auto requests = apl::sparse_requests(*function);
+    if (!requests) continue;  // said where the program is compiled
+    for (const apl::SparseRequest& request : *requests) {
+      const auto found = given.matrices.find(function->entry->params[request.param].name);
+      if (found == given.matrices.end()) continue;
+      const auto& shape = function->type(function->params[request.value]).shape;
+      add(*function, shape[0], found->second.matrix.rows);
+      add(*function, shape[1], found->second.matrix.columns);
+      sizes.emplace(apl::count_name(found->first, apl::SoaExtent::nonzeros), found->second.matrix.nonzeros());
+    }
+  }
+}
+
+// The matrices of the first dataset, which stand for those that nobody gives.
+void take_matrices_of_dataset(const apl::Module& module, const std::string& file, const std::string& text,
+                              SparseExplain& given) {
+  for (const apl::FunctionPtr& function : module.functions) {
+    const auto requests = apl::sparse_requests(*function);
+    if (!function->entry || !requests || requests->empty()) continue;
+    const auto inputs = first_inputs(file, text, *function);
+    if (!inputs) continue;
+    for (const apl::SparseRequest& request : *requests) {
+      if (request.value >= inputs->size() || (*inputs)[request.value].rank() != 2) continue;
+      apl::HostCsr matrix = apl::to_csr((*inputs)[request.value]);
+      given.matrices.emplace(
+          function->entry->params[request.param].name,
+          sparse::ExplainedMatrix{
+              "first dataset",
+              {matrix.rows, matrix.columns, std::move(matrix.row_start), std::move(matrix.column), {}}});
+    }
+  }
+}
+
 // The products over non-zeros.
 apl::Status add_products(Session& session, const CompileOptions& options, const SparseExplain& given,
                          const Sizes& sizes, std::vector<apl::Remark>& remarks) {
@@ -144,8 +185,11 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
   std::string device;
   if (const auto asked = apl::find_device(options.device); asked && !options.device.empty() && !given.profile)
     device = asked->name;
+  const auto known = [&](const apl::Function& function) {
+    return sizes.empty() && !given.matrices.empty() ? first_dataset(options.file, session.text(), function) : sizes;
+  };
   auto products = sparse::explain_products(session.module(),
-                                           {given.matrices, given.tiles, sizes, profile, device, gpu, given.measure});
+                                           {given.matrices, given.tiles, known, profile, device, gpu, given.measure});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
   return apl::Unit{};
@@ -297,6 +341,9 @@ void add_command(CLI::App& app, int& exit, bool report) {
       fine = fine && status;
     };
     if (fine) check(read_sparse(session, options->sparse, dense));
+    if (fine) add_sizes(session.module(), options->sparse, sizes);
+    if (fine && (overview || report) && sizes.empty() && options->sparse.plans.empty())
+      take_matrices_of_dataset(session.module(), options->file, session.text(), options->sparse);
     if (fine)
       fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles));
     remarks = session.remarks();

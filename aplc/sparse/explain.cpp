@@ -99,7 +99,7 @@ class Explainer {
       facts.emplace_back("kernel", "the program's own");
       facts.emplace_back("why", product.why_not);
     }
-    auto width = product.has_width ? size_number(product.width, function, request_.sizes) : std::nullopt;
+    auto width = product.has_width ? size_number(product.width, function, request_.sizes(function)) : std::nullopt;
     const auto given = request_.matrices.find(product.operand);
     if (given == request_.matrices.end()) {
       facts.emplace_back(
@@ -124,6 +124,8 @@ class Explainer {
     if (!fitting) return std::move(fitting).error();
     const GivenPlan* plan = choose(*fitting, product, facts);
     if (!width && plan != nullptr) width = plan->plan->dense_size;
+    if (!width)
+      facts.emplace_back(product.sddmm ? "depth" : "width", fmt::format("not known: costs are for {}", kAssumedWidth));
     describe_matrix(given->second.file, csr, plan != nullptr ? plan->plan->row_order : nullptr, facts);
     describe_plan(given->second.matrix, plan, product, width.value_or(kAssumedWidth), facts);
     if (request_.gpu && product.fits)

@@ -2,6 +2,7 @@
 // long they take by the models.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ apl::Result<std::map<std::string, ExplainedMatrix>> read_explained(const std::ve
 struct ExplainRequest {
   const std::map<std::string, ExplainedMatrix>& matrices;
   const std::vector<apl::SparsePlan>& plans;
-  const Sizes& sizes;  // by name
+  std::function<Sizes(const apl::Function&)> sizes;  // by name
   const apl::sparse::Profile& profile;
   std::string device;    // the one that was asked for; empty: the profile's
   bool gpu = true;       // the module was compiled for one
