@@ -170,7 +170,7 @@ void take_matrices_of_dataset(const apl::Module& module, const std::string& file
       given.matrices.emplace(
           function->entry->params[request.param].name,
           sparse::ExplainedMatrix{
-              "first dataset",
+              "the first dataset",
               {matrix.rows, matrix.columns, std::move(matrix.row_start), std::move(matrix.column), {}}});
     }
   }
@@ -178,7 +178,8 @@ void take_matrices_of_dataset(const apl::Module& module, const std::string& file
 
 // The products over non-zeros.
 apl::Status add_products(Session& session, const CompileOptions& options, const SparseExplain& given,
-                         const Sizes& sizes, std::vector<apl::Remark>& remarks) {
+                         const Sizes& sizes, std::vector<apl::Remark>& remarks,
+                         std::vector<sparse::ComparedPlans>& compared) {
   const bool gpu = machine_of(options) == apl::Machine::gpu;
   const apl::sparse::Profile profile =
       given.profile ? *given.profile : *apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
@@ -189,7 +190,8 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
     return sizes.empty() && !given.matrices.empty() ? first_dataset(options.file, session.text(), function) : sizes;
   };
   auto products = sparse::explain_products(session.module(),
-                                           {given.matrices, given.tiles, known, profile, device, gpu, given.measure});
+                                           {given.matrices, given.tiles, known, profile, device, gpu, given.measure,
+                                            [&](const sparse::ComparedPlans& plans) { compared.push_back(plans); }});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
   return apl::Unit{};
@@ -216,9 +218,24 @@ apl::Result<std::vector<std::pair<std::string, double>>> read_trials(const std::
   return trials;
 }
 
+// A picture of a product's matrix with the tiles of its plan, and the times of all plans.
+report_page::SparseProduct described(const sparse::ComparedPlans& compared, const sparse::ExplainedMatrix& matrix) {
+  report_page::SparseProduct product{compared.title, {}, {}, compared.times};
+  int exit = kFine;
+  const auto plan = sparse::parse_plan(compared.plan, matrix.file, exit);
+  const auto tiles = plan && !plan->dense ? sparse::make_tiles(matrix.matrix, *plan, exit) : sparse::TilesPointer();
+  product.picture = sparse::picture(matrix.matrix, tiles.get());
+  const std::string whose = compared.is_given ? "the plan that was given" : "a plan that a short search finds";
+  product.note = !tiles ? fmt::format("The pattern of {}; {} is the dense product.", matrix.file, whose)
+                        : fmt::format("The pattern of {}, with the tiles of {}.", matrix.file, whose);
+  if (!compared.is_given)
+    product.note += " The program follows a plan if it is given one with --plan, and built-in rules if not.";
+  return product;
+}
+
 int write_report(Session& session, const CompileOptions& options, const SparseExplain& given,
-                 const std::vector<apl::Remark>& remarks, const Sizes& sizes, std::string output,
-                 const std::string& log) {
+                 const std::vector<apl::Remark>& remarks, const std::vector<sparse::ComparedPlans>& compared,
+                 const Sizes& sizes, std::string output, const std::string& log) {
   const bool is_cpu = machine_of(options) == apl::Machine::cpu;
   report_page::Input input;
   input.file = options.file.substr(options.file.rfind('/') + 1);
@@ -229,8 +246,15 @@ int write_report(Session& session, const CompileOptions& options, const SparseEx
   input.sizes = sizes;
   input.device = *apl::find_device(options.device.empty() ? "h200" : options.device);
   input.parameters = session.parameters();
+  for (const sparse::ComparedPlans& plans : compared)
+    input.products.push_back(described(plans, given.matrices.at(plans.operand)));
+  // Matrices that no product goes over.
   for (const auto& [operand, matrix] : given.matrices)
-    input.pictures[operand] = sparse::picture(matrix.matrix, nullptr);
+    if (std::ranges::find(compared, operand, &sparse::ComparedPlans::operand) == compared.end())
+      input.products.push_back({fmt::format("`{}`", operand),
+                                fmt::format("The pattern of {}; no product goes over its non-zeros.", matrix.file),
+                                sparse::picture(matrix.matrix, nullptr),
+                                {}});
   auto trials = read_trials(log);
   if (!trials) return aplc::report(trials.error());
   input.trials = std::move(*trials);
@@ -334,6 +358,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
     if (!take_profile(*options, options->sparse, exit)) return;
     Session session(*options);
     std::vector<apl::Remark> dense, remarks;
+    std::vector<sparse::ComparedPlans> compared;
     Sizes sizes;
     bool fine = session.read() && read_sizes(session, options->sizes, sizes);
     const auto check = [&](const apl::Status& status) {
@@ -349,11 +374,11 @@ void add_command(CLI::App& app, int& exit, bool report) {
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
     if (fine) fine = add_plans(session, *options, sizes, remarks);
-    if (fine) check(add_products(session, *options, options->sparse, sizes, remarks));
+    if (fine) check(add_products(session, *options, options->sparse, sizes, remarks, compared));
     exit = session.exit_code();
     if (exit != kFine) return;
     if (report) {
-      exit = write_report(session, *options, options->sparse, remarks, sizes, options->output, options->log);
+      exit = write_report(session, *options, options->sparse, remarks, compared, sizes, options->output, options->log);
       return;
     }
     if (overview) {

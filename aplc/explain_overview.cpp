@@ -121,6 +121,13 @@ class Overviewer {
           kernel.bytes = plan.cost.memory_bytes;
           kernel.operations = operations_of(*plan.contraction);
         }
+    // Times of the runtime's kernels depend on the matrix.
+    for (KernelCost& kernel : overview.kernels)
+      for (const OverviewRow& row : overview.rows)
+        if (row.decision.starts_with("over the non-zeros") && row.location.line == kernel.location.line) {
+          kernel.seconds = row.seconds;
+          kernel.bytes = kernel.operations = 0;
+        }
     for (const KernelCost& kernel : overview.kernels) {
       if (planned.contains({kernel.location.line, kernel.location.column})) continue;
       // The products' own kernels, whose sizes the matrix decides.

@@ -207,7 +207,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
   facts.emplace_back("plan", numbers_text(chosen.shown, function, plan));
   facts.emplace_back("block", block_text(c, plan));
-  add_tiles(planned, plan, facts);
+  add_tiles(chosen.shown, plan, facts);
   add_cost(cost, device, operations, facts);
   if (choice.fault == APL_PLAN_REGISTERS)
     facts.emplace_back("spills",
