@@ -20,6 +20,7 @@
 #include "aplc/sparse/plans.h"
 #include "aplc/tune_log.h"
 #include "codegen/codegen.h"
+#include "ir/sparse_arguments.h"
 #include "runtime/program/sparse_plans.h"
 
 namespace aplc {
@@ -135,17 +136,62 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
   return apl::Unit{};
 }
 
+// The matrices' sizes are those of the program, unless others are given.
+void add_sizes(const apl::Module& module, const SparseExplain& given, Sizes& sizes) {
+  const auto add = [&](const apl::Function& function, const apl::Poly& dim, std::int64_t size) {
+    if (const auto value = dim.symbol()) sizes.emplace(function.values.name(*value), size);
+  };
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->entry) continue;
+    const auto requests = apl::sparse_requests(*function);
+    if (!requests) continue;  // said where the program is compiled
+    for (const apl::SparseRequest& request : *requests) {
+      const auto found = given.matrices.find(function->entry->params[request.param].name);
+      if (found == given.matrices.end()) continue;
+      const auto& shape = function->type(function->params[request.value]).shape;
+      add(*function, shape[0], found->second.matrix.rows);
+      add(*function, shape[1], found->second.matrix.columns);
+      sizes.emplace(apl::count_name(found->first, apl::SoaExtent::nonzeros), found->second.matrix.nonzeros());
+    }
+  }
+}
+
+// The matrices of the first dataset, which stand for those that nobody gives.
+void take_matrices_of_dataset(const apl::Module& module, const std::string& file, const std::string& text,
+                              SparseExplain& given) {
+  for (const apl::FunctionPtr& function : module.functions) {
+    const auto requests = apl::sparse_requests(*function);
+    if (!function->entry || !requests || requests->empty()) continue;
+    const auto inputs = first_inputs(file, text, *function);
+    if (!inputs) continue;
+    for (const apl::SparseRequest& request : *requests) {
+      if (request.value >= inputs->size() || (*inputs)[request.value].rank() != 2) continue;
+      apl::HostCsr matrix = apl::to_csr((*inputs)[request.value]);
+      given.matrices.emplace(
+          function->entry->params[request.param].name,
+          sparse::ExplainedMatrix{
+              "the first dataset",
+              {matrix.rows, matrix.columns, std::move(matrix.row_start), std::move(matrix.column), {}}});
+    }
+  }
+}
+
 // The products over non-zeros.
 apl::Status add_products(Session& session, const CompileOptions& options, const SparseExplain& given,
-                         const Sizes& sizes, std::vector<apl::Remark>& remarks) {
+                         const Sizes& sizes, std::vector<apl::Remark>& remarks,
+                         std::vector<sparse::ComparedPlans>& compared) {
   const bool gpu = machine_of(options) == apl::Machine::gpu;
   const apl::sparse::Profile profile =
       given.profile ? *given.profile : *apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
   std::string device;
   if (const auto asked = apl::find_device(options.device); asked && !options.device.empty() && !given.profile)
     device = asked->name;
+  const auto known = [&](const apl::Function& function) {
+    return sizes.empty() && !given.matrices.empty() ? first_dataset(options.file, session.text(), function) : sizes;
+  };
   auto products = sparse::explain_products(session.module(),
-                                           {given.matrices, given.tiles, sizes, profile, device, gpu, given.measure});
+                                           {given.matrices, given.tiles, known, profile, device, gpu, given.measure,
+                                            [&](const sparse::ComparedPlans& plans) { compared.push_back(plans); }});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
   return apl::Unit{};
@@ -172,9 +218,24 @@ apl::Result<std::vector<std::pair<std::string, double>>> read_trials(const std::
   return trials;
 }
 
+// A picture of a product's matrix with the tiles of its plan, and the times of all plans.
+report_page::SparseProduct described(const sparse::ComparedPlans& compared, const sparse::ExplainedMatrix& matrix) {
+  report_page::SparseProduct product{compared.title, {}, {}, compared.times};
+  int exit = kFine;
+  const auto plan = sparse::parse_plan(compared.plan, matrix.file, exit);
+  const auto tiles = plan && !plan->dense ? sparse::make_tiles(matrix.matrix, *plan, exit) : sparse::TilesPointer();
+  product.picture = sparse::picture(matrix.matrix, tiles.get());
+  const std::string whose = compared.is_given ? "the plan that was given" : "a plan that a short search finds";
+  product.note = !tiles ? fmt::format("The pattern of {}; {} is the dense product.", matrix.file, whose)
+                        : fmt::format("The pattern of {}, with the tiles of {}.", matrix.file, whose);
+  if (!compared.is_given)
+    product.note += " The program follows a plan if it is given one with --plan, and built-in rules if not.";
+  return product;
+}
+
 int write_report(Session& session, const CompileOptions& options, const SparseExplain& given,
-                 const std::vector<apl::Remark>& remarks, const Sizes& sizes, std::string output,
-                 const std::string& log) {
+                 const std::vector<apl::Remark>& remarks, const std::vector<sparse::ComparedPlans>& compared,
+                 const Sizes& sizes, std::string output, const std::string& log) {
   const bool is_cpu = machine_of(options) == apl::Machine::cpu;
   report_page::Input input;
   input.file = options.file.substr(options.file.rfind('/') + 1);
@@ -185,8 +246,15 @@ int write_report(Session& session, const CompileOptions& options, const SparseEx
   input.sizes = sizes;
   input.device = *apl::find_device(options.device.empty() ? "h200" : options.device);
   input.parameters = session.parameters();
+  for (const sparse::ComparedPlans& plans : compared)
+    input.products.push_back(described(plans, given.matrices.at(plans.operand)));
+  // Matrices that no product goes over.
   for (const auto& [operand, matrix] : given.matrices)
-    input.pictures[operand] = sparse::picture(matrix.matrix, nullptr);
+    if (std::ranges::find(compared, operand, &sparse::ComparedPlans::operand) == compared.end())
+      input.products.push_back({fmt::format("`{}`", operand),
+                                fmt::format("The pattern of {}; no product goes over its non-zeros.", matrix.file),
+                                sparse::picture(matrix.matrix, nullptr),
+                                {}});
   auto trials = read_trials(log);
   if (!trials) return aplc::report(trials.error());
   input.trials = std::move(*trials);
@@ -290,6 +358,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
     if (!take_profile(*options, options->sparse, exit)) return;
     Session session(*options);
     std::vector<apl::Remark> dense, remarks;
+    std::vector<sparse::ComparedPlans> compared;
     Sizes sizes;
     bool fine = session.read() && read_sizes(session, options->sizes, sizes);
     const auto check = [&](const apl::Status& status) {
@@ -297,16 +366,19 @@ void add_command(CLI::App& app, int& exit, bool report) {
       fine = fine && status;
     };
     if (fine) check(read_sparse(session, options->sparse, dense));
+    if (fine) add_sizes(session.module(), options->sparse, sizes);
+    if (fine && (overview || report) && sizes.empty() && options->sparse.plans.empty())
+      take_matrices_of_dataset(session.module(), options->file, session.text(), options->sparse);
     if (fine)
       fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles));
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
     if (fine) fine = add_plans(session, *options, sizes, remarks);
-    if (fine) check(add_products(session, *options, options->sparse, sizes, remarks));
+    if (fine) check(add_products(session, *options, options->sparse, sizes, remarks, compared));
     exit = session.exit_code();
     if (exit != kFine) return;
     if (report) {
-      exit = write_report(session, *options, options->sparse, remarks, sizes, options->output, options->log);
+      exit = write_report(session, *options, options->sparse, remarks, compared, sizes, options->output, options->log);
       return;
     }
     if (overview) {

@@ -121,6 +121,13 @@ class Overviewer {
           kernel.bytes = plan.cost.memory_bytes;
           kernel.operations = operations_of(*plan.contraction);
         }
+    // Times of the runtime's kernels depend on the matrix.
+    for (KernelCost& kernel : overview.kernels)
+      for (const OverviewRow& row : overview.rows)
+        if (row.decision.starts_with("over the non-zeros") && row.location.line == kernel.location.line) {
+          kernel.seconds = row.seconds;
+          kernel.bytes = kernel.operations = 0;
+        }
     for (const KernelCost& kernel : overview.kernels) {
       if (planned.contains({kernel.location.line, kernel.location.column})) continue;
       // The products' own kernels, whose sizes the matrix decides.
@@ -163,7 +170,7 @@ class Overviewer {
 
   // Products over the non-zeros of a matrix, of which remarks say what runs. Whether there are any.
   bool add_products(const apl::Function& function, Overview& overview) const {
-    static const std::regex kSeconds(R"(([0-9.]+) us)");
+    static const std::regex kTime(R"(([0-9.]+) (us|ms|s)\b)");
     for (const Remark& remark : remarks_) {
       if (remark.pass != "sparse-product" || remark.function != function.name) continue;
       OverviewRow row{.location = remark.location, .source = source(remark.location.line)};
@@ -174,8 +181,10 @@ class Overviewer {
                       operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
                       remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
       std::smatch time;
+      const bool is_assumed = !fact(remark, "width").empty() || !fact(remark, "depth").empty();
       for (const auto& [key, value] : remark.facts)
-        if (key == "costs" && std::regex_search(value, time, kSeconds)) row.seconds = std::stod(time[1]) * 1e-6;
+        if (!is_assumed && key == "costs" && std::regex_search(value, time, kTime))
+          row.seconds = std::stod(time[1]) * (time[2] == "us" ? 1e-6 : time[2] == "ms" ? 1e-3 : 1);
       overview.rows.push_back(std::move(row));
     }
     return !overview.rows.empty() && overview.rows.back().decision.starts_with("over the non-zeros");
@@ -256,6 +265,11 @@ class Overviewer {
         row.decision = "not by non-zeros: " + without_made_names(remark.message, text_);
         row.suggestion = without_made_names(remark.suggestion, text_);
       }
+    for (const Remark& remark : remarks_)
+      if (is_here(remark, function, line) && remark.pass == "sparsify" && remark.code == "dense-copy") {
+        row.what = "dense copy";
+        row.decision = without_made_names(remark.message, text_);
+      }
     if (row.what.empty() || row.what == "map")
       row.what = kernel.reduces ? "map with a reduction" : kernel.scans ? "map with a scan" : "map";
     if (row.decision.empty())
@@ -290,8 +304,11 @@ class Overviewer {
       const bool is_sparse = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
         return row.decision.starts_with("over the non-zeros") && !row.seconds;
       });
-      if (missing.empty() && is_sparse) return "a matrix, for times: OPERAND=@FILE.mtx";
-      return missing.empty() ? "to run it: the times depend on values that are known only then"
+      const bool has_times = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
+        return row.decision.starts_with("over the non-zeros") && row.seconds;
+      });
+      if (missing.empty() && is_sparse && !has_times) return "a matrix, for times: OPERAND=@FILE.mtx";
+      return missing.empty() ? "to run it: some times depend on values that are known only then"
                              : fmt::format("sizes, for times: {}", fmt::join(missing, " "));
     }
     const double start = launches * device_.launch_us * 1e-6;
@@ -303,6 +320,10 @@ class Overviewer {
       if (!row.suggestion.empty() && *row.seconds > kWorthIt * all)
         return fmt::format("line {}: {}", row.location.line, row.suggestion);
     const OverviewRow& first = overview.rows.front();
+    if (first.decision.starts_with("not "))
+      return fmt::format(
+          "another form of line {}, which takes {:.0f}% of the time; nothing is known against its reason",
+          first.location.line, 100 * *first.seconds / all);
     return fmt::format("nothing that is known: line {} takes {:.0f}% of the time, and no pass missed anything there",
                        first.location.line, 100 * *first.seconds / all);
   }

@@ -7,6 +7,7 @@
 
 #include "aplc/test/executable.h"
 #include "ir/print.h"
+#include "ir/sparse_arguments.h"
 #include "ir/walk.h"
 #include "suite/test_block.h"
 
@@ -206,7 +207,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
   facts.emplace_back("plan", numbers_text(chosen.shown, function, plan));
   facts.emplace_back("block", block_text(c, plan));
-  add_tiles(planned, plan, facts);
+  add_tiles(chosen.shown, plan, facts);
   add_cost(cost, device, operations, facts);
   if (choice.fault == APL_PLAN_REGISTERS)
     facts.emplace_back("spills",
@@ -277,31 +278,54 @@ std::vector<PlannedContraction> find_planned(const apl::Module& module, const st
 
 Sizes sizes_of(const apl::Function& entry, const std::vector<apl::HostValue>& inputs) {
   Sizes sizes;
-  for (std::size_t k = 0; k < inputs.size() && k < entry.params.size(); ++k) {
-    const apl::Type& type = entry.type(entry.params[k]);
-    if (type.is_scalar() && type.element == apl::ScalarType::i64 && inputs[k].data.size() == sizeof(std::int64_t)) {
-      std::int64_t number = 0;
-      std::copy_n(reinterpret_cast<const char*>(inputs[k].data.data()), sizeof number,
-                  reinterpret_cast<char*>(&number));
-      sizes[entry.values.name(entry.params[k])] = number;
+  const auto add = [&](const apl::Poly& dim, std::int64_t size) {
+    if (const auto symbol = dim.symbol()) sizes[entry.values.name(*symbol)] = size;
+  };
+  std::vector<apl::Value> params;
+  for (const apl::Value param : entry.params)
+    if (!entry.type(param).is_memory()) params.push_back(param);
+  const std::vector<apl::SparseSoa> soas = apl::find_soas(entry);
+  std::size_t at = 0;  // of the parameters: a matrix is several of them where it is a struct of arrays
+  for (const apl::HostValue& input : inputs) {
+    if (at >= params.size()) break;
+    const apl::Type& type = entry.type(params[at]);
+    if (const auto soa = std::ranges::find(soas, at, &apl::SparseSoa::first);
+        soa != soas.end() && input.rank() == 2 && type.rank() == 3) {
+      add(type.shape[1], input.shape[0]);
+      add(type.shape[2], input.shape[1]);
+      const auto values = std::ranges::find(soa->fields, apl::SoaField::values) - soa->fields.begin();
+      add(entry.type(params[at + static_cast<std::size_t>(values)]).shape[0], apl::to_csr(input).nonzeros());
+      at += soa->fields.size();
+      continue;
     }
-    for (std::size_t d = 0; d < type.rank() && d < inputs[k].shape.size(); ++d)
-      if (const auto symbol = type.shape[d].symbol()) sizes[entry.values.name(*symbol)] = inputs[k].shape[d];
+    if (type.is_scalar() && type.element == apl::ScalarType::i64 && input.data.size() == sizeof(std::int64_t)) {
+      std::int64_t number = 0;
+      std::copy_n(reinterpret_cast<const char*>(input.data.data()), sizeof number, reinterpret_cast<char*>(&number));
+      sizes[entry.values.name(params[at])] = number;
+    }
+    for (std::size_t d = 0; d < type.rank() && d < input.shape.size(); ++d) add(type.shape[d], input.shape[d]);
+    ++at;
   }
   return sizes;
 }
 
-Sizes first_dataset(const std::string& file, const std::string& text, const apl::Function& entry) {
+std::optional<std::vector<apl::HostValue>> first_inputs(const std::string& file, const std::string& text,
+                                                        const apl::Function& entry) {
   const auto spec = apl::suite::parse_test_blocks(text);
-  if (!spec || !entry.entry) return {};
+  if (!spec || !entry.entry) return std::nullopt;
   for (const apl::suite::CaseGroup& group : spec->groups) {
     const std::vector<std::string>& names = group.entries;
     const std::string& name = entry.entry->name;
     if (names.empty() ? name != "main" : std::find(names.begin(), names.end(), name) == names.end()) continue;
     for (const apl::suite::Case& one : group.cases)
-      if (auto inputs = case_inputs(file, one.input)) return sizes_of(entry, *inputs);
+      if (auto inputs = case_inputs(file, one.input)) return std::move(*inputs);
   }
-  return {};
+  return std::nullopt;
+}
+
+Sizes first_dataset(const std::string& file, const std::string& text, const apl::Function& entry) {
+  const auto inputs = first_inputs(file, text, entry);
+  return inputs ? sizes_of(entry, *inputs) : Sizes{};
 }
 
 std::string numbers_text(const PlannedContraction& planned, const apl::Function& function, const apl_plan& plan) {

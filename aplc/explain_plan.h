@@ -32,6 +32,9 @@ using Sizes = std::map<std::string, std::int64_t>;
 std::vector<PlannedContraction> find_planned(const apl::Module& module, const std::string& entry, const Sizes& sizes,
                                              const Parameters& given);
 
+// The arguments of an entry's first dataset in the program's test blocks; nullopt if there is none that can be read.
+std::optional<std::vector<apl::HostValue>> first_inputs(const std::string& file, const std::string& text,
+                                                        const apl::Function& entry);
 // The sizes of an entry's first dataset in the program's test blocks; empty if there is none that can be read.
 Sizes first_dataset(const std::string& file, const std::string& text, const apl::Function& entry);
 // What arguments of these shapes make of an entry's sizes.

@@ -33,6 +33,7 @@
 #include "passes/analysis/contractions.h"
 #include "passes/coalesce/accesses.h"
 #include "passes/coalesce/transpose.h"
+#include "passes/functions.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -357,14 +358,7 @@ class Coalescer {
 };
 
 Result<Change> run(Module& module, PassContext& context) {
-  Change change = Change::no;
-  for (FunctionPtr& function : module.functions) {
-    Function next = *function;
-    if (!Coalescer(next, context).run()) continue;
-    function = std::make_shared<const Function>(std::move(next));
-    change = Change::yes;
-  }
-  return change;
+  return change_functions(module, [&](Function& function) { return Coalescer(function, context).run(); });
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "passes/analysis/consumption.h"
 #include "passes/analysis/map_uses.h"
 #include "passes/analysis/structure.h"
+#include "passes/functions.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -112,14 +113,7 @@ class Eliminator {
 };
 
 Result<Change> cse(Module& module, PassContext&) {
-  Change change = Change::no;
-  for (FunctionPtr& pointer : module.functions) {
-    Function function = *pointer;
-    if (!Eliminator(function, module).run()) continue;
-    pointer = std::make_shared<const Function>(std::move(function));
-    change = Change::yes;
-  }
-  return change;
+  return change_functions(module, [&](Function& function) { return Eliminator(function, module).run(); });
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include <set>
 
 #include "ir/walk.h"
+#include "passes/functions.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -394,20 +395,15 @@ class CopyEliminator {
 };
 
 Result<Change> elide_copies(Module& module, PassContext& context) {
-  Change change = Change::no;
-  for (FunctionPtr& pointer : module.functions) {
+  return change_functions(module, [&](Function& function) {
     bool copies = false;
-    for_each_stm(*pointer->body, [&](const Stm& stm) { copies = copies || std::holds_alternative<Copy>(stm.op); });
-    if (!copies) continue;
-    Function function = *pointer;
+    for_each_stm(*function.body, [&](const Stm& stm) { copies = copies || std::holds_alternative<Copy>(stm.op); });
+    if (!copies) return false;
     LoopStarts starts(function.values);
     function.body = starts.body(function.body);
     // Copies made for loops count only if they let one of the program's go.
-    if (CopyEliminator(function, context, starts.made()).run() == 0) continue;
-    pointer = std::make_shared<const Function>(std::move(function));
-    change = Change::yes;
-  }
-  return change;
+    return CopyEliminator(function, context, starts.made()).run() > 0;
+  });
 }
 
 }  // namespace

@@ -30,6 +30,7 @@
 #include <unordered_set>
 
 #include "ir/walk.h"
+#include "passes/functions.h"
 #include "passes/fuse/scope.h"
 #include "passes/pass.h"
 
@@ -338,14 +339,7 @@ class Fuser {
 };
 
 Result<Change> fuse_module(Module& module, PassContext& context) {
-  Change change = Change::no;
-  for (FunctionPtr& pointer : module.functions) {
-    Function function = *pointer;
-    if (!Fuser(function, module, context).run()) continue;
-    pointer = std::make_shared<const Function>(std::move(function));
-    change = Change::yes;
-  }
-  return change;
+  return change_functions(module, [&](Function& function) { return Fuser(function, module, context).run(); });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Pipelines: ordered passes with options, written as text and run by the pass manager.
 //   pipeline := pass (',' pass)*        pass := name [ '{' option (' ' option)* '}' ]      option := name [ '=' value ]
-//   inline,simplify,cse,fuse,simplify,extract-kernels,simplify,tile-contraction{tile=16},place-memory
+//   inline,simplify,cse,sink-conversions{halves},fuse,simplify,extract-kernels,simplify,tile-contraction,place-memory
 #pragma once
 
 #include <chrono>

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <exception>
 #include <filesystem>
 #include <set>
 
@@ -94,12 +93,9 @@ Status load_plugin(const std::string& path, PassRegistry& registry) {
   if (std::string why = mismatch(*plugin); !why.empty())
     return plugin_error(Code::command_plugin_mismatch, path, fmt::format("{}; compile it again", why));
   PassRegistry next = registry;
-  try {
-    plugin->add(next);
-  } catch (const std::exception& exception) {
+  if (const std::string why = plugin->add(next); !why.empty())
     return plugin_error(Code::command_plugin_conflict, path,
-                        fmt::format("plug-in '{}' cannot add its passes: {}", plugin->name, exception.what()));
-  }
+                        fmt::format("plug-in '{}' cannot add its passes: {}", plugin->name, why));
   for (const Status& status : {check_names(next, *plugin), check_insertions(next)}) {
     if (status) continue;
     Diagnostic error = plugin_error(Code::command_plugin_conflict, path, status.error().message);

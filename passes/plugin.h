@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,7 +21,7 @@
 namespace apl {
 
 // Counts up with every change that plug-ins must be compiled again for.
-inline constexpr std::uint32_t kPluginApiVersion = 1;
+inline constexpr std::uint32_t kPluginApiVersion = 2;
 
 // What has to be equal beside the version: the compiler with its major version, the ABI of its standard library, and
 // the sizes of the structures that both sides use.
@@ -63,16 +64,47 @@ struct PassPlugin {
   const char* name;
   const char* version;  // of the plug-in, for people
   std::uint64_t layout;
-  void (*add)(PassRegistry&);
+  std::string (*add)(PassRegistry&);  // gives what went wrong, or nothing
 };
 
+// Adds a plug-in's passes so that no exception leaves the plug-in: a program may have a standard library of its own
+// linked in, whose handlers do not see it. Compiled in the plug-in; `registry` is as it was if something goes wrong.
+inline std::string add_plugin_passes(PassRegistry& registry, void (*add)(PassRegistry&)) {
+  try {
+    PassRegistry theirs = registry, guarded;
+    add(theirs);
+    for (PassInfo pass : theirs.passes()) {
+      if (guarded.passes().size() >= registry.passes().size() && pass.run)
+        pass.run = [name = pass.name, run = pass.run](Module& module, PassContext& context) -> Result<Change> {
+          try {
+            return run(module, context);
+          } catch (const std::exception& exception) {
+            return make_error(Code::bug_internal, {}, "pass '" + name + "' threw: " + exception.what());
+          }
+        };
+      guarded.add(std::move(pass));
+    }
+    for (const auto& [point, pipelines] : theirs.insertions())
+      for (const std::string& pipeline : pipelines) guarded.insert(point, pipeline);
+    registry = std::move(guarded);
+    return {};
+  } catch (const std::exception& exception) {
+    return std::string("an exception was thrown: ") + exception.what();
+  }
+}
+
 // Defines the entry point. `function`: a lambda without captures, or a function, that takes a PassRegistry&.
-#define APL_PASS_PLUGIN(name, version, ...)                                                       \
-  extern "C" __attribute__((visibility("default"))) const ::apl::PassPlugin* apl_pass_plugin() {  \
-    static constexpr void (*kAdd)(::apl::PassRegistry&) = __VA_ARGS__;                            \
-    static constexpr ::apl::PassPlugin kPlugin{                                                   \
-        ::apl::kPluginApiVersion, APL_PLUGIN_BUILD, name, version, ::apl::plugin_layout(), kAdd}; \
-    return &kPlugin;                                                                              \
+#define APL_PASS_PLUGIN(name, version, ...)                                                      \
+  extern "C" __attribute__((visibility("default"))) const ::apl::PassPlugin* apl_pass_plugin() { \
+    static constexpr void (*kAdd)(::apl::PassRegistry&) = __VA_ARGS__;                           \
+    static constexpr ::apl::PassPlugin kPlugin{                                                  \
+        ::apl::kPluginApiVersion,                                                                \
+        APL_PLUGIN_BUILD,                                                                        \
+        name,                                                                                    \
+        version,                                                                                 \
+        ::apl::plugin_layout(),                                                                  \
+        [](::apl::PassRegistry& registry) { return ::apl::add_plugin_passes(registry, kAdd); }}; \
+    return &kPlugin;                                                                             \
   }
 
 // Loads the shared library `path` and lets it add its passes and insertions; on error `registry` is as it was. The

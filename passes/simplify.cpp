@@ -22,6 +22,7 @@
 // Refuses nothing, and so gives no remarks. Never done: rewrites that are not exact for the type (floats are not
 // reassociated, x*0 stays), and removing what can fail. Two arrays are never made one where one of them is
 // overwritten in place (passes/analysis/consumption).
+#include "passes/functions.h"
 #include "passes/pass.h"
 #include "passes/simplify/simplifier.h"
 
@@ -33,9 +34,7 @@ namespace {
 constexpr int kMaxRounds = 16;
 
 Result<Change> simplify(Module& module, PassContext&) {
-  Change change = Change::no;
-  for (FunctionPtr& pointer : module.functions) {
-    Function function = *pointer;
+  return change_functions(module, [&](Function& function) {
     bool changed = false;
     for (int round = 0; round < kMaxRounds; ++round) {
       const bool simpler = Simplifier(function, module).run();
@@ -43,11 +42,8 @@ Result<Change> simplify(Module& module, PassContext&) {
       if (!simpler && !smaller) break;
       changed = true;
     }
-    if (!changed) continue;
-    pointer = std::make_shared<const Function>(std::move(function));
-    change = Change::yes;
-  }
-  return change;
+    return changed;
+  });
 }
 
 }  // namespace

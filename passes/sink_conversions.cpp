@@ -24,6 +24,7 @@
 
 #include "ir/walk.h"
 #include "passes/analysis/consumption.h"
+#include "passes/functions.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -228,14 +229,8 @@ class ConversionSinker {
 };
 
 Result<Change> sink_conversions(Module& module, PassContext& context) {
-  Change change = Change::no;
-  for (FunctionPtr& pointer : module.functions) {
-    Function function = *pointer;
-    if (!ConversionSinker(function, module, context).run()) continue;
-    pointer = std::make_shared<const Function>(std::move(function));
-    change = Change::yes;
-  }
-  return change;
+  return change_functions(module,
+                          [&](Function& function) { return ConversionSinker(function, module, context).run(); });
 }
 
 }  // namespace

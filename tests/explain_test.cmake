@@ -64,6 +64,21 @@ want("larger sizes: to start 3 kernels takes 6.00 us of")
 aplc(0 explain "${EXAMPLES}/tour/attention.fut" --device=h200)
 want("35 map2.*SDDMM +over the non-zeros of `mask`, by the runtime's kernel")
 
+want("weighted on h200, d=16 e=24 h=3 m=200 n=200 .first dataset.")
+# On a CPU the same program is one kernel: its reason, and no word that nothing was missed.
+aplc(0 explain "${EXAMPLES}/tour/attention.fut")
+want("dense copy +`mask` is made dense, too")
+want("not by non-zeros: `mask` is read as a dense matrix")
+want("most would help: another form of line 33")
+# Sparse operands: the sizes and the pattern of the matrix that is given, or of the first dataset; no time without the
+# width of the product.
+aplc(0 explain "${EXAMPLES}/demo/spmm.fut" "A=@${EXAMPLES}/demo/cora.mtx" --size b=1024)
+want("^spmm on cpu, b=1024 m=2708 n=2708\n +[0-9.]+ [um]s +100% +8 map.*SpMM")
+aplc(0 explain "${EXAMPLES}/demo/spmm.fut" "A=@${EXAMPLES}/demo/cora.mtx")
+want("^spmm on cpu, m=2708 n=2708\n +. +8 map.*\nmost would help: sizes, for times: --size b=")
+aplc(0 explain "${EXAMPLES}/demo/spmm.fut")
+want("^spmm on cpu, b=2 m=3 n=2 .first dataset.\n +[0-9.]+ us 100%")
+
 # What is not chosen at these sizes is said on the same line.
 aplc(0 explain "${PROGRAMS}/product.fut" --device=h200 --size m=2 --size n=2 --size q=2)
 want("mq,qn->mn +tiled for larger sizes; at these one thread a point is faster")
@@ -79,6 +94,9 @@ aplc(0 explain "${EXAMPLES}/tour/layers.fut:9999")
 want("the last line with a decision is 31: xss ")
 aplc(0 explain "${EXAMPLES}/tour/layers.fut:19")
 want("tile-contraction: tiled the contraction ba,ca->cb")
+# The tiles of a reduction in parts are those of a part.
+aplc(0 explain --all "${EXAMPLES}/tour/layers.fut" --device=h200 --size a=784 --size b=512 --size batch=1000 --size c=10)
+want("variant +split\n.*tile.w1 +64 x 16 elements, 4.0 KiB a stage\n +tile.xss +64 x 16 elements")
 aplc(0 explain --all "${EXAMPLES}/tour/layers.fut")
 want("inline: 'relu' inlined.*condition.free-dim")
 file(WRITE "${FOLDER}/none.fut" "def f (x: i32) = x\n")

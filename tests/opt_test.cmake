@@ -19,7 +19,7 @@ want_error("text.so: error: cannot be loaded as a shared library.*command.plugin
 aplc(64 opt --pass-plugin=${PLUGINS}/no_entry.so p.fut)
 want_error("no_entry.so: error: not a plug-in.*`apl_pass_plugin`.*command.plugin-no-entry")
 aplc(64 opt --pass-plugin=${PLUGINS}/wrong_version.so p.fut)
-want_error("built for version 99 of the plug-in interface, this program has version 1.*command.plugin-mismatch")
+want_error("built for version 99 of the plug-in interface, this program has version 2.*command.plugin-mismatch")
 aplc(64 opt --pass-plugin=${PLUGINS}/wrong_compiler.so p.fut)
 want_error("built by another compiler 3, libother, this program by .*command.plugin-mismatch")
 aplc(64 opt --pass-plugin=${PLUGINS}/conflict.so p.fut)

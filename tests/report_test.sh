@@ -14,7 +14,16 @@ cat > sparse.fut <<'TEXT'
 entry product [n][m][b] (A: [n][m]f32) (B: [m][b]f32) : [n][b]f32 =
   map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
 TEXT
-printf '%%%%MatrixMarket matrix coordinate real general\n4 4 3\n1 1 2\n2 3 1\n4 4 5\n' > A.mtx
+# Full blocks of 16 by 16 on the diagonal, and a column.
+{
+  echo '%%MatrixMarket matrix coordinate pattern general'
+  echo '64 64 1072'
+  for ((i = 1; i <= 64; ++i)); do
+    for ((j = (i - 1) / 16 * 16 + 1; j <= (i - 1) / 16 * 16 + 16; ++j)); do echo "$i $j"; done
+    ((i <= 48)) && echo "$i 60"
+  done
+} > A.mtx
+"$aplc" sparse search A.mtx -o A.plan --dense 64 --bytes 4 > out.txt || fail "a plan for the matrix"
 printf '%s\n' '-- Nothing that is tiled </script> & "quoted".' 'entry f [n] (xs: [n]f32) : f32 = f32.sum xs' > plain.fut
 printf '%s\n' '{"key": "k", "parameters": "main.T_m=16", "times": {"a": 12.5}}' \
   '{"key": "k", "parameters": "main.T_m=8", "times": {}, "error": "no"}' \
@@ -25,6 +34,11 @@ printf '%s\n' '{"key": "k", "parameters": "main.T_m=16", "times": {"a": 12.5}}' 
 [ "$(cat out.txt)" = contraction.html ] || fail "the page's path is not told: $(cat out.txt)"
 "$aplc" report sparse.fut A=@A.mtx --size b=64 --device=h200 > out.txt || fail "a sparse program"
 [ "$(cat out.txt)" = sparse.html ] || fail "the default name: $(cat out.txt)"
+"$aplc" report sparse.fut A=@A.mtx --plan A=A.plan --size b=64 --device=h200 -o planned.html > out.txt ||
+  fail "a sparse program with a plan"
+"$aplc" report "$tree/examples/tour/attention.fut" --device=h200 -o dataset.html > out.txt || fail "a matrix of the first dataset"
+"$aplc" report "$tree/examples/tour/layers.fut" --device=h200 --size a=784 --size b=512 --size batch=1000 --size c=10 \
+  -o split.html > out.txt || fail "a contraction in parts"
 "$aplc" report plain.fut --size n=100000 -o plain.html > out.txt || fail "a program where nothing fires"
 "$aplc" report "$tree/examples/tour/histogram.fut" -o tour.html > out.txt || fail "a program of several entries"
 "$aplc" report --log=none.log plain.fut > out.txt 2> err.txt
@@ -44,7 +58,23 @@ want contraction.html 'mq,qn-&gt;mn.*tiled [0-9]* x [0-9]* x [0-9]*'
 want contraction.html 'class=added'
 want contraction.html 'main.T_m=32'
 want contraction.html 'APL_KERNEL'
-want sparse.html 'Sparse operands'
+# Its dims, and what lies in shared memory: two operands with the stages of their copies, tables, results.
+want contraction.html '<th scope=row>m<td>M<td class=number>1024<td class=number>[0-9]*<td class=number>[0-9]*<td class=number>[0-9]*'
+want contraction.html '>A: [0-9.]* KiB, 3 stages of [0-9.]* KiB<'
+want contraction.html '>tables of row offsets: '
+want contraction.html '>results before they are written: '
+want contraction.html 'at a time in the 228 KiB of a multiprocessor'
+want split.html '<th scope=row>part<td>batch<td class=number>4<'
+want split.html '<th scope=row>batch<td>M<td class=number>1000<'
+want sparse.html '<h2 id=sparse>Sparse operands'
+want sparse.html 'SpMM over the non-zeros of `A`'
+want sparse.html 'path class="tiles" fill="none" stroke'
+want sparse.html 'with the tiles of a plan that a short search finds'
+want sparse.html '<th scope=row>dense<td class=number>[0-9.]* us'
+want planned.html 'with the tiles of the plan that was given'
+want planned.html '<th scope=row>dense<td class=number>[0-9.]* us'
+want dataset.html 'The pattern of the first dataset, with the tiles'
+want tour.html 'No contraction of this program is tiled'
 want plain.html 'No contraction of this program is tiled'
 want plain.html 'Nothing that is tiled &lt;/script&gt; &amp; &quot;quoted&quot;'
 [ $failed -eq 0 ] || exit 1
@@ -56,7 +86,7 @@ for name in chromium chromium-browser google-chrome; do
 done
 [ -n "$browser" ] || { echo "skipped: the browser's part, as there is no Chromium"; exit 77; }
 grep -q 'id=data' contraction.html || { echo "skipped: the browser's part, as apl was built without chart.js"; exit 77; }
-for page in contraction sparse plain tour; do
+for page in contraction sparse planned plain tour; do
   for scheme in 1 0; do  # light, dark
     timeout -k 5 60 "$browser" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
       --disable-background-networking --user-data-dir="$folder/profile" \

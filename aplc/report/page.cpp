@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "aplc/report/report.h"
 
@@ -42,7 +43,9 @@ class Page {
         escaped(input_.file), input_.device.name, apl::report_style_text(), escaped(input_.file), input_.device.name);
     out_ +=
         "<nav aria-label=sections><a href=#lines>Lines</a><a href=#source>Source</a><a href=#kernels>Kernels</a>"
-        "<a href=#contractions>Contractions</a><a href=#passes>Passes</a><a href=#code>Code</a></nav>\n<main>\n";
+        "<a href=#contractions>Contractions</a>";
+    if (!input_.products.empty()) out_ += "<a href=#sparse>Sparse operands</a>";
+    out_ += "<a href=#passes>Passes</a><a href=#code>Code</a></nav>\n<main>\n";
     lines();
     source();
     kernels();
@@ -70,12 +73,13 @@ class Page {
 
  private:
   // A chart, if there is a library for it; `what` is read to those who do not see it.
-  void chart(const std::string& id, const std::string& what) {
+  // Of so many bars; 0: of points.
+  void chart(const std::string& id, const std::string& what, std::size_t bars = 0) {
     if (has_charts_)
       out_ += fmt::format(
-          "<figure><div class=chart><canvas id={} role=img aria-label=\"{}\"></canvas></div>"
+          "<figure><div class=chart style=\"height: {}rem\"><canvas id={} role=img aria-label=\"{}\"></canvas></div>"
           "<figcaption>{}</figcaption></figure>\n",
-          id, escaped(what), escaped(what));
+          bars == 0 ? 20 : 4 + 2 * bars, id, escaped(what), escaped(what));
   }
 
   void lines() {
@@ -116,7 +120,7 @@ class Page {
                           {"rate", kernel.operations * std::max(1.0, kernel.launches) / *kernel.seconds}});
       }
       if (!rows.empty())
-        chart(fmt::format("time-{}", k), fmt::format("Predicted time of the lines of {}", overview.entry));
+        chart(fmt::format("time-{}", k), fmt::format("Predicted time of the lines of {}", overview.entry), rows.size());
       data_["entries"].push_back({{"rows", std::move(rows)}, {"kernels", std::move(points)}});
     }
     if (overviews_.empty()) out_ += "<p>The program has no entry, so that nothing of it runs.</p>\n";
@@ -158,6 +162,10 @@ class Page {
       std::vector<std::string> labels;
       for (const KernelCost& kernel : overview.kernels) {
         std::string what;
+        for (std::size_t p = 0; p < overview.plans.size(); ++p)
+          if (overview.plans[p].remark.location.line == kernel.location.line &&
+              overview.plans[p].remark.location.column == kernel.location.column)
+            what = ", " + overview.einsums[p];
         for (const OverviewRow& row : overview.rows)
           if (row.location.line == kernel.location.line && what.empty()) what = ", " + row.what;
         labels.push_back(kernel.location ? fmt::format("line {}{}", kernel.location.line, what) : "made by passes");
@@ -180,7 +188,6 @@ class Page {
   }
 
   void contractions() {
-    data_["contractions"] = Json::array();
     out_ += "<h2 id=contractions>Contractions</h2>\n";
     std::size_t number = 0;
     for (const Overview& overview : overviews_)
@@ -193,34 +200,20 @@ class Page {
               "<figure class=scroll>{}<figcaption>Dark is what one block computes, and the tiles that it reads for "
               "one step; light is all that it reads.</figcaption></figure>\n",
               picture);
-        Json shared = Json::array();
-        if (plan.contraction && input_.device.kind == APL_DEVICE_GPU) {
-          double used = 0;
-          const apl_contraction& c = *plan.contraction;
-          for (int o = 0; o < c.operand_count; ++o) {
-            double bytes = c.operands[o].bytes * std::max(1, plan.plan.stages);
-            for (int d = 0; d < c.dim_count; ++d)
-              if (c.operands[o].strides[d] != 0) bytes *= plan.plan.tile[d] * (d < c.space_rank ? plan.plan.reg[d] : 1);
-            shared.push_back({{"name", fmt::format("{}, {} stage{}", plan.operands[static_cast<std::size_t>(o)],
-                                                   std::max(1, plan.plan.stages), plan.plan.stages > 1 ? "s" : "")},
-                              {"bytes", bytes}});
-            used += bytes;
-          }
-          const double rest = static_cast<double>(plan.cost.block_shared) - used;
-          if (rest > 0) shared.push_back({{"name", "the rest"}, {"bytes", rest}});
-        }
+        const std::vector<std::pair<std::string, std::string>> facts = facts_of_tiling(plan, overview.einsums[k]);
+        out_ += dims_table(plan, dim_names(facts));
+        if (input_.device.kind == APL_DEVICE_GPU)
+          if (const std::string map =
+                  shared_map(shared_parts(plan), input_.device, plan.cost.blocks_per_multiprocessor);
+              !map.empty())
+            out_ += fmt::format(
+                "<figure class=scroll>{}<figcaption>Shared memory of a block, from its first byte on; numbers are the "
+                "stages of the copies that are ahead of the arithmetic.</figcaption></figure>\n",
+                map);
         out_ += "<details><summary>Layouts, windows and the plan</summary><div class=scroll><table>\n";
-        for (const apl::Remark& remark : input_.remarks)
-          if (remark.pass == "tile-contraction" && remark.code == "tiled" && remark.function == plan.remark.function)
-            if (const auto einsum = std::ranges::find(remark.facts, "einsum", [](const auto& f) { return f.first; });
-                einsum != remark.facts.end() && einsum->second == overview.einsums[k]) {
-              for (const auto& [key, value] : remark.facts) fact(key, value);
-              break;
-            }
+        for (const auto& [key, value] : facts) fact(key, value);
         for (const auto& [key, value] : plan.remark.facts) fact(key, value);
         out_ += "</table></div></details>\n";
-        if (!shared.empty()) chart(fmt::format("shared-{}", number), "Shared memory of a block, by what lies in it");
-        data_["contractions"].push_back({{"shared", std::move(shared)}, {"limit", input_.device.block_shared}});
         ++number;
       }
     if (number > 0) return;
@@ -232,15 +225,57 @@ class Page {
     out_ += "</ul>\n";
   }
 
+  // What tile-contraction said when it made this contraction.
+  std::vector<std::pair<std::string, std::string>> facts_of_tiling(const ExplainedPlan& plan,
+                                                                   const std::string& einsum) const {
+    for (const apl::Remark& remark : input_.remarks) {
+      if (remark.pass != "tile-contraction" || remark.code != "tiled" || remark.function != plan.remark.function)
+        continue;
+      const auto found = std::ranges::find(remark.facts, "einsum", [](const auto& f) { return f.first; });
+      if (found != remark.facts.end() && found->second == einsum) return remark.facts;
+    }
+    return {};
+  }
+
+  // Of the fact "batch:free b:free a:contracted".
+  static std::vector<std::string> dim_names(const std::vector<std::pair<std::string, std::string>>& facts) {
+    std::vector<std::string> names;
+    for (const auto& [key, value] : facts) {
+      if (key != "dims") continue;
+      std::istringstream words(value);
+      for (std::string word; words >> word;) names.push_back(word.substr(0, word.rfind(':')));
+    }
+    return names;
+  }
+
   void fact(const std::string& key, const std::string& value) {
     out_ += fmt::format("<tr><th scope=row>{}<td>{}\n", escaped(key), escaped(value));
   }
 
   void sparse() {
-    if (input_.pictures.empty()) return;
-    out_ += "<h2>Sparse operands</h2>\n";
-    for (const auto& [name, svg] : input_.pictures)
-      out_ += fmt::format("<h3>{}</h3>\n<figure class=\"scroll picture\">{}</figure>\n", escaped(name), svg);
+    data_["products"] = Json::array();
+    if (input_.products.empty()) return;
+    out_ += "<h2 id=sparse>Sparse operands</h2>\n";
+    for (std::size_t k = 0; k < input_.products.size(); ++k) {
+      const SparseProduct& product = input_.products[k];
+      out_ += fmt::format("<h3>{}</h3>\n<div class=beside><figure class=\"scroll picture\">{}</figure>\n",
+                          escaped(product.title), product.picture);
+      Json plans = Json::array();
+      std::string rows;
+      for (const auto& [name, nanoseconds] : product.plans) {
+        plans.push_back({{"name", name}, {"microseconds", nanoseconds / 1e3}});
+        rows += fmt::format("<tr><th scope=row>{}<td class=number>{}\n", escaped(name),
+                            microseconds_text(nanoseconds / 1e3));
+      }
+      out_ += "<div>";
+      if (!product.plans.empty()) {
+        chart(fmt::format("plans-{}", k), "Predicted time of the plans that were compared; the fastest is green",
+              product.plans.size());
+        out_ += fmt::format("<details><summary>All plans</summary><table>{}</table></details>\n", rows);
+      }
+      out_ += fmt::format("</div></div>\n<p>{}</p>\n", escaped(product.note));
+      data_["products"].push_back(std::move(plans));
+    }
   }
 
   void tuning() {

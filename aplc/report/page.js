@@ -7,7 +7,7 @@
   const seconds = (value) =>
     value < 1e-3 ? (value * 1e6).toPrecision(3) + " us" : value < 1 ? (value * 1e3).toPrecision(3) + " ms" : value.toPrecision(3) + " s";
   const axis = (title, more) => ({
-    title: { display: true, text: title, color: colour("text") },
+    title: { display: title !== "", text: title, color: colour("text") },
     ticks: { color: colour("muted") },
     grid: { color: colour("line") },
     ...more,
@@ -34,7 +34,7 @@
         },
         options: {
           indexAxis: "y",
-          scales: { x: axis("predicted time in us"), y: axis("source line") },
+          scales: { x: axis("predicted time in us"), y: axis(entry.rows.length > 2 ? "source line" : "") },
           plugins: { legend: { display: false }, tooltip: { callbacks: { label: (item) => entry.rows[item.dataIndex].what } } },
         },
       }));
@@ -70,19 +70,21 @@
         };
       });
     });
-    data.contractions.forEach((contraction, k) => {
-      draw("shared-" + k, () => ({
+    data.products.forEach((plans, k) => {
+      draw("plans-" + k, () => ({
         type: "bar",
         data: {
-          labels: ["shared memory of a block"],
-          datasets: contraction.shared.map((part, j) => ({
-            label: part.name, data: [part.bytes / 1024],
-            backgroundColor: colour(["accent", "good", "missed"][j % 3]),
-          })),
+          labels: plans.map((plan) => plan.name),
+          datasets: [{
+            label: "predicted time",
+            data: plans.map((plan) => plan.microseconds),
+            backgroundColor: plans.map((plan, n) => colour(n === 0 ? "good" : "accent")),
+          }],
         },
         options: {
           indexAxis: "y",
-          scales: { x: axis("KiB, of " + (contraction.limit / 1024).toFixed(0), { stacked: true }), y: axis("", { stacked: true }) },
+          scales: { x: axis("predicted time in us", { type: "logarithmic" }), y: axis(plans.length > 2 ? "plan" : "") },
+          plugins: { legend: { display: false } },
         },
       }));
     });

@@ -1,4 +1,4 @@
-// Pictures that are no charts: the flow of kernels, and the tiles of a contraction.
+// The flow of kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -114,60 +114,6 @@ std::string flow_graph(const apl::Function& function, const std::vector<KernelCo
         "<rect class=node x={} y={} width={} height={} rx=4 /><text x={} y={}>{}</text><text x={} y={}>{}{}</text>\n",
         x(k), y(k), kWidth, kHeight, x(k) + 8, y(k) + 18, escaped(labels[k]), x(k) + 8, y(k) + 37, time, times);
   }
-  return svg + "</svg>\n";
-}
-
-std::string tile_picture(const ExplainedPlan& plan, const std::string& einsum) {
-  if (!plan.contraction || plan.contraction->operand_count < 2) return {};
-  const apl_contraction& c = *plan.contraction;
-  // The free dims of each side and those that are summed, flattened: how large, and how much of them a block has.
-  double size[3] = {1, 1, 1}, tile[3] = {1, 1, 1};
-  for (int d = 0; d < c.dim_count; ++d) {
-    const bool is_free = d < c.space_rank;
-    const bool in_first = c.operands[0].strides[d] != 0, in_second = c.operands[1].strides[d] != 0;
-    if (is_free && in_first && in_second) continue;  // a batch, of which a block has one
-    const int side = !is_free ? 2 : in_first ? 0 : 1;
-    size[side] *= static_cast<double>(std::max<std::int64_t>(1, c.dims[d].size));
-    tile[side] *= plan.plan.tile[d] * (is_free ? plan.plan.reg[d] : 1);
-  }
-  for (int side = 0; side < 3; ++side) tile[side] = std::min(tile[side], size[side]);
-  constexpr double kLong = 260, kShort = 40;
-  const double largest = std::max({size[0], size[1], size[2]});
-  const auto length = [&](int side) { return std::max(kShort, kLong * size[side] / largest); };
-  const double m = length(0), n = length(1), q = length(2), left = q + 40, top = q + 40;
-  const auto step = [&](int side, double extent) { return std::max(2.0, extent * tile[side] / size[side]); };
-  const double block_m = step(0, m), block_n = step(1, n), block_q = step(2, q);
-  std::string svg = fmt::format(
-      "<svg role=img aria-label=\"tiles of {}\" viewBox=\"0 0 {:.0f} {:.0f}\" width={:.0f}>\n<title>{}: the result "
-      "with its "
-      "blocks of {:.0f} by {:.0f}, and what one block reads of the operands, {:.0f} at a time</title>\n",
-      escaped(einsum), left + n + 10, top + m + 30, left + n + 10, escaped(einsum), tile[0], tile[1], tile[2]);
-  const auto rect = [&](const char* kind, double x, double y, double w, double h) {
-    svg += fmt::format("<rect class={} x={:.1f} y={:.1f} width={:.1f} height={:.1f} />\n", kind, x, y, w, h);
-  };
-  // The first operand on the left, the second above, as in the product of matrices.
-  rect("matrix", 0, top, q, m);
-  rect("matrix", left, 0, n, q);
-  rect("matrix", left, top, n, m);
-  constexpr double kMostLines = 64;
-  if (m / block_m <= kMostLines)
-    for (double y = block_m; y < m; y += block_m)
-      svg += fmt::format("<path class=grid d=\"M{:.1f} {:.1f}h{:.1f}\"/>\n", left, top + y, n);
-  if (n / block_n <= kMostLines)
-    for (double x = block_n; x < n; x += block_n)
-      svg += fmt::format("<path class=grid d=\"M{:.1f} {:.1f}v{:.1f}\"/>\n", left + x, top, m);
-  rect("strip", 0, top, q, block_m);
-  rect("strip", left, 0, block_n, q);
-  rect("block", 0, top, block_q, block_m);
-  rect("block", left, 0, block_n, block_q);
-  rect("block", left, top, block_n, block_m);
-  const auto label = [&](double x, double y, const std::string& text) {
-    svg += fmt::format("<text x={:.1f} y={:.1f}>{}</text>\n", x, y, escaped(text));
-  };
-  label(0, top - 8, plan.operands[0]);
-  label(left, q + 18, fmt::format("{}: {:.0f} by {:.0f}", plan.operands[1], size[2], size[1]));
-  label(left, top + m + 20,
-        fmt::format("{:.0f} by {:.0f}, in blocks of {:.0f} by {:.0f}", size[0], size[1], tile[0], tile[1]));
   return svg + "</svg>\n";
 }
 

@@ -15,6 +15,13 @@ struct Stage {
   std::string text;  // of the module after it
 };
 
+// A product over the non-zeros of a matrix, and the plans that were compared for it.
+struct SparseProduct {
+  std::string title, note;                            // "SpMM over the non-zeros of `A`"; what the picture shows
+  std::string picture;                                // SVG
+  std::vector<std::pair<std::string, double>> plans;  // nanoseconds by the model, the fastest first
+};
+
 struct Input {
   std::string file, text;               // of the program
   const apl::Module* module = nullptr;  // at the memory stage
@@ -23,7 +30,7 @@ struct Input {
   Sizes sizes;                // given by the user
   apl_device device{};
   Parameters parameters;
-  std::map<std::string, std::string> pictures;         // SVG of sparse operands, by name
+  std::vector<SparseProduct> products;                 // whose matrices are known
   std::vector<std::pair<std::string, double>> trials;  // of a tuning log: parameters, microseconds
   std::string generated;                               // the program that it becomes
 };
@@ -42,5 +49,17 @@ std::string flow_graph(const apl::Function& function, const std::vector<KernelCo
 // The result of a contraction with its blocks, and the tiles of its first two operands, as SVG; empty if it has one
 // operand.
 std::string tile_picture(const ExplainedPlan& plan, const std::string& einsum);
+// What of its dims a thread, a block and a step have. `names` are those of the dims, free ones first.
+std::string dims_table(const ExplainedPlan& plan, std::vector<std::string> names);
+
+// What lies in the shared memory of a block, from its first byte on.
+struct SharedPart {
+  std::string name;
+  std::int64_t bytes = 0;
+  int stages = 1;
+};
+std::vector<SharedPart> shared_parts(const ExplainedPlan& plan);
+// As SVG, with `blocks` of them on a multiprocessor.
+std::string shared_map(const std::vector<SharedPart>& parts, const apl_device& device, int blocks);
 
 }  // namespace aplc::report_page

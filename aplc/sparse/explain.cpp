@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <regex>
 
 #include "aplc/sparse/describe.h"
 #include "aplc/sparse/files.h"
@@ -99,7 +100,7 @@ class Explainer {
       facts.emplace_back("kernel", "the program's own");
       facts.emplace_back("why", product.why_not);
     }
-    auto width = product.has_width ? size_number(product.width, function, request_.sizes) : std::nullopt;
+    auto width = product.has_width ? size_number(product.width, function, request_.sizes(function)) : std::nullopt;
     const auto given = request_.matrices.find(product.operand);
     if (given == request_.matrices.end()) {
       facts.emplace_back(
@@ -124,8 +125,10 @@ class Explainer {
     if (!fitting) return std::move(fitting).error();
     const GivenPlan* plan = choose(*fitting, product, facts);
     if (!width && plan != nullptr) width = plan->plan->dense_size;
+    if (!width)
+      facts.emplace_back(product.sddmm ? "depth" : "width", fmt::format("not known: costs are for {}", kAssumedWidth));
     describe_matrix(given->second.file, csr, plan != nullptr ? plan->plan->row_order : nullptr, facts);
-    describe_plan(given->second.matrix, plan, product, width.value_or(kAssumedWidth), facts);
+    describe_plan(given->second.matrix, plan, product, width.value_or(kAssumedWidth), remark.message, facts);
     if (request_.gpu && product.fits)
       describe_kernels(product, csr, plan != nullptr ? plan->plan.get() : nullptr, width.value_or(kAssumedWidth),
                        facts);
@@ -168,7 +171,7 @@ class Explainer {
   }
 
   void describe_plan(const apl::sparse::Csr& matrix, const GivenPlan* plan, const Explained& product,
-                     std::int64_t width, Facts& facts) {
+                     std::int64_t width, const std::string& title, Facts& facts) {
     const apl_sparse_csr csr = view(matrix);
     PlanPointer builtin;
     const apl_sparse_plan* tiles_of = plan != nullptr ? plan->plan.get() : nullptr;
@@ -192,8 +195,11 @@ class Explainer {
         return p.operand == plan->operand && p.source == plan->source;
       });
       facts.emplace_back("compared", fmt::format("{}", fmt::join(notes_of(text->text), "; ")));
+      if (request_.compared) request_.compared({title, product.operand, true, text->text, times_of(text->text)});
     } else {
-      facts.emplace_back("costs", costs(matrix, problem));
+      const apl::sparse::Plan found = search(matrix, problem);
+      facts.emplace_back("costs", costs(found));
+      if (request_.compared) request_.compared({title, product.operand, false, to_text(found), found.considered});
     }
     if (!request_.measure) return;
     apl::sparse::Measure measure(matrix, problem);
@@ -209,13 +215,17 @@ class Explainer {
                                             : "nothing: such a product cannot be run here");
   }
 
-  // Of plans of one format, of a search without other orders, and of the dense product, by the cost model.
-  std::string costs(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem) const {
+  // Without other orders.
+  apl::sparse::Plan search(const apl::sparse::Csr& matrix, const apl::sparse::Problem& problem) const {
     apl::sparse::SearchOptions how;
     how.problem = problem;
     how.reorder = false;
     how.seconds = 10;
-    const apl::sparse::Plan found = apl::sparse::search(matrix, request_.profile, how);
+    return apl::sparse::search(matrix, request_.profile, how);
+  }
+
+  // Of plans of one format, of the search, and of the dense product, by the cost model.
+  std::string costs(const apl::sparse::Plan& found) const {
     const bool other = !request_.device.empty() && request_.device != request_.profile.name;
     std::string text = fmt::format("by profile {}{}: ", request_.profile.name,
                                    other ? fmt::format(", as there is none of {}", request_.device) : "");
@@ -223,6 +233,18 @@ class Explainer {
       text +=
           fmt::format("{}{} {}", k == 0 ? "" : ", ", found.considered[k].first, time_text(found.considered[k].second));
     return text;
+  }
+
+  // What a plan's notes say of the plans that it was compared with: "ELL: 12.50 us by the model".
+  static std::vector<std::pair<std::string, double>> times_of(const std::string& plan) {
+    static const std::regex kNote(R"((.*): ([0-9.]+) (us|ms|s) by the model)");
+    std::vector<std::pair<std::string, double>> times;
+    std::smatch match;
+    for (const std::string& note : notes_of(plan))
+      if (std::regex_match(note, match, kNote))
+        times.emplace_back(match[1], std::stod(match[2]) * (match[3] == "us" ? 1e3 : match[3] == "ms" ? 1e6 : 1e9));
+    std::ranges::stable_sort(times, {}, &std::pair<std::string, double>::second);
+    return times;
   }
 
   const ExplainRequest& request_;

@@ -2,6 +2,7 @@
 // long they take by the models.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,14 +22,24 @@ struct ExplainedMatrix {
 // OPERAND=@FILE; errors as for arguments of `aplc run`.
 apl::Result<std::map<std::string, ExplainedMatrix>> read_explained(const std::vector<std::string>& texts);
 
+struct ComparedPlans {
+  std::string title, operand;  // "SpMM over the non-zeros of `A`"
+  bool is_given = false;
+  std::string plan;                                   // as text
+  std::vector<std::pair<std::string, double>> times;  // nanoseconds of all that were compared, the fastest first
+};
+
 struct ExplainRequest {
   const std::map<std::string, ExplainedMatrix>& matrices;
   const std::vector<apl::SparsePlan>& plans;
-  const Sizes& sizes;  // by name
+  std::function<Sizes(const apl::Function&)> sizes;  // by name
   const apl::sparse::Profile& profile;
   std::string device;    // the one that was asked for; empty: the profile's
   bool gpu = true;       // the module was compiled for one
   bool measure = false;  // on this machine's CPU
+  // May be empty: called for each product whose matrix is known, with the plan that was given for it or that a short
+  // search finds.
+  std::function<void(const ComparedPlans&)> compared{};
 };
 // A remark of "kind analysis" for each product of a module at the memory stage. Error run.argument: a plan that is not
 // for its matrix.

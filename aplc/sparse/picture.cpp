@@ -87,9 +87,9 @@ std::string legend(const std::vector<std::uint8_t>& format, double y) {
     const double share = 100 * static_cast<double>(has) / static_cast<double>(format.size());
     const int x = 130 * shown++;
     text += fmt::format(
-        "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n<text x=\"{}\" y=\"{}\">{} {:.1f} "
+        "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n<text x=\"{}\" y=\"{}\">{} {} "
         "%</text>\n",
-        x, y - 11, kColours[kind], x + 18, y, kNames[kind], share);
+        x, y - 11, kColours[kind], x + 18, y, kNames[kind], share < 0.05 ? "&lt; 0.1" : fmt::format("{:.1f}", share));
   }
   return text;
 }
@@ -106,6 +106,36 @@ std::string density_legend(const Cells& cells, double y) {
                         kLeft + (shade - 1) * kStep, y - 11, kStep, kPalest + (1 - kPalest) * shade / kShades);
   return text + fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"12\">{} ({} by {} elements)</text>\n",
                             kLeft + kShades * kStep + 6, y, most, cells.height, cells.width);
+}
+
+// Where the blocks of a plan are: the cells that one touches, as far as they lie side by side, in its rows; `w` and `h`
+// are those of a cell. Too many could not be told apart.
+std::string outlines(const apl_sparse_tiles& t, const Cells& cells, double w, double h) {
+  constexpr std::int64_t kMostBlocks = 400;
+  if (t.blocks == 0 || t.blocks > kMostBlocks) return {};
+  std::string path;
+  std::vector<char> touched(static_cast<std::size_t>(cells.columns));
+  const double row = h / static_cast<double>(cells.height);
+  for (std::int64_t k = 0; k < t.blocks; ++k) {
+    const apl_sparse_block& block = t.block[k];
+    std::ranges::fill(touched, 0);
+    for (std::int64_t c = 0; c < block.steps * APL_SPARSE_STEP; ++c) {
+      const std::int32_t column = t.block_column[block.first_step * APL_SPARSE_STEP + c];
+      if (column >= 0) touched[static_cast<std::size_t>(column / cells.width)] = 1;
+    }
+    const std::int64_t rows = std::min<std::int64_t>(block.height, t.rows - block.position);
+    for (std::int64_t j = 0; j < cells.columns;) {
+      std::int64_t end = j;
+      while (end < cells.columns && touched[static_cast<std::size_t>(end)]) ++end;
+      if (end > j)
+        path += fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z", static_cast<double>(j) * w,
+                            static_cast<double>(block.position) * row, static_cast<double>(end - j) * w,
+                            static_cast<double>(rows) * row, static_cast<double>(end - j) * w);
+      j = std::max(end, j + 1);
+    }
+  }
+  return fmt::format("<path class=\"tiles\" fill=\"none\" stroke=\"{}\" stroke-width=\"0.8\" d=\"{}\"/>\n", kColours[0],
+                     path);
 }
 
 }  // namespace
@@ -139,6 +169,7 @@ std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tile
     fmt::format_to(std::back_inserter(svg), "<path fill=\"{}\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n",
                    kColours[shade.first], kPalest + (1 - kPalest) * shade.second / kShades, path);
   svg += fmt::format("</g>\n<rect width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#888\"/>\n", width, height);
+  if (tiles) svg += outlines(*tiles, cells, width / static_cast<double>(cells.columns), h);
   const std::int64_t longest = std::max<std::int64_t>(1, *std::max_element(cells.in_row.begin(), cells.in_row.end()));
   for (std::int64_t i = 0; i < cells.rows; ++i)
     fmt::format_to(std::back_inserter(svg),
@@ -152,10 +183,10 @@ std::string picture(const apl::sparse::Csr& matrix, const apl_sparse_tiles* tile
       "<text x=\"0\" y=\"-22\">columns</text>\n<text x=\"0\" y=\"-6\" font-size=\"12\">1</text>\n"
       "<text x=\"{0:.0f}\" y=\"-6\" font-size=\"12\" text-anchor=\"end\">{1}</text>\n"
       "<text x=\"{4:.0f}\" y=\"-6\" font-size=\"12\">in a row</text>\n"
-      "<text transform=\"translate(-34 {2:.0f}) rotate(-90)\">rows</text>\n"
+      "<text transform=\"translate(-34 {5:.0f}) rotate(-90)\" text-anchor=\"middle\">rows</text>\n"
       "<text x=\"-6\" y=\"12\" font-size=\"12\" text-anchor=\"end\">1</text>\n"
       "<text x=\"-6\" y=\"{2:.0f}\" font-size=\"12\" text-anchor=\"end\">{3}</text>\n",
-      width, matrix.columns, height, matrix.rows, left);
+      width, matrix.columns, height, matrix.rows, left, height / 2);
   svg += fmt::format("<text x=\"0\" y=\"{}\">{} by {}, {} non-zeros{}</text>\n", height + 20, matrix.rows,
                      matrix.columns, matrix.nonzeros(), tiles && tiles->row_order ? ", rows reordered" : "");
   svg += fmt::format("<text x=\"0\" y=\"{}\" fill=\"#666\" font-size=\"12\">bars: non-zeros of {}, at most {}</text>\n",

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <apl/ir/walk.h>
+#include <apl/passes/functions.h>
 
 namespace {
 
@@ -49,26 +50,21 @@ class Rewriter {
 };
 
 Result<Change> run(Module& module, PassContext& context) {
-  Change change = Change::no;
-  for (FunctionPtr& function : module.functions) {
+  return change_functions(module, [&](Function& function) {
     Rewriter rewriter;
-    BodyPtr body = rewriter.rewrite(function->body);
+    const BodyPtr before = function.body;
+    function.body = rewriter.rewrite(before);
     Remark remark;
     remark.kind = rewriter.count > 0 ? RemarkKind::applied : RemarkKind::analysis;
     remark.pass = "hello";
     remark.code = "hello";
-    remark.location = function->location;
-    remark.function = function->name;
-    remark.message = "hello from `" + function->name + "`: " + std::to_string(rewriter.count) +
+    remark.location = function.location;
+    remark.function = function.name;
+    remark.message = "hello from `" + function.name + "`: " + std::to_string(rewriter.count) +
                      (rewriter.count == 1 ? " double negation is gone" : " double negations are gone");
     context.remark(remark);
-    if (body == function->body) continue;
-    Function rewritten = *function;
-    rewritten.body = std::move(body);
-    function = std::make_shared<const Function>(std::move(rewritten));
-    change = Change::yes;
-  }
-  return change;
+    return function.body != before;
+  });
 }
 
 }  // namespace

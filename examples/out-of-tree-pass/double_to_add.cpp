@@ -7,6 +7,7 @@
 #include "double_to_add.h"
 
 #include <apl/ir/walk.h>
+#include <apl/passes/functions.h>
 
 namespace {
 
@@ -54,16 +55,11 @@ class Rewriter {
 };
 
 Result<Change> run(Module& module, PassContext& context) {
-  Change change = Change::no;
-  for (FunctionPtr& function : module.functions) {
-    BodyPtr body = Rewriter(*function, context).rewrite(function->body);
-    if (body == function->body) continue;
-    Function rewritten = *function;
-    rewritten.body = std::move(body);
-    function = std::make_shared<const Function>(std::move(rewritten));
-    change = Change::yes;
-  }
-  return change;
+  return change_functions(module, [&](Function& function) {
+    const BodyPtr before = function.body;
+    function.body = Rewriter(function, context).rewrite(before);
+    return function.body != before;
+  });
 }
 
 }  // namespace

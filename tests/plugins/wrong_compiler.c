@@ -4,6 +4,6 @@ struct plugin {
   const char *build, *name, *version;
 };
 const struct plugin* apl_pass_plugin(void) {
-  static const struct plugin kPlugin = {1, "another compiler 3, libother", "wrong-compiler", "1"};
+  static const struct plugin kPlugin = {2, "another compiler 3, libother", "wrong-compiler", "1"};
   return &kPlugin;
 }
