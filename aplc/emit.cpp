@@ -76,9 +76,9 @@ int emit_library(Session& session, const EmitOptions& options, apl::Target targe
   if (!program) return report(program.error());
   const std::string command =
       fmt::format("{} {} {} -o {} {}", from_environment("CC", "cc"),
-                  from_environment("CFLAGS", target == apl::Target::c ? "-O3 -march=native" : "-O2"),
-                  target == apl::Target::c ? "-fopenmp" : "", shell_word(program->path()), shell_word(path + ".c")) +
-      (target == apl::Target::c ? " -lm" : " -lm -ldl -lpthread");
+                  from_environment("CFLAGS", target.on_device() ? "-O2" : "-O3 -march=native"),
+                  target.on_device() ? "" : "-fopenmp", shell_word(program->path()), shell_word(path + ".c")) +
+      (target.on_device() ? " -lm -ldl -lpthread" : " -lm");
   const auto said = apl::run_tool({"/bin/sh", "-c", command});
   if (said) {
     write_error(*said);
@@ -112,12 +112,12 @@ void run(const EmitOptions& options, apl::Target target, int& exit) {
   bool ok = session.read() &&
             session.run(options.form == "kernel"
                             ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
-                            : pipeline_for(target == apl::Target::c ? "c" : "cuda", options.tiles));
+                            : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
-  codegen.plans = plans_for(target == apl::Target::c ? "c" : "cuda");
+  codegen.plans = plans_for(target.on_device() ? "cuda" : "c");
   codegen.device = options.device;
   if (options.library || options.executable || options.server) {
     exit = emit_library(session, options, target, codegen);
@@ -142,7 +142,7 @@ void add_c(CLI::App& app, int& exit) {
   auto options = std::make_shared<EmitOptions>();
   CLI::App* command = app.add_subcommand("c", "print the generated C (C11 with OpenMP), or make a library or program");
   options->add_emission(*command);
-  command->callback([options, &exit] { run(*options, apl::Target::c, exit); });
+  command->callback([options, &exit] { run(*options, apl::c_target(), exit); });
 }
 
 void add_cuda(CLI::App& app, int& exit) {
@@ -160,7 +160,7 @@ void add_cuda(CLI::App& app, int& exit) {
       ->add_option("--size", options->sizes, "a size of the program for which the plan of --emit is chosen, as n=1024")
       ->type_name("NAME=NUMBER")
       ->allow_extra_args(false);
-  command->callback([options, &exit] { run(*options, apl::Target::cuda, exit); });
+  command->callback([options, &exit] { run(*options, apl::cuda_target(), exit); });
 }
 
 }  // namespace aplc

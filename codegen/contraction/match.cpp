@@ -14,9 +14,10 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 // Threads of a warp and rows of a thread along M and N, as the choice of plans counts on them.
-static bool share(MnDim& m_dim, MnDim& n_dim, std::int64_t threads, std::int64_t registers, std::int64_t vector) {
+static bool share(MnDim& m_dim, MnDim& n_dim, std::int64_t warp, std::int64_t threads, std::int64_t registers,
+                  std::int64_t vector) {
   apl_mn_dim mn_dims[2] = {{.extent = m_dim.extent}, {.extent = n_dim.extent}};
-  if (apl_mn_share(threads, registers, vector, &mn_dims[0], &mn_dims[1]) == 0) return false;
+  if (apl_mn_share(warp, threads, registers, vector, &mn_dims[0], &mn_dims[1]) == 0) return false;
   const auto take = [](MnDim& mn, const apl_mn_dim& shared) {
     mn.warps = shared.warps, mn.lanes = shared.lanes, mn.each = shared.each, mn.vector = shared.vector;
   };
@@ -57,7 +58,7 @@ static std::map<std::string, std::int64_t> mainloop_numbers(const Stm& stm) {
 }
 
 std::shared_ptr<Mainloop> Kernel::find_mainloop(const SegOp& op) {
-  if (unit_.target != Target::cuda || op.results.empty()) return nullptr;
+  if (!unit_.target.has_mainloop || op.results.empty()) return nullptr;
   const ValueTable& table = unit_.function.values;
   auto mainloop = std::make_shared<Mainloop>();
   for (const auto& [name, number] : mainloop_numbers(stm_)) {
@@ -103,7 +104,7 @@ std::shared_ptr<Mainloop> Kernel::find_mainloop(const SegOp& op) {
     for (const TileExtent::Part& part : extents[d].split) mn.last_axis = std::max(mn.last_axis, part.axis);
     mn_dims.push_back(mn);
   }
-  if (mn_dims.size() != 2 || threads % kWarp != 0) return nullptr;
+  if (mn_dims.size() != 2 || threads % unit_.target.warp != 0) return nullptr;
   if (mn_dims[1].last_axis < mn_dims[0].last_axis) std::swap(mn_dims[0], mn_dims[1]);
   std::copy(mn_dims.begin(), mn_dims.end(), mainloop->mn_dims.begin());
   mainloop->threads = threads;
@@ -149,7 +150,7 @@ std::shared_ptr<Mainloop> Kernel::find_mainloop(const SegOp& op) {
   }
   if (!copies.empty()) return nullptr;  // a copy for something else
   const auto vector = std::clamp<std::int64_t>(16 / widest, 1, 4);
-  if (!share(mainloop->mn_dims[0], mainloop->mn_dims[1], threads, registers, vector)) return nullptr;
+  if (!share(mainloop->mn_dims[0], mainloop->mn_dims[1], unit_.target.warp, threads, registers, vector)) return nullptr;
   find_mainloop_steps(*mainloop, op);
   return mainloop;
 }

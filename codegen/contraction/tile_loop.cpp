@@ -35,8 +35,8 @@ void Kernel::mainloop_head(KernelBlock& out) {
   const ExprPtr thread = variable(mainloop.thread);
   mainloop.lane = unit_.fresh("lane");
   const std::string warp = unit_.fresh("warp");
-  out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(kWarp))));
-  out.push_back(declare(kInt, warp, infix("/", thread, number_of(kWarp))));
+  out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(unit_.target.warp))));
+  out.push_back(declare(kInt, warp, infix("/", thread, number_of(unit_.target.warp))));
   // Lanes i and i^1 share a row of one dim, i and i^2 one of the other: a load is served two quarters at a time.
   const ExprPtr lane = variable(mainloop.lane);
   const auto of_four = [&] {

@@ -352,12 +352,12 @@ std::string host_text(const CudaHost& lowering, const apl::Function& function, s
 
 KernelFile kernel_file(const Module& module, const apl::Function& function, const CodegenOptions& options) {
   FileScope scope(module);
-  Unit unit(function, Target::cuda, options.parameters, scope);
+  Unit unit(function, cuda_target(), options.parameters, scope);
   CudaHost lowering(unit, options);
   HostText made = lowering.run_file();
   const std::string name = file_name(function);
   KernelFile file;
-  for (const kernel::Function& one : made.kernels) file.kernels += kernel::print(one, Dialect::cuda) + "\n";
+  for (const kernel::Function& one : made.kernels) file.kernels += kernel::print(one, unit.dialect()) + "\n";
   file.host = host_text(lowering, function, std::move(made.text));
 
   Writer out;

@@ -40,6 +40,11 @@ struct apl_failure {
   int64_t values[12];
 };
 
+// Threads that take each instruction together: texts for machines that have others say how many before.
+#ifndef APL_WARP
+#define APL_WARP 32
+#endif
+
 struct apl_half;    // f16
 struct apl_bfloat;  // bf16
 

@@ -4,8 +4,8 @@
 #ifndef APL_DEVICE_WARP_H
 #define APL_DEVICE_WARP_H
 
-APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % 32); }
-APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / 32); }
+APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % APL_WARP); }
+APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / APL_WARP); }
 
 #if defined(APL_EMULATE)
 
@@ -18,7 +18,7 @@ template <int count, class Use>
 void apl_exchange(const uint32_t* words, int line, const Use& use) {
   __builtin_memcpy(apl_lane_words[apl_thread()], words, count * sizeof(uint32_t));
   apl_warp_barrier(line);
-  use(apl_lane_words + apl_thread() / 32 * 32);
+  use(apl_lane_words + apl_thread() / APL_WARP * APL_WARP);
   apl_warp_barrier(line);
 }
 

@@ -224,7 +224,7 @@ class Checker {
       CodegenOptions codegen;
       codegen.parameters = options.parameters;
       codegen.plans = options_.plans;
-      auto text = generate(memory, machine == Machine::gpu ? Target::cuda : Target::c, codegen);
+      auto text = generate(memory, machine == Machine::gpu ? cuda_target() : c_target(), codegen);
       // The numbers of one contraction alone can be blamed: a batch is divided.
       if (!text && text.error().code == Code::command_bad_parameter && batch.size() == 1 && again < 8) {
         shrink_plan(*batch.front().spec, batch.front().parameters);

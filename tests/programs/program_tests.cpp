@@ -122,8 +122,8 @@ class Tester {
       if (backend == "interp") continue;
       apl::CodegenOptions codegen;
       codegen.parameters = tiles.numbers;
-      auto text = backend == "c" ? apl::generate(few_threads, apl::Target::c, codegen)
-                                 : apl::generate(memory, apl::Target::cuda, codegen);
+      auto text = backend == "c" ? apl::generate(few_threads, apl::c_target(), codegen)
+                                 : apl::generate(memory, apl::cuda_target(), codegen);
       if (!text) return fail(fmt::format("{}, {}: {}", tiles.name, backend, text.error().message));
       apl::ProgramOptions load;
       load.backend = backend;

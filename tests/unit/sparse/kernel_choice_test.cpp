@@ -14,6 +14,7 @@
 namespace {
 
 namespace sparse_test = apl::sparse_test;
+using apl::sparse_test::h200;
 
 // Gives addresses that are never looked at.
 struct Notes {
@@ -53,7 +54,7 @@ struct Notes {
   std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20) {
     const apl_sparse_csr csr = sparse_test::view(m);
     apl_sparse_packed* packed = nullptr;
-    REQUIRE(apl_sparse_packed_make(&csr, nullptr, type, width, nullptr, &packed) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), type, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_operand a{};
     REQUIRE(apl_sparse_upload(&context, packed, type, &a) == APL_SUCCESS);
     apl_sparse_packed_free(packed);
@@ -65,7 +66,7 @@ struct Notes {
   std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth) {
     const apl_sparse_csr csr = sparse_test::view(m);
     apl_sparse_sddmm_packed* samples = nullptr;
-    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, &h200(), type, depth, nullptr, &samples) == APL_SPARSE_FINE);
     apl_sparse_sddmm_operand a{};
     REQUIRE(apl_sparse_upload_sddmm(&context, samples, type, &a) == APL_SUCCESS);
     apl_sparse_sddmm_packed_free(samples);
@@ -92,7 +93,7 @@ apl::sparse::Csr even(std::int64_t rows, std::int64_t columns, std::int64_t leng
 
 // All texts as one, for one call of the compiler: each in a namespace of its own, after what they share.
 std::string one_text(const std::map<std::string, std::string>& texts) {
-  const std::string head = "#include \"device.h\"\n";
+  const std::string head = "#define APL_WARP 32\n#include \"device.h\"\n";
   std::string all = head + apl_sparse_kernel_part(APL_SPARSE_TEXT_WARP);
   int number = 0;
   for (const auto& [name, text] : texts) {
@@ -133,17 +134,19 @@ TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small 
   const auto says_dense = [](const apl::sparse::Csr& m, std::int64_t width) {
     const apl_sparse_csr csr = sparse_test::view(m);
     apl_sparse_packed* packed = nullptr;
-    REQUIRE(apl_sparse_packed_make(&csr, nullptr, APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_sddmm_packed* samples = nullptr;
-    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
     const double product = apl_sparse_microseconds(packed, width),
                  sampled = apl_sparse_sddmm_microseconds(samples, width);
     apl_sparse_packed_free(packed);
     apl_sparse_sddmm_packed_free(samples);
     CHECK(product > 1);
     CHECK(sampled > 1);
-    return std::pair{apl_sparse_prefers_dense(product, apl_sparse_dense_microseconds(m.rows, m.columns, width)) != 0,
-                     apl_sparse_prefers_dense(sampled, apl_sparse_dense_microseconds(m.rows, width, m.columns)) != 0};
+    return std::pair{apl_sparse_prefers_dense(&h200(), product,
+                                              apl_sparse_dense_microseconds(&h200(), m.rows, m.columns, width)) != 0,
+                     apl_sparse_prefers_dense(&h200(), sampled,
+                                              apl_sparse_dense_microseconds(&h200(), m.rows, width, m.columns)) != 0};
   };
   // 5 to 10 % of a layer of 768 by 768, by gathered rows and windows.
   CHECK(says_dense(even(768, 768, 38, 1), 128) == std::pair{true, true});

@@ -19,6 +19,7 @@ namespace {
 
 using apl::program::Bridge;
 using apl::sparse::Csr;
+using apl::sparse_test::h200;
 namespace sparse_test = apl::sparse_test;
 
 // Kernel texts are compiled once for all test cases.
@@ -142,7 +143,7 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_packed* packed = nullptr;
-  REQUIRE(apl_sparse_packed_make(&csr, plan, kType<T>, pitch.width, &options, &packed) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_packed_make(&csr, plan, &h200(), kType<T>, pitch.width, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), packed, kType<T>, &a));
   apl_sparse_packed_free(packed);
@@ -179,7 +180,8 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_sddmm_packed* samples = nullptr;
-  REQUIRE(apl_sparse_sddmm_packed_make(&csr, plan, kType<T>, pitch.width, &options, &samples) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_sddmm_packed_make(&csr, plan, &h200(), kType<T>, pitch.width, &options, &samples) ==
+          APL_SPARSE_FINE);
   CHECK((samples->windows > 0) == (options.window > 0 && m.rows > 0));
   apl_sparse_sddmm_operand a{};
   check(bridge, apl_sparse_upload_sddmm(bridge.context(), samples, kType<T>, &a));
@@ -270,7 +272,7 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
   }
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_packed* packed = nullptr;
-  REQUIRE(apl_sparse_packed_make(&csr, plan.get(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_packed_make(&csr, plan.get(), &h200(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
   CHECK(packed->parts == 4);    // most of what the plan selects is 32 rows high
   CHECK(packed->windows == 2);  // the second half of the first group, the last two rows
   CHECK(packed->records == 130 - 32 - 2);
@@ -368,7 +370,7 @@ TEST_CASE("sparse kernels: values may be set again") {
   const apl_sparse_csr csr = sparse_test::view(m);
   const apl_sparse_options options{.window = 16};
   apl_sparse_packed* packed = nullptr;
-  REQUIRE(apl_sparse_packed_make(&csr, nullptr, APL_F16, 16, &options, &packed) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), APL_F16, 16, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), packed, APL_F16, &a));
   apl_sparse_packed_free(packed);
