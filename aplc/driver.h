@@ -103,7 +103,7 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values);
 void add_check(CLI::App& app, int& exit);
 void add_opt(CLI::App& app, int& exit);
 void add_c(CLI::App& app, int& exit);
-void add_cuda(CLI::App& app, int& exit);
+void add_device_dialects(CLI::App& app, int& exit);
 void add_passes(CLI::App& app, int& exit);
 void add_test(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);

@@ -164,6 +164,10 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
                           fmt::format("libraries, executables and servers do not make tiles: `{}` of the entry `{}` "
                                       "wants them.",
                                       function->entry->params[soa.param].name, function->entry->name));
+  if (!target.dialect->embeds)
+    return make_error(Code::unsupported_backend, {},
+                      fmt::format("libraries, executables and servers for {} are not made: kernels are, see `aplc {}`",
+                                  target.dialect->title, target.dialect->name));
   auto program = generate(module, target, codegen);
   if (!program) return std::move(program).error();
   std::string device;

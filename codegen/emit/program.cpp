@@ -51,7 +51,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   }
   std::string head =
       fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
-  const std::string kernel_head = head + "#include \"device.h\"\n\n";
+  const std::string kernel_head = head + fmt::format("#define APL_WARP {}\n#include \"device.h\"\n\n", target.warp);
   if (target.on_device()) program.kernels = kernel_head + kernels;
   program.has_kernels = target.on_device() && !kernels.empty();
   program.has_lazy_kernels = !lazy_kernels.empty();

@@ -18,11 +18,16 @@ struct Dialect {
   // Kernels are a text of their own over runtime/device/device.h, whose functions are overloaded and whose threads are
   // those of a block. Else they are functions of the host's C file, and threads are loops.
   bool on_device = false;
-  std::string_view api;      // what names of the host's functions start with, where there is a device: "cuda"
-  std::string_view runtime;  // headers of kernel files: of the API, and of its floats of 16 bits
-  std::string_view half_header;
   bool embeds = false;      // whether libraries, executables and servers can be made
   std::string_view record;  // the machine that is assumed where none is named
+  // Of kernel files (codegen/emit/kernel_file.h), where there is a device.
+  std::string_view macro;               // that its compilers define
+  std::string_view api;                 // what names of the host's functions start with
+  std::string_view header;              // of the API,
+  std::string_view half_header;         // and of its floats of 16 bits
+  std::string_view kernel_as;           // what becomes of a kernel's name as an argument of the API
+  std::int64_t usual_shared_bytes = 0;  // of a block, above which a kernel must ask for it
+  bool bounds_have_blocks = true;       // whether __launch_bounds__ takes how many blocks a multiprocessor is to hold
 };
 
 struct Target {
