@@ -66,6 +66,13 @@ void Session::report(const apl::Diagnostic& diagnostic) {
   if (diagnostic.severity == apl::Severity::error && exit_code_ == kFine) exit_code_ = aplc::exit_code(diagnostic);
 }
 
+apl::Target target_of(const std::string& backend, const std::string& device) {
+  apl::Target usual = backend == "c" ? apl::c_target() : apl::cuda_target();
+  if (device.empty()) return usual;
+  auto asked = apl::find_target(device);
+  return asked && asked->on_device() == usual.on_device() ? *asked : usual;
+}
+
 int plans_for(const std::string& backend) {
   constexpr int kCompiled = 4, kChosen = 12;
   return backend == "c" ? kCompiled : kChosen;

@@ -12,6 +12,7 @@
 #include "aplc/tiles.h"
 #include "ir/diagnostic.h"
 #include "ir/module.h"
+#include "machine/target/target.h"
 #include "passes/pipeline.h"
 
 namespace aplc {
@@ -83,6 +84,8 @@ bool is_ir(const std::string& name, const std::string& text);
 apl::Result<std::string> read_file(const std::string& name);
 apl::Result<std::string> read_unpacked_file(const std::string& name);
 
+// What a backend's programs are generated for: its usual machine, or the one of that record, if it is of the same kind.
+apl::Target target_of(const std::string& backend, const std::string& device);
 // How many kernels a contraction may have on a backend: those of C are all compiled, the others when they are chosen.
 int plans_for(const std::string& backend);
 // The passes that make a program for a backend; for interp up to kernels.
@@ -100,7 +103,7 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values);
 void add_check(CLI::App& app, int& exit);
 void add_opt(CLI::App& app, int& exit);
 void add_c(CLI::App& app, int& exit);
-void add_cuda(CLI::App& app, int& exit);
+void add_device_dialects(CLI::App& app, int& exit);
 void add_passes(CLI::App& app, int& exit);
 void add_test(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);

@@ -99,7 +99,7 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
   aplc::add_dataset(app, exit);
   aplc::add_explain(app, exit);
   aplc::add_c(app, exit);
-  aplc::add_cuda(app, exit);
+  aplc::add_device_dialects(app, exit);
   aplc::add_opt(app, exit);
   aplc::add_passes(app, exit);
   aplc::add_report(app, exit);

@@ -1,4 +1,4 @@
-// aplc c FILE and aplc cuda FILE: the generated text, or a library or program made of it.
+// aplc c FILE, aplc cuda FILE and so on, by dialect: the generated text, or a library or program made of it.
 #include <fmt/format.h>
 #include <cstdlib>
 #include <memory>
@@ -19,12 +19,13 @@ struct EmitOptions : CompileOptions {
   std::string form, entry;         // of --emit
   std::vector<std::string> sizes;  // NAME=VALUE
 
-  void add_emission(CLI::App& command) {
+  void add_emission(CLI::App& command, const apl::Dialect& dialect) {
     add_to(command);
     command.add_option("-o,--output", output,
                        "file to write (default: standard output); of a library or program: its name, without an ending "
                        "(default: the input's)");
     tiles.add_to(command);
+    if (!dialect.embeds) return;
     auto* kind = command.add_option_group("form");
     kind->add_flag("--library", library, "NAME.c, NAME.h and NAME.json: a library with Futhark's C API");
     kind->add_flag("--executable", executable, "NAME and NAME.c: a program that reads values and writes results");
@@ -76,9 +77,9 @@ int emit_library(Session& session, const EmitOptions& options, apl::Target targe
   if (!program) return report(program.error());
   const std::string command =
       fmt::format("{} {} {} -o {} {}", from_environment("CC", "cc"),
-                  from_environment("CFLAGS", target == apl::Target::c ? "-O3 -march=native" : "-O2"),
-                  target == apl::Target::c ? "-fopenmp" : "", shell_word(program->path()), shell_word(path + ".c")) +
-      (target == apl::Target::c ? " -lm" : " -lm -ldl -lpthread");
+                  from_environment("CFLAGS", target.on_device() ? "-O2" : "-O3 -march=native"),
+                  target.on_device() ? "" : "-fopenmp", shell_word(program->path()), shell_word(path + ".c")) +
+      (target.on_device() ? " -lm -ldl -lpthread" : " -lm");
   const auto said = apl::run_tool({"/bin/sh", "-c", command});
   if (said) {
     write_error(*said);
@@ -92,7 +93,8 @@ int emit_library(Session& session, const EmitOptions& options, apl::Target targe
 }
 
 // One entry's kernels as a file of their own.
-int emit_kernel_file(Session& session, const EmitOptions& options, apl::CodegenOptions codegen) {
+int emit_kernel_file(Session& session, const EmitOptions& options, const apl::Target& target,
+                     apl::CodegenOptions codegen) {
   for (const std::string& text : options.sizes) {
     auto size = parse_size(text);
     if (!size) {
@@ -101,30 +103,39 @@ int emit_kernel_file(Session& session, const EmitOptions& options, apl::CodegenO
     }
     codegen.sizes.insert(*size);
   }
-  auto file = apl::generate_kernel_file(session.module(), options.entry, codegen);
+  auto file = apl::generate_kernel_file(session.module(), options.entry, codegen, target);
   if (file) return emit(options.output, file->text);
   session.report(file.error());
   return session.exit_code();
 }
 
-void run(const EmitOptions& options, apl::Target target, int& exit) {
+void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
   Session session(options);
+  auto found = apl::find_target(options.device.empty() ? std::string(dialect.name) : options.device);
+  // Plans may be those of any machine; what the text needs of one must be the dialect's.
+  if (found && found->dialect != &dialect) found = apl::find_target(std::string(dialect.name));
+  if (!found) {
+    session.report(found.error());
+    exit = session.exit_code();
+    return;
+  }
+  const apl::Target& target = *found;
   bool ok = session.read() &&
             session.run(options.form == "kernel"
                             ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
-                            : pipeline_for(target == apl::Target::c ? "c" : "cuda", options.tiles));
+                            : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles));
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
-  codegen.plans = plans_for(target == apl::Target::c ? "c" : "cuda");
+  codegen.plans = plans_for(target.on_device() ? "cuda" : "c");
   codegen.device = options.device;
   if (options.library || options.executable || options.server) {
     exit = emit_library(session, options, target, codegen);
     return;
   }
   if (options.form == "kernel") {
-    exit = emit_kernel_file(session, options, codegen);
+    exit = emit_kernel_file(session, options, target, codegen);
     return;
   }
   auto program = apl::generate(session.module(), target, codegen);
@@ -141,26 +152,36 @@ void run(const EmitOptions& options, apl::Target target, int& exit) {
 void add_c(CLI::App& app, int& exit) {
   auto options = std::make_shared<EmitOptions>();
   CLI::App* command = app.add_subcommand("c", "print the generated C (C11 with OpenMP), or make a library or program");
-  options->add_emission(*command);
-  command->callback([options, &exit] { run(*options, apl::Target::c, exit); });
+  options->add_emission(*command, apl::c_dialect());
+  command->callback([options, &exit] { run(*options, apl::c_dialect(), exit); });
 }
 
-void add_cuda(CLI::App& app, int& exit) {
+void add_device_dialect(CLI::App& app, const apl::Dialect& dialect, int& exit) {
   auto options = std::make_shared<EmitOptions>();
+  const std::string title(dialect.title);
   CLI::App* command =
-      app.add_subcommand("cuda", "print the generated host C with its CUDA kernels, or make a library or program");
-  options->add_emission(*command);
-  command->add_flag("--kernels", options->kernels_only, "the CUDA kernels alone");
+      app.add_subcommand(std::string(dialect.name), fmt::format("print the generated host C with its {} kernels{}", title,
+                                                                dialect.embeds ? ", or make a library or program" : ""));
+  options->add_emission(*command, dialect);
+  command->add_flag("--kernels", options->kernels_only, fmt::format("the {} kernels alone", title));
   command
       ->add_option("--emit", options->form,
-                   "kernel: one entry's kernels and a function that launches them, as plain CUDA for another project")
+                   fmt::format("kernel: one entry's kernels and a function that launches them, as plain {} for another "
+                               "project",
+                               title))
       ->check(CLI::IsMember({"kernel"}));
   command->add_option("-e,--entry", options->entry, "the entry to --emit (default: the only one)");
   command
       ->add_option("--size", options->sizes, "a size of the program for which the plan of --emit is chosen, as n=1024")
       ->type_name("NAME=NUMBER")
       ->allow_extra_args(false);
-  command->callback([options, &exit] { run(*options, apl::Target::cuda, exit); });
+  command->callback([options, &dialect, &exit] { run(*options, dialect, exit); });
+}
+
+void add_device_dialects(CLI::App& app, int& exit) {
+  for (const std::string_view name : apl::dialect_names())
+    if (const apl::Dialect& dialect = *apl::find_dialect(name); dialect.on_device)
+      add_device_dialect(app, dialect, exit);
 }
 
 }  // namespace aplc

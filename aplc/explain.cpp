@@ -262,7 +262,7 @@ int write_report(Session& session, const CompileOptions& options, const SparseEx
   codegen.parameters = session.parameters();
   codegen.plans = plans_for(is_cpu ? "c" : "cuda");
   codegen.device = options.device;
-  auto program = apl::generate(session.module(), is_cpu ? apl::Target::c : apl::Target::cuda, codegen);
+  auto program = apl::generate(session.module(), target_of(is_cpu ? "c" : "cuda", options.device), codegen);
   if (!program) {
     session.report(program.error());
     return session.exit_code();

@@ -113,7 +113,7 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
   codegen.parameters = session.parameters();
   codegen.plans = plans_for(options.backend);
   codegen.device = options.device;
-  auto text = apl::generate(session.module(), options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
+  auto text = apl::generate(session.module(), target_of(options.backend, options.device), codegen);
   if (!text) return std::move(text).error();
   // Kernels may be compiled when they are called.
   auto folder = WorkFolder::make();

@@ -128,7 +128,7 @@ Result<std::string> generate_host(const std::string& file, const std::string& te
   CodegenOptions codegen;
   codegen.parameters = parameters;
   codegen.plans = plans;
-  auto program = generate(*module, backend == "c" ? Target::c : Target::cuda, codegen);
+  auto program = generate(*module, backend == "c" ? c_target() : cuda_target(), codegen);
   if (!program) return std::move(program).error();
   return std::move(program->host);
 }

@@ -18,6 +18,8 @@ std::string_view plan_device_text();
 std::string_view device_a100_text();
 std::string_view device_h100_text();
 std::string_view device_h200_text();
+std::string_view device_mi300_text();
+std::string_view device_gfx1100_text();
 std::string_view device_gpu_text();
 std::string_view device_cpu_text();
 

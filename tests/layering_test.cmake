@@ -19,7 +19,7 @@ set(allowed_runtime_sparse "runtime/sparse/|runtime/backends/|runtime/embed.h|ma
 set(allowed_runtime_embedded "runtime/embedded/|runtime/sparse/|runtime/backends/|machine/tiles/")
 set(allowed_runtime "runtime/|machine/|ir/")
 set(below_codegen "codegen/codegen.h|runtime/backends/context.h|runtime/names.h|machine/|ir/")
-set(allowed_codegen_kernel "codegen/kernel/|runtime/names.h|ir/")
+set(allowed_codegen_kernel "codegen/kernel/|machine/target/target.h|runtime/names.h|ir/")
 set(allowed_codegen_lower "codegen/lower/|codegen/kernel/|${below_codegen}")
 set(allowed_codegen_contraction "codegen/contraction/|codegen/lower/|codegen/kernel/|${below_codegen}")
 set(allowed_codegen_sparse "codegen/sparse/|codegen/lower/|codegen/kernel/|${below_codegen}")

@@ -75,15 +75,16 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
   double sparse = 0, dense = 0;
   if (product.sddmm) {
     apl_sparse_sddmm_packed* made = nullptr;
-    if (apl_sparse_sddmm_packed_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    if (apl_sparse_sddmm_packed_make(&csr, plan, &modelled_device(), type, width, nullptr, &made) != APL_SPARSE_FINE)
+      return;
     const std::unique_ptr<apl_sparse_sddmm_packed, FreePacked> samples(made);
     facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
                                                        : "a list of coordinates, four to a group of lanes");
     sparse = apl_sparse_sddmm_microseconds(made, width);
-    dense = apl_sparse_dense_microseconds(csr.rows, width, csr.columns);
+    dense = apl_sparse_dense_microseconds(&modelled_device(), csr.rows, width, csr.columns);
   } else {
     apl_sparse_packed* made = nullptr;
-    if (apl_sparse_packed_make(&csr, plan, type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    if (apl_sparse_packed_make(&csr, plan, &modelled_device(), type, width, nullptr, &made) != APL_SPARSE_FINE) return;
     const std::unique_ptr<apl_sparse_packed, FreePacked> packed(made);
     std::string kernels;
     if (packed->windows > 0) kernels = windows_text(packed->windows, 8 * packed->parts, packed->steps);
@@ -95,7 +96,7 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     facts.emplace_back("padding of kernels", fmt::format("{:.2f} values stored for each non-zero",
                                                          stored_times(packed->values, csr.nonzeros)));
     sparse = apl_sparse_microseconds(made, width);
-    dense = apl_sparse_dense_microseconds(csr.rows, csr.columns, width);
+    dense = apl_sparse_dense_microseconds(&modelled_device(), csr.rows, csr.columns, width);
   }
   if (product.type != apl::ScalarType::f16) {
     facts.emplace_back("predicted", "nothing: the kernels' model is for f16 on an H200");

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 
 #include "aplc/sparse/files.h"
+#include "machine/target/records.h"
 #include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 
-bool Estimate::says_dense() const { return apl_sparse_prefers_dense(sparse, dense) != 0; }
+const apl_device& modelled_device() {
+  static const apl_device h200 = *apl::find_device("h200");
+  return h200;
+}
+
+bool Estimate::says_dense() const { return apl_sparse_prefers_dense(&modelled_device(), sparse, dense) != 0; }
 
 std::string Estimate::verdict() const {
   if (!says_dense()) return fmt::format("no: it takes {:.1f} times as long by the model", dense / sparse);
@@ -20,25 +26,27 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
   if (plan != nullptr && plan->dense) plan = nullptr;
   if (sddmm) {
     apl_sparse_sddmm_packed* samples = nullptr;
-    if (apl_sparse_sddmm_packed_make(&matrix, plan, APL_F16, width, nullptr, &samples) != APL_SPARSE_FINE)
+    if (apl_sparse_sddmm_packed_make(&matrix, plan, &modelled_device(), APL_F16, width, nullptr, &samples) !=
+        APL_SPARSE_FINE)
       return std::nullopt;
     const double time = apl_sparse_sddmm_microseconds(samples, width);
     apl_sparse_sddmm_packed_free(samples);
-    return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, width, matrix.columns)};
+    return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, width, matrix.columns)};
   }
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&matrix, plan, APL_F16, width, nullptr, &packed) != APL_SPARSE_FINE) return std::nullopt;
+  if (apl_sparse_packed_make(&matrix, plan, &modelled_device(), APL_F16, width, nullptr, &packed) != APL_SPARSE_FINE)
+    return std::nullopt;
   const double time = apl_sparse_microseconds(packed, width);
   apl_sparse_packed_free(packed);
-  return Estimate{time, apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width)};
+  return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, matrix.columns, width)};
 }
 
 double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
   const bool sddmm = plan.problem.op == apl::sparse::Operator::sddmm;
   const std::int64_t width = plan.problem.dense;
   if (plan.dense)
-    return 1e3 * (sddmm ? apl_sparse_dense_microseconds(matrix.rows, width, matrix.columns)
-                        : apl_sparse_dense_microseconds(matrix.rows, matrix.columns, width));
+    return 1e3 * (sddmm ? apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, width, matrix.columns)
+                        : apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, matrix.columns, width));
   int exit = 0;
   const auto parsed = parse_plan(to_text(plan), "plan", exit);
   const auto times = parsed ? estimate(view(matrix), parsed.get(), sddmm, width) : std::nullopt;

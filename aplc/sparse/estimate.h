@@ -5,10 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "machine/tiles/plan.h"
 #include "passes/sparse/plan.h"
 #include "runtime/sparse/sparse.h"
 
 namespace aplc::sparse {
+
+// Whose times they are.
+const apl_device& modelled_device();
 
 struct Estimate {
   double sparse = 0, dense = 0;  // microseconds

@@ -85,7 +85,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   apl::CodegenOptions codegen;
   codegen.parameters = options.parameters;
   codegen.plans = plans_for(options.backend);
-  auto text = apl::generate(executable.module_, options.backend == "c" ? apl::Target::c : apl::Target::cuda, codegen);
+  auto text = apl::generate(executable.module_, target_of(options.backend, {}), codegen);
   if (!text) return std::move(text).error();
   apl::ProgramOptions program_options;
   program_options.backend = options.backend;

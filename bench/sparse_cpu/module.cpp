@@ -196,7 +196,7 @@ bool prepare_program(Case& c, const Operands<Number>& o) {
   const auto pipeline =
       apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu), apl::PassRegistry::builtin());
   if (!pipeline || !apl::run_pipeline(*module, *pipeline, {})) return false;
-  auto host = apl::generate(*module, apl::Target::c);
+  auto host = apl::generate(*module, apl::c_target());
   if (!host) return false;
   auto program = apl::Program::load(host->host, {});
   if (!program) return false;

@@ -21,6 +21,7 @@
 #include "bench/sparse_gpu/peers.h"
 #include "bench/sparse_gpu/shapes.h"
 #include "bench/sparse_gpu/variants.h"
+#include "machine/target/records.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
 #include "runtime/sparse/device_operand.h"
@@ -85,6 +86,11 @@ class Bench {
   int wrong_ = 0;
 };
 
+const apl_device& h200() {
+  static const apl_device device = *find_device("h200");
+  return device;
+}
+
 apl_sparse_csr view(const sparse::Csr& m) {
   return {m.rows, m.columns, m.nonzeros(), m.row_start.data(), m.column.data()};
 }
@@ -104,7 +110,8 @@ Packed make_packed(Gpu& gpu, const sparse::Csr& m, const void* values, std::int6
   const auto start = std::chrono::steady_clock::now();
   const apl_sparse_csr csr = view(m);
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&csr, plan, APL_F16, width, &options, &packed) != APL_SPARSE_FINE) give_up("no form");
+  if (apl_sparse_packed_make(&csr, plan, &h200(), APL_F16, width, &options, &packed) != APL_SPARSE_FINE)
+    give_up("no form");
   const double seconds = seconds_since(start);
   Packed made;
   gpu.check(apl_sparse_upload(gpu.context(), packed, APL_F16, &made.operand));
@@ -186,7 +193,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   line.how = packed.text;
   line.shape = shape_of(packed.operand.packed);
   line.model = apl_sparse_microseconds(&packed.operand.packed, width);
-  line.dense_model = apl_sparse_dense_microseconds(there.rows, there.columns, width);
+  line.dense_model = apl_sparse_dense_microseconds(&h200(), there.rows, there.columns, width);
   line.ours = line.best = measure(packed, {});
   gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
   if (request_.sweep) {
@@ -244,7 +251,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
                            const apl_sparse_plan* plan = nullptr) {
     apl_sparse_sddmm_packed* samples = nullptr;
     const auto start = std::chrono::steady_clock::now();
-    if (apl_sparse_sddmm_packed_make(&csr, plan, APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
+    if (apl_sparse_sddmm_packed_make(&csr, plan, &h200(), APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
       give_up("no form of samples");
     const double seconds = seconds_since(start);
     apl_sparse_sddmm_operand operand{};
@@ -267,7 +274,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     if (!name.empty() && plan == nullptr) fmt::print("    {:9.2f} us  {}\n", time, name);
     return time;
   };
-  line.dense_model = apl_sparse_dense_microseconds(there.rows, depth, there.columns);
+  line.dense_model = apl_sparse_dense_microseconds(&h200(), there.rows, depth, there.columns);
   line.ours = line.best = measure({}, "");
   if (request_.sweep) {
     std::string best = "the rules";
@@ -344,7 +351,7 @@ bool Bench::finish() {
     mean.tuned += std::log(best / line.best);
     ++mean.count;
     mean.dense_wins += line.dense > 0 && line.dense * 1.05 < line.ours;
-    const int told = apl_sparse_prefers_dense(line.model, line.dense_model);
+    const int told = apl_sparse_prefers_dense(&h200(), line.model, line.dense_model);
     mean.not_told += line.dense > 0 && !told && line.dense * 1.05 < line.ours;
     mean.wrongly_told += line.dense > 0 && told && line.ours * 1.05 < line.dense;
     if (best / line.ours < mean.worst) {

@@ -13,7 +13,7 @@
 namespace apl::lower {
 
 std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
-  if (unit_.target != Target::cuda || !op.schedule || op.schedule->unit != Schedule::Unit::simt) return nullptr;
+  if (!unit_.target.has_mainloop || !op.schedule || op.schedule->unit != Schedule::Unit::simt) return nullptr;
   const Schedule& schedule = *op.schedule;
   const auto data = plan_data(stm_, unit_.function);
   if (!data) return nullptr;
@@ -31,7 +31,7 @@ std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
   fill_in(
       *data, [](Value) { return kSomeSize; }, contraction);
   apl_mn_dim shares[2];
-  if (apl_plan_mainloop(&contraction, &plan, &shares[0], &shares[1]) == 0) return nullptr;
+  if (apl_plan_mainloop(&contraction, &plan, unit_.target.warp, &shares[0], &shares[1]) == 0) return nullptr;
 
   mainloop->space_rank = op.space.size();
   mainloop->inner_depth = schedule.dims.size() - data->space_rank - 1;

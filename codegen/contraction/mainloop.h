@@ -12,7 +12,6 @@
 
 namespace apl::lower {
 
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
 constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
 

@@ -99,7 +99,7 @@ BodyPtr without_remainder(const BodyPtr& body, const Unit& unit) {
 
 std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, const CodegenOptions& options) {
   std::map<Value, std::shared_ptr<PlanKernels>> all;
-  auto device = find_device(!options.device.empty() ? options.device : unit.target == Target::c ? "cpu" : "h200");
+  auto device = find_device(options.device.empty() ? unit.target.device : options.device);
   if (!device) throw Unsupported{std::move(device).error()};
   for_each_kernel(*unit.function.body, [&](const Stm& stm) {
     auto data = plan_data(stm, unit.function);
@@ -130,7 +130,7 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
 }
 
 std::string contraction_text(const PlanData& data, Values& host) {
-  const auto number = [&](const Poly& p) { return kernel::print(host.poly(p), kernel::Dialect::c); };
+  const auto number = [&](const Poly& p) { return kernel::print(host.poly(p), c_dialect()); };
   // What a dim is does not depend on sizes.
   apl_contraction known;
   fill_in(

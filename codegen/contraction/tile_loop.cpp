@@ -35,17 +35,17 @@ void Kernel::mainloop_head(KernelBlock& out) {
   const ExprPtr thread = variable(mainloop.thread);
   mainloop.lane = unit_.fresh("lane");
   const std::string warp = unit_.fresh("warp");
-  out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(kWarp))));
-  out.push_back(declare(kInt, warp, infix("/", thread, number_of(kWarp))));
-  // Lanes i and i^1 share a row of one dim, i and i^2 one of the other: a load is served two quarters at a time.
+  out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(unit_.target.warp))));
+  out.push_back(declare(kInt, warp, infix("/", thread, number_of(unit_.target.warp))));
+  // Of 32 lanes i and i^1 share a row of one dim, i and i^2 one of the other: a load is served two quarters at a time.
   const ExprPtr lane = variable(mainloop.lane);
   const auto of_four = [&] {
     return plus(infix("%", lane, number_of(2)), mul(infix("/", lane, number_of(16)), number_of(2)));
   };
   const auto of_eight = [&] { return infix("%", infix("/", lane, number_of(2)), number_of(8)); };
   ExprPtr m_lane = infix("/", lane, number_of(n_dim.lanes)), n_lane = infix("%", lane, number_of(n_dim.lanes));
-  if (m_dim.lanes == 4) m_lane = of_four(), n_lane = of_eight();
-  if (m_dim.lanes == 8) m_lane = of_eight(), n_lane = of_four();
+  if (m_dim.lanes == 4 && n_dim.lanes == 8) m_lane = of_four(), n_lane = of_eight();
+  if (m_dim.lanes == 8 && n_dim.lanes == 4) m_lane = of_eight(), n_lane = of_four();
   const auto first_of = [&](MnDim& mn, const char* name, const ExprPtr& warp_at, const ExprPtr& lane_at) {
     mn.warp_first = unit_.fresh(fmt::format("warp_{}", name));
     mn.first = unit_.fresh(name);

@@ -73,23 +73,23 @@ void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
   KernelBlock staged;
   const std::int64_t width = n_dim.lanes * n_dim.each, per_warp = m_dim.lanes * width;
   const std::string wide = unit_.fresh("column"), part = unit_.fresh("c"), line = unit_.fresh("l");
-  staged.push_back(declare_array(kIndex, columns, (width + kWarp - 1) / kWarp));
-  const ExprPtr column = plus(variable(mainloop.lane), mul(variable(part), number_of(kWarp)));
-  const std::int64_t parts = (width + kWarp - 1) / kWarp;
+  staged.push_back(declare_array(kIndex, columns, (width + unit_.target.warp - 1) / unit_.target.warp));
+  const ExprPtr column = plus(variable(mainloop.lane), mul(variable(part), number_of(unit_.target.warp)));
+  const std::int64_t parts = (width + unit_.target.warp - 1) / unit_.target.warp;
   const auto beyond = [&](ExprPtr value) {
-    return width % kWarp == 0 ? value : select(infix("<", column, number_of(width)), value, number_of(-1));
+    return width % unit_.target.warp == 0 ? value : select(infix("<", column, number_of(width)), value, number_of(-1));
   };
   staged.push_back(
       unrolled(part, parts,
                {assign(kernel::element(columns, variable(part)),
                        beyond(kernel::element(n_dim.results, plus(variable(n_dim.warp_first), column))))}));
-  const ExprPtr warp_at = mul(infix("/", variable(mainloop.thread), number_of(kWarp)), number_of(per_warp));
+  const ExprPtr warp_at = mul(infix("/", variable(mainloop.thread), number_of(unit_.target.warp)), number_of(per_warp));
   for (const Result& result : results) {
     Stmt shared;
     shared.kind = Stmt::Kind::shared;
     shared.name = unit_.fresh(result.target + "_s");
     shared.type = {result.element, false};
-    shared.count = mainloop.threads / kWarp * per_warp;
+    shared.count = mainloop.threads / unit_.target.warp * per_warp;
     shared.offset = (shared_bytes_ + 15) / 16 * 16;
     shared_bytes_ = shared.offset + shared.count * static_cast<std::int64_t>(byte_size(result.element));
     staged.push_back(shared);

@@ -20,8 +20,15 @@ Lines lines_of(std::string_view text) {
   return lines;
 }
 
-// Without the lines that are for emulation or NVRTC: these conditions are decided, all others stay.
-Lines for_nvcc(const Lines& all) {
+// Without the lines that are for emulation, for compilation when the program runs, or for other dialects: these
+// conditions are decided, all others stay.
+Lines for_dialect(const Lines& all, const Dialect& dialect) {
+  const auto asks_for_dialect = [](const std::string& line) {
+    return std::ranges::any_of(dialect_names(), [&](std::string_view name) {
+      const std::string_view macro = find_dialect(name)->macro;
+      return !macro.empty() && line.find(macro) != std::string::npos;
+    });
+  };
   struct Condition {
     bool decided, taken;
   };
@@ -32,10 +39,11 @@ Lines for_nvcc(const Lines& all) {
     if (line.starts_with("#if")) {
       const bool decided = line.find("APL_EMULATE") != std::string::npos ||
                            line.find("__CUDACC_RTC__") != std::string::npos ||
-                           line.find("APL_DEVICE_H") != std::string::npos;
-      const bool negated = line.find("!defined") != std::string::npos || line.starts_with("#ifndef");
+                           line.find("APL_DEVICE_H") != std::string::npos || asks_for_dialect(line);
+      bool taken = line.find("!defined") != std::string::npos || line.starts_with("#ifndef");
+      if (line.find(dialect.macro) != std::string::npos) taken = !taken;
       if (!decided && is_in()) kept.push_back(line);
-      open.push_back({decided, negated});
+      open.push_back({decided, taken});
     } else if (line.starts_with("#else") && open.back().decided) {
       open.back().taken = !open.back().taken;
     } else if (line.starts_with("#endif")) {
@@ -91,7 +99,9 @@ void name_definition(Definition& definition) {
   if (names.front().starts_with("APL_") && code.starts_with(names.front() + "(")) {
     const std::size_t from = names.front().size() + 1;
     const std::string argument = code.substr(from, code.find_first_of(",)", from) - from);
-    definition.name = names.front() == "APL_ATOMIC" ? "apl_atomic_" + argument : argument;
+    definition.name = names.front() == "APL_ATOMIC"  ? "apl_atomic_" + argument
+                      : names.front() == "APL_FETCH" ? "apl_fetch_" + argument
+                                                     : argument;
     return;
   }
   const std::size_t structure = code.find("struct apl_");
@@ -163,8 +173,8 @@ std::vector<Definition> definitions_of(const Lines& lines) {
 
 }  // namespace
 
-std::string device_subset(std::string_view header, std::string_view text) {
-  std::vector<Definition> all = definitions_of(for_nvcc(lines_of(header)));
+std::string device_subset(std::string_view header, std::string_view text, const Dialect& dialect) {
+  std::vector<Definition> all = definitions_of(for_dialect(lines_of(header), dialect));
   std::set<std::string> wanted;
   for (std::string& name : names_in(text)) wanted.insert(std::move(name));
   for (bool changed = true; changed;) {

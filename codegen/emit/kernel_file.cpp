@@ -20,10 +20,10 @@ using namespace kernel;
 // What the entry is called in the file: `main` and the like are taken.
 std::string file_name(const apl::Function& entry) { return legal_name(entry.entry->name); }
 
-// Host code in plain CUDA: the runtime's API, results in the caller's memory, nothing waits but what must.
-class CudaHost : public Host {
+// Host code in the dialect's own words: the API of its runtime, results in the caller's memory, nothing waits but what must.
+class PlainHost : public Host {
  public:
-  CudaHost(Unit& unit, const CodegenOptions& options) : Host(unit, options), device_(options.device) {}
+  PlainHost(Unit& unit, const CodegenOptions& options) : Host(unit, options), device_(options.device) {}
 
   HostText run_file() {
     const apl::Function& f = unit_.function;
@@ -44,8 +44,8 @@ class CudaHost : public Host {
     out_.line("return status;");
     const std::string statements = out_.take();
     out_ = {};
-    out_.open("cudaError_t {}({}) {{", file_name(f), fmt::join(parameters(), ", "));
-    out_.line("cudaError_t status = cudaSuccess;");
+    out_.open("{} {}({}) {{", api("Error_t"), file_name(f), fmt::join(parameters(), ", "));
+    out_.line("{} status = {};", api("Error_t"), api("Success"));
     // Freed on every way out.
     for (Value b : blocks_)
       if (!result_of_.contains(b)) declare_temporary(unit_.name(b));
@@ -91,7 +91,7 @@ class CudaHost : public Host {
       list.push_back(fmt::format("{} *{}", element_type(type.element, type.is_scalar()), results_[k]));
     }
     if (can_fail_) list.emplace_back("void *failure");
-    list.emplace_back("cudaStream_t stream");
+    list.push_back(api("Stream_t stream"));
     return list;
   }
 
@@ -102,31 +102,34 @@ class CudaHost : public Host {
     out_.line("const {}_kernels::release_at_end {} = {{&{}, stream}};", file_name(unit_.function), end, name);
   }
 
-  void check_status() override { out_.line("if (status != cudaSuccess) return status;"); }
+  // A name of the runtime's API.
+  std::string api(std::string_view name) const { return fmt::format("{}{}", unit_.dialect().api, name); }
+
+  void check_status() override { out_.line("if (status != {}) return status;", api("Success")); }
   std::string upload_call(const std::string& to, const std::string& from, const std::string& bytes) override {
-    return fmt::format("cudaMemcpyAsync({}, {}, {}, cudaMemcpyHostToDevice, stream)", to, from, bytes);
+    return fmt::format("{}({}, {}, {}, {}, stream)", api("MemcpyAsync"), to, from, bytes, api("MemcpyHostToDevice"));
   }
   std::string download_call(const std::string& to, const std::string& from, const std::string& bytes) override {
-    return fmt::format("cudaMemcpy({}, {}, {}, cudaMemcpyDeviceToHost)", to, from, bytes);
+    return fmt::format("{}({}, {}, {}, {})", api("Memcpy"), to, from, bytes, api("MemcpyDeviceToHost"));
   }
   std::string copy_call(const std::string& to, const std::string& from, const std::string& bytes) override {
-    return fmt::format("cudaMemcpyAsync({}, {}, {}, cudaMemcpyDeviceToDevice, stream)", to, from, bytes);
+    return fmt::format("{}({}, {}, {}, {}, stream)", api("MemcpyAsync"), to, from, bytes, api("MemcpyDeviceToDevice"));
   }
-  std::string synchronise_call() override { return "cudaStreamSynchronize(stream)"; }
+  std::string synchronise_call() override { return api("StreamSynchronize(stream)"); }
   // The bytes of an array, after a check that there can be one.
   std::string checked_bytes(const Extent& extent) {
     if (const auto bytes = fixed_bytes(extent)) return fmt::format("{}", *bytes);
     const std::string shape = unit_.fresh("shape"), bytes = unit_.fresh("bytes");
     out_.line("const int64_t {}[] = {{{}}};", shape, sizes_text(extent));
     out_.line("const int64_t {} = apl_bytes_of({}, {}, {});", bytes, extent.width, shape, extent.shape.size());
-    out_.line("if ({} < 0) return cudaErrorMemoryAllocation;", bytes);
+    out_.line("if ({} < 0) return {};", bytes, api("ErrorMemoryAllocation"));
     return fmt::format("static_cast<size_t>({})", bytes);
   }
   void check_extent(const Extent& extent) override { checked_bytes(extent); }
   void allocate(Value block, const Extent& extent) override {
     if (result_of_.contains(block)) return;
     const std::string bytes = checked_bytes(extent);
-    run_call(fmt::format("cudaMallocAsync(&{}, {}, stream)", unit_.name(block), bytes));
+    run_call(fmt::format("{}(&{}, {}, stream)", api("MallocAsync"), unit_.name(block), bytes));
   }
   std::string reserve_threads(const std::string& hint, const Extent& wanted, bool may_lack) override {
     Extent extent = wanted;
@@ -134,13 +137,13 @@ class CudaHost : public Host {
       if (may_lack) size = poly_max(size, 0);
     scratch_.push_back(unit_.fresh(hint + "_of_threads"));
     const std::string bytes = checked_bytes(extent);
-    run_call(fmt::format("cudaMallocAsync(&{}, {}, stream)", scratch_.back(), bytes));
+    run_call(fmt::format("{}(&{}, {}, stream)", api("MallocAsync"), scratch_.back(), bytes));
     return scratch_.back();
   }
   void release(const std::string& name) override {
     for (const auto& [block, result] : result_of_)
       if (unit_.name(block) == name) return;
-    out_.line("if ({0} != NULL) cudaFreeAsync({0}, stream);", name);
+    out_.line("if ({0} != NULL) {1}({0}, stream);", name, api("FreeAsync"));
     out_.line("{} = NULL;", name);
   }
   std::string block(Value b) override {
@@ -151,25 +154,26 @@ class CudaHost : public Host {
   }
   void refuse_if(const ExprPtr& condition, apl_failure_code, Location, const std::string& message,
                  const std::vector<ExprPtr>&) override {
-    out_.line("if ({}) return cudaErrorInvalidValue;  // {}", text(condition), comment_text(message));
+    out_.line("if ({}) return {};  // {}", text(condition), api("ErrorInvalidValue"), comment_text(message));
   }
   std::string failure_cell() const override { return "failure"; }
 
   void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) override {
-    constexpr std::int64_t kUsualSharedBytes = 48 * 1024;
     const kernel::Function& function = made.function;
-    const std::string name = fmt::format("{}_kernels::{}", file_name(unit_.function), function.name);
+    const std::string kernel =
+        fmt::format(fmt::runtime(unit_.dialect().kernel_as),
+                    fmt::format("{}_kernels::{}", file_name(unit_.function), function.name));
     can_fail_ = can_fail_ || lowering.can_fail();
     out_.open("{{");
     pack_arguments(lowering, arguments);
-    if (function.shared_bytes > kUsualSharedBytes)
-      run_call(fmt::format("cudaFuncSetAttribute({}, cudaFuncAttributeMaxDynamicSharedMemorySize, {})", name,
-                           function.shared_bytes));
+    if (function.shared_bytes > unit_.dialect().usual_shared_bytes)
+      run_call(fmt::format("{}({}, {}, {})", api("FuncSetAttribute"), kernel,
+                           api("FuncAttributeMaxDynamicSharedMemorySize"), function.shared_bytes));
     out_.line("const int64_t blocks = {};", made.blocks);
-    out_.line("if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;");
+    out_.line("if (blocks > INT32_MAX) return {};", api("ErrorInvalidConfiguration"));
     out_.open("if (blocks > 0) {{");
-    run_call(fmt::format("cudaLaunchKernel({}, dim3(static_cast<unsigned>(blocks)), dim3({}), args, {}, stream)", name,
-                         function.threads, function.shared_bytes));
+    run_call(fmt::format("{}({}, dim3(static_cast<unsigned>(blocks)), dim3({}), args, {}, stream)", api("LaunchKernel"),
+                         kernel, function.threads, function.shared_bytes));
     out_.close("}}");
     out_.close("}}");
   }
@@ -234,7 +238,7 @@ class CudaHost : public Host {
     comments_.push_back(fmt::format("{}: {}[{}] from {}, reduced over {}", function.name, result,
                                     fmt::join(space, ", "), fmt::join(operands, ", "), fmt::join(reduced, ", ")));
     comments_.push_back(fmt::format("  elements apart: {}", fmt::join(layouts, "; ")));
-    comments_.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? "h200" : device_, fmt::join(numbers, "; "),
+    comments_.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? unit_.target.device : device_, fmt::join(numbers, "; "),
                                     plan.stages > 0 ? fmt::format("; {} stages", plan.stages) : ""));
     comments_.push_back(
         fmt::format("  a block has {} threads and {} bytes of shared memory", function.threads, function.shared_bytes));
@@ -263,12 +267,13 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// CUDA's own words instead of our macros.
-std::string spelled_out(std::string text) {
+// The dialect's own words instead of our macros.
+std::string spelled_out(std::string text, const Dialect& dialect) {
   for (std::size_t at = find_word(text, "APL_KERNEL("); at != std::string::npos;
        at = find_word(text, "APL_KERNEL(", at)) {
     const std::size_t end = text.find(')', at);
-    const std::string bounds = text.substr(at + 11, end - at - 11);
+    std::string bounds = text.substr(at + 11, end - at - 11);
+    if (!dialect.bounds_have_blocks) bounds.resize(std::min(bounds.size(), bounds.find(',')));
     text.replace(at, text.find("void ", end) + 5 - at, fmt::format("__global__ void __launch_bounds__({}) ", bounds));
   }
   for (std::size_t at = find_word(text, "APL_EXPORT("); at != std::string::npos; at = find_word(text, "APL_EXPORT("))
@@ -316,7 +321,8 @@ std::string host_functions(const std::string& host, Location location) {
 }
 
 // The function, with what it calls.
-std::string host_text(const CudaHost& lowering, const apl::Function& function, std::string text) {
+std::string host_text(const PlainHost& lowering, const apl::Function& function, const Dialect& dialect,
+                      std::string text) {
   const std::string name = file_name(function);
   std::string helpers = host_functions(text, function.location);
   std::string uses;
@@ -333,9 +339,9 @@ std::string host_text(const CudaHost& lowering, const apl::Function& function, s
     if (lowering.has_temporaries()) {
       out.open("struct release_at_end {{");
       out.line("void **data;");
-      out.line("cudaStream_t stream;");
+      out.line("{}Stream_t stream;", dialect.api);
       out.open("~release_at_end() {{");
-      out.line("if (*data != NULL) cudaFreeAsync(*data, stream);");
+      out.line("if (*data != NULL) {}FreeAsync(*data, stream);", dialect.api);
       out.close("}}");
       out.close("}};");
     }
@@ -351,15 +357,16 @@ std::string host_text(const CudaHost& lowering, const apl::Function& function, s
   return out.take();
 }
 
-KernelFile kernel_file(const Module& module, const apl::Function& function, const CodegenOptions& options) {
+KernelFile kernel_file(const Module& module, const apl::Function& function, const Target& target,
+                       const CodegenOptions& options) {
   FileScope scope(module);
-  Unit unit(function, Target::cuda, options.parameters, scope);
-  CudaHost lowering(unit, options);
+  Unit unit(function, target, options.parameters, scope);
+  PlainHost lowering(unit, options);
   HostText made = lowering.run_file();
   const std::string name = file_name(function);
   KernelFile file;
-  for (const kernel::Function& one : made.kernels) file.kernels += kernel::print(one, Dialect::cuda) + "\n";
-  file.host = host_text(lowering, function, std::move(made.text));
+  for (const kernel::Function& one : made.kernels) file.kernels += kernel::print(one, unit.dialect()) + "\n";
+  file.host = host_text(lowering, function, unit.dialect(), std::move(made.text));
 
   Writer out;
   out.line("// {} of {}, made by aplc{}. Nothing else is needed.", comment_text(function.entry->name),
@@ -381,12 +388,12 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
       out.line("//   {}: line {}: {}", k, lines, comment_text(check.message));
     }
   }
-  out.line("#include <cuda_runtime.h>");
-  if (file.host.find("__half") != std::string::npos) out.line("#include <cuda_fp16.h>");
+  out.line("#include <{}>", unit.dialect().header);
+  if (file.host.find("__half") != std::string::npos) out.line("#include <{}>", unit.dialect().half_header);
   out.raw("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
   out.line("namespace {}_kernels {{", name);
   out.line("");
-  const std::string used = device_subset(device_header_text(), file.kernels);
+  const std::string used = device_subset(device_header_text(), file.kernels, unit.dialect());
   std::string device;
   for (std::size_t at = 0; at < used.size();) {
     // The macros that are spelled out below.
@@ -394,13 +401,13 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
     const std::string line = used.substr(at, end - at);
     const bool is_ours = line.starts_with("#define APL_DEVICE") || line.starts_with("#define APL_UNROLL") ||
                          line.starts_with("#define APL_KERNEL") || line.starts_with("#define APL_EXPORT") ||
-                         line.starts_with("// Threads of a block, and how many blocks");
+                         line.starts_with("// Threads of a block");
     if (!is_ours) device += line;
     at = end;
   }
   out.raw(replaced(std::move(device), "APL_DEVICE", "__device__ __forceinline__"));
   out.line("");
-  out.raw(spelled_out(file.kernels));
+  out.raw(spelled_out(file.kernels, unit.dialect()));
   out.line("}}  // namespace {}_kernels", name);
   out.line("");
   out.raw(file.host);
@@ -413,7 +420,8 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
 
 namespace apl {
 
-Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options) {
+Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options,
+                                        const Target& target) {
   if (module.stage != Stage::memory)
     return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
   std::vector<std::string> names;
@@ -431,7 +439,7 @@ Result<KernelFile> generate_kernel_file(const Module& module, std::string_view e
   CodegenOptions one = options;
   one.one_plan = true;
   try {
-    return lower::kernel_file(module, *found, one);
+    return lower::kernel_file(module, *found, target, one);
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;
   }

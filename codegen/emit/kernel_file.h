@@ -1,4 +1,4 @@
-// One entry as a file of plain CUDA: its kernels and a function that launches them, to paste into another project.
+// One entry as a file of plain CUDA or HIP: its kernels and a function that launches them, to paste into another project.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace apl {
 
 struct KernelFile {
-  std::string text;     // all of it: CUDA C++ for nvcc, on its own or as a part of another file
+  std::string text;     // all of it: C++ of the target's dialect, on its own or as a part of another file
   std::string kernels;  // what the kernels are in the language of device.h
   std::string host;     // the function, with what it calls, but for kernels
 };
@@ -17,6 +17,7 @@ struct KernelFile {
 // `module` is at the memory stage; `entry` may be empty if there is only one. The function takes the sizes, the
 // arguments (arrays in device memory), where results go, and a stream. Loops and branches around kernels, and results
 // whose sizes the entry decides, are unsupported.construct. Contractions have one plan: see CodegenOptions::sizes.
-Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options);
+Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options,
+                                        const Target& target = cuda_target());
 
 }  // namespace apl

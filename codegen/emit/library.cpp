@@ -68,10 +68,10 @@ std::string header_text(const library::Api& api, const LibraryOptions& options, 
   std::string out = made_by + fmt::format("#ifndef {0}\n#define {0}\n\n", guard);
   out += "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n\n";
   out += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
-  out += fmt::format("#define FUTHARK_BACKEND_{}\n", api.target == Target::c ? "c" : "cuda");
+  out += fmt::format("#define FUTHARK_BACKEND_{}\n", api.target.dialect->name);
   out += "#define FUTHARK_SUCCESS 0\n#define FUTHARK_PROGRAM_ERROR 2\n#define FUTHARK_OUT_OF_MEMORY 3\n\n";
   out += library_api_text();
-  if (api.target == Target::cuda) out += library_api_cuda_text();
+  if (api.target.on_device()) out += library_api_cuda_text();
   out += "\n" + library::api_declarations(api);
   return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
@@ -164,10 +164,14 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
                           fmt::format("libraries, executables and servers do not make tiles: `{}` of the entry `{}` "
                                       "wants them.",
                                       function->entry->params[soa.param].name, function->entry->name));
+  if (!target.dialect->embeds)
+    return make_error(Code::unsupported_backend, {},
+                      fmt::format("libraries, executables and servers for {} are not made: kernels are, see `aplc {}`",
+                                  target.dialect->title, target.dialect->name));
   auto program = generate(module, target, codegen);
   if (!program) return std::move(program).error();
   std::string device;
-  if (!codegen.device.empty() || target == Target::c) {
+  if (!codegen.device.empty() || !target.on_device()) {
     auto text = device_record_text(codegen.device.empty() ? "cpu" : codegen.device);
     if (!text) return std::move(text).error();
     device = std::move(*text);
@@ -185,7 +189,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   made.manifest = library::api_manifest(api, options.version);
 
   std::string& out = made.source;
-  const bool is_cuda = target == Target::cuda;
+  const bool is_cuda = target.on_device();
   out = made_by;
   out += fmt::format("//   cc -O3{} -c {}.c\n", is_cuda ? "" : " -fopenmp", comment_text(options.name));
   out += fmt::format("// and -lm{} for the linker. Signed integers wrap: clang wants -fwrapv for that.\n",

@@ -23,7 +23,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   lower::FileScope file(module);
   std::string kernels, entries;
   std::vector<std::pair<std::string, std::string>> lazy_kernels;  // kernels that are compiled when they are chosen
-  kernel::Dialect dialect = target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda;
+  const Dialect& dialect = *target.dialect;
   try {
     for (const FunctionPtr& function : module.functions) {
       if (!function->entry) continue;
@@ -51,9 +51,9 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   }
   std::string head =
       fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
-  const std::string kernel_head = head + "#include \"device.h\"\n\n";
-  if (target == Target::cuda) program.kernels = kernel_head + kernels;
-  program.has_kernels = target == Target::cuda && !kernels.empty();
+  const std::string kernel_head = head + fmt::format("#define APL_WARP {}\n#include \"device.h\"\n\n", target.warp);
+  if (target.on_device()) program.kernels = kernel_head + kernels;
+  program.has_kernels = target.on_device() && !kernels.empty();
   program.has_lazy_kernels = !lazy_kernels.empty();
   Writer out;
   out.raw(head);
@@ -65,7 +65,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   out.line("{{0, 0, 0, NULL}},");
   out.close("}};");
   out.line("");
-  if (target == Target::c) {
+  if (!target.on_device()) {
     out.raw(kernels);
   } else {
     // Nothing is compiled where all kernels wait to be chosen.

@@ -36,7 +36,7 @@ bool has_own_bits(ScalarType type) { return is_float(type) && byte_size(type) ==
 
 Host::Host(Unit& unit, const CodegenOptions& options)
     : unit_(unit),
-      values_(unit, Dialect::c),
+      values_(unit, c_dialect()),
       table_(unit.function.values),
       use_(unit.function),
       parameters_(options.parameters),

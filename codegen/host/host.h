@@ -60,7 +60,7 @@ class Host {
   // ---- the same for all ----
   void refuse_ranks() const;
   void run_call(const std::string& call);
-  std::string text(const ExprPtr& e) const { return kernel::print(e, kernel::Dialect::c); }
+  std::string text(const ExprPtr& e) const { return kernel::print(e, c_dialect()); }
   std::string text(const Poly& p) { return text(values_.poly(p)); }
   bool is_variable(Value v) const {
     const Type& type = table_.type(v);

@@ -63,7 +63,7 @@ void Host::chosen_number(const PlanKernels& plan_kernels, Value v) {
 
 Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
   Launched made{lowering.run(), {}};
-  if (unit_.target == Target::c) return made;
+  if (!unit_.target.on_device()) return made;
   Poly indices = 1;
   for (const SegDim& dim : op.space) indices *= dim.bound;
   made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(made.function.threads)));
@@ -99,13 +99,13 @@ void Host::launch_own(const Stm& stm) {
   start_kernel(lowering, made, arguments);
   add_info(made.function, stm);
   // What not every variant needs is compiled when that variant is chosen.
-  const bool waits = variant_.variants != nullptr && unit_.target == Target::cuda;
+  const bool waits = variant_.variants != nullptr && unit_.target.on_device();
   if (waits) variant_.variants->kernels[variant_.number].push_back(made.function.name);
   (waits ? result_.lazy_kernels : result_.kernels).push_back(std::move(made.function));
 }
 
 void Host::start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) {
-  if (unit_.target == Target::c) {
+  if (!unit_.target.on_device()) {
     out_.line("{}({});", made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
   } else {
     out_.open("{{");
@@ -125,7 +125,7 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
   std::vector<std::string> names, plans, cases;
   std::vector<std::string> arguments;
   out_.line("");
-  if (unit_.target == Target::cuda) out_.open("{{");
+  if (unit_.target.on_device()) out_.open("{{");
   for (std::size_t k = 0; k < plan_kernels.plans.size(); ++k) {
     const Stm planned = with_plan(stm, plan_kernels.data, plan_kernels.plans[k], unit_);
     Kernel lowering(unit_, planned);
@@ -135,14 +135,14 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
     if (k == 0) {
       arguments = arguments_of(lowering);
       if (lowering.can_fail()) arguments.push_back(failure_cell());
-      if (unit_.target == Target::cuda) {
+      if (unit_.target.on_device()) {
         pack_arguments(lowering, arguments);
         out_.line("struct apl_launch launch = {{.arg_count = {}, .args = args}};", arguments.size());
       }
       out_.open("switch ({}) {{", plan_kernels.name);
     }
     const std::string label = k + 1 == plan_kernels.plans.size() ? "default" : fmt::format("case {}", k);
-    if (unit_.target == Target::c) {
+    if (!unit_.target.on_device()) {
       out_.line("{}: {}({}); break;", label, made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
     } else {
       out_.line("{}:", label);
@@ -155,10 +155,10 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
     names.push_back(fmt::format("\"{}\"", made.function.name));
     plans.push_back(plan_text(plan_kernels.data, plan_kernels.plans[k]));
     add_info(made.function, stm);
-    (unit_.target == Target::c ? result_.kernels : result_.lazy_kernels).push_back(std::move(made.function));
+    (unit_.target.on_device() ? result_.lazy_kernels : result_.kernels).push_back(std::move(made.function));
   }
   out_.close("}}");
-  if (unit_.target == Target::cuda) {
+  if (unit_.target.on_device()) {
     out_.line("status = ctx->backend->launch(ctx, &launch);");
     check_status();
     out_.close("}}");
@@ -171,7 +171,7 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
   declare_parameters(plan_kernels);
   declarations_.line("static const struct apl_plan_set {0}_set = {{{1}, {2}, {3}, {0}_plans, {0}_parameters}};",
                      plan_kernels.name, c_string(table_.name(stm.pattern.front())), plans.size(),
-                     unit_.target == Target::c ? "NULL" : plan_kernels.name + "_kernels");
+                     unit_.target.on_device() ? plan_kernels.name + "_kernels" : "NULL");
   result_.has_plans = true;
 }
 
@@ -192,7 +192,7 @@ void Host::declare_parameters(const PlanKernels& plan_kernels) {
     if (Value tile = parameter_of(dim.tile)) declare(apl::parameter_name(unit_.function, tile), APL_NUMBER_TILE, d);
     if (Value reg = parameter_of(dim.reg)) declare(apl::parameter_name(unit_.function, reg), APL_NUMBER_REG, d);
   }
-  if (unit_.target == Target::cuda) declare(plan_kernels.data.parameters + "stages", APL_NUMBER_STAGES, 0);
+  if (unit_.target.on_device()) declare(plan_kernels.data.parameters + "stages", APL_NUMBER_STAGES, 0);
   declarations_.line("{{NULL, 0, 0}},");
   declarations_.close("}};");
 }

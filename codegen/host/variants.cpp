@@ -52,7 +52,7 @@ void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
 
 void declare_variants(const Variants& variants, Target target, Writer& declarations) {
   std::vector<std::string> lists(APL_VARIANTS, "NULL");
-  for (int k = 0; k < APL_VARIANTS && target == Target::cuda; ++k) {
+  for (int k = 0; k < APL_VARIANTS && target.on_device(); ++k) {
     if (variants.kernels[k].empty()) continue;
     lists[static_cast<std::size_t>(k)] = fmt::format("{}_{}", variants.name, k);
     declarations.line("static const char *const {}_{}[] = {{\"{}\", NULL}};", variants.name, k,

@@ -18,6 +18,6 @@ struct Functor {
   ExprPtr result;
   std::vector<Param> members;  // parameters of the code that are not those above
 };
-std::string print(const Functor& functor, const Function& code);
+std::string print(const Functor& functor, const Function& code, const Dialect& dialect);
 
 }  // namespace apl::kernel

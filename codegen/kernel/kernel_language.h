@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/scalar.h"
+#include "machine/target/target.h"
 
 namespace apl::kernel {
 
@@ -114,9 +115,8 @@ struct Function {
   Block body;
 };
 
-enum class Dialect : std::uint8_t { c, cuda };
 std::string c_type(CType type);
-std::string print(const ExprPtr& expr, Dialect dialect);
-std::string print(const Function& function, Dialect dialect);
+std::string print(const ExprPtr& expr, const Dialect& dialect);
+std::string print(const Function& function, const Dialect& dialect);
 
 }  // namespace apl::kernel

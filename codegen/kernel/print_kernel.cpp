@@ -1,4 +1,4 @@
-// The two printers of the kernel language: C11 with OpenMP, and CUDA C++ over device.h.
+// The printer of the kernel language: C11 with OpenMP, or C++ over device.h, which knows the dialects of GPUs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -59,7 +59,7 @@ int precedence(const Expr& e) {
 
 class Printer {
  public:
-  Printer(Dialect dialect, std::set<std::string> device_arrays)
+  Printer(const Dialect& dialect, std::set<std::string> device_arrays)
       : dialect_(dialect), device_arrays_(std::move(device_arrays)) {}
 
   std::string text(const ExprPtr& e, int at_least = 0) const {
@@ -108,7 +108,7 @@ class Printer {
         break;
       case Stmt::Kind::array: out.line("{} {}[{}];", c_type(s.type), s.name, s.count); break;
       case Stmt::Kind::shared:
-        if (dialect_ == Dialect::cuda) {
+        if (dialect_.on_device) {
           declare_device_array(s.name);
           out.line("const apl_shared<{0}> {1} = apl_shared_at<{0}>({2}, {3});", c_type(s.type), s.name, s.offset,
                    s.count);
@@ -135,12 +135,12 @@ class Printer {
         out.close("}}");
         break;
       case Stmt::Kind::barrier:
-        if (dialect_ == Dialect::cuda) out.line("apl_barrier();");
+        if (dialect_.on_device) out.line("apl_barrier();");
         break;
       case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
       case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s)); break;
       case Stmt::Kind::heap:
-        if (dialect_ == Dialect::cuda) {
+        if (dialect_.on_device) {
           out.line("apl_heap<{}> {};", c_type(s.type), s.name);
         } else {
           out.line("{0} *{1} = NULL;", c_type(s.type), s.name);
@@ -148,7 +148,7 @@ class Printer {
         }
         break;
       case Stmt::Kind::grow:
-        if (dialect_ == Dialect::cuda) {
+        if (dialect_.on_device) {
           out.open("if (!{}.grow({})) {{", s.name, text(s.value));
         } else {
           out.open("if (!apl_grow((void **)&{0}, &{0}_capacity, {1}, sizeof *{0})) {{", s.name, text(s.value));
@@ -157,7 +157,7 @@ class Printer {
         out.close("}}");
         break;
       case Stmt::Kind::release:
-        if (dialect_ == Dialect::c) out.line("free({});", s.name);
+        if (!dialect_.on_device) out.line("free({});", s.name);
         break;
       case Stmt::Kind::update:
         out.open("apl_update({}, {}, [&]({} {}) -> {} {{", s.target->text, text(s.target->args[0]), c_type(s.type),
@@ -183,14 +183,14 @@ class Printer {
         out.close("}}");
         break;
       case Stmt::Kind::leave:
-        if (dialect_ == Dialect::cuda) {
+        if (dialect_.on_device) {
           out.line("return;");
         } else {
           out.line("goto {};", s.name);
         }
         break;
       case Stmt::Kind::label:
-        if (dialect_ == Dialect::c) out.line("{}:;", s.name);
+        if (!dialect_.on_device) out.line("{}:;", s.name);
         break;
     }
   }
@@ -207,9 +207,9 @@ class Printer {
   }
 
   void loop(const Stmt& s, Writer& out) {
-    if (s.parallel && dialect_ == Dialect::c)
+    if (s.parallel && !dialect_.on_device)
       out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
-    if (s.unroll && dialect_ == Dialect::cuda)
+    if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
@@ -217,35 +217,34 @@ class Printer {
     out.close("}}");
   }
 
-  Dialect dialect_;
+  const Dialect& dialect_;
   std::set<std::string> device_arrays_;
 };
 
-std::string parameter(const Param& param, Dialect dialect) {
+std::string parameter(const Param& param, const Dialect& dialect) {
   if (!param.buffer) return fmt::format("{} {}", c_type(param.type), param.name);
   bool in = *param.buffer == BufferKind::global_in;
-  if (dialect == Dialect::cuda)
-    return fmt::format("{}<{}> {}", in ? "apl_in" : "apl_out", c_type(param.type), param.name);
+  if (dialect.on_device) return fmt::format("{}<{}> {}", in ? "apl_in" : "apl_out", c_type(param.type), param.name);
   return fmt::format("{}{} *restrict {}", in ? "const " : "", c_type(param.type), param.name);
 }
 
 }  // namespace
 
-std::string print(const ExprPtr& expr, Dialect dialect) { return Printer(dialect, {}).text(expr); }
+std::string print(const ExprPtr& expr, const Dialect& dialect) { return Printer(dialect, {}).text(expr); }
 
-std::string print(const Function& function, Dialect dialect) {
+std::string print(const Function& function, const Dialect& dialect) {
   Writer out;
   for (const std::string& text : function.comments) out.line("// {}", comment_text(text));
   std::vector<std::string> params;
   std::set<std::string> device_arrays;
   for (const Param& param : function.params) {
     params.push_back(parameter(param, dialect));
-    if (param.buffer && dialect == Dialect::cuda) device_arrays.insert(param.name);
+    if (param.buffer && dialect.on_device) device_arrays.insert(param.name);
   }
   if (function.can_fail)
-    params.emplace_back(dialect == Dialect::cuda ? "apl_failure *failure" : "struct apl_failure *failure");
+    params.emplace_back(dialect.on_device ? "apl_failure *failure" : "struct apl_failure *failure");
   std::string list = fmt::format("{}", fmt::join(params, ", "));
-  if (dialect == Dialect::cuda) {
+  if (dialect.on_device) {
     const std::string resident = function.resident > 0 ? fmt::format(", {}", function.resident) : "";
     out.open("APL_KERNEL({}{}) void {}({}) {{", function.threads, resident, function.name, list);
   } else {
@@ -253,20 +252,20 @@ std::string print(const Function& function, Dialect dialect) {
   }
   Printer(dialect, std::move(device_arrays)).block(function.body, out);
   out.close("}}");
-  if (dialect == Dialect::cuda) out.line("APL_EXPORT({})", function.name);
+  if (dialect.on_device) out.line("APL_EXPORT({})", function.name);
   return out.take();
 }
 
-std::string print(const Functor& functor, const Function& code) {
+std::string print(const Functor& functor, const Function& code, const Dialect& dialect) {
   Writer out;
   std::set<std::string> device_arrays;
   out.open("struct {} {{", functor.name);
   for (const Param& member : functor.members) {
-    out.line("{};", parameter(member, Dialect::cuda));
+    out.line("{};", parameter(member, dialect));
     if (member.buffer) device_arrays.insert(member.name);
   }
   if (functor.members.empty()) out.line("int32_t unused;");
-  Printer printer(Dialect::cuda, std::move(device_arrays));
+  Printer printer(dialect, std::move(device_arrays));
   out.line("template <class Sum>");
   out.open("APL_DEVICE Sum operator()(Sum whole, int64_t {}, int64_t {}{}) const {{", functor.row, functor.column,
            functor.counts_nonzeros ? ", int64_t " + functor.nonzero : "");

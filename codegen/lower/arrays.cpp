@@ -39,7 +39,7 @@ void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) 
     buffers_[block] = std::move(made);
     return;
   }
-  bool known_outside = unit_.target == Target::cuda;
+  bool known_outside = unit_.target.on_device();
   elements.for_each_symbol([&](Value v) { known_outside = known_outside && outside_.count(v) != 0; });
   const auto [shape, location] = array_in(block, alloc.bytes, width);
   if (known_outside) {

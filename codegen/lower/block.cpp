@@ -66,7 +66,7 @@ void Kernel::run_block(const SegOp& op) {
     out.insert(out.begin() + first, mainloop_declarations_.begin(), mainloop_declarations_.end());
     return;
   }
-  if (unit_.target == Target::cuda) {
+  if (unit_.target.on_device()) {
     KernelBlock head;
     std::string flat = unit_.fresh("block");
     head.push_back(declare(kIndex, flat, call("apl_block", {})));
@@ -117,7 +117,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   } else if (alloc.space == Space::thread) {
     buffer.kind = BufferKind::thread;
     // Where threads are loops, a block's private data are arrays with one copy a thread.
-    buffer.expanded = unit_.target == Target::c && block_level_ && !flat_thread_;
+    buffer.expanded = !unit_.target.on_device() && block_level_ && !flat_thread_;
     out.push_back(declare_array(type, buffer.name, buffer.count * (buffer.expanded ? threads_ : 1)));
   } else {
     unsupported(stm.location, "an allocation of global memory inside a kernel");
@@ -161,7 +161,7 @@ std::vector<ExprPtr> Kernel::thread_indices(const std::vector<std::int64_t>& spa
 template <class Fill>
 void Kernel::for_threads(const std::vector<std::int64_t>& space, const std::vector<std::string>& names,
                          KernelBlock& out, Fill&& fill) {
-  if (unit_.target == Target::cuda) {
+  if (unit_.target.on_device()) {
     std::vector<ExprPtr> at = thread_indices(space, names, out);
     if (product_of(space) == threads_) {
       fill(at, out);
@@ -260,7 +260,7 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
     inner.push_back(assign(element_of(op.target, at, stm.location), value));
   };
   out.push_back(comment(fmt::format("tile of {}", name)));
-  if (unit_.target == Target::c) {
+  if (!unit_.target.on_device()) {
     std::vector<ExprPtr> at;
     for (std::size_t k = 0; k < extents.size(); ++k)
       at.push_back(extents[k] == 1 ? literal(std::int64_t{0}) : variable(names[k]));

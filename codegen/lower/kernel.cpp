@@ -221,7 +221,7 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
     into.insert(into.end(), made.begin(), made.end());
   };
   if (op.space.empty()) return work(out);  // straight code: of a functor
-  if (unit_.target == Target::cuda) {
+  if (unit_.target.on_device()) {
     // One thread an index; the fastest dim is the last, so neighbouring threads write neighbouring elements.
     std::string flat = unit_.fresh("thread");
     out.push_back(declare(kIndex, flat,

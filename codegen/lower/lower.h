@@ -75,7 +75,7 @@ class Unit {
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
   int add_check(Location location, std::string message);
   int call(const Location& location) { return file_.call(location.call); }
-  kernel::Dialect dialect() const { return target == Target::c ? kernel::Dialect::c : kernel::Dialect::cuda; }
+  const Dialect& dialect() const { return *target.dialect; }
 
  private:
   std::map<Value, std::int64_t> tiles_;
@@ -87,10 +87,10 @@ class Unit {
 // Expressions over a unit's values; `scalars` overrides what a value is called (lambda parameters, thread indices).
 class Values {
  public:
-  Values(Unit& unit, kernel::Dialect dialect) : unit(unit), dialect(dialect) {}
+  Values(Unit& unit, const Dialect& dialect) : unit(unit), dialect(dialect) {}
 
   Unit& unit;
-  const kernel::Dialect dialect;  // of the text that they stand in: host code is C whatever the target
+  const Dialect& dialect;  // of the text that they stand in: host code is C whatever the target
   std::unordered_map<Value, kernel::ExprPtr> scalars;
 
   kernel::ExprPtr value(Value v);

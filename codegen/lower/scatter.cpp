@@ -18,7 +18,7 @@ constexpr std::int64_t kLocksOfBlock = 512;
 
 // Inside a thread: loops over the widths. So in C for a block, whose threads are one.
 void Kernel::scatter(const Scatter& op, const Stm& stm, KernelBlock& out) {
-  if (unit_.target == Target::cuda && is_shared(op.targets.front())) return scatter_in_block(op, stm, out);
+  if (unit_.target.on_device() && is_shared(op.targets.front())) return scatter_in_block(op, stm, out);
   KernelBlock inner;
   stream(op.inputs, op.map.params, op.indices, stm.location, inner);
   body(*op.map.body, inner);
@@ -87,7 +87,7 @@ void Kernel::write_block_rows(const SegOp& op, const Stm& stm, KernelBlock& out)
     const Operand& row = op.body->results[k];
     if (!row.is_value() || !is_shared(row.value()))
       unsupported(stm.location, "a block-level result that is neither a register tile nor a row in shared memory");
-    if (unit_.target == Target::c) {
+    if (!unit_.target.on_device()) {
       store(stm.pattern[k], here, row, stm.location, out);
       continue;
     }
@@ -143,7 +143,7 @@ void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, Kernel
     for (std::size_t k = 0; k < op.targets.size(); ++k) {
       const Operand& given = results[op.rank + k];
       const Type row = unit_.function.type(op.targets[k]).row(op.rank);
-      if (!parallel || unit_.target != Target::cuda || row.element == ScalarType::unit) {
+      if (!parallel || !unit_.target.on_device() || row.element == ScalarType::unit) {
         store(stm.pattern[k], at, given, stm.location, write);
       } else if (row.is_scalar()) {
         write.push_back(scattered(stm, stm.pattern[k], at, values_.operand(given)));
@@ -155,7 +155,7 @@ void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, Kernel
         });
       }
     }
-  } else if (parallel && unit_.target == Target::cuda) {
+  } else if (parallel && unit_.target.on_device()) {
     fold_atomically(op, stm, at, write);
   } else {
     fold_rows(op, stm, at, write);

@@ -201,8 +201,7 @@ std::vector<ExprPtr> Kernel::inline_lambda(const Lambda& lambda, const std::vect
     if (!arguments[k]) continue;
     // An element stands for its number in one conversion, and a half is a number in another: C++ makes only one.
     const ScalarType type = unit_.function.type(lambda.params[k]).element;
-    const bool half =
-        type == ScalarType::f16 && unit_.dialect() == Dialect::cuda && arguments[k]->kind == Expr::Kind::element;
+    const bool half = type == ScalarType::f16 && unit_.dialect().on_device && arguments[k]->kind == Expr::Kind::element;
     values_.scalars[lambda.params[k]] = half ? cast({type, false}, arguments[k]) : arguments[k];
   }
   body(*lambda.body, out);

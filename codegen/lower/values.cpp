@@ -54,19 +54,19 @@ void refuse_bf16(ScalarType type) {
 // Halves are computed as floats, and rounded then. Not all compilers of C have a type for them that converts itself.
 constexpr const char* kToHalf = "apl_to_half";
 
-ExprPtr rounded(Dialect dialect, ScalarType type, ExprPtr x) {
+ExprPtr rounded(const Dialect& dialect, ScalarType type, ExprPtr x) {
   refuse_bf16(type);
   if (type != ScalarType::f16) return x;
-  return dialect == Dialect::c ? call(kToHalf, {std::move(x)}) : cast({type, false}, std::move(x));
+  return dialect.on_device ? cast({type, false}, std::move(x)) : call(kToHalf, {std::move(x)});
 }
 
-ExprPtr number_of_half(Dialect dialect, ScalarType type, ExprPtr x) {
-  if (dialect != Dialect::c || type != ScalarType::f16) return x;
+ExprPtr number_of_half(const Dialect& dialect, ScalarType type, ExprPtr x) {
+  if (dialect.on_device || type != ScalarType::f16) return x;
   if (x->kind == Expr::Kind::call && x->text == kToHalf && x->args[0]->kind == Expr::Kind::literal) return x->args[0];
   return call("apl_from_half", {std::move(x)});
 }
 
-ExprPtr math(Dialect dialect, const char* name, ScalarType type, std::vector<ExprPtr> args) {
+ExprPtr math(const Dialect& dialect, const char* name, ScalarType type, std::vector<ExprPtr> args) {
   return rounded(dialect, type, call(type == ScalarType::f64 ? name : std::string(name) + "f", std::move(args)));
 }
 
@@ -152,7 +152,7 @@ ExprPtr Values::operand(const Operand& x) {
 }
 
 ExprPtr Values::constant(const Scalar& x) {
-  if (dialect != Dialect::c || x.type() != ScalarType::f16) return literal(x);
+  if (dialect.on_device || x.type() != ScalarType::f16) return literal(x);
   return call(kToHalf, {literal(Scalar::floating(ScalarType::f32, x.as_float()))});
 }
 
@@ -201,7 +201,7 @@ ExprPtr Values::poly(const Poly& p) {
 }
 
 ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector<ExprPtr> args) {
-  if (dialect == Dialect::c) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
+  if (!dialect.on_device) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
   return call(fmt::format("{}<{}>", name, c_type({type, false})), std::move(args));
 }
 
@@ -211,8 +211,7 @@ ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
   if (const char* name = math_name(op); name && is_float(type)) return math(dialect, name, type, {x});
   switch (op) {
     case UnaryOp::neg:
-      if (is_integer(type) && dialect == Dialect::cuda)
-        return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
+      if (is_integer(type) && dialect.on_device) return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
       return is_integer(type) ? cast({type, false}, prefix("-", x)) : rounded(dialect, type, prefix("-", x));
     case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
     default: return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x});
@@ -225,15 +224,14 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
   auto arithmetic = [&](const char* symbol) {
     if (!integer) return rounded(dialect, type, infix(symbol, x, y));
-    if (dialect == Dialect::cuda && is_signed(type))
-      return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x, y});
+    if (dialect.on_device && is_signed(type)) return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x, y});
     return bit_width(type) < 32 ? cast({type, false}, infix(symbol, x, y)) : infix(symbol, x, y);
   };
   // Going by way of float, the neighbour would be lost again.
   const bool steps = op == BinaryOp::nextafter && type == ScalarType::f16;
   if (!steps) x = number_of_half(dialect, type, std::move(x)), y = number_of_half(dialect, type, std::move(y));
   if (op == BinaryOp::ldexp) y = typed_call("apl_from_float", ScalarType::i32, {y});
-  const bool is_c_float = dialect == Dialect::c && (type == ScalarType::f32 || type == ScalarType::f64);
+  const bool is_c_float = !dialect.on_device && (type == ScalarType::f32 || type == ScalarType::f64);
   if (ExprPtr found = is_c_float ? limited(op, x, y) : nullptr) return found;
   if (const char* name = math_name(op); name && !integer && !steps) return math(dialect, name, type, {x, y});
   switch (op) {
@@ -260,12 +258,12 @@ ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
     from = ScalarType::f32;
     if (op.to == from) return x;
   }
-  if (!op.same_bits && from == ScalarType::f16 && op.to != from && dialect == Dialect::c) {
+  if (!op.same_bits && from == ScalarType::f16 && op.to != from && !dialect.on_device) {
     x = number_of_half(dialect, from, std::move(x));
     from = ScalarType::f32;
     if (op.to == from) return x;
   }
-  if (!op.same_bits && op.to == ScalarType::f16 && from != op.to && dialect == Dialect::c)
+  if (!op.same_bits && op.to == ScalarType::f16 && from != op.to && !dialect.on_device)
     return call(from == ScalarType::f64 ? "apl_to_half_of_f64" : kToHalf, {std::move(x)});
   if (!op.same_bits && op.to == ScalarType::bf16 && from != op.to) {
     const bool fits = from == ScalarType::f32 || from == ScalarType::f16 || bit_width(from) < 32;

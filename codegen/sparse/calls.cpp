@@ -50,7 +50,7 @@ std::string write_epilogue(const SparseEpilogue& epilogue, const EpilogueArgumen
   functor.column = arguments.column ? unit.name(*arguments.column) : "";
   functor.counts_nonzeros = arguments.counts_nonzeros;
   functor.nonzero = arguments.nonzero ? unit.name(*arguments.nonzero) : "";
-  functor.result = Values(unit, kernel::Dialect::cuda).operand(epilogue.result);
+  functor.result = Values(unit, unit.dialect()).operand(epilogue.result);
   std::vector<std::string> fields, numbers;
   const auto member = [&](const kernel::Param& param, const std::string& type, const std::string& value) {
     functor.members.push_back(param);
@@ -62,15 +62,15 @@ std::string write_epilogue(const SparseEpilogue& epilogue, const EpilogueArgumen
   for (const Value s : lowering.scalars()) {
     const kernel::Param& param = function.params[at++];
     if (s == epilogue.sum || s == arguments.row || s == arguments.column || s == arguments.nonzero) continue;
-    member(param, kernel::c_type(param.type) + " ", kernel::print(values.value(s), kernel::Dialect::c));
+    member(param, kernel::c_type(param.type) + " ", kernel::print(values.value(s), c_dialect()));
   }
   functor.name = "apl_after";
-  functor.name = name_of_text(kernel::print(functor, function));
+  functor.name = name_of_text(kernel::print(functor, function, unit.dialect()));
   const std::string name = unit.fresh(table.name(stm.pattern.front()) + "_after", {"_values"});
   if (!fields.empty())
     out.line("struct {{ {} }} {}_values = {{{}}};", fmt::join(fields, " "), name, fmt::join(numbers, ", "));
   out.line("const struct apl_sparse_epilogue {} = {{\"{}\",", name, functor.name);
-  out.line("  {},", c_string(kernel::print(functor, function)));
+  out.line("  {},", c_string(kernel::print(functor, function, unit.dialect())));
   out.line("  {}}};", fields.empty() ? "NULL" : fmt::format("&{}_values", name));
   return name;
 }
@@ -92,9 +92,9 @@ Stm loop_after(const SparseEpilogue& epilogue, const Stm& stm) {
 
 SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const std::function<std::string(Value)>& block,
                              Writer& out) {
-  const bool on_host = unit.target == Target::c;
+  const bool on_host = !unit.target.on_device();
   const ValueTable& table = unit.function.values;
-  const auto text = [&](const Poly& p) { return kernel::print(values.poly(p), kernel::Dialect::c); };
+  const auto text = [&](const Poly& p) { return kernel::print(values.poly(p), c_dialect()); };
   const auto array = [&](Value v) { return block(table.type(v).memory->block); };
   const auto rows = [&](const std::string& name, const DenseRows& dense, ScalarType type) {
     return fmt::format(".{0} = (char *){1} + ({2}) * {3}, .{0}_row = {4}", name, block(dense.block), text(dense.offset),

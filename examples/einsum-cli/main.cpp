@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     if (!same) return std::cerr << "error: " << same.explanation << '\n', 1;
     std::cout << "same results as the sum written out\n";
   } else if (mode == "--c") {
-    const auto library = apl::generate_library(module, apl::Target::c, {}, {.name = "einsum", .version = "0"});
+    const auto library = apl::generate_library(module, apl::c_target(), {}, {.name = "einsum", .version = "0"});
     if (!library) return fail(library.error());
     std::cout << library->source;
   } else if (mode == "--cuda") {

@@ -44,11 +44,11 @@ int main(int argc, char** argv) {
     return fail(status.error(), file, text);
 
   const auto library =
-      apl::generate_library(lowered, apl::Target::c, {}, {.name = name.substr(name.rfind('/') + 1), .version = "0"});
+      apl::generate_library(lowered, apl::c_target(), {}, {.name = name.substr(name.rfind('/') + 1), .version = "0"});
   if (!library) return fail(library.error(), file, text);
   std::ofstream(name + ".c") << library->source;
   std::ofstream(name + ".h") << library->header;
-  const auto kernels = apl::generate(lowered, apl::Target::cuda);
+  const auto kernels = apl::generate(lowered, apl::cuda_target());
   if (!kernels) return fail(kernels.error(), file, text);
   std::ofstream(name + ".cu") << kernels->kernels;
 }

@@ -18,39 +18,42 @@ static double load_passes(const struct apl_mn_dim* mn, const struct apl_mn_dim* 
   return wide <= 0.5 ? 2 * wide : 4 * wide;
 }
 
-// The least that such a load could take: its different words, 32 a pass.
-static double least_passes(const struct apl_mn_dim* mn, int64_t bytes) {
+// The least that such a load could take: its different words, a bank each a pass.
+static double least_passes(const struct apl_mn_dim* mn, int64_t bytes, const struct apl_device* device) {
   const double words = (double)(mn->lanes * mn->vector * bytes) / 4;
-  return words <= kPlanWarp ? 1 : words / kPlanWarp;
+  return words <= device->shared_banks ? 1 : words / device->shared_banks;
 }
 
-// Passes of a transposing copy, 8 threads along the depth and 4 rows: swizzled where the extent allows it.
-static double transposed_passes(int64_t extent) {
-  if (extent % kPlanWarp == 0) return 1;
-  int counts[kPlanWarp] = {0}, most = 1;
-  for (int lane = 0; lane < kPlanWarp; ++lane) {
-    const int bank = (int)((lane % 8 * extent + lane / 8) % kPlanWarp);
+// Passes of a transposing copy, of one that is free of conflicts: 8 threads of a warp along the depth, the others along
+// the rows; swizzled where the extent allows it.
+static double transposed_passes(int64_t extent, const struct apl_device* device) {
+  enum { kSwizzled = 32 };
+  if (extent % kSwizzled == 0) return 1;
+  int counts[APL_PLAN_MOST_LANES] = {0}, most = 1;
+  for (int lane = 0; lane < device->warp; ++lane) {
+    const int bank = (int)((lane % 8 * extent + lane / 8) % device->shared_banks);
     if (++counts[bank] > most) most = counts[bank];
   }
-  return most;
+  return fmax(1, (double)most * device->shared_banks / device->warp);
 }
 
 // ---- traffic ----
 
 // What a block's tiles read, and all of the operands once, in bytes of memory.
-static void traffic(const struct apl_contraction* c, const struct apl_plan_shape* s, struct apl_plan_cost* cost) {
+static void traffic(const struct apl_contraction* c, const struct apl_plan_shape* s, const struct apl_device* device,
+                    struct apl_plan_cost* cost) {
   double once = (double)s->points * c->result_bytes, block = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     double elements = 1, steps = 1;
     for (int d = 0; d < c->dim_count; ++d)
       if (c->operands[o].strides[d] != 0) elements *= (double)c->dims[d].size;
     once += elements * c->operands[o].bytes;
-    // Whole sectors of 32 bytes come, whatever is wanted of them.
+    // Whole sectors come, whatever is wanted of them.
     const struct apl_tile_shape* tile = &s->tiles[o];
     double sector = 1;
-    if (tile->copy == APL_COPY_SCATTERED) sector = 32.0 / tile->bytes;
-    if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < 32)
-      sector = 32.0 / (double)(tile->depth * tile->bytes);
+    if (tile->copy == APL_COPY_SCATTERED) sector = (double)device->sector_bytes / tile->bytes;
+    if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < device->sector_bytes)
+      sector = (double)device->sector_bytes / (double)(tile->depth * tile->bytes);
     steps = (double)s->steps;
     block += (double)tile->rows * (double)apl_least(tile->depth, s->reduction) * tile->bytes * sector * steps;
   }
@@ -71,7 +74,7 @@ static double gpu_copy_instructions(const struct apl_tile_shape* tile, int has_m
 
 static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
                      const struct apl_device* device, struct apl_plan_cost* cost) {
-  const double warps = (double)apl_up(s->threads, kPlanWarp), steps = (double)s->steps,
+  const double warps = (double)apl_up(s->threads, device->warp), steps = (double)s->steps,
                reduction = (double)s->reduction;
   const double registers = (double)s->registers, stages = plan->stages > 0 ? plan->stages : kPlanStages;
   const double schedulers = device->schedulers, clock = device->clock_ghz * 1e9;
@@ -87,7 +90,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
       const double count = (double)mn->each / (double)mn->vector;
       loads += count;
       passes += count * load_passes(mn, &s->mn_dims[1 - s->tiles[o].mn], s->tiles[o].bytes);
-      least += count * least_passes(mn, s->tiles[o].bytes);
+      least += count * least_passes(mn, s->tiles[o].bytes, device);
     }
   } else {
     for (int o = 0; o < c->operand_count; ++o)
@@ -98,45 +101,46 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
     const double words = (double)tile->rows * (double)tile->depth * tile->bytes / 4;
-    const double conflict = tile->copy == APL_COPY_DEPTH && s->has_mainloop ? transposed_passes(tile->rows) : 1;
-    copy += gpu_copy_instructions(tile, s->has_mainloop) / kPlanWarp;
+    const double conflict = tile->copy == APL_COPY_DEPTH && s->has_mainloop ? transposed_passes(tile->rows, device) : 1;
+    copy += gpu_copy_instructions(tile, s->has_mainloop) / device->warp;
     // A copy of four lines takes as many passes, whatever the banks.
-    copy_passes += words / kPlanWarp * fmax(conflict, tile->copy == APL_COPY_DEPTH ? 4 : 1);
-    copy_least += words / kPlanWarp;
+    copy_passes += words / device->shared_banks * fmax(conflict, tile->copy == APL_COPY_DEPTH ? 4 : 1);
+    copy_least += words / device->shared_banks;
   }
-  const double fma = registers * (double)c->operations * 128 / device->fmas_per_clock;
+  const double fma = registers * (double)c->operations * device->schedulers * device->warp / device->fmas_per_clock;
   const double step_overhead = s->has_mainloop ? 60 : 30;
   const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
   const double put = registers * c->result_bytes / 4 / vector;
   const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 2.0 : 4.0) * put : 10 * put;
   // Tables of rows: a chain of 64-bit divisions for each.
-  const double tables = s->has_mainloop ? (double)(s->rows[0] + s->rows[1]) / kPlanWarp * 120 : warps * 100;
+  const double tables = s->has_mainloop ? (double)(s->rows[0] + s->rows[1]) / device->warp * 120 : warps * 100;
   const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
   const double shared = warps * reduction * passes + steps * copy_passes + warps * put;
-  const double kWaiting = 24;  // instructions in flight that fill half of a scheduler's slots
   // Warps that take turns hide each other's waiting; a warp with many products in flight hides its own.
   const double per_multiprocessor = fmax(1, ceil((double)s->blocks / device->multiprocessors));
   const double resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, per_multiprocessor));
   const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 64);
-  const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + kWaiting);
+  const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + device->half_busy_in_flight);
   const double instructions = issue / schedulers / busy, block = fmax(instructions, shared);
   // Starting a block, draining it, its barriers, and copies that are still on their way. A block that computes several
   // tiles starts the next one's copies while it drains (codegen/contraction/tile_loop.cpp).
-  const double kStart = 2500, kBarrier = 50, kFlight = 700, kTilesPerBlock = 8, kManyBlocks = 4096;
+  const double kTilesPerBlock = 8, kManyBlocks = 4096;
   const double ahead = s->has_mainloop ? fmin(stages - 1, steps) : 0;
   const int tile_loop = s->has_mainloop && (double)s->blocks >= kManyBlocks && steps >= stages - 1;
-  const double wait = fmax(0, kFlight - ahead * block / fmax(steps, 1) * resident);
-  const double latency = ((tile_loop ? kStart / kTilesPerBlock : kStart) + steps * (kBarrier + wait)) / resident;
+  const double wait = fmax(0, device->copy_cycles - ahead * block / fmax(steps, 1) * resident);
+  const double start = device->block_start_cycles;
+  const double latency =
+      ((tile_loop ? start / kTilesPerBlock : start) + steps * (device->barrier_cycles + wait)) / resident;
   cost->arithmetic = instructions * per_multiprocessor / clock;
   cost->shared = shared * per_multiprocessor / clock;
   cost->latency = latency * per_multiprocessor / clock;
-  traffic(c, s, cost);
-  cost->shared_bytes = shared * 128 * (double)s->blocks;
+  traffic(c, s, device, cost);
+  cost->shared_bytes = shared * 4 * device->shared_banks * (double)s->blocks;
   cost->read_conflicts = least > 0 ? passes / least : 1;
   cost->write_conflicts = copy_least > 0 ? copy_passes / copy_least : 1;
   // Unaligned results are written in pieces of sectors.
   const double result = (double)s->points * c->result_bytes;
-  const double written = s->has_mainloop && s->aligned_result ? result : 1.8 * result;
+  const double written = s->has_mainloop && s->aligned_result ? result : device->unaligned_write * result;
   const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9);
   const double cache = cost->cache_bytes / (device->cache_gbs * 1e9);
   cost->memory = fmax(memory, cache);
@@ -145,7 +149,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // A block alone writes back while nobody computes; two of them take turns.
   if (resident < 2) cost->seconds += written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
   cost->waves = (double)s->blocks / (device->multiprocessors * fmax(1, (double)s->blocks_per_multiprocessor));
-  cost->occupancy = (double)s->blocks_per_multiprocessor * warps * kPlanWarp / device->multiprocessor_threads;
+  cost->occupancy = (double)s->blocks_per_multiprocessor * warps * device->warp / device->multiprocessor_threads;
 }
 
 // ---- CPU ----
@@ -166,20 +170,20 @@ static void cpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
       registers = plan->reg[d];
       break;
     }
-  double part = 0.2 * fmin(1, threads / 64);
-  if (s->registers > 1) part = registers >= 32 ? 0.12 : 0.03;
+  double part = device->vector_rate * fmin(1, threads / 64);
+  if (s->registers > 1) part = registers >= 32 ? device->unrolled_rate : device->scalar_rate;
   const double rate = fmax(device->fmas_per_clock * part, 0.1);
   double tiles = 0;
   for (int o = 0; o < c->operand_count; ++o) tiles += (double)s->tiles[o].rows * (double)s->tiles[o].depth;
   // Beyond a core's nearest cache everything comes from the next one.
-  const double near = 48 * 1024, far = (double)(s->shared + s->block_accumulators) > near ? 2 : 1;
+  const double far = s->shared + s->block_accumulators > device->near_cache_bytes ? 2 : 1;
   const double kCopy = 2.5 * far, kResult = 4, kBlock = 300;
   const double points = (double)s->rows[0] * (double)s->rows[1];
   const double cycles = points * (double)s->reduction * (double)c->operations / rate +
                         (double)s->steps * tiles * kCopy + points * kResult + kBlock;
   const double per_multiprocessor = ceil((double)s->blocks / device->multiprocessors);
   cost->arithmetic = cycles * per_multiprocessor / clock;
-  traffic(c, s, cost);
+  traffic(c, s, device, cost);
   cost->memory = cost->memory_bytes / (device->memory_gbs * 1e9);
   cost->seconds = fmax(cost->arithmetic, cost->memory) + device->launch_us * 1e-6;
   cost->waves = (double)s->blocks / device->multiprocessors;

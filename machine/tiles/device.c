@@ -5,34 +5,19 @@
 
 #include "machine/tiles/shape.h"
 
-enum field_type { FIELD_TEXT, FIELD_KIND, FIELD_INT32, FIELD_INT64, FIELD_REAL };
+enum field_type { FIELD_NAME, FIELD_TEXT, FIELD_KIND, FIELD_FLAG, FIELD_INT32, FIELD_INT64, FIELD_REAL };
+enum field_need { NEEDED_ANY, NEEDED_GPU, NEEDED_CPU, NEEDED_SPARSE };
 struct field {
   const char* name;
-  size_t offset;
+  size_t offset, size;
   enum field_type type;
+  enum field_need needed;
 };
 
-#define FIELD(name, type) \
-  { #name, offsetof(struct apl_device, name), type }
+#define APL_DEVICE_FIELD(type, name, needed) \
+  {#name, offsetof(struct apl_device, name), sizeof(((struct apl_device*)0)->name), FIELD_##type, NEEDED_##needed},
 static const struct field kDeviceFields[] = {
-    FIELD(name, FIELD_TEXT),
-    FIELD(kind, FIELD_KIND),
-    FIELD(multiprocessors, FIELD_INT32),
-    FIELD(clock_ghz, FIELD_REAL),
-    FIELD(fmas_per_clock, FIELD_REAL),
-    FIELD(schedulers, FIELD_INT32),
-    FIELD(registers, FIELD_INT32),
-    FIELD(thread_registers, FIELD_INT32),
-    FIELD(block_threads, FIELD_INT32),
-    FIELD(multiprocessor_threads, FIELD_INT32),
-    FIELD(multiprocessor_blocks, FIELD_INT32),
-    FIELD(block_shared, FIELD_INT32),
-    FIELD(multiprocessor_shared, FIELD_INT32),
-    FIELD(reserved_shared, FIELD_INT32),
-    FIELD(memory_gbs, FIELD_REAL),
-    FIELD(cache_gbs, FIELD_REAL),
-    FIELD(cache_bytes, FIELD_INT64),
-    FIELD(launch_us, FIELD_REAL),
+#include "machine/tiles/device_fields.def"
 };
 enum { kDeviceFieldCount = sizeof kDeviceFields / sizeof kDeviceFields[0] };
 
@@ -40,7 +25,7 @@ static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 // The value of one field from the text between `from` and `to`.
 static int set_field(struct apl_device* device, const struct field* field, const char* from, const char* to) {
-  char text[64];
+  char text[128];
   const size_t length = (size_t)(to - from);
   if (length == 0 || length >= sizeof text) return 0;
   memcpy(text, from, length);
@@ -48,8 +33,9 @@ static int set_field(struct apl_device* device, const struct field* field, const
   char* at = (char*)device + field->offset;
   char* end = text;
   switch (field->type) {
+    case FIELD_NAME:
     case FIELD_TEXT:
-      if (length >= sizeof device->name) return 0;
+      if (length >= field->size) return 0;
       memcpy(at, text, length + 1);
       return 1;
     case FIELD_KIND: {
@@ -64,14 +50,15 @@ static int set_field(struct apl_device* device, const struct field* field, const
       memcpy(at, &value, sizeof value);
       return 1;
     }
+    case FIELD_FLAG:
     case FIELD_INT32:
     case FIELD_INT64: {
       const long long value = strtoll(text, &end, 10);
-      if (*end != '\0' || value < 0 || (field->type == FIELD_INT32 && value > INT32_MAX)) return 0;
+      const long long most = field->type == FIELD_FLAG ? 1 : field->type == FIELD_INT32 ? INT32_MAX : INT64_MAX;
+      if (*end != '\0' || value < 0 || value > most) return 0;
       const int32_t narrow = (int32_t)value;
       const int64_t wide = value;
-      memcpy(at, field->type == FIELD_INT32 ? (const void*)&narrow : (const void*)&wide,
-             field->type == FIELD_INT32 ? sizeof narrow : sizeof wide);
+      memcpy(at, field->type == FIELD_INT64 ? (const void*)&wide : (const void*)&narrow, field->size);
       return 1;
     }
   }
@@ -108,11 +95,20 @@ int apl_device_parse(const char* text, struct apl_device* device, int* line) {
   // What divides must not be nothing.
   if (device->multiprocessors < 1 || !(device->clock_ghz > 0) || !(device->fmas_per_clock > 0)) return 0;
   if (!(device->memory_gbs > 0) || !(device->cache_gbs > 0) || device->block_shared < 1) return 0;
-  const int common = device->kind == APL_DEVICE_GPU ? kDeviceFieldCount : 0;
-  for (int k = 0; k < common; ++k)
-    if (!given[k]) return 0;
-  if (device->kind == APL_DEVICE_GPU &&
-      (device->schedulers < 1 || device->registers < 1 || device->multiprocessor_threads < 1))
+  const int gpu = device->kind == APL_DEVICE_GPU;
+  int has_sparse = 0;
+  for (int k = 0; k < kDeviceFieldCount; ++k)
+    if (kDeviceFields[k].needed == NEEDED_SPARSE && given[k]) has_sparse = 1;
+  for (int k = 0; k < kDeviceFieldCount; ++k) {
+    const enum field_need needed = kDeviceFields[k].needed;
+    const int is_needed = needed == NEEDED_ANY || (needed == NEEDED_GPU && gpu) || (needed == NEEDED_CPU && !gpu) ||
+                          (needed == NEEDED_SPARSE && has_sparse);
+    if (is_needed && !given[k]) return 0;
+  }
+  const int warp = device->warp, banks = device->shared_banks;
+  if (gpu && (device->schedulers < 1 || device->registers < 1 || device->multiprocessor_threads < 1 || warp < 1 ||
+              warp > APL_PLAN_MOST_LANES || (warp & (warp - 1)) != 0 || banks < 1 || banks > APL_PLAN_MOST_LANES ||
+              device->sector_bytes < 1 || device->line_bytes < device->sector_bytes))
     return 0;
-  return given[0];
+  return 1;
 }

@@ -21,7 +21,8 @@ extern "C" {
 
 #define APL_PLAN_DIMS 16
 #define APL_PLAN_OPERANDS 6
-#define APL_MAX_PLANS 12  // at most in a generated program, for one contraction
+#define APL_MAX_PLANS 12        // at most in a generated program, for one contraction
+#define APL_PLAN_MOST_LANES 64  // of a warp, and banks of shared memory
 
 // The roles of a schedule's dims (ir/op.h), in the same order.
 enum apl_dim_kind { APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE, APL_DIM_M, APL_DIM_N, APL_DIM_CONTRACTED };
@@ -53,23 +54,22 @@ enum apl_device_kind { APL_DEVICE_GPU, APL_DEVICE_CPU };
 
 // A machine; text of the same names is in machine/target/records.
 struct apl_device {
-  char name[32];
-  int32_t kind;
-  int32_t multiprocessors;         // SMs of a GPU, cores of a CPU
-  double clock_ghz;                // while it computes
-  double fmas_per_clock;           // f32, a multiprocessor
-  int32_t schedulers;              // GPU: warp instructions a clock, a multiprocessor
-  int32_t registers;               // GPU: 32-bit, a multiprocessor
-  int32_t thread_registers;        // at most, a thread; CPU: vector registers times their floats
-  int32_t block_threads;           // at most, a block
-  int32_t multiprocessor_threads;  // resident at most
-  int32_t multiprocessor_blocks;
-  int32_t block_shared;           // bytes at most, a block; CPU: of a core's cache for tiles and accumulators
-  int32_t multiprocessor_shared;  // bytes
-  int32_t reserved_shared;        // bytes that each block takes beside its own
-  double memory_gbs, cache_gbs;
-  int64_t cache_bytes;
-  double launch_us;
+#define APL_DEVICE_NAME(name) char name[32];
+#define APL_DEVICE_TEXT(name) char name[128];
+#define APL_DEVICE_KIND(name) int32_t name;  // enum apl_device_kind
+#define APL_DEVICE_FLAG(name) int32_t name;
+#define APL_DEVICE_INT32(name) int32_t name;
+#define APL_DEVICE_INT64(name) int64_t name;
+#define APL_DEVICE_REAL(name) double name;
+#define APL_DEVICE_FIELD(type, name, needed) APL_DEVICE_##type(name)
+#include "machine/tiles/device_fields.def"
+#undef APL_DEVICE_NAME
+#undef APL_DEVICE_TEXT
+#undef APL_DEVICE_KIND
+#undef APL_DEVICE_FLAG
+#undef APL_DEVICE_INT32
+#undef APL_DEVICE_INT64
+#undef APL_DEVICE_REAL
 };
 
 // A number for each parameter: threads and registers of free dims, the depth of contracted ones (in `tile`).
@@ -198,14 +198,14 @@ struct apl_mn_dim {
   int64_t warps, lanes, each;  // their product is the extent
   int64_t vector;              // neighbouring rows of a thread
 };
-// Threads of a warp and rows of a thread along M and N: fewest rows loaded for a step of the depth. 0: the numbers
-// do not fit together.
-APL_PLAN_API int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
-                              struct apl_mn_dim* n_dim);
+// The threads of a warp, which are so many, and rows of a thread along M and N: fewest rows loaded for a step of the
+// depth. 0: the numbers do not fit together.
+APL_PLAN_API int apl_mn_share(int64_t warp, int64_t threads, int64_t registers, int64_t vector,
+                              struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim);
 
 // Whether a GPU's block has the mainloop with these numbers, and how its warps share M and N: one element along all
 // other dims, tiles of M and N that whole warps share.
-APL_PLAN_API int apl_plan_mainloop(const struct apl_contraction* contraction, const struct apl_plan* plan,
+APL_PLAN_API int apl_plan_mainloop(const struct apl_contraction* contraction, const struct apl_plan* plan, int64_t warp,
                                    struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim);
 // Whether there are M and N dims.
 APL_PLAN_API int apl_plan_has_mn_dims(const struct apl_contraction* contraction);

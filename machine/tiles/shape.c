@@ -5,22 +5,26 @@
 
 enum { kTableEntry = 8 };
 
-int apl_mn_share(int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
+int apl_mn_share(int64_t warp, int64_t threads, int64_t registers, int64_t vector, struct apl_mn_dim* m_dim,
                  struct apl_mn_dim* n_dim) {
-  static const int kLanes[][2] = {{4, 8}, {8, 4}, {2, 16}, {16, 2}, {1, 32}, {32, 1}};
-  int64_t best = 0;
-  if (threads % kPlanWarp != 0) return 0;
-  for (int k = 0; k < 6; ++k)
-    for (int64_t each = 1; each <= registers; each *= 2) {
-      const int64_t other = registers / each;
-      if ((other & (other - 1)) != 0 || each * other != registers) continue;
-      if (m_dim->extent % (kLanes[k][0] * each) != 0 || n_dim->extent % (kLanes[k][1] * other) != 0) continue;
-      const int64_t cost =
-          each + other + (each < vector ? 4 * (vector - each) : 0) + (other < vector ? 4 * (vector - other) : 0);
-      if (best != 0 && best <= cost) continue;
-      best = cost;
-      m_dim->lanes = kLanes[k][0], m_dim->each = each, m_dim->vector = apl_least(vector, each);
-      n_dim->lanes = kLanes[k][1], n_dim->each = other, n_dim->vector = apl_least(vector, other);
+  int64_t best = 0, square = 1;
+  if (threads % warp != 0) return 0;
+  // Lanes along M and N, the squarest first.
+  while (4 * square * square <= warp) square *= 2;
+  for (int64_t few = square; few >= 1; few /= 2)
+    for (int flipped = 0; flipped <= (few * few != warp); ++flipped) {
+      const int64_t m_lanes = flipped ? warp / few : few, n_lanes = warp / m_lanes;
+      for (int64_t each = 1; each <= registers; each *= 2) {
+        const int64_t other = registers / each;
+        if ((other & (other - 1)) != 0 || each * other != registers) continue;
+        if (m_dim->extent % (m_lanes * each) != 0 || n_dim->extent % (n_lanes * other) != 0) continue;
+        const int64_t cost =
+            each + other + (each < vector ? 4 * (vector - each) : 0) + (other < vector ? 4 * (vector - other) : 0);
+        if (best != 0 && best <= cost) continue;
+        best = cost;
+        m_dim->lanes = m_lanes, m_dim->each = each, m_dim->vector = apl_least(vector, each);
+        n_dim->lanes = n_lanes, n_dim->each = other, n_dim->vector = apl_least(vector, other);
+      }
     }
   if (best == 0) return 0;
   m_dim->warps = m_dim->extent / (m_dim->lanes * m_dim->each);
@@ -64,8 +68,8 @@ static int64_t rows_together(const struct apl_contraction* c) {
   return apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
 }
 
-int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* plan, struct apl_mn_dim* m_dim,
-                      struct apl_mn_dim* n_dim) {
+int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp,
+                      struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
   int64_t threads = 1, registers = 1;
   memset(m_dim, 0, sizeof *m_dim), memset(n_dim, 0, sizeof *n_dim);
   m_dim->extent = n_dim->extent = 1;
@@ -77,7 +81,7 @@ int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* pl
     if (apl_mn_of(c, d) == 0) m_dim->extent = apl_times(m_dim->extent, extent);
     if (apl_mn_of(c, d) == 1) n_dim->extent = apl_times(n_dim->extent, extent);
   }
-  return m_dim->extent > 1 && n_dim->extent > 1 && apl_mn_share(threads, registers, rows_together(c), m_dim, n_dim);
+  return m_dim->extent > 1 && n_dim->extent > 1 && apl_mn_share(warp, threads, registers, rows_together(c), m_dim, n_dim);
 }
 
 static void find_tiles(const struct apl_contraction* c, const struct apl_plan* plan, struct apl_plan_shape* shape) {
@@ -192,14 +196,15 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
 }
 
 // Whether the block can be shared out as the mainloop wants it. Plans come in the order of their blocks.
-static int share_block(struct apl_plan_known* known, struct apl_plan_shape* shape, int64_t vector) {
+static int share_block(struct apl_plan_known* known, struct apl_plan_shape* shape, int64_t warp, int64_t vector) {
   const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&
                     known->mn_dims[0].extent == shape->rows[0] && known->mn_dims[1].extent == shape->rows[1];
   if (!alike) {
     known->filled = 2, known->threads = shape->threads, known->registers = shape->registers;
     memset(known->mn_dims, 0, sizeof known->mn_dims);
     for (int s = 0; s < 2; ++s) known->mn_dims[s].extent = shape->rows[s];
-    known->shared = apl_mn_share(shape->threads, shape->registers, vector, &known->mn_dims[0], &known->mn_dims[1]);
+    known->shared =
+        apl_mn_share(warp, shape->threads, shape->registers, vector, &known->mn_dims[0], &known->mn_dims[1]);
   }
   memcpy(shape->mn_dims, known->mn_dims, sizeof shape->mn_dims);
   return known->shared;
@@ -251,8 +256,8 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
 
   const int64_t vector = rows_together(c);
   for (int s = 0; s < 2; ++s) shape->mn_dims[s].extent = shape->rows[s];
-  shape->has_mainloop = shape->has_mn_dims && !c->general && own_axes && device->kind == APL_DEVICE_GPU &&
-                        shape->rows[0] > 1 && shape->rows[1] > 1 && share_block(known, shape, vector);
+  shape->has_mainloop = shape->has_mn_dims && !c->general && own_axes && device->mainloop && shape->rows[0] > 1 &&
+                        shape->rows[1] > 1 && share_block(known, shape, device->warp, vector);
   const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
   shape->shared = shape->has_mainloop ? mainloop_shared(c, shape, stages) : general_shared(c, plan, shape);
   estimate_registers(c, shape);
@@ -272,15 +277,15 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
 
   shape->blocks_per_multiprocessor = 1;
   if (device->kind != APL_DEVICE_GPU) return;
-  const int64_t warps = apl_up(shape->threads, kPlanWarp);
+  const int64_t warps = apl_up(shape->threads, device->warp);
   const int64_t registers = apl_up(apl_least(shape->thread_registers, device->thread_registers), 8) * 8;
   int64_t resident = device->multiprocessor_blocks;
   // Each scheduler has its share of the registers, for whole warps.
   const int64_t schedulers = apl_most(device->schedulers, 1);
-  const int64_t resident_warps = device->registers / schedulers / apl_most(registers * kPlanWarp, 1) * schedulers;
+  const int64_t resident_warps = device->registers / schedulers / apl_most(registers * device->warp, 1) * schedulers;
   resident = apl_least(resident, resident_warps / warps);
   resident = apl_least(resident, device->multiprocessor_shared / (shape->shared + device->reserved_shared));
-  resident = apl_least(resident, device->multiprocessor_threads / apl_most(warps * kPlanWarp, 1));
+  resident = apl_least(resident, device->multiprocessor_threads / apl_most(warps * device->warp, 1));
   shape->blocks_per_multiprocessor = resident;
 }
 
@@ -298,7 +303,7 @@ enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const 
     return APL_PLAN_SHARED;
   }
   if (gpu) {
-    const int64_t threads = apl_up(shape->threads, kPlanWarp) * kPlanWarp;
+    const int64_t threads = apl_up(shape->threads, device->warp) * device->warp;
     *limit = apl_least(device->thread_registers, device->registers / threads / 8 * 8);
     *needed = shape->needed_registers;
     if (*needed > *limit) return APL_PLAN_REGISTERS;

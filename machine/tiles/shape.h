@@ -33,7 +33,7 @@ struct apl_plan_shape {
   int aligned_result;                 // results can be written as vectors
 };
 
-enum { kPlanWarp = 32, kPlanStages = 3 };  // threads of a warp; stages where none are asked for
+enum { kPlanStages = 3 };  // where none are asked for
 
 // Products are cut off here, so that nothing overflows.
 #define APL_PLAN_MANY (INT64_C(1) << 56)

@@ -8,7 +8,7 @@
 // Variants that differ by less are as good as each other, and the earlier one stays.
 static const double kVariantsAlike = 1.15;
 // A load that waits for memory or the cache, in cycles; so many of one thread are under way at once.
-static const double kLoadCycles = 600, kLoadsAhead = 4;
+static const double kLoadsAhead = 4;
 
 static int64_t points_of(const struct apl_contraction* c) {
   int64_t points = 1;
@@ -48,25 +48,26 @@ double apl_join_estimate(const struct apl_contraction* c, int64_t splits, const 
   const double rest = (double)(c->dims[c->space_rank].size % splits) * (double)reduction_of(c, c->space_rank + 1);
   const double bytes = points * (double)splits * c->accumulator_bytes + points * c->result_bytes;
   const double reads = bytes / ((bytes < (double)device->cache_bytes ? device->cache_gbs : device->memory_gbs) * 1e9);
-  const double chain = ((double)splits + rest * c->operand_count) * kLoadCycles / kLoadsAhead;
+  const double chain = ((double)splits + rest * c->operand_count) * device->load_cycles / kLoadsAhead;
   const double threads = (double)device->multiprocessors * device->multiprocessor_threads;
   const double waves = fmax(1, points / threads);
   return fmax(reads, chain * waves / clock) + device->launch_us * 1e-6;
 }
 
-// How many lines of 32 lanes' elements a load touches, with lanes along the innermost space dims.
-static double lines_touched(const struct apl_contraction* c, const struct apl_plan_operand* operand) {
+// How many lines of a warp's elements a load touches, with lanes along the innermost space dims.
+static double lines_touched(const struct apl_contraction* c, const struct apl_plan_operand* operand,
+                            const struct apl_device* device) {
   int64_t lanes = 1;
   double lines = 1;
-  for (int d = c->space_rank; d-- > 0 && lanes < kPlanWarp;) {
-    const int64_t mine = apl_least(apl_most(c->dims[d].size, 1), apl_up(kPlanWarp, lanes));
+  for (int d = c->space_rank; d-- > 0 && lanes < device->warp;) {
+    const int64_t mine = apl_least(apl_most(c->dims[d].size, 1), apl_up(device->warp, lanes));
     if (operand->strides[d] == 1)
-      lines = fmax(lines, ceil((double)(mine * operand->bytes) / 128));
+      lines = fmax(lines, ceil((double)(mine * operand->bytes) / device->line_bytes));
     else if (operand->strides[d] != 0)
       lines *= (double)mine;
     lanes *= mine;
   }
-  return fmin(lines, kPlanWarp);
+  return fmin(lines, device->warp);
 }
 
 double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_device* device) {
@@ -77,11 +78,11 @@ double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_de
     const double cycles = points * reduction * (c->operations / 2.0 + c->operand_count);
     return cycles / device->multiprocessors / clock + device->launch_us * 1e-6;
   }
-  const double warps = ceil(points / kPlanWarp);
+  const double warps = ceil(points / device->warp);
   double lines = 0, sectors = 0, once = points * c->result_bytes, chain = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_plan_operand* operand = &c->operands[o];
-    const double touched = lines_touched(c, operand);
+    const double touched = lines_touched(c, operand, device);
     int innermost_depth = 0, reuse = 1;
     double elements = 1;
     for (int d = 0; d < c->dim_count; ++d) {
@@ -90,26 +91,26 @@ double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_de
       if (d >= c->space_rank && operand->strides[d] == 1 && c->dims[d].size > 1) innermost_depth = 1;
     }
     // What lies along the depth is there for the next steps.
-    if (innermost_depth) reuse = 32 / operand->bytes;
+    if (innermost_depth) reuse = device->sector_bytes / operand->bytes;
     once += elements * operand->bytes;
     lines += touched;
-    sectors += touched * (touched > 4 ? 1 : 4) / reuse;
+    sectors += touched * (touched > 4 ? 1 : (double)device->line_bytes / device->sector_bytes) / reuse;
     chain += 1;
   }
-  const double fma = (double)c->operations * 128 / device->fmas_per_clock;
+  const double fma = (double)c->operations * device->schedulers * device->warp / device->fmas_per_clock;
   const double issue = warps * (reduction * (fma + 4.0 * c->operand_count) + 60);
   const double per_multiprocessor = ceil(warps / device->multiprocessors);
-  const double resident = fmin(per_multiprocessor, (double)device->multiprocessor_threads / kPlanWarp);
+  const double resident = fmin(per_multiprocessor, (double)device->multiprocessor_threads / device->warp);
   const double busy = fmin(1, resident / (4.0 * device->schedulers));
   const double instructions = issue / warps * per_multiprocessor / device->schedulers / busy;
   const double passes = per_multiprocessor * reduction * lines;
   const double compute = fmax(instructions, passes) / clock;
   const double memory = once / (device->memory_gbs * 1e9);
-  const double cache = warps * reduction * sectors * 32 / (device->cache_gbs * 1e9);
+  const double cache = warps * reduction * sectors * device->sector_bytes / (device->cache_gbs * 1e9);
   const double traffic = fmax(memory, fmin(cache, passes / clock * 2 + memory));
   const double waves = ceil(per_multiprocessor / fmax(resident, 1));
   // Measured on an H200: 150 cycles a step of two loads, where they hit the nearest cache.
-  const double latency = waves * (500 + reduction * chain * kLoadCycles / kLoadsAhead / 2) / clock;
+  const double latency = waves * (500 + reduction * chain * device->load_cycles / kLoadsAhead / 2) / clock;
   return fmax(sqrt(compute * compute + traffic * traffic), latency) + device->launch_us * 1e-6;
 }
 

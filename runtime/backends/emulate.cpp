@@ -19,7 +19,10 @@ using emulate::Machine;
 
 class EmulateBackend : public Backend {
  public:
-  explicit EmulateBackend(EmulateOptions options) : options_(std::move(options)), machine_(options_.seed) {}
+  explicit EmulateBackend(EmulateOptions options)
+      : options_(std::move(options)),
+        device_(record_of(options_.device)),
+        machine_(options_.seed, device_.block_shared) {}
 
   const char* name() const override { return "emulate"; }
 
@@ -99,8 +102,9 @@ class EmulateBackend : public Backend {
     for (const Loaded& loaded : loaded_) {
       auto kernel = loaded.object.function<Machine::Kernel>(std::string(launch.kernel) + "_call");
       auto attach = loaded.object.function<Machine::Attach>("apl_emulator_attach");
-      if (!kernel || !attach) continue;
-      auto fault = machine_.run(launch, kernel, attach);
+      auto warp = loaded.object.function<Machine::Warp>("apl_emulator_warp");
+      if (!kernel || !attach || !warp) continue;
+      auto fault = machine_.run(launch, kernel, attach, warp);
       if (!fault) return std::move(fault).error();
       if (*fault) return emulate::describe(**fault, launch.kernel, loaded.text);
       return Unit{};
@@ -109,10 +113,7 @@ class EmulateBackend : public Backend {
   }
   Status synchronise() override { return Unit{}; }
 
-  apl_device device() const override {
-    auto found = find_device(options_.device);
-    return found ? *found : host_device();
-  }
+  apl_device device() const override { return device_; }
 
   apl_failure* failure() override { return &machine_.failure; }
   Result<apl_failure> take_failure() override { return std::exchange(machine_.failure, {}); }
@@ -154,7 +155,13 @@ class EmulateBackend : public Backend {
     return allocation;
   }
 
+  static apl_device record_of(const std::string& name) {
+    auto found = find_device(name);
+    return found ? *found : host_device();
+  }
+
   EmulateOptions options_;
+  const apl_device device_;
   Machine machine_;
   struct Loaded {
     std::string text;

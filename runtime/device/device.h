@@ -1,6 +1,6 @@
-// All that a generated kernel may use beside plain C++. Two implementations behind one set of names: CUDA (nvcc and
-// NVRTC) and emulation (APL_EMULATE: the host's compiler), where every access to global and shared memory is shown to
-// the emulator first. Kernel text is the same for both.
+// All that a generated kernel may use beside plain C++. Three implementations behind one set of names: CUDA (nvcc and
+// NVRTC), HIP (hipcc and clang) and emulation (APL_EMULATE: the host's compiler), where every access to global and
+// shared memory is shown to the emulator first. Kernel text is the same for all of them.
 //
 //   APL_KERNEL(256) void NAME(apl_in<float> A, apl_out<float> C, int64_t m, apl_failure *failure) {
 //     const apl_shared<float> a_s = apl_shared_at<float>(0, 1024);  // byte offset and element count
@@ -40,13 +40,23 @@ struct apl_failure {
   int64_t values[12];
 };
 
+// Threads that take each instruction together: texts for machines that have others say how many before.
+#ifndef APL_WARP
+#define APL_WARP 32
+#endif
+
 struct apl_half;    // f16
 struct apl_bfloat;  // bf16
 
 #if defined(APL_EMULATE)
 #include "runtime/device/emulated.h"
 #else
+#if defined(__HIP__)
+#include "runtime/device/hip.h"
+#else
 #include "runtime/device/cuda.h"
+#endif
+#include "runtime/device/gpu.h"
 #endif
 
 #include "runtime/device/numbers.h"

@@ -27,6 +27,7 @@ struct apl_emulator {
 };
 static const apl_emulator* apl_emu;
 extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
+extern "C" int apl_emulator_warp() { return APL_WARP; }
 
 static bool apl_holds_lock;  // the thread that runs: what it does is one step for others that lock
 

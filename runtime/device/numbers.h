@@ -67,6 +67,11 @@ inline float apl_half_number(uint16_t bits) {
   return bits >> 15 ? -number : number;
 }
 #else
+#if defined(__HIP__)
+APL_DEVICE uint16_t apl_half_bits(double x) { return apl_to_bits(static_cast<_Float16>(x)); }
+APL_DEVICE uint16_t apl_half_bits(float x) { return apl_to_bits(static_cast<_Float16>(x)); }
+APL_DEVICE float apl_half_number(uint16_t bits) { return static_cast<float>(apl_from_bits<_Float16>(bits)); }
+#else
 APL_DEVICE uint16_t apl_half_bits(double x) {
   uint16_t bits;
   asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x));
@@ -82,6 +87,7 @@ APL_DEVICE float apl_half_number(uint16_t bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
   return number;
 }
+#endif
 #endif
 
 // f16: computed as float, rounded once when it is made of a number.

@@ -4,8 +4,8 @@
 #ifndef APL_DEVICE_WARP_H
 #define APL_DEVICE_WARP_H
 
-APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % 32); }
-APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / 32); }
+APL_DEVICE int apl_lane() { return static_cast<int>(static_cast<unsigned>(apl_thread()) % APL_WARP); }
+APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_thread()) / APL_WARP); }
 
 #if defined(APL_EMULATE)
 
@@ -18,7 +18,7 @@ template <int count, class Use>
 void apl_exchange(const uint32_t* words, int line, const Use& use) {
   __builtin_memcpy(apl_lane_words[apl_thread()], words, count * sizeof(uint32_t));
   apl_warp_barrier(line);
-  use(apl_lane_words + apl_thread() / 32 * 32);
+  use(apl_lane_words + apl_thread() / APL_WARP * APL_WARP);
   apl_warp_barrier(line);
 }
 
@@ -117,18 +117,26 @@ struct apl_chunk<16> {
   typedef uint4 type;
 };
 
-// The value of the lane whose number differs in these bits.
+// The value of the lane whose number differs in these bits. All lanes of the warp come to it.
+template <class Word>
+APL_DEVICE Word apl_shuffled(Word bits, int mask) {
+#if defined(__HIP__)
+  return __shfl_xor(bits, mask, APL_WARP);
+#else
+  return __shfl_xor_sync(~0u, bits, mask);
+#endif
+}
 template <class T>
 APL_DEVICE T apl_shuffle_xor(T value, int mask) {
   if constexpr (sizeof(T) == 8) {
     unsigned long long bits;
     memcpy(&bits, &value, 8);
-    bits = __shfl_xor_sync(~0u, bits, mask);
+    bits = apl_shuffled(bits, mask);
     memcpy(&value, &bits, 8);
   } else {
     unsigned bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    bits = __shfl_xor_sync(~0u, bits, mask);
+    bits = apl_shuffled(bits, mask);
     memcpy(&value, &bits, sizeof(T));
   }
   return value;
@@ -142,7 +150,7 @@ APL_DEVICE void apl_load(const apl_in<T>& from, I index, T* to) {
   const auto* source = reinterpret_cast<const chunk*>(from.data + index);
 #pragma unroll
   for (int at = 0; at < bytes / piece; ++at) {
-    const chunk loaded = __ldg(source + at);
+    const chunk loaded = apl_read(source + at);
     memcpy(reinterpret_cast<char*>(to) + at * piece, &loaded, piece);
   }
 }
@@ -150,7 +158,7 @@ APL_DEVICE void apl_load(const apl_in<T>& from, I index, T* to) {
 template <int words, class T, class I>
 APL_DEVICE void apl_load_words(const apl_in<T>& from, I index, uint32_t* to) {
   typedef typename apl_chunk<words * 4>::type chunk;
-  const chunk loaded = __ldg(reinterpret_cast<const chunk*>(from.data + index));
+  const chunk loaded = apl_read(reinterpret_cast<const chunk*>(from.data + index));
   memcpy(to, &loaded, words * 4);
 }
 template <int words, class T, class I>
@@ -165,18 +173,26 @@ APL_DEVICE void apl_store_words(const apl_out<T>& to, I index, const uint32_t* f
 APL_DEVICE uint32_t apl_low_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 APL_DEVICE uint32_t apl_high_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
 APL_DEVICE int apl_ones(uint32_t bits) { return __popc(bits); }
+#if defined(__HIP__)
+APL_DEVICE uint32_t apl_half_pair(float low, float high) {
+  return apl_half_bits(low) | static_cast<uint32_t>(apl_half_bits(high)) << 16;
+}
+#else
 APL_DEVICE uint32_t apl_half_pair(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
+#endif
 
-// sums[16][8] += a[16][16] b[16][8] of T, which is f16 or bf16, shared out over the lanes as PTX's mma.m16n8k16 does:
+// sums[16][8] += a[16][16] b[16][8] of T, a float of 16 bits, shared out over the lanes as PTX's mma.m16n8k16 does:
 // lane 4 g + t has of a the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b those at (2t, g), (2t +
 // 8, g) along k, of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
 template <class T>
 APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
-#if __CUDA_ARCH__ >= 800
+#if defined(__HIP__)
+#define APL_MMA(T, name)  // no machine's matrix units have it
+#elif __CUDA_ARCH__ >= 800
 #define APL_MMA(T, name)                                                          \
   template <>                                                                     \
   APL_DEVICE void apl_mma<T>(float* sums, const uint32_t* a, const uint32_t* b) { \

@@ -36,6 +36,7 @@ class Bridge {
     const apl_lazy_kernel* lazy_kernels = nullptr;
   };
   void plans(Plans plans);
+  const apl_device& device() const { return plans_.device; }
   SparseOperands& sparse() { return *sparse_; }
 
   // Forgets the last error: a call begins.

@@ -160,8 +160,8 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, cons
   if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
   if (status != APL_SUCCESS) return status;
   apl_sparse_packed* raw = nullptr;
-  const int failed = apl_sparse_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, product.type,
-                                            product.width, nullptr, &raw);
+  const int failed = apl_sparse_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, &bridge.device(),
+                                            product.type, product.width, nullptr, &raw);
   const Owned<apl_sparse_packed, apl_sparse_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload(ctx, packed.get(), product.type, &made.operand); });
@@ -216,8 +216,8 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, 
   status = host.read(ctx, sddmm.rows, sddmm.columns, sddmm.nonzeros, sddmm.column);
   if (status != APL_SUCCESS) return status;
   apl_sparse_sddmm_packed* raw = nullptr;
-  const int failed = apl_sparse_sddmm_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, sddmm.type,
-                                                  sddmm.depth, nullptr, &raw);
+  const int failed = apl_sparse_sddmm_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, &bridge.device(),
+                                                  sddmm.type, sddmm.depth, nullptr, &raw);
   const Owned<apl_sparse_sddmm_packed, apl_sparse_sddmm_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload_sddmm(ctx, packed.get(), sddmm.type, &made.operand); });

@@ -66,11 +66,11 @@ int apl_sparse_load_kernel(struct apl_context* ctx, const struct apl_sparse_kern
                            const struct apl_sparse_epilogue* epilogue, const enum apl_sparse_text* parts, int count) {
   if (ctx->backend->load == NULL)
     return apl_sparse_fail(ctx, APL_ERROR, "this backend compiles no kernels at run time");
-  size_t length = kernel->length + 64 + (epilogue ? strlen(epilogue->text) + 1 : 0);
+  size_t length = kernel->length + 128 + (epilogue ? strlen(epilogue->text) + 1 : 0);
   for (int k = 0; k < count; ++k) length += strlen(apl_sparse_kernel_part(parts[k])) + 1;
   char* text = malloc(length + 1);
   if (!text) return apl_sparse_fail(ctx, APL_OUT_OF_MEMORY, "out of memory for the text of a sparse kernel");
-  char* at = text + sprintf(text, "#include \"device.h\"\n%s", kernel->defines);
+  char* at = text + sprintf(text, "#define APL_WARP %d\n#include \"device.h\"\n%s", kernel->warp, kernel->defines);
   for (int k = 0; k < count; ++k) {
     if (k == count - 1 && epilogue) at += sprintf(at, "%s\n", epilogue->text);
     at += sprintf(at, "%s\n", apl_sparse_kernel_part(parts[k]));

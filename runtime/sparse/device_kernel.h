@@ -18,6 +18,7 @@ struct apl_sparse_kernel {
   char name[160];
   char defines[1024];
   size_t length;  // of the defines
+  int32_t warp;   // threads of a warp
 };
 // #define APL_SPARSE_WHAT value
 void apl_sparse_define(struct apl_sparse_kernel* kernel, const char* what, const char* format, ...);
@@ -34,7 +35,6 @@ struct apl_sparse_spmm_choice {
   int staged, resident, ahead;
   double microseconds;  // by the model
 };
-enum { APL_SPARSE_MULTIPROCESSORS = 132 };
 // That which takes least by the model. `elements`: of the widest access.
 struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_packed* packed, int32_t type,
                                                      int32_t elements, int64_t width,
@@ -42,7 +42,6 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_pac
 
 // Microseconds, by the model, beyond the launch of a kernel: rows that so many lanes gather, for so many slices of C's
 // columns; windows, for columns that have `row_bytes` a row of B; rows that gather from shared memory.
-extern const double apl_sparse_launch_microseconds, apl_sparse_staged_launch_microseconds;
 double apl_sparse_rows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices, int32_t lanes,
                             int ahead);
 double apl_sparse_windows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices,
@@ -52,10 +51,10 @@ double apl_sparse_staged_cost(const struct apl_sparse_packed* packed, int64_t sl
 // Fills in how rows are cut into classes, or the height of windows, where the options leave it open; gives what the
 // product takes by the model. `has_windows`: of each 32 rows, in that order, whether they are not gathered.
 double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
-                               const int32_t* row_order, int32_t type, int64_t width,
+                               const int32_t* row_order, const struct apl_device* device, int32_t type, int64_t width,
                                const struct apl_sparse_statistics* statistics, struct apl_sparse_options* options);
-double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, int32_t type, int64_t width,
-                                  const struct apl_sparse_statistics* statistics, int32_t* height);
+double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, const struct apl_device* device, int32_t type,
+                                  int64_t width, const struct apl_sparse_statistics* statistics, int32_t* height);
 
 // The widest access, in elements, at which both arrays' rows and their lengths allow it.
 int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b,

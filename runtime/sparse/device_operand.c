@@ -101,7 +101,8 @@ int apl_sparse_set_values(struct apl_context* ctx, struct apl_sparse_operand* op
   if (!type) return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
   int64_t count = operand->packed.values, nonzeros = operand->packed.nonzeros;
   if (count == 0) return APL_SUCCESS;
-  struct apl_sparse_kernel clear = {.length = 0}, slot = {.length = 0};
+  const int32_t warp = operand->packed.device->warp;
+  struct apl_sparse_kernel clear = {.warp = warp}, slot = {.warp = warp};
   snprintf(clear.name, sizeof clear.name, "apl_sparse_clear_%s", type);
   snprintf(slot.name, sizeof slot.name, "apl_sparse_place_%s", type);
   apl_sparse_define(&clear, "TYPE", "%s", written);

@@ -4,6 +4,7 @@
 #ifndef APL_SPARSE_DEVICE_PACKED_H
 #define APL_SPARSE_DEVICE_PACKED_H
 
+#include "machine/tiles/plan.h"
 #include "runtime/backends/context.h"
 #include "runtime/sparse/sparse.h"
 
@@ -40,6 +41,7 @@ struct apl_sparse_options {
 // SpMM's arrays. A row is either in a window or in the rows' part, so that it has one owner; a plan's windows are where
 // it has selections. Values stand in one array, which holds first those of the rows' part, then those of the windows.
 struct apl_sparse_packed {
+  const struct apl_device* device;  // that it was made for, which outlives it
   struct apl_sparse_statistics statistics;
   int64_t rows, columns, nonzeros;
   // Rows that are gathered: {row, start, length padded to fours, 0}, in three classes (kernels/rows.h).
@@ -60,12 +62,14 @@ struct apl_sparse_packed {
   uint32_t* slot;
 };
 // For a C of so many columns: any other will do, too, if not as fast.
-int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                           int64_t width, const struct apl_sparse_options* options, struct apl_sparse_packed** packed);
+int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                           const struct apl_device* device, int32_t type, int64_t width,
+                           const struct apl_sparse_options* options, struct apl_sparse_packed** packed);
 void apl_sparse_packed_free(struct apl_sparse_packed* packed);
 
 // SDDMM's arrays: a list of coordinates, and windows of 8 rows where tensor cores are worth it (kernels/sddmm.h).
 struct apl_sparse_sddmm_packed {
+  const struct apl_device* device;
   struct apl_sparse_statistics statistics;
   int64_t rows, columns, nonzeros;
   int32_t *row, *column;               // padded to fours
@@ -74,19 +78,19 @@ struct apl_sparse_sddmm_packed {
   int32_t *task, *start, *window_row, *step_column;
   uint16_t* mask;
 };
-int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                                 int64_t depth, const struct apl_sparse_options* options,
-                                 struct apl_sparse_sddmm_packed** packed);
+int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                                 const struct apl_device* device, int32_t type, int64_t depth,
+                                 const struct apl_sparse_options* options, struct apl_sparse_sddmm_packed** packed);
 void apl_sparse_sddmm_packed_free(struct apl_sparse_sddmm_packed* packed);
 
-// Microseconds, by a model, of f16 on an H200 (device_cost.c): of the product with this operand, of SDDMM, and of a
+// Microseconds, by a model, of f16 on the device (device_cost.c): of the product with this operand, of SDDMM, and of a
 // dense product of rows times depth and depth times columns. For SpMM the depth is that of A's columns.
 double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int64_t width);
 double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int64_t depth);
-double apl_sparse_dense_microseconds(int64_t rows, int64_t depth, int64_t columns);
+double apl_sparse_dense_microseconds(const struct apl_device* device, int64_t rows, int64_t depth, int64_t columns);
 // Whether to say 'dense': it is faster, or the model cannot tell. Said wrongly it costs up to 1.3 times the time in the
 // recorded products, not said it may cost several times.
-int apl_sparse_prefers_dense(double sparse, double dense);
+int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, double dense);
 
 // A packed operand on a device, and what runs there. `is_wide`, which may be set before each call: results have the
 // type of the sums, f32 where elements are f16 or bf16. Functions give an apl_status; the context has the error's text.

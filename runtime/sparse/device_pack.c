@@ -92,15 +92,16 @@ static int32_t height_of_plan(const struct apl_sparse_plan* plan) {
 static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) {
   const struct apl_sparse_statistics* s = &m->packed->statistics;
   struct apl_sparse_options* o = &m->options;
-  if (!apl_sparse_is_half(type)) o->window = -1;
+  if (!apl_sparse_is_half(type) || !m->packed->device->matrix_units) o->window = -1;
   if (o->window == 0 && m->plan && m->plan->stretches > 0) {
     o->window = height_of_plan(m->plan);
     if (o->window == 0) o->window = -1;
   }
   if (o->window != 0) return;
   struct apl_sparse_options rows = *o;
-  const double gathered = apl_sparse_resolve_rows(m->matrix, m->has_windows, NULL, type, width, s, &rows);
-  if (apl_sparse_resolve_windows(m->matrix, type, width, s, &o->window) >= gathered) o->window = -1;
+  const struct apl_device* device = m->packed->device;
+  const double gathered = apl_sparse_resolve_rows(m->matrix, m->has_windows, NULL, device, type, width, s, &rows);
+  if (apl_sparse_resolve_windows(m->matrix, device, type, width, s, &o->window) >= gathered) o->window = -1;
 }
 
 static int64_t packed_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
@@ -331,8 +332,9 @@ static int sort_packed_windows(struct apl_sparse_packed* f) {
   return is_fine ? APL_SPARSE_FINE : APL_SPARSE_OUT_OF_MEMORY;
 }
 
-int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                           int64_t width, const struct apl_sparse_options* options, struct apl_sparse_packed** packed) {
+int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                           const struct apl_device* device, int32_t type, int64_t width,
+                           const struct apl_sparse_options* options, struct apl_sparse_packed** packed) {
   enum { kUsualWidth = 128 };
   *packed = NULL;
   if (width <= 0) width = kUsualWidth;
@@ -343,6 +345,7 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
   if (!m.packed) return APL_SPARSE_OUT_OF_MEMORY;
   if (options) m.options = *options;
   struct apl_sparse_packed* f = m.packed;
+  f->device = device;
   f->rows = matrix->rows;
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
@@ -354,7 +357,7 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
   if (!status) {
     resolve_packed(&m, type, width);
     mark_packed_windows(&m);
-    apl_sparse_resolve_rows(matrix, m.has_windows, row_order, type, width, &f->statistics, &m.options);
+    apl_sparse_resolve_rows(matrix, m.has_windows, row_order, device, type, width, &f->statistics, &m.options);
     f->sorted = m.options.sorted;
     status = make_packed_rows(&m);
   }

@@ -42,7 +42,7 @@ static int may_stay(const struct apl_sparse_statistics* s, int32_t type, int64_t
 }
 
 double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
-                               const int32_t* row_order, int32_t type, int64_t width,
+                               const int32_t* row_order, const struct apl_device* device, int32_t type, int64_t width,
                                const struct apl_sparse_statistics* s, struct apl_sparse_options* o) {
   const struct apl_sparse_options asked = *o;
   double least = 0;
@@ -55,8 +55,11 @@ double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsign
     if (asked.block_row > 0) c.block_row = asked.block_row;
     if (asked.sorted != 0) c.sorted = asked.sorted;
     if (c.block_row < c.warp_row) c.block_row = c.warp_row;
-    struct apl_sparse_packed shape = {
-        .statistics = *s, .rows = matrix->rows, .columns = matrix->columns, .nonzeros = matrix->nonzeros};
+    struct apl_sparse_packed shape = {.device = device,
+                                      .statistics = *s,
+                                      .rows = matrix->rows,
+                                      .columns = matrix->columns,
+                                      .nonzeros = matrix->nonzeros};
     shape_rows(&shape, matrix, has_windows, row_order, &c);
     const double time = resolve_time(&shape, type, width);
     if (least > 0 && time >= least) continue;
@@ -68,11 +71,12 @@ double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsign
   return least;
 }
 
-double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, int32_t type, int64_t width,
-                                  const struct apl_sparse_statistics* s, int32_t* height) {
+double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, const struct apl_device* device, int32_t type,
+                                  int64_t width, const struct apl_sparse_statistics* s, int32_t* height) {
   double least = 0;
   for (int k = 0; k < 3; ++k) {
-    const struct apl_sparse_packed shape = {.statistics = *s,
+    const struct apl_sparse_packed shape = {.device = device,
+                                            .statistics = *s,
                                             .rows = matrix->rows,
                                             .columns = matrix->columns,
                                             .nonzeros = matrix->nonzeros,

@@ -26,7 +26,7 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_oper
   const int is_whole = depth % (is_windows ? 32 * quads : 32) == 0;
   const int32_t lanes = apl_sparse_power_from((depth + wide - 1) / wide, 16),
                 warps = is_windows ? kSampleWarps : kCoordinateWarps;
-  struct apl_sparse_kernel kernel = {.length = 0};
+  struct apl_sparse_kernel kernel = {.warp = f->device->warp};
   snprintf(kernel.name, sizeof kernel.name, "apl_sddmm_%s%s_%d_%d%s%s_%dx%d%s%s%s", type, suffix, warps, quads,
            is_one_piece ? "" : "_pieces", is_whole ? "" : "_rest", is_windows ? 0 : lanes, wide,
            values ? "_scaled" : "", epilogue ? "_" : "", epilogue ? epilogue->type : "");
@@ -51,14 +51,14 @@ int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_oper
   if (is_windows) {
     void* args[] = {&task,   &first, &window_row, &step_column, &mask,        &tasks,  &values,
                     &x_data, &x_row, &y_data,     &y_row,       &short_depth, &result, with};
-    return apl_sparse_start(ctx, &kernel, (tasks + warps - 1) / warps, warps * 32, 0, args, 14);
+    return apl_sparse_start(ctx, &kernel, (tasks + warps - 1) / warps, warps * f->device->warp, 0, args, 14);
   }
-  const int64_t each = 4 * (warps * 32 / lanes);
+  const int64_t each = 4 * (warps * f->device->warp / lanes);
   // Results of a batch begin anywhere.
   const int wide_results = a->is_wide && apl_sparse_is_half(a->type);
   const uintptr_t written_at_once = !wide_results && size < 4 ? 4 * (uintptr_t)size : 16;
   int32_t are_aligned = (uintptr_t)result % written_at_once == 0;
   void* args[] = {&row,    &column, &values,      &nonzeros, &x_data,      &x_row,
                   &y_data, &y_row,  &short_depth, &result,   &are_aligned, with};
-  return apl_sparse_start(ctx, &kernel, (nonzeros + each - 1) / each, warps * 32, 0, args, 12);
+  return apl_sparse_start(ctx, &kernel, (nonzeros + each - 1) / each, warps * f->device->warp, 0, args, 12);
 }

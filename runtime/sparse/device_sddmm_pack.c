@@ -99,9 +99,9 @@ static int make_sample_windows(struct sddmm_maker* s) {
   return status;
 }
 
-int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan, int32_t type,
-                                 int64_t depth, const struct apl_sparse_options* options,
-                                 struct apl_sparse_sddmm_packed** packed) {
+int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                                 const struct apl_device* device, int32_t type, int64_t depth,
+                                 const struct apl_sparse_options* options, struct apl_sparse_sddmm_packed** packed) {
   *packed = NULL;
   if (plan && (plan->rows != matrix->rows || plan->columns != matrix->columns || plan->nonzeros != matrix->nonzeros))
     return APL_SPARSE_MALFORMED;
@@ -110,6 +110,7 @@ int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const stru
   s.packed = calloc(1, sizeof *s.packed);
   if (!s.packed) return APL_SPARSE_OUT_OF_MEMORY;
   struct apl_sparse_sddmm_packed* f = s.packed;
+  f->device = device;
   f->rows = matrix->rows;
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
@@ -117,7 +118,7 @@ int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const stru
   // The product of a window's rows and a step's columns is made whole. It pays where rows are long, which are then read
   // once, and where large matrices share columns; with few terms only if rows are very long.
   const int32_t wish = options ? options->window : 0;
-  const int can = apl_sparse_is_half(type);
+  const int can = apl_sparse_is_half(type) && device->matrix_units;
   const double mean = f->statistics.mean, shared = f->statistics.shared;
   const int is_worth_it = depth <= 32 ? mean >= 100 : mean >= 24 || (shared >= 1.25 && matrix->nonzeros >= 500000);
   // Few steps: short tasks, so that there are enough of them.

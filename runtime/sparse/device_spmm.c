@@ -3,8 +3,7 @@
 
 #include "runtime/sparse/device_kernel.h"
 
-enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8, kStagedWarps = 32 };
-enum { kStagedBytes = 100 * 1024, kCacheBytes = 36 << 20 };
+enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8 };
 
 struct spmm_case {
   const struct apl_sparse_packed* packed;
@@ -24,7 +23,7 @@ static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choi
   // Slices of B that stay in the second cache, where rows of B are gathered often; no narrower than the lines of memory
   // like.
   while (most > 8 && f->statistics.mean >= 50 && most * c->elements > kWideColumns &&
-         f->columns * most * c->elements * a->size > kCacheBytes)
+         (double)(f->columns * most * c->elements * a->size) > f->device->sparse_slice_cache_bytes)
     most /= 2;
   // Groups of few lanes are many: that is for small matrices.
   int32_t fewest = f->rows < kSmallRows ? 4 : most == 16 ? 8 : most;
@@ -75,11 +74,11 @@ static double choose_windows(const struct spmm_case* a, struct apl_sparse_spmm_c
 static double choose_staged(const struct spmm_case* a, const struct apl_sparse_spmm_choice* c, int32_t* lanes) {
   const struct apl_sparse_packed* f = a->packed;
   *lanes = a->options->lanes > 0 ? a->options->lanes : 4;
-  while (*lanes > 2 && f->columns * *lanes * 16 > kStagedBytes) *lanes /= 2;
-  const int fits =
-      f->parts == 0 && c->elements * a->size == 16 && f->columns * *lanes * 16 <= kStagedBytes && f->records > 0;
+  while (*lanes > 2 && f->columns * *lanes * 16 > f->device->sparse_staged_bytes) *lanes /= 2;
+  const int fits = f->parts == 0 && c->elements * a->size == 16 &&
+                   f->columns * *lanes * 16 <= f->device->sparse_staged_bytes && f->records > 0;
   if (a->options->staged < 0 || !fits) return -1;
-  return apl_sparse_staged_launch_microseconds +
+  return f->device->sparse_staged_launch +
          apl_sparse_staged_cost(f, rounded_up(rounded_up(a->width, c->elements), *lanes), *lanes);
 }
 
@@ -90,7 +89,7 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_pac
   const struct spmm_case a = {f, options ? options : &kOpen, size, width, (double)(width * size)};
   struct apl_sparse_spmm_choice c = {
       .elements = elements, .lanes = 1, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
-  c.microseconds = apl_sparse_launch_microseconds + choose_rows(&a, &c);
+  c.microseconds = f->device->sparse_launch + choose_rows(&a, &c);
   c.microseconds += choose_windows(&a, &c);
   int32_t lanes = 0;
   const double staged = choose_staged(&a, &c, &lanes);
@@ -98,7 +97,7 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_pac
     c.microseconds = staged;
     c.staged = 1;
     c.lanes = lanes;
-    c.warps = kStagedWarps;
+    c.warps = f->device->block_threads / f->device->warp;
     c.ahead = 0;
   }
   if (a.options->resident > 0) c.resident = a.options->resident;
@@ -112,6 +111,7 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   if (!type) return 0;
   const int32_t parts = a->packed.parts, lanes = a->packed.records > 0 ? c->lanes : 0;
   kernel->length = 0;
+  kernel->warp = a->packed.device->warp;
   snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s", type, suffix, lanes,
            c->elements, c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident,
            c->ahead ? "_ahead" : "", c->staged ? "_staged" : "", epilogue ? "_" : "", epilogue ? epilogue->type : "");
@@ -121,9 +121,9 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   apl_sparse_define(kernel, "EPILOGUE", "%s", epilogue ? epilogue->type : "apl_sparse_same");
   apl_sparse_define(kernel, "STAGED", "%d", c->staged);
   if (c->resident > 0)
-    apl_sparse_define(kernel, "BOUNDS", "%d, %d", 32 * c->warps, c->resident);
+    apl_sparse_define(kernel, "BOUNDS", "%d, %d", kernel->warp * c->warps, c->resident);
   else
-    apl_sparse_define(kernel, "BOUNDS", "%d", 32 * c->warps);
+    apl_sparse_define(kernel, "BOUNDS", "%d", kernel->warp * c->warps);
   apl_sparse_define(kernel, "AHEAD", "%d", c->ahead);
   apl_sparse_define(kernel, "LANES", "%d", lanes);
   apl_sparse_define(kernel, "ELEMENTS", "%d", c->elements);
@@ -155,6 +155,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   static const enum apl_sparse_text kAll[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_ROWS,
                                               APL_SPARSE_TEXT_WINDOWS, APL_SPARSE_TEXT_SPMM};
   const struct apl_sparse_packed* f = &a->packed;
+  const int32_t warp = f->device->warp;
   if (f->rows == 0 || width == 0) return APL_SUCCESS;
   const char* wrong = apl_sparse_misfit(width, &b, &c);
   if (wrong) return apl_sparse_fail(ctx, APL_ERROR, wrong);
@@ -176,15 +177,16 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   const int64_t row_slices = (width + choice.lanes * choice.elements - 1) / (choice.lanes * choice.elements);
   const int64_t sum_size = apl_sparse_is_half(a->type) ? 4 : size;
   if (choice.staged) {
-    int64_t each = APL_SPARSE_MULTIPROCESSORS / row_slices > 0 ? APL_SPARSE_MULTIPROCESSORS / row_slices : 1;
+    const int64_t multiprocessors = f->device->multiprocessors;
+    int64_t each = multiprocessors / row_slices > 0 ? multiprocessors / row_slices : 1;
     if (each > records) each = records;
     int32_t blocks = (int32_t)each, b_rows = (int32_t)f->columns;
     void* args[] = {&record, &column, &value,  &records, &blocks,      &b_data,
                     &b_row,  &b_rows, &c_data, &c_row,   &short_width, with};
-    return apl_sparse_start(ctx, &kernel, each * row_slices, choice.warps * 32,
+    return apl_sparse_start(ctx, &kernel, each * row_slices, choice.warps * warp,
                             f->columns * choice.lanes * choice.elements * size, args, 12);
   }
-  const int64_t groups = 32 / choice.lanes, shorts = records - longs - mediums;
+  const int64_t groups = warp / choice.lanes, shorts = records - longs - mediums;
   int32_t row_blocks = (int32_t)(longs + (mediums + choice.warps - 1) / choice.warps +
                                  (shorts + choice.warps * groups - 1) / (choice.warps * groups));
   int32_t window_blocks = 0, slice_groups = 0;
@@ -195,7 +197,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
     slice_groups = (int32_t)((width + columns - 1) / columns);
     window_blocks = (int32_t)((windows + each - 1) / each);
     const int64_t words = (choice.window_elements + 1) / 2;
-    const int64_t exchange = choice.split > 1 ? choice.warps * 32 * f->parts * words * 4 * 4 : 0;
+    const int64_t exchange = choice.split > 1 ? choice.warps * warp * f->parts * words * 4 * 4 : 0;
     if (exchange > shared_bytes) shared_bytes = exchange;
   }
   void *window = a->window, *part = a->part, *window_row = a->window_row, *step_column = a->step_column;
@@ -204,5 +206,5 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
                   &window,       &part,   &window_row, &step_column, &step_value, &windows,     &window_blocks,
                   &slice_groups, &b_data, &b_row,      &c_data,      &c_row,      &short_width, with};
   return apl_sparse_start(ctx, &kernel, (int64_t)window_blocks * slice_groups + row_blocks * row_slices,
-                          choice.warps * 32, shared_bytes, args, sizeof args / sizeof args[0]);
+                          choice.warps * warp, shared_bytes, args, sizeof args / sizeof args[0]);
 }

@@ -27,7 +27,6 @@ using Clock = std::chrono::steady_clock;
 using random_tests::Message;
 using random_tests::Send;
 
-constexpr std::int64_t kSharedBytes = 160 * 1024;  // what any of the GPUs in use has
 constexpr std::chrono::seconds kReferenceTime{10};
 
 struct Case {
@@ -154,6 +153,7 @@ class Checker {
       begin(batch[0], backend + ", compiling");
       ProgramOptions load;
       load.backend = backend;
+      load.device_record = backend == "emulate" ? options_.device : "";
       load.c_flags = options_.c_flags;
       auto program = apl::Program::load(texts[backend == "c" ? Machine::cpu : Machine::gpu].host, load);
       // What failed before is said again if halves are tried.
@@ -224,7 +224,7 @@ class Checker {
       CodegenOptions codegen;
       codegen.parameters = options.parameters;
       codegen.plans = options_.plans;
-      auto text = generate(memory, machine == Machine::gpu ? Target::cuda : Target::c, codegen);
+      auto text = generate(memory, machine == Machine::gpu ? target_ : c_target(), codegen);
       // The numbers of one contraction alone can be blamed: a batch is divided.
       if (!text && text.error().code == Code::command_bad_parameter && batch.size() == 1 && again < 8) {
         shrink_plan(*batch.front().spec, batch.front().parameters);
@@ -234,7 +234,7 @@ class Checker {
       bool fits = true;
       for (const KernelInfo& kernel : text->kernel_infos)
         for (Candidate& c : batch)
-          if (kernel.shared_bytes > kSharedBytes && kernel.name.starts_with(c.spec->entry + "_"))
+          if (machine == Machine::gpu && kernel.shared_bytes > target_.block_shared && kernel.name.starts_with(c.spec->entry + "_"))
             fits = false, shrink_plan(*c.spec, c.parameters);
       if (!fits && again < 8) continue;
       if (machine == Machine::gpu)
@@ -304,6 +304,7 @@ class Checker {
   }
 
   const CheckOptions& options_;
+  const Target target_ = *find_target(options_.device.empty() ? "cuda" : options_.device);
   const Send& send_;
   std::string where_, error_;
   bool limitation_ = false;

@@ -12,6 +12,7 @@ namespace apl::contraction_tests {
 
 struct CheckOptions {
   std::vector<std::string> backends{"c", "emulate"};  // besides the interpreter
+  std::string device;                                 // whose kernels they are, and what is emulated; "": the usual
   std::vector<std::string> c_flags;                   // more flags for the C compiler
   int plans = 1;                                      // kernels of a contraction, for numbers that are not given
   int patience_s = 60;                                // a step of one contraction that takes longer hangs

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   app.add_option("--count", count, "contractions; with --thesis, runs");
   app.add_option("--batch", batch, "contractions a compilation");
   app.add_option("--backends", options.backends, "c, emulate, cuda; or none")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--device", options.device, "record of the machine that is emulated");
   app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
   app.add_option("--plans", options.plans,
                  "kernels of a contraction; if more than 1, half have no numbers of their own");

@@ -114,7 +114,7 @@ Result<apl::Program> load(const std::vector<Spec>& specs, const std::string& bac
   if (tiled != specs.size()) return make_error(Code::bug_internal, {}, "not every contraction was tiled");
   CodegenOptions codegen;
   codegen.plans = gpu ? 12 : 4;
-  auto program = generate(*module, gpu ? Target::cuda : Target::c, codegen);
+  auto program = generate(*module, gpu ? cuda_target() : c_target(), codegen);
   if (!program) return std::move(program).error();
   ProgramOptions load_options;
   load_options.backend = backend;

@@ -78,8 +78,8 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
   CodegenOptions codegen;
   codegen.plans = APL_MAX_PLANS;
   SpillBatch batch;
-  auto program = lower::generate_edited(*module, Target::cuda, codegen, [&](const kernel::Function& made) {
-    batch.texts[made.name] = kernel::print(made, kernel::Dialect::cuda);
+  auto program = lower::generate_edited(*module, cuda_target(), codegen, [&](const kernel::Function& made) {
+    batch.texts[made.name] = kernel::print(made, *find_dialect("cuda"));
   });
   if (!program) return std::move(program).error();
   const auto lists = kernel_lists(program->host);
@@ -88,7 +88,7 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
     const auto function = std::ranges::find_if(
         module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == spec.entry; });
     if (function == module->functions.end()) return make_error(Code::bug_internal, {}, "an entry is gone");
-    lower::Unit unit(**function, Target::cuda, {}, file);
+    lower::Unit unit(**function, cuda_target(), {}, file);
     const auto plan_kernels = lower::find_plan_kernels(unit, codegen);
     const auto variants = lower::find_variants(unit, codegen, plan_kernels);
     if (variants.size() != 1) return make_error(Code::bug_internal, {}, spec.entry + " has not one tiled contraction");

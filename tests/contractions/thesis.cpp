@@ -133,7 +133,7 @@ Result<apl::Program> load(const std::vector<Spec>& specs, const std::string& bac
   if (tiled != specs.size()) return make_error(Code::bug_internal, {}, "not every contraction was tiled");
   CodegenOptions codegen;
   codegen.parameters = options.parameters;
-  auto program = generate(*module, backend == "c" ? Target::c : Target::cuda, codegen);
+  auto program = generate(*module, backend == "c" ? c_target() : cuda_target(), codegen);
   if (!program) return std::move(program).error();
   ProgramOptions load_options;
   load_options.backend = backend;

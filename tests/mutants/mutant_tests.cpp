@@ -54,11 +54,11 @@ Result<Built> build(const std::vector<Case>& cases) {
   mutants::Mutator mutator;
   std::map<std::string, std::vector<Mutant>> found;
   std::set<std::string> fast;
-  auto generated = lower::generate_edited(memory, Target::cuda, codegen, [&](kernel::Function& function) {
+  auto generated = lower::generate_edited(memory, cuda_target(), codegen, [&](kernel::Function& function) {
     for (const Case& c : cases) {
       if (!function.name.starts_with(c.entry + "_")) continue;
       mutator.mutate(function, found[c.entry]);
-      if (kernel::print(function, kernel::Dialect::cuda).find(" result_rows") != std::string::npos)
+      if (kernel::print(function, *find_dialect("cuda")).find(" result_rows") != std::string::npos)
         fast.insert(c.entry);
     }
   });

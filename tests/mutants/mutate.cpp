@@ -60,7 +60,7 @@ class Walk {
     if (e->kind == Expr::Kind::infix && e->text == "&&")
       return infix("&&", condition(e->args[0]), condition(e->args[1]));
     if (e->kind == Expr::Kind::infix && e->text == "&") return e;  // decides an order alone
-    const std::string text = without_suffixes(kernel::print(e, Dialect::cuda));
+    const std::string text = without_suffixes(kernel::print(e, *find_dialect("cuda")));
     return infix("||", is("==", fmt::format("guard `{}`", text)), e);
   }
 

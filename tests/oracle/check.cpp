@@ -174,7 +174,7 @@ class Checker {
     const auto pipeline =
         parse_pipeline(standard_pipeline(Stage::memory, is_c ? Machine::cpu : Machine::gpu), PassRegistry::builtin());
     if (const Status status = run_pipeline(*module, *pipeline, options); !status) return status.error();
-    const auto generated = generate(*module, is_c ? Target::c : Target::cuda, codegen);
+    const auto generated = generate(*module, is_c ? c_target() : cuda_target(), codegen);
     if (!generated) return generated.error();
     ProgramOptions load_options;
     load_options.backend = backend;

@@ -122,11 +122,16 @@ class Tester {
       if (backend == "interp") continue;
       apl::CodegenOptions codegen;
       codegen.parameters = tiles.numbers;
-      auto text = backend == "c" ? apl::generate(few_threads, apl::Target::c, codegen)
-                                 : apl::generate(memory, apl::Target::cuda, codegen);
+      // emulate@mi300: what is generated for that machine, on a machine like it.
+      const std::size_t at = backend.find('@');
+      const std::string record = at == std::string::npos ? "" : backend.substr(at + 1);
+      const auto target = apl::find_target(!record.empty() ? record : backend == "c" ? "c" : "cuda");
+      if (!target) return fail(fmt::format("{}: {}", backend, target.error().message));
+      auto text = apl::generate(target->on_device() ? memory : few_threads, *target, codegen);
       if (!text) return fail(fmt::format("{}, {}: {}", tiles.name, backend, text.error().message));
       apl::ProgramOptions load;
-      load.backend = backend;
+      load.backend = backend.substr(0, at);
+      load.device_record = record;
       auto program = apl::Program::load(text->host, load);
       if (!program) return fail(fmt::format("{}, {}: {}", tiles.name, backend, program.error().message));
       programs.emplace(backend, std::move(*program));
@@ -180,7 +185,7 @@ class Tester {
 int main(int argc, char** argv) {
   CLI::App app{"runs programs on every backend against the interpreter"};
   Options options;
-  app.add_option("--backends", options.backends, "interp, c, emulate, cuda")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--backends", options.backends, "interp, c, emulate, cuda, emulate@RECORD")->delimiter(',')->allow_extra_args(false);
   app.add_option("FILES", options.files, "programs")->required()->check(CLI::ExistingFile);
   app.add_flag("--large", options.large, "larger sizes");
   CLI11_PARSE(app, argc, argv);

@@ -200,7 +200,7 @@ class Checker {
       return false;
     }
     where = backend;
-    const auto generated = generate(*module, backend == "c" ? Target::c : Target::cuda, codegen);
+    const auto generated = generate(*module, backend == "c" ? c_target() : cuda_target(), codegen);
     if (!generated) {
       error = generated.error();
       return false;

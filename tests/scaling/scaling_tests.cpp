@@ -71,7 +71,7 @@ class Stages {
       PipelineOptions options;
       options.after_pass = [&](const PassReport& report, const Module&) { note(report.pass + where); };
       if (auto ran = run_pipeline(copy, *pipeline, options); !ran) fail(ran.error().message);
-      auto code = generate(copy, machine == Machine::cpu ? Target::c : Target::cuda);
+      auto code = generate(copy, machine == Machine::cpu ? c_target() : cuda_target());
       if (!code) fail(code.error().message);
       note("code" + where);
     }

@@ -189,7 +189,7 @@ class Tester {
       for (const bool by_tiles : {false, true}) {
         const bool c = backend == "c";
         const Module& module = c ? (by_tiles ? *cpu_tiles : *cpu) : by_tiles ? *gpu_tiles : *gpu;
-        auto made = generate(module, c ? Target::c : Target::cuda, {});
+        auto made = generate(module, c ? c_target() : cuda_target(), {});
         if (!made) return fail(backend + ": " + made.error().message);
         ProgramOptions load;
         load.backend = backend;

@@ -96,7 +96,7 @@ std::string api_tables(const Api& api) {
 }
 
 std::string api_manifest(const Api& api, const std::string& version) {
-  const std::string backend = api.target == Target::c ? "c" : "cuda";
+  const std::string backend(api.target.dialect->name);
   Writer out;
   const auto list = [&](std::size_t k, std::size_t count) { return k + 1 < count ? "," : ""; };
   out.open("{{");

@@ -41,7 +41,7 @@ class Functions {
     if (!bodies_)
       out_.raw(
           fmt::format("\n// Entries. The result is the caller's to free.{}\n",
-                      api_.target == Target::cuda
+                      api_.target.on_device()
                           ? " They return before it is there: futhark_context_sync waits and has the errors of kernels."
                           : ""));
     for (std::size_t k = 0; k < api_.entries.size(); ++k) entry(k);
@@ -59,7 +59,7 @@ class Functions {
 
   void array(const ApiType& type) {
     const std::string name = type.c_name, element = api_scalar(type.element);
-    const std::string raw = api_.target == Target::cuda ? "unsigned long long " : "unsigned char *";
+    const std::string raw = api_.target.on_device() ? "unsigned long long " : "unsigned char *";
     std::vector<std::string> dims, names, indices, index_names;
     for (std::size_t d = 0; d < type.rank; ++d) {
       names.push_back(fmt::format("dim{}", d));
@@ -160,7 +160,7 @@ class Functions {
       out_.line(
           "// A plan of `aplc sparse search` for this matrix, as text; one for products and one for SDDMM may be");
       out_.line("// there. NULL takes them away. One for another matrix is an error.{}",
-                api_.target == Target::cuda ? " It is checked and kept: kernels for GPUs do not follow it." : "");
+                api_.target.on_device() ? " It is checked and kept: kernels for GPUs do not follow it." : "");
     }
     function(fmt::format("int futhark_set_plan_{0}(struct futhark_context *ctx, struct futhark_{0} *obj, const char "
                          "*text, size_t length)",

@@ -10,7 +10,7 @@
 namespace apl::library {
 
 struct Api {
-  Target target = Target::c;
+  Target target = c_target();
   ApiTypes types;
   std::vector<ApiEntry> entries;
   std::vector<ProgramParameter> parameters;

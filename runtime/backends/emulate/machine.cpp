@@ -12,7 +12,6 @@ namespace {
 
 // What current devices take.
 constexpr std::int64_t kMaxBlocks = INT32_MAX;
-constexpr std::int32_t kMaxSharedBytes = 227 * 1024;
 
 // 0 .. count-1 in a random order that needs no table: steps of a number that has no divisor in common with `count`.
 class Permutation {
@@ -30,15 +29,16 @@ class Permutation {
 
 }  // namespace
 
-Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kernel, Attach attach) {
+Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kernel, Attach attach, Warp warp) {
   auto refuse = [&](std::string why) {
     return make_error(Code::bug_internal, {}, fmt::format("kernel {} cannot be launched: {}", launch.kernel, why));
   };
   if (launch.threads < 1 || launch.threads > kMaxThreads)
     return refuse(fmt::format("{} threads a block, {} at most", launch.threads, kMaxThreads));
-  if (launch.shared_bytes < 0 || launch.shared_bytes > kMaxSharedBytes)
-    return refuse(fmt::format("{} bytes of shared memory, {} at most", launch.shared_bytes, kMaxSharedBytes));
+  if (launch.shared_bytes < 0 || launch.shared_bytes > most_shared_bytes_)
+    return refuse(fmt::format("{} bytes of shared memory, {} at most", launch.shared_bytes, most_shared_bytes_));
   if (launch.blocks > kMaxBlocks) return refuse(fmt::format("{} blocks, {} at most", launch.blocks, kMaxBlocks));
+  warp_ = warp();
   fault_.reset();
   if (launch.blocks <= 0 || failure.code != APL_OK) return std::optional<Fault>();
   // One unit more than asked: an array without elements may start at the end.
@@ -103,8 +103,8 @@ std::vector<int> Machine::released() {
   };
   std::vector<int> running;
   int first = -1;  // that waits
-  for (int warp = 0; warp < threads_; warp += kWarpThreads) {
-    const int end = std::min(warp + kWarpThreads, threads_);
+  for (int warp = 0; warp < threads_; warp += warp_) {
+    const int end = std::min(warp + warp_, threads_);
     int waiting = -1;  // at a barrier of the warp
     for (int thread = warp; thread < end; ++thread) {
       if (!waits(thread)) continue;

@@ -39,7 +39,8 @@ struct Table {
 
 class Machine {
  public:
-  explicit Machine(std::uint64_t seed) : random_(seed) {}
+  // `most_shared_bytes`: that a block may have.
+  Machine(std::uint64_t seed, std::int32_t most_shared_bytes) : random_(seed), most_shared_bytes_(most_shared_bytes) {}
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -48,13 +49,15 @@ class Machine {
 
   using Kernel = void (*)(void** args);
   using Attach = void (*)(const Table*);
+  // How many threads a warp has, of the text's target.
+  using Warp = int (*)();
   // bug.internal if the device cannot run such a launch.
-  Result<std::optional<Fault>> run(const apl_launch& launch, Kernel kernel, Attach attach);
+  Result<std::optional<Fault>> run(const apl_launch& launch, Kernel kernel, Attach attach, Warp warp);
 
  private:
   void run_block(const apl_launch& launch);
   std::vector<int> released();  // threads that go on after all that could have run
-  Moment moment(int line) const { return {launch_start_, block_start_, now_, thread_, line, since_}; }
+  Moment moment(int line) const { return {launch_start_, block_start_, now_, thread_, line, since_, warp_}; }
   Actor actor(Stamp stamp) const;
 
   // A copy to shared memory under way.
@@ -98,6 +101,8 @@ class Machine {
   std::vector<BlockStart> block_starts_;  // of this launch: to name the block of a stamp
   std::int64_t block_ = 0;
   std::int32_t thread_ = 0, threads_ = 0;
+  const std::int32_t most_shared_bytes_;
+  int warp_ = 1;
   std::optional<Fault> fault_;
   apl_failure scatter_{};  // what the scatter's write under way says if another thread wrote something else there
   int scatter_line_ = 0;

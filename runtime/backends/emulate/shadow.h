@@ -25,7 +25,6 @@ inline constexpr Stamp kNever{0, 0, 0, 0, 0};
 inline constexpr std::uint64_t kHostInterval = 1;  // of what the host wrote; launches come later
 inline constexpr Stamp kHost{kHostInterval, 1, 0, 0, 0};
 inline constexpr int kMaxThreads = 1024;
-inline constexpr int kWarpThreads = 32;
 
 // The present of the running thread.
 struct Moment {
@@ -35,8 +34,9 @@ struct Moment {
   int thread = 0;
   int line = 0;
   std::uint64_t since = 0;  // the first interval since a barrier of the block; 0: this one
+  int warp = 32;            // threads of a warp
 
-  bool same_warp(Stamp other) const { return static_cast<int>(other.thread) / kWarpThreads == thread / kWarpThreads; }
+  bool same_warp(Stamp other) const { return static_cast<int>(other.thread) / warp == thread / warp; }
   // Whether no barrier of the block came after it.
   bool is_recent(Stamp other) const { return other.interval >= (since == 0 ? now : since); }
 

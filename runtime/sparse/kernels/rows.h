@@ -22,7 +22,7 @@ APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_s
                                      int32_t b_row, const apl_out<Result>& c, int32_t c_row, int32_t width,
                                      const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
-  constexpr int groups = 32 / lanes;
+  constexpr int groups = APL_WARP / lanes;
   const int warp = apl_warp(), group = apl_lane() / lanes, q = apl_lane() % lanes;
   const unsigned medium_blocks = a.template medium_blocks<warps>();
   const bool is_long = block < unsigned(a.longs), is_medium = !is_long && block < a.longs + medium_blocks;
@@ -80,7 +80,7 @@ APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_s
   }
   if (is_long || is_medium) {
     APL_UNROLL
-    for (int distance = lanes; distance < 32; distance *= 2) {
+    for (int distance = lanes; distance < APL_WARP; distance *= 2) {
       APL_UNROLL
       for (int e = 0; e < elements; ++e) {
         const Sum other = apl_shuffle_xor(sums[e], distance);

@@ -10,7 +10,7 @@ APL_DEVICE void apl_sparse_sddmm_coordinates(unsigned block, const apl_in<int32_
                                              const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
   const int q = apl_lane() % lanes;
-  const int64_t first = (int64_t(block) * (warps * 32 / lanes) + apl_thread() / lanes) * 4;
+  const int64_t first = (int64_t(block) * (warps * APL_WARP / lanes) + apl_thread() / lanes) * 4;
   const bool is_there = first < nonzeros;
   int32_t i[4], j[4];  // the lists are padded to a multiple of four
   apl_load<4>(row, is_there ? first : 0, i);
@@ -148,7 +148,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_
 }
 
 #if APL_SPARSE_QUADS
-APL_KERNEL(APL_SPARSE_WARPS * 32)
+APL_KERNEL(APL_SPARSE_WARPS* APL_WARP)
 void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t> row, apl_in<int32_t> column,
                      apl_in<int32_t> mask, int32_t tasks, apl_in<APL_SPARSE_TYPE> values, apl_in<APL_SPARSE_TYPE> x,
                      int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
@@ -159,7 +159,7 @@ void APL_SPARSE_NAME(apl_in<int32_t> task, apl_in<int32_t> start, apl_in<int32_t
       depth, result, epilogue);
 }
 #else
-APL_KERNEL(APL_SPARSE_WARPS * 32)
+APL_KERNEL(APL_SPARSE_WARPS* APL_WARP)
 void APL_SPARSE_NAME(apl_in<int32_t> row, apl_in<int32_t> column, apl_in<APL_SPARSE_TYPE> values, int32_t nonzeros,
                      apl_in<APL_SPARSE_TYPE> x, int32_t x_row, apl_in<APL_SPARSE_TYPE> y, int32_t y_row, int32_t depth,
                      apl_out<APL_SPARSE_RESULT> result, int32_t are_aligned, APL_SPARSE_EPILOGUE epilogue) {

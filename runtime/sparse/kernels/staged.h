@@ -7,10 +7,10 @@ APL_DEVICE void apl_sparse_spmm_staged(unsigned block, unsigned blocks, unsigned
                                        const apl_in<T>& b, int32_t b_row, int32_t b_rows, const apl_out<Result>& c,
                                        int32_t c_row, int32_t width, const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
-  constexpr int groups = 32 / lanes, row = lanes * elements;
+  constexpr int groups = APL_WARP / lanes, row = lanes * elements;
   const int group = apl_lane() / lanes, q = apl_lane() % lanes;
   const apl_shared<T> slice_of_b = apl_shared_at<T>(0, int64_t(b_rows) * row);
-  for (int i = apl_thread(); i < b_rows * lanes; i += warps * 32) {
+  for (int i = apl_thread(); i < b_rows * lanes; i += warps * APL_WARP) {
     const int32_t from = int32_t(slice * lanes + i % lanes) * elements;
     apl_cp_async<elements* int(sizeof(T))>(slice_of_b, i * elements, b,
                                            int64_t(i / lanes) * b_row + (from < width ? from : 0));
@@ -38,7 +38,7 @@ APL_DEVICE void apl_sparse_spmm_staged(unsigned block, unsigned blocks, unsigned
       }
     }
     APL_UNROLL
-    for (int distance = lanes; distance < 32; distance *= 2) {
+    for (int distance = lanes; distance < APL_WARP; distance *= 2) {
       APL_UNROLL
       for (int e = 0; e < elements; ++e) {
         const Sum other = apl_shuffle_xor(sums[e], distance);

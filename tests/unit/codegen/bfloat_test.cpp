@@ -55,7 +55,7 @@ apl::Program program(const std::string& backend) {
       apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, c ? apl::Machine::cpu : apl::Machine::gpu),
                           apl::PassRegistry::builtin());
   REQUIRE(apl::run_pipeline(*module, *pipeline, {}));
-  const auto text = apl::generate(*module, c ? apl::Target::c : apl::Target::cuda);
+  const auto text = apl::generate(*module, c ? apl::c_target() : apl::cuda_target());
   REQUIRE_MESSAGE(text, (text ? "" : text.error().message));
   apl::ProgramOptions options;
   options.backend = backend;

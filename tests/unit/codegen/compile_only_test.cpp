@@ -10,7 +10,7 @@ TEST_CASE("compile only: the ends of every type are numbers that NVRTC knows") {
   for (const std::string type : {"f16", "f32", "f64"})
     source += "entry no_number_" + type + " (xs: []" + type + ") = map (\\x -> if x == 0 then " + type + ".nan else " +
               type + ".inf) xs\n";
-  const apl::ProgramText text = emitted::text_of(emitted::compiled("ends.fut", source), apl::Target::cuda);
+  const apl::ProgramText text = emitted::text_of(emitted::compiled("ends.fut", source), apl::cuda_target());
   const auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
   if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
     MESSAGE("skipped: " << cubin.error().message);
@@ -28,7 +28,7 @@ TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device")
     std::vector<emitted::Numbers> numbers{emitted::small_tiles(module)};
     if (name == "mm1" || name == "listing2") numbers.emplace_back();
     for (const emitted::Numbers& each : numbers) {
-      const apl::ProgramText text = emitted::text_of(module, apl::Target::cuda, each);
+      const apl::ProgramText text = emitted::text_of(module, apl::cuda_target(), each);
       auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
       if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
         MESSAGE("skipped: " << cubin.error().message);
@@ -54,7 +54,7 @@ TEST_CASE("compile only: contractions with code around them") {
   std::erase_if(one.functions, [](const apl::FunctionPtr& f) { return f->entry && f->entry->name != "epilogue"; });
   for (const auto& [module, numbers] :
        {std::pair(all, emitted::small_tiles(all)), std::pair(one, emitted::Numbers{})}) {
-    const apl::ProgramText text = emitted::text_of(module, apl::Target::cuda, numbers);
+    const apl::ProgramText text = emitted::text_of(module, apl::cuda_target(), numbers);
     const auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
     if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
       MESSAGE("skipped: " << cubin.error().message);

@@ -96,7 +96,7 @@ class Subject {
     const apl::Module source = emitted::example(name, entry);
     numbers_ = emitted::small_tiles(source);
     numbers_.insert(more.begin(), more.end());
-    text_ = emitted::text_of(source, apl::Target::cuda, numbers_);
+    text_ = emitted::text_of(source, apl::cuda_target(), numbers_);
     REQUIRE(text_.kernel_infos.size() == 1);
     for (const Sizes& each : sizes) {
       inputs_.push_back(take(apl::testing::random_arguments(*source.functions.back(), each, inputs_.size() + 1)));

@@ -70,7 +70,7 @@ apl::Module placed(const std::string& text) {
 }  // namespace
 
 TEST_CASE("generate: the same module gives the same text") {
-  for (Target target : {Target::c, Target::cuda}) {
+  for (Target target : {apl::c_target(), apl::cuda_target()}) {
     const apl::Module module = emitted::at(apl::Stage::memory, example("listing3"));
     const apl::ProgramText one = take(apl::generate(module, target)), two = take(apl::generate(module, target));
     CHECK(one.host == two.host);
@@ -82,7 +82,7 @@ TEST_CASE("generate: the same module gives the same text") {
 
 TEST_CASE("generate: a module that has no memory yet is refused") {
   for (apl::Stage stage : {apl::Stage::soac, apl::Stage::kernel}) {
-    auto refused = apl::generate(emitted::at(stage, example("mm1")), Target::cuda);
+    auto refused = apl::generate(emitted::at(stage, example("mm1")), apl::cuda_target());
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == apl::Code::command_bad_pipeline);
   }
@@ -91,7 +91,7 @@ TEST_CASE("generate: a module that has no memory yet is refused") {
 TEST_CASE("generate: kernels are told about as they are written and launched") {
   for (const std::string& name : kExamples) {
     CAPTURE(name);
-    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    const apl::ProgramText text = text_of(example(name), apl::cuda_target());
     REQUIRE_FALSE(text.kernel_infos.empty());
     CHECK(count(text.kernels, "APL_KERNEL(") == text.kernel_infos.size());
     CHECK(count(text.kernels, "APL_EXPORT(") == text.kernel_infos.size());
@@ -115,7 +115,7 @@ TEST_CASE("generate: kernels are told about as they are written and launched") {
 
 TEST_CASE("generate: default tile numbers stay within what every GPU has") {
   for (const std::string& name : kExamples)
-    for (const apl::KernelInfo& info : text_of(example(name), Target::cuda).kernel_infos) {
+    for (const apl::KernelInfo& info : text_of(example(name), apl::cuda_target()).kernel_infos) {
       CAPTURE(info.name);
       CHECK(info.threads >= 1);
       CHECK(info.threads <= kThreads);
@@ -127,7 +127,7 @@ TEST_CASE("generate: shared arrays lie apart, aligned, within the block's bytes"
   const std::regex shared(R"(apl_shared_at<(\w+)>\((\d+), (\d+)\))");
   const std::map<std::string, std::int64_t> bytes{{"float", 4}, {"int32_t", 4}, {"double", 8}, {"int64_t", 8}};
   for (const std::string& name : kExamples) {
-    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    const apl::ProgramText text = text_of(example(name), apl::cuda_target());
     std::size_t tiles = 0;
     for (const apl::KernelInfo& info : text.kernel_infos) {
       CAPTURE(info.name);
@@ -149,7 +149,7 @@ TEST_CASE("generate: shared arrays lie apart, aligned, within the block's bytes"
 
 TEST_CASE("generate: a tiled kernel has a barrier a tile, and one behind each turn's tables") {
   for (const std::string name : {"mm0", "mm1", "mm2", "mm3", "sd2_3"}) {
-    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    const apl::ProgramText text = text_of(example(name), apl::cuda_target());
     for (const apl::KernelInfo& info : text.kernel_infos) {
       CAPTURE(info.name);
       const auto lines = emitted::lines_of(kernel_of(text.kernels, info.name));
@@ -162,7 +162,7 @@ TEST_CASE("generate: a tiled kernel has a barrier a tile, and one behind each tu
 }
 
 TEST_CASE("generate: kernels without shared memory have no barrier") {
-  const apl::ProgramText text = take(apl::generate(placed(kMap), Target::cuda));
+  const apl::ProgramText text = take(apl::generate(placed(kMap), apl::cuda_target()));
   REQUIRE(text.kernel_infos.size() == 1);
   CHECK(text.kernel_infos[0].shared_bytes == 0);
   CHECK(count(text.kernels, "apl_barrier") == 0);
@@ -172,7 +172,7 @@ TEST_CASE("generate: kernels without shared memory have no barrier") {
 
 TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") {
   for (const std::string name : {"mm0", "mm1", "mm2", "mm3", "sd1_7", "sd2_3", "listing2", "listing3"}) {
-    const apl::ProgramText text = text_of(example(name), Target::cuda);
+    const apl::ProgramText text = text_of(example(name), apl::cuda_target());
     CHECK(contains(text.kernels, "for (int64_t tile_q = 0;"));
     for (const apl::KernelInfo& info : text.kernel_infos) {
       CAPTURE(info.name);
@@ -204,7 +204,7 @@ TEST_CASE("generate: accumulators and operands of the inner loop stay in registe
       CAPTURE(name);
       const apl::Module module = example(name);
       const apl::ProgramText text =
-          text_of(module, Target::cuda, small ? emitted::small_tiles(module) : emitted::Numbers{});
+          text_of(module, apl::cuda_target(), small ? emitted::small_tiles(module) : emitted::Numbers{});
       for (const apl::KernelInfo& info : text.kernel_infos) {
         CAPTURE(info.name);
         const std::string kernel = kernel_of(text.kernels, info.name);
@@ -233,10 +233,10 @@ TEST_CASE("generate: accumulators and operands of the inner loop stay in registe
 
 TEST_CASE("generate: tile numbers are the options' or the module's own") {
   const apl::Module module = emitted::at(apl::Stage::memory, example("mm1", "mm1"));
-  CHECK(contains(take(apl::generate(module, Target::cuda)).kernels, "const int T_a = 16;"));
+  CHECK(contains(take(apl::generate(module, apl::cuda_target())).kernels, "const int T_a = 16;"));
   apl::CodegenOptions options;
   options.parameters = {{"mm1.T_a", 4}, {"mm1.T_b", 8}};
-  const apl::ProgramText text = take(apl::generate(module, Target::cuda, options));
+  const apl::ProgramText text = take(apl::generate(module, apl::cuda_target(), options));
   CHECK(contains(text.kernels, "const int T_a = 4;"));
   CHECK(contains(text.kernels, "const int T_b = 8;"));
   CHECK(text.kernel_infos.at(0).threads == 32);
@@ -244,7 +244,8 @@ TEST_CASE("generate: tile numbers are the options' or the module's own") {
 
 TEST_CASE("generate: kernels for the GPU are in the host's text, those in C are functions of it") {
   const apl::Module module = emitted::at(apl::Stage::memory, example("mm1"));
-  const apl::ProgramText cuda = take(apl::generate(module, Target::cuda)), c = take(apl::generate(module, Target::c));
+  const apl::ProgramText cuda = take(apl::generate(module, apl::cuda_target())),
+                         c = take(apl::generate(module, apl::c_target()));
   CHECK(contains(cuda.host, "const char apl_kernel_text[] ="));
   CHECK_FALSE(contains(cuda.host, "#pragma omp"));
   CHECK(count(cuda.kernels, "#include") == 1);
@@ -270,9 +271,9 @@ TEST_CASE("generate: a C compiler has nothing to say about the text") {
   for (const std::string& name : kExamples) {
     const apl::Module module = example(name);
     for (const emitted::Numbers& numbers : {emitted::Numbers{}, emitted::small_tiles(module)})
-      for (Target target : {Target::c, Target::cuda}) {
+      for (Target target : {apl::c_target(), apl::cuda_target()}) {
         const std::string file =
-            fmt::format("{}_{}_{}.c", name, target == Target::c ? "c" : "cuda", numbers.empty() ? "defaults" : "small");
+            fmt::format("{}_{}_{}.c", name, !target.on_device() ? "c" : "cuda", numbers.empty() ? "defaults" : "small");
         command.push_back(write(file, text_of(module, target, numbers).host));
       }
   }
@@ -289,7 +290,7 @@ TEST_CASE("generate: what an entry gives and takes has no more dims than its int
     text += fmt::format("entry main (x : \"i32\") : {{\"{0}i32\"}}\nfun main [] (x : i32) : {{{0}i32}} = {{\n", ones);
     text += fmt::format("  let {{xs : {}i32}} =\n    segmap(thread) ({}) {{\n", ones, space);
     text += "      return {returns x}\n    }\n  in {xs}\n}\n";
-    return apl::generate(placed(text), Target::c);
+    return apl::generate(placed(text), apl::c_target());
   };
   CHECK(made(32));
   const auto refused = made(33);
@@ -301,7 +302,7 @@ TEST_CASE("generate: what an entry gives and takes has no more dims than its int
 TEST_CASE("generate: what the host allocates it also releases") {
   for (const std::string& name : kExamples) {
     CAPTURE(name);
-    const std::string host = text_of(example(name), Target::cuda).host;
+    const std::string host = text_of(example(name), apl::cuda_target()).host;
     const std::regex allocation(R"(allocate\(ctx, [^;]*, &(\w+)\);\n *if \(status != APL_SUCCESS\) goto done;)");
     std::size_t checked = 0;
     for (std::sregex_iterator found(host.begin(), host.end(), allocation), end; found != end; ++found, ++checked)
@@ -323,7 +324,7 @@ TEST_CASE("generate: the entry refuses arguments whose sizes do not fit, with th
     apl::ProgramOptions options;
     options.backend = backend;
     apl::Program program =
-        take(apl::Program::load(text_of(module, backend == "c" ? Target::c : Target::cuda).host, options));
+        take(apl::Program::load(text_of(module, backend == "c" ? apl::c_target() : apl::cuda_target()).host, options));
     auto refused = program.call("mm1", {floats(2, 3), floats(4, 2)});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == apl::Code::run_shape_mismatch);

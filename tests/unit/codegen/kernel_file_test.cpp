@@ -59,7 +59,8 @@ inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int) { r
 // A file's kernels and function, loaded. One at a time: its callbacks are plain functions.
 class Emulated {
  public:
-  explicit Emulated(const apl::KernelFile& file) : machine_(1) {
+  explicit Emulated(const apl::KernelFile& file)
+      : machine_(1, static_cast<std::int32_t>(apl::cuda_target().block_shared)) {
     const std::string text =
         std::string("#include \"device.h\"\n") + kRuntime + file.kernels + "extern \"C\" {\n" + file.host + "}\n";
     apl::Compilation compilation;
@@ -112,7 +113,8 @@ class Emulated {
     const apl_launch launch{
         kernel.c_str(), blocks, static_cast<std::int32_t>(threads), static_cast<std::int32_t>(shared_bytes), 0, args};
     auto fault = machine_.run(launch, function<apl::emulate::Machine::Kernel>(kernel + "_call"),
-                              function<apl::emulate::Machine::Attach>("apl_emulator_attach"));
+                              function<apl::emulate::Machine::Attach>("apl_emulator_attach"),
+                              function<apl::emulate::Machine::Warp>("apl_emulator_warp"));
     CHECK(fault);
     CHECK_MESSAGE(!*fault, kernel);
     return fault && !*fault ? 0 : 1;
@@ -225,10 +227,11 @@ TEST_CASE("kernel file: what cannot be one is refused, with the reason") {
 }
 
 TEST_CASE("device.h: what kernels use is a part that stands alone") {
-  const std::string none = apl::device_subset(apl::device_header_text(), "nothing");
+  const std::string none = apl::device_subset(apl::device_header_text(), "nothing", *apl::find_dialect("cuda"));
   CHECK(none.empty());
   const std::string some =
-      apl::device_subset(apl::device_header_text(), "apl_atomic_add(C, i, x); apl_floor_div(a, b);");
+      apl::device_subset(apl::device_header_text(), "apl_atomic_add(C, i, x); apl_floor_div(a, b);",
+                         *apl::find_dialect("cuda"));
   for (const char* needed :
        {"apl_atomic_##name", "APL_ATOMIC(add", "APL_BINARY(apl_floor_div", "APL_BINARY(apl_div", "struct apl_result"})
     CHECK_MESSAGE(contains(some, needed), needed);

@@ -81,7 +81,7 @@ TEST_CASE("a file name with a newline or a backslash ends no comment") {
                                     emitted::compiled("a.fut", "entry main [n] (xs: [n]i32) : [n]i32 = map (+ 1) xs"));
   lowered.file = "a\n#error injected\n\\";
   const auto check = [](const std::string& text) { CHECK(text.find("\n#error injected") == std::string::npos); };
-  for (const apl::Target target : {apl::Target::c, apl::Target::cuda}) {
+  for (const apl::Target& target : {apl::c_target(), apl::cuda_target()}) {
     const auto program = apl::generate(lowered, target, {});
     REQUIRE(program);
     check(program->host);

@@ -50,8 +50,8 @@ apl::Result<apl::ProgramText> generated(const apl::Module& module, Target target
 TEST_CASE("forms: a program chooses among them by sizes, and computes the same with each") {
   // Two entries, with arrays of one name.
   const apl::Module module = memory_module("mm1", "", apl::Machine::cpu);
-  const apl::ProgramText text = take(generated(module, Target::c, 4));
-  const apl::ProgramText one = take(generated(module, Target::c, 1));
+  const apl::ProgramText text = take(generated(module, apl::c_target(), 4));
+  const apl::ProgramText one = take(generated(module, apl::c_target(), 1));
   CHECK(one.kernel_infos.size() == 2);
   CHECK(text.kernel_infos.size() > 2);
   apl::ProgramOptions options;
@@ -68,7 +68,7 @@ TEST_CASE("forms: a program chooses among them by sizes, and computes the same w
 
 TEST_CASE("forms: in emulation only the one that was chosen is compiled") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
-  const apl::ProgramText text = take(generated(module, Target::cuda, 12));
+  const apl::ProgramText text = take(generated(module, apl::cuda_target(), 12));
   CHECK(text.kernel_infos.size() > 2);
   std::vector<std::string> log;
   apl::ProgramOptions options;
@@ -86,7 +86,7 @@ TEST_CASE("forms: in emulation only the one that was chosen is compiled") {
   apl::ProgramOptions c;
   c.c_flags = {"-O0"};
   const apl::Module cpu = memory_module("mm1", "mm1", apl::Machine::cpu);
-  apl::Program reference = take(apl::Program::load(take(generated(cpu, Target::c, 1)).host, c));
+  apl::Program reference = take(apl::Program::load(take(generated(cpu, apl::c_target(), 1)).host, c));
   CHECK(take(reference.call("mm1", inputs)) == first);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("forms: threads and shared memory of the model are those of the genera
     CHECK(data->operations == doctest::Approx(1));
     const auto plans = apl::covering_plans(*data, {}, h200, 12);
     CHECK(plans.size() > 1);
-    const apl::ProgramText text = take(generated(module, Target::cuda, 12));
+    const apl::ProgramText text = take(generated(module, apl::cuda_target(), 12));
     REQUIRE(text.kernel_infos.size() == plans.size());
     apl_contraction c;
     apl::fill_in(
@@ -229,7 +229,7 @@ TEST_CASE("forms: the model knows the block of every kind of tiled kernel") {
     apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
       if (auto found = apl::plan_data(stm, function)) data = std::move(found);
     });
-    auto generated_text = generated(*module, Target::cuda, 12);
+    auto generated_text = generated(*module, apl::cuda_target(), 12);
     if (!data || !generated_text) continue;
     const auto plans = apl::covering_plans(*data, {}, h200, 12);
     if (generated_text->kernel_infos.size() != plans.size()) continue;  // other kernels beside it
@@ -296,19 +296,19 @@ TEST_CASE("forms: sizes for which numbers were measured get them among all forms
 
 TEST_CASE("forms: kernels of few accumulators leave registers to the blocks that the model counts on") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
-  const std::string kernels = take(generated(module, Target::cuda, 12)).kernels;
+  const std::string kernels = take(generated(module, apl::cuda_target(), 12)).kernels;
   // 128 x 128 elements, two blocks: as many registers as a thread may have, which the compiler does not take unasked.
   CHECK(contains(kernels, "APL_KERNEL(128, 2) void mm1_"));
   CHECK(contains(kernels, "APL_KERNEL(128, 5) void mm1_"));
-  CHECK_FALSE(contains(take(generated(module, Target::cuda, 1)).kernels, "APL_KERNEL(128, "));
+  CHECK_FALSE(contains(take(generated(module, apl::cuda_target(), 1)).kernels, "APL_KERNEL(128, "));
 }
 
 TEST_CASE("forms: given numbers stay in all of them, and impossible ones are refused with one that would work") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
-  const apl::ProgramText some = take(generated(module, Target::cuda, 12, {{"mm1.T_a", 4}, {"mm1.T_b", 16}}));
+  const apl::ProgramText some = take(generated(module, apl::cuda_target(), 12, {{"mm1.T_a", 4}, {"mm1.T_b", 16}}));
   for (const apl::KernelInfo& kernel : some.kernel_infos) CHECK(kernel.threads == 64);
   for (int plans : {1, 12}) {
-    auto refused = generated(module, Target::cuda, plans, {{"mm1.T_a", 64}, {"mm1.T_b", 32}});
+    auto refused = generated(module, apl::cuda_target(), plans, {{"mm1.T_a", 64}, {"mm1.T_b", 32}});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == apl::Code::command_bad_parameter);
     CHECK_MESSAGE(contains(refused.error().message, "2048 threads a block, 1024 at most on h200"),
@@ -326,7 +326,7 @@ TEST_CASE("forms: each way of a contraction computes the same, and only what it 
   const apl::Module cpu = memory_module("mm1", "mm1", apl::Machine::cpu);
   apl::ProgramOptions c;
   c.c_flags = {"-O0"};
-  apl::Program reference = take(apl::Program::load(take(generated(cpu, Target::c, 1)).host, c));
+  apl::Program reference = take(apl::Program::load(take(generated(cpu, apl::c_target(), 1)).host, c));
   const auto expected = take(reference.call("mm1", inputs));
   // Tiled; parts and what joins them; one thread a point.
   for (const auto& [variant, kernels] : {std::pair{1, 1}, {2, 2}, {3, 1}}) {
@@ -335,8 +335,8 @@ TEST_CASE("forms: each way of a contraction computes the same, and only what it 
     apl::ProgramOptions options;
     options.backend = "emulate";
     options.log = [&](std::string line) { log.push_back(std::move(line)); };
-    apl::Program program =
-        take(apl::Program::load(take(generated(module, Target::cuda, 4, {{"mm1.variant", variant}})).host, options));
+    apl::Program program = take(
+        apl::Program::load(take(generated(module, apl::cuda_target(), 4, {{"mm1.variant", variant}})).host, options));
     const std::size_t before = log.size();
     CHECK(take(program.call("mm1", inputs)) == expected);
     CHECK(log.size() == before + static_cast<std::size_t>(kernels));
@@ -347,7 +347,7 @@ TEST_CASE("forms: each way of a contraction computes the same, and only what it 
 
 TEST_CASE("forms: plans that are listed are those of the program, and must work") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
-  const apl::ProgramText text = take(generated(module, Target::cuda, 12,
+  const apl::ProgramText text = take(generated(module, apl::cuda_target(), 12,
                                                {{"mm1.plan1.T_a", 8},
                                                 {"mm1.plan1.R_a", 2},
                                                 {"mm1.plan1.T_b", 8},
@@ -359,7 +359,7 @@ TEST_CASE("forms: plans that are listed are those of the program, and must work"
   REQUIRE(text.kernel_infos.size() == 2);
   CHECK(text.kernel_infos[0].threads == 64);
   CHECK(text.kernel_infos[1].threads == 256);
-  auto refused = generated(module, Target::cuda, 12, {{"mm1.plan1.T_a", 64}, {"mm1.plan1.T_b", 32}});
+  auto refused = generated(module, apl::cuda_target(), 12, {{"mm1.plan1.T_a", 64}, {"mm1.plan1.T_b", 32}});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == apl::Code::command_bad_parameter);
 }

@@ -61,7 +61,7 @@ TEST_CASE("shadow: finds the fault that the full history shows, at the same acce
       if (what == 2) ++moment.now;
       if (what <= 2) moment.since = moment.now;
       if (what == 3) ++moment.now;  // a barrier of the warps
-      moment.thread = below(2) * kWarpThreads + below(3);
+      moment.thread = below(2) * moment.warp + below(3);
       const int size = mixed_sizes ? 1 << below(4) : usual_size;
       const std::int64_t offset = below(static_cast<int>(kBytes) / size) * size;
       const Use use = below(4) == 0 ? Use::write : below(20) == 0 ? Use::begin_copy : Use::read;

@@ -111,12 +111,12 @@ struct Compiled {
   std::string host;
 };
 
-Compiled compiled(apl::Target target = apl::Target::cuda, const char* text = kSource) {
+Compiled compiled(apl::Target target = apl::cuda_target(), const char* text = kSource) {
   Compiled result;
   auto module = apl::compile({"sparse.fut", text}, {});
   REQUIRE(module);
   result.source = result.memory = std::move(*module);
-  const apl::Machine machine = target == apl::Target::c ? apl::Machine::cpu : apl::Machine::gpu;
+  const apl::Machine machine = !target.on_device() ? apl::Machine::cpu : apl::Machine::gpu;
   const auto pipeline =
       apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, machine), apl::PassRegistry::builtin());
   REQUIRE(apl::run_pipeline(result.memory, *pipeline, {}));
@@ -272,7 +272,7 @@ entry spmm_T [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
     text += entry;
   }
   text += kResidual;
-  const Compiled program = compiled(apl::Target::c, text.c_str());
+  const Compiled program = compiled(apl::c_target(), text.c_str());
   apl::ProgramOptions options;
   options.backend = "c";
   options.c_flags = {"-O0"};
@@ -292,7 +292,7 @@ entry spmm_T [n][m][b] (A: [n][m]T) (B: [m][b]T): [n][b]T =
 }
 
 TEST_CASE("sums are not left where code after them reads another array") {
-  const std::string text = apl::print(compiled(apl::Target::c, kResidual).memory);
+  const std::string text = apl::print(compiled(apl::c_target(), kResidual).memory);
   std::string in_place = text;
   const std::string place = "@ xs_mem -> ", other = "@ H_mem -> ";
   for (std::size_t at = 0; (at = in_place.find(place, at)) != std::string::npos; at += other.size())

@@ -33,7 +33,7 @@ PlannedProgram planned_program() {
   Module memory = *source;
   const auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
   REQUIRE(apl::run_pipeline(memory, *pipeline, {}));
-  auto text = apl::generate(memory, apl::Target::cuda);
+  auto text = apl::generate(memory, apl::cuda_target());
   REQUIRE(text);
   return {*std::move(source), text->host};
 }

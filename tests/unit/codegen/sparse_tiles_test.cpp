@@ -170,7 +170,7 @@ TEST_CASE("programs make tiles of dense arguments; where nobody does, they are r
   inputs->front() = apl::to_dense(matrix);
   const auto expected = apl::interpret(*source, "spmm", *inputs);
   REQUIRE(expected);
-  const auto text = apl::generate(module, apl::Target::c);
+  const auto text = apl::generate(module, apl::c_target());
   REQUIRE(text);
   apl::ProgramOptions options;
   options.backend = "c";
@@ -203,7 +203,7 @@ TEST_CASE("programs make tiles of dense arguments; where nobody does, they are r
   const auto nobody = apl::interpret(module, "spmm", *inputs);
   REQUIRE(!nobody);
   CHECK(nobody.error().code == apl::Code::unsupported_construct);
-  const auto library = apl::generate_library(module, apl::Target::c, {}, {});
+  const auto library = apl::generate_library(module, apl::c_target(), {}, {});
   REQUIRE(!library);
   CHECK(library.error().code == apl::Code::unsupported_construct);
   CHECK(library.error().message.find("`A` of the entry `spmm`") != std::string::npos);

@@ -35,7 +35,7 @@ CompiledForm compiled_form(const std::string& source) {
   auto pipeline = parse_pipeline(standard_pipeline(Stage::memory), PassRegistry::builtin());
   REQUIRE(pipeline);
   REQUIRE(run_pipeline(*module, *pipeline, options));
-  auto text = generate(*module, Target::cuda);
+  auto text = generate(*module, cuda_target());
   REQUIRE(text);
   result.kernels = text->kernels;
   return result;

@@ -99,5 +99,5 @@ TEST_CASE("thesis: any rank: 12 dims of the result from source to CUDA text") {
   };
   run_to_stage(*module, Stage::memory, options);
   CHECK(einsum == "abcqdef,ghqijkl->agbhcidjekfl");
-  CHECK(generate(*module, Target::cuda));
+  CHECK(generate(*module, cuda_target()));
 }

@@ -1,5 +1,10 @@
 // Which kernels the rules choose, through a context that only notes what it is asked for; and NVRTC's word on them.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include <cstring>
 #include <map>
@@ -14,6 +19,7 @@
 namespace {
 
 namespace sparse_test = apl::sparse_test;
+using apl::sparse_test::h200;
 
 // Gives addresses that are never looked at.
 struct Notes {
@@ -48,12 +54,13 @@ struct Notes {
     context.backend = &backend;
     context.state = this;
   }
+  const apl_device* device = &h200();
   static Notes& of(apl_context* ctx) { return *static_cast<Notes*>(ctx->state); }
 
   std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20) {
     const apl_sparse_csr csr = sparse_test::view(m);
     apl_sparse_packed* packed = nullptr;
-    REQUIRE(apl_sparse_packed_make(&csr, nullptr, type, width, nullptr, &packed) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, device, type, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_operand a{};
     REQUIRE(apl_sparse_upload(&context, packed, type, &a) == APL_SUCCESS);
     apl_sparse_packed_free(packed);
@@ -65,7 +72,7 @@ struct Notes {
   std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth) {
     const apl_sparse_csr csr = sparse_test::view(m);
     apl_sparse_sddmm_packed* samples = nullptr;
-    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, device, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
     apl_sparse_sddmm_operand a{};
     REQUIRE(apl_sparse_upload_sddmm(&context, samples, type, &a) == APL_SUCCESS);
     apl_sparse_sddmm_packed_free(samples);
@@ -92,7 +99,7 @@ apl::sparse::Csr even(std::int64_t rows, std::int64_t columns, std::int64_t leng
 
 // All texts as one, for one call of the compiler: each in a namespace of its own, after what they share.
 std::string one_text(const std::map<std::string, std::string>& texts) {
-  const std::string head = "#include \"device.h\"\n";
+  const std::string& any = texts.begin()->second, head = any.substr(0, any.find("device.h\"\n") + 10);
   std::string all = head + apl_sparse_kernel_part(APL_SPARSE_TEXT_WARP);
   int number = 0;
   for (const auto& [name, text] : texts) {
@@ -103,6 +110,24 @@ std::string one_text(const std::map<std::string, std::string>& texts) {
     all += "namespace kernel" + std::to_string(number++) + " {\n" + own + "\n}\n";
   }
   return all;
+}
+
+// Every type at each access width, through every template: what programs can ask for, but for the numbers that only
+// change how often something is repeated.
+void launch_all(Notes& notes) {
+  const apl::sparse::Csr apart = even(6000, 6000, 6, 1), shared = even(2048, 4096, 64, 16);
+  for (const std::int32_t type : {APL_I8, APL_I16, APL_I32, APL_U64, APL_F16, APL_F32, APL_F64})
+    for (const std::int64_t width : {1, 2, 4, 8, 16}) {
+      notes.spmm(apart, type, width);
+      notes.sddmm(apart, type, width);
+    }
+  for (const std::int64_t width : {33, 34, 36, 100, 128}) {
+    notes.spmm(shared, APL_F16, width);
+    notes.sddmm(shared, APL_F16, width);
+  }
+  notes.sddmm(shared, APL_F16, 256);
+  notes.spmm(even(1500, 300, 60, 1), APL_F16, 128);
+  notes.spmm(even(1500, 300, 60, 1), APL_F64, 128);
 }
 
 }  // namespace
@@ -133,17 +158,19 @@ TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small 
   const auto says_dense = [](const apl::sparse::Csr& m, std::int64_t width) {
     const apl_sparse_csr csr = sparse_test::view(m);
     apl_sparse_packed* packed = nullptr;
-    REQUIRE(apl_sparse_packed_make(&csr, nullptr, APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_sddmm_packed* samples = nullptr;
-    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
     const double product = apl_sparse_microseconds(packed, width),
                  sampled = apl_sparse_sddmm_microseconds(samples, width);
     apl_sparse_packed_free(packed);
     apl_sparse_sddmm_packed_free(samples);
     CHECK(product > 1);
     CHECK(sampled > 1);
-    return std::pair{apl_sparse_prefers_dense(product, apl_sparse_dense_microseconds(m.rows, m.columns, width)) != 0,
-                     apl_sparse_prefers_dense(sampled, apl_sparse_dense_microseconds(m.rows, width, m.columns)) != 0};
+    return std::pair{apl_sparse_prefers_dense(&h200(), product,
+                                              apl_sparse_dense_microseconds(&h200(), m.rows, m.columns, width)) != 0,
+                     apl_sparse_prefers_dense(&h200(), sampled,
+                                              apl_sparse_dense_microseconds(&h200(), m.rows, width, m.columns)) != 0};
   };
   // 5 to 10 % of a layer of 768 by 768, by gathered rows and windows.
   CHECK(says_dense(even(768, 768, 38, 1), 128) == std::pair{true, true});
@@ -162,23 +189,9 @@ TEST_CASE("sparse kernels: nothing runs for nothing") {
   CHECK(notes.sddmm(even(0, 10, 1, 1), APL_F16, 8) == "none");
 }
 
-// Every type at each access width, through every template: what programs can ask for, but for the numbers that only
-// change how often something is repeated.
 TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a device") {
   Notes notes;
-  const apl::sparse::Csr apart = even(6000, 6000, 6, 1), shared = even(2048, 4096, 64, 16);
-  for (const std::int32_t type : {APL_I8, APL_I16, APL_I32, APL_U64, APL_F16, APL_F32, APL_F64})
-    for (const std::int64_t width : {1, 2, 4, 8, 16}) {
-      notes.spmm(apart, type, width);
-      notes.sddmm(apart, type, width);
-    }
-  for (const std::int64_t width : {33, 34, 36, 100, 128}) {
-    notes.spmm(shared, APL_F16, width);
-    notes.sddmm(shared, APL_F16, width);
-  }
-  notes.sddmm(shared, APL_F16, 256);
-  notes.spmm(even(1500, 300, 60, 1), APL_F16, 128);
-  notes.spmm(even(1500, 300, 60, 1), APL_F64, 128);
+  launch_all(notes);
   CHECK(has(one_text(notes.texts), "namespace"));
   const auto cubin = apl::compile_with_nvrtc(one_text(notes.texts), "sm_90");
   if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
@@ -186,4 +199,26 @@ TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a d
     return;
   }
   CHECK_MESSAGE(cubin, cubin.error().message);
+}
+
+TEST_CASE("sparse kernels: clang's parser takes every type at every width as HIP, for waves of 64") {
+  const apl_device mi300 = *apl::find_device("mi300");
+  Notes notes;
+  notes.device = &mi300;
+  launch_all(notes);
+  const std::string text = one_text(notes.texts);
+  CHECK(text.starts_with("#define APL_WARP 64\n"));
+  if (!apl::run_tool({"clang", "--version"})) {
+    MESSAGE("skipped: there is no clang");
+    return;
+  }
+  const std::string source(APL_SOURCE_DIR);
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("apl_sparse_kernels_{}.hip", getpid());
+  std::ofstream(file) << text;
+  const auto said = apl::run_tool({"clang", "-x", "hip", "--cuda-device-only", "--offload-arch=gfx90a", "-nogpulib",
+                                   "-nogpuinc", "-include", source + "/tests/hip/builtins.h", "-std=c++17",
+                                   "-fsyntax-only", "-w", "-I" + source, "-I" + source + "/runtime/device",
+                                   file.string()});
+  std::filesystem::remove(file);
+  CHECK_MESSAGE(said, said.error().message);
 }

@@ -21,16 +21,20 @@ using apl::program::Bridge;
 using apl::sparse::Csr;
 namespace sparse_test = apl::sparse_test;
 
-// Kernel texts are compiled once for all test cases.
-Bridge& emulator() {
-  static Bridge bridge(
-      [] {
-        apl::EmulateOptions options;
-        return apl::make_emulate_backend(options);
-      }(),
-      nullptr);
-  return bridge;
+// A machine that is emulated, and by what texts of kernels: they are compiled once for all test cases.
+struct Emulated {
+  explicit Emulated(const std::string& record)
+      : device(*apl::find_device(record)), bridge(apl::make_emulate_backend({.device = record}), nullptr) {}
+  apl_device device;
+  Bridge bridge;
+};
+Emulated& emulated(bool has_waves_of_64) {
+  static Emulated h200("h200"), mi300("mi300");
+  return has_waves_of_64 ? mi300 : h200;
 }
+bool has_waves_of_64 = false;  // what the checks below run on
+Bridge& emulator() { return emulated(has_waves_of_64).bridge; }
+const apl_device& device() { return emulated(has_waves_of_64).device; }
 
 struct Half {
   std::uint16_t bits;
@@ -142,7 +146,7 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_packed* packed = nullptr;
-  REQUIRE(apl_sparse_packed_make(&csr, plan, kType<T>, pitch.width, &options, &packed) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_packed_make(&csr, plan, &device(), kType<T>, pitch.width, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), packed, kType<T>, &a));
   apl_sparse_packed_free(packed);
@@ -179,7 +183,8 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   const std::uint64_t mark = bridge.mark();
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_sddmm_packed* samples = nullptr;
-  REQUIRE(apl_sparse_sddmm_packed_make(&csr, plan, kType<T>, pitch.width, &options, &samples) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_sddmm_packed_make(&csr, plan, &device(), kType<T>, pitch.width, &options, &samples) ==
+          APL_SPARSE_FINE);
   CHECK((samples->windows > 0) == (options.window > 0 && m.rows > 0));
   apl_sparse_sddmm_operand a{};
   check(bridge, apl_sparse_upload_sddmm(bridge.context(), samples, kType<T>, &a));
@@ -270,7 +275,7 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
   }
   const apl_sparse_csr csr = sparse_test::view(m);
   apl_sparse_packed* packed = nullptr;
-  REQUIRE(apl_sparse_packed_make(&csr, plan.get(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_packed_make(&csr, plan.get(), &device(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
   CHECK(packed->parts == 4);    // most of what the plan selects is 32 rows high
   CHECK(packed->windows == 2);  // the second half of the first group, the last two rows
   CHECK(packed->records == 130 - 32 - 2);
@@ -368,7 +373,7 @@ TEST_CASE("sparse kernels: values may be set again") {
   const apl_sparse_csr csr = sparse_test::view(m);
   const apl_sparse_options options{.window = 16};
   apl_sparse_packed* packed = nullptr;
-  REQUIRE(apl_sparse_packed_make(&csr, nullptr, APL_F16, 16, &options, &packed) == APL_SPARSE_FINE);
+  REQUIRE(apl_sparse_packed_make(&csr, nullptr, &device(), APL_F16, 16, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), packed, APL_F16, &a));
   apl_sparse_packed_free(packed);
@@ -384,4 +389,19 @@ TEST_CASE("sparse kernels: values may be set again") {
   REQUIRE(bridge.backend().download(&first, static_cast<const Half*>(c_there.data) + 3, 2));
   CHECK(to_number(first) == sum);
   REQUIRE(bridge.release_since(mark));
+}
+
+TEST_CASE("sparse kernels: waves of 64 threads gather, stage and sample") {
+  struct Waves {
+    Waves() { has_waves_of_64 = true; }
+    ~Waves() { has_waves_of_64 = false; }
+  } waves;
+  REQUIRE(device().warp == 64);
+  const Csr m = sparse_test::random_matrix("power-law", 90, 4);
+  // Windows are for matrix units that it has not: where they are wished for, rows are gathered.
+  check_spmm<Half>(m, nullptr, {.window = 8, .warp_row = 6, .block_row = 20}, {40});
+  check_sddmm<Half>(m, nullptr, {.window = 8}, {70}, true);
+  check_spmm<double>(m, nullptr, {.warp_row = 6, .block_row = 20, .lanes = 16}, {33});
+  check_spmm<float>(m, nullptr, {.window = -1, .staged = 1}, {12});
+  check_sddmm<float>(m, nullptr, {}, {7}, false);
 }

@@ -9,9 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "machine/target/records.h"
 #include "passes/sparse/matrix.h"
 
 namespace apl::sparse_test {
+
+inline const apl_device& h200() {
+  static const apl_device device = *find_device("h200");
+  return device;
+}
 
 inline sparse::Csr pattern(std::int64_t rows, std::int64_t columns,
                            const std::vector<std::pair<std::int32_t, std::int32_t>>& points) {
