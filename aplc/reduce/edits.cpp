@@ -78,6 +78,27 @@ BodyPtr with_results_of(const BodyPtr& body, const std::vector<bool>& kept) {
   return make_body(body->stms, std::move(results));
 }
 
+// The statements whose values something reads, innermost ones too; `edit` may change a statement that stays, given what
+// is read after it, before its bodies are looked at.
+template <class Edit>
+BodyPtr keep_read(const BodyPtr& body, const ValueTable& values, const Edit& edit) {
+  std::set<Value> used;
+  for (const Operand& result : body->results)
+    if (result.is_value()) used.insert(result.value());
+  std::vector<Stm> stms;
+  for (std::size_t k = body->stms.size(); k-- > 0;) {
+    Stm stm = body->stms[k];
+    const auto is_used = [&](Value v) { return used.contains(v); };
+    if (!stm.pattern.empty() && std::ranges::none_of(stm.pattern, is_used)) continue;
+    edit(stm, used);
+    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return keep_read(inner, values, edit); });
+    used.merge(reads(stm, values));
+    stms.push_back(std::move(stm));
+  }
+  std::ranges::reverse(stms);
+  return make_body(std::move(stms), body->results);
+}
+
 // ---- results and inputs that nothing reads ----------------------------------------------------------
 
 class Pruner {
@@ -85,21 +106,7 @@ class Pruner {
   explicit Pruner(ValueTable& values) : values_(values) {}
 
   BodyPtr run(const BodyPtr& body) {
-    std::set<Value> used;
-    for (const Operand& result : body->results)
-      if (result.is_value()) used.insert(result.value());
-    std::vector<Stm> stms;
-    for (std::size_t k = body->stms.size(); k-- > 0;) {
-      Stm stm = body->stms[k];
-      const auto is_used = [&](Value v) { return used.contains(v); };
-      if (!stm.pattern.empty() && std::ranges::none_of(stm.pattern, is_used)) continue;
-      prune(stm, used);
-      stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return run(inner); });
-      used.merge(reads(stm, values_));
-      stms.push_back(std::move(stm));
-    }
-    std::ranges::reverse(stms);
-    return make_body(std::move(stms), body->results);
+    return keep_read(body, values_, [this](Stm& stm, const std::set<Value>& used) { prune(stm, used); });
   }
 
  private:
@@ -253,20 +260,7 @@ class Cutter {
 }  // namespace
 
 BodyPtr without_dead_code(const BodyPtr& body, const ValueTable& values) {
-  std::set<Value> used;
-  for (const Operand& result : body->results)
-    if (result.is_value()) used.insert(result.value());
-  std::vector<Stm> stms;
-  for (std::size_t k = body->stms.size(); k-- > 0;) {
-    Stm stm = body->stms[k];
-    const auto is_used = [&](Value v) { return used.contains(v); };
-    if (!stm.pattern.empty() && std::ranges::none_of(stm.pattern, is_used)) continue;
-    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return without_dead_code(inner, values); });
-    used.merge(reads(stm, values));
-    stms.push_back(std::move(stm));
-  }
-  std::ranges::reverse(stms);
-  return make_body(std::move(stms), body->results);
+  return keep_read(body, values, [](Stm&, const std::set<Value>&) {});
 }
 
 Function pruned(const Function& function) {
