@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/attributes.h"
+
 namespace apl {
 namespace {
 
@@ -76,23 +78,25 @@ std::optional<Diagnostic> check_request(const Function& function, const std::str
 Result<std::vector<SparseRequest>> sparse_requests(const Function& function) {
   std::vector<SparseRequest> requests;
   for (const Attribute& attribute : function.attributes) {
-    if (attribute.name != kSparseAttribute) continue;
-    const bool result = attribute.arguments.size() == 2 && attribute.arguments[1] == "result";
-    if (!function.entry || (attribute.arguments.size() != 1 && !result))
+    if (attribute.name != attribute::sparse.name) continue;
+    const auto arguments = read_attribute(attribute, attribute::sparse);
+    if (!function.entry || !arguments)
       return make_error(Code::type_mismatch, function.location,
                         !function.entry ? "#[sparse] is for entries"
                                         : "#[sparse] takes the name of a parameter, and may say `result` after it");
+    const std::string& name = std::get<0>(*arguments);
+    const bool result = std::get<1>(*arguments).has_value();
     SparseRequest request{.result = result};
-    if (auto error = check_request(function, attribute.arguments.front(), request)) return *error;
+    if (auto error = check_request(function, name, request)) return *error;
     for (const SparseRequest& other : requests)
       if (other.param == request.param || (other.result && result))
         return make_error(Code::type_mismatch, function.location,
-                          fmt::format("#[sparse({})]: {}", attribute.arguments.front(),
+                          fmt::format("#[sparse({})]: {}", name,
                                       other.param == request.param ? "said twice" : "the result has one pattern"));
     if (result && function.results.size() != 1)
       return make_error(Code::type_mismatch, function.location,
-                        fmt::format("#[sparse({}, result)]: the entry gives {} values, not one matrix",
-                                    attribute.arguments.front(), function.results.size()));
+                        fmt::format("#[sparse({}, result)]: the entry gives {} values, not one matrix", name,
+                                    function.results.size()));
     requests.push_back(request);
   }
   return requests;

@@ -20,8 +20,6 @@
 
 namespace apl {
 
-inline constexpr std::string_view kSparseAttribute = "sparse";
-
 // What an attribute asks for.
 struct SparseRequest {
   std::size_t param = 0;  // of EntryInfo::params

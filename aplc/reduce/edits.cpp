@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/attributes.h"
 #include "ir/print.h"
 #include "ir/walk.h"
 
@@ -36,9 +37,9 @@ bool is_expressible(const Type& type, const Function& function) {
 
 // The entry as it has to look after parameters or results changed; attributes that speak of them are dropped.
 void renew_entry(Function& function) {
-  std::erase_if(function.attributes, [](const Attribute& a) {
-    return a.name == "result_type" || a.name == "type_name" || a.name == "sparse" || a.name == "bundle";
-  });
+  erase_attribute(function.attributes, attribute::result_type);
+  erase_attribute(function.attributes, attribute::type_name);
+  erase_attribute(function.attributes, attribute::sparse);
   if (!function.entry) return;
   EntryInfo info{.name = function.entry->name, .params = {}, .param_values = {}, .results = {}};
   for (const Value param : function.params) {

@@ -12,6 +12,7 @@
 #include "aplc/sparse/describe.h"
 #include "aplc/sparse/files.h"
 #include "codegen/sparse/products.h"
+#include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/sparse/read.h"
@@ -27,10 +28,12 @@ using apl::program::GivenPlan;
 
 constexpr std::int64_t kAssumedWidth = 128;
 
-Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const apl::Function& function, bool gpu) {
+using Marked = std::tuple<std::string, apl::attribute::SparseProduct>;
+
+Explained look_at(const apl::Stm& stm, const Marked& marked, const apl::Function& function, bool gpu) {
   Explained product;
-  product.operand = attribute.arguments[0];
-  product.sddmm = attribute.arguments[1] == "sddmm";
+  product.operand = std::get<0>(marked);
+  product.sddmm = std::get<1>(marked) == apl::attribute::SparseProduct::sddmm;
   product.tiles = apl::get_if<apl::Scatter>(stm) != nullptr;
   if (product.tiles) {
     product.why_not = "the program was compiled for tiles";
@@ -68,9 +71,8 @@ class Explainer {
   Explainer(const ExplainRequest& request, std::vector<GivenPlan> plans)
       : request_(request), plans_(std::move(plans)) {}
 
-  apl::Result<apl::Remark> explain(const apl::Stm& stm, const apl::Attribute& attribute,
-                                   const apl::Function& function) {
-    const Explained product = look_at(stm, attribute, function, request_.gpu);
+  apl::Result<apl::Remark> explain(const apl::Stm& stm, const Marked& marked, const apl::Function& function) {
+    const Explained product = look_at(stm, marked, function, request_.gpu);
     apl::Remark remark;
     remark.kind = apl::RemarkKind::analysis;
     remark.pass = "sparse-product";
@@ -269,10 +271,8 @@ apl::Result<std::vector<apl::Remark>> explain_products(const apl::Module& module
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
     visit_statements(*function->body, [&](const apl::Stm& stm) {
-      const auto marked = std::ranges::find_if(stm.attributes, [](const apl::Attribute& a) {
-        return a.name == apl::kSparseAttribute && a.arguments.size() == 2;
-      });
-      if (marked == stm.attributes.end() || failed) return;
+      const auto marked = apl::find_attribute(stm.attributes, apl::attribute::sparse_product);
+      if (!marked || failed) return;
       auto remark = explainer.explain(stm, *marked, *function);
       if (remark) {
         remarks.push_back(std::move(*remark));

@@ -7,6 +7,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/sparse/files.h"
+#include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 #include "runtime/program/sparse_plans.h"
 
@@ -35,10 +36,10 @@ apl::FunctionPtr without_request(const apl::Function& function, const std::strin
   apl::Function dense = function;
   bool result = false;
   std::erase_if(dense.attributes, [&](const apl::Attribute& attribute) {
-    const bool here = attribute.name == apl::kSparseAttribute && !attribute.arguments.empty() &&
-                      attribute.arguments.front() == operand;
-    result = result || (here && attribute.arguments.size() > 1);
-    return here;
+    const auto request = apl::read_attribute(attribute, apl::attribute::sparse);
+    if (!request || std::get<0>(*request) != operand) return false;
+    result = result || std::get<1>(*request).has_value();
+    return true;
   });
   return result ? nullptr : std::make_shared<const apl::Function>(std::move(dense));
 }
