@@ -10,9 +10,6 @@
 namespace apl {
 namespace {
 
-constexpr std::string_view kSoa = "sparse ";
-constexpr std::string_view kSoaResult = "sparse(";
-
 struct FieldInfo {
   std::string_view name;
   std::string_view element;
@@ -24,25 +21,6 @@ constexpr std::array<FieldInfo, kSoaFields> kFields = {{
 }};
 
 const FieldInfo& info(SoaField field) { return kFields[static_cast<std::size_t>(field)]; }
-
-// Words after the last colon; nullopt if one is no field.
-std::optional<std::vector<SoaField>> fields_of(std::string_view text) {
-  std::vector<SoaField> fields;
-  const std::size_t colon = text.rfind(':');
-  if (!text.starts_with(kSoa) || colon == std::string_view::npos) return std::nullopt;
-  std::string_view rest = text.substr(colon + 1);
-  while (!rest.empty()) {
-    const std::size_t start = rest.find_first_not_of(' ');
-    if (start == std::string_view::npos) break;
-    rest.remove_prefix(start);
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(word.size());
-    const auto known = std::ranges::find(kFields, word, &FieldInfo::name);
-    if (known == kFields.end()) return std::nullopt;
-    fields.push_back(static_cast<SoaField>(known - kFields.begin()));
-  }
-  return fields;
-}
 
 // Parameters as they are seen from outside.
 std::vector<Value> outer_params(const Function& function) {
@@ -103,6 +81,11 @@ Result<std::vector<SparseRequest>> sparse_requests(const Function& function) {
 }
 
 std::string_view to_text(SoaField field) { return info(field).name; }
+std::optional<SoaField> soa_field_from_text(std::string_view text) {
+  const auto known = std::ranges::find(kFields, text, &FieldInfo::name);
+  if (known == kFields.end()) return std::nullopt;
+  return static_cast<SoaField>(known - kFields.begin());
+}
 SoaExtent extent_of(SoaField field) { return info(field).extent; }
 ScalarType element_of(SoaField field, ScalarType matrix) {
   return scalar_type_from_text(info(field).element).value_or(matrix);
@@ -157,11 +140,11 @@ std::vector<SparseSoa> find_soas(const Function& function) {
   std::size_t first = 0;
   for (std::size_t k = 0; k < entry.params.size() && k < entry.param_values.size();
        first += entry.param_values[k], ++k) {
-    auto fields = fields_of(entry.params[k].type);
-    if (!fields || fields->empty() || fields->front() != SoaField::shape || fields->size() != entry.param_values[k] ||
+    const std::vector<SoaField>& fields = entry.params[k].fields;
+    if (fields.empty() || fields.front() != SoaField::shape || fields.size() != entry.param_values[k] ||
         first >= params.size())
       continue;
-    soas.push_back({k, first, function.type(params[first]).element, std::move(*fields)});
+    soas.push_back({k, first, function.type(params[first]).element, fields});
   }
   return soas;
 }
@@ -170,9 +153,9 @@ std::optional<std::string> check_soas(const Function& function) {
   if (!function.entry) return std::nullopt;
   const std::vector<Value> params = outer_params(function);
   const std::vector<SparseSoa> soas = find_soas(function);
-  std::size_t texts = 0;
-  for (const EntryInfo::Param& param : function.entry->params) texts += param.type.starts_with(kSoa) ? 1 : 0;
-  if (texts != soas.size()) return "a sparse parameter does not say which arrays it is";
+  const auto is_sparse = [](const EntryInfo::Param& param) { return !param.fields.empty(); };
+  if (std::ranges::count_if(function.entry->params, is_sparse) != std::ssize(soas))
+    return "a sparse parameter does not begin with its shape, or is another number of arrays";
   for (const SparseSoa& soa : soas) {
     const std::string& name = function.entry->params[soa.param].name;
     const Type& shape = function.type(params[soa.first]);
@@ -198,30 +181,16 @@ std::optional<std::string> check_soas(const Function& function) {
     }
   }
   for (std::size_t k = 0; k < function.entry->results.size(); ++k)
-    if (function.entry->results[k].starts_with(kSoaResult) && !soa_of_result(function, k))
+    if (function.entry->results[k].pattern && !soa_of_result(function, k))
       return fmt::format("result {} has the pattern of no sparse parameter", k + 1);
   return std::nullopt;
 }
 
-std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields) {
-  std::string text = fmt::format("{}{}:", kSoa, dense);
-  for (const SoaField field : fields) text += fmt::format(" {}", to_text(field));
-  return text;
-}
-
-std::string soa_result_text(std::string_view dense, std::string_view param) {
-  return fmt::format("{}{}) {}", kSoaResult, param, dense);
-}
-
 std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k) {
   if (!function.entry || k >= function.entry->results.size()) return std::nullopt;
-  const std::string& text = function.entry->results[k];
-  const std::size_t end = text.find(')');
-  if (!text.starts_with(kSoaResult) || end == std::string::npos) return std::nullopt;
-  const std::string name = text.substr(kSoaResult.size(), end - kSoaResult.size());
   const std::vector<SparseSoa> soas = find_soas(function);
-  for (std::size_t b = 0; b < soas.size(); ++b)
-    if (function.entry->params[soas[b].param].name == name) return b;
+  for (std::size_t s = 0; s < soas.size(); ++s)
+    if (function.entry->results[k].pattern == soas[s].param) return s;
   return std::nullopt;
 }
 

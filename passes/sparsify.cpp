@@ -214,7 +214,8 @@ class Sparsifier {
     }
     results[0] = found->second.values;
     result_.results[0] = result_.values.type(found->second.values);
-    result_.entry->results[0] = soa_result_text(result_.entry->results[0], pattern.name);
+    const auto param = std::ranges::find(result_.entry->params, pattern.name, &EntryInfo::Param::name);
+    result_.entry->results[0].pattern = static_cast<std::size_t>(param - result_.entry->params.begin());
   }
 
   // Without dense copies, and views of sparse arrays, that nobody reads.
@@ -267,8 +268,8 @@ class Sparsifier {
         if (std::ranges::any_of(fields, [&](SoaField field) { return extent_of(field) == extent; }))
           result_.sizes.push_back(*count.symbol());
       EntryInfo& entry = *result_.entry;
-      entry.params[requests_[k].param].type = soa_text(entry.params[requests_[k].param].type, fields);
       entry.param_values[requests_[k].param] = fields.size();
+      entry.params[requests_[k].param].fields = std::move(fields);
     }
   }
 

@@ -53,7 +53,7 @@ void renew_entry(Function& function) {
   for (Type type : function.results) {
     type.unique = false;
     type.memory = nullptr;
-    info.results.push_back(print(type, function));
+    info.results.push_back({print(type, function)});
   }
   function.entry = std::move(info);
 }

@@ -112,7 +112,7 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
       for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
         todo.emplace_back(field->second, dims);
     } else {
-      info.results.push_back(dims + store_.to_text(next));
+      info.results.push_back({dims + store_.to_text(next)});
     }
   }
   return info;

@@ -248,7 +248,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
       leaves(function.results.begin(), function.results.end(), [](const Type& t) -> const Type& { return t; });
   const auto result_type = find_attribute(function.attributes, attribute::result_type);
   std::string text = result_type ? std::get<0>(*result_type) : "";
-  if (text.empty() && info.results.size() == 1) text = info.results[0];
+  if (text.empty() && info.results.size() == 1) text = info.results[0].type;
   entry.output = whole(text, flat, type_name("result"));
   return entry;
 }

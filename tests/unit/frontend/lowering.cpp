@@ -81,7 +81,7 @@ TEST_CASE("an entry keeps its parameters' names, types and counts") {
   CHECK(entry.params[0].type == "(i32, [n]f32)");
   CHECK(entry.params[1].type == "[n](f32, i64)");
   CHECK(entry.param_values == std::vector<std::size_t>{2, 2});
-  CHECK(entry.results == std::vector<std::string>{"i32", "[n]f32", "[n]i64"});
+  CHECK(entry.results == std::vector<EntryInfo::Result>{{"i32"}, {"[n]f32"}, {"[n]i64"}});
   CHECK(module.functions.at(0)->results.size() == 3);
 }
 
