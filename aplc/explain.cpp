@@ -21,6 +21,7 @@
 #include "aplc/tune_log.h"
 #include "codegen/codegen.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace aplc {
 namespace {
@@ -130,7 +131,7 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
   const auto dense = apl::program::read_plans(placed.dense);
   if (!dense) return dense.error();
   for (const auto& [operand, matrix] : given.matrices)
-    if (auto fits = apl::program::plans_for(*dense, operand, sparse::view(matrix.matrix)); !fits)
+    if (auto fits = apl::program::plans_for(*dense, operand, apl::csr_view(matrix.matrix)); !fits)
       return std::move(fits).error();
   return apl::Unit{};
 }

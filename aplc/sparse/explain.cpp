@@ -18,6 +18,7 @@
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
 #include "suite/sparse/measure.h"
 
@@ -121,7 +122,7 @@ class Explainer {
             "or large matrices share columns; else a list of coordinates");
       return remark;
     }
-    const apl_sparse_csr csr = view(given->second.matrix);
+    const apl_sparse_csr csr = apl::csr_view(given->second.matrix);
     auto fitting = apl::program::plans_for(plans_, product.operand, csr);
     if (!fitting) return std::move(fitting).error();
     const GivenPlan* plan = choose(*fitting, product, facts);
@@ -171,7 +172,7 @@ class Explainer {
 
   void describe_plan(const apl::sparse::Csr& matrix, const GivenPlan* plan, const Explained& product,
                      std::int64_t width, Facts& facts) {
-    const apl_sparse_csr csr = view(matrix);
+    const apl_sparse_csr csr = apl::csr_view(matrix);
     PlanPointer builtin;
     const apl_sparse_plan* tiles_of = plan != nullptr ? plan->plan.get() : nullptr;
     // The cores' kernels run tiles always.

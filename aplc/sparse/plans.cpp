@@ -10,6 +10,7 @@
 #include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace aplc::sparse {
 namespace {
@@ -119,8 +120,7 @@ apl::Status check_dense_plans(const apl::Function& function, const std::vector<a
     const auto given = matrices.find(value);
     if (given == matrices.end() && (value >= values.size() || values[value].rank() != 2)) continue;
     const apl::HostCsr matrix = given != matrices.end() ? given->second : apl::to_csr(values[value]);
-    const apl_sparse_csr rows{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                              matrix.column.data()};
+    const apl_sparse_csr rows = apl::csr_view(matrix);
     if (auto fits = apl::program::plans_for(*plans, name, rows); !fits) return std::move(fits).error();
   }
   return apl::Unit{};

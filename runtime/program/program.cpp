@@ -18,6 +18,7 @@
 #include "runtime/program/bridge.h"
 #include "runtime/program/sparse_operands.h"
 #include "runtime/program/sparse_tiles.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace apl {
 
@@ -150,7 +151,7 @@ struct Program::State {
       if (std::ranges::find(plans, sparse.names[k], &program::GivenPlan::operand) == plans.end()) continue;
       const auto rows = program::rows_of_soa(soa, values);
       if (!rows) continue;
-      auto fitting = program::plans_for(plans, sparse.names[k], rows->view());
+      auto fitting = program::plans_for(plans, sparse.names[k], csr_view(*rows));
       if (!fitting) return std::move(fitting).error();
       const auto column = std::ranges::find(soa.fields, SoaField::column) - soa.fields.begin();
       const bool by_rows = column != std::ssize(soa.fields);
