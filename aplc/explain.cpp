@@ -299,7 +299,9 @@ void add_command(CLI::App& app, int& exit, bool report) {
     };
     if (fine) check(read_sparse(session, options->sparse, dense));
     if (fine)
-      fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles));
+      fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles)) &&
+             session.check_parameters();
+    if (fine) check(check_sizes(sizes, session.front(), session.module()));
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
     if (fine) fine = add_plans(session, *options, sizes, remarks);
