@@ -129,16 +129,22 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
   auto say = [&](const nlohmann::json& line) {
     send(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
-  auto tuning = options.no_tuning ? Parameters{} : tuning_beside(program.file, options.tuning);
-  FrontEnd front = run_front_end(program.file, tuning ? *tuning : Parameters{});
+  auto tuning = options.no_tuning ? Tuning{} : tuning_beside(program.file, options.tuning);
+  FrontEnd front = run_front_end(program.file, tuning ? tuning->values : Parameters{});
+  if (const std::string warning = tuning ? unknown_names(*tuning, front) : ""; !warning.empty())
+    say({{"warning", warning}});
   apl::Result<Executable> executable = apl::make_error(apl::Code::bug_internal, {}, front.errors);
   auto cache = options.no_cache ? nullptr : std::make_shared<apl::ObjectCache>(cache_folder());
   if (!tuning)
     executable = tuning.error();
   else if (front.module)
-    executable = Executable::make(
-        *front.module,
-        {options.backend, options.temporary_folder, {}, *tuning, cache, options.plans, sparse::print_plan_remark});
+    executable = Executable::make(*front.module, {options.backend,
+                                                  options.temporary_folder,
+                                                  {},
+                                                  tuning->values,
+                                                  cache,
+                                                  options.plans,
+                                                  sparse::print_plan_remark});
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
     if (program.cases[k].measured) continue;
     if (!executable) {
@@ -211,6 +217,7 @@ class BenchRun {
     child.body = [this, &program](const auto& send) { bench_program(program, options_, send); };
     child.line = [this, &program](std::string_view text) {
       const auto line = nlohmann::json::parse(text, nullptr, false);
+      if (line.is_object() && line.contains("warning")) print_error("{}", line["warning"].get<std::string>());
       if (!line.is_object() || line.value("case", program.cases.size()) >= program.cases.size()) return;
       if (line.contains("runs")) return show(program, program.cases[line["case"].get<std::size_t>()], line);
       Measured measured;

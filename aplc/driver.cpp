@@ -117,7 +117,8 @@ bool Session::read_parameters() {
       exit_code_ = aplc::exit_code(text.error());
       return false;
     }
-    auto tuning = parse_tuning(*text);
+    std::map<std::string, std::uint32_t> lines;
+    auto tuning = parse_tuning(*text, &lines);
     if (!tuning) {
       apl::Diagnostic error = std::move(tuning).error();
       error.file = options_.tuning;
@@ -125,6 +126,7 @@ bool Session::read_parameters() {
       return false;
     }
     parameters_ = std::move(*tuning);
+    for (const auto& [name, line] : lines) given_.push_back({name, options_.tuning, {line, 1, line, 1}});
   }
   for (const std::string& text : options_.parameters) {
     const auto parameter = parse_parameter(text);
@@ -133,6 +135,7 @@ bool Session::read_parameters() {
       return false;
     }
     parameters_[parameter->first] = parameter->second;
+    given_.push_back({parameter->first, "", {}});
   }
   return true;
 }
@@ -170,10 +173,22 @@ bool Session::read_text(std::string text) {
     module_ = std::move(*parsed);
     for (const apl::Diagnostic& broken : apl::verify(module_)) report(broken);
   } else {
-    auto compiled = apl::compile({options_.file, text_, parameters_}, [this](const apl::Diagnostic& d) { report(d); });
+    auto compiled = apl::compile({.name = options_.file,
+                                  .text = text_,
+                                  .parameters = parameters_,
+                                  .read = {},
+                                  .parameter = [this](const std::string& name) { marked_.insert(name); }},
+                                 [this](const apl::Diagnostic& d) { report(d); });
     if (compiled) module_ = std::move(*compiled);
   }
+  front_ = module_;
   return exit_code_ == kFine;
+}
+
+bool Session::check_parameters() {
+  const auto known = aplc::check_parameters(given_, parameters_, marked_, front_, &module_);
+  if (!known) report(known.error());
+  return bool(known);
 }
 
 bool Session::run(std::string_view text) {

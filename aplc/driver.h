@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "aplc/known_names.h"
 #include "aplc/observe.h"
 #include "aplc/output.h"
 #include "aplc/parameters.h"
@@ -50,12 +52,15 @@ class Session {
   bool read_text(std::string text);
   // Runs a pipeline text; remarks are printed or kept if that is asked for: making them takes its time.
   bool run(std::string_view pipeline);
+  // After all passes: false where a tuning parameter was given that the program does not have.
+  bool check_parameters();
   void report(const apl::Diagnostic& diagnostic);
   // Diagnostics go there instead of being printed.
   void set_sink(apl::DiagnosticSink sink) { sink_ = std::move(sink); }
 
   apl::Module& module() { return module_; }
-  const std::string& text() const { return text_; }  // as it was read
+  const apl::Module& front() const { return front_; }  // as it was read, before all passes
+  const std::string& text() const { return text_; }    // as it was read
   const std::vector<apl::Remark>& remarks() const { return remarks_; }
   const std::vector<apl::PassReport>& passes() const { return passes_; }
   // The module's text before all passes, with no name, and after each pass that changed it.
@@ -69,7 +74,9 @@ class Session {
   const CompileOptions& options_;
   apl::DiagnosticSink sink_;
   std::string text_;
-  apl::Module module_;
+  apl::Module module_, front_;
+  std::vector<GivenName> given_;  // tuning parameters
+  std::set<std::string> marked_;  // names of #[param] in the source
   std::vector<apl::Remark> remarks_;
   std::vector<apl::PassReport> passes_;
   std::vector<std::pair<std::string, std::string>> stages_;

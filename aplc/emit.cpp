@@ -103,6 +103,10 @@ int emit_kernel_file(Session& session, const EmitOptions& options, const apl::Ta
     }
     codegen.sizes.insert(*size);
   }
+  if (const auto known = check_sizes(codegen.sizes, session.front(), session.module()); !known) {
+    session.report(known.error());
+    return session.exit_code();
+  }
   auto file = apl::generate_kernel_file(session.module(), options.entry, codegen, target);
   if (file) return emit(options.output, file->text);
   session.report(file.error());
@@ -123,7 +127,8 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
   bool ok = session.read() &&
             session.run(options.form == "kernel"
                             ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
-                            : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles));
+                             : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
+             session.check_parameters();
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

@@ -22,6 +22,7 @@
 #include "codegen/codegen.h"
 #include "ir/sparse_arguments.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace aplc {
 namespace {
@@ -131,7 +132,7 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
   const auto dense = apl::program::read_plans(placed.dense);
   if (!dense) return dense.error();
   for (const auto& [operand, matrix] : given.matrices)
-    if (auto fits = apl::program::plans_for(*dense, operand, sparse::view(matrix.matrix)); !fits)
+    if (auto fits = apl::program::plans_for(*dense, operand, apl::csr_view(matrix.matrix)); !fits)
       return std::move(fits).error();
   return apl::Unit{};
 }
@@ -370,7 +371,9 @@ void add_command(CLI::App& app, int& exit, bool report) {
     if (fine && (overview || report) && sizes.empty() && options->sparse.plans.empty())
       take_matrices_of_dataset(session.module(), options->file, session.text(), options->sparse);
     if (fine)
-      fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles));
+      fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles)) &&
+             session.check_parameters();
+    if (fine) check(check_sizes(sizes, session.front(), session.module()));
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
     if (fine) fine = add_plans(session, *options, sizes, remarks);

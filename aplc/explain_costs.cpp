@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 
 namespace aplc {
@@ -101,8 +102,7 @@ class Host {
     if (!launches) return learn(stm);
     kernels_.push_back({.statement = &stm, .location = stm.location, .seconds = {}, .launches = times});
     if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
-    kernels_.back().chunks = std::any_of(stm.attributes.begin(), stm.attributes.end(),
-                                         [](const apl::Attribute& a) { return a.name == "chunks"; });
+    kernels_.back().chunks = apl::has_attribute(stm.attributes, apl::attribute::chunks);
     apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) {
       apl::for_each_stm(*inner, [&](const apl::Stm& nested) {
         const auto* soac = apl::get_if<apl::Screma>(nested);

@@ -61,7 +61,7 @@ apl::Result<Parameter> parse_parameter(const std::string& text) {
   return std::move(*parameter);
 }
 
-apl::Result<Parameters> parse_tuning(const std::string& text) {
+apl::Result<Parameters> parse_tuning(const std::string& text, std::map<std::string, std::uint32_t>* lines_of) {
   Parameters parameters;
   std::istringstream lines(text);
   std::uint32_t number = 0;
@@ -83,6 +83,7 @@ apl::Result<Parameters> parse_tuning(const std::string& text) {
       error.location = {number, 1, number, 1};
       return error;
     }
+    if (lines_of != nullptr) (*lines_of)[parameter->first] = number;
     parameters.erase(parameter->first);
     if (parameter->second > 0) parameters.insert(*parameter);
   }

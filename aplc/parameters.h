@@ -18,7 +18,8 @@ apl::Result<std::pair<std::string, std::int64_t>> parse_parameter(const std::str
 
 // Lines NAME=VALUE, as of Futhark's tuning files: 0 is the default, and of two lines for one name the last counts.
 // Blanks around names, numbers and lines mean nothing, nor does a carriage return. Errors have their line.
-apl::Result<Parameters> parse_tuning(const std::string& text);
+// `lines`, where it is given, receives the line of each name.
+apl::Result<Parameters> parse_tuning(const std::string& text, std::map<std::string, std::uint32_t>* lines = nullptr);
 
 // `NAME=NUMBER` of --size, at least 1. Code command.bad-argument.
 apl::Result<std::pair<std::string, std::int64_t>> parse_size(const std::string& text);

@@ -182,6 +182,10 @@ void run(const RunOptions& options, int& exit) {
     exit = session.exit_code();
     return;
   }
+  if (!session.check_parameters()) {
+    exit = session.exit_code();
+    return;
+  }
   auto results = options.backend == "interp" ? interpret(session, name, inputs, options)
                                              : compile_and_call(session, name, inputs, options);
   if (!results) {

@@ -19,6 +19,7 @@
 #include "passes/sparse/order.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/sparse/csr_view.h"
 #include "suite/sparse/calibrate.h"
 #include "suite/sparse/measure.h"
 
@@ -66,8 +67,8 @@ int inspect(const SparseOptions& options) {
   if (matrix->rows > 0 && matrix->columns > 0)
     print_out(" ({:.3g} %)", 100 * nonzeros / static_cast<double>(matrix->rows) / static_cast<double>(matrix->columns));
   print_out("\nkey {:016x}\n", apl::sparse::pattern_hash(*matrix));
-  if (!matrix->value.empty())
-    print_out("explicit zeros: {}\n", std::count(matrix->value.begin(), matrix->value.end(), 0.0));
+  if (!matrix->values.empty())
+    print_out("explicit zeros: {}\n", std::count(matrix->values.begin(), matrix->values.end(), 0.0));
   print_out("empty rows: {}, empty columns: {}\n", empty, std::count(used.begin(), used.end(), 0));
   const apl::sparse::Sharing sharing = apl::sparse::column_sharing(*matrix, {});
   print_out("non-zeros for each column of 8 rows: {:.2f}, of 32 rows: {:.2f}\n", sharing.eight, sharing.thirty_two);
@@ -111,7 +112,7 @@ bool has_kernel_model(const SparseOptions& options) { return options.device == "
 // What the runtime's own kernels are expected to take with the plan (may be null), where there is a model of them.
 void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_plan* plan) {
   if (!has_kernel_model(options)) return;
-  const auto times = sparse::estimate(sparse::view(matrix), plan, options.op == "sddmm", options.dense);
+  const auto times = sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", options.dense);
   if (times)
     print_out("the runtime's kernels: {:.2f} us, dense {:.2f} us, by their model; dense: {}\n", times->sparse,
               times->dense, times->verdict());
@@ -254,7 +255,8 @@ int convert(const SparseOptions& options) {
   }
   const auto matrix = sparse::load_matrix(options.input, ending == ".mtx", exit);
   if (!matrix) return exit;
-  return emit(options.output, ending == ".mtx" ? to_matrix_market(*matrix) : to_smtx(*matrix));
+  return emit(options.output,
+              ending == ".mtx" ? apl::sparse::to_matrix_market(*matrix) : apl::sparse::to_smtx(*matrix));
 }
 
 }  // namespace

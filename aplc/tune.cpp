@@ -87,7 +87,8 @@ class TuneRun {
     if (log_->size() > 0) print_out("{} measurements are known from {}-log\n", log_->size(), tuning_file());
     auto before = tuning_beside(options_.file, options_.tuning);
     if (!before) return aplc::report(before.error());
-    return tune(*before);
+    print_error("{}", unknown_names(*before, front_));
+    return tune(before->values);
   }
 
  private:

@@ -21,7 +21,7 @@ apl_install_headers(passes "*.h" "*.def")
 apl_install_headers(passes/analysis "*.h")
 apl_install_headers(passes/sparse composition.h cost.h definitions.h greedy.h matrix.h order.h plan.h profile.h read.h
                     row_group.h search.h)
-apl_install_headers(runtime/sparse "sparse.h")
+apl_install_headers(runtime/sparse csr.h sparse.h)
 apl_install_headers(frontend "frontend.h")
 apl_install_headers(codegen "codegen.h")
 apl_install_headers(codegen/emit "kernel_file.h" "library.h")

@@ -9,10 +9,12 @@
 #include "frontend/consume/consume.h"
 #include "frontend/imports/loader.h"
 #include "frontend/lower/lower.h"
+#include "frontend/syntax/children.h"
 #include "frontend/syntax/parser.h"
 #include "frontend/types/causality.h"
 #include "frontend/types/checked.h"
 #include "frontend/types/warnings.h"
+#include "ir/attributes.h"
 #include "ir/read_file.h"
 
 namespace apl {
@@ -109,6 +111,12 @@ std::optional<frontend::Checked> front(const SourceFile& source, Diagnostics& di
   return checked;
 }
 
+void tell_parameters(const frontend::Expr& expr, const std::function<void(const std::string&)>& tell) {
+  if (const auto* attributed = std::get_if<frontend::Attributed>(&expr.node))
+    if (const auto name = read_attribute(attributed->attribute, attribute::param)) tell(std::get<0>(*name));
+  frontend::for_each_child(expr, [&](const frontend::Expr& child) { tell_parameters(child, tell); });
+}
+
 }  // namespace
 
 bool check(const SourceFile& source, const DiagnosticSink& sink) {
@@ -122,6 +130,8 @@ std::optional<Module> compile(const SourceFile& source, const DiagnosticSink& si
   Diagnostics diagnostics;
   std::optional<frontend::Checked> checked = front(source, diagnostics);
   std::optional<Module> module;
+  if (checked && source.parameter)
+    for (const frontend::Global& global : checked->globals) tell_parameters(*global.definition->body, source.parameter);
   if (checked) module = frontend::lower_program(*checked, source.parameters, diagnostics.sink());
   diagnostics.give(sink);
   if (!module) return std::nullopt;

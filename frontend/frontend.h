@@ -19,6 +19,8 @@ struct SourceFile {
       {};  // what expressions marked #[param(name)] are; else they are kept
   // The text of an imported file by its name, nullopt if there is none; if not set, files are read from disk.
   std::function<std::optional<std::string>(const std::string& name)> read = {};
+  // Called with the name of each #[param(name)] in it, if it is set and the program is right.
+  std::function<void(const std::string& name)> parameter = {};
 };
 
 // Parses, infers types and sizes, and lowers all entries to IR of the soac stage: first-order, monomorphic, with

@@ -26,8 +26,7 @@ std::vector<Poly> width_of(const ValueTable& values, const std::vector<Value>& i
 ReduceOp Builder::reduce_op(BinaryOp op, Scalar neutral) {
   ReduceOp reduce =
       reduce_op({neutral}, [op](Builder& b, BoundValues x) { return std::vector<Operand>{b.binary(op, x[0], x[1])}; });
-  reduce.commutative = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::min || op == BinaryOp::max ||
-                       op == BinaryOp::conj || op == BinaryOp::disj || op == BinaryOp::exor;
+  reduce.commutative = is_commutative(op);
   return reduce;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/op.h"
+#include "ir/soa_field.h"
 
 namespace apl {
 
@@ -44,13 +45,23 @@ class ValueTable {
 // How an entry looks from outside.
 struct EntryInfo {
   std::string name;
+  // One a source parameter: source name, and source type as text. One that is sparse became the arrays of `fields`
+  // (ir/sparse_soa.h), and `type` is that of the matrix.
   struct Param {
     std::string name;
     std::string type;
-  };  // source name and source type text; one a source parameter
+    std::vector<SoaField> fields = {};
+    bool operator==(const Param&) const = default;
+  };
+  // `pattern`: the sparse parameter whose non-zeros are those of the result, which is their values alone.
+  struct Result {
+    std::string type;
+    std::optional<std::size_t> pattern = {};
+    bool operator==(const Result&) const = default;
+  };
   std::vector<Param> params;
   std::vector<std::size_t> param_values;  // how many of Function::params each source parameter became
-  std::vector<std::string> results;       // source type texts
+  std::vector<Result> results;
 };
 
 struct Function {

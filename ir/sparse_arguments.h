@@ -8,20 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/csr.h"
 #include "ir/host_value.h"
 #include "ir/sparse_soa.h"
 
 namespace apl {
 
-// Compressed rows: columns rise within a row. Values are those of the type, one after the other.
-struct HostCsr {
-  std::int64_t rows = 0, columns = 0;
-  std::vector<std::int64_t> row_start = {0};  // rows + 1 of them
-  std::vector<std::int32_t> column;
-  HostValue values;  // rank 1
-
-  std::int64_t nonzeros() const { return static_cast<std::int64_t>(column.size()); }
-};
+using HostCsr = CompressedRows<HostValue>;  // values of rank 1
 
 // Of a matrix; zeros of either sign are left out.
 HostCsr to_csr(const HostValue& dense);

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/attributes.h"
+
 namespace apl {
 namespace {
-
-constexpr std::string_view kSoa = "sparse ";
-constexpr std::string_view kSoaResult = "sparse(";
 
 struct FieldInfo {
   std::string_view name;
@@ -22,25 +21,6 @@ constexpr std::array<FieldInfo, kSoaFields> kFields = {{
 }};
 
 const FieldInfo& info(SoaField field) { return kFields[static_cast<std::size_t>(field)]; }
-
-// Words after the last colon; nullopt if one is no field.
-std::optional<std::vector<SoaField>> fields_of(std::string_view text) {
-  std::vector<SoaField> fields;
-  const std::size_t colon = text.rfind(':');
-  if (!text.starts_with(kSoa) || colon == std::string_view::npos) return std::nullopt;
-  std::string_view rest = text.substr(colon + 1);
-  while (!rest.empty()) {
-    const std::size_t start = rest.find_first_not_of(' ');
-    if (start == std::string_view::npos) break;
-    rest.remove_prefix(start);
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(word.size());
-    const auto known = std::ranges::find(kFields, word, &FieldInfo::name);
-    if (known == kFields.end()) return std::nullopt;
-    fields.push_back(static_cast<SoaField>(known - kFields.begin()));
-  }
-  return fields;
-}
 
 // Parameters as they are seen from outside.
 std::vector<Value> outer_params(const Function& function) {
@@ -76,29 +56,36 @@ std::optional<Diagnostic> check_request(const Function& function, const std::str
 Result<std::vector<SparseRequest>> sparse_requests(const Function& function) {
   std::vector<SparseRequest> requests;
   for (const Attribute& attribute : function.attributes) {
-    if (attribute.name != kSparseAttribute) continue;
-    const bool result = attribute.arguments.size() == 2 && attribute.arguments[1] == "result";
-    if (!function.entry || (attribute.arguments.size() != 1 && !result))
+    if (attribute.name != attribute::sparse.name) continue;
+    const auto arguments = read_attribute(attribute, attribute::sparse);
+    if (!function.entry || !arguments)
       return make_error(Code::type_mismatch, function.location,
                         !function.entry ? "#[sparse] is for entries"
                                         : "#[sparse] takes the name of a parameter, and may say `result` after it");
+    const std::string& name = std::get<0>(*arguments);
+    const bool result = std::get<1>(*arguments).has_value();
     SparseRequest request{.result = result};
-    if (auto error = check_request(function, attribute.arguments.front(), request)) return *error;
+    if (auto error = check_request(function, name, request)) return *error;
     for (const SparseRequest& other : requests)
       if (other.param == request.param || (other.result && result))
         return make_error(Code::type_mismatch, function.location,
-                          fmt::format("#[sparse({})]: {}", attribute.arguments.front(),
+                          fmt::format("#[sparse({})]: {}", name,
                                       other.param == request.param ? "said twice" : "the result has one pattern"));
     if (result && function.results.size() != 1)
       return make_error(Code::type_mismatch, function.location,
-                        fmt::format("#[sparse({}, result)]: the entry gives {} values, not one matrix",
-                                    attribute.arguments.front(), function.results.size()));
+                        fmt::format("#[sparse({}, result)]: the entry gives {} values, not one matrix", name,
+                                    function.results.size()));
     requests.push_back(request);
   }
   return requests;
 }
 
 std::string_view to_text(SoaField field) { return info(field).name; }
+std::optional<SoaField> soa_field_from_text(std::string_view text) {
+  const auto known = std::ranges::find(kFields, text, &FieldInfo::name);
+  if (known == kFields.end()) return std::nullopt;
+  return static_cast<SoaField>(known - kFields.begin());
+}
 SoaExtent extent_of(SoaField field) { return info(field).extent; }
 ScalarType element_of(SoaField field, ScalarType matrix) {
   return scalar_type_from_text(info(field).element).value_or(matrix);
@@ -153,11 +140,11 @@ std::vector<SparseSoa> find_soas(const Function& function) {
   std::size_t first = 0;
   for (std::size_t k = 0; k < entry.params.size() && k < entry.param_values.size();
        first += entry.param_values[k], ++k) {
-    auto fields = fields_of(entry.params[k].type);
-    if (!fields || fields->empty() || fields->front() != SoaField::shape || fields->size() != entry.param_values[k] ||
+    const std::vector<SoaField>& fields = entry.params[k].fields;
+    if (fields.empty() || fields.front() != SoaField::shape || fields.size() != entry.param_values[k] ||
         first >= params.size())
       continue;
-    soas.push_back({k, first, function.type(params[first]).element, std::move(*fields)});
+    soas.push_back({k, first, function.type(params[first]).element, fields});
   }
   return soas;
 }
@@ -166,9 +153,9 @@ std::optional<std::string> check_soas(const Function& function) {
   if (!function.entry) return std::nullopt;
   const std::vector<Value> params = outer_params(function);
   const std::vector<SparseSoa> soas = find_soas(function);
-  std::size_t texts = 0;
-  for (const EntryInfo::Param& param : function.entry->params) texts += param.type.starts_with(kSoa) ? 1 : 0;
-  if (texts != soas.size()) return "a sparse parameter does not say which arrays it is";
+  const auto is_sparse = [](const EntryInfo::Param& param) { return !param.fields.empty(); };
+  if (std::ranges::count_if(function.entry->params, is_sparse) != std::ssize(soas))
+    return "a sparse parameter does not begin with its shape, or is another number of arrays";
   for (const SparseSoa& soa : soas) {
     const std::string& name = function.entry->params[soa.param].name;
     const Type& shape = function.type(params[soa.first]);
@@ -194,30 +181,16 @@ std::optional<std::string> check_soas(const Function& function) {
     }
   }
   for (std::size_t k = 0; k < function.entry->results.size(); ++k)
-    if (function.entry->results[k].starts_with(kSoaResult) && !soa_of_result(function, k))
+    if (function.entry->results[k].pattern && !soa_of_result(function, k))
       return fmt::format("result {} has the pattern of no sparse parameter", k + 1);
   return std::nullopt;
 }
 
-std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields) {
-  std::string text = fmt::format("{}{}:", kSoa, dense);
-  for (const SoaField field : fields) text += fmt::format(" {}", to_text(field));
-  return text;
-}
-
-std::string soa_result_text(std::string_view dense, std::string_view param) {
-  return fmt::format("{}{}) {}", kSoaResult, param, dense);
-}
-
 std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k) {
   if (!function.entry || k >= function.entry->results.size()) return std::nullopt;
-  const std::string& text = function.entry->results[k];
-  const std::size_t end = text.find(')');
-  if (!text.starts_with(kSoaResult) || end == std::string::npos) return std::nullopt;
-  const std::string name = text.substr(kSoaResult.size(), end - kSoaResult.size());
   const std::vector<SparseSoa> soas = find_soas(function);
-  for (std::size_t b = 0; b < soas.size(); ++b)
-    if (function.entry->params[soas[b].param].name == name) return b;
+  for (std::size_t s = 0; s < soas.size(); ++s)
+    if (function.entry->results[k].pattern == soas[s].param) return s;
   return std::nullopt;
 }
 

@@ -2,10 +2,10 @@
 //
 // An entry says `#[sparse(A)]`, or `#[sparse(A, result)]` if what it gives has A's pattern. Up to the pass sparsify A
 // is a dense array for everybody. After it A is a *struct of arrays*: one parameter of the entry that is several of the
-// function, as a record is, so that verifier, passes and back ends meet nothing but arrays. The entry's type text names
-// them:
+// function, as a record is, so that passes and back ends meet nothing but arrays. The entry says which
+// (EntryInfo::Param::fields, EntryInfo::Result::pattern), in text:
 //
-//   entry f (A : "sparse [n][m]f32: shape values row_start column" as 4, ...) : {"sparse(A) [n][m]f32"}
+//   entry f (A : sparse(shape, values, row_start, column) "[n][m]f32", ...) : {sparse(A) "[n][m]f32"}
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,9 @@
 
 #include "ir/diagnostic.h"
 #include "ir/module.h"
+#include "ir/soa_field.h"
 
 namespace apl {
-
-inline constexpr std::string_view kSparseAttribute = "sparse";
 
 // What an attribute asks for.
 struct SparseRequest {
@@ -32,38 +31,6 @@ struct SparseRequest {
 // The requests of a function's attributes. An error says what is wrong with one: a name that is no parameter
 // (type.unknown-name), a parameter that is no matrix of numbers (type.mismatch).
 Result<std::vector<SparseRequest>> sparse_requests(const Function& function);
-
-enum class SoaField : std::uint8_t {
-#define APL_SOA_FIELD(name, element, extent) name,
-#include "ir/soa_fields.def"
-};
-inline constexpr std::size_t kSoaFields = 0
-#define APL_SOA_FIELD(name, element, extent) +1
-#include "ir/soa_fields.def"
-    ;
-
-enum class SoaExtent : std::uint8_t {
-  none,
-  nonzeros,
-  rows_and_one,
-  columns_and_one,
-  block_rows,
-  block_columns,
-  block_elements,  // kBlockWidth a row of a block
-  ell_rows,
-  ell_rows_and_one,
-  ell_elements,
-  segment_rows,
-  segment_rows_and_one,
-  segment_elements,
-};
-inline constexpr int kBlockWidth = 16;
-
-std::string_view to_text(SoaField field);
-SoaExtent extent_of(SoaField field);
-ScalarType element_of(SoaField field, ScalarType matrix);
-bool is_tile_field(SoaField field);
-bool has_tiles(const std::vector<SoaField>& fields);
 
 // The sizes of a struct of arrays: those of the matrix, and how many non-zeros and parts of tiles there are, one for
 // each extent that is the shape of an array as it stands.
@@ -81,18 +48,14 @@ struct SparseSoa {
   std::size_t param = 0;  // of EntryInfo::params
   std::size_t first = 0;  // of the function's values from outside (blocks of memory are not counted)
   ScalarType element = ScalarType::unit;
-  std::vector<SoaField> fields;  // in their order; `shape` and `values` are among them
+  std::vector<SoaField> fields;  // in their order, `shape` and `values` first
 };
 
-// The structs of arrays that the entry's text speaks of, in the order of parameters. Malformed ones are left out: see
-// check_soas.
+// The entry's parameters that are structs of arrays, in their order. Malformed ones are left out: see check_soas.
 std::vector<SparseSoa> find_soas(const Function& function);
-// What is wrong with the entry's structs of arrays: fields without their types, a count that is not theirs.
+// What is wrong with the entry's structs of arrays: fields without their types, a count that is not theirs, a result
+// with the pattern of none.
 std::optional<std::string> check_soas(const Function& function);
-
-// "[n][m]f32" as the texts of a struct of arrays, and of a result with the pattern of `param`.
-std::string soa_text(std::string_view dense, const std::vector<SoaField>& fields);
-std::string soa_result_text(std::string_view dense, std::string_view param);
 // The sparse operand whose pattern result `k` of the entry has: an index of find_soas().
 std::optional<std::size_t> soa_of_result(const Function& function, std::size_t k);
 

@@ -28,6 +28,7 @@
 #include <map>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
 #include "passes/analysis/contractions.h"
@@ -43,7 +44,6 @@ using coalesce::Access;
 
 constexpr std::int64_t kSector = 32;  // bytes that memory moves at least
 constexpr std::int64_t kLine = 128;   // bytes that a cache keeps together
-constexpr const char* kRowsApart = "interleaved";
 
 // Programs can write any number as a size.
 bool within_line(std::int64_t elements, ScalarType element) {
@@ -316,8 +316,8 @@ class Coalescer {
         return;
       }
     }
-    if (!any || std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == kRowsApart; })) return;
-    stm.attributes.push_back({kRowsApart, {}});
+    if (!any || has_attribute(stm.attributes, attribute::interleaved)) return;
+    stm.attributes.push_back(make_attribute(attribute::interleaved));
     changed_ = true;
     for (const Value v : stm.pattern) {
       if (values_.type(v).rank() <= rank) continue;
@@ -332,8 +332,7 @@ class Coalescer {
               std::vector<std::pair<std::string, std::string>> facts) const {
     if (!context_.remarks) return;
     // Of the ways to compute a contraction this one may not run.
-    const bool is_variant =
-        std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == kUntiledAttribute; });
+    const bool is_variant = has_attribute(stm.attributes, attribute::untiled);
     if (is_variant) message = "where the contraction is not tiled, " + message;
     if (is_variant && kind == RemarkKind::applied) kind = RemarkKind::analysis;
     context_.remark({.kind = kind,

@@ -30,6 +30,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ir/attributes.h"
 #include "ir/print.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_facts.h"
@@ -165,7 +166,7 @@ class Extractor {
   }
 
   static bool asks_for_sequential(const Stm& stm) {
-    return std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "sequential"; });
+    return has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm.attributes, attribute::sparse_sum);
   }
 
   // The nest without checks where they all pass; else the nest as it is, which says what is wrong.
@@ -181,7 +182,7 @@ class Extractor {
     map_nest(unchecked.map, free);
     choice.then_body = make_body(std::move(free), {unchecked.map.pattern.begin(), unchecked.map.pattern.end()});
     Stm slow = make_kernel(flatten(stm, find_nest(stm, function_.values), function_.values));
-    slow.attributes.push_back({std::string(kUntiledAttribute), {}});
+    slow.attributes.push_back(make_attribute(attribute::untiled));
     for (Value& v : slow.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
     std::vector<Operand> results(slow.pattern.begin(), slow.pattern.end());
     choice.else_body = make_body({std::move(slow)}, std::move(results));

@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/functions.h"
 #include "passes/fuse/scope.h"
@@ -149,8 +150,8 @@ class Fuser {
   std::optional<LoopReduction> accumulation(const Stm& stm, FusePolicy policy) {
     const Loop* loop = get_if<Loop>(stm);
     if (loop == nullptr || (policy.host && holds_screma(*loop->body))) return std::nullopt;
-    const bool sequential = std::ranges::any_of(
-        stm.attributes, [](const Attribute& a) { return a.name == "sequential" || a.name == "unroll"; });
+    const bool sequential =
+        has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm.attributes, attribute::unroll);
     // On the host no map is around it: it is no contraction, and its order is what the program says.
     return sequential ? std::nullopt : loop_as_reduction(stm, !policy.host, function_.values);
   }

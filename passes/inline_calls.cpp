@@ -24,6 +24,7 @@
 #include <ranges>
 #include <unordered_map>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/pass.h"
 
@@ -283,8 +284,7 @@ class Inliner {
 
   void remark(const Stm& call, const Function& callee, const Function& caller) const {
     const bool asked_not_to =
-        std::ranges::any_of(callee.attributes, [](const Attribute& a) { return a.name == "noinline"; }) ||
-        std::ranges::any_of(call.attributes, [](const Attribute& a) { return a.name == "noinline"; });
+        has_attribute(callee.attributes, attribute::noinline) || has_attribute(call.attributes, attribute::noinline);
     if (asked_not_to) {
       context_.remark({.kind = RemarkKind::missed,
                        .pass = std::string(kName),

@@ -23,6 +23,7 @@
 // a wrong result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
 #include <fmt/format.h>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/pass.h"
 #include "passes/sparsify/sparsify.h"
@@ -57,7 +58,7 @@ class Sparsifier {
     add_dense_operands(body);
     result_.body = body;
     bind_fields();
-    std::erase_if(result_.attributes, [](const Attribute& a) { return a.name == kSparseAttribute; });
+    erase_attribute(result_.attributes, attribute::sparse);
     return std::move(result_);
   }
 
@@ -144,7 +145,8 @@ class Sparsifier {
     auto& sampled = std::get<sparsify::Sampled>(made);
     const std::vector<SegDim>& space = std::get<SegOp>(stm.op).space;
     for (const Value result : stm.pattern) sampled.names.push_back(result_.values.name(result) + "_values");
-    sampled.kernel.attributes.push_back({std::string(kSparseAttribute), {pattern.name, "sddmm"}});
+    sampled.kernel.attributes.push_back(
+        make_attribute(attribute::sparse_product, pattern.name, attribute::SparseProduct::sddmm));
     const std::vector<Value> nonzeros = options_.tiles
                                             ? sparsify::sddmm_tiles(sampled, space, pattern, options_.fused, host)
                                             : sparsify::sddmm_nonzeros(sampled, host);
@@ -212,7 +214,8 @@ class Sparsifier {
     }
     results[0] = found->second.values;
     result_.results[0] = result_.values.type(found->second.values);
-    result_.entry->results[0] = soa_result_text(result_.entry->results[0], pattern.name);
+    const auto param = std::ranges::find(result_.entry->params, pattern.name, &EntryInfo::Param::name);
+    result_.entry->results[0].pattern = static_cast<std::size_t>(param - result_.entry->params.begin());
   }
 
   // Without dense copies, and views of sparse arrays, that nobody reads.
@@ -265,8 +268,8 @@ class Sparsifier {
         if (std::ranges::any_of(fields, [&](SoaField field) { return extent_of(field) == extent; }))
           result_.sizes.push_back(*count.symbol());
       EntryInfo& entry = *result_.entry;
-      entry.params[requests_[k].param].type = soa_text(entry.params[requests_[k].param].type, fields);
       entry.param_values[requests_[k].param] = fields.size();
+      entry.params[requests_[k].param].fields = std::move(fields);
     }
   }
 

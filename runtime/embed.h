@@ -23,6 +23,7 @@ std::string_view sparse_values_text();
 std::string_view cuda_functions_text();
 std::string_view cuda_pool_header_text();
 std::string_view cuda_pool_text();
+std::string_view sparse_csr_header_text();
 std::string_view sparse_sparse_header_text();
 std::string_view sparse_cpu_header_text();
 std::string_view sparse_cpu_types_header_text();

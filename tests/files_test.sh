@@ -257,6 +257,25 @@ for command in "test -i" test bench; do
 done
 expect 64 "$text" "$aplc" tune mm.fut
 rm mm.fut.tuning
+# Names that the program does not have, with the nearest that it has.
+printf 'mm.T_n=8\nmm.R_nn=1\n' >unknown
+for command in "run --backend=interp" "run --backend=c" c cuda explain; do
+  values=$([[ $command == run* ]] && printf '%s ' '[[1f32]]' '[[1f32]]')
+  # shellcheck disable=SC2086
+  expect 64 "--param mm.T_nn: the program has no tuning parameter of this name" "$aplc" $command mm.fut --param=mm.T_nn=8 $values
+  grep -qF "did you mean 'mm.T_n'?" err || fail "$command: no similar name"
+  # shellcheck disable=SC2086
+  expect 64 "unknown:2:1: error: the program has no tuning parameter \`mm.R_nn\`" "$aplc" $command mm.fut --tuning=unknown $values
+  # Those of another machine are known.
+  # shellcheck disable=SC2086
+  expect 0 "" "$aplc" $command mm.fut --param=mm.stages=2 --param=mm.plan2.T_n=8 $values
+done
+cp unknown mm.fut.tuning
+"$aplc" test mm.fut >out 2>err
+grep -qF "mm.fut.tuning:2:1: warning: the program has no tuning parameter" err || fail "test: no warning of an unknown name"
+rm mm.fut.tuning
+expect 64 "--size nn=8: the program has no size of this name" "$aplc" explain mm.fut --size nn=8
+expect 64 "--size nn=8: the program has no size of this name" "$aplc" cuda --emit kernel mm.fut --size nn=8
 # Less than that may still be too much for a device: all that choose a plan for it say so.
 for command in "run --backend=emulate" cuda explain; do
   # shellcheck disable=SC2086

@@ -12,8 +12,8 @@ include("${CMAKE_CURRENT_LIST_DIR}/run_aplc.cmake")
 # Plans for this matrix, and one for another.
 aplc(0 sparse inspect a.mtx)
 string(REGEX MATCH "key ([0-9a-f]+)" found "${output}")
-set(head "apl-sparse-plan 1\nmatrix 4 20 8 ${CMAKE_MATCH_1}\n")
-set(form "note lists: 1.00 us by the model\nform tiles\norder natural\nlists 1 2 4 elements 64 run 32\ngroups 1\n")
+set(head "apl-sparse-plan 2\nmatrix 4 20 8 ${CMAKE_MATCH_1}\n")
+set(form "note lists: 1.00 us by the model\nform tiles\norder natural\nell 1 2 4 elements 64 segments 32\ngroups 1\n")
 file(WRITE "${FOLDER}/tiles.plan" "${head}operator spmm\ndense 20 part 20\n${form}1 8@0>=2 ell\nend\n")
 file(WRITE "${FOLDER}/sddmm.plan" "${head}operator sddmm\ndense 20 part 20\n${form}1 ell\nend\n")
 file(WRITE "${FOLDER}/dense.plan" "${head}operator spmm\ndense 20 part 20\nform dense\nend\n")
@@ -77,9 +77,9 @@ aplc(2 explain --all product.fut A=@a.mtx --plan A=other.plan)
 aplc(64 explain --all product.fut A=a.mtx)
 
 # A profile says what costs are by, and whether kernels are for a GPU.
-set(profile "apl-device-profile 1\nname here\nkind cpu\nworkers 1\nlaunch 1000\npeak 2\ndense 24 1000\nspmm ell 0.02 200 1 0
-spmm run 0.02 0 1 0\nsddmm ell 0.05 0 1 0\nsddmm run 0.04 250 1 0\nblock-tile 500\nspmm block 8 128 600\nlists 1 2 4
-list-elements 64\nrun-length 32\n")
+set(profile "apl-device-profile 2\nname here\nkind cpu\nworkers 1\nlaunch 1000\npeak 2\ndense 24 1000\nspmm ell 0.02 200 1 0
+spmm segments 0.02 0 1 0\nsddmm ell 0.05 0 1 0\nsddmm segments 0.04 250 1 0\nblock-tile 500\nspmm block 8 128 600\nell-widths 1 2 4
+ell-elements 64\nsegment-length 32\n")
 file(WRITE "${FOLDER}/here.profile" "${profile}")
 aplc(0 explain --all product.fut A=@a.mtx --device here.profile)
 want("kernel +on this machine's cores")
@@ -94,7 +94,7 @@ aplc(0 explain --all product.fut A=@a.mtx --device a100)
 want("costs +by profile h200, as there is none of a100: ")
 aplc(0 explain --all product.fut A=@a.mtx --device h200)
 want("costs +by profile h200: ")
-file(WRITE "${FOLDER}/bad.profile" "apl-device-profile 1\nname here\nkind tpu\n")
+file(WRITE "${FOLDER}/bad.profile" "apl-device-profile 2\nname here\nkind tpu\n")
 aplc(2 explain --all product.fut --device bad.profile)
 want_error("bad.profile:3:1: error: expected cpu or gpu")
 aplc(64 run product.fut -e product --backend=c --device here.profile A=@a.mtx "B=[${rows}]")

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/attributes.h"
 #include "ir/print.h"
 #include "ir/walk.h"
 
@@ -36,9 +37,9 @@ bool is_expressible(const Type& type, const Function& function) {
 
 // The entry as it has to look after parameters or results changed; attributes that speak of them are dropped.
 void renew_entry(Function& function) {
-  std::erase_if(function.attributes, [](const Attribute& a) {
-    return a.name == "result_type" || a.name == "type_name" || a.name == "sparse" || a.name == "bundle";
-  });
+  erase_attribute(function.attributes, attribute::result_type);
+  erase_attribute(function.attributes, attribute::type_name);
+  erase_attribute(function.attributes, attribute::sparse);
   if (!function.entry) return;
   EntryInfo info{.name = function.entry->name, .params = {}, .param_values = {}, .results = {}};
   for (const Value param : function.params) {
@@ -52,7 +53,7 @@ void renew_entry(Function& function) {
   for (Type type : function.results) {
     type.unique = false;
     type.memory = nullptr;
-    info.results.push_back(print(type, function));
+    info.results.push_back({print(type, function)});
   }
   function.entry = std::move(info);
 }
@@ -78,6 +79,27 @@ BodyPtr with_results_of(const BodyPtr& body, const std::vector<bool>& kept) {
   return make_body(body->stms, std::move(results));
 }
 
+// The statements whose values something reads, innermost ones too; `edit` may change a statement that stays, given what
+// is read after it, before its bodies are looked at.
+template <class Edit>
+BodyPtr keep_read(const BodyPtr& body, const ValueTable& values, const Edit& edit) {
+  std::set<Value> used;
+  for (const Operand& result : body->results)
+    if (result.is_value()) used.insert(result.value());
+  std::vector<Stm> stms;
+  for (std::size_t k = body->stms.size(); k-- > 0;) {
+    Stm stm = body->stms[k];
+    const auto is_used = [&](Value v) { return used.contains(v); };
+    if (!stm.pattern.empty() && std::ranges::none_of(stm.pattern, is_used)) continue;
+    edit(stm, used);
+    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return keep_read(inner, values, edit); });
+    used.merge(reads(stm, values));
+    stms.push_back(std::move(stm));
+  }
+  std::ranges::reverse(stms);
+  return make_body(std::move(stms), body->results);
+}
+
 // ---- results and inputs that nothing reads ----------------------------------------------------------
 
 class Pruner {
@@ -85,21 +107,7 @@ class Pruner {
   explicit Pruner(ValueTable& values) : values_(values) {}
 
   BodyPtr run(const BodyPtr& body) {
-    std::set<Value> used;
-    for (const Operand& result : body->results)
-      if (result.is_value()) used.insert(result.value());
-    std::vector<Stm> stms;
-    for (std::size_t k = body->stms.size(); k-- > 0;) {
-      Stm stm = body->stms[k];
-      const auto is_used = [&](Value v) { return used.contains(v); };
-      if (!stm.pattern.empty() && std::ranges::none_of(stm.pattern, is_used)) continue;
-      prune(stm, used);
-      stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return run(inner); });
-      used.merge(reads(stm, values_));
-      stms.push_back(std::move(stm));
-    }
-    std::ranges::reverse(stms);
-    return make_body(std::move(stms), body->results);
+    return keep_read(body, values_, [this](Stm& stm, const std::set<Value>& used) { prune(stm, used); });
   }
 
  private:
@@ -252,20 +260,7 @@ class Cutter {
 }  // namespace
 
 BodyPtr without_dead_code(const BodyPtr& body, const ValueTable& values) {
-  std::set<Value> used;
-  for (const Operand& result : body->results)
-    if (result.is_value()) used.insert(result.value());
-  std::vector<Stm> stms;
-  for (std::size_t k = body->stms.size(); k-- > 0;) {
-    Stm stm = body->stms[k];
-    const auto is_used = [&](Value v) { return used.contains(v); };
-    if (!stm.pattern.empty() && std::ranges::none_of(stm.pattern, is_used)) continue;
-    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return without_dead_code(inner, values); });
-    used.merge(reads(stm, values));
-    stms.push_back(std::move(stm));
-  }
-  std::ranges::reverse(stms);
-  return make_body(std::move(stms), body->results);
+  return keep_read(body, values, [](Stm&, const std::set<Value>&) {});
 }
 
 Function pruned(const Function& function) {

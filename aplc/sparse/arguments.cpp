@@ -31,7 +31,7 @@ apl::Result<apl::HostCsr> read_operand(std::string_view text, apl::ScalarType ty
   matrix.column = std::move(read->column);
   matrix.values = apl::HostValue::zeros(type, {matrix.nonzeros()});
   for (std::int64_t k = 0; k < matrix.nonzeros(); ++k) {
-    const double x = read->value.empty() ? 1.0 : read->value[static_cast<std::size_t>(k)];
+    const double x = read->values.empty() ? 1.0 : read->values[static_cast<std::size_t>(k)];
     if (!apl::is_float(type) && (x != std::floor(x) || std::abs(x) > 0x1p53))
       return apl::make_error(apl::Code::run_argument, {},
                              fmt::format("an element is {}, a {} is wanted", x, apl::to_text(type)));
@@ -74,7 +74,7 @@ std::string to_matrix_market(const apl::HostCsr& matrix) {
   apl::sparse::Csr csr{matrix.rows, matrix.columns, matrix.row_start, matrix.column, {}};
   for (std::int64_t k = 0; k < matrix.nonzeros(); ++k) {
     const apl::Scalar x = matrix.values.at(k);
-    csr.value.push_back(apl::is_float(x.type()) ? x.as_float() : static_cast<double>(x.as_int()));
+    csr.values.push_back(apl::is_float(x.type()) ? x.as_float() : static_cast<double>(x.as_int()));
   }
   return apl::sparse::to_matrix_market(csr);
 }

@@ -4,6 +4,7 @@
 
 #include "aplc/sparse/files.h"
 #include "machine/target/records.h"
+#include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
@@ -49,7 +50,7 @@ double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Pla
                         : apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, matrix.columns, width));
   int exit = 0;
   const auto parsed = parse_plan(to_text(plan), "plan", exit);
-  const auto times = parsed ? estimate(view(matrix), parsed.get(), sddmm, width) : std::nullopt;
+  const auto times = parsed ? estimate(apl::csr_view(matrix), parsed.get(), sddmm, width) : std::nullopt;
   return times ? 1e3 * times->sparse : 0;
 }
 

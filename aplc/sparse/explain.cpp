@@ -13,11 +13,13 @@
 #include "aplc/sparse/describe.h"
 #include "aplc/sparse/files.h"
 #include "codegen/sparse/products.h"
+#include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
 #include "suite/sparse/measure.h"
 
@@ -28,10 +30,12 @@ using apl::program::GivenPlan;
 
 constexpr std::int64_t kAssumedWidth = 128;
 
-Explained look_at(const apl::Stm& stm, const apl::Attribute& attribute, const apl::Function& function, bool gpu) {
+using Marked = std::tuple<std::string, apl::attribute::SparseProduct>;
+
+Explained look_at(const apl::Stm& stm, const Marked& marked, const apl::Function& function, bool gpu) {
   Explained product;
-  product.operand = attribute.arguments[0];
-  product.sddmm = attribute.arguments[1] == "sddmm";
+  product.operand = std::get<0>(marked);
+  product.sddmm = std::get<1>(marked) == apl::attribute::SparseProduct::sddmm;
   product.tiles = apl::get_if<apl::Scatter>(stm) != nullptr;
   if (product.tiles) {
     product.why_not = "the program was compiled for tiles";
@@ -69,9 +73,8 @@ class Explainer {
   Explainer(const ExplainRequest& request, std::vector<GivenPlan> plans)
       : request_(request), plans_(std::move(plans)) {}
 
-  apl::Result<apl::Remark> explain(const apl::Stm& stm, const apl::Attribute& attribute,
-                                   const apl::Function& function) {
-    const Explained product = look_at(stm, attribute, function, request_.gpu);
+  apl::Result<apl::Remark> explain(const apl::Stm& stm, const Marked& marked, const apl::Function& function) {
+    const Explained product = look_at(stm, marked, function, request_.gpu);
     apl::Remark remark;
     remark.kind = apl::RemarkKind::analysis;
     remark.pass = "sparse-product";
@@ -120,7 +123,7 @@ class Explainer {
             "or large matrices share columns; else a list of coordinates");
       return remark;
     }
-    const apl_sparse_csr csr = view(given->second.matrix);
+    const apl_sparse_csr csr = apl::csr_view(given->second.matrix);
     auto fitting = apl::program::plans_for(plans_, product.operand, csr);
     if (!fitting) return std::move(fitting).error();
     const GivenPlan* plan = choose(*fitting, product, facts);
@@ -172,7 +175,7 @@ class Explainer {
 
   void describe_plan(const apl::sparse::Csr& matrix, const GivenPlan* plan, const Explained& product,
                      std::int64_t width, const std::string& title, Facts& facts) {
-    const apl_sparse_csr csr = view(matrix);
+    const apl_sparse_csr csr = apl::csr_view(matrix);
     PlanPointer builtin;
     const apl_sparse_plan* tiles_of = plan != nullptr ? plan->plan.get() : nullptr;
     // The cores' kernels run tiles always.
@@ -291,10 +294,8 @@ apl::Result<std::vector<apl::Remark>> explain_products(const apl::Module& module
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
     visit_statements(*function->body, [&](const apl::Stm& stm) {
-      const auto marked = std::ranges::find_if(stm.attributes, [](const apl::Attribute& a) {
-        return a.name == apl::kSparseAttribute && a.arguments.size() == 2;
-      });
-      if (marked == stm.attributes.end() || failed) return;
+      const auto marked = apl::find_attribute(stm.attributes, apl::attribute::sparse_product);
+      if (!marked || failed) return;
       auto remark = explainer.explain(stm, *marked, *function);
       if (remark) {
         remarks.push_back(std::move(*remark));

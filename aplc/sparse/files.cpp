@@ -11,6 +11,7 @@
 
 #include "aplc/driver.h"
 #include "passes/sparse/read.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace aplc::sparse {
 
@@ -123,7 +124,7 @@ PlanPointer load_plan(const std::string& file, int& exit, std::vector<std::strin
 }
 
 bool check_plan(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit) {
-  const apl_sparse_csr csr = view(matrix);
+  const apl_sparse_csr csr = apl::csr_view(matrix);
   std::array<char, 200> differs{};
   if (apl_sparse_plan_fits(&plan, &csr, differs.data(), differs.size()) == APL_SPARSE_FINE) return true;
   print_error("aplc: error: the plan {} [run.argument]\n", differs.data());
@@ -132,7 +133,7 @@ bool check_plan(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int
 }
 
 TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit) {
-  const apl_sparse_csr csr = view(matrix);
+  const apl_sparse_csr csr = apl::csr_view(matrix);
   apl_sparse_tiles* tiles = nullptr;
   const int status = apl_sparse_pack(&csr, &plan, &tiles);
   if (status == APL_SPARSE_MALFORMED) check_plan(matrix, plan, exit);
@@ -141,10 +142,6 @@ TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& p
                 status == APL_SPARSE_OUT_OF_MEMORY ? "run.out-of-memory" : "run.argument");
   if (status != APL_SPARSE_FINE) exit = kProgram;
   return TilesPointer(tiles);
-}
-
-apl_sparse_csr view(const apl::sparse::Csr& matrix) {
-  return {matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(), matrix.column.data()};
 }
 
 std::string time_text(double nanoseconds) {

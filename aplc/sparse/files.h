@@ -51,7 +51,6 @@ std::vector<std::string> notes_of(std::string_view plan);
 bool check_plan(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit);
 TilesPointer make_tiles(const apl::sparse::Csr& matrix, const apl_sparse_plan& plan, int& exit);
 
-apl_sparse_csr view(const apl::sparse::Csr& matrix);
 // "8.53 us", with the unit that fits.
 std::string time_text(double nanoseconds);
 

@@ -7,8 +7,10 @@
 
 #include "aplc/driver.h"
 #include "aplc/sparse/files.h"
+#include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace aplc::sparse {
 namespace {
@@ -35,10 +37,10 @@ apl::FunctionPtr without_request(const apl::Function& function, const std::strin
   apl::Function dense = function;
   bool result = false;
   std::erase_if(dense.attributes, [&](const apl::Attribute& attribute) {
-    const bool here = attribute.name == apl::kSparseAttribute && !attribute.arguments.empty() &&
-                      attribute.arguments.front() == operand;
-    result = result || (here && attribute.arguments.size() > 1);
-    return here;
+    const auto request = apl::read_attribute(attribute, apl::attribute::sparse);
+    if (!request || std::get<0>(*request) != operand) return false;
+    result = result || std::get<1>(*request).has_value();
+    return true;
   });
   return result ? nullptr : std::make_shared<const apl::Function>(std::move(dense));
 }
@@ -118,8 +120,7 @@ apl::Status check_dense_plans(const apl::Function& function, const std::vector<a
     const auto given = matrices.find(value);
     if (given == matrices.end() && (value >= values.size() || values[value].rank() != 2)) continue;
     const apl::HostCsr matrix = given != matrices.end() ? given->second : apl::to_csr(values[value]);
-    const apl_sparse_csr rows{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                              matrix.column.data()};
+    const apl_sparse_csr rows = apl::csr_view(matrix);
     if (auto fits = apl::program::plans_for(*plans, name, rows); !fits) return std::move(fits).error();
   }
   return apl::Unit{};

@@ -54,13 +54,13 @@ class Evaluation {
 
   void run(const std::vector<std::size_t>& tests) {
     const auto start = Clock::now();
-    if (!options_.no_tuning) {
-      auto tuning = tuning_beside(plan_.file, options_.tuning);
-      if (!tuning) return all({TestKind::bad_test, apl::render(tuning.error(), tuning.error().file, "")});
-      parameters_ = std::move(*tuning);
-    }
+    apl::Result<Tuning> tuning = options_.no_tuning ? Tuning{} : tuning_beside(plan_.file, options_.tuning);
+    if (!tuning) return all({TestKind::bad_test, apl::render(tuning.error(), tuning.error().file, "")});
+    parameters_ = tuning->values;
     if (!options_.no_cache) cache_ = std::make_shared<apl::ObjectCache>(cache_folder());
     front_ = run_front_end(plan_.file, parameters_);
+    if (const std::string warning = unknown_names(*tuning, front_); !warning.empty())
+      send_(nlohmann::json{{"warning", warning}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     if (plan_.spec.compile_error) {
       for (std::size_t test : tests) result(test, error_test(), start);
       return;
@@ -262,6 +262,10 @@ std::size_t apply_line(TestedProgram& plan, std::string_view text) {
   const auto line = nlohmann::json::parse(text, nullptr, false);
   if (!line.is_object()) return std::string::npos;
   if (line.contains("start")) return line["start"].get<std::size_t>();
+  if (line.contains("warning")) {
+    print_error("{}", line["warning"].get<std::string>());
+    return std::string::npos;
+  }
   const TestKind kind = kind_from_text(line.value("kind", std::string("?")));
   auto note = [&](Test& test) {
     test.status = kind == TestKind::none ? TestStatus::passed : TestStatus::failed;

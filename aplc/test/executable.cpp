@@ -27,7 +27,8 @@ FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
     return result;
   }
   result.text = std::move(*text);
-  auto module = apl::compile({file, result.text, parameters}, [&](const apl::Diagnostic& diagnostic) {
+  const auto mark = [&](const std::string& name) { result.marked.insert(name); };
+  auto module = apl::compile({file, result.text, parameters, {}, mark}, [&](const apl::Diagnostic& diagnostic) {
     const std::string rendered = apl::render(diagnostic, "", "");
     result.said += rendered;
     if (diagnostic.severity == apl::Severity::error) {
@@ -46,17 +47,31 @@ FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
   return result;
 }
 
-apl::Result<Parameters> tuning_beside(const std::string& file, const std::string& ending) {
+apl::Result<Tuning> tuning_beside(const std::string& file, const std::string& ending) {
   const std::string name = file + "." + ending;
   std::error_code none;
-  if (!std::filesystem::exists(name, none)) return Parameters{};
+  if (!std::filesystem::exists(name, none)) return Tuning{};
   const auto text = read_file(name);
   if (!text) return text.error();
-  auto parameters = parse_tuning(*text);
-  if (parameters) return parameters;
-  apl::Diagnostic error = std::move(parameters).error();
-  error.file = name;
-  return error;
+  std::map<std::string, std::uint32_t> lines;
+  auto parameters = parse_tuning(*text, &lines);
+  if (!parameters) {
+    apl::Diagnostic error = std::move(parameters).error();
+    error.file = name;
+    return error;
+  }
+  Tuning tuning{*std::move(parameters), {}};
+  for (const auto& [given, line] : lines) tuning.names.push_back({given, name, {line, 1, line, 1}});
+  return tuning;
+}
+
+std::string unknown_names(const Tuning& tuning, const FrontEnd& front) {
+  if (!front.module || tuning.names.empty()) return "";
+  const auto known = check_parameters(tuning.names, tuning.values, front.marked, *front.module);
+  if (known) return "";
+  apl::Diagnostic warning = known.error();
+  warning.severity = apl::Severity::warning;
+  return apl::render(warning, warning.file, "");
 }
 
 apl::Result<Executable> Executable::make(const apl::Module& front, const ExecutableOptions& options) {

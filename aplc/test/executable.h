@@ -4,11 +4,13 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "aplc/driver.h"
+#include "aplc/known_names.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
 #include "ir/sparse_arguments.h"
@@ -23,15 +25,23 @@ using Values = std::vector<apl::HostValue>;
 struct FrontEnd {
   std::string text;
   std::optional<apl::Module> module;
-  std::string errors;    // rendered, without the file's name and lines: a test's pattern must not match those
-  std::string warnings;  // likewise
-  std::string said;      // both, in order
-  int exit_code = 0;     // that of `aplc check`
+  std::string errors;            // rendered, without the file's name and lines: a test's pattern must not match those
+  std::string warnings;          // likewise
+  std::string said;              // both, in order
+  int exit_code = 0;             // that of `aplc check`
+  std::set<std::string> marked;  // names of its #[param]
 };
 FrontEnd run_front_end(const std::string& file, const Parameters& parameters = {});
 
-// The parameters of `FILE.ENDING`; none if there is no such file.
-apl::Result<Parameters> tuning_beside(const std::string& file, const std::string& ending);
+// A file of tuning parameters.
+struct Tuning {
+  Parameters values;
+  std::vector<GivenName> names;
+};
+// That of `FILE.ENDING`; empty if there is no such file.
+apl::Result<Tuning> tuning_beside(const std::string& file, const std::string& ending);
+// A warning, rendered, where a name of the file is none of the program's: the file may be for other compilers.
+std::string unknown_names(const Tuning& tuning, const FrontEnd& front);
 
 struct ExecutableOptions {
   std::string backend = "c";

@@ -157,7 +157,7 @@ class Stopwatch {
 };
 
 Coefficients& line_of(Profile& profile, Operator op) {
-  return op == Operator::spmm ? profile.spmm_ell : profile.sddmm_run;
+  return op == Operator::spmm ? profile.spmm_ell : profile.sddmm_segments;
 }
 
 // What the model says of sub-tasks first, first + step, ... beside what was measured.

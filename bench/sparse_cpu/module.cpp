@@ -23,6 +23,7 @@
 #include "passes/sparse/search.h"
 #include "runtime/program/program.h"
 #include "runtime/sparse/cpu.h"
+#include "runtime/sparse/csr_view.h"
 #include "suite/sparse/measure.h"
 
 namespace {
@@ -224,8 +225,7 @@ bool use_plan(Case& c, const std::string& text) {
   char message[200];
   if (apl_sparse_plan_parse(text.data(), text.size(), &plan, message, sizeof message) != 0) return false;
   const std::unique_ptr<apl_sparse_plan, Free> owned(plan);
-  const apl_sparse_csr csr{c.matrix.rows, c.matrix.columns, c.matrix.nonzeros(), c.matrix.row_start.data(),
-                           c.matrix.column.data()};
+  const apl_sparse_csr csr = apl::csr_view(c.matrix);
   apl_sparse_tiles* tiles = nullptr;
   if (apl_sparse_pack(&csr, plan, &tiles) != 0) return false;
   c.packed.reset();
@@ -251,7 +251,7 @@ Case* sparse_case(const char* name, int threads) {
     auto file = read_matrix(text);
     if (!file) return nullptr;
     made->matrix = std::move(*file);
-    made->matrix.value.clear();
+    made->matrix.values.clear();
   } else if (auto matrix = apl::bench::make_matrix(name, threads)) {
     made->matrix = std::move(*matrix);
   } else {

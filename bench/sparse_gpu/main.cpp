@@ -24,6 +24,7 @@
 #include "machine/target/records.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
+#include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
 
 namespace apl::bench {
@@ -91,10 +92,6 @@ const apl_device& h200() {
   return device;
 }
 
-apl_sparse_csr view(const sparse::Csr& m) {
-  return {m.rows, m.columns, m.nonzeros(), m.row_start.data(), m.column.data()};
-}
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -108,7 +105,7 @@ struct Packed {
 Packed make_packed(Gpu& gpu, const sparse::Csr& m, const void* values, std::int64_t width,
                    const apl_sparse_options& options, const apl_sparse_plan* plan = nullptr) {
   const auto start = std::chrono::steady_clock::now();
-  const apl_sparse_csr csr = view(m);
+  const apl_sparse_csr csr = apl::csr_view(m);
   apl_sparse_packed* packed = nullptr;
   if (apl_sparse_packed_make(&csr, plan, &h200(), APL_F16, width, &options, &packed) != APL_SPARSE_FINE)
     give_up("no form");
@@ -246,7 +243,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
   gpu_.fill(y, there.columns * depth, 11);
   gpu_.plain_sddmm(there.start, there.column, there.rows, x, y, depth, wanted);
   Line line{a.name, a.kind, "sddmm", depth, 0, 0, 0, 0, 0, 0, "", {}};
-  const apl_sparse_csr csr = view(a.matrix);
+  const apl_sparse_csr csr = apl::csr_view(a.matrix);
   const auto measure = [&](const apl_sparse_options& options, const std::string& name,
                            const apl_sparse_plan* plan = nullptr) {
     apl_sparse_sddmm_packed* samples = nullptr;

@@ -210,6 +210,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   // Of every target: a plan is held against its matrix even where no kernel follows it.
   const bool has_sparse = std::ranges::any_of(api.types.all(), [](const auto& type) { return !type.soa.empty(); });
   out += fmt::format("#define APL_HAS_SPARSE_TYPES {}\n#define APL_SPARSE_API static\n\n", has_sparse ? 1 : 0);
+  add(out, {sparse_csr_header_text});
   if (has_sparse) add(out, {sparse_sparse_header_text, sparse_plan_code_text});
   add(out, {library_object_text, library_choose_text});
   if (is_cuda) {

@@ -19,17 +19,21 @@ constexpr std::int64_t kLocalElements = 1024;
 
 }  // namespace
 
+// A thread's own block, called after its array; a capacity may go with it.
+auto Kernel::thread_buffer(Value block) -> Buffer {
+  Buffer made;
+  made.name = unit_.fresh(block_name(unit_.function.values, block), {"_capacity"});
+  made.element = elements_.at(block);
+  made.kind = BufferKind::thread;
+  return made;
+}
+
 // A block of known size is a local array. Otherwise it is memory of the heap that grows as needed; on a GPU, where a
 // heap for every thread is slow, all threads' copies lie interleaved in one allocation of the host, if it can know
 // their size.
 void Kernel::thread_block(const Stm& stm, const Alloc& alloc, KernelBlock& out) {
   const Value block = stm.pattern.front();
-  Buffer made;
-  std::string name = unit_.function.values.name(block);
-  if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  made.name = unit_.fresh(name, {"_capacity"});
-  made.element = elements_.at(block);
-  made.kind = BufferKind::thread;
+  Buffer made = thread_buffer(block);
   const auto width = static_cast<std::int64_t>(std::max<std::size_t>(1, byte_size(made.element)));
   const Poly elements = floor_div(alloc.bytes, Poly(width));
   const CType type{made.element, false};
@@ -103,12 +107,7 @@ void Kernel::grow(const Buffer& buffer, const std::vector<Poly>& shape, Location
 
 // The block of an array whose size a loop or branch decides: memory of the heap that grows when an array is yielded.
 void Kernel::growing_block(Value block) {
-  Buffer made;
-  std::string name = unit_.function.values.name(block);
-  if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  made.name = unit_.fresh(name, {"_capacity"});
-  made.element = elements_.at(block);
-  made.kind = BufferKind::thread;
+  Buffer made = thread_buffer(block);
   open_slot(made);
   growing_.insert(block);
   buffers_[block] = std::move(made);

@@ -105,9 +105,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   const ValueTable& table = unit_.function.values;
   Buffer buffer;
   buffer.element = elements_[block];
-  std::string name = table.name(block);
-  if (name.ends_with("_mem")) name.resize(name.size() - 4);
-  buffer.name = unit_.fresh(name);
+  buffer.name = unit_.fresh(block_name(table, block));
   buffer.count = unit_.constant(alloc.bytes, "the size of an array in a kernel") / byte_size(buffer.element);
   buffer.count *= mainloop_stages(block);
   CType type{buffer.element, false};

@@ -90,9 +90,7 @@ void Kernel::collect_params() {
     if (type.is_memory()) {
       blocks_.push_back(v);
       Buffer buffer;
-      std::string name = table.name(v);
-      if (name.ends_with("_mem")) name.resize(name.size() - 4);
-      buffer.name = unit_.fresh(name);
+      buffer.name = unit_.fresh(block_name(table, v));
       buffer.element = elements_.at(v);
       buffer.kind = written.count(v) ? BufferKind::global_out : BufferKind::global_in;
       function_.params.push_back({buffer.name, {buffer.element, false}, buffer.kind});

@@ -123,6 +123,9 @@ std::vector<BoundsCheck> bounds_checks(Values& values, const Type& type, const s
 // The space of a kernel: a SegMap, or a Scatter at host level.
 SegOp kernel_frame(const Stm& stm);
 
+// What a block of memory is called in text: as the array that it was made for.
+std::string block_name(const ValueTable& values, Value block);
+
 // One kernel: a SegMap or a Scatter at host level.
 class Kernel {
   using Block = kernel::Block;
@@ -183,6 +186,7 @@ class Kernel {
             Location location, Block& out);
 
   // arrays of threads (codegen/lower/arrays.cpp)
+  Buffer thread_buffer(Value block);
   void thread_block(const Stm& stm, const Alloc& alloc, Block& out);
   bool array_operation(const Stm& stm, Block& out);
   void for_elements(const std::vector<Poly>& shape, Block& out,

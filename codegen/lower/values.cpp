@@ -102,6 +102,12 @@ const std::string& Unit::name(Value value) {
   return at->second;
 }
 
+std::string block_name(const ValueTable& values, Value block) {
+  std::string name = values.name(block);
+  if (name.ends_with("_mem")) name.resize(name.size() - 4);
+  return name;
+}
+
 std::optional<std::int64_t> Unit::tile(Value value) const {
   auto found = tiles_.find(value);
   if (found == tiles_.end()) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attributes.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
 
@@ -10,8 +11,7 @@ namespace apl::lower {
 SparseKernel::SparseKernel(const Stm& stm, const apl::Function& function, std::string* why)
     : function_(function), stm_(stm), why_(why) {
   op_ = get_if<SegOp>(stm);
-  const bool marked =
-      std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == kSparseAttribute; });
+  const bool marked = has_attribute(stm.attributes, attribute::sparse_product);
   if (!marked || op_ == nullptr || op_->level != SegLevel::thread || stm.pattern.size() != 1) {
     refuse("it is not one result of one kernel over the non-zeros");
     return;

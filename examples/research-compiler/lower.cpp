@@ -34,7 +34,7 @@ class Lowerer {
     function_.name = definition_.name;
     function_.location = definition_.location;
     function_.results = {function_.values.type(result)};
-    entry.results = {function_.results[0].is_array() ? "[n]f32" : "f32"};
+    entry.results = {{.type = function_.results[0].is_array() ? "[n]f32" : "f32"}};
     function_.entry = entry;
     function_.body = builder_.finish({result});
     return std::make_shared<const Function>(std::move(function_));

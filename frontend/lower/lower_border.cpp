@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
+#include "ir/attributes.h"
 
 namespace apl::frontend {
 
@@ -28,7 +29,7 @@ void describe(const Definition& source, const TypeStore& store, Ty type, std::si
   };
   const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
     if (const std::string name = type_name(written); !name.empty() && is_compound(t))
-      function.attributes.push_back({"type_name", {place, name}});
+      function.attributes.push_back(make_attribute(attribute::type_name, place, name));
   };
   for (std::size_t k = 0; k < params; ++k) {
     const TyArrow arrow = *store.get_if<TyArrow>(type);
@@ -39,7 +40,7 @@ void describe(const Definition& source, const TypeStore& store, Ty type, std::si
   give("result", type, source.params.size() == params ? source.result.get() : nullptr);
   Ty inner = type;
   while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
-  if (is_compound(inner)) function.attributes.push_back({"result_type", {store.to_text(type)}});
+  if (is_compound(inner)) function.attributes.push_back(make_attribute(attribute::result_type, store.to_text(type)));
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
       for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
         todo.emplace_back(field->second, dims);
     } else {
-      info.results.push_back(dims + store_.to_text(next));
+      info.results.push_back({dims + store_.to_text(next)});
     }
   }
   return info;

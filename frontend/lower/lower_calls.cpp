@@ -4,14 +4,15 @@
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
+#include "ir/attributes.h"
 
 namespace apl::frontend {
 
 namespace {
 
-bool has_attribute(const Global& global, std::string_view name) {
-  const auto& attributes = global.declaration->attributes;
-  return std::any_of(attributes.begin(), attributes.end(), [&](const Attribute& a) { return a.name == name; });
+bool is_inline(const Global& global) {
+  return std::ranges::any_of(global.declaration->attributes,
+                             [](const Attribute& a) { return a.name == attribute::inline_.name; });
 }
 
 bool encloses(const Location& outer, const Location& inner) {
@@ -124,7 +125,7 @@ StaticValue Lowerer::call_definition(const Closure::Definition& definition, cons
       std::all_of(arguments.begin(), arguments.end(), [&](const auto& a) { return a.is_first_order(); }) &&
       !takes_functions(global.type);
   // A type parameter of the result cannot be a function: the arguments are none.
-  if (!first_order || store_.contains_function(result) || has_attribute(global, "inline"))
+  if (!first_order || store_.contains_function(result) || is_inline(global))
     return expand_definition(definition, arguments);
   if (auto called = call_instance(definition, arguments)) return *called;
   return expand_definition(definition, arguments);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
+#include "ir/attributes.h"
 
 namespace apl::frontend {
 
@@ -357,17 +358,26 @@ Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Op
   return limited(ceil_div(Poly(chosen[0]) + Poly(inclusive ? 1 : 0), Poly(chosen[1])));
 }
 
+// An attribute that is declared stays where it has an effect; anybody's own stay everywhere.
+bool Lowerer::belongs_in_ir(const Attribute& attribute, bool of_function) {
+  const AttributeInfo* info = find_attribute_info(attribute.name);
+  if (info == nullptr) return true;
+  return info->is_users() && (info->place == AttributePlace::entry || !check_attribute(attribute, of_function));
+}
+
 StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
-  if (attributed.attribute.name == "param" && attributed.attribute.arguments.size() == 1 &&
-      store_.as_scalar(checked_.types[attributed.x->id]) == ScalarType::i64)
-    if (const auto set = parameters_.find(attributed.attribute.arguments.front()); set != parameters_.end())
+  const auto parameter = read_attribute(attributed.attribute, attribute::param);
+  if (parameter && store_.as_scalar(checked_.types[attributed.x->id]) == ScalarType::i64)
+    if (const auto set = parameters_.find(std::get<0>(*parameter)); set != parameters_.end())
       return StaticValue(Poly(set->second));
-  const bool indices = std::exchange(checked_indices_, checked_indices_ && attributed.attribute.name != "unsafe");
+  const bool unsafe = attributed.attribute.name == attribute::unsafe.name;
+  const bool indices = std::exchange(checked_indices_, checked_indices_ && !unsafe);
   const std::size_t before = builder_->stms().size();
   const StaticValue value = lower(*attributed.x);
   checked_indices_ = indices;
   // The attribute is of the statement that gives the value.
-  if (builder_->stms().size() > before) builder_->stms().back().attributes.push_back(attributed.attribute);
+  if (builder_->stms().size() > before && belongs_in_ir(attributed.attribute, false))
+    builder_->stms().back().attributes.push_back(attributed.attribute);
   return value;
 }
 

@@ -7,6 +7,7 @@
 #include "frontend/lower/large_stack.h"
 #include "frontend/lower/lowerer.h"
 #include "frontend/syntax/lexer.h"
+#include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 
 namespace apl::frontend {
@@ -175,7 +176,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   Function function;
   function.name = name;
   function.location = place_of(global.declaration->location);
-  function.attributes = global.declaration->attributes;
+  for (const SyntaxAttribute& attribute : global.declaration->attributes)
+    if (belongs_in_ir(attribute, true)) function.attributes.push_back(attribute);
   Builder builder(function.values, &module_);
 
   Building outer{function_,         builder_,          frame_,

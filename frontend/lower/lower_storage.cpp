@@ -2,23 +2,18 @@
 #include <algorithm>
 
 #include "frontend/lower/lowerer.h"
+#include "ir/attributes.h"
 
 namespace apl::frontend {
-namespace {
-
-constexpr std::string_view kStorageAttribute = "bf16";
-
-}  // namespace
-
 // The parameters that the attributes of an entry name.
 std::vector<std::string> Lowerer::narrow_params(const Global& global) const {
   std::vector<std::string> names;
   for (const Attribute& attribute : global.declaration->attributes) {
-    if (attribute.name != kStorageAttribute) continue;
+    if (attribute.name != attribute::bf16.name) continue;
     if (!global.entry) refuse_storage(global, Code::type_mismatch, "#[bf16] is for entries");
-    if (attribute.arguments.empty())
-      refuse_storage(global, Code::type_mismatch, "#[bf16] takes the names of parameters");
-    for (const std::string& name : attribute.arguments) {
+    const auto arguments = read_attribute(attribute, attribute::bf16);
+    if (!arguments) refuse_storage(global, Code::type_mismatch, "#[bf16] takes the names of parameters");
+    for (const std::string& name : std::get<0>(*arguments)) {
       if (std::ranges::find(names, name) != names.end())
         refuse_storage(global, Code::type_mismatch, "#[bf16(" + name + ")]: said twice");
       names.push_back(name);
@@ -59,7 +54,7 @@ void Lowerer::finish_storage(const Global& global, const Instance& instance, con
       refuse_storage(
           global, Code::type_unknown_name,
           "#[bf16(" + name + ")]: the entry `" + global.definition->name + "` has no parameter `" + name + "`");
-  std::erase_if(function_->attributes, [](const Attribute& a) { return a.name == kStorageAttribute; });
+  erase_attribute(function_->attributes, attribute::bf16);
 }
 
 }  // namespace apl::frontend

@@ -120,6 +120,7 @@ class Lowerer {
   Message shape_message(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, std::size_t first,
                         std::size_t end, const std::string& element);
   StaticValue with_sizes(const StaticValue& value, const std::vector<Poly>& outer);
+  static bool belongs_in_ir(const Attribute& attribute, bool of_function);
   StaticValue lower_attributed(const Attributed& attributed);
 
   // lower_control.cpp

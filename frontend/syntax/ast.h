@@ -289,8 +289,11 @@ struct UpdateExpr {
 struct AssertExpr {
   ExprPtr condition, value;
 };
+struct SyntaxAttribute : Attribute {
+  Location location;
+};
 struct Attributed {
-  Attribute attribute;
+  SyntaxAttribute attribute;
   ExprPtr x;
 };
 // `#node left right`
@@ -433,7 +436,7 @@ struct OpenDeclaration {
 struct Declaration {
   Location location;
   bool local = false;  // not seen by those who open the module
-  std::vector<Attribute> attributes;
+  std::vector<SyntaxAttribute> attributes;
   std::variant<Definition, TypeDefinition, ModuleDefinition, ModuleTypeDefinition, OpenDeclaration> node;
 };
 

@@ -186,8 +186,8 @@ TypeDefinition Parser::type_definition(bool may_be_abstract) {
   return result;
 }
 
-std::vector<Attribute> Parser::attributes() {
-  std::vector<Attribute> result;
+std::vector<SyntaxAttribute> Parser::attributes() {
+  std::vector<SyntaxAttribute> result;
   while (accept("#[")) {
     result.push_back(attribute());
     expect("]");
@@ -195,14 +195,18 @@ std::vector<Attribute> Parser::attributes() {
   return result;
 }
 
-Attribute Parser::attribute() {
+SyntaxAttribute Parser::attribute() {
   Nested nested(*this);
-  if (peek().kind == TokenKind::number) return {.name = take().text, .arguments = {}};
-  Attribute result;
+  SyntaxAttribute result;
+  result.location = peek().location;
+  if (peek().kind == TokenKind::number) {
+    result.name = take().text;
+    return result;
+  }
   result.name = expect_name("the name of an attribute").text;
   if (!accept("(")) return result;
   while (!at(")")) {
-    Attribute argument = attribute();
+    const SyntaxAttribute argument = attribute();
     std::string text = argument.name;
     if (!argument.arguments.empty()) {
       text += "(";
@@ -213,6 +217,7 @@ Attribute Parser::attribute() {
     if (!accept(",")) break;
   }
   expect(")");
+  result.location = since(result.location);
   return result;
 }
 

@@ -85,8 +85,8 @@ class Parser {
   bool at_infix_definition() const;
   void equals_before_body();
   void skip_to_declaration(std::size_t failed_at);
-  std::vector<Attribute> attributes();
-  Attribute attribute();
+  std::vector<SyntaxAttribute> attributes();
+  SyntaxAttribute attribute();
 
   // parse_modules.cpp
   ModuleDefinition module_definition();

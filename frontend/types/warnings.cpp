@@ -1,18 +1,27 @@
 #include "frontend/types/warnings.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "frontend/syntax/children.h"
+#include "ir/attributes.h"
 
 namespace apl::frontend {
 
 namespace {
 
-bool asks_for(const Attribute& attribute, std::string_view name, std::string_view argument) {
-  return attribute.name == name &&
-         std::find(attribute.arguments.begin(), attribute.arguments.end(), argument) != attribute.arguments.end();
+bool asks_for_safety_checks(const Attribute& attribute) {
+  return read_attribute(attribute, attribute::warn).has_value();
+}
+
+std::string said(const Attribute& attribute) {
+  const std::string arguments =
+      attribute.arguments.empty() ? "" : fmt::format("({})", fmt::join(attribute.arguments, ", "));
+  return fmt::format("#[{}{}]", attribute.name, arguments);
 }
 
 bool is_number(const Expr& expr) {
@@ -37,8 +46,8 @@ class Warnings {
   void run() {
     for (const Global& global : program_.globals) {
       const auto& attributes = global.declaration->attributes;
-      const bool safety = std::any_of(attributes.begin(), attributes.end(),
-                                      [](const Attribute& a) { return asks_for(a, "warn", "safety_checks"); });
+      for (const SyntaxAttribute& attribute : attributes) check_attribute(attribute, &global);
+      const bool safety = std::any_of(attributes.begin(), attributes.end(), asks_for_safety_checks);
       visit(*global.definition->body, safety);
     }
   }
@@ -51,14 +60,42 @@ class Warnings {
     sink_(diagnostic);
   }
 
+  // An attribute of a definition, or of an expression (null), that does not do what its author may think.
+  void check_attribute(const SyntaxAttribute& attribute, const Global* of) {
+    const auto ignored = [&](const std::string& why) {
+      warn(Code::warning_attribute_ignored, attribute.location,
+           fmt::format("{} has no effect: {}.", said(attribute), why));
+    };
+    const AttributeInfo* info = find_attribute_info(attribute.name);
+    if (info == nullptr) {
+      const std::string similar = similar_attribute(attribute.name);
+      return warn(Code::warning_attribute_unknown, attribute.location,
+                  fmt::format("Unknown attribute \"{}\"{}", attribute.name,
+                              similar.empty() ? "." : fmt::format("; did you mean \"{}\"?", similar)));
+    }
+    if (info->set_by == "planned") return ignored(std::string(info->summary));
+    if (info->is_ignored()) return;
+    if (!info->is_users()) return ignored(fmt::format("only the compiler sets it ({})", info->set_by));
+    using enum AttributePlace;
+    if (info->place == expression && of != nullptr)
+      return ignored("it is for expressions, and stands before a definition");
+    if (of == nullptr && (info->place == definition || info->place == entry))
+      return ignored(fmt::format("it is for {}, and stands before an expression",
+                                 info->place == entry ? "entries" : "definitions"));
+    // What is wrong with those of entries is an error where they are read.
+    if (info->place != entry && !info->fits(attribute.arguments))
+      ignored(fmt::format("it takes {}", info->arguments.empty() ? "no arguments" : info->arguments));
+  }
+
   // `safety`: whether what is checked when the program runs is to be told.
   void visit(const Expr& expr, bool safety) {
     if (safety && is_checked(expr))
       warn(Code::warning_safety_check, expr.location, "Safety check required at run-time.");
     if (const auto* attributed = std::get_if<Attributed>(&expr.node)) {
-      safety = (safety || asks_for(attributed->attribute, "warn", "safety_checks")) &&
-               attributed->attribute.name != "unsafe";
-      if (attributed->attribute.name == "unroll") check_unroll(*attributed->x);
+      check_attribute(attributed->attribute, nullptr);
+      const std::string& name = attributed->attribute.name;
+      safety = (safety || asks_for_safety_checks(attributed->attribute)) && name != attribute::unsafe.name;
+      if (name == attribute::unroll.name) check_unroll(*attributed->x);
     }
     if (const auto* let = std::get_if<LetExpr>(&expr.node)) {
       for (const LetBinding& binding : let->bindings) {

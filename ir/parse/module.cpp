@@ -1,6 +1,7 @@
 // Functions, modules, and the entry point of ir/parse.h.
 #include "ir/parse.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ir/parse/parser.h"
@@ -12,6 +13,24 @@ Stage Parser::stage() {
   for (Stage stage : {Stage::soac, Stage::kernel, Stage::memory})
     if (accept(to_text(stage))) return stage;
   fail_expected("a stage: `soac`, `kernel` or `memory`");
+}
+
+SoaField Parser::soa_field() {
+  const auto field = soa_field_from_text(peek().text);
+  if (!field) fail_expected("an array of a sparse parameter, as `shape`, `values`, `row_start` or `column`");
+  take();
+  return *field;
+}
+
+// The position of the parameter that a sparse result names.
+std::size_t Parser::sparse_param(const EntryInfo& entry) {
+  const auto is_named = [&](const EntryInfo::Param& param) {
+    return param.name == (is(Token::Kind::string) ? peek().value : peek().text) && !param.fields.empty();
+  };
+  const auto found = std::ranges::find_if(entry.params, is_named);
+  if (found == entry.params.end()) fail_expected("a sparse parameter of the entry");
+  take();
+  return static_cast<std::size_t>(found - entry.params.begin());
 }
 
 EntryInfo Parser::entry() {
@@ -26,13 +45,19 @@ EntryInfo Parser::entry() {
     EntryInfo::Param param;
     param.name = name_or_string("a parameter");
     expect(":");
+    if (accept("sparse")) list("(", ")", [&] { param.fields.push_back(soa_field()); });
     param.type = string();
-    result.params.push_back(std::move(param));
     const bool counted = accept("as");
-    result.param_values.push_back(counted ? natural(std::numeric_limits<int>::max(), "how many values it became") : 1);
+    result.param_values.push_back(counted ? natural(std::numeric_limits<int>::max(), "how many values it became")
+                                          : std::max<std::size_t>(param.fields.size(), 1));
+    result.params.push_back(std::move(param));
   });
   expect(":");
-  list("{", "}", [&] { result.results.push_back(string()); });
+  list("{", "}", [&] {
+    std::optional<std::size_t> pattern;
+    if (accept("sparse")) list("(", ")", [&] { pattern = sparse_param(result); });
+    result.results.push_back({string(), pattern});
+  });
   return result;
 }
 

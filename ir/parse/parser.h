@@ -142,6 +142,8 @@ class Parser {
 
   // ---- functions ----
   Stage stage();
+  SoaField soa_field();
+  std::size_t sparse_param(const EntryInfo& entry);
   EntryInfo entry();
   FunctionPtr function();
 

@@ -1,6 +1,7 @@
 // Functions, modules, and the entry points of ir/print.h.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "ir/print/printer.h"
@@ -14,11 +15,19 @@ void Printer::put_entry(const EntryInfo& entry) {
   put(" (");
   for (std::size_t k = 0; k < entry.params.size(); ++k) {
     if (k > 0) put(", ");
-    put(name_or_quote(entry.params[k].name) + " : " + quote(entry.params[k].type));
+    const EntryInfo::Param& param = entry.params[k];
+    put(name_or_quote(param.name) + " : ");
+    if (!param.fields.empty()) list("sparse(", param.fields, ") ", [&](SoaField field) { put(to_text(field)); });
+    put(quote(param.type));
     const std::size_t count = k < entry.param_values.size() ? entry.param_values[k] : 1;
-    if (count != 1) fmt::format_to(std::back_inserter(out_), " as {}", count);
+    if (count != std::max<std::size_t>(param.fields.size(), 1))
+      fmt::format_to(std::back_inserter(out_), " as {}", count);
   }
-  list(") : {", entry.results, "}", [&](const std::string& type) { put(quote(type)); });
+  list(") : {", entry.results, "}", [&](const EntryInfo::Result& result) {
+    if (result.pattern && *result.pattern < entry.params.size())
+      put("sparse(" + name_or_quote(entry.params[*result.pattern].name) + ") ");
+    put(quote(result.type));
+  });
   new_line();
 }
 

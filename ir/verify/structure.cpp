@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "ir/attributes.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
@@ -25,6 +26,7 @@ class Structure {
           check_.broken(
               fmt::format("the type of `{}` mentions a value that does not exist", check_.values().name(Value{id})));
       });
+    attributes(function.attributes, true, [&](const std::string& what) { check_.broken(what); });
     for (const auto* group : {&function.sizes, &function.params, &function.result_sizes})
       for (Value v : *group)
         if (!exists(v)) check_.broken("a parameter does not exist");
@@ -41,6 +43,12 @@ class Structure {
   }
 
  private:
+  template <class Report>
+  static void attributes(const std::vector<Attribute>& all, bool of_function, const Report& report) {
+    for (const Attribute& attribute : all)
+      if (const auto wrong = check_attribute(attribute, of_function)) report(*wrong);
+  }
+
   bool exists(Value v) const { return v.id < check_.values().size(); }
 
   std::string foreign_text(Value v) const {
@@ -75,6 +83,7 @@ class Structure {
     for_each_use(stm.op, need);
     for_each_binder(stm.op, need);
     if (foreign) return broken(stm, "it names a value that does not exist" + foreign_text(*foreign));
+    attributes(stm.attributes, false, [&](const std::string& what) { broken(stm, what); });
     if (stm.location.call > check_.module.calls.size())
       return broken(stm, fmt::format("its location names inlined call {}, but there are {}", stm.location.call,
                                      check_.module.calls.size()));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
@@ -297,8 +298,9 @@ std::optional<Match> refuse_kept_loop(const SegOp& kernel, const ValueTable& val
     }
     if (!scalar || streamed_elements(*loop, values) < 2) return;
     const std::string name = "`" + values.name(*scalar) + "`";
-    const auto asked = std::ranges::find_if(
-        stm.attributes, [](const Attribute& a) { return a.name == "sequential" || a.name == "unroll"; });
+    const auto asked = std::ranges::find_if(stm.attributes, [](const Attribute& a) {
+      return a.name == attribute::sequential.name || a.name == attribute::unroll.name;
+    });
     if (!loop->index) {
       refused =
           unmatched("loop-kept", stm.location,
@@ -324,8 +326,8 @@ std::optional<Match> refuse_kept_loop(const SegOp& kernel, const ValueTable& val
 std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, ValueTable& values) {
   const SegOp* kernel = get_if<SegOp>(stm);
   if (!kernel || kernel->level != SegLevel::thread) return std::nullopt;
-  for (const Attribute& attribute : stm.attributes)
-    if (attribute.name == kChunksAttribute || attribute.name == kSparseAttribute) return std::nullopt;
+  if (has_attribute(stm.attributes, attribute::chunks) || has_attribute(stm.attributes, attribute::sparse_product))
+    return std::nullopt;
   Stream stream;
   std::size_t redomaps = 0;
   for (const Stm& inner : kernel->body->stms)

@@ -71,9 +71,6 @@ struct Refusal {
 
 using Match = std::variant<Contraction, Refusal>;
 
-// On kernels that fold or scan chunks of what was one reduction: that was asked for a contraction before, they are not.
-inline constexpr std::string_view kChunksAttribute = "chunks";
-
 // On a kernel that is another way to compute what a contraction does: it stays as it is, and is no miss.
 inline constexpr std::string_view kUntiledAttribute = "untiled";
 

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/walk.h"
 #include "passes/extract_kernels/nest.h"
@@ -411,9 +412,7 @@ class Splitter {
 
 std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated, const ChunksFor& chunks,
                                       ValueTable& values) {
-  const bool asked =
-      std::ranges::any_of(flat.attributes, [](const Attribute& a) { return a.name == "sequential_inner"; });
-  if (asked) return std::nullopt;
+  if (has_attribute(flat.attributes, attribute::sequential_inner)) return std::nullopt;
   const Parts parts(flat, replicated, values);
   if (!parts.any_parallel()) return std::nullopt;
   std::optional<Distributed> apart = Splitter(flat, parts, chunks, values).run();

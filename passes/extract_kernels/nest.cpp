@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
 #include "passes/analysis/consumption.h"
@@ -10,10 +11,6 @@
 namespace apl {
 
 namespace {
-
-bool has_attribute(const Stm& stm, std::string_view name) {
-  return std::ranges::any_of(stm.attributes, [&](const Attribute& a) { return a.name == name; });
-}
 
 struct Step {
   const Stm* stm = nullptr;          // the next level
@@ -36,7 +33,8 @@ Step next_level(const Stm& at, const Screma& screma, const ValueTable& values) {
   const auto refuse = [](std::string code, std::string why) {
     return Step{.refused = std::move(why), .code = std::move(code)};
   };
-  if (has_attribute(at, "sequential_inner") || has_attribute(*step.stm, "sequential")) {
+  if (has_attribute(at.attributes, attribute::sequential_inner) ||
+      has_attribute(step.stm->attributes, attribute::sequential)) {
     return refuse("sequential", "an attribute asks for it");
   }
   std::set<Value> local(screma.indices.begin(), screma.indices.end());
@@ -182,7 +180,7 @@ Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values) {
       return a.name == attribute.name && a.arguments == attribute.arguments;
     });
     // What asks for an inner statement to be sequential does not ask for the nest to be.
-    const bool of_inner = attribute.name == "sequential";
+    const bool of_inner = attribute.name == attribute::sequential.name || attribute.name == attribute::sparse_sum.name;
     if (!there && !of_inner) result.attributes.push_back(attribute);
   }
   return result;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
 #include "passes/analysis/consumption.h"
@@ -44,7 +45,7 @@ bool small(const std::vector<Poly>& widths) {
 }
 
 bool is_sequential(const Stm& stm) {
-  return std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "sequential"; });
+  return has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm.attributes, attribute::sparse_sum);
 }
 
 // A map or scan somewhere in the body, or in loops and branches of it, of a width that is the same for all indices.

@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/walk.h"
 #include "passes/analysis/contractions.h"
@@ -97,7 +98,7 @@ std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> o
   });
   kernel.results.assign(kernel.body->results.size(), {.kind = KernelResult::Kind::returns, .extents = {}});
   std::vector<Value> results = host.let_many(names, std::move(kernel));
-  host.stms().back().attributes.push_back({std::string(kChunksAttribute), {}});
+  host.stms().back().attributes.push_back(make_attribute(attribute::chunks));
   if (!by_columns) return results;
   for (Value& v : results) {
     std::vector<int> behind(values.type(v).rank());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/layouts.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
@@ -23,7 +24,7 @@ class SparseSums {
       const Screma* screma = get_if<Screma>(stm);
       stms.push_back(stm);
       if (screma != nullptr && in_map && !screma->reduces.empty() && !screma->scans() && reads_operand(*screma)) {
-        stms.back().attributes.push_back({"sequential", {}});
+        stms.back().attributes.push_back(make_attribute(attribute::sparse_sum));
       } else {
         stms.back().op =
             map_bodies(stm.op, [&](const BodyPtr& inner) { return run(inner, in_map || screma != nullptr); });

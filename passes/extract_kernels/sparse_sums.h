@@ -6,7 +6,7 @@
 namespace apl {
 
 // Reductions inside of maps that read an operand that the entry calls sparse, or what may be sparse like it, are marked
-// `#[sequential]`: sparsify makes them sums over a row's non-zeros, which a thread does alone. A function without
+// `#[sparse_sum]`: sparsify makes them sums over a row's non-zeros, which a thread does alone. A function without
 // sparse operands is the same.
 BodyPtr keep_sparse_sums(const Function& function);
 

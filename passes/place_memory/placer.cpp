@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
 
@@ -243,7 +244,7 @@ void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
 
 // Row-major; or, if coalesce says so, with the dims of the space innermost.
 Lmad Placer::kernel_layout(const Type& type, std::size_t space, const Stm& stm) {
-  const bool apart = std::ranges::any_of(stm.attributes, [](const Attribute& a) { return a.name == "interleaved"; });
+  const bool apart = has_attribute(stm.attributes, attribute::interleaved);
   if (!apart || type.rank() <= space) return Lmad::row_major(type.shape);
   std::vector<Poly> shape = type.row(space).shape;
   shape.insert(shape.end(), type.shape.begin(), type.shape.begin() + static_cast<std::ptrdiff_t>(space));

@@ -79,13 +79,10 @@ class DeadCode {
         std::holds_alternative<Scratch>(op)) {
       return false;
     }
-    bool has_bodies = false;
+    if (!has_bodies(op)) return can_fail(op, function_.values);
     bool inside = false;
-    for_each_body(op, [&](const BodyPtr& body) {
-      has_bodies = true;
-      inside = inside || must_keep(*body);
-    });
-    return has_bodies ? inside : can_fail(op, function_.values);
+    for_each_body(op, [&](const BodyPtr& body) { inside = inside || must_keep(*body); });
+    return inside;
   }
   bool must_keep(const Body& body) {
     const auto [found, fresh] = must_keep_.try_emplace(&body, false);

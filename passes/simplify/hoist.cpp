@@ -107,17 +107,14 @@ bool Simplifier::harmless(const Op& op) const {
   if (const auto* reshape = std::get_if<Reshape>(&op)) {
     return std::ranges::all_of(reshape->shape, [&](const Poly& p) { return harmless(p); });
   }
+  if (!has_bodies(op)) return !can_fail(op, function_.values);
+  const auto* screma = std::get_if<Screma>(&op);
+  if (screma == nullptr) return false;
   bool inside = true;
-  bool has_bodies = false;
   for_each_body(op, [&](const BodyPtr& body) {
-    has_bodies = true;
     inside = inside && std::ranges::all_of(body->stms, [&](const Stm& stm) { return harmless(stm.op); });
   });
-  if (!has_bodies) return !can_fail(op, function_.values);
-  if (const auto* screma = std::get_if<Screma>(&op)) {
-    return inside && std::ranges::all_of(screma->widths, [&](const Poly& p) { return harmless(p) && non_negative(p); });
-  }
-  return false;
+  return inside && std::ranges::all_of(screma->widths, [&](const Poly& p) { return harmless(p) && non_negative(p); });
 }
 
 }  // namespace apl

@@ -210,10 +210,8 @@ void Simplifier::define(const Stm& stm) {
   if (const Assert* check = get_if<Assert>(stm)) know_checked(check->condition);
   if (stm.pattern.size() != 1 || places(stm)) return;
   const Value value = stm.pattern.front();
-  bool has_bodies = false;
-  for_each_body(stm.op, [&](const BodyPtr&) { has_bodies = true; });
   // What relies on a check must not be looked through: its user could then move before the check.
-  if (!has_bodies && stm.certificates.empty()) definitions_.insert_or_assign(value, stm.op);
+  if (!has_bodies(stm.op) && stm.certificates.empty()) definitions_.insert_or_assign(value, stm.op);
   if (std::optional<Poly> size = as_size(stm)) {
     sizes_.insert_or_assign(value, std::move(*size));
   } else if (const SizeExpr* named = get_if<SizeExpr>(stm)) {

@@ -32,8 +32,8 @@ double roofline(const Work& work, double bytes, double peak) { return std::max(b
 
 const Coefficients& line_of(const Profile& profile, Operator op, TileShape::Kind kind) {
   const bool ell = kind == TileShape::Kind::ell;
-  return op == Operator::spmm ? (ell ? profile.spmm_ell : profile.spmm_run)
-                              : (ell ? profile.sddmm_ell : profile.sddmm_run);
+  return op == Operator::spmm ? (ell ? profile.spmm_ell : profile.spmm_segments)
+                              : (ell ? profile.sddmm_ell : profile.sddmm_segments);
 }
 
 // A straight line between the entries of the table; outside it goes through the nearest and the origin.

@@ -83,9 +83,9 @@ Csr remaining(const Csr& matrix, const std::vector<Tile>& tiles) {
     for (std::size_t k = 0; k < columns.size(); ++k) {
       if (std::binary_search(points.begin(), points.end(), Point{row, columns[k]})) continue;
       remainder.column.push_back(columns[k]);
-      if (!matrix.value.empty())
-        remainder.value.push_back(
-            matrix.value[static_cast<std::size_t>(matrix.row_start[static_cast<std::size_t>(row)]) + k]);
+      if (!matrix.values.empty())
+        remainder.values.push_back(
+            matrix.values[static_cast<std::size_t>(matrix.row_start[static_cast<std::size_t>(row)]) + k]);
     }
     remainder.row_start.push_back(remainder.nonzeros());
   }

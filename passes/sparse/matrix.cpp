@@ -60,13 +60,13 @@ std::int64_t tidy_row(std::int32_t* columns, double* values, std::int64_t length
 // Rows in order from rows whose entries are in any order and may stand twice.
 void tidy(Csr& matrix) {
   std::vector<std::int64_t> kept(static_cast<std::size_t>(matrix.rows));
-  const bool values = !matrix.value.empty();
+  const bool values = !matrix.values.empty();
   in_pieces(matrix.rows, kRowPiece, 0, [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::pair<std::int32_t, double>> entries;
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t start = matrix.row_start[static_cast<std::size_t>(row)];
       kept[static_cast<std::size_t>(row)] = tidy_row(
-          matrix.column.data() + start, values ? matrix.value.data() + start : nullptr, matrix.length(row), entries);
+          matrix.column.data() + start, values ? matrix.values.data() + start : nullptr, matrix.length(row), entries);
     }
   });
   if (std::accumulate(kept.begin(), kept.end(), std::int64_t{0}) == matrix.nonzeros()) return;
@@ -75,12 +75,12 @@ void tidy(Csr& matrix) {
     const std::int64_t from = matrix.row_start[row];
     matrix.row_start[row] = to;
     std::copy_n(matrix.column.begin() + from, kept[row], matrix.column.begin() + to);
-    if (values) std::copy_n(matrix.value.begin() + from, kept[row], matrix.value.begin() + to);
+    if (values) std::copy_n(matrix.values.begin() + from, kept[row], matrix.values.begin() + to);
     to += kept[row];
   }
   matrix.row_start.back() = to;
   matrix.column.resize(static_cast<std::size_t>(to));
-  if (values) matrix.value.resize(static_cast<std::size_t>(to));
+  if (values) matrix.values.resize(static_cast<std::size_t>(to));
 }
 
 }  // namespace
@@ -91,13 +91,13 @@ Csr compress(std::int64_t rows, std::int64_t columns, std::vector<Coo> parts, bo
     for (const std::int32_t row : part.row) ++matrix.row_start[static_cast<std::size_t>(row) + 1];
   std::partial_sum(matrix.row_start.begin(), matrix.row_start.end(), matrix.row_start.begin());
   matrix.column.resize(static_cast<std::size_t>(matrix.row_start.back()));
-  if (values) matrix.value.resize(matrix.column.size());
+  if (values) matrix.values.resize(matrix.column.size());
   std::vector<std::int64_t> next(matrix.row_start.begin(), matrix.row_start.end() - 1);
   for (Coo& part : parts) {
     for (std::size_t k = 0; k < part.row.size(); ++k) {
       const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(part.row[k])]++);
       matrix.column[at] = part.column[k];
-      if (values) matrix.value[at] = part.value[k];
+      if (values) matrix.values[at] = part.value[k];
     }
     part = {};
   }
@@ -158,7 +158,7 @@ Result<Csr> from_dense(std::int64_t rows, std::int64_t columns, std::span<const 
     for (std::int64_t column = 0; column < columns; ++column, ++k) {
       if (elements[static_cast<std::size_t>(k)] == 0) continue;
       matrix.column.push_back(static_cast<std::int32_t>(column));
-      matrix.value.push_back(elements[static_cast<std::size_t>(k)]);
+      matrix.values.push_back(elements[static_cast<std::size_t>(k)]);
     }
     matrix.row_start.push_back(matrix.nonzeros());
   }
@@ -171,7 +171,7 @@ Csr transpose(const Csr& matrix) {
   for (const std::int32_t column : matrix.column) ++other.row_start[static_cast<std::size_t>(column) + 1];
   std::partial_sum(other.row_start.begin(), other.row_start.end(), other.row_start.begin());
   other.column.resize(matrix.column.size());
-  other.value.resize(matrix.value.size());
+  other.values.resize(matrix.values.size());
   std::vector<std::int64_t> next(other.row_start.begin(), other.row_start.end() - 1);
   for (std::int64_t row = 0; row < matrix.rows; ++row) {
     for (std::int64_t k = matrix.row_start[static_cast<std::size_t>(row)];
@@ -179,7 +179,7 @@ Csr transpose(const Csr& matrix) {
       const auto from = static_cast<std::size_t>(k);
       const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(matrix.column[from])]++);
       other.column[to] = static_cast<std::int32_t>(row);
-      if (!matrix.value.empty()) other.value[to] = matrix.value[from];
+      if (!matrix.values.empty()) other.values[to] = matrix.values[from];
     }
   }
   return other;

@@ -1,29 +1,16 @@
-// Sparse matrices as the sparse library wants them: compressed rows, columns rising within a row, nothing twice.
+// Sparse matrices of doubles, made from other forms.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "ir/csr.h"
 #include "ir/diagnostic.h"
 
 namespace apl::sparse {
 
-struct Csr {
-  std::int64_t rows = 0, columns = 0;         // both below 2^31
-  std::vector<std::int64_t> row_start = {0};  // rows + 1 of them
-  std::vector<std::int32_t> column;
-  std::vector<double> value;  // one a non-zero, or none at all: the pattern alone
-
-  std::int64_t nonzeros() const { return static_cast<std::int64_t>(column.size()); }
-  std::int64_t length(std::int64_t row) const {
-    return row_start[static_cast<std::size_t>(row) + 1] - row_start[static_cast<std::size_t>(row)];
-  }
-  std::span<const std::int32_t> row(std::int64_t row) const {
-    return {column.data() + row_start[static_cast<std::size_t>(row)], static_cast<std::size_t>(length(row))};
-  }
-  bool operator==(const Csr&) const = default;
-};
+using Csr = CompressedRows<std::vector<double>>;  // values may be missing: the pattern alone
 
 // Entries in any order; of several at one position the sum counts. Explicit zeros are non-zeros like others.
 struct Coo {

@@ -6,7 +6,7 @@ namespace apl::sparse {
 
 std::string to_text(const Plan& plan) {
   std::string text =
-      fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:016x}\noperator {}\ndense {} part {}\n", plan.rows,
+      fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:016x}\noperator {}\ndense {} part {}\n", plan.rows,
                   plan.columns, plan.nonzeros, plan.hash, to_text(plan.problem.op), plan.problem.dense, plan.part);
   text += fmt::format("note {} bytes an element, device {}{}\n", plan.problem.element_bytes, plan.device,
                       plan.complete ? "" : "; the search was stopped");
@@ -21,7 +21,7 @@ std::string to_text(const Plan& plan) {
   } else {
     fmt::format_to(std::back_inserter(text), "order {}\n", fmt::join(plan.row_order, " "));
   }
-  text += fmt::format("lists {} elements {} run {}\ngroups {}\n", fmt::join(plan.remainder.widths, " "),
+  text += fmt::format("ell {} elements {} segments {}\ngroups {}\n", fmt::join(plan.remainder.widths, " "),
                       plan.remainder.ell_elements, plan.remainder.segment_length, plan.groups.size());
   for (std::size_t first = 0; first < plan.groups.size();) {
     const GroupPlan& group = plan.groups[first];
@@ -29,7 +29,7 @@ std::string to_text(const Plan& plan) {
     while (end < plan.groups.size() && plan.groups[end] == group) ++end;
     text += fmt::format("{}", end - first);
     for (const Selection& s : group.selections) text += fmt::format(" {}@{}>={}", s.height, s.window, s.threshold);
-    text += group.remainder == Remainder::ell ? " ell\n" : " run\n";
+    text += group.remainder == Remainder::ell ? " ell\n" : " segments\n";
     first = end;
   }
   return text + "end\n";

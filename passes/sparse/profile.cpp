@@ -8,16 +8,17 @@
 #include <charconv>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace apl::sparse {
 namespace {
 
 // Whole device, measured on one H200 with fp16 values, unless it says otherwise; times 132 for one worker. Block steps:
 // 16 gathered rows of B at 0.041, 0.0495, 0.0735 and 0.24 ns for 8, 16, 32 and 64 rows and J = 128; 0.31 and 3.8 times
-// that at 32 and 512. Lists: 256 bytes gathered in 0.030 ns, in 0.021 ns where they were gathered just before: that is
-// the peak, far below what the cores can add. Sampled products: 0.0318 ns a gathered row of 8-row steps, 0.031 to
-// 0.042 ns a non-zero of a run. Higher steps of sampled products and atomic additions are estimates.
-constexpr std::string_view kH200 = R"(apl-device-profile 1
+// that at 32 and 512. ELL rows: 256 bytes gathered in 0.030 ns, in 0.021 ns where they were gathered just before: that
+// is the peak, far below what the cores can add. Sampled products: 0.0318 ns a gathered row of 8-row steps, 0.031 to
+// 0.042 ns a non-zero of a segment. Higher steps of sampled products and atomic additions are estimates.
+constexpr std::string_view kH200 = R"(apl-device-profile 2
 name h200
 kind gpu
 workers 132
@@ -25,9 +26,9 @@ launch 2500
 peak 1.43
 dense 600000 3300
 spmm ell 0.01547 79 1 0
-spmm run 0.01547 79 1 0
+spmm segments 0.01547 79 1 0
 sddmm ell 0.0165 79 1 0
-sddmm run 0.0165 79 1 0
+sddmm segments 0.0165 79 1 0
 block-tile 79
 spmm block 8 32 26.8
 spmm block 8 128 86.6
@@ -47,13 +48,13 @@ sddmm block 8 512 246
 sddmm block 16 32 55
 sddmm block 16 128 111
 sddmm block 16 512 406
-lists 1 2 4 8 16 32 64 128 256
-list-elements 1024
-run-length 256
+ell-widths 1 2 4 8 16 32 64 128 256
+ell-elements 1024
+segment-length 256
 )";
 
 // One core of a Zen 3 server, as `aplc sparse calibrate` measured it with fp32 values.
-constexpr std::string_view kCpu = R"(apl-device-profile 1
+constexpr std::string_view kCpu = R"(apl-device-profile 2
 name cpu
 kind cpu
 workers 1
@@ -61,9 +62,9 @@ launch 1000
 peak 2
 dense 24 1000
 spmm ell 0.01757 200 1 0
-spmm run 0.0233 0 1 0
+spmm segments 0.0233 0 1 0
 sddmm ell 0.04645 0 1 0
-sddmm run 0.03679 250 1 0
+sddmm segments 0.03679 250 1 0
 block-tile 500
 spmm block 8 128 608.5
 spmm block 16 128 1297
@@ -73,9 +74,9 @@ sddmm block 8 128 1800
 sddmm block 16 128 3600
 sddmm block 32 128 7200
 sddmm block 64 128 14400
-lists 1 2 3 4 5 6 7 8 10 12 16 24 32 48 64 128
-list-elements 1024
-run-length 256
+ell-widths 1 2 3 4 5 6 7 8 10 12 16 24 32 48 64 128
+ell-elements 1024
+segment-length 256
 )";
 
 Diagnostic bad_profile(std::uint32_t line, std::string message) {
@@ -98,8 +99,8 @@ class ProfileReader {
       if (!seen.insert(key).second && key.find("block") == std::string::npos)
         return bad_profile(line_, fmt::format("`{}` is there twice", key));
     }
-    for (const char* key : {"name", "workers", "launch", "peak", "dense", "spmm ell", "spmm run", "sddmm ell",
-                            "sddmm run", "block-tile", "lists", "list-elements", "run-length"})
+    for (const char* key : {"name", "workers", "launch", "peak", "dense", "spmm ell", "spmm segments", "sddmm ell",
+                            "sddmm segments", "block-tile", "ell-widths", "ell-elements", "segment-length"})
       if (!seen.count(key)) return bad_profile(line_, fmt::format("`{}` is missing", key));
     std::sort(profile_.blocks.begin(), profile_.blocks.end(), [](const BlockCost& a, const BlockCost& b) {
       return std::tuple(a.op, a.height, a.dense) < std::tuple(b.op, b.height, b.dense);
@@ -119,9 +120,21 @@ class ProfileReader {
       const std::size_t begin = line.find_first_not_of(" \t\r");
       if (begin == std::string_view::npos) return true;
       const std::size_t stop = std::min(line.find_first_of(" \t\r", begin), line.size());
-      words_.push_back(line.substr(begin, stop - begin));
+      const std::string_view word = line.substr(begin, stop - begin);
+      const bool is_key = words_.empty() || (words_.size() == 1 && words_[0].ends_with("mm"));  // spmm, sddmm
+      words_.push_back(is_key ? renamed(word) : word);
       line.remove_prefix(stop);
     }
+  }
+
+  // Keys of version 1 as they are called now.
+  static std::string_view renamed(std::string_view word) {
+    static constexpr std::pair<std::string_view, std::string_view> kOld[] = {{"lists", "ell-widths"},
+                                                                             {"list-elements", "ell-elements"},
+                                                                             {"run", "segments"},
+                                                                             {"run-length", "segment-length"}};
+    const auto* found = std::ranges::find(kOld, word, &std::pair<std::string_view, std::string_view>::first);
+    return found == std::end(kOld) ? word : found->second;
   }
 
   // The numbers from word `first` on, `count` of them; false if they are not that.
@@ -142,7 +155,8 @@ class ProfileReader {
   std::string read_line() {
     const std::string_view key = words_[0];
     std::vector<double> v;
-    if (key == "apl-device-profile") return numbers(1, 1, v) && v[0] == 1 ? "" : "only version 1 is known";
+    if (key == "apl-device-profile")
+      return numbers(1, 1, v) && (v[0] == 1 || v[0] == 2) ? "" : "only versions 1 and 2 are known";
     if (key == "name") {
       if (words_.size() != 2) return "expected a name";
       profile_.name = words_[1];
@@ -154,20 +168,20 @@ class ProfileReader {
       return "";
     }
     if (key == "spmm" || key == "sddmm") return read_operator(key == "spmm" ? Operator::spmm : Operator::sddmm);
-    if (key == "lists") return read_widths();
+    if (key == "ell-widths") return read_widths();
     if (key == "dense") {
       if (!numbers(1, 2, v) || v[0] == 0) return "expected a rate and a time";
       profile_.dense_rate = v[0];
       profile_.dense_launch = v[1];
       return "";
     }
-    const bool whole = key == "workers" || key == "list-elements" || key == "run-length";
+    const bool whole = key == "workers" || key == "ell-elements" || key == "segment-length";
     if (!numbers(1, 1, v, whole ? 1 : 0) || (whole && v[0] > 1e6)) return "expected a number";
     if (key == "workers") {
       profile_.workers = static_cast<int>(v[0]);
-    } else if (key == "list-elements") {
+    } else if (key == "ell-elements") {
       profile_.ell_elements = static_cast<std::int64_t>(v[0]);
-    } else if (key == "run-length") {
+    } else if (key == "segment-length") {
       profile_.segment_length = static_cast<std::int64_t>(v[0]);
     } else if (key == "launch") {
       profile_.launch = v[0];
@@ -191,11 +205,11 @@ class ProfileReader {
       profile_.blocks.push_back({op, static_cast<std::int64_t>(v[0]), static_cast<std::int64_t>(v[1]), v[2]});
       return "";
     }
-    if (what != "ell" && what != "run") return "expected block, ell or run";
+    if (what != "ell" && what != "segments") return "expected block, ell or segments";
     if (!numbers(2, 4, v)) return "expected four numbers";
     const bool ell = what == "ell";
-    Coefficients& line = op == Operator::spmm ? (ell ? profile_.spmm_ell : profile_.spmm_run)
-                                              : (ell ? profile_.sddmm_ell : profile_.sddmm_run);
+    Coefficients& line = op == Operator::spmm ? (ell ? profile_.spmm_ell : profile_.spmm_segments)
+                                              : (ell ? profile_.sddmm_ell : profile_.sddmm_segments);
     line = {v[0], v[1], v[2], v[3]};
     return "";
   }
@@ -226,15 +240,15 @@ Result<Profile> parse_profile(std::string_view text) { return ProfileReader(text
 
 std::string to_text(const Profile& p) {
   std::string text = fmt::format(
-      "apl-device-profile 1\nname {}\nkind {}\nworkers {}\nlaunch {}\npeak {}\ndense {} {}\nspmm ell {}\nspmm run "
+      "apl-device-profile 2\nname {}\nkind {}\nworkers {}\nlaunch {}\npeak {}\ndense {} {}\nspmm ell {}\nspmm segments "
       "{}\nsddmm ell "
-      "{}\nsddmm run {}\nblock-tile {}\n",
+      "{}\nsddmm segments {}\nblock-tile {}\n",
       p.name, p.gpu ? "gpu" : "cpu", p.workers, p.launch, p.peak, p.dense_rate, p.dense_launch, line_text(p.spmm_ell),
-      line_text(p.spmm_run), line_text(p.sddmm_ell), line_text(p.sddmm_run), p.block_tile);
+      line_text(p.spmm_segments), line_text(p.sddmm_ell), line_text(p.sddmm_segments), p.block_tile);
   for (const BlockCost& b : p.blocks)
     text += fmt::format("{} block {} {} {}\n", to_text(b.op), b.height, b.dense, b.nanoseconds);
-  return text + fmt::format("lists {}\nlist-elements {}\nrun-length {}\n", fmt::join(p.widths, " "), p.ell_elements,
-                            p.segment_length);
+  return text + fmt::format("ell-widths {}\nell-elements {}\nsegment-length {}\n", fmt::join(p.widths, " "),
+                            p.ell_elements, p.segment_length);
 }
 
 const Profile* builtin_profile(std::string_view name) {

@@ -38,7 +38,7 @@ struct Profile {
   double peak = 1;          // operations a byte: peak rate over bandwidth
   double dense_rate = 1;    // operations a nanosecond of the dense product on the whole device
   double dense_launch = 0;  // nanoseconds that every dense product takes
-  Coefficients spmm_ell, spmm_run, sddmm_ell, sddmm_run;
+  Coefficients spmm_ell, spmm_segments, sddmm_ell, sddmm_segments;
   double block_tile = 0;  // nanoseconds that every block tile takes
   std::vector<BlockCost> blocks;
   std::vector<std::int64_t> widths;  // of ELL rows, rising

@@ -228,14 +228,14 @@ Result<Csr> read_matrix(std::string_view text, const ReadOptions& options) {
 }
 
 std::string to_matrix_market(const Csr& matrix) {
-  const bool values = !matrix.value.empty();
+  const bool values = !matrix.values.empty();
   fmt::memory_buffer out;
   fmt::format_to(std::back_inserter(out), "%%MatrixMarket matrix coordinate {} general\n{} {} {}\n",
                  values ? "real" : "pattern", matrix.rows, matrix.columns, matrix.nonzeros());
   for (std::int64_t row = 0, k = 0; row < matrix.rows; ++row)
     for (const std::int32_t column : matrix.row(row)) {
       fmt::format_to(std::back_inserter(out), "{} {}", row + 1, column + 1);
-      if (values) fmt::format_to(std::back_inserter(out), " {}", matrix.value[static_cast<std::size_t>(k)]);
+      if (values) fmt::format_to(std::back_inserter(out), " {}", matrix.values[static_cast<std::size_t>(k)]);
       out.push_back('\n');
       ++k;
     }

@@ -2,6 +2,7 @@
 // become is in sparsify/sums.
 #include <algorithm>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/sparsify/sums.h"
 
@@ -131,7 +132,8 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
   result.by_tiles = options.tiles && !result.why_not;
   Sums sums(contraction, *array.pattern, ours, own, row_in_space ? role->column : role->row, !row_in_space, host);
   Stm made = kernel;
-  made.attributes.push_back({std::string(kSparseAttribute), {array.pattern->name, "spmm"}});
+  made.attributes.push_back(
+      make_attribute(attribute::sparse_product, array.pattern->name, attribute::SparseProduct::spmm));
   for (const Value check : contraction.certificates)
     if (std::ranges::find(made.certificates, check) == made.certificates.end()) made.certificates.push_back(check);
   if (result.by_tiles) {

@@ -12,6 +12,7 @@
 // or, unfused, three of them, each for one kind of tiles. Elements of tiles say which non-zero they are; padding (-1)
 // is the neutral element, as absent elements are. Rows of blocks beyond the matrix are -1, too: `hist` drops them, and
 // nothing is read there, since all of their elements are padding.
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/sparsify/sums.h"
 
@@ -186,7 +187,7 @@ void Sums::tiles(const Stm& kernel, bool fused) {
   });
   after.results.assign(after.body->results.size(), {KernelResult::Kind::returns, {}});
   Stm last = kernel;
-  std::erase_if(last.attributes, [](const Attribute& a) { return a.name == kSparseAttribute; });
+  erase_attribute(last.attributes, attribute::sparse_product);
   last.op = std::move(after);
   host_.append(std::move(last));
 }

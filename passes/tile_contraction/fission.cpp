@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
@@ -77,8 +78,8 @@ class Fission {
     const SegOp* kernel = get_if<SegOp>(stm);
     if (kernel == nullptr || kernel->level != SegLevel::thread || kernel->space.empty()) return false;
     const bool kept = std::any_of(stm.attributes.begin(), stm.attributes.end(), [](const Attribute& a) {
-      return a.name == kChunksAttribute || a.name == kSparseAttribute || a.name == kUntiledAttribute ||
-             a.name == "no_tiling";
+      return a.name == attribute::chunks.name || a.name == attribute::sparse_product.name ||
+             a.name == kUntiledAttribute || a.name == "no_tiling";
     });
     return !kept && holds_reduction(*kernel->body);
   }

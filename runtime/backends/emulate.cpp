@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "runtime/backends/emulate/machine.h"
+#include "runtime/backends/host_timer.h"
 #include "runtime/embed.h"
 
 namespace apl {
@@ -119,16 +119,12 @@ class EmulateBackend : public Backend {
   Result<apl_failure> take_failure() override { return std::exchange(machine_.failure, {}); }
 
   Status start_timer() override {
-    start_ = Clock::now();
+    timer_.start();
     return Unit{};
   }
-  Result<double> stop_timer() override {
-    return std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
-  }
+  Result<double> stop_timer() override { return timer_.microseconds(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   // A shadow grows when it is first looked at in parts.
   template <typename Change>
   static Status watch(const Allocation& allocation, const Change& change) {
@@ -168,7 +164,7 @@ class EmulateBackend : public Backend {
     SharedObject object;
   };
   std::vector<Loaded> loaded_;
-  Clock::time_point start_;
+  HostTimer timer_;
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // The C backend's memory: plain host memory. Kernels are functions of the program itself.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "runtime/backends/backend.h"
 #include "runtime/backends/host_memory.h"
+#include "runtime/backends/host_timer.h"
 
 namespace apl {
 namespace {
@@ -48,16 +48,13 @@ class HostBackend : public Backend {
   }
 
   Status start_timer() override {
-    start_ = Clock::now();
+    timer_.start();
     return Unit{};
   }
-  Result<double> stop_timer() override {
-    return std::chrono::duration<double, std::micro>(Clock::now() - start_).count();
-  }
+  Result<double> stop_timer() override { return timer_.microseconds(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_;
+  HostTimer timer_;
   apl_failure failure_{};
 };
 

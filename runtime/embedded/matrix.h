@@ -67,7 +67,7 @@ static bool apl_sparse_of_entries(struct futhark_context* ctx, struct apl_reader
   }
   for (int64_t i = 0; i < rows && ok; ++i)
     if (start[i + 1] < start[i]) start[i + 1] = start[i];  // an empty row
-  const struct apl_host_csr matrix = {rows, columns, start, column, values};
+  const struct apl_sparse_csr matrix = {rows, columns, count, start, column, values};
   if (ok) ok = apl_fill_sparse(ctx, object, &matrix) == APL_SUCCESS;
   free(start);
   free(column);
@@ -179,7 +179,7 @@ static bool apl_read_dense_matrix(struct futhark_context* ctx, struct apl_reader
     start[i + 1] = count;
   }
   const char nothing = 0;
-  const struct apl_host_csr matrix = {rows, columns, start, column, elements.data ? elements.data : &nothing};
+  const struct apl_sparse_csr matrix = {rows, columns, count, start, column, elements.data ? elements.data : &nothing};
   if (ok) ok = apl_fill_sparse(ctx, object, &matrix) == APL_SUCCESS;
   free(start);
   free(column);

@@ -55,7 +55,7 @@ static int apl_check_plan(struct futhark_context* ctx, const struct apl_object* 
   int64_t* row_start = apl_fetch_row_start(ctx, object, &status);
   int32_t* column = status == APL_SUCCESS ? apl_fetch_columns(ctx, object, &status) : NULL;
   const int64_t* shape = apl_sparse_shape(object);
-  const struct apl_sparse_csr matrix = {shape[0], shape[1], apl_sparse_nonzeros(object), row_start, column};
+  const struct apl_sparse_csr matrix = {shape[0], shape[1], apl_sparse_nonzeros(object), row_start, column, NULL};
   if (status == APL_SUCCESS && !(row_start && column)) {
     status =
         apl_backend_error(&ctx->base, APL_PROGRAM_ERROR,

@@ -3,16 +3,9 @@
 #define APL_SPARSE_VALUES_H
 
 #include "runtime/embedded/values.h"
+#include "runtime/sparse/csr.h"
 
-// Compressed rows on the host, as a caller has them. Without values all non-zeros are one.
-struct apl_host_csr {
-  int64_t rows, columns;
-  const int64_t* row_start;
-  const int32_t* column;
-  const void* values;
-};
-
-static int apl_check_csr(struct futhark_context* ctx, const struct apl_host_csr* m) {
+static int apl_check_csr(struct futhark_context* ctx, const struct apl_sparse_csr* m) {
   struct apl_context* base = &ctx->base;
   if (m->rows < 0 || m->columns < 0 || m->rows >= INT32_MAX || m->columns >= INT32_MAX)
     return apl_backend_error(base, APL_PROGRAM_ERROR, "a sparse matrix cannot have %lld rows and %lld columns",
@@ -50,14 +43,14 @@ static void apl_fill_ones(int32_t type, char* to, int64_t count) {
   for (int64_t k = 0; k < count; ++k) memcpy(to + k * size, one, (size_t)size);
 }
 
-static void apl_fill_rows(const struct apl_host_csr* m, int32_t* row) {
+static void apl_fill_rows(const struct apl_sparse_csr* m, int32_t* row) {
   for (int64_t i = 0; i < m->rows; ++i)
     for (int64_t k = m->row_start[i]; k < m->row_start[i + 1]; ++k) row[k] = (int32_t)i;
 }
 
 // Where columns start, and the non-zeros column by column if `by_column` is there.
-static void apl_fill_columns(const struct apl_host_csr* m, int64_t* column_start, int32_t* by_column) {
-  const int64_t nonzeros = m->row_start[m->rows];
+static void apl_fill_columns(const struct apl_sparse_csr* m, int64_t* column_start, int32_t* by_column) {
+  const int64_t nonzeros = m->nonzeros;
   memset(column_start, 0, sizeof *column_start * (size_t)(m->columns + 2));
   // Counted two positions further on, so that filling moves each start to where it belongs.
   for (int64_t k = 0; k < nonzeros; ++k) ++column_start[m->column[k] + 2];
@@ -69,9 +62,9 @@ static void apl_fill_columns(const struct apl_host_csr* m, int64_t* column_start
 }
 
 // One of the arrays, made on the host in `made` where the caller does not have it; as many elements as `count` says.
-static const void* apl_soa_array(const struct apl_host_csr* m, int32_t field, int32_t type, int64_t* count,
+static const void* apl_soa_array(const struct apl_sparse_csr* m, int32_t field, int32_t type, int64_t* count,
                                  void** made) {
-  const int64_t nonzeros = m->row_start[m->rows];
+  const int64_t nonzeros = m->nonzeros;
   *count = nonzeros;
   switch (field) {
     case APL_FIELD_VALUES:
@@ -102,7 +95,7 @@ static const void* apl_soa_array(const struct apl_host_csr* m, int32_t field, in
 }
 
 // All items of the object; what was copied has arrived when it comes back.
-static int apl_fill_sparse(struct futhark_context* ctx, struct apl_object* object, const struct apl_host_csr* m) {
+static int apl_fill_sparse(struct futhark_context* ctx, struct apl_object* object, const struct apl_sparse_csr* m) {
   const struct apl_api_type* type = object->type;
   int status = apl_check_csr(ctx, m);
   const char nothing = 0;
@@ -130,7 +123,7 @@ static struct apl_object* apl_new_sparse(struct futhark_context* ctx, const stru
                                          int64_t columns, const int64_t* row_start, const int32_t* column,
                                          const void* values) {
   if (!apl_enter(ctx)) return NULL;
-  const struct apl_host_csr matrix = {rows, columns, row_start, column, values};
+  const struct apl_sparse_csr matrix = {rows, columns, row_start[rows], row_start, column, values};
   struct apl_object* object = apl_make_object(type);
   const int status = object ? apl_fill_sparse(ctx, object, &matrix) : APL_OUT_OF_MEMORY;
   if (status != APL_SUCCESS) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "runtime/program/bridge.h"
 #include "runtime/program/sparse_operands.h"
 #include "runtime/program/sparse_tiles.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace apl {
 
@@ -94,6 +96,14 @@ class Arguments {
   std::vector<apl_value> values_;
 };
 
+// An entry and what is handed over to it.
+struct Prepared {
+  apl_entry function;
+  SoaInterface sparse;
+  PackedArguments packed;
+  std::unique_ptr<Arguments> arguments;
+};
+
 Result<HostValue> fetch(Bridge& bridge, const apl_value& output) {
   const auto type = static_cast<ScalarType>(output.type);
   HostValue value = HostValue::zeros(type, {output.shape, output.shape + output.rank});
@@ -143,7 +153,7 @@ struct Program::State {
       if (std::ranges::find(plans, sparse.names[k], &program::GivenPlan::operand) == plans.end()) continue;
       const auto rows = program::rows_of_soa(soa, values);
       if (!rows) continue;
-      auto fitting = program::plans_for(plans, sparse.names[k], rows->view());
+      auto fitting = program::plans_for(plans, sparse.names[k], csr_view(*rows));
       if (!fitting) return std::move(fitting).error();
       const auto column = std::ranges::find(soa.fields, SoaField::column) - soa.fields.begin();
       const bool by_rows = column != std::ssize(soa.fields);
@@ -151,6 +161,21 @@ struct Program::State {
       bridge->sparse().plan(bridge->age_of(block->data).value_or(0), std::move(*fitting));
     }
     return Unit{};
+  }
+
+  // Finds the entry, and uploads what it takes.
+  Result<Prepared> prepare(std::string_view entry, const std::vector<HostValue>& inputs) {
+    auto function = find(entry);
+    if (!function) return std::move(function).error();
+    const SoaInterface operands = sparse(entry);
+    auto packed = pack(operands, inputs, entry);
+    if (!packed) return std::move(packed).error();
+    Prepared prepared{*function, operands, *std::move(packed), std::make_unique<Arguments>(*bridge)};
+    for (const HostValue& input : operands.empty() ? inputs : prepared.packed.values)
+      if (auto added = prepared.arguments->add(input); !added) return std::move(added).error();
+    if (auto placed = place_plans(operands, prepared.packed.values, *prepared.arguments); !placed)
+      return std::move(placed).error();
+    return prepared;
   }
 
   // Says what became of each plan, once.
@@ -230,36 +255,22 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
 }
 
 Result<std::vector<HostValue>> Program::call(std::string_view entry, const std::vector<HostValue>& inputs, bool warm) {
-  auto function = state_->find(entry);
-  if (!function) return std::move(function).error();
-  const SoaInterface sparse = state_->sparse(entry);
-  auto packing = state_->pack(sparse, inputs, entry);
-  if (!packing) return std::move(packing).error();
-  const PackedArguments packed = *std::move(packing);
-  Arguments arguments(*state_->bridge);
-  for (const HostValue& input : sparse.empty() ? inputs : packed.values)
-    if (auto added = arguments.add(input); !added) return std::move(added).error();
-  if (auto placed = state_->place_plans(sparse, packed.values, arguments); !placed) return std::move(placed).error();
+  auto preparing = state_->prepare(entry, inputs);
+  if (!preparing) return std::move(preparing).error();
+  const Prepared prepared = *std::move(preparing);
   if (warm)
-    if (auto called = state_->call(*function, arguments, false); !called) return called;
-  auto results = state_->call(*function, arguments, true);
+    if (auto called = state_->call(prepared.function, *prepared.arguments, false); !called) return called;
+  auto results = state_->call(prepared.function, *prepared.arguments, true);
   state_->report_plans(entry);
-  if (results && !sparse.empty()) unpack_results(sparse, packed, *results);
+  if (results && !prepared.sparse.empty()) unpack_results(prepared.sparse, prepared.packed, *results);
   return results;
 }
 
 Result<std::vector<double>> Program::benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs,
                                                double seconds) {
-  auto function = state_->find(entry);
-  if (!function) return std::move(function).error();
-  const SoaInterface sparse = state_->sparse(entry);
-  auto packing = state_->pack(sparse, inputs, entry);
-  if (!packing) return std::move(packing).error();
-  const PackedArguments packed = *std::move(packing);
-  Arguments arguments(*state_->bridge);
-  for (const HostValue& input : sparse.empty() ? inputs : packed.values)
-    if (auto added = arguments.add(input); !added) return std::move(added).error();
-  if (auto placed = state_->place_plans(sparse, packed.values, arguments); !placed) return std::move(placed).error();
+  auto preparing = state_->prepare(entry, inputs);
+  if (!preparing) return std::move(preparing).error();
+  const Prepared prepared = *std::move(preparing);
   std::vector<double> times;
   std::optional<Diagnostic> failed;
   const auto start = std::chrono::steady_clock::now();
@@ -267,7 +278,8 @@ Result<std::vector<double>> Program::benchmark(std::string_view entry, const std
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
   };
   for (int run = -1; run < runs && !failed && (times.empty() || !is_over()); ++run) {
-    if (auto called = state_->call(*function, arguments, false); !called) failed = std::move(called).error();
+    if (auto called = state_->call(prepared.function, *prepared.arguments, false); !called)
+      failed = std::move(called).error();
     if (run >= 0) times.push_back(state_->microseconds);
   }
   state_->report_plans(entry);

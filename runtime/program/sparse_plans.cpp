@@ -51,7 +51,7 @@ Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& pl
   return fitting;
 }
 
-std::optional<SoaRows> rows_of_soa(const SparseSoa& soa, const std::vector<HostValue>& values) {
+std::optional<CsrPattern> rows_of_soa(const SparseSoa& soa, const std::vector<HostValue>& values) {
   const auto field = [&](SoaField wanted) -> const HostValue* {
     const auto at = std::ranges::find(soa.fields, wanted) - soa.fields.begin();
     const std::size_t k = soa.first + static_cast<std::size_t>(at);
@@ -61,7 +61,7 @@ std::optional<SoaRows> rows_of_soa(const SparseSoa& soa, const std::vector<HostV
   const HostValue *starts = field(SoaField::row_start), *row = field(SoaField::row);
   const HostValue *column_start = field(SoaField::column_start), *by_column = field(SoaField::by_column);
   if (shape == nullptr || shape->rank() != 3) return std::nullopt;
-  SoaRows rows{shape->shape[1], shape->shape[2], {}, {}};
+  CsrPattern rows{shape->shape[1], shape->shape[2], {}, {}};
   if (starts != nullptr) {
     rows.row_start = elements<std::int64_t>(*starts);
   } else if (row != nullptr) {

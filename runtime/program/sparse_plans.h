@@ -27,15 +27,7 @@ Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& pl
                                                 const apl_sparse_csr& matrix);
 
 // The rows of a sparse operand that an entry is called with, as far as its fields say them.
-struct SoaRows {
-  std::int64_t rows = 0, columns = 0;
-  std::vector<std::int64_t> row_start;
-  std::vector<std::int32_t> column;
-  apl_sparse_csr view() const {
-    return {rows, columns, static_cast<std::int64_t>(column.size()), row_start.data(), column.data()};
-  }
-};
-std::optional<SoaRows> rows_of_soa(const SparseSoa& soa, const std::vector<HostValue>& values);
+std::optional<CsrPattern> rows_of_soa(const SparseSoa& soa, const std::vector<HostValue>& values);
 
 // What became of a plan in a call.
 struct PlanUse {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/sparse/csr_view.h"
+
 namespace apl::program {
 namespace {
 
@@ -59,14 +61,10 @@ void add_segments(const apl_sparse_tiles& tiles, HostTiles& made) {
   }
 }
 
-apl_sparse_csr rows_view(const HostCsr& matrix) {
-  return {matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(), matrix.column.data()};
-}
-
 }  // namespace
 
 Result<HostTiles> pack_tiles(const HostCsr& matrix, const apl_sparse_plan* plan) {
-  const apl_sparse_csr rows = rows_view(matrix);
+  const apl_sparse_csr rows = csr_view(matrix);
   std::unique_ptr<apl_sparse_plan, decltype(&apl_sparse_plan_free)> builtin(nullptr, apl_sparse_plan_free);
   if (plan == nullptr) {
     apl_sparse_plan* made = nullptr;
@@ -87,7 +85,7 @@ Result<HostTiles> pack_tiles(const HostCsr& matrix, const apl_sparse_plan* plan)
 TileMaker tile_maker(std::vector<GivenPlan> plans, std::function<void(const PlanUse&)> see) {
   return [plans = std::move(plans), see = std::move(see)](const std::string& operand, const HostCsr& matrix,
                                                           const std::vector<SoaField>& fields) -> Result<HostTiles> {
-    auto fitting = plans_for(plans, operand, rows_view(matrix));
+    auto fitting = plans_for(plans, operand, csr_view(matrix));
     if (!fitting) return std::move(fitting).error();
     // Tiles of both kinds of products are those of the sums.
     const bool sddmm = std::ranges::find(fields, SoaField::ell_row) == fields.end();

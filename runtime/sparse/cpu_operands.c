@@ -89,7 +89,7 @@ static int resolve_operand(struct apl_sparse_cpu_operand* operand, const int32_t
                            const struct apl_sparse_plan* plan, int threads) {
   const struct apl_sparse_tiles* rows = operand->packed->tiles;
   const struct apl_sparse_csr matrix = {rows->rows, rows->columns, rows->nonzeros, operand->packed->stripe_first,
-                                        column};
+                                        column,     NULL};
   struct apl_sparse_plan* builtin = NULL;
   struct apl_sparse_tiles* tiles = NULL;
   struct apl_sparse_cpu_packed* packed = NULL;
@@ -183,8 +183,8 @@ int apl_sparse_cpu_product(struct apl_sparse_cpu_operands* operands, const struc
     return APL_SPARSE_FINE;
   struct apl_sparse_cpu_operand* operand = find_operand(operands, pattern, 0);
   if (!operand) {
-    const struct apl_sparse_csr matrix = {product->rows, product->columns, product->nonzeros, product->row_start,
-                                          product->column};
+    const struct apl_sparse_csr matrix = {product->rows,      product->columns, product->nonzeros,
+                                          product->row_start, product->column,  NULL};
     const int status = add_operand(operands, &matrix, pattern, 0, &operand);
     if (status) return status;
   }
@@ -211,7 +211,7 @@ int apl_sparse_cpu_sddmm(struct apl_sparse_cpu_operands* operands, const struct 
     const int32_t* row = sddmm->row;
     for (int64_t n = 0; n < sddmm->nonzeros; ++n) ++row_start[row[n] + 1];
     for (int64_t i = 0; i < sddmm->rows; ++i) row_start[i + 1] += row_start[i];
-    const struct apl_sparse_csr matrix = {sddmm->rows, sddmm->columns, sddmm->nonzeros, row_start, sddmm->column};
+    const struct apl_sparse_csr matrix = {sddmm->rows, sddmm->columns, sddmm->nonzeros, row_start, sddmm->column, NULL};
     const int status = add_operand(operands, &matrix, pattern, 1, &operand);
     free(row_start);
     if (status) return status;

@@ -9,6 +9,7 @@
 struct apl_plan_reader {
   const char *at, *end;
   int64_t line;
+  int64_t version;  // in the first one the words for ELL tiles and nnz segments were `lists` and `run`
   int status;
   char* message;
   size_t size;
@@ -55,6 +56,11 @@ static int apl_plan_word(struct apl_plan_reader* reader, const char* text) {
 static void apl_plan_expect(struct apl_plan_reader* reader, const char* text) {
   if (!reader->status && !apl_plan_word(reader, text))
     apl_plan_fail(reader, APL_SPARSE_MALFORMED, "expected `%s`", text);
+}
+
+static const char* apl_plan_ell(const struct apl_plan_reader* reader) { return reader->version == 1 ? "lists" : "ell"; }
+static const char* apl_plan_segments(const struct apl_plan_reader* reader) {
+  return reader->version == 1 ? "run" : "segments";
 }
 
 static int64_t apl_plan_number(struct apl_plan_reader* reader, int64_t least, int64_t most) {
@@ -151,7 +157,7 @@ static void apl_read_stretches(struct apl_plan_reader* reader, struct apl_sparse
     struct apl_sparse_stretch stretch = {apl_plan_number(reader, 1, groups - seen), selections, 0, 0};
     for (;;) {
       if (apl_plan_word(reader, "ell")) break;
-      if (apl_plan_word(reader, "run")) {
+      if (apl_plan_word(reader, apl_plan_segments(reader))) {
         stretch.segments = 1;
         break;
       }
@@ -181,15 +187,15 @@ static void apl_read_stretches(struct apl_plan_reader* reader, struct apl_sparse
 static void apl_read_tiling(struct apl_plan_reader* reader, struct apl_sparse_plan* plan) {
   apl_read_order(reader, plan);
   apl_plan_next_line(reader);
-  apl_plan_expect(reader, "lists");
+  apl_plan_expect(reader, apl_plan_ell(reader));
   while (!reader->status && !apl_plan_word(reader, "elements")) {
     if (plan->widths == APL_SPARSE_MAX_WIDTHS) apl_plan_fail(reader, APL_SPARSE_MALFORMED, "too many widths");
     const int64_t width = apl_plan_number(reader, plan->widths ? plan->width[plan->widths - 1] + 1 : 1, 1 << 20);
     if (!reader->status) plan->width[plan->widths++] = (int32_t)width;
   }
-  if (!reader->status && plan->widths == 0) apl_plan_fail(reader, APL_SPARSE_MALFORMED, "lists without a width");
+  if (!reader->status && plan->widths == 0) apl_plan_fail(reader, APL_SPARSE_MALFORMED, "ELL tiles without a width");
   plan->ell_elements = apl_plan_number(reader, 1, 1 << 30);
-  apl_plan_expect(reader, "run");
+  apl_plan_expect(reader, apl_plan_segments(reader));
   plan->segment_length = apl_plan_number(reader, 1, 1 << 30);
   apl_plan_next_line(reader);
   apl_read_stretches(reader, plan);
@@ -197,7 +203,7 @@ static void apl_read_tiling(struct apl_plan_reader* reader, struct apl_sparse_pl
 
 static void apl_plan_read(struct apl_plan_reader* reader, struct apl_sparse_plan* plan) {
   apl_plan_expect(reader, "apl-sparse-plan");
-  apl_plan_number(reader, 1, 1);
+  reader->version = apl_plan_number(reader, 1, 2);
   apl_plan_next_line(reader);
   apl_plan_expect(reader, "matrix");
   plan->rows = apl_plan_number(reader, 0, INT32_MAX);
@@ -232,7 +238,8 @@ static void apl_plan_read(struct apl_plan_reader* reader, struct apl_sparse_plan
 
 int apl_sparse_plan_parse(const char* text, size_t length, struct apl_sparse_plan** plan, char* message, size_t size) {
   char unused[1];
-  struct apl_plan_reader reader = {text, text + length, 1, APL_SPARSE_FINE, size ? message : unused, size ? size : 1};
+  struct apl_plan_reader reader = {text,           text + length, 1, 0, APL_SPARSE_FINE, size ? message : unused,
+                                   size ? size : 1};
   *plan = calloc(1, sizeof **plan);
   if (!*plan) return apl_plan_fail(&reader, APL_SPARSE_OUT_OF_MEMORY, "out of memory");
   apl_plan_read(&reader, *plan);

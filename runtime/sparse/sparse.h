@@ -3,13 +3,15 @@
 //
 // Rows are taken in groups of 64, in the plan's order. In each group the plan's selections act from left to right:
 // `16@2>=3` takes, of the group's third 16 rows, all columns that have at least 3 non-zeros not taken yet, and makes
-// them one block tile. The remainder becomes ELL rows (`ell`) or nnz segments (`run`). Groups share no row: a worker
-// that has all tiles of a group needs no atomic additions.
+// them one block tile. The remainder becomes ELL rows (`ell`) or nnz segments (`segments`). Groups share no row: a
+// worker that has all tiles of a group needs no atomic additions.
 #ifndef APL_SPARSE_H
 #define APL_SPARSE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/sparse/csr.h"
 
 // A library of one file keeps its functions to itself.
 #ifndef APL_SPARSE_API
@@ -31,13 +33,6 @@ enum apl_sparse_status {
 };
 // What a status says of a matrix and its plan, as a part of a sentence.
 APL_SPARSE_API const char* apl_sparse_status_text(int status);
-
-// Compressed rows; columns rise within a row. Everything is borrowed.
-struct apl_sparse_csr {
-  int64_t rows, columns, nonzeros;
-  const int64_t* row_start;
-  const int32_t* column;
-};
 
 // The key of plans: a hash of sizes and positions of the non-zeros.
 APL_SPARSE_API uint64_t apl_sparse_hash(const struct apl_sparse_csr* matrix);

@@ -125,7 +125,7 @@ Profile calibrate(const std::string& name) {
   profile.block_tile = 0;
   for (const Operator op : {Operator::spmm, Operator::sddmm}) {
     (op == Operator::spmm ? profile.spmm_ell : profile.sddmm_ell) = rounded(fit_ell(profile, op));
-    (op == Operator::spmm ? profile.spmm_run : profile.sddmm_run) = rounded(fit_segments(profile, op));
+    (op == Operator::spmm ? profile.spmm_segments : profile.sddmm_segments) = rounded(fit_segments(profile, op));
     measure_blocks(profile, op);
   }
   return profile;

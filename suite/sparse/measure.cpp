@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/sparse/cpu.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace apl::sparse {
 namespace {
@@ -34,8 +35,7 @@ TilesPointer tiles_of(const Csr& matrix, const Plan& plan) {
 }
 
 TilesPointer tiles_of(const Csr& matrix, const apl_sparse_plan& plan) {
-  const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                           matrix.column.data()};
+  const apl_sparse_csr csr = csr_view(matrix);
   apl_sparse_tiles* tiles = nullptr;
   if (apl_sparse_pack(&csr, &plan, &tiles) != APL_SPARSE_FINE) return nullptr;
   return TilesPointer(tiles);

@@ -31,6 +31,7 @@
 #include "passes/sparse/composition.h"
 #include "passes/sparse/profile.h"
 #include "passes/sparse/read.h"
+#include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/sparse.h"
 #include "suite/test_block.h"
 #include "tests/fuzz/mutate.h"
@@ -83,8 +84,7 @@ void pack_tiles(apl_sparse_plan& plan) {
       matrix.column.push_back(static_cast<std::int32_t>(column));
     matrix.row_start.push_back(matrix.nonzeros());
   }
-  const apl_sparse_csr csr{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                           matrix.column.data()};
+  const apl_sparse_csr csr = apl::csr_view(matrix);
   plan.nonzeros = csr.nonzeros;
   plan.hash = apl_sparse_hash(&csr);
   apl_sparse_tiles* tiles = nullptr;

@@ -117,7 +117,7 @@ static void samples(struct futhark_sparse_f32* a) {
 static size_t plan_text(char* text, size_t capacity, int rows, int columns_, int nonzeros, unsigned long long key,
                         const char* op, const char* form) {
   return (size_t)snprintf(text, capacity,
-                          "apl-sparse-plan 1\nmatrix %d %d %d %llx\noperator %s\ndense 40 part 40\n%send\n", rows,
+                          "apl-sparse-plan 2\nmatrix %d %d %d %llx\noperator %s\ndense 40 part 40\n%send\n", rows,
                           columns_, nonzeros, key, op, form);
 }
 static unsigned long long key_of(int status) {
@@ -142,7 +142,7 @@ static int logged(FILE* log, const char* words) {
 
 static void plans(struct futhark_sparse_f32* a) {
   static const char tiles[] =
-      "form tiles\norder natural\nlists 1 2 4 elements 64 run 32\ngroups 3\n1 32@0>=12 ell\n2 run\n";
+      "form tiles\norder natural\nell 1 2 4 elements 64 segments 32\ngroups 3\n1 32@0>=12 ell\n2 segments\n";
   // Kernels for GPUs do not follow plans. The first 32 rows have 24 columns of 16 non-zeros, and 32 rows of 12 follow.
 #if defined(FUTHARK_BACKEND_c)
   enum { kFollowed = 1 };
@@ -193,7 +193,7 @@ static void plans_by_columns(void) {
   double got[2];
   char text[400];
   struct futhark_sparse_f64* a = futhark_new_sparse_f64(ctx, 3, 2, starts, places, numbers);
-  const char form[] = "form tiles\norder natural\nlists 1 elements 8 run 8\ngroups 1\n1 ell\n";
+  const char form[] = "form tiles\norder natural\nell 1 elements 8 segments 8\ngroups 1\n1 ell\n";
   size_t size = plan_text(text, sizeof text, 3, 2, 3, 0, "spmm", form);
   const unsigned long long key = key_of(futhark_set_plan_sparse_f64(ctx, a, text, size));
   size = plan_text(text, sizeof text, 3, 2, 3, key, "spmm", form);

@@ -48,9 +48,9 @@ class Generator {
       f.results.push_back(f.values.type(result));
       const Type& type = f.results.back();
       const std::string element(to_text(type.element));
-      entry.results.push_back(!type.is_array()           ? element
-                              : type.shape[0].constant() ? "[" + std::to_string(kTable) + "]" + element
-                                                         : "[n]" + element);
+      entry.results.push_back({!type.is_array()           ? element
+                               : type.shape[0].constant() ? "[" + std::to_string(kTable) + "]" + element
+                                                          : "[n]" + element});
     }
     f.body = builder.finish(std::move(results));
     f.entry = std::move(entry);

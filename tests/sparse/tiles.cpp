@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "runtime/program/sparse_tiles.h"
+#include "runtime/sparse/csr_view.h"
 
 namespace apl::sparse_tests {
 namespace {
@@ -24,10 +25,9 @@ std::string random_selections(Random& random) {
 }  // namespace
 
 std::string random_plan(const HostCsr& matrix, bool sddmm, Random& random) {
-  const apl_sparse_csr rows{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                            matrix.column.data()};
+  const apl_sparse_csr rows = apl::csr_view(matrix);
   std::string text =
-      fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\nform tiles\norder",
+      fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\nform tiles\norder",
                   rows.rows, rows.columns, rows.nonzeros, apl_sparse_hash(&rows), sddmm ? "sddmm" : "spmm");
   if (random.chance(50)) {
     text += " natural";
@@ -38,13 +38,13 @@ std::string random_plan(const HostCsr& matrix, bool sddmm, Random& random) {
       std::swap(order[k - 1], order[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(k) - 1))]);
     for (const std::int64_t row : order) text += fmt::format(" {}", row);
   }
-  text += "\nlists";
+  text += "\nell";
   std::int64_t width = 0;
   for (std::int64_t k = random.between(1, 4); k > 0; --k) text += fmt::format(" {}", width += random.between(1, 4));
   const std::int64_t groups = (matrix.rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
-  text += fmt::format(" elements {} run {}\ngroups {}\n", random.between(1, 20), random.between(1, 9), groups);
+  text += fmt::format(" elements {} segments {}\ngroups {}\n", random.between(1, 20), random.between(1, 9), groups);
   for (std::int64_t k = 0; k < groups; ++k)
-    text += fmt::format("1{} {}\n", random_selections(random), random.chance(50) ? "ell" : "run");
+    text += fmt::format("1{} {}\n", random_selections(random), random.chance(50) ? "ell" : "segments");
   return text + "end\n";
 }
 

@@ -207,10 +207,8 @@ std::string Matcher::function() {
   if (a_.entry) {
     const EntryInfo& x = *a_.entry;
     const EntryInfo& y = *b_.entry;
-    bool equal = x.name == y.name && x.param_values == y.param_values && x.results == y.results &&
-                 x.params.size() == y.params.size();
-    for (std::size_t k = 0; equal && k < x.params.size(); ++k)
-      equal = x.params[k].name == y.params[k].name && x.params[k].type == y.params[k].type;
+    const bool equal =
+        x.name == y.name && x.param_values == y.param_values && x.results == y.results && x.params == y.params;
     if (!equal) return differ("entries");
   }
   if (!same(a_.attributes, b_.attributes)) return differ("attributes");

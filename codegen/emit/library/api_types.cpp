@@ -6,6 +6,7 @@
 #include <cctype>
 #include <optional>
 
+#include "ir/attributes.h"
 #include "runtime/names.h"
 
 namespace apl::library {
@@ -207,10 +208,10 @@ const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const Ap
 ApiEntry api_entry(const Function& function, ApiTypes& types) {
   const EntryInfo& info = *function.entry;
   ApiEntry entry{info.name, types.entry_name(info.name), {}, nullptr};
-  const auto attribute = [&](std::string_view name, const std::string& first) {
-    for (const Attribute& a : function.attributes)
-      if (a.name == name && a.arguments.size() == (first.empty() ? 1 : 2) && (first.empty() || a.arguments[0] == first))
-        return a.arguments.back();
+  const auto type_name = [&](const std::string& of) {
+    for (const Attribute& attribute : function.attributes)
+      if (const auto named = read_attribute(attribute, attribute::type_name); named && std::get<0>(*named) == of)
+        return std::get<1>(*named);
     return std::string();
   };
   const auto leaves = [&](auto first, auto last, const auto& type_of) {
@@ -240,14 +241,15 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
       continue;
     }
     entry.inputs.push_back({is_named ? info.params[k].name : fmt::format("in{}", k),
-                            whole(is_named ? info.params[k].type : "", flat, attribute("type_name", std::to_string(k))),
+                            whole(is_named ? info.params[k].type : "", flat, type_name(std::to_string(k))),
                             {}});
   }
   const auto flat =
       leaves(function.results.begin(), function.results.end(), [](const Type& t) -> const Type& { return t; });
-  std::string text = attribute("result_type", "");
-  if (text.empty() && info.results.size() == 1) text = info.results[0];
-  entry.output = whole(text, flat, attribute("type_name", "result"));
+  const auto result_type = find_attribute(function.attributes, attribute::result_type);
+  std::string text = result_type ? std::get<0>(*result_type) : "";
+  if (text.empty() && info.results.size() == 1) text = info.results[0].type;
+  entry.output = whole(text, flat, type_name("result"));
   return entry;
 }
 

@@ -8,6 +8,7 @@
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
 #include "runtime/program/sparse_plans.h"
+#include "runtime/sparse/csr_view.h"
 #include "tests/testing.h"
 
 namespace {
@@ -47,17 +48,13 @@ Values planned_inputs(const Module& source) {
   return *std::move(values);
 }
 
-apl_sparse_csr rows_of(const apl::HostCsr& matrix) {
-  return {matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(), matrix.column.data()};
-}
-
 std::string plan_text(const apl_sparse_csr& matrix, const std::string& op, const std::string& form) {
-  return fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\n{}end\n", matrix.rows,
+  return fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\n{}end\n", matrix.rows,
                      matrix.columns, matrix.nonzeros, apl_sparse_hash(&matrix), op, form);
 }
 
 constexpr const char* kWindows =
-    "form tiles\norder natural\nlists 1 2 4 elements 1024 run 128\ngroups 2\n1 32@0>=2 8@5>=1 ell\n1 ell\n";
+    "form tiles\norder natural\nell 1 2 4 elements 1024 segments 128\ngroups 2\n1 32@0>=2 8@5>=1 ell\n1 ell\n";
 
 }  // namespace
 
@@ -76,7 +73,7 @@ TEST_CASE("a plan makes the form of a program's operand, whatever the size") {
     INFO(one.said);
     apl::ProgramOptions options;
     options.backend = "emulate";
-    options.sparse_plans = {{"A", "a.plan", plan_text(rows_of(matrix), one.op, one.form)}};
+    options.sparse_plans = {{"A", "a.plan", plan_text(apl::csr_view(matrix), one.op, one.form)}};
     std::vector<std::string> said;
     options.remarks = [&](const apl::Remark& remark) { said.push_back(render(remark, "")); };
     auto loaded = apl::Program::load(program.host, options);
@@ -97,7 +94,7 @@ TEST_CASE("a plan for another matrix is an error that says what differs") {
   const apl::HostCsr matrix = apl::to_csr(inputs.front());
   apl::ProgramOptions options;
   options.backend = "emulate";
-  options.sparse_plans = {{"A", "a.plan", plan_text(rows_of(matrix), "spmm", kWindows)}};
+  options.sparse_plans = {{"A", "a.plan", plan_text(apl::csr_view(matrix), "spmm", kWindows)}};
   auto loaded = apl::Program::load(program.host, options);
   REQUIRE(loaded);
   const auto message = [&] {

@@ -13,6 +13,7 @@
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
 #include "runtime/program/sparse_tiles.h"
+#include "runtime/sparse/csr_view.h"
 #include "tests/testing.h"
 
 namespace {
@@ -54,17 +55,16 @@ HostCsr tiled_matrix() {
 }
 
 apl::SparsePlan tiled_plan(const HostCsr& matrix, const std::string& op, const std::string& groups) {
-  const apl_sparse_csr rows{matrix.rows, matrix.columns, matrix.nonzeros(), matrix.row_start.data(),
-                            matrix.column.data()};
+  const apl_sparse_csr rows = apl::csr_view(matrix);
   std::string order;
   for (std::int64_t row = matrix.rows; row-- > 0;) order += fmt::format(" {}", row);
   return {"A", op + ".plan",
-          fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\nform tiles\norder{}\n"
-                      "lists 3 7 elements 1024 run 5\ngroups 2\n{}end\n",
+          fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\nform tiles\norder{}\n"
+                      "ell 3 7 elements 1024 segments 5\ngroups 2\n{}end\n",
                       rows.rows, rows.columns, rows.nonzeros, apl_sparse_hash(&rows), op, order, groups)};
 }
 
-constexpr const char* kBlocks = "1 16@0>=4 run\n1 32@0>=1 ell\n";
+constexpr const char* kBlocks = "1 16@0>=4 segments\n1 32@0>=1 ell\n";
 constexpr const char* kLists = "2 ell\n";
 
 std::vector<runtime::GivenPlan> tiled_plans(const std::vector<apl::SparsePlan>& texts) {
@@ -122,7 +122,7 @@ Found places_of(const HostTiles& tiles, std::size_t nonzeros) {
 
 TEST_CASE("the struct of arrays has each non-zero of the plan's tiles once, at its position") {
   const HostCsr matrix = tiled_matrix();
-  for (const char* groups : {kBlocks, kLists, "2 run\n"}) {
+  for (const char* groups : {kBlocks, kLists, "2 segments\n"}) {
     INFO(groups);
     const auto plans = tiled_plans({tiled_plan(matrix, "spmm", groups)});
     const auto tiles = runtime::pack_tiles(matrix, plans.front().plan.get());
@@ -133,7 +133,7 @@ TEST_CASE("the struct of arrays has each non-zero of the plan's tiles once, at i
            k < matrix.row_start[static_cast<std::size_t>(row) + 1]; ++k)
         CHECK(found.places[static_cast<std::size_t>(k)] ==
               std::pair{static_cast<std::int32_t>(row), matrix.column[static_cast<std::size_t>(k)]});
-    CHECK((found.padding > 0) == (groups != std::string("2 run\n")));
+    CHECK((found.padding > 0) == (groups != std::string("2 segments\n")));
     // The second group has 6 rows.
     CHECK((std::ranges::count(tiles->block_row, -1) > 0) == (groups == std::string(kBlocks)));
   }
@@ -212,12 +212,12 @@ TEST_CASE("programs make tiles of dense arguments; where nobody does, they are r
 TEST_CASE("the verifier holds the arrays of tiles against each other") {
   const auto verdict = [](const std::string& fields, const std::string& params) {
     const auto module = apl::parse_module(
-        fmt::format("stage kernel\n\nentry f (A : \"sparse [n][m]f32: shape values {}\" as {}, xs : \"[s]i32\", ys : "
+        fmt::format("stage kernel\n\nentry f (A : sparse(shape, values, {}) \"[n][m]f32\", xs : \"[s]i32\", ys : "
                     "\"[c]i32\") "
                     ": {{\"[n]f32\"}}\n"
                     "fun f [n, m, k, s, c] (A_shape : [0][n][m]f32, A_values : [k]f32, {}, xs : [s]i32, ys : [c]i32) "
                     ": {{[n]f32}} = {{\n  let {{x : [n]f32}} = replicate([n], 0.0f32)\n  in {{x}}\n}}\n",
-                    fields, 2 + std::ranges::count(fields, ' ') + 1, params),
+                    fields, params),
         "f.aplir");
     REQUIRE(module);
     std::string text;
@@ -225,11 +225,13 @@ TEST_CASE("the verifier holds the arrays of tiles against each other") {
     return text;
   };
   const std::string wrong = "has another type";
-  CHECK(verdict("block_row block_source", "a : [s]i32, b : [16*s]i32").find(wrong) == std::string::npos);
-  CHECK(verdict("block_row block_source", "a : [s]i32, b : [8*s]i32").find(wrong) != std::string::npos);
-  CHECK(verdict("block_column block_source", "a : [c]i32, b : [16*c]i32").find(wrong) != std::string::npos);
-  CHECK(verdict("ell_row ell_start", "a : [s]i32, b : [s + 1]i64").find(wrong) == std::string::npos);
-  CHECK(verdict("ell_row ell_start", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
-  CHECK(verdict("ell_column ell_source", "a : [s]i32, b : [c]i32").find(wrong) != std::string::npos);
-  CHECK(verdict("ell_column ell_source", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
+  CHECK(verdict("block_row, block_source", "a : [s]i32, b : [16*s]i32").find(wrong) == std::string::npos);
+  CHECK(verdict("block_row, block_source", "a : [s]i32, b : [8*s]i32").find(wrong) != std::string::npos);
+  CHECK(verdict("block_column, block_source", "a : [c]i32, b : [16*c]i32").find(wrong) != std::string::npos);
+  CHECK(verdict("ell_start, ell_row", "a : [s + 1]i64, b : [s]i32").find("not in their order") != std::string::npos);
+  CHECK(verdict("ell_row", "a : [s]i32, b : [s + 1]i64").find("values, but the function has") != std::string::npos);
+  CHECK(verdict("ell_row, ell_start", "a : [s]i32, b : [s + 1]i64").find(wrong) == std::string::npos);
+  CHECK(verdict("ell_row, ell_start", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
+  CHECK(verdict("ell_column, ell_source", "a : [s]i32, b : [c]i32").find(wrong) != std::string::npos);
+  CHECK(verdict("ell_column, ell_source", "a : [s]i32, b : [s]i64").find(wrong) != std::string::npos);
 }

@@ -81,7 +81,7 @@ TEST_CASE("an entry keeps its parameters' names, types and counts") {
   CHECK(entry.params[0].type == "(i32, [n]f32)");
   CHECK(entry.params[1].type == "[n](f32, i64)");
   CHECK(entry.param_values == std::vector<std::size_t>{2, 2});
-  CHECK(entry.results == std::vector<std::string>{"i32", "[n]f32", "[n]i64"});
+  CHECK(entry.results == std::vector<EntryInfo::Result>{{"i32"}, {"[n]f32"}, {"[n]i64"}});
   CHECK(module.functions.at(0)->results.size() == 3);
 }
 
@@ -185,10 +185,14 @@ TEST_CASE("a second operand that can fail is evaluated only where it matters") {
 }
 
 TEST_CASE("attributes stay with what they stand before") {
-  const Module module = lowered("#[no_tiling] entry e (xs: []i32) = #[sequential] map (+ 1) xs");
+  const Module module = lowered(
+      "#[no_tiling] #[noinline] #[mylab_skew(2)] entry e (xs: []i32) = #[sequential] #[untiled] #[trace] map (+ 1) xs");
   const Function& function = *module.functions.at(0);
-  REQUIRE(function.attributes.size() == 1);
-  CHECK(function.attributes[0].name == "no_tiling");
+  // Those that have an effect there, and those of nobody known.
+  REQUIRE(function.attributes.size() == 2);
+  CHECK(function.attributes[0].name == "noinline");
+  CHECK(function.attributes[1].name == "mylab_skew");
+  CHECK(function.attributes[1].arguments == std::vector<std::string>{"2"});
   REQUIRE(function.body->stms.back().attributes.size() == 1);
   CHECK(function.body->stms.back().attributes[0].name == "sequential");
   CHECK(contains(lowered("entry e (xs: []i32) = #[unsafe] xs[3]"), " xs[3]"));

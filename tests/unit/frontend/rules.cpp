@@ -174,6 +174,17 @@ TEST_CASE("warnings have a place and a code, and refuse nothing") {
            {"def f (xs: []i32) (i: i64) = #[warn(safety_checks)] #[unsafe] xs[i]", {}},
            {"def f (n: i64) = #[unroll] loop x = 0i32 for i < n do x + 1", {"warning.unroll@1:28"}},
            {"def f (n: i64) = #[unroll] loop x = 0i32 for i < 4i64 do x + 1", {}},
+           {"def f (xs: []i32) = #[no_tilling] map (+ 1) xs", {"warning.attribute-unknown@1:23"}},
+           {"#[sprase(xs)] entry f (xs: []i32) = map (+ 1) xs", {"warning.attribute-unknown@1:3"}},
+           {"#[mylab_skew(1, a(b))] def f (x: i32) = x", {"warning.attribute-unknown@1:3"}},
+           {"def f (x: i32) = #[inline] #[interleaved] x",
+            {"warning.attribute-ignored@1:20", "warning.attribute-ignored@1:30"}},
+           {"def f (x: i64) = #[param] #[param(a, b)] x",
+            {"warning.attribute-ignored@1:20", "warning.attribute-ignored@1:29"}},
+           {"#[sequential] #[constant(x)] entry f (x: i32) = x",
+            {"warning.attribute-ignored@1:3", "warning.attribute-ignored@1:17"}},
+           {"#[trace] def f (x: i32) = #[incremental_flattening(only_inner)] #[trace(x)] x", {}},
+           {"#[noinline] #[warn(safety_checks)] def f (x: i32) = #[noinline] #[sequential_inner] x", {}},
        }) {
     CAPTURE(c.text);
     const test::Outcome outcome = test::check_text(c.text);

@@ -32,7 +32,7 @@ struct Made {
     }
     for (const Operand& result : results) {
       function.results.push_back(function.values.type(result));
-      entry.results.push_back(print(function.results.back(), function));
+      entry.results.push_back({print(function.results.back(), function)});
     }
     function.entry = entry;
     function.body = builder.finish(results);

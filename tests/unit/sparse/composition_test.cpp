@@ -18,7 +18,7 @@ using namespace sparse;
 std::vector<Tile> tiles_of(const std::string& text, const Csr& matrix) {
   const auto composition = parse_composition(text);
   REQUIRE_MESSAGE(composition, composition.error().message);
-  return apply(*composition, matrix);
+  return sparse::apply(*composition, matrix);
 }
 
 // Costs of the example in section 1.
@@ -84,7 +84,7 @@ TEST_CASE("the five named formats cover every matrix once, in tiles of their sha
     for (const Named& n : named)
       for (const std::int64_t size : {1, 7, 40}) {
         const Csr matrix = sparse_test::random_matrix(kind, size, 3);
-        const std::vector<Tile> tiles = apply(n.composition, matrix);
+        const std::vector<Tile> tiles = sparse::apply(n.composition, matrix);
         INFO(kind << " " << size << ": " << to_text(n.composition));
         const Status status = check_selection(matrix, tiles);
         CHECK_MESSAGE(status, status.error().message);
@@ -101,7 +101,7 @@ TEST_CASE("tiles have the shapes of the hardware, and lists a bounded number of 
   limits.ell_elements = 64;
   const Csr matrix = sparse_test::random_matrix("power-law", 64, 1);
   const auto all_fit = [&](const Composition& composition) {
-    const std::vector<Tile> tiles = apply(composition, matrix);
+    const std::vector<Tile> tiles = sparse::apply(composition, matrix);
     return std::all_of(tiles.begin(), tiles.end(),
                        [&](const Tile& tile) { return static_cast<bool>(check_tile(matrix, tile, &limits)); });
   };
@@ -126,7 +126,7 @@ TEST_CASE("the example of figures 1 to 3 costs what the paper tells") {
   // One 2 by 2 block, the rest single.
   std::vector<Tile> mixed = {
       *std::find_if(aligned.begin(), aligned.end(), [](const Tile& t) { return t.points.size() == 4; })};
-  for (const Tile& tile : apply(bsr_format(1), remaining(matrix, mixed))) mixed.push_back(tile);
+  for (const Tile& tile : sparse::apply(bsr_format(1), remaining(matrix, mixed))) mixed.push_back(tile);
   CHECK(mixed.size() == 7);
   CHECK(cost_of(mixed) == 16);
   CHECK(check_selection(matrix, mixed));
@@ -139,7 +139,7 @@ TEST_CASE("the example of figures 1 to 3 costs what the paper tells") {
   CHECK(reordered[0].rows == std::vector<std::int32_t>{2, 3});
   CHECK(reordered[1].columns == std::vector<std::int32_t>{5, 6});
   const std::vector<Tile> blocks = reordered;
-  for (const Tile& tile : apply(bsr_format(1), remaining(matrix, blocks))) reordered.push_back(tile);
+  for (const Tile& tile : sparse::apply(bsr_format(1), remaining(matrix, blocks))) reordered.push_back(tile);
   CHECK(cost_of(reordered) == 12);
   CHECK(check_selection(matrix, reordered));
 
@@ -152,7 +152,7 @@ TEST_CASE("the example of figures 1 to 3 costs what the paper tells") {
 
   // Second level: what the blocks leave makes one list tile, of cost 3.
   std::vector<Tile> levels = blocks;
-  for (Tile& tile : apply(ell_format(), remaining(matrix, blocks))) {
+  for (Tile& tile : sparse::apply(ell_format(), remaining(matrix, blocks))) {
     CHECK(tile.points == std::vector<Point>{{1, 6}, {4, 1}});
     CHECK(tile.stored() == 2);
     tile.level = 2;
@@ -193,7 +193,7 @@ TEST_CASE("figure 4: two tiles and a dense loop cut in two make four sub-tasks")
 
 TEST_CASE("a selection that misses a non-zero, has one twice or one that is none is refused") {
   const Csr matrix = sparse_test::figure_matrix();
-  const std::vector<Tile> tiles = apply(bsr_format(2), matrix);
+  const std::vector<Tile> tiles = sparse::apply(bsr_format(2), matrix);
   std::vector<Tile> missing(tiles.begin() + 1, tiles.end()), twice = tiles, other = tiles;
   twice.push_back(tiles[0]);
   other[0].points.push_back({0, 0});

@@ -16,7 +16,7 @@ using Kind = TileShape::Kind;
 Profile plain_profile(double peak = 1e9) {
   Profile profile = *builtin_profile("h200");
   profile.peak = peak;
-  for (Coefficients* c : {&profile.spmm_ell, &profile.spmm_run, &profile.sddmm_ell, &profile.sddmm_run})
+  for (Coefficients* c : {&profile.spmm_ell, &profile.spmm_segments, &profile.sddmm_ell, &profile.sddmm_segments})
     *c = {1, 0, 1, 0};
   profile.launch = 0;
   return profile;
@@ -108,15 +108,34 @@ TEST_CASE("profiles print as what they were parsed from; mistakes are said at th
     CHECK_MESSAGE(!profile, text);
     return profile ? 0 : profile.error().location.line;
   };
-  CHECK(line_of_error("profile 1", "profile 2") == 1);
+  CHECK(line_of_error("profile 2", "profile 3") == 1);
   CHECK(line_of_error("kind cpu", "kind tpu") == 3);
   CHECK(line_of_error("workers 1", "workers 0") == 4);
   CHECK(line_of_error("workers 1", "workers nan") == 4);
   CHECK(line_of_error("launch 1000", "lunch 1000") == 5);
   CHECK(line_of_error("spmm block 8", "spmm block 9") > 0);
-  CHECK(line_of_error("lists 1 2", "lists 2 1") > 0);
-  CHECK(line_of_error("run-length 256\n", "") > 0);
+  CHECK(line_of_error("ell-widths 1 2", "ell-widths 2 1") > 0);
+  CHECK(line_of_error("segment-length 256\n", "") > 0);
   CHECK(line_of_error("peak 2\n", "launch 2\n") == 6);
+}
+
+TEST_CASE("profiles of version 1 have other words for the same") {
+  std::string text = to_text(*builtin_profile("cpu"));
+  for (const auto& [now, old] : std::vector<std::pair<std::string, std::string>>{{"profile 2", "profile 1"},
+                                                                                 {"spmm segments", "spmm run"},
+                                                                                 {"sddmm segments", "sddmm run"},
+                                                                                 {"ell-widths", "lists"},
+                                                                                 {"ell-elements", "list-elements"},
+                                                                                 {"segment-length", "run-length"},
+                                                                                 {"name cpu", "name run"}}) {
+    REQUIRE(text.find(now) != std::string::npos);
+    text.replace(text.find(now), now.size(), old);
+  }
+  const auto read = parse_profile(text);
+  REQUIRE_MESSAGE(read, read.error().message);
+  Profile expected = *builtin_profile("cpu");
+  expected.name = "run";
+  CHECK(*read == expected);
 }
 
 }  // namespace

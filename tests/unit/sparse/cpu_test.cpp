@@ -29,8 +29,8 @@ PackedPointer packed_of(const apl_sparse_tiles& tiles, int threads) {
 PlanPointer plan_like(const sparse::Csr& m, const std::string& how, const std::string& order) {
   const std::int64_t groups = (m.rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
   std::string text = fmt::format(
-      "apl-sparse-plan 1\nmatrix {} {} {} {:x}\noperator spmm\ndense 8 part 8\nform tiles\norder {}\n"
-      "lists 1 2 3 5 8 elements 40 run 30\ngroups {}\n",
+      "apl-sparse-plan 2\nmatrix {} {} {} {:x}\noperator spmm\ndense 8 part 8\nform tiles\norder {}\n"
+      "ell 1 2 3 5 8 elements 40 segments 30\ngroups {}\n",
       m.rows, m.columns, m.nonzeros(), sparse::pattern_hash(m), order, groups);
   if (groups > 0) text += fmt::format("{} {}\n", groups, how);
   std::string message;
@@ -72,7 +72,7 @@ void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_packed& packed_tile
   // Rows lie a little apart; what is between them stays as it is.
   const std::int64_t stride = dense + 3;
   std::vector<Number> values;
-  for (const double value : m.value) values.push_back(static_cast<Number>(static_cast<int>(value)));
+  for (const double value : m.values) values.push_back(static_cast<Number>(static_cast<int>(value)));
   const auto b = small_numbers<Number>(m.columns * stride, 1), x = small_numbers<Number>(m.rows * stride, 5);
   const Result untouched = static_cast<Result>(77);
   std::vector<Result> c(static_cast<std::size_t>(m.rows * stride), untouched), wanted = c, samples(values.size()),
@@ -126,11 +126,11 @@ void check_on_cpu(const sparse::Csr& m, const apl_sparse_cpu_packed& packed_tile
 TEST_CASE("products on CPUs are those of plain loops") {
   // Blocks of all heights, taken one over the other, so that rows are set by one tile and added to by others.
   const std::vector<std::string> hows = {"ell",
-                                         "run",
-                                         "8@7>=8 run",
+                                         "segments",
+                                         "8@7>=8 segments",
                                          "64@0>=30 32@1>=9 16@0>=4 8@0>=2 8@5>=2 ell",
-                                         "32@0>=1 32@1>=1 run",
-                                         "8@0>=1 8@1>=2 8@3>=1 run"};
+                                         "32@0>=1 32@1>=1 segments",
+                                         "8@0>=1 8@1>=2 8@3>=1 segments"};
   std::size_t round = 0;
   for (const std::string& kind : kinds())
     for (const std::string& how : hows) {
@@ -148,9 +148,9 @@ TEST_CASE("products on CPUs are those of plain loops") {
       const TilesPointer tiles = pack(m, *plan);
       REQUIRE(tiles);
       // As they are: without tiles.
-      const apl_sparse_csr csr = view(m);
+      const apl_sparse_csr csr = apl::csr_view(m);
       apl_sparse_cpu_packed* made = nullptr;
-      if (how == "run") REQUIRE(apl_sparse_cpu_packed_rows(&csr, threads, &made) == APL_SPARSE_FINE);
+      if (how == "segments") REQUIRE(apl_sparse_cpu_packed_rows(&csr, threads, &made) == APL_SPARSE_FINE);
       const PackedPointer packed_tiles = made != nullptr ? PackedPointer(made) : packed_of(*tiles, threads);
       check_on_cpu<float>(m, *packed_tiles, APL_SPARSE_F32, dense, part, threads);
       check_on_cpu<double>(m, *packed_tiles, APL_SPARSE_F64, dense, part, threads);
@@ -169,7 +169,7 @@ TEST_CASE("products on CPUs are those of plain loops") {
 
 TEST_CASE("chunks have every group once, the longest first, and about as much work each") {
   const sparse::Csr m = random_matrix("uniform", 1500, 1);
-  const TilesPointer tiles = pack(m, *plan_like(m, "run", "natural"));
+  const TilesPointer tiles = pack(m, *plan_like(m, "segments", "natural"));
   const PackedPointer packed_tiles = packed_of(*tiles, 2);
   CHECK(packed_tiles->chunks >= 12);
   std::vector<int> seen(static_cast<std::size_t>(tiles->groups));

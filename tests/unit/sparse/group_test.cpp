@@ -19,7 +19,7 @@ using namespace sparse;
 Profile two_heights() {
   Profile profile = *builtin_profile("h200");
   profile.blocks = {{Operator::spmm, 8, 128, 50}, {Operator::spmm, 16, 128, 60}};
-  profile.spmm_ell.b = profile.spmm_run.b = 1e5;
+  profile.spmm_ell.b = profile.spmm_segments.b = 1e5;
   return profile;
 }
 

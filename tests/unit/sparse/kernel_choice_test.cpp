@@ -58,7 +58,7 @@ struct Notes {
   static Notes& of(apl_context* ctx) { return *static_cast<Notes*>(ctx->state); }
 
   std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20) {
-    const apl_sparse_csr csr = sparse_test::view(m);
+    const apl_sparse_csr csr = apl::csr_view(m);
     apl_sparse_packed* packed = nullptr;
     REQUIRE(apl_sparse_packed_make(&csr, nullptr, device, type, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_operand a{};
@@ -70,7 +70,7 @@ struct Notes {
     return launches.back();
   }
   std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth) {
-    const apl_sparse_csr csr = sparse_test::view(m);
+    const apl_sparse_csr csr = apl::csr_view(m);
     apl_sparse_sddmm_packed* samples = nullptr;
     REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, device, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
     apl_sparse_sddmm_operand a{};
@@ -156,7 +156,7 @@ TEST_CASE("sparse kernels: kernels are chosen by shared columns, type, width and
 
 TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small matrices, not for graphs") {
   const auto says_dense = [](const apl::sparse::Csr& m, std::int64_t width) {
-    const apl_sparse_csr csr = sparse_test::view(m);
+    const apl_sparse_csr csr = apl::csr_view(m);
     apl_sparse_packed* packed = nullptr;
     REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_sddmm_packed* samples = nullptr;

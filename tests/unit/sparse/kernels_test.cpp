@@ -144,13 +144,13 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
                 const std::function<double(double, std::int64_t, std::int64_t)>& wanted_epilogue = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
-  const apl_sparse_csr csr = sparse_test::view(m);
+  const apl_sparse_csr csr = apl::csr_view(m);
   apl_sparse_packed* packed = nullptr;
   REQUIRE(apl_sparse_packed_make(&csr, plan, &device(), kType<T>, pitch.width, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), packed, kType<T>, &a));
   apl_sparse_packed_free(packed);
-  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<T>(bridge, m.value, "values")));
+  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<T>(bridge, m.values, "values")));
   Dense<T> b(m.columns, pitch.width, pitch.width + pitch.more_b, pitch.offset);
   a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
   Dense<Result> c(m.rows, pitch.width, pitch.width + pitch.more_c, pitch.offset);
@@ -166,7 +166,7 @@ void check_spmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opti
       double sum = 0;
       for (std::int64_t k = m.row_start[static_cast<std::size_t>(i)]; k < m.row_start[static_cast<std::size_t>(i) + 1];
            ++k)
-        sum += m.value[static_cast<std::size_t>(k)] * to_number(b.at(m.column[static_cast<std::size_t>(k)], j));
+        sum += m.values[static_cast<std::size_t>(k)] * to_number(b.at(m.column[static_cast<std::size_t>(k)], j));
       if (wanted_epilogue) sum = wanted_epilogue(sum, i, j);
       right = right && to_number(row[static_cast<std::size_t>(j)]) == to_number(from_number<Result>(sum));
     }
@@ -181,7 +181,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
                  const std::function<double(double, std::int64_t, std::int64_t, std::size_t)>& wanted_epilogue = {}) {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
-  const apl_sparse_csr csr = sparse_test::view(m);
+  const apl_sparse_csr csr = apl::csr_view(m);
   apl_sparse_sddmm_packed* samples = nullptr;
   REQUIRE(apl_sparse_sddmm_packed_make(&csr, plan, &device(), kType<T>, pitch.width, &options, &samples) ==
           APL_SPARSE_FINE);
@@ -195,7 +195,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
   a.is_wide = std::is_same_v<T, Result> ? 0 : 1;
   const auto bytes = m.nonzeros() * static_cast<std::int64_t>(sizeof(Result));
   void* result = *bridge.allocate(bytes, "samples");
-  void* values = is_scaled ? upload<T>(bridge, m.value, "values") : nullptr;
+  void* values = is_scaled ? upload<T>(bridge, m.values, "values") : nullptr;
   check(bridge, apl_sparse_sddmm(bridge.context(), &a, values, x_there, y_there, pitch.width, result, epilogue));
   std::vector<Result> samples_of(static_cast<std::size_t>(m.nonzeros()));
   REQUIRE(bridge.backend().download(samples_of.data(), result, bytes));
@@ -205,7 +205,7 @@ void check_sddmm(const Csr& m, const apl_sparse_plan* plan, const apl_sparse_opt
     for (const std::int32_t j : m.row(i)) {
       double sum = 0;
       for (std::int64_t k = 0; k < pitch.width; ++k) sum += to_number(x.at(i, k)) * to_number(y.at(j, k));
-      if (is_scaled) sum *= m.value[n];
+      if (is_scaled) sum *= m.values[n];
       if (wanted_epilogue) sum = wanted_epilogue(sum, i, j, n);
       right = right && to_number(samples_of[n]) == to_number(from_number<Result>(sum));
       ++n;
@@ -265,15 +265,15 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
   std::string order;
   for (int k = 0; k < 130; ++k) order += fmt::format(" {}", k * 7 % 130);
   const auto plan = sparse_test::parse_plan(
-      fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:x}\noperator spmm\ndense 64 part 64\nform tiles\norder{}\n"
-                  "lists 1 2 4 elements 64 run 8\ngroups 3\n1 32@1>=2 ell\n1 ell\n1 8@0>=1 run\nend\n",
+      fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:x}\noperator spmm\ndense 64 part 64\nform tiles\norder{}\n"
+                  "ell 1 2 4 elements 64 segments 8\ngroups 3\n1 32@1>=2 ell\n1 ell\n1 8@0>=1 segments\nend\n",
                   m.rows, m.columns, m.nonzeros(), apl::sparse::pattern_hash(m), order));
   REQUIRE(plan);
   for (const int window : {8, 32}) {
     CAPTURE(window);
     check_spmm<Half>(m, plan.get(), {.window = window, .warp_row = 8, .block_row = 20}, {40});
   }
-  const apl_sparse_csr csr = sparse_test::view(m);
+  const apl_sparse_csr csr = apl::csr_view(m);
   apl_sparse_packed* packed = nullptr;
   REQUIRE(apl_sparse_packed_make(&csr, plan.get(), &device(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
   CHECK(packed->parts == 4);    // most of what the plan selects is 32 rows high
@@ -370,15 +370,15 @@ TEST_CASE("sparse kernels: values may be set again") {
   Bridge& bridge = emulator();
   const std::uint64_t mark = bridge.mark();
   const Csr m = sparse_test::random_matrix("full", 20, 1);
-  const apl_sparse_csr csr = sparse_test::view(m);
+  const apl_sparse_csr csr = apl::csr_view(m);
   const apl_sparse_options options{.window = 16};
   apl_sparse_packed* packed = nullptr;
   REQUIRE(apl_sparse_packed_make(&csr, nullptr, &device(), APL_F16, 16, &options, &packed) == APL_SPARSE_FINE);
   apl_sparse_operand a{};
   check(bridge, apl_sparse_upload(bridge.context(), packed, APL_F16, &a));
   apl_sparse_packed_free(packed);
-  std::vector<double> ones(m.value.size(), 1);
-  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, m.value, "values")));
+  std::vector<double> ones(m.values.size(), 1);
+  check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, m.values, "values")));
   check(bridge, apl_sparse_set_values(bridge.context(), &a, upload<Half>(bridge, ones, "ones")));
   Dense<Half> b(m.columns, 8, 8, 0), c(m.rows, 8, 8, 0);
   const apl_sparse_dense b_there = b.on(bridge, "B", true), c_there = c.on(bridge, "C", false);

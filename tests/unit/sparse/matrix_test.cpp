@@ -20,7 +20,7 @@ std::vector<double> dense_elements(const Csr& m) {
   for (std::int64_t row = 0, k = 0; row < m.rows; ++row)
     for (const std::int32_t column : m.row(row))
       dense[static_cast<std::size_t>(row * m.columns + column)] =
-          m.value.empty() ? (static_cast<void>(k++), 1.0) : m.value[static_cast<std::size_t>(k++)];
+          m.values.empty() ? (static_cast<void>(k++), 1.0) : m.values[static_cast<std::size_t>(k++)];
   return dense;
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("entries in any order and several times make the same matrix as their 
       CHECK(*matrix == *from_dense(once.rows, once.columns, dense));
       const Csr turned = transpose(*matrix);
       CHECK(transpose(turned) == *matrix);
-      CHECK(*from_csc(once.rows, once.columns, turned.row_start, turned.column, turned.value) == *matrix);
+      CHECK(*from_csc(once.rows, once.columns, turned.row_start, turned.column, turned.values) == *matrix);
     }
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("explicit zeros are non-zeros, and zeros of a dense array are not") {
   const auto entries = from_coo({2, 2, {1, 0}, {0, 1}, {0, 3}});
   REQUIRE(entries);
   CHECK(entries->nonzeros() == 2);
-  CHECK(entries->value == std::vector<double>{3, 0});
+  CHECK(entries->values == std::vector<double>{3, 0});
   CHECK(from_dense(2, 2, dense_elements(*entries))->nonzeros() == 1);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("parts that do not fit together are refused") {
 TEST_CASE("matrices that differ have different keys, values apart") {
   const Csr a = sparse_test::pattern(3, 3, {{0, 1}, {2, 2}});
   Csr valued = a;
-  valued.value = {5, 6};
+  valued.values = {5, 6};
   CHECK(pattern_hash(a) == pattern_hash(valued));
   for (const Csr& b : {sparse_test::pattern(3, 3, {{0, 1}, {1, 2}}), sparse_test::pattern(3, 3, {{0, 2}, {2, 1}}),
                        sparse_test::pattern(3, 3, {{2, 1}, {0, 2}}), sparse_test::pattern(4, 3, {{0, 1}, {2, 2}}),
@@ -152,7 +152,7 @@ TEST_CASE("a matrix is the same after it is written and read") {
     REQUIRE(again);
     CHECK(again->column == matrix.column);
     CHECK(again->row_start == matrix.row_start);
-    CHECK(again->value == matrix.value);
+    CHECK(again->values == matrix.values);
     const auto pruned = read_matrix(to_smtx(matrix));
     REQUIRE(pruned);
     CHECK(pattern_hash(*pruned) == pattern_hash(matrix));

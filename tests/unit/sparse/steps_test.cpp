@@ -37,7 +37,7 @@ std::vector<Tile> tiles_of(const Csr& matrix, const RowGroup& group, const std::
       tiles.push_back(tile);
     }
   }
-  for (Tile& tile : apply(ell_format(), remaining(matrix, tiles))) {
+  for (Tile& tile : sparse::apply(ell_format(), remaining(matrix, tiles))) {
     tile.level = level + 1;
     tiles.push_back(tile);
   }

@@ -11,13 +11,10 @@
 #include <vector>
 
 #include "passes/sparse/matrix.h"
+#include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/sparse.h"
 
 namespace apl::sparse_test {
-
-inline apl_sparse_csr view(const sparse::Csr& m) {
-  return {m.rows, m.columns, m.nonzeros(), m.row_start.data(), m.column.data()};
-}
 
 struct FreePlan {
   void operator()(apl_sparse_plan* plan) const { apl_sparse_plan_free(plan); }
@@ -38,14 +35,14 @@ inline PlanPointer parse_plan(const std::string& text, std::string* message = nu
 }
 
 inline PlanPointer builtin_plan(const sparse::Csr& matrix) {
-  const apl_sparse_csr csr = view(matrix);
+  const apl_sparse_csr csr = apl::csr_view(matrix);
   apl_sparse_plan* plan = nullptr;
   apl_sparse_plan_builtin(&csr, &plan);
   return PlanPointer(plan);
 }
 
 inline TilesPointer pack(const sparse::Csr& matrix, const apl_sparse_plan& plan) {
-  const apl_sparse_csr csr = view(matrix);
+  const apl_sparse_csr csr = apl::csr_view(matrix);
   apl_sparse_tiles* tiles = nullptr;
   apl_sparse_pack(&csr, &plan, &tiles);
   return TilesPointer(tiles);
@@ -107,7 +104,7 @@ inline void check_products(const sparse::Csr& m, const apl_sparse_tiles& tiles, 
   std::vector<double> c(static_cast<std::size_t>(m.rows * dense), 777), wanted(c.size()), samples, sampled;
   for (std::int64_t row = 0, k = 0; row < m.rows; ++row)
     for (const std::int32_t column : m.row(row)) {
-      const double value = m.value[static_cast<std::size_t>(k++)];
+      const double value = m.values[static_cast<std::size_t>(k++)];
       double sum = 0;
       for (std::int64_t j = 0; j < dense; ++j) {
         wanted[static_cast<std::size_t>(row * dense + j)] += value * b[static_cast<std::size_t>(column * dense + j)];
@@ -115,12 +112,12 @@ inline void check_products(const sparse::Csr& m, const apl_sparse_tiles& tiles, 
       }
       samples.push_back(value * sum);
     }
-  apl_sparse_spmm_f64(&tiles, m.value.data(), b.data(), dense, part, c.data());
+  apl_sparse_spmm_f64(&tiles, m.values.data(), b.data(), dense, part, c.data());
   CHECK(c == wanted);
   sampled.assign(samples.size(), 777);
-  apl_sparse_sddmm_f64(&tiles, m.value.data(), x.data(), b.data(), dense, sampled.data());
+  apl_sparse_sddmm_f64(&tiles, m.values.data(), x.data(), b.data(), dense, sampled.data());
   CHECK(sampled == samples);
-  const std::vector<float> values(m.value.begin(), m.value.end()), b32(b.begin(), b.end()), x32(x.begin(), x.end());
+  const std::vector<float> values(m.values.begin(), m.values.end()), b32(b.begin(), b.end()), x32(x.begin(), x.end());
   std::vector<float> c32(c.size(), 777), sampled32(samples.size(), 777);
   apl_sparse_spmm_f32(&tiles, values.data(), b32.data(), dense, part, c32.data());
   apl_sparse_sddmm_f32(&tiles, values.data(), x32.data(), b32.data(), dense, sampled32.data());

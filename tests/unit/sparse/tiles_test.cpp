@@ -17,7 +17,7 @@ namespace {
 using namespace sparse;
 
 std::string plan_head(const Csr& m) {
-  return fmt::format("apl-sparse-plan 1\nmatrix {} {} {} {:x}\noperator spmm\ndense 8 part 8\n", m.rows, m.columns,
+  return fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:x}\noperator spmm\ndense 8 part 8\n", m.rows, m.columns,
                      m.nonzeros(), pattern_hash(m));
 }
 
@@ -29,8 +29,8 @@ std::string random_plan(const Csr& m, std::uint64_t seed) {
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
   text += seed % 3 == 0 ? "natural" : fmt::format("{}", fmt::join(order, " "));
-  text += fmt::format("\nlists 1 {} {} elements {} run {}\n", 2 + random() % 3, 6 + random() % 30, 1 + random() % 100,
-                      1 + random() % 40);
+  text += fmt::format("\nell 1 {} {} elements {} segments {}\n", 2 + random() % 3, 6 + random() % 30,
+                      1 + random() % 100, 1 + random() % 40);
   const std::int64_t groups = (m.rows + 63) / 64;
   text += fmt::format("groups {}\n", groups);
   for (std::int64_t left = groups; left > 0;) {
@@ -41,7 +41,7 @@ std::string random_plan(const Csr& m, std::uint64_t seed) {
       const std::uint64_t height = std::uint64_t{8} << random() % 4;
       text += fmt::format(" {}@{}>={}", height, random() % (64 / height), 1 + random() % (height / 2));
     }
-    text += random() % 2 == 0 ? " ell\n" : " run\n";
+    text += random() % 2 == 0 ? " ell\n" : " segments\n";
   }
   return text + "end\n";
 }
@@ -49,7 +49,7 @@ std::string random_plan(const Csr& m, std::uint64_t seed) {
 TEST_CASE("both sides compute the same key") {
   for (const std::string& kind : kinds()) {
     const Csr m = random_matrix(kind, 70, 1);
-    const apl_sparse_csr csr = view(m);
+    const apl_sparse_csr csr = apl::csr_view(m);
     CHECK(apl_sparse_hash(&csr) == pattern_hash(m));
   }
 }
@@ -97,7 +97,7 @@ TEST_CASE("selections take what their thresholds say, first come first served") 
     for (std::int32_t column = 0; column <= row; ++column) points.emplace_back(row, column);
   const Csr m = pattern(20, 20, points);
   const PlanPointer plan = parse_plan(plan_head(m) +
-                                      "form tiles\norder natural\nlists 1 2 elements 4 run 9\ngroups 1\n"
+                                      "form tiles\norder natural\nell 1 2 elements 4 segments 9\ngroups 1\n"
                                       "1 8@0>=6 16@0>=4 8@1>=1 ell\nend\n");
   REQUIRE(plan);
   const TilesPointer tiles = pack(m, *plan);
@@ -126,10 +126,10 @@ TEST_CASE("tiles of far more padding than the matrix has elements are refused be
   std::vector<std::pair<std::int32_t, std::int32_t>> diagonal;
   for (std::int32_t row = 0; row < 64000; ++row) diagonal.emplace_back(row, row);
   const Csr m = pattern(64000, 64000, diagonal);
-  const apl_sparse_csr csr = view(m);
+  const apl_sparse_csr csr = apl::csr_view(m);
   const auto status_of = [&](const std::string& width, const std::string& stretch) {
-    const PlanPointer plan = parse_plan(plan_head(m) + "form tiles\norder natural\nlists " + width +
-                                        " elements 1073741824 run 9\ngroups 1000\n1000 " + stretch + "\nend\n");
+    const PlanPointer plan = parse_plan(plan_head(m) + "form tiles\norder natural\nell " + width +
+                                        " elements 1073741824 segments 9\ngroups 1000\n1000 " + stretch + "\nend\n");
     REQUIRE(plan);
     apl_sparse_tiles* tiles = nullptr;
     const int status = apl_sparse_pack(&csr, plan.get(), &tiles);
@@ -140,15 +140,32 @@ TEST_CASE("tiles of far more padding than the matrix has elements are refused be
   CHECK(status_of("1048576", "ell") == APL_SPARSE_PADDED);
   CHECK(status_of("130", "ell") == APL_SPARSE_PADDED);
   CHECK(status_of("129", "ell") == APL_SPARSE_FINE);
-  CHECK(status_of("1048576", "run") == APL_SPARSE_FINE);
+  CHECK(status_of("1048576", "segments") == APL_SPARSE_FINE);
   CHECK(status_of("1048576", "64@0>=1 ell") == APL_SPARSE_FINE);
   CHECK(status_of("129", "64@0>=2 64@0>=1 ell") == APL_SPARSE_FINE);
+}
+
+TEST_CASE("plans of version 1 have other words for the same") {
+  const Csr m = random_matrix("uniform", 130, 1);
+  const std::string head = plan_head(m), old_head = "apl-sparse-plan 1" + head.substr(head.find('\n'));
+  const PlanPointer now = parse_plan(
+      head + "form tiles\norder natural\nell 1 2 elements 4 segments 9\ngroups 3\n1 8@0>=2 ell\n2 segments\nend\n");
+  const PlanPointer old = parse_plan(
+      old_head + "form tiles\norder natural\nlists 1 2 elements 4 run 9\ngroups 3\n1 8@0>=2 ell\n2 run\nend\n");
+  REQUIRE(now);
+  REQUIRE(old);
+  CHECK(old->widths == now->widths);
+  CHECK(old->width[1] == now->width[1]);
+  CHECK(old->ell_elements == now->ell_elements);
+  CHECK(old->segment_length == 9);
+  REQUIRE(old->stretches == now->stretches);
+  for (std::int64_t k = 0; k < now->stretches; ++k) CHECK(old->stretch[k].segments == now->stretch[k].segments);
 }
 
 TEST_CASE("what is wrong with a plan's text is said at its line") {
   const Csr m = random_matrix("uniform", 70, 1);
   const std::string good =
-      plan_head(m) + "form tiles\norder natural\nlists 1 2 elements 4 run 9\ngroups 2\n2 ell\nend\n";
+      plan_head(m) + "form tiles\norder natural\nell 1 2 elements 4 segments 9\ngroups 2\n2 ell\nend\n";
   REQUIRE(parse_plan(good));
   REQUIRE(parse_plan(plan_head(m) + "form dense\nend\n"));
   const auto changed = [&](const std::string& from, const std::string& to) {
@@ -158,7 +175,10 @@ TEST_CASE("what is wrong with a plan's text is said at its line") {
     CHECK_FALSE(parse_plan(text, &message));
     return message;
   };
-  CHECK(changed("plan 1", "plan 2") == "line 1: expected a number from 1 to 1");
+  CHECK(changed("plan 2", "plan 3") == "line 1: expected a number from 1 to 2");
+  CHECK(changed("plan 2", "plan 1") == "line 7: expected `lists`");
+  CHECK(changed("\nell", "\nlists") == "line 7: expected `ell`");
+  CHECK(changed("segments", "run") == "line 7: expected `segments`");
   CHECK(changed("spmm", "spmv") == "line 3: expected `spmm`");
   CHECK(changed("natural", "1 0") == "line 6: the order of 70 rows is missing");
   CHECK(changed("natural", fmt::format("{}", fmt::join(std::vector<int>(70, 3), " "))) ==

@@ -1,0 +1,106 @@
+// Attributes as values, and those that are declared.
+#include "ir/attributes.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "programs.h"
+
+namespace apl::test {
+
+TEST_CASE("attributes: what is set is what is read") {
+  const std::vector<Attribute> all = {
+      make_attribute(attribute::sparse, "A", std::nullopt), make_attribute(attribute::stages, std::int64_t{-3}),
+      make_attribute(attribute::sparse_product, "B", attribute::SparseProduct::sddmm),
+      make_attribute(attribute::bf16, attribute::Names{"A", "B"}), make_attribute(attribute::chunks)};
+  CHECK(find_attribute(all, attribute::sparse) ==
+        std::tuple<std::string, std::optional<attribute::SparseResult>>("A", std::nullopt));
+  CHECK(find_attribute(all, attribute::stages) == std::tuple<std::int64_t>(-3));
+  CHECK(find_attribute(all, attribute::sparse_product) ==
+        std::tuple<std::string, attribute::SparseProduct>("B", attribute::SparseProduct::sddmm));
+  CHECK(find_attribute(all, attribute::bf16) == std::tuple<attribute::Names>(attribute::Names{"A", "B"}));
+  CHECK(find_attribute(all, attribute::chunks).has_value());
+  CHECK_FALSE(find_attribute(all, attribute::swizzle).has_value());
+  CHECK(has_attribute(all, attribute::sparse));
+  CHECK_FALSE(has_attribute(all, attribute::untiled));
+}
+
+TEST_CASE("attributes: arguments of other types, too many and too few are none") {
+  const auto reads = [](std::vector<std::string> arguments, auto key) {
+    return read_attribute({std::string(key.name), std::move(arguments)}, key).has_value();
+  };
+  CHECK(reads({"7"}, attribute::stages));
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{}, {"seven"}, {"7x"}, {"7", "7"}, {""}})
+    CHECK_FALSE(reads(wrong, attribute::stages));
+  CHECK(reads({"A"}, attribute::sparse));
+  CHECK(reads({"A", "result"}, attribute::sparse));
+  CHECK_FALSE(reads({"A", "results"}, attribute::sparse));
+  CHECK_FALSE(reads({"A", "result", "B"}, attribute::sparse));
+  CHECK_FALSE(reads({}, attribute::bf16));
+  CHECK_FALSE(reads({"1"}, attribute::chunks));
+}
+
+TEST_CASE("attributes: the verifier knows where they stand and what they take") {
+  struct Case {
+    Attribute attribute;
+    bool of_function;
+    const char* wrong;  // "": nothing
+  };
+  for (const Case& c : {
+           Case{{"stages", {"3"}}, false, ""},
+           Case{{"stages", {"three"}}, false, "the attribute `stages` takes (NUMBER), not (three)"},
+           Case{{"stages", {"3"}}, true, "the attribute `stages` is one of statements"},
+           Case{{"chunks", {"1"}}, false, "the attribute `chunks` takes no arguments, not (1)"},
+           Case{{"sparse_product", {"A", "spmv"}}, false, "takes (NAME, spmm or sddmm), not (A, spmv)"},
+           Case{{"sparse", {"A"}}, false, "the attribute `sparse` is one of functions"},
+           Case{{"noinline", {}}, true, ""},
+           Case{{"noinline", {}}, false, ""},
+           Case{{"mylab_skew", {"1", "b"}}, false, ""},
+       }) {
+    Program p;
+    Value n = p.size("n");
+    Value xs = p.param("xs", i32s({n}));
+    Module module = p.body([&](Builder& b) { return std::vector<Operand>{b.let("ys", Copy{xs})}; });
+    Function function = *module.functions.front();
+    if (c.of_function) {
+      function.attributes = {c.attribute};
+    } else {
+      Body body = *function.body;
+      body.stms.front().attributes = {c.attribute};
+      function.body = std::make_shared<const Body>(std::move(body));
+    }
+    module.functions.front() = std::make_shared<const Function>(std::move(function));
+    std::string said;
+    for (const Diagnostic& broken : verify(module)) said += broken.message + "\n";
+    CAPTURE(said);
+    CHECK((std::string_view(c.wrong).empty() ? said.empty() : said.find(c.wrong) != std::string::npos));
+  }
+}
+
+TEST_CASE("attributes: each is declared once, and documented") {
+  std::string text;
+  for (const char* page : {"/docs/language.md", "/docs/ir.md"}) {
+    std::ifstream file(std::string(APL_SOURCE_DIR) + page);
+    REQUIRE(file);
+    std::stringstream all;
+    all << file.rdbuf();
+    text += all.str();
+  }
+  std::set<std::string_view> names;
+  for (const AttributeInfo& info : declared_attributes()) {
+    CAPTURE(info.name);
+    CHECK(names.insert(info.name).second);
+    CHECK((text.find(fmt::format("`{}`", info.name)) != std::string::npos ||
+           text.find(fmt::format("`{}(", info.name)) != std::string::npos));
+    if (!info.is_users()) CHECK(similar_attribute(info.name) != info.name);
+  }
+  CHECK(similar_attribute("no_tilling") == "no_tiling");
+  CHECK(similar_attribute("sprase") == "sparse");
+}
+
+}  // namespace apl::test
