@@ -22,6 +22,7 @@ void add_names(const apl::Module& module, std::set<std::string>& names) {
     if (!function->body) continue;
     apl::for_each_stm(*function->body, [&](const apl::Stm& stm) {
       if (const auto* size = apl::get_if<apl::GetSize>(stm)) names.insert(size->name);
+      if (const auto* choose = apl::get_if<apl::Choose>(stm)) names.insert(choose->parameter);
       if (const auto param = apl::find_attribute(stm.attributes, apl::attribute::param))
         names.insert(std::get<0>(*param));
     });

@@ -39,6 +39,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
@@ -50,12 +51,6 @@ namespace {
 
 constexpr const char* kName = "tile-contraction";
 constexpr std::int64_t kSomeParts = 8;  // where nobody chooses
-
-bool has_attribute(const Stm& stm, std::string_view name) {
-  for (const Attribute& attribute : stm.attributes)
-    if (attribute.name == name) return true;
-  return false;
-}
 
 // One function's rewrite; appends new statements in place of the matched ones.
 class Tiler {
@@ -110,7 +105,7 @@ class Tiler {
   }
 
   bool tile(const Stm& stm, const Layouts& layouts, std::vector<Stm>& out) {
-    if (has_attribute(stm, kUntiledAttribute)) return false;
+    if (has_attribute(stm.attributes, attribute::untiled)) return false;
     auto match = match_contraction(stm, layouts, result_.values);
     if (!match) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&*match)) {
@@ -118,7 +113,7 @@ class Tiler {
       return false;
     }
     const auto& matched = std::get<Contraction>(*match);
-    if (has_attribute(stm, "no_tiling")) {
+    if (has_attribute(stm.attributes, attribute::no_tiling)) {
       not_asked(matched.location);
       return false;
     }
@@ -196,7 +191,7 @@ class Tiler {
         tiled_kernels(contraction, Poly(splits), prefix, inner, body);
       });
     alternative("untiled", [](Stm inner, Builder& body) {
-      inner.attributes.push_back({std::string(kUntiledAttribute), {}});
+      inner.attributes.push_back(make_attribute(attribute::untiled));
       body.append(std::move(inner));
     });
     host.append({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});
@@ -208,7 +203,7 @@ class Tiler {
                              const std::string& prefix, const Stm& stm, Builder& host) {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
     tile::Tiling plan = tile::make_tiling(tiled, prefix, context_.parameters, host);
-    if (has_attribute(stm, "no_remainder") || number(prefix + "remainder") == 2) plan.padding = padding_of(tiled);
+    if (has_attribute(stm.attributes, attribute::no_remainder) || number(prefix + "remainder") == 2) plan.padding = padding_of(tiled);
     if (!plan.padding.empty()) plan.schedule.remainder = Schedule::Remainder::padded;
     if (splits) plan.schedule.splits = *splits;
     Stm replaced = stm;
@@ -288,7 +283,7 @@ class Tiler {
     std::vector<std::pair<Refusal, RemarkFacts>> all;
     for (const char* code : {"several-redomaps", "reduction-in-branch", "code-after"}) {
       if (refusal.code != code) continue;
-      if (has_attribute(stm, "no_tiling")) return not_asked(refusal.location);
+      if (has_attribute(stm.attributes, attribute::no_tiling)) return not_asked(refusal.location);
       all = tile::refuse_parts(stm, result_);
     }
     if (all.empty()) all.emplace_back(refusal, refusal_facts(refusal, result_));

@@ -71,9 +71,6 @@ struct Refusal {
 
 using Match = std::variant<Contraction, Refusal>;
 
-// On a kernel that is another way to compute what a contraction does: it stays as it is, and is no miss.
-inline constexpr std::string_view kUntiledAttribute = "untiled";
-
 // For a SegMap of the function: nothing if it is none, or there is no redomap in it (no candidate at all).
 // `values` is the function's table; the lambda of a match has fresh values in it.
 std::optional<Match> match_contraction(const Stm& kernel, const Layouts& layouts, ValueTable& values);

@@ -79,7 +79,7 @@ class Fission {
     if (kernel == nullptr || kernel->level != SegLevel::thread || kernel->space.empty()) return false;
     const bool kept = std::any_of(stm.attributes.begin(), stm.attributes.end(), [](const Attribute& a) {
       return a.name == attribute::chunks.name || a.name == attribute::sparse_product.name ||
-             a.name == kUntiledAttribute || a.name == "no_tiling";
+             a.name == attribute::untiled.name || a.name == attribute::no_tiling.name;
     });
     return !kept && holds_reduction(*kernel->body);
   }

@@ -92,7 +92,7 @@ TEST_CASE("forms: in emulation only the one that was chosen is compiled") {
 
 TEST_CASE("schedule: without it a contraction has the general kernel, which computes the same") {
   apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
-  const apl::ProgramText with = take(generated(module, Target::cuda, 1));
+  const apl::ProgramText with = take(generated(module, apl::cuda_target(), 1));
   const std::function<apl::BodyPtr(const apl::BodyPtr&)> stripped = [&](const apl::BodyPtr& body) {
     std::vector<apl::Stm> stms;
     for (const apl::Stm& stm : body->stms) {
@@ -110,7 +110,7 @@ TEST_CASE("schedule: without it a contraction has the general kernel, which comp
     made.body = stripped(made.body);
     function = std::make_shared<const apl::Function>(std::move(made));
   }
-  const apl::ProgramText without = take(generated(module, Target::cuda, 1));
+  const apl::ProgramText without = take(generated(module, apl::cuda_target(), 1));
   CHECK(contains(with.kernels, "apl_cp_async"));
   CHECK(!contains(without.kernels, "apl_cp_async"));
   apl::ProgramOptions options;
@@ -156,7 +156,7 @@ TEST_CASE("schedule: what the model is asked about is what is generated, whateve
     apl_forced forced;
     forced_numbers(*data, function, options.parameters, forced);
     const auto plans = apl::covering_plans(*data, forced, h200, 1);
-    auto text = generated(module, Target::cuda, 2, options.parameters);
+    auto text = generated(module, apl::cuda_target(), 2, options.parameters);
     if (plans.empty() || !text) {
       CHECK(plans.empty() == !text);
       ++refused;
