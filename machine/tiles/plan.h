@@ -205,7 +205,8 @@ APL_PLAN_API int apl_mn_share(int64_t warp, int64_t threads, int64_t registers, 
 // others. 0: there are not two.
 APL_PLAN_API int apl_plan_mn_dims(const struct apl_contraction* contraction, int8_t mn_of[APL_PLAN_DIMS]);
 
-// Lines `name = value`, `#` comments. 0: `line` is wrong or a value is missing.
+// Lines `name = value`, `#` comments, up to a profile of the search for sparse formats. 0: `line` is wrong or a value
+// is missing.
 APL_PLAN_API int apl_device_parse(const char* text, struct apl_device* device, int* line);
 
 #ifdef __cplusplus
