@@ -89,7 +89,7 @@ std::string describe(apl::ScalarType element, std::size_t rank) {
 }  // namespace
 
 void round_stored(apl::HostValue& value, apl::ScalarType param) {
-  if (value.type != apl::ScalarType::f32 || param != apl::ScalarType::bf16) return;
+  if (value.type != apl::ScalarType::f32 || !apl::is_storage(param)) return;
   apl::HostValue rounded = apl::HostValue::zeros(param, value.shape);
   for (std::int64_t k = 0; k < value.element_count(); ++k) rounded.set(k, apl::convert(value.at(k), param));
   value = std::move(rounded);

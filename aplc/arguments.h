@@ -16,7 +16,7 @@ namespace aplc {
 apl::Result<std::vector<apl::HostValue>> read_arguments(const apl::Function& entry,
                                                         const std::vector<std::string>& texts, GivenMatrices& matrices);
 
-// A value of f32 for a parameter that is kept as bf16, rounded; others stay.
+// A value of f32 for a parameter that is kept in a narrower float, rounded; others stay.
 void round_stored(apl::HostValue& value, apl::ScalarType param);
 
 }  // namespace aplc

@@ -1,6 +1,7 @@
 #include "aplc/driver.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "ir/print.h"
 #include "ir/read_file.h"
 #include "ir/verify.h"
+#include "machine/target/records.h"
 #include "suite/values.h"
 
 namespace aplc {
@@ -43,9 +45,11 @@ void CompileOptions::add_to(CLI::App& app) {
       ->type_name("NAME=VALUE");
   app.add_option("--tuning", tuning, "file of tuning parameters, a line NAME=VALUE each; --param goes first")
       ->type_name("FILE");
-  app.add_option("--device", device,
-                 "machine for which tile numbers are chosen: a100, h100, h200, gpu, cpu, or a file of "
-                 "lines `name = value` (default: h200, or cpu; when the program runs, the one that is there)")
+  app.add_option(
+         "--device", device,
+         fmt::format("machine for which tile numbers are chosen: {}, or a file of "
+                     "lines `name = value` (default: {}, or {}; when the program runs, the one that is there)",
+                     fmt::join(apl::device_names(), ", "), apl::find_dialect("cuda")->record, apl::c_dialect().record))
       ->type_name("NAME|FILE");
   app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")
       ->allow_extra_args(false)

@@ -164,9 +164,9 @@ void add_c(CLI::App& app, int& exit) {
 void add_device_dialect(CLI::App& app, const apl::Dialect& dialect, int& exit) {
   auto options = std::make_shared<EmitOptions>();
   const std::string title(dialect.title);
-  CLI::App* command =
-      app.add_subcommand(std::string(dialect.name), fmt::format("print the generated host C with its {} kernels{}", title,
-                                                                dialect.embeds ? ", or make a library or program" : ""));
+  CLI::App* command = app.add_subcommand(std::string(dialect.name),
+                                         fmt::format("print the generated host C with its {} kernels{}", title,
+                                                     dialect.embeds ? ", or make a library or program" : ""));
   options->add_emission(*command, dialect);
   command->add_flag("--kernels", options->kernels_only, fmt::format("the {} kernels alone", title));
   command

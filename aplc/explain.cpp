@@ -1,6 +1,7 @@
 // aplc explain FILE[:LINE]: what became of the program on one screen; or every decision of the passes on it, or on one
 // line of it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "aplc/tune_log.h"
 #include "codegen/codegen.h"
 #include "ir/sparse_arguments.h"
+#include "machine/target/records.h"
 #include "runtime/program/sparse_plans.h"
 #include "runtime/sparse/csr_view.h"
 
@@ -59,6 +61,8 @@ nlohmann::ordered_json to_json(const apl::Remark& remark) {
           {"suggestion", remark.suggestion}};
 }
 
+std::string usual_gpu() { return std::string(apl::find_dialect("cuda")->record); }
+
 // A record of a CPU has the C backend's pipeline.
 apl::Machine machine_of(const CompileOptions& options) {
   const auto device = options.device.empty() ? apl::Result<apl_device>(apl_device{}) : apl::find_device(options.device);
@@ -80,7 +84,7 @@ bool read_sizes(Session& session, const std::vector<std::string>& texts, Sizes& 
 
 // What tile numbers the contractions run with.
 bool add_plans(Session& session, const CompileOptions& options, const Sizes& sizes, std::vector<apl::Remark>& remarks) {
-  auto device = apl::find_device(options.device.empty() ? "h200" : options.device);
+  auto device = apl::find_device(options.device.empty() ? usual_gpu() : options.device);
   if (!device) {
     session.report(device.error());
     return false;
@@ -245,7 +249,7 @@ int write_report(Session& session, const CompileOptions& options, const SparseEx
   input.remarks = remarks;
   for (const auto& [pass, text] : session.stages()) input.stages.push_back({pass, text});
   input.sizes = sizes;
-  input.device = *apl::find_device(options.device.empty() ? "h200" : options.device);
+  input.device = *apl::find_device(options.device.empty() ? usual_gpu() : options.device);
   input.parameters = session.parameters();
   for (const sparse::ComparedPlans& plans : compared)
     input.products.push_back(described(plans, given.matrices.at(plans.operand)));
@@ -316,9 +320,10 @@ void add_command(CLI::App& app, int& exit, bool report) {
                                   "say what became of each line of the program, or what each pass did to it and why");
   options->add_to(*command);
   command->get_option("--device")
-      ->description(
-          "machine: a100, h100, h200 (default of --all, --json and FILE:LINE), gpu, cpu (default else), a file of "
-          "lines `name = value`, or a profile of `aplc sparse calibrate`");
+      ->description(fmt::format(
+          "machine: {}, a file of lines `name = value`, or a profile of `aplc sparse calibrate` (default: {} "
+          "of --all, --json and FILE:LINE, else {})",
+          fmt::join(apl::device_names(), ", "), usual_gpu(), apl::c_dialect().record));
   if (report) {
     command->add_option("-o,--output", options->output, "file to write (default: the program's name with .html)");
     command->add_option("--log", options->log, "what `aplc tune --log` measured")->type_name("FILE");

@@ -71,7 +71,7 @@ ScalarType bits_type(ScalarType type) {
 
 std::optional<ScalarType> find_module(std::string_view name) {
   const auto type = scalar_type_from_text(name);
-  if (!type || *type == ScalarType::unit || *type == ScalarType::bf16) return std::nullopt;
+  if (!type || *type == ScalarType::unit || is_storage(*type)) return std::nullopt;
   return type;
 }
 

@@ -16,7 +16,7 @@ namespace apl {
 // More dims no value has.
 constexpr std::size_t kMaxRank = 32;
 
-// A scalar (rank 0) or a regular array, elements row-major; a bool is one byte, f16 and bf16 two.
+// A scalar (rank 0) or a regular array, elements row-major; a bool is one byte, floats of 16 bits two.
 struct HostValue {
   ScalarType type = ScalarType::unit;
   std::vector<std::int64_t> shape;

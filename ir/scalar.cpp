@@ -4,39 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace apl {
 namespace {
-
-struct TypeInfo {
-  std::string_view text;
-  int bytes;
-  int bits;
-};
-
-// In the order of ScalarType.
-constexpr std::array<TypeInfo, 14> kTypes{{{"i8", 1, 8},
-                                           {"i16", 2, 16},
-                                           {"i32", 4, 32},
-                                           {"i64", 8, 64},
-                                           {"u8", 1, 8},
-                                           {"u16", 2, 16},
-                                           {"u32", 4, 32},
-                                           {"u64", 8, 64},
-                                           {"f16", 2, 16},
-                                           {"bf16", 2, 16},
-                                           {"f32", 4, 32},
-                                           {"f64", 8, 64},
-                                           {"bool", 1, 1},
-                                           {"unit", 0, 0}}};
-static_assert(kTypes.size() == static_cast<std::size_t>(ScalarType::unit) + 1);
-
-const TypeInfo& info(ScalarType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
 std::uint64_t low_bits(std::uint64_t bits, int count) {
   return count == 64 ? bits : bits & ((std::uint64_t{1} << count) - 1);
@@ -50,14 +25,7 @@ struct FloatFormat {
   std::uint64_t infinity() const { return static_cast<std::uint64_t>(3 - 2 * lowest) << mantissa; }
 };
 
-FloatFormat format_of(ScalarType type) {
-  switch (type) {
-    case ScalarType::f16: return {10, -14};
-    case ScalarType::bf16: return {7, -126};
-    case ScalarType::f32: return {23, -126};
-    default: return {52, -1022};
-  }
-}
+FloatFormat format_of(ScalarType type) { return {facts(type).mantissa, facts(type).lowest}; }
 
 std::uint64_t quiet_nan(ScalarType type) {
   const FloatFormat format = format_of(type);
@@ -143,17 +111,16 @@ std::optional<Scalar> parse_integer(ScalarType type, std::string_view digits) {
 
 }  // namespace
 
-std::string_view to_text(ScalarType type) { return info(type).text; }
+std::string_view to_text(ScalarType type) { return facts(type).text; }
 
 std::optional<ScalarType> scalar_type_from_text(std::string_view text) {
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].text == text) return static_cast<ScalarType>(i);
+  for (std::size_t i = 0; i < std::size(kScalarFacts); ++i) {
+    if (kScalarFacts[i].text == text) return static_cast<ScalarType>(i);
   }
   return std::nullopt;
 }
 
-int byte_size(ScalarType type) { return info(type).bytes; }
-int bit_width(ScalarType type) { return info(type).bits; }
+double largest_float(ScalarType type) { return decode(format_of(type).infinity() - 1, format_of(type)); }
 
 Scalar Scalar::integer(ScalarType type, std::int64_t value) {
   return from_bits(type, static_cast<std::uint64_t>(value));
@@ -206,9 +173,9 @@ std::optional<Scalar> Scalar::parse(std::string_view text) {
   if (text == "true") return boolean(true);
   if (text == "false") return boolean(false);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+  for (std::size_t i = 0; i < std::size(kScalarFacts); ++i) {
     const auto type = static_cast<ScalarType>(i);
-    const std::string_view suffix = kTypes[i].text;
+    const std::string_view suffix = kScalarFacts[i].text;
     if (is_float(type)) {
       if (text == fmt::format("{}.nan", suffix)) return Scalar(type, quiet_nan(type));
       if (text == fmt::format("{}.inf", suffix)) return floating(type, kInfinity);

@@ -2,6 +2,7 @@
 // The interpreter and constant folding both call evaluate() and convert(); generated code must agree with them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,16 +11,40 @@
 
 namespace apl {
 
-enum class ScalarType : std::uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, boolean, unit };
+enum class ScalarType : std::uint8_t {
+#define APL_SCALAR(name, ...) name,
+#include "ir/scalar_types.def"
+};
 
 std::string_view to_text(ScalarType type);  // "i32", "bool", "unit"
 std::optional<ScalarType> scalar_type_from_text(std::string_view text);
 
-constexpr bool is_integer(ScalarType type) { return type <= ScalarType::u64; }
-constexpr bool is_signed(ScalarType type) { return type <= ScalarType::i64; }
-constexpr bool is_float(ScalarType type) { return type >= ScalarType::f16 && type <= ScalarType::f64; }
-int byte_size(ScalarType type);  // bool 1, unit 0
-int bit_width(ScalarType type);  // bool 1, unit 0
+// A line of ir/scalar_types.def.
+enum class ScalarKind : std::uint8_t { signed_integer, unsigned_integer, floating, boolean, unit };
+enum class ScalarArithmetic : std::uint8_t { own, single, never };
+struct ScalarFacts {
+  std::string_view text;
+  ScalarKind kind;
+  ScalarArithmetic arithmetic;
+  int bytes, bits;
+  int mantissa, lowest;  // of a float
+  std::string_view kernel_type, host_type;
+};
+constexpr ScalarFacts kScalarFacts[] = {
+#define APL_SCALAR(name, NAME, text, kind, arithmetic, bytes, bits, mantissa, lowest, kernel_type, host_type) \
+  {text, ScalarKind::kind, ScalarArithmetic::arithmetic, bytes, bits, mantissa, lowest, #kernel_type, #host_type},
+#include "ir/scalar_types.def"
+};
+constexpr const ScalarFacts& facts(ScalarType type) { return kScalarFacts[static_cast<std::size_t>(type)]; }
+
+constexpr bool is_integer(ScalarType type) { return facts(type).kind <= ScalarKind::unsigned_integer; }
+constexpr bool is_signed(ScalarType type) { return facts(type).kind == ScalarKind::signed_integer; }
+constexpr bool is_float(ScalarType type) { return facts(type).kind == ScalarKind::floating; }
+// A float that arrays are kept in and that is converted, but that nothing is computed with.
+constexpr bool is_storage(ScalarType type) { return facts(type).arithmetic == ScalarArithmetic::never; }
+constexpr int byte_size(ScalarType type) { return facts(type).bytes; }  // bool 1, unit 0
+constexpr int bit_width(ScalarType type) { return facts(type).bits; }   // bool 1, unit 0
+double largest_float(ScalarType type);                                  // that is finite
 
 // A constant. Equality and hash are those of type and bits: -0.0 is not 0.0, and NaN is itself.
 // There is one NaN per type, the positive quiet one: bits do not depend on which machine made it.
@@ -86,7 +111,7 @@ bool accepts(CompareOp op, ScalarType type);
 // Shifts by the width or more (a negative amount counts as more) leave 0, or copies of the sign for shr of
 // a signed number. Integer pow with a negative exponent is the integer part: 0, or +-1 for the base +-1;
 // for the base 0, which has none, it is 0. clz and popc give the operand's type.
-// f32 is computed in float; f16 and bf16 in float, then rounded once; nextafter steps in the type itself.
+// f32 is computed in float; floats of 16 bits in float, then rounded once; nextafter steps in the type itself.
 std::optional<Scalar> evaluate(UnaryOp op, const Scalar& a);
 std::optional<Scalar> evaluate(BinaryOp op, const Scalar& a, const Scalar& b);
 std::optional<Scalar> evaluate(CompareOp op, const Scalar& a, const Scalar& b);  // a bool; false < true

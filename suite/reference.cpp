@@ -10,12 +10,7 @@ namespace {
 
 // Half the distance of 1 to the next number.
 double unit_roundoff(ScalarType type) {
-  switch (type) {
-    case ScalarType::f16: return std::ldexp(1, -11);
-    case ScalarType::bf16: return std::ldexp(1, -8);
-    case ScalarType::f32: return std::ldexp(1, -24);
-    default: return std::ldexp(1, -53);
-  }
+  return std::ldexp(1, -1 - facts(is_float(type) ? type : ScalarType::f64).mantissa);
 }
 
 double largest_distance(const HostValue& a, const HostValue& b) {

@@ -82,8 +82,6 @@ std::string dims_table(const ExplainedPlan& plan, std::vector<std::string> names
     names.clear();
     for (std::size_t d = 0; d < count; ++d) names.push_back(fmt::format("dim {}", d + 1));
   }
-  std::int8_t mn_of[APL_PLAN_DIMS];
-  const bool has_mn_dims = apl_plan_mn_dims(&c, mn_of) != 0;
   std::string table =
       "<div class=scroll><table class=dims><thead><tr><th scope=col>dims<th scope=col>kind<th scope=col>size"
       "<th scope=col>threads<th scope=col>elements of a thread<th scope=col>of a block<th scope=col>blocks or "
@@ -96,17 +94,17 @@ std::string dims_table(const ExplainedPlan& plan, std::vector<std::string> names
   std::size_t merged[2] = {};  // row of M and of N, and one: their dims are tiled as if they were one
   for (int d = 0; d < c.dim_count; ++d) {
     const bool is_space = d < c.space_rank;
-    const bool is_merged = is_space && has_mn_dims && mn_of[d] >= 0;
+    const bool is_m = c.dims[d].kind == APL_DIM_M, is_merged = is_m || c.dims[d].kind == APL_DIM_N;
     std::size_t at = rows.size();
-    if (is_merged && merged[mn_of[d]] != 0) at = merged[mn_of[d]] - 1;
+    if (is_merged && merged[is_m] != 0) at = merged[is_m] - 1;
     if (at == rows.size()) rows.emplace_back();
-    if (is_merged) merged[mn_of[d]] = at + 1;
+    if (is_merged) merged[is_m] = at + 1;
     Row& row = rows[at];
     row.names += (row.names.empty() ? "" : ", ") + names[static_cast<std::size_t>(d)];
     row.kind = !is_space                             ? "contracted"
                : c.dims[d].kind == APL_DIM_BATCH     ? "batch"
                : c.dims[d].kind == APL_DIM_INVARIANT ? "no operand varies along it"
-               : is_merged                           ? (mn_of[d] == 0 ? "M" : "N")
+               : is_merged                           ? (is_m ? "M" : "N")
                                                      : "free";
     row.size *= c.dims[d].size;
     row.threads *= is_space ? plan.plan.tile[d] : 1;
@@ -138,26 +136,14 @@ std::vector<SharedPart> shared_parts(const ExplainedPlan& plan) {
     rest -= bytes * stages;
   }
   if (rest <= 0) return parts;
-  std::int8_t mn_of[APL_PLAN_DIMS];
-  apl_mn_dim mn[2] = {};
-  if (!plan.cost.has_mainloop || apl_plan_mn_dims(&c, mn_of) == 0) {
+  if (!plan.cost.has_mainloop) {
     parts.push_back({"padding of rows", rest, 1});
     return parts;
   }
-  std::int64_t threads = 1, registers = 1;
-  for (apl_mn_dim& side : mn) side.extent = 1;
-  int widest = c.widest_result;
-  for (int o = 0; o < c.operand_count; ++o) widest = std::max(widest, c.operands[o].bytes);
-  for (int d = 0; d < c.space_rank; ++d) {
-    if (c.dims[d].kind != APL_DIM_FREE) continue;
-    threads *= plan.plan.tile[d];
-    registers *= plan.plan.reg[d];
-    if (mn_of[d] >= 0) mn[mn_of[d]].extent *= extent_of(plan, d);
-  }
-  const std::int64_t vector = std::min(std::max(16 / std::max(widest, 1), 1), 4);
+  apl_mn_dim mn[2] = {};
   std::int64_t results = 0;
-  if (apl_mn_share(threads, registers, vector, &mn[0], &mn[1]) != 0 && mn[1].vector > 1)
-    results = std::min(rest, threads * mn[1].each * c.result_bytes);
+  if (apl_plan_mainloop(&c, &plan.plan, WARP, &mn[0], &mn[1]) != 0 && mn[1].vector > 1)
+    results = std::min(rest, std::int64_t{plan.cost.threads} * mn[1].each * c.result_bytes);
   if (rest > results) parts.push_back({"tables of row offsets", rest - results, 1});
   if (results > 0) parts.push_back({"results before they are written", results, 1});
   return parts;

@@ -79,8 +79,8 @@ class Executable {
 
 // The values of a case's input; files are looked up beside `file`.
 apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input);
-// Whether the entry takes values of such types (run.argument). What it keeps as bf16 may be given as f32, and is
-// rounded.
+// Whether the entry takes values of such types (run.argument). What it keeps in a narrower float may be given as f32,
+// and is rounded.
 apl::Status fit_inputs(const apl::Function& entry, Values& inputs);
 
 // `Error: `, location and message: what regular expressions of run-time errors are looked for in. The name of the file

@@ -20,7 +20,8 @@ using namespace kernel;
 // What the entry is called in the file: `main` and the like are taken.
 std::string file_name(const apl::Function& entry) { return legal_name(entry.entry->name); }
 
-// Host code in the dialect's own words: the API of its runtime, results in the caller's memory, nothing waits but what must.
+// Host code in the dialect's own words: the API of its runtime, results in the caller's memory, nothing waits but what
+// must.
 class PlainHost : public Host {
  public:
   PlainHost(Unit& unit, const CodegenOptions& options) : Host(unit, options), device_(options.device) {}
@@ -160,9 +161,8 @@ class PlainHost : public Host {
 
   void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) override {
     const kernel::Function& function = made.function;
-    const std::string kernel =
-        fmt::format(fmt::runtime(unit_.dialect().kernel_as),
-                    fmt::format("{}_kernels::{}", file_name(unit_.function), function.name));
+    const std::string kernel = fmt::format(fmt::runtime(unit_.dialect().kernel_as),
+                                           fmt::format("{}_kernels::{}", file_name(unit_.function), function.name));
     can_fail_ = can_fail_ || lowering.can_fail();
     out_.open("{{");
     pack_arguments(lowering, arguments);
@@ -238,7 +238,8 @@ class PlainHost : public Host {
     comments_.push_back(fmt::format("{}: {}[{}] from {}, reduced over {}", function.name, result,
                                     fmt::join(space, ", "), fmt::join(operands, ", "), fmt::join(reduced, ", ")));
     comments_.push_back(fmt::format("  elements apart: {}", fmt::join(layouts, "; ")));
-    comments_.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? unit_.target.device : device_, fmt::join(numbers, "; "),
+    comments_.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? unit_.target.device : device_,
+                                    fmt::join(numbers, "; "),
                                     plan.stages > 0 ? fmt::format("; {} stages", plan.stages) : ""));
     comments_.push_back(
         fmt::format("  a block has {} threads and {} bytes of shared memory", function.threads, function.shared_bytes));

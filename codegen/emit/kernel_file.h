@@ -1,4 +1,5 @@
-// One entry as a file of plain CUDA or HIP: its kernels and a function that launches them, to paste into another project.
+// One entry as a file of plain CUDA or HIP: its kernels and a function that launches them, to paste into another
+// project.
 #pragma once
 
 #include <string>

@@ -76,13 +76,15 @@ std::string header_text(const library::Api& api, const LibraryOptions& options, 
   return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 
-std::string device_records() {
+// All machines of the dialect, without what is of sparse products, which libraries have no device kernels for.
+std::string device_records(const Dialect& dialect) {
   std::string out = "static const struct apl_device_record apl_device_records[] = {\n";
-  const std::pair<const char*, std::string_view> records[] = {{"a100", device_a100_text()},
-                                                              {"h100", device_h100_text()},
-                                                              {"h200", device_h200_text()},
-                                                              {"gpu", device_gpu_text()}};
-  for (const auto& [name, text] : records) out += fmt::format("  {{\"{}\",\n  {}}},\n", name, c_string(text));
+  for (const std::string_view name : device_names()) {
+    if (find_target(std::string(name))->dialect != &dialect) continue;
+    const std::string text = *device_record_text(std::string(name));
+    out +=
+        fmt::format("  {{\"{}\",\n  {}}},\n", name, c_string(text.substr(0, text.find("\n# Of the model of sparse"))));
+  }
   return out + "};\n\n";
 }
 
@@ -215,7 +217,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   add(out, {library_object_text, library_choose_text});
   if (is_cuda) {
     out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", c_string(device_header_text()));
-    if (program->has_plans) out += device_records();
+    if (program->has_plans) out += device_records(*target.dialect);
     out += "#define APL_POOL_API static\n\n";
     add(out, {cuda_functions_text, cuda_pool_header_text, cuda_pool_text, library_nvrtc_text, library_cuda_text,
               library_cuda_context_text});

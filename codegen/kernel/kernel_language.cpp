@@ -13,8 +13,12 @@ ExprPtr make(Expr::Kind kind, std::string text, std::vector<ExprPtr> args = {}, 
 
 std::string float_text(const Scalar& value) {
   double x = value.as_float();
-  if (value.type() == ScalarType::f16) return "(apl_half)" + float_text(Scalar::floating(ScalarType::f32, x));
-  if (value.type() == ScalarType::bf16) return "apl_to_bf16(" + float_text(Scalar::floating(ScalarType::f32, x)) + ")";
+  const ScalarFacts& type = facts(value.type());
+  if (type.arithmetic != ScalarArithmetic::own) {
+    const std::string single = float_text(Scalar::floating(ScalarType::f32, x));
+    return is_storage(value.type()) ? fmt::format("apl_to_{}({})", type.text, single)
+                                    : fmt::format("({}){}", type.kernel_type, single);
+  }
   const char* suffix = value.type() == ScalarType::f64 ? "" : "f";
   // NAN and INFINITY are floats; C++ would not choose between the functions for floats and for doubles.
   const std::string wide = value.type() == ScalarType::f64 ? "(double)" : "";

@@ -14,23 +14,7 @@ namespace apl::kernel {
 
 std::string c_type(CType type) {
   if (type.small) return "int";
-  switch (type.scalar) {
-    case ScalarType::i8: return "int8_t";
-    case ScalarType::i16: return "int16_t";
-    case ScalarType::i32: return "int32_t";
-    case ScalarType::i64: return "int64_t";
-    case ScalarType::u8: return "uint8_t";
-    case ScalarType::u16: return "uint16_t";
-    case ScalarType::u32: return "uint32_t";
-    case ScalarType::u64: return "uint64_t";
-    case ScalarType::f16: return "apl_half";
-    case ScalarType::bf16: return "apl_bfloat";
-    case ScalarType::f32: return "float";
-    case ScalarType::f64: return "double";
-    case ScalarType::boolean: return "bool";
-    case ScalarType::unit: return "int";
-  }
-  return "?";
+  return std::string(facts(type.scalar).kernel_type);
 }
 
 namespace {

@@ -47,15 +47,15 @@ const char* math_name(BinaryOp op) {
   }
 }
 
-void refuse_bf16(ScalarType type) {
-  if (type == ScalarType::bf16) unsupported({}, "arithmetic on bf16");
+void refuse_storage(ScalarType type) {
+  if (is_storage(type)) unsupported({}, fmt::format("arithmetic on {}", apl::to_text(type)));
 }
 
 // Halves are computed as floats, and rounded then. Not all compilers of C have a type for them that converts itself.
 constexpr const char* kToHalf = "apl_to_half";
 
 ExprPtr rounded(const Dialect& dialect, ScalarType type, ExprPtr x) {
-  refuse_bf16(type);
+  refuse_storage(type);
   if (type != ScalarType::f16) return x;
   return dialect.on_device ? cast({type, false}, std::move(x)) : call(kToHalf, {std::move(x)});
 }
@@ -212,7 +212,7 @@ ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector
 }
 
 ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
-  refuse_bf16(type);
+  refuse_storage(type);
   if (op != UnaryOp::sgn) x = number_of_half(dialect, type, std::move(x));
   if (const char* name = math_name(op); name && is_float(type)) return math(dialect, name, type, {x});
   switch (op) {
@@ -225,7 +225,7 @@ ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
 }
 
 ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
-  refuse_bf16(type);
+  refuse_storage(type);
   const bool integer = is_integer(type);
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
   auto arithmetic = [&](const char* symbol) {
@@ -253,14 +253,14 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
 }
 
 ExprPtr Values::compare(CompareOp op, ScalarType type, ExprPtr x, ExprPtr y) {
-  refuse_bf16(type);
+  refuse_storage(type);
   const char* symbol = op == CompareOp::eq ? "==" : op == CompareOp::ne ? "!=" : op == CompareOp::lt ? "<" : "<=";
   return infix(symbol, number_of_half(dialect, type, std::move(x)), number_of_half(dialect, type, std::move(y)));
 }
 
 ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
-  if (!op.same_bits && from == ScalarType::bf16 && op.to != from) {
-    x = call("apl_from_bf16", {std::move(x)});
+  if (!op.same_bits && is_storage(from) && op.to != from) {
+    x = call(fmt::format("apl_from_{}", apl::to_text(from)), {std::move(x)});
     from = ScalarType::f32;
     if (op.to == from) return x;
   }
@@ -271,9 +271,9 @@ ExprPtr Values::convert(const Convert& op, ScalarType from, ExprPtr x) {
   }
   if (!op.same_bits && op.to == ScalarType::f16 && from != op.to && !dialect.on_device)
     return call(from == ScalarType::f64 ? "apl_to_half_of_f64" : kToHalf, {std::move(x)});
-  if (!op.same_bits && op.to == ScalarType::bf16 && from != op.to) {
-    const bool fits = from == ScalarType::f32 || from == ScalarType::f16 || bit_width(from) < 32;
-    return call(fits ? "apl_to_bf16" : "apl_to_bf16_of_f64", {std::move(x)});
+  if (!op.same_bits && is_storage(op.to) && from != op.to) {
+    const bool fits = from == ScalarType::f32 || bit_width(from) < 32;
+    return call(fmt::format("apl_to_{}{}", apl::to_text(op.to), fits ? "" : "_of_f64"), {std::move(x)});
   }
   if (op.same_bits && is_float(from)) return cast({op.to, false}, typed_call("apl_to_bits", from, {x}));
   if (op.same_bits && is_float(op.to)) return typed_call("apl_from_bits", op.to, {x});

@@ -45,8 +45,8 @@ std::optional<ProductRows> rows_of_product(const SparseKernel& kernel, const std
 }  // namespace
 
 bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result) {
-  if (type == ScalarType::bf16 || (type == ScalarType::f16 && sum != type))
-    return sum == ScalarType::f32 && (result == sum || (result == type && type == ScalarType::f16));
+  if (is_storage(type) || (type == ScalarType::f16 && sum != type))
+    return sum == ScalarType::f32 && (result == sum || (result == type && !is_storage(type)));
   return type == sum && type == result && (is_integer(type) || is_float(type));
 }
 

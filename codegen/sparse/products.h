@@ -74,7 +74,7 @@ std::optional<SparseSddmm> find_sparse_sddmm(const Stm& kernel, const apl::Funct
                                              std::string* why = nullptr);
 
 // Whether the runtime has kernels for elements of this type that are added up in that one, and written as a third. f16
-// and bf16 are added up in f32; what is written is that, or f16 again.
+// and storage types are added up in f32; what is written is that, or f16 again.
 bool has_sparse_kernels(ScalarType type, ScalarType sum, ScalarType result);
 
 // What the runtime's kernels for CPUs do of a kernel of a C program. They leave sums where the results go, and a loop

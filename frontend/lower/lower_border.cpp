@@ -86,12 +86,12 @@ EntryInfo Lowerer::entry_info(const Global& global, const Instance& instance) {
   info.name = global.definition->name;
   info.param_values = instance.counts;
   Ty type = global.type;
-  const std::vector<std::string> narrow = narrow_params(global);
+  const std::map<std::string, ScalarType> narrow = narrow_params(global);
   for (std::size_t k = 0; k < instance.counts.size(); ++k) {
     const TyArrow arrow = *store_.get_if<TyArrow>(type);
     std::string text = store_.to_text(border_type(arrow.from));
-    if (std::ranges::find(narrow, instance.names[k]) != narrow.end())
-      text.replace(text.rfind(']') + 1, std::string::npos, to_text(ScalarType::bf16));
+    if (const auto kept = narrow.find(instance.names[k]); kept != narrow.end())
+      text.replace(text.rfind(']') + 1, std::string::npos, to_text(kept->second));
     info.params.push_back({instance.names[k], std::move(text)});
     type = arrow.to;
   }

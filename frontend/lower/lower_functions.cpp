@@ -207,7 +207,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   builder.set_location(location_);
   std::vector<ComputedParam> computed;
   auto* outer_computed = std::exchange(computed_params_, &computed);
-  const std::vector<std::string> narrow = narrow_params(global);
+  const std::map<std::string, ScalarType> narrow = narrow_params(global);
   for (const PatternPtr& param : source.params) add_param(*param, global, narrow, result);
   computed_params_ = outer_computed;
   for (const Value size : function.sizes) know_count(Poly(size));
@@ -267,13 +267,13 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   return result;
 }
 
-void Lowerer::add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
+void Lowerer::add_param(const Pattern& pattern, const Global& global, const std::map<std::string, ScalarType>& narrow,
                         Instance& instance) {
   const PatternName* name = as_name(pattern);
   const std::size_t before = function_->params.size();
   const std::string hint = name ? name->name : "p" + std::to_string(instance.counts.size());
   StaticValue value = make_param(checked_.pattern_types[pattern.id], hint);
-  if (std::ranges::find(narrow, hint) != narrow.end()) value = widen_param(global, hint, value);
+  if (const auto kept = narrow.find(hint); kept != narrow.end()) value = widen_param(global, hint, kept->second, value);
   bind_pattern(pattern, value);
   instance.names.push_back(hint);
   instance.counts.push_back(function_->params.size() - before);

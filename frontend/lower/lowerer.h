@@ -226,7 +226,7 @@ class Lowerer {
       const std::string& path);
   Poly size_of_dim(const SizeArgument& dim, Ty element);
   StaticValue make_param(Ty type, const std::string& name);
-  void add_param(const Pattern& pattern, const Global& global, const std::vector<std::string>& narrow,
+  void add_param(const Pattern& pattern, const Global& global, const std::map<std::string, ScalarType>& narrow,
                  Instance& instance);
   void eta_expand(const Global& global, Instance& instance);
   void lower_entry(std::uint32_t global);
@@ -240,10 +240,10 @@ class Lowerer {
   EntryInfo entry_info(const Global& global, const Instance& instance);
 
   // lower_storage.cpp
-  std::vector<std::string> narrow_params(const Global& global) const;
+  std::map<std::string, ScalarType> narrow_params(const Global& global) const;
   [[noreturn]] void refuse_storage(const Global& global, Code code, const std::string& message) const;
-  StaticValue widen_param(const Global& global, const std::string& name, const StaticValue& param);
-  void finish_storage(const Global& global, const Instance& instance, const std::vector<std::string>& narrow);
+  StaticValue widen_param(const Global& global, const std::string& name, ScalarType kept, const StaticValue& param);
+  void finish_storage(const Global& global, const Instance& instance, const std::map<std::string, ScalarType>& narrow);
 
   // builtins_scalar.cpp
   std::optional<StaticValue> run_scalar_builtin(const Closure::Builtin& builtin, const Values& x);

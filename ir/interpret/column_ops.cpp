@@ -10,7 +10,7 @@
 namespace apl::interpreter {
 namespace {
 
-// Calls `visit` with a number of the C++ type that holds the type's values; false for f16, bf16 and bool.
+// Calls `visit` with a number of the C++ type that holds the type's values; false for floats of 16 bits and bool.
 template <class Visit>
 bool with_type(ScalarType type, const Visit& visit) {
   switch (type) {

@@ -75,6 +75,9 @@ int apl_device_parse(const char* text, struct apl_device* device, int* line) {
     if (end == NULL) end = at + strlen(at);
     const char* stop = memchr(at, '#', (size_t)(end - at));
     if (stop == NULL) stop = end;
+    // What follows is the profile of the search for sparse formats.
+    static const char kProfile[] = "apl-device-profile";
+    if (strncmp(at, kProfile, sizeof kProfile - 1) == 0) break;
     while (at < stop && is_blank(*at)) ++at;
     while (stop > at && is_blank(stop[-1])) --stop;
     if (at < stop) {

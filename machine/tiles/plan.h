@@ -210,7 +210,8 @@ APL_PLAN_API int apl_plan_mainloop(const struct apl_contraction* contraction, co
 // Whether there are M and N dims.
 APL_PLAN_API int apl_plan_has_mn_dims(const struct apl_contraction* contraction);
 
-// Lines `name = value`, `#` comments. 0: `line` is wrong or a value is missing.
+// Lines `name = value`, `#` comments, up to a profile of the search for sparse formats. 0: `line` is wrong or a value
+// is missing.
 APL_PLAN_API int apl_device_parse(const char* text, struct apl_device* device, int* line);
 
 #ifdef __cplusplus

@@ -10,74 +10,13 @@
 #include <tuple>
 #include <utility>
 
+#include "machine/target/records.h"
+
 namespace apl::sparse {
 namespace {
 
-// Whole device, measured on one H200 with fp16 values, unless it says otherwise; times 132 for one worker. Block steps:
-// 16 gathered rows of B at 0.041, 0.0495, 0.0735 and 0.24 ns for 8, 16, 32 and 64 rows and J = 128; 0.31 and 3.8 times
-// that at 32 and 512. ELL rows: 256 bytes gathered in 0.030 ns, in 0.021 ns where they were gathered just before: that
-// is the peak, far below what the cores can add. Sampled products: 0.0318 ns a gathered row of 8-row steps, 0.031 to
-// 0.042 ns a non-zero of a segment. Higher steps of sampled products and atomic additions are estimates.
-constexpr std::string_view kH200 = R"(apl-device-profile 2
-name h200
-kind gpu
-workers 132
-launch 2500
-peak 1.43
-dense 600000 3300
-spmm ell 0.01547 79 1 0
-spmm segments 0.01547 79 1 0
-sddmm ell 0.0165 79 1 0
-sddmm segments 0.0165 79 1 0
-block-tile 79
-spmm block 8 32 26.8
-spmm block 8 128 86.6
-spmm block 8 512 329
-spmm block 16 32 32.4
-spmm block 16 128 104.5
-spmm block 16 512 397
-spmm block 32 32 48.1
-spmm block 32 128 155.2
-spmm block 32 512 590
-spmm block 64 32 157
-spmm block 64 128 506.9
-spmm block 64 512 1926
-sddmm block 8 32 33.5
-sddmm block 8 128 67.2
-sddmm block 8 512 246
-sddmm block 16 32 55
-sddmm block 16 128 111
-sddmm block 16 512 406
-ell-widths 1 2 4 8 16 32 64 128 256
-ell-elements 1024
-segment-length 256
-)";
-
-// One core of a Zen 3 server, as `aplc sparse calibrate` measured it with fp32 values.
-constexpr std::string_view kCpu = R"(apl-device-profile 2
-name cpu
-kind cpu
-workers 1
-launch 1000
-peak 2
-dense 24 1000
-spmm ell 0.01757 200 1 0
-spmm segments 0.0233 0 1 0
-sddmm ell 0.04645 0 1 0
-sddmm segments 0.03679 250 1 0
-block-tile 500
-spmm block 8 128 608.5
-spmm block 16 128 1297
-spmm block 32 128 2225
-spmm block 64 128 4487
-sddmm block 8 128 1800
-sddmm block 16 128 3600
-sddmm block 32 128 7200
-sddmm block 64 128 14400
-ell-widths 1 2 3 4 5 6 7 8 10 12 16 24 32 48 64 128
-ell-elements 1024
-segment-length 256
-)";
+// The profile at the end of a machine's record.
+constexpr std::string_view kFirstWord = "apl-device-profile";
 
 Diagnostic bad_profile(std::uint32_t line, std::string message) {
   return make_error(Code::syntax_error, {line, 1, line, 1}, std::move(message));
@@ -155,7 +94,7 @@ class ProfileReader {
   std::string read_line() {
     const std::string_view key = words_[0];
     std::vector<double> v;
-    if (key == "apl-device-profile")
+    if (key == kFirstWord)
       return numbers(1, 1, v) && (v[0] == 1 || v[0] == 2) ? "" : "only versions 1 and 2 are known";
     if (key == "name") {
       if (words_.size() != 2) return "expected a name";
@@ -230,6 +169,11 @@ class ProfileReader {
   Profile profile_;
 };
 
+Profile of_record(const std::string& name) {
+  const std::string text = *device_record_text(name);
+  return *parse_profile(std::string_view(text).substr(text.find(kFirstWord)));
+}
+
 std::string line_text(const Coefficients& line) { return fmt::format("{} {} {} {}", line.a, line.b, line.c, line.d); }
 
 }  // namespace
@@ -252,7 +196,7 @@ std::string to_text(const Profile& p) {
 }
 
 const Profile* builtin_profile(std::string_view name) {
-  static const Profile h200 = *parse_profile(kH200), cpu = *parse_profile(kCpu);
+  static const Profile h200 = of_record("h200"), cpu = of_record("cpu");
   return name == "h200" ? &h200 : name == "cpu" ? &cpu : nullptr;
 }
 

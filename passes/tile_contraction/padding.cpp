@@ -30,13 +30,11 @@ std::vector<Scalar> padding_candidates(ScalarType type, const std::vector<Operan
     add(Scalar::from_bits(type, is_signed(type) ? top : 0));
     add(Scalar::from_bits(type, is_signed(type) ? top - 1 : ~std::uint64_t{0}));
   } else if (is_float(type)) {
-    const double largest = type == ScalarType::f16   ? 65504.0
-                           : type == ScalarType::f64 ? std::numeric_limits<double>::max()
-                                                     : std::numeric_limits<float>::max();
+    const double largest = largest_float(type);
     for (double sign : {1.0, -1.0}) {
       add(Scalar::floating(type, sign));
       add(Scalar::floating(type, sign * std::numeric_limits<double>::infinity()));
-      if (type != ScalarType::bf16) add(Scalar::floating(type, sign * largest));
+      add(Scalar::floating(type, sign * largest));
     }
   }
   return result;

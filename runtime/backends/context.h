@@ -22,20 +22,8 @@ extern "C" {
 #endif
 
 enum apl_type {
-  APL_I8,
-  APL_I16,
-  APL_I32,
-  APL_I64,
-  APL_U8,
-  APL_U16,
-  APL_U32,
-  APL_U64,
-  APL_F16,
-  APL_BF16,
-  APL_F32,
-  APL_F64,
-  APL_BOOL,
-  APL_UNIT
+#define APL_SCALAR(name, NAME, ...) APL_##NAME,
+#include "ir/scalar_types.def"
 };
 
 // 0 on success; the error text is in the context. The numbers are Futhark's.
@@ -48,19 +36,9 @@ struct apl_value {
   int64_t shape[APL_MAX_RANK];
   void* data;
   union {
-    int8_t i8;
-    int16_t i16;
-    int32_t i32;
-    int64_t i64;
-    uint8_t u8;
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    uint16_t f16;
-    uint16_t bf16;
-    float f32;
-    double f64;
-    uint8_t boolean;
+#define APL_SCALAR(name, NAME, text, kind, arithmetic, bytes, bits, mantissa, lowest, kernel_type, host_type) \
+  host_type name;
+#include "ir/scalar_types.def"
   } scalar;
 };
 
@@ -142,7 +120,7 @@ struct apl_sparse_epilogue {
 // apart.
 struct apl_sparse_product {
   int32_t type;
-  int32_t is_wide;  // C has the type of the sums: f32 where elements are f16 or bf16
+  int32_t is_wide;  // C has the type of the sums: f32 where elements are floats of 16 bits
   int64_t rows, columns, nonzeros, width;
   const void *row_start, *column, *values;
   const void* b;

@@ -21,10 +21,10 @@ APL_DEVICE T apl_read(const T* data) {
   return *data;
 }
 
-#define APL_FETCH(name)                                                                          \
-  template <class T>                                                                             \
-  APL_DEVICE void apl_fetch_##name(T* at, T y) {                                                 \
-    __hip_atomic_fetch_##name(at, y, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                \
+#define APL_FETCH(name)                                                           \
+  template <class T>                                                              \
+  APL_DEVICE void apl_fetch_##name(T* at, T y) {                                  \
+    __hip_atomic_fetch_##name(at, y, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); \
   }
 APL_FETCH(add)
 APL_FETCH(min)

@@ -81,7 +81,7 @@ static bool apl_read_number(struct apl_reader* in, int32_t type, struct apl_entr
     entry->value.number = sign * strtod(in->at, &end);
   } else {
     entry->value.integer = (int64_t)sign * strtoll(in->at, &end, 10);
-    if (*end == '.') return apl_unreadable(in, "a matrix of %s has whole numbers", apl_type_names[type]);
+    if (*end == '.') return apl_unreadable(in, "a matrix of %s has whole numbers", apl_scalars[type].text);
   }
   if (end == in->at) return apl_unreadable(in, "an entry of a matrix has no value");
   in->at = end;

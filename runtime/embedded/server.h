@@ -283,7 +283,7 @@ static void apl_do_elemtype(struct apl_server* server, char** words, int count) 
   (void)count;
   const struct apl_api_type* type = apl_get_type(server, words[0]);
   if (type && type->kind != APL_API_ARRAY) apl_refuse(server, "Not an array type: %s", type->name);
-  if (type && type->kind == APL_API_ARRAY) puts(apl_type_names[type->element]);
+  if (type && type->kind == APL_API_ARRAY) puts(apl_scalars[type->element].text);
 }
 static void apl_do_shape(struct apl_server* server, char** words, int count) {
   (void)count;

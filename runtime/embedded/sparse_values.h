@@ -32,14 +32,13 @@ static int apl_check_csr(struct futhark_context* ctx, const struct apl_sparse_cs
 static void apl_fill_ones(int32_t type, char* to, int64_t count) {
   const float single = 1;
   const double number = 1;
-  const uint16_t half = 0x3c00, bfloat = 0x3f80;
   const int64_t integer = 1;  // of a little-endian machine
   const int64_t size = apl_element_size(type);
   const void* one = type == APL_F32   ? (const void*)&single
                     : type == APL_F64 ? (const void*)&number
                                       : (const void*)&integer;
-  if (type == APL_F16) one = &half;
-  if (type == APL_BF16) one = &bfloat;
+  const uint64_t narrow = apl_is_float(type) && size < 4 ? apl_narrow_bits(type, 1) : 0;
+  if (narrow) one = &narrow;
   for (int64_t k = 0; k < count; ++k) memcpy(to + k * size, one, (size_t)size);
 }
 

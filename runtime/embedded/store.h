@@ -4,8 +4,6 @@
 
 #include "runtime/embedded/values.h"
 
-static const char* const apl_type_names[] = {"i8",  "i16", "i32",  "i64", "u8",  "u16",  "u32",
-                                             "u64", "f16", "bf16", "f32", "f64", "bool", "unit"};
 enum { APL_BINARY_VERSION = 2, APL_BINARY_HEAD = 7 };
 
 static size_t apl_stored_size(const struct apl_value* value) {
@@ -18,7 +16,7 @@ static char* apl_store_head(char* to, const struct apl_value* value) {
   to[1] = APL_BINARY_VERSION;
   to[2] = (char)value->rank;
   char name[8];
-  snprintf(name, sizeof name, "%4s", apl_type_names[value->type]);
+  snprintf(name, sizeof name, "%4s", apl_scalars[value->type].text);
   memcpy(to + 3, name, 4);
   memcpy(to + APL_BINARY_HEAD, value->shape, 8 * (size_t)value->rank);
   return to + APL_BINARY_HEAD + 8 * value->rank;

@@ -41,30 +41,13 @@ static bool apl_accept(struct apl_reader* in, const char* word) {
   return true;
 }
 
-static float apl_float_of_half(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  float number = ldexpf((float)(exponent == 0 ? fraction : fraction + 1024), (exponent ? exponent : 1) - 25);
-  if (exponent == 31) number = fraction ? NAN : INFINITY;
-  return bits >> 15 ? -number : number;
-}
-static uint16_t apl_half_of(double x) {
-  const unsigned sign = signbit(x) ? 0x8000u : 0;
-  const double magnitude = fabs(x);
-  if (isnan(x)) return 0x7e00;
-  if (magnitude == 0) return (uint16_t)sign;
-  if (magnitude >= 65520) return (uint16_t)(sign | 0x7c00);
-  const int exponent = ilogb(magnitude) < -14 ? -14 : ilogb(magnitude);
-  return (uint16_t)(sign | ((unsigned)rint(ldexp(magnitude, 10 - exponent)) + ((unsigned)(exponent + 14) << 10)));
-}
-
-static bool apl_is_float(int32_t type) { return type >= APL_F16 && type <= APL_F64; }
 static void apl_put_float(int32_t type, double x, void* to) {
   const float single = (float)x;
-  const uint16_t half = type == APL_BF16 ? apl_to_bf16_of_f64(x).bits : apl_half_of(x);
+  const uint64_t narrow = type == APL_F64 || type == APL_F32 ? 0 : apl_narrow_bits(type, x);
   memcpy(to,
          type == APL_F64   ? (const void*)&x
          : type == APL_F32 ? (const void*)&single
-                           : (const void*)&half,
+                           : (const void*)&narrow,
          (size_t)apl_element_size(type));
 }
 
@@ -77,15 +60,14 @@ static bool apl_read_scalar(struct apl_reader* in, int32_t type, void* to) {
        ++in->at)
     if (*in->at != '_') word[length++] = *in->at;
   word[length] = '\0';
-  const char* name = apl_type_names[type];
+  const char* name = apl_scalars[type].text;
   if (type == APL_BOOL) {
     const bool value = strcmp(word, "true") == 0;
     memcpy(to, &value, 1);
     return value || strcmp(word, "false") == 0 || apl_unreadable(in, "`%s` is no bool", word);
   }
   char special[16];
-  // What is kept as bf16 may be given as f32, which is rounded.
-  const bool is_single = type == APL_BF16 && length > 3 &&
+  const bool is_single = apl_is_storage(type) && length > 3 &&
                          (!strcmp(word + length - 3, "f32") || !strncmp(word + (word[0] == '-'), "f32.", 4));
   if (is_single) name = "f32";
   if (apl_is_float(type)) {
@@ -170,9 +152,9 @@ static bool apl_read_empty(struct apl_reader* in, struct apl_value* value) {
     if (!apl_accept(in, "]")) return apl_unreadable(in, "`]` is wanted");
   }
   const bool is_typed =
-      apl_accept(in, apl_type_names[value->type]) || (value->type == APL_BF16 && apl_accept(in, "f32"));
+      apl_accept(in, apl_scalars[value->type].text) || (apl_is_storage(value->type) && apl_accept(in, "f32"));
   if (!is_typed || !apl_accept(in, ")") || count != 0)
-    return apl_unreadable(in, "an empty array of %s is wanted", apl_type_names[value->type]);
+    return apl_unreadable(in, "an empty array of %s is wanted", apl_scalars[value->type].text);
   return true;
 }
 
@@ -181,7 +163,7 @@ static bool apl_read_binary(struct apl_reader* in, struct apl_value* value, stru
   apl_store_head(head, value);
   const size_t shape_bytes = 8 * (size_t)value->rank;
   if ((size_t)(in->end - in->at) < APL_BINARY_HEAD + shape_bytes || memcmp(head, in->at, APL_BINARY_HEAD) != 0)
-    return apl_unreadable(in, "a binary value of %d dims of %s is wanted", value->rank, apl_type_names[value->type]);
+    return apl_unreadable(in, "a binary value of %d dims of %s is wanted", value->rank, apl_scalars[value->type].text);
   memcpy(value->shape, in->at + APL_BINARY_HEAD, shape_bytes);
   in->at += APL_BINARY_HEAD + shape_bytes;
   size_t left = (size_t)(in->end - in->at) / (size_t)apl_element_size(value->type);
@@ -199,20 +181,20 @@ static bool apl_read_binary(struct apl_reader* in, struct apl_value* value, stru
   return true;
 }
 
-// The same; what is kept as bf16 may be given as f32, which is rounded.
+// The same; what is kept alone may be given as f32, which is rounded.
 static bool apl_read_binary_or_round(struct apl_reader* in, struct apl_value* value, struct apl_elements_read* to) {
-  const bool is_single =
-      value->type == APL_BF16 && in->end - in->at >= APL_BINARY_HEAD && !memcmp(in->at + 3, " f32", 4);
+  const int32_t kept = value->type;
+  const bool is_single = apl_is_storage(kept) && in->end - in->at >= APL_BINARY_HEAD && !memcmp(in->at + 3, " f32", 4);
   if (!is_single) return apl_read_binary(in, value, to);
   value->type = APL_F32;
   const bool ok = apl_read_binary(in, value, to);
   for (int64_t k = 0; ok && k < apl_elements(value); ++k) {
     float single;
     memcpy(&single, to->data + 4 * k, sizeof single);
-    const uint16_t bits = apl_to_bf16(single).bits;
-    memcpy(to->data + 2 * k, &bits, sizeof bits);
+    const uint64_t bits = apl_narrow_bits(kept, single);
+    memcpy(to->data + apl_element_size(kept) * k, &bits, (size_t)apl_element_size(kept));
   }
-  value->type = APL_BF16;
+  value->type = kept;
   return ok;
 }
 
@@ -251,7 +233,7 @@ static bool apl_read_item(struct futhark_context* ctx, struct apl_reader* in, st
 // ---- writing ----
 
 static void apl_write_float(FILE* out, double x, int32_t type) {
-  const char* name = apl_type_names[type];
+  const char* name = apl_scalars[type].text;
   char digits[40];
   if (isnan(x)) {
     fprintf(out, "%s.nan", name);
@@ -264,8 +246,7 @@ static void apl_write_float(FILE* out, double x, int32_t type) {
       const double again = strtod(digits, NULL);
       if (type == APL_F64   ? again == x
           : type == APL_F32 ? (float)again == (float)x
-          : type == APL_F16 ? apl_half_of(again) == apl_half_of(x)
-                            : apl_to_bf16_of_f64(again).bits == apl_to_bf16_of_f64(x).bits)
+                            : apl_narrow_bits(type, again) == apl_narrow_bits(type, x))
         break;
     }
     fprintf(out, "%s%s%s", digits, strpbrk(digits, ".e") ? "" : ".0", name);
@@ -278,21 +259,23 @@ static void apl_write_element(FILE* out, int32_t type, const void* at) {
   memcpy(&integer, at, size);
   float single;
   double number;
+  if (apl_is_float(type) && size < sizeof single) {
+    apl_write_float(out, apl_narrow_number(type, (uint64_t)integer), type);
+    return;
+  }
   switch (type) {
     case APL_BOOL: fputs(integer ? "true" : "false", out); return;
     case APL_UNIT: fputs("()", out); return;
-    case APL_F16: apl_write_float(out, apl_float_of_half((uint16_t)integer), type); return;
-    case APL_BF16: apl_write_float(out, (double)apl_from_bf16(apl_from_bits_bf16((uint16_t)integer)), type); return;
     case APL_F32: memcpy(&single, at, 4), apl_write_float(out, single, type); return;
     case APL_F64: memcpy(&number, at, 8), apl_write_float(out, number, type); return;
     case APL_U8:
     case APL_U16:
     case APL_U32:
-    case APL_U64: fprintf(out, "%llu%s", (unsigned long long)integer, apl_type_names[type]); return;
+    case APL_U64: fprintf(out, "%llu%s", (unsigned long long)integer, apl_scalars[type].text); return;
     default: {
       const int unused = 64 - 8 * (int)size;
       integer = (int64_t)((uint64_t)integer << unused) >> unused;
-      fprintf(out, "%lld%s", (long long)integer, apl_type_names[type]);
+      fprintf(out, "%lld%s", (long long)integer, apl_scalars[type].text);
     }
   }
 }
@@ -326,7 +309,7 @@ static int apl_write_item(struct futhark_context* ctx, FILE* out, const struct a
     if (value->rank > 0 && apl_elements(value) == 0) {
       fputs("empty(", out);
       for (int32_t d = 0; d < value->rank; ++d) fprintf(out, "[%lld]", (long long)value->shape[d]);
-      fprintf(out, "%s)", apl_type_names[value->type]);
+      fprintf(out, "%s)", apl_scalars[value->type].text);
     } else {
       apl_write_array(out, value, 0, data);
     }

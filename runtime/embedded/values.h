@@ -26,20 +26,55 @@ struct apl_object {
   struct apl_item items[];
 };
 
-static int64_t apl_element_size(int32_t type) {
-  switch (type) {
-    case APL_I16:
-    case APL_U16:
-    case APL_F16:
-    case APL_BF16: return 2;
-    case APL_I32:
-    case APL_U32:
-    case APL_F32: return 4;
-    case APL_I64:
-    case APL_U64:
-    case APL_F64: return 8;
-    default: return 1;
-  }
+enum apl_scalar_kind {
+  apl_kind_signed_integer,
+  apl_kind_unsigned_integer,
+  apl_kind_floating,
+  apl_kind_boolean,
+  apl_kind_unit
+};
+enum apl_scalar_arithmetic { apl_computed_own, apl_computed_single, apl_computed_never };
+static const struct apl_scalar_facts {
+  const char* text;
+  enum apl_scalar_kind kind;
+  enum apl_scalar_arithmetic arithmetic;
+  int bytes, bits, mantissa, lowest;
+} apl_scalars[] = {
+#define APL_SCALAR(name, NAME, text, kind, arithmetic, bytes, bits, mantissa, lowest, kernel_type, host_type) \
+  {text, apl_kind_##kind, apl_computed_##arithmetic, bytes, bits, mantissa, lowest},
+#include "ir/scalar_types.def"
+};
+
+// Memory of one; that of unit is never looked at.
+static int64_t apl_element_size(int32_t type) { return apl_scalars[type].bytes > 0 ? apl_scalars[type].bytes : 1; }
+static bool apl_is_float(int32_t type) { return apl_scalars[type].kind == apl_kind_floating; }
+// Kept, converted, and never computed with: may be given as f32, which is rounded.
+static bool apl_is_storage(int32_t type) { return apl_scalars[type].arithmetic == apl_computed_never; }
+
+// Floats of less than 32 bits. Numbers are counted in units of the last place: a mantissa that rounds up carries into
+// the exponent.
+static uint64_t apl_narrow_bits(int32_t type, double x) {
+  const struct apl_scalar_facts* f = &apl_scalars[type];
+  const uint64_t sign = signbit(x) ? (uint64_t)1 << (f->bits - 1) : 0;
+  const uint64_t infinity = (uint64_t)(3 - 2 * f->lowest) << f->mantissa;
+  const double magnitude = fabs(x);
+  if (isnan(x)) return infinity | (uint64_t)1 << (f->mantissa - 1);
+  if (magnitude == 0) return sign;
+  if (isinf(x)) return sign | infinity;
+  const int exponent = ilogb(magnitude) < f->lowest ? f->lowest : ilogb(magnitude);
+  if (exponent > 1 - f->lowest) return sign | infinity;
+  const uint64_t units = (uint64_t)rint(ldexp(magnitude, f->mantissa - exponent));
+  return sign | (units + ((uint64_t)(exponent - f->lowest) << f->mantissa));
+}
+static double apl_narrow_number(int32_t type, uint64_t bits) {
+  const struct apl_scalar_facts* f = &apl_scalars[type];
+  const uint64_t sign = (uint64_t)1 << (f->bits - 1), magnitude = bits & (sign - 1);
+  const int exponent = (int)(magnitude >> f->mantissa);
+  const uint64_t one = (uint64_t)1 << f->mantissa, fraction = magnitude & (one - 1);
+  double number = ldexp((double)(exponent == 0 ? fraction : fraction + one),
+                        (exponent ? exponent : 1) - 1 + f->lowest - f->mantissa);
+  if (exponent == 3 - 2 * f->lowest) number = fraction ? NAN : INFINITY;
+  return bits & sign ? -number : number;
 }
 
 // Of an array that exists.

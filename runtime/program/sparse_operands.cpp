@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+#include "runtime/sparse/device_kernel.h"
+
 namespace apl::program {
 namespace {
 
@@ -51,7 +53,7 @@ bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
 
 // What the kernels take of a plan.
 std::string taken(const apl_sparse_packed& packed, std::int32_t type) {
-  if (type != APL_F16 && type != APL_BF16) return "the order of rows; blocks have kernels for f16 and bf16 alone";
+  if (apl_sparse_is_half(type) == 0) return "the order of rows; blocks have kernels for floats of 16 bits alone";
   return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", packed.windows, 8 * packed.parts,
                      packed.records);
 }

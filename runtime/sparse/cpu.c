@@ -31,7 +31,7 @@ enum { APL_SPARSE_AHEAD = 12 };  // elements that are fetched before they are us
 #define APL_SPARSE_FETCH(p, bytes) \
   for (int64_t line = 0; line < (int64_t)(bytes); line += 64) __builtin_prefetch((const char*)(p) + line)
 
-// bf16 is the upper half of a float.
+// The upper half of a float.
 static inline float apl_sparse_bfloat(uint16_t bits) {
   const uint32_t word = (uint32_t)bits << 16;
   float number;

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-// Elements of all operands. f16 and bf16 are added up in f32; `WIDE`: results are f32. Integers wrap.
+// Elements of all operands. Floats of 16 bits are added up in f32; `WIDE`: results are f32. Integers wrap.
 enum apl_sparse_type {
   APL_SPARSE_F32,
   APL_SPARSE_F64,

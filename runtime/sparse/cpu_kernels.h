@@ -4,7 +4,7 @@
 //   APL_SPARSE_REAL          what is added up; packed values are of this type
 //   APL_SPARSE_RESULT        what results hold; not defined: elements
 //   APL_SPARSE_HALVES        if elements are halves and sums are floats
-//   APL_SPARSE_BFLOATS       if elements are the bits of bf16 and sums are floats; results must be, too
+//   APL_SPARSE_BFLOATS       if elements are upper halves of floats and sums are floats; results must be, too
 //   APL_SPARSE_WORDS         if sums have 32 bits
 //   APL_SPARSE_VECTOR        bytes of a vector of sums
 // Sums live in registers for a slice of the dense loop: at most eight vectors of a row, or two of each of four rows.

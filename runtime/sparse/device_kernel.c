@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t apl_sparse_type_size(int32_t type) {
-  switch (type) {
-    case APL_I8:
-    case APL_U8: return 1;
-    case APL_I16:
-    case APL_U16:
-    case APL_F16:
-    case APL_BF16: return 2;
-    case APL_I64:
-    case APL_U64:
-    case APL_F64: return 8;
-    default: return 4;
-  }
-}
+// By type; those that are no numbers have no kernels.
+enum kernel_kind { of_signed_integer, of_unsigned_integer, of_floating, of_boolean, of_unit };
+static const struct kernel_scalar {
+  const char *name, *written;
+  enum kernel_kind kind;
+  int32_t bytes;
+} kScalars[] = {
+#define APL_SCALAR(name, NAME, text, kind, arithmetic, bytes, bits, mantissa, lowest, kernel_type, host_type) \
+  {text, #kernel_type, of_##kind, bytes},
+#include "ir/scalar_types.def"
+};
+enum { kScalarCount = sizeof kScalars / sizeof kScalars[0] };
 
-int apl_sparse_is_half(int32_t type) { return type == APL_F16 || type == APL_BF16; }
+int64_t apl_sparse_type_size(int32_t type) { return kScalars[type].bytes; }
+
+int apl_sparse_is_half(int32_t type) { return kScalars[type].kind == of_floating && kScalars[type].bytes == 2; }
 
 const char* apl_sparse_result_type(int32_t type, int32_t is_wide, const char** suffix) {
   const char* written = NULL;
@@ -31,19 +31,9 @@ const char* apl_sparse_result_type(int32_t type, int32_t is_wide, const char** s
 }
 
 const char* apl_sparse_type_name(int32_t type, const char** written) {
-  static const struct {
-    int32_t type;
-    const char *written, *name;
-  } kTypes[] = {{APL_I8, "int8_t", "i8"},         {APL_I16, "int16_t", "i16"},  {APL_I32, "int32_t", "i32"},
-                {APL_I64, "int64_t", "i64"},      {APL_U8, "uint8_t", "u8"},    {APL_U16, "uint16_t", "u16"},
-                {APL_U32, "uint32_t", "u32"},     {APL_U64, "uint64_t", "u64"}, {APL_F16, "apl_half", "f16"},
-                {APL_BF16, "apl_bfloat", "bf16"}, {APL_F32, "float", "f32"},    {APL_F64, "double", "f64"}};
-  for (size_t k = 0; k < sizeof kTypes / sizeof kTypes[0]; ++k) {
-    if (kTypes[k].type != type) continue;
-    *written = kTypes[k].written;
-    return kTypes[k].name;
-  }
-  return NULL;
+  if (type < 0 || type >= kScalarCount || kScalars[type].kind > of_floating) return NULL;
+  *written = kScalars[type].written;
+  return kScalars[type].name;
 }
 
 int apl_sparse_fail(struct apl_context* ctx, int status, const char* message) {

@@ -4,6 +4,10 @@
 
 #include "runtime/sparse/device_operand.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 int64_t apl_sparse_type_size(int32_t type);
 // Whether it has 16 bits and sums of 32: what tensor cores multiply here.
 int apl_sparse_is_half(int32_t type);
@@ -63,5 +67,9 @@ int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a, const 
 int32_t apl_sparse_power_from(int64_t number, int32_t most);
 // What is wrong with the sizes, or null.
 const char* apl_sparse_misfit(int64_t columns, const struct apl_sparse_dense* a, const struct apl_sparse_dense* b);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -93,7 +93,8 @@ double apl_sparse_dense_microseconds(const struct apl_device* device, int64_t ro
 int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, double dense);
 
 // A packed operand on a device, and what runs there. `is_wide`, which may be set before each call: results have the
-// type of the sums, f32 where elements are f16 or bf16. Functions give an apl_status; the context has the error's text.
+// type of the sums, f32 where elements are floats of 16 bits. Functions give an apl_status; the context has the error's
+// text.
 struct apl_sparse_operand {
   int32_t type, is_wide;
   struct apl_sparse_packed packed;  // without its host arrays

@@ -234,7 +234,8 @@ class Checker {
       bool fits = true;
       for (const KernelInfo& kernel : text->kernel_infos)
         for (Candidate& c : batch)
-          if (machine == Machine::gpu && kernel.shared_bytes > target_.block_shared && kernel.name.starts_with(c.spec->entry + "_"))
+          if (machine == Machine::gpu && kernel.shared_bytes > target_.block_shared &&
+              kernel.name.starts_with(c.spec->entry + "_"))
             fits = false, shrink_plan(*c.spec, c.parameters);
       if (!fits && again < 8) continue;
       if (machine == Machine::gpu)

@@ -185,7 +185,9 @@ class Tester {
 int main(int argc, char** argv) {
   CLI::App app{"runs programs on every backend against the interpreter"};
   Options options;
-  app.add_option("--backends", options.backends, "interp, c, emulate, cuda, emulate@RECORD")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--backends", options.backends, "interp, c, emulate, cuda, emulate@RECORD")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("FILES", options.files, "programs")->required()->check(CLI::ExistingFile);
   app.add_flag("--large", options.large, "larger sizes");
   CLI11_PARSE(app, argc, argv);

@@ -254,18 +254,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
 }
 
 std::string api_scalar(ScalarType type) {
-  switch (type) {
-    case ScalarType::boolean: return "bool";
-    case ScalarType::f16:
-    case ScalarType::bf16: return "uint16_t";
-    case ScalarType::f32: return "float";
-    case ScalarType::f64: return "double";
-    case ScalarType::unit: return "uint8_t";
-    default: {
-      const std::string name(apl::to_text(type));
-      return fmt::format("{}{}_t", name[0] == 'u' ? "uint" : "int", name.substr(1));
-    }
-  }
+  return type == ScalarType::boolean ? "bool" : std::string(facts(type).host_type);
 }
 
 std::string type_constant(ScalarType type) {

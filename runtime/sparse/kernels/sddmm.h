@@ -53,8 +53,8 @@ APL_DEVICE void apl_sparse_sddmm_coordinates(unsigned block, const apl_in<int32_
   }
 }
 
-// On the tensor cores, f16 or bf16 with sums in f32: windows of 8 rows of X, whose columns come in steps of 16. For
-// each step and row a mask says which of the 16 results are wanted; the position of a result is the count of those
+// On the tensor cores, floats of 16 bits with sums in f32: windows of 8 rows of X, whose columns come in steps of 16.
+// For each step and row a mask says which of the 16 results are wanted; the position of a result is the count of those
 // before it, so no number is stored for each of them. Terms come in pieces of `quads` times 32; if one has all, X's
 // rows stay in registers, else they are read again for each step, from the first cache.
 struct apl_sparse_sddmm_packed {

@@ -1,4 +1,4 @@
-// SpMM of f16 or bf16 by windows of 8, 16 or 32 rows on the tensor cores, sums in f32.
+// SpMM of floats of 16 bits by windows of 8, 16 or 32 rows on the tensor cores, sums in f32.
 //
 // A window's columns come in steps of 16. Those that two or more of its parts of 8 rows meet are shared steps, with
 // values for all of the window; the others are steps of one part. One warp has all of a window's sums for 8 `elements`

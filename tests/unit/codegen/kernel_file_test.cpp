@@ -229,9 +229,8 @@ TEST_CASE("kernel file: what cannot be one is refused, with the reason") {
 TEST_CASE("device.h: what kernels use is a part that stands alone") {
   const std::string none = apl::device_subset(apl::device_header_text(), "nothing", *apl::find_dialect("cuda"));
   CHECK(none.empty());
-  const std::string some =
-      apl::device_subset(apl::device_header_text(), "apl_atomic_add(C, i, x); apl_floor_div(a, b);",
-                         *apl::find_dialect("cuda"));
+  const std::string some = apl::device_subset(
+      apl::device_header_text(), "apl_atomic_add(C, i, x); apl_floor_div(a, b);", *apl::find_dialect("cuda"));
   for (const char* needed :
        {"apl_atomic_##name", "APL_ATOMIC(add", "APL_BINARY(apl_floor_div", "APL_BINARY(apl_div", "struct apl_result"})
     CHECK_MESSAGE(contains(some, needed), needed);

@@ -15,17 +15,16 @@ namespace apl::test {
 
 TEST_CASE("attributes: what is set is what is read") {
   const std::vector<Attribute> all = {
-      make_attribute(attribute::sparse, "A", std::nullopt), make_attribute(attribute::stages, std::int64_t{-3}),
+      make_attribute(attribute::sparse, "A", std::nullopt),
       make_attribute(attribute::sparse_product, "B", attribute::SparseProduct::sddmm),
       make_attribute(attribute::bf16, attribute::Names{"A", "B"}), make_attribute(attribute::chunks)};
   CHECK(find_attribute(all, attribute::sparse) ==
         std::tuple<std::string, std::optional<attribute::SparseResult>>("A", std::nullopt));
-  CHECK(find_attribute(all, attribute::stages) == std::tuple<std::int64_t>(-3));
   CHECK(find_attribute(all, attribute::sparse_product) ==
         std::tuple<std::string, attribute::SparseProduct>("B", attribute::SparseProduct::sddmm));
   CHECK(find_attribute(all, attribute::bf16) == std::tuple<attribute::Names>(attribute::Names{"A", "B"}));
   CHECK(find_attribute(all, attribute::chunks).has_value());
-  CHECK_FALSE(find_attribute(all, attribute::swizzle).has_value());
+  CHECK_FALSE(find_attribute(all, attribute::interleaved).has_value());
   CHECK(has_attribute(all, attribute::sparse));
   CHECK_FALSE(has_attribute(all, attribute::untiled));
 }
@@ -34,9 +33,6 @@ TEST_CASE("attributes: arguments of other types, too many and too few are none")
   const auto reads = [](std::vector<std::string> arguments, auto key) {
     return read_attribute({std::string(key.name), std::move(arguments)}, key).has_value();
   };
-  CHECK(reads({"7"}, attribute::stages));
-  for (const std::vector<std::string>& wrong : {std::vector<std::string>{}, {"seven"}, {"7x"}, {"7", "7"}, {""}})
-    CHECK_FALSE(reads(wrong, attribute::stages));
   CHECK(reads({"A"}, attribute::sparse));
   CHECK(reads({"A", "result"}, attribute::sparse));
   CHECK_FALSE(reads({"A", "results"}, attribute::sparse));
@@ -52,9 +48,6 @@ TEST_CASE("attributes: the verifier knows where they stand and what they take") 
     const char* wrong;  // "": nothing
   };
   for (const Case& c : {
-           Case{{"stages", {"3"}}, false, ""},
-           Case{{"stages", {"three"}}, false, "the attribute `stages` takes (NUMBER), not (three)"},
-           Case{{"stages", {"3"}}, true, "the attribute `stages` is one of statements"},
            Case{{"chunks", {"1"}}, false, "the attribute `chunks` takes no arguments, not (1)"},
            Case{{"sparse_product", {"A", "spmv"}}, false, "takes (NAME, spmm or sddmm), not (A, spmv)"},
            Case{{"sparse", {"A"}}, false, "the attribute `sparse` is one of functions"},

@@ -99,7 +99,7 @@ apl::sparse::Csr even(std::int64_t rows, std::int64_t columns, std::int64_t leng
 
 // All texts as one, for one call of the compiler: each in a namespace of its own, after what they share.
 std::string one_text(const std::map<std::string, std::string>& texts) {
-  const std::string& any = texts.begin()->second, head = any.substr(0, any.find("device.h\"\n") + 10);
+  const std::string &any = texts.begin()->second, head = any.substr(0, any.find("device.h\"\n") + 10);
   std::string all = head + apl_sparse_kernel_part(APL_SPARSE_TEXT_WARP);
   int number = 0;
   for (const auto& [name, text] : texts) {
@@ -215,10 +215,10 @@ TEST_CASE("sparse kernels: clang's parser takes every type at every width as HIP
   const std::string source(APL_SOURCE_DIR);
   const auto file = std::filesystem::temp_directory_path() / fmt::format("apl_sparse_kernels_{}.hip", getpid());
   std::ofstream(file) << text;
-  const auto said = apl::run_tool({"clang", "-x", "hip", "--cuda-device-only", "--offload-arch=gfx90a", "-nogpulib",
-                                   "-nogpuinc", "-include", source + "/tests/hip/builtins.h", "-std=c++17",
-                                   "-fsyntax-only", "-w", "-I" + source, "-I" + source + "/runtime/device",
-                                   file.string()});
+  const auto said =
+      apl::run_tool({"clang", "-x", "hip", "--cuda-device-only", "--offload-arch=gfx90a", "-nogpulib", "-nogpuinc",
+                     "-include", source + "/tests/hip/builtins.h", "-std=c++17", "-fsyntax-only", "-w", "-I" + source,
+                     "-I" + source + "/runtime/device", file.string()});
   std::filesystem::remove(file);
   CHECK_MESSAGE(said, said.error().message);
 }
