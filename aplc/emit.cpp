@@ -127,8 +127,8 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
   bool ok = session.read() &&
             session.run(options.form == "kernel"
                             ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
-                             : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
-             session.check_parameters();
+                            : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
+            session.check_parameters();
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

@@ -203,7 +203,8 @@ class Tiler {
                              const std::string& prefix, const Stm& stm, Builder& host) {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
     tile::Tiling plan = tile::make_tiling(tiled, prefix, context_.parameters, host);
-    if (has_attribute(stm.attributes, attribute::no_remainder) || number(prefix + "remainder") == 2) plan.padding = padding_of(tiled);
+    if (has_attribute(stm.attributes, attribute::no_remainder) || number(prefix + "remainder") == 2)
+      plan.padding = padding_of(tiled);
     if (!plan.padding.empty()) plan.schedule.remainder = Schedule::Remainder::padded;
     if (splits) plan.schedule.splits = *splits;
     Stm replaced = stm;

@@ -121,7 +121,7 @@ std::string dims_table(const ExplainedPlan& plan, std::vector<std::string> names
 }
 
 // In the order in which the kernel has them: stages of each operand's tile, tables, results on their way out.
-std::vector<SharedPart> shared_parts(const ExplainedPlan& plan) {
+std::vector<SharedPart> shared_parts(const ExplainedPlan& plan, const apl_device& device) {
   std::vector<SharedPart> parts;
   if (!plan.contraction) return parts;
   const apl_contraction& c = *plan.contraction;
@@ -142,7 +142,7 @@ std::vector<SharedPart> shared_parts(const ExplainedPlan& plan) {
   }
   apl_mn_dim mn[2] = {};
   std::int64_t results = 0;
-  if (apl_plan_mainloop(&c, &plan.plan, WARP, &mn[0], &mn[1]) != 0 && mn[1].vector > 1)
+  if (apl_plan_mainloop(&c, &plan.plan, device.warp, &mn[0], &mn[1]) != 0 && mn[1].vector > 1)
     results = std::min(rest, std::int64_t{plan.cost.threads} * mn[1].each * c.result_bytes);
   if (rest > results) parts.push_back({"tables of row offsets", rest - results, 1});
   if (results > 0) parts.push_back({"results before they are written", results, 1});

@@ -204,7 +204,7 @@ class Page {
         out_ += dims_table(plan, dim_names(facts));
         if (input_.device.kind == APL_DEVICE_GPU)
           if (const std::string map =
-                  shared_map(shared_parts(plan), input_.device, plan.cost.blocks_per_multiprocessor);
+                  shared_map(shared_parts(plan, input_.device), input_.device, plan.cost.blocks_per_multiprocessor);
               !map.empty())
             out_ += fmt::format(
                 "<figure class=scroll>{}<figcaption>Shared memory of a block, from its first byte on; numbers are the "

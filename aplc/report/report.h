@@ -58,7 +58,7 @@ struct SharedPart {
   std::int64_t bytes = 0;
   int stages = 1;
 };
-std::vector<SharedPart> shared_parts(const ExplainedPlan& plan);
+std::vector<SharedPart> shared_parts(const ExplainedPlan& plan, const apl_device& device);
 // As SVG, with `blocks` of them on a multiprocessor.
 std::string shared_map(const std::vector<SharedPart>& parts, const apl_device& device, int blocks);
 

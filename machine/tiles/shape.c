@@ -81,7 +81,8 @@ int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* pl
     if (apl_mn_of(c, d) == 0) m_dim->extent = apl_times(m_dim->extent, extent);
     if (apl_mn_of(c, d) == 1) n_dim->extent = apl_times(n_dim->extent, extent);
   }
-  return m_dim->extent > 1 && n_dim->extent > 1 && apl_mn_share(warp, threads, registers, rows_together(c), m_dim, n_dim);
+  return m_dim->extent > 1 && n_dim->extent > 1 &&
+         apl_mn_share(warp, threads, registers, rows_together(c), m_dim, n_dim);
 }
 
 static void find_tiles(const struct apl_contraction* c, const struct apl_plan* plan, struct apl_plan_shape* shape) {

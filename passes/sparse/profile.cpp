@@ -94,8 +94,7 @@ class ProfileReader {
   std::string read_line() {
     const std::string_view key = words_[0];
     std::vector<double> v;
-    if (key == kFirstWord)
-      return numbers(1, 1, v) && (v[0] == 1 || v[0] == 2) ? "" : "only versions 1 and 2 are known";
+    if (key == kFirstWord) return numbers(1, 1, v) && (v[0] == 1 || v[0] == 2) ? "" : "only versions 1 and 2 are known";
     if (key == "name") {
       if (words_.size() != 2) return "expected a name";
       profile_.name = words_[1];

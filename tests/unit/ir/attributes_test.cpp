@@ -14,10 +14,10 @@
 namespace apl::test {
 
 TEST_CASE("attributes: what is set is what is read") {
-  const std::vector<Attribute> all = {
-      make_attribute(attribute::sparse, "A", std::nullopt),
-      make_attribute(attribute::sparse_product, "B", attribute::SparseProduct::sddmm),
-      make_attribute(attribute::bf16, attribute::Names{"A", "B"}), make_attribute(attribute::chunks)};
+  const std::vector<Attribute> all = {make_attribute(attribute::sparse, "A", std::nullopt),
+                                      make_attribute(attribute::sparse_product, "B", attribute::SparseProduct::sddmm),
+                                      make_attribute(attribute::bf16, attribute::Names{"A", "B"}),
+                                      make_attribute(attribute::chunks)};
   CHECK(find_attribute(all, attribute::sparse) ==
         std::tuple<std::string, std::optional<attribute::SparseResult>>("A", std::nullopt));
   CHECK(find_attribute(all, attribute::sparse_product) ==
