@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cuda.h"
 #include "runtime/sparse/device_operand.h"
+#include "tests/unit/skip.h"
 #include "tests/unit/sparse/matrices.h"
 #include "tests/unit/sparse/tiles.h"
 
@@ -164,7 +165,7 @@ TEST_CASE("sparse kernels: nothing runs for nothing") {
 
 // Every type at each access width, through every template: what programs can ask for, but for the numbers that only
 // change how often something is repeated.
-TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a device") {
+TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a device" * doctest::test_suite("nvrtc")) {
   Notes notes;
   const apl::sparse::Csr apart = even(6000, 6000, 6, 1), shared = even(2048, 4096, 64, 16);
   for (const std::int32_t type : {APL_I8, APL_I16, APL_I32, APL_U64, APL_F16, APL_F32, APL_F64})
@@ -182,8 +183,7 @@ TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a d
   CHECK(has(one_text(notes.texts), "namespace"));
   const auto cubin = apl::compile_with_nvrtc(one_text(notes.texts), "sm_90");
   if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
-    MESSAGE("skipped: " << cubin.error().message);
-    return;
+    return tests::skip(cubin.error().message);
   }
   CHECK_MESSAGE(cubin, cubin.error().message);
 }
