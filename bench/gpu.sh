@@ -31,7 +31,7 @@ done; fi
 
 if wanted unit; then
   step "unit tests that need a device"
-  "$bin/apl_unit_tests" --source-file='*cuda_test.cpp' --no-intro=true >"$out/unit.log" 2>&1
+  "$bin/apl_unit_tests" --test-suite=device --no-intro=true >"$out/unit.log" 2>&1
   note $? "unit tests; see $out/unit.log"
   tail -n 4 "$out/unit.log"
 fi

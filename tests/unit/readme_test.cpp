@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_of(const std::string& name) {
+std::string tree_file(const std::string& name) {
   std::ifstream file(std::string(APL_SOURCE_DIR "/") + name);
   REQUIRE_MESSAGE(file.good(), name);
   std::ostringstream text;
@@ -28,7 +28,7 @@ json results(const std::string& readme, const std::string& label) {
   std::smatch found;
   REQUIRE_MESSAGE(std::regex_search(readme, found, std::regex("\\[" + label + "\\]\\((bench/results/[^)]*)\\)")),
                   label);
-  return json::parse(text_of(found[1]));
+  return json::parse(tree_file(found[1]));
 }
 
 // "| 8 | PEER | 1.95 | 0.82 |", as the row that begins with `what` has it.
@@ -49,7 +49,7 @@ void check_row(const std::string& readme, const std::string& what, const std::ve
 }  // namespace
 
 TEST_CASE("README's figures of contractions are those of the recorded results") {
-  const std::string readme = text_of("README.md");
+  const std::string readme = tree_file("README.md");
   const json all = results(readme, "contractions");
   std::vector<double> products, contractions;
   for (const auto& [name, ours] : all["apl"].items()) {
@@ -65,7 +65,7 @@ TEST_CASE("README's figures of contractions are those of the recorded results") 
 }
 
 TEST_CASE("README's figures of sparse products are those of the recorded results") {
-  const std::string readme = text_of("README.md");
+  const std::string readme = tree_file("README.md");
   std::vector<double> spmm, sddmm;
   const json on_gpu = results(readme, "sparse products");
   for (const json& one : on_gpu["cases"]) {

@@ -1,8 +1,9 @@
 // The kernels of the examples, compiled for a GPU on machines that have none.
 #include "runtime/backends/cuda.h"
 #include "tests/unit/codegen/emitted.h"
+#include "tests/unit/skip.h"
 
-TEST_CASE("compile only: the ends of every type are numbers that NVRTC knows") {
+TEST_CASE("compile only: the ends of every type are numbers that NVRTC knows" * doctest::test_suite("nvrtc")) {
   std::string source;
   for (const std::string type : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"})
     source += "entry ends_" + type + " (xs: []" + type + ") = map (\\x -> (" + type + ".max x " + type + ".lowest, " +
@@ -13,13 +14,12 @@ TEST_CASE("compile only: the ends of every type are numbers that NVRTC knows") {
   const apl::ProgramText text = emitted::text_of(emitted::compiled("ends.fut", source), apl::cuda_target());
   const auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
   if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
-    MESSAGE("skipped: " << cubin.error().message);
-    return;
+    return tests::skip(cubin.error().message);
   }
   CHECK_MESSAGE(cubin, cubin.error().message);
 }
 
-TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device") {
+TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device" * doctest::test_suite("nvrtc")) {
   // Full tiles of two ranks, whose unrolled loops take the compiler seconds; small ones of all that the examples have:
   // layouts, ranks, element types, operators of two results, elements read by index.
   for (const std::string name : {"mm0", "mm1", "mm1_iota", "mm2", "mm3", "sd1_7", "sd2_3", "listing2", "listing3"}) {
@@ -31,8 +31,7 @@ TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device")
       const apl::ProgramText text = emitted::text_of(module, apl::cuda_target(), each);
       auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
       if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
-        MESSAGE("skipped: " << cubin.error().message);
-        return;
+        return tests::skip(cubin.error().message);
       }
       CHECK_MESSAGE(cubin, cubin.error().message);
       if (!cubin) continue;
@@ -45,7 +44,7 @@ TEST_CASE("compile only: NVRTC compiles the examples' kernels without a device")
   }
 }
 
-TEST_CASE("compile only: contractions with code around them") {
+TEST_CASE("compile only: contractions with code around them" * doctest::test_suite("nvrtc")) {
   std::ifstream in(std::string(APL_SOURCE_DIR) + "/tests/programs/contractions.fut");
   REQUIRE(in);
   const std::string source(std::istreambuf_iterator<char>(in), {});
@@ -57,8 +56,7 @@ TEST_CASE("compile only: contractions with code around them") {
     const apl::ProgramText text = emitted::text_of(module, apl::cuda_target(), numbers);
     const auto cubin = apl::compile_with_nvrtc(text.kernels, "sm_90");
     if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
-      MESSAGE("skipped: " << cubin.error().message);
-      return;
+      return tests::skip(cubin.error().message);
     }
     CHECK_MESSAGE(cubin, cubin.error().message);
   }

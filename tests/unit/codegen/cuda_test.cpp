@@ -9,6 +9,7 @@
 
 #include "runtime/embed.h"
 #include "tests/unit/codegen/kernels.h"
+#include "tests/unit/skip.h"
 
 namespace {
 
@@ -94,7 +95,7 @@ std::optional<Device> device_with(const std::string& text) {
   auto backend = apl::make_cuda_backend({});
   if (!backend) {
     REQUIRE(apl::code_text(backend.error().code) == "unsupported.backend");
-    MESSAGE("skipped: " << backend.error().message);
+    tests::skip(backend.error().message);
     return std::nullopt;
   }
   return Device(std::move(*backend), text);
@@ -102,13 +103,12 @@ std::optional<Device> device_with(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("cuda: NVRTC compiles kernels without a device") {
+TEST_CASE("cuda: NVRTC compiles kernels without a device" * doctest::test_suite("nvrtc")) {
   for (const std::string architecture : {"sm_75", "sm_80", "sm_90"})
     for (const std::string& text : texts()) {
       auto cubin = apl::compile_with_nvrtc(text, architecture);
       if (!cubin && cubin.error().code == apl::Code::unsupported_backend) {
-        MESSAGE("skipped: " << cubin.error().message);
-        return;
+        return tests::skip(cubin.error().message);
       }
       CAPTURE(architecture);
       CHECK_MESSAGE(cubin, cubin.error().message);
@@ -116,22 +116,20 @@ TEST_CASE("cuda: NVRTC compiles kernels without a device") {
     }
 }
 
-TEST_CASE("cuda: what NVRTC refuses comes back with its words") {
+TEST_CASE("cuda: what NVRTC refuses comes back with its words" * doctest::test_suite("nvrtc")) {
   auto bad = apl::compile_with_nvrtc("#include \"device.h\"\nint x = nothing;\n", "sm_90");
   REQUIRE_FALSE(bad);
   if (bad.error().code == apl::Code::unsupported_backend) {
-    MESSAGE("skipped: " << bad.error().message);
-    return;
+    return tests::skip(bad.error().message);
   }
   CHECK(bad.error().code == apl::Code::bug_internal);
   CHECK(contains(bad.error().message, "kernels.cu(2)"));
   CHECK(contains(bad.error().message, "nothing"));
 }
 
-TEST_CASE("cuda: nvcc compiles the same texts") {
+TEST_CASE("cuda: nvcc compiles the same texts" * doctest::test_suite("nvcc")) {
   if (auto found = apl::run_tool({"nvcc", "--version"}); !found) {
-    MESSAGE("skipped: " << found.error().message);
-    return;
+    return tests::skip(found.error().message);
   }
   auto folder = take(apl::TemporaryFolder::make("/tmp"));
   std::ofstream(folder.path() + "/device.h") << apl::device_header_text();
@@ -144,7 +142,7 @@ TEST_CASE("cuda: nvcc compiles the same texts") {
   CHECK_MESSAGE(compiled, compiled.error().message);
 }
 
-TEST_CASE("cuda: a vector sum and a tiled product are right") {
+TEST_CASE("cuda: a vector sum and a tiled product are right" * doctest::test_suite("device")) {
   auto sum = device_with(kernels::kVectorAdd);
   if (!sum) return;
   constexpr std::int64_t length = 1000;
@@ -175,7 +173,7 @@ TEST_CASE("cuda: a vector sum and a tiled product are right") {
   CHECK(stats[0].dynamic_shared_bytes == kernels::kProductSharedBytes);
 }
 
-TEST_CASE("cuda: asynchronous copies arrive") {
+TEST_CASE("cuda: asynchronous copies arrive" * doctest::test_suite("device")) {
   auto device = device_with(kernels::kAsyncCopy);
   if (!device) return;
   const auto a = kernels::numbers(256, 1);
@@ -185,7 +183,7 @@ TEST_CASE("cuda: asynchronous copies arrive") {
   CHECK(device->read<float>(C, 256) == a);
 }
 
-TEST_CASE("cuda: a failed check is in the cell, once") {
+TEST_CASE("cuda: a failed check is in the cell, once" * doctest::test_suite("device")) {
   auto device = device_with(kernels::kChecked);
   if (!device) return;
   std::vector<std::int32_t> a(100, 4);
@@ -201,7 +199,7 @@ TEST_CASE("cuda: a failed check is in the cell, once") {
   CHECK(take(device->backend().take_failure()).code == APL_OK);
 }
 
-TEST_CASE("cuda: what the device cannot do is an error") {
+TEST_CASE("cuda: what the device cannot do is an error" * doctest::test_suite("device")) {
   auto device = device_with(kernels::kVectorAdd);
   if (!device) return;
   auto much = device->backend().allocate(std::int64_t{1} << 50, "the moon");

@@ -13,6 +13,7 @@
 #include "runtime/backends/toolchain.h"
 #include "runtime/embed.h"
 #include "tests/unit/codegen/emitted.h"
+#include "tests/unit/skip.h"
 
 namespace {
 
@@ -238,10 +239,9 @@ TEST_CASE("device.h: what kernels use is a part that stands alone") {
     CHECK_MESSAGE(!contains(some, other), other);
 }
 
-TEST_CASE("kernel file: nvcc compiles it, also two of them in one file") {
+TEST_CASE("kernel file: nvcc compiles it, also two of them in one file" * doctest::test_suite("nvcc")) {
   if (auto found = apl::run_tool({"nvcc", "--version"}); !found) {
-    MESSAGE("skipped: " << found.error().message);
-    return;
+    return tests::skip(found.error().message);
   }
   auto folder = take(apl::TemporaryFolder::make("/tmp"));
   std::ofstream all(folder.path() + "/all.cu");
