@@ -19,6 +19,7 @@
 // A copy stays if its source may share elements with a parameter of the function (the caller's), with a row that a
 // lambda is given, with what is bound outside a body that runs more than once, or with a value that is read later.
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <map>
@@ -72,14 +73,26 @@ void join_all(const Body& body, const ValueTable& values, Classes& classes) {
     if (const auto source = viewed(stm.op)) join(stm.pattern.front(), *source);
     if (const auto* copy = get_if<Copy>(stm)) join(stm.pattern.front(), copy->array);
     if (const auto* scatter = get_if<Scatter>(stm))
+<<<<<<< HEAD
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) join(stm.pattern[k], scatter->targets[k]);
     for (const BodyPtr& branch : branches(stm.op))
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) join(stm.pattern[k], branch->results[k]);
+=======
+      for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) join(made, target);
+    if (const auto* branch = get_if<If>(stm)) {
+      for (const auto& [made, yes, no] :
+           ranges::views::zip(stm.pattern, branch->then_body->results, branch->else_body->results)) {
+        join(made, yes);
+        join(made, no);
+      }
+    }
+>>>>>>> house-in
     if (const auto* loop = get_if<Loop>(stm)) {
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-        join(loop->params[k], loop->initial[k]);
-        join(loop->params[k], loop->body->results[k]);
-        join(stm.pattern[k], loop->params[k]);
+      for (const auto& [made, param, initial, next] :
+           ranges::views::zip(stm.pattern, loop->params, loop->initial, loop->body->results)) {
+        join(param, initial);
+        join(param, next);
+        join(made, param);
       }
     }
   });
@@ -111,9 +124,8 @@ class LoopStarts {
   bool start(Loop& loop, Location location, std::vector<Stm>& before) {
     Classes classes;
     join_all(*loop.body, values_, classes);
-    for (std::size_t k = 0; k < loop.params.size(); ++k)
-      if (is_array(values_, loop.params[k]) && is_array(values_, loop.body->results[k]))
-        classes.join(loop.params[k], loop.body->results[k].value());
+    for (const auto& [param, next] : ranges::views::zip(loop.params, loop.body->results))
+      if (is_array(values_, param) && is_array(values_, next)) classes.join(param, next.value());
     std::set<Value> copied;
     for_each_stm(*loop.body, [&](const Stm& stm) {
       if (const auto* copy = get_if<Copy>(stm)) copied.insert(classes.find(copy->array));
@@ -252,9 +264,16 @@ class CopyEliminator {
     } else if (const auto* scatter = get_if<Scatter>(stm)) {
       lambda(scatter->map);
       if (scatter->op) lambda(scatter->op->op);
+<<<<<<< HEAD
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) give(stm.pattern[k], roots(scatter->targets[k]));
     } else if (const auto bodies = branches(stm.op); !bodies.empty()) {
       for (const BodyPtr& branch : bodies) enter(*branch, false);
+=======
+      for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) give(made, roots(target));
+    } else if (const auto* branch = get_if<If>(stm)) {
+      enter(*branch->then_body, false);
+      enter(*branch->else_body, false);
+>>>>>>> house-in
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
         Roots all;
         for (const BodyPtr& branch : bodies) all.merge(roots(branch->results[k]));

@@ -1,4 +1,6 @@
 // Applying closures: partial application, expansion, and calls of functions of the module.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -51,7 +53,7 @@ StaticValue Lowerer::run(const Closure& closure) {
     if (frame->call != location_.call || !encloses(location_, lambda->body->location))
       frame->call = calls_.add(location_);
     Frame* outer = std::exchange(frame_, frame);
-    for (std::size_t k = 0; k < arguments.size(); ++k) bind_param(*(*lambda->params)[k], arguments[k]);
+    for (const auto& [param, argument] : ranges::views::zip(*lambda->params, arguments)) bind_param(*param, argument);
     result = lower(*lambda->body);
     frame_ = outer;
   } else if (const auto* definition = std::get_if<Closure::Definition>(&closure.what)) {
@@ -92,8 +94,8 @@ Frame* Lowerer::definition_frame(const Closure::Definition& definition, const Va
   }
   Frame* outer = std::exchange(frame_, frame);
   const auto& params = global.definition->params;
-  for (std::size_t k = 0; k < arguments.size() && k < params.size(); ++k)
-    bind_sizes(checked_.pattern_types[params[k]->id], arguments[k]);
+  for (const auto& [param, argument] : ranges::views::zip(params, arguments))
+    bind_sizes(checked_.pattern_types[param->id], argument);
   compute_sizes(frame);
   frame_ = outer;
   return frame;
@@ -103,7 +105,7 @@ StaticValue Lowerer::expand_definition(const Closure::Definition& definition, co
   const Definition& source = *checked_.globals[definition.global].definition;
   if (++depth_ > max_depth_) unsupported(location_, "a program nested this deep");
   Frame* outer = std::exchange(frame_, definition_frame(definition, arguments));
-  for (std::size_t k = 0; k < arguments.size(); ++k) bind_pattern(*source.params[k], arguments[k]);
+  for (const auto& [param, argument] : ranges::views::zip(source.params, arguments)) bind_pattern(*param, argument);
   StaticValue result = lower(*source.body);
   frame_ = outer;
   --depth_;

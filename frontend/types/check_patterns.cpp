@@ -1,4 +1,6 @@
 // Patterns against the types of what they take apart.
+#include <range/v3/view/zip.hpp>
+
 #include <utility>
 
 #include "frontend/types/checker.h"
@@ -40,7 +42,7 @@ void Checker::pattern_constructor(const Pattern& pattern, const PatternConstruct
     for (const PatternPtr& part : constructor.payload) payload.push_back(fresh(part->location));
     want_constructor(type, constructor.name, payload, pattern.location);
   }
-  for (std::size_t k = 0; k < payload.size(); ++k) this->pattern(*constructor.payload[k], payload[k], names);
+  for (const auto& [part, of] : ranges::views::zip(constructor.payload, payload)) this->pattern(*part, of, names);
 }
 
 bool Checker::is_refutable(const Pattern& pattern) {
@@ -82,7 +84,7 @@ void Checker::pattern_tuple(const Pattern& pattern, const PatternTuple& tuple, T
     for (const PatternPtr& element : tuple.elements) elements.push_back(fresh(element->location));
     unify(type, store_.tuple(elements), pattern.location, "Pattern cannot match value of this type");
   }
-  for (std::size_t k = 0; k < elements.size(); ++k) this->pattern(*tuple.elements[k], elements[k], names);
+  for (const auto& [part, of] : ranges::views::zip(tuple.elements, elements)) this->pattern(*part, of, names);
 }
 
 void Checker::pattern_record(const Pattern& pattern, const PatternRecord& record, Ty type, Names& names) {

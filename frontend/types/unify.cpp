@@ -1,5 +1,7 @@
 #include "frontend/types/unify.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <functional>
 
@@ -111,8 +113,8 @@ bool Unifier::identical(Size a, Size b, int depth) const {
   const auto x = store_.parts_of(a);
   const auto y = store_.parts_of(b);
   if (!x || !y || !x->same_operation(*y)) return false;
-  for (std::size_t k = 0; k < x->parts.size(); ++k)
-    if (!identical(x->parts[k], y->parts[k], depth - 1)) return false;
+  for (const auto& [p, q] : ranges::views::zip(x->parts, y->parts))
+    if (!identical(p, q, depth - 1)) return false;
   return true;
 }
 
@@ -247,10 +249,10 @@ std::optional<Clash> Unifier::unify_records(Ty expected, Ty actual) {
   const TyRecord a = *store_.get_if<TyRecord>(expected);
   const TyRecord b = *store_.get_if<TyRecord>(actual);
   if (a.fields.size() != b.fields.size()) return Clash{.a = expected, .b = actual};
-  for (std::size_t k = 0; k < a.fields.size(); ++k) {
-    if (a.fields[k].first != b.fields[k].first) return Clash{.a = expected, .b = actual};
-    if (auto clash = unify(a.fields[k].second, b.fields[k].second)) {
-      clash->fields = a.fields[k].first + (clash->fields.empty() ? "" : "." + clash->fields);
+  for (const auto& [x, y] : ranges::views::zip(a.fields, b.fields)) {
+    if (x.first != y.first) return Clash{.a = expected, .b = actual};
+    if (auto clash = unify(x.second, y.second)) {
+      clash->fields = x.first + (clash->fields.empty() ? "" : "." + clash->fields);
       return clash;
     }
   }
@@ -262,11 +264,10 @@ std::optional<Clash> Unifier::unify_sums(Ty expected, Ty actual) {
   const TySum b = *store_.get_if<TySum>(actual);
   const auto differ = Clash{.a = expected, .b = actual};
   if (a.constructors.size() != b.constructors.size()) return differ;
-  for (std::size_t k = 0; k < a.constructors.size(); ++k) {
-    const auto& [name, payload] = a.constructors[k];
-    if (name != b.constructors[k].first || payload.size() != b.constructors[k].second.size()) return differ;
-    for (std::size_t p = 0; p < payload.size(); ++p)
-      if (auto clash = unify(payload[p], b.constructors[k].second[p])) return clash;
+  for (const auto& [x, y] : ranges::views::zip(a.constructors, b.constructors)) {
+    if (x.first != y.first || x.second.size() != y.second.size()) return differ;
+    for (const auto& [p, q] : ranges::views::zip(x.second, y.second))
+      if (auto clash = unify(p, q)) return clash;
   }
   return std::nullopt;
 }
@@ -275,10 +276,10 @@ std::optional<Clash> Unifier::unify_abstract(Ty expected, Ty actual) {
   const TyAbstract a = *store_.get_if<TyAbstract>(expected);
   const TyAbstract b = *store_.get_if<TyAbstract>(actual);
   if (a.id != b.id) return Clash{.a = expected, .b = actual};
-  for (std::size_t k = 0; k < a.types.size(); ++k)
-    if (auto clash = unify(a.types[k], b.types[k])) return clash;
-  for (std::size_t k = 0; k < a.sizes.size(); ++k)
-    if (auto clash = unify(a.sizes[k], b.sizes[k])) return clash;
+  for (const auto& [x, y] : ranges::views::zip(a.types, b.types))
+    if (auto clash = unify(x, y)) return clash;
+  for (const auto& [x, y] : ranges::views::zip(a.sizes, b.sizes))
+    if (auto clash = unify(x, y)) return clash;
   return std::nullopt;
 }
 

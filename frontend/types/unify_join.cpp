@@ -1,4 +1,6 @@
 // What may be of either of two types: sizes that nothing says yet are linked, and others that differ are unknown.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "frontend/types/unify.h"
@@ -45,14 +47,13 @@ void Unifier::link(Ty expected, Ty actual, BinderId inner) {
       link(a->size, b->size, inner, kMaxUnifiedSizeDepth);
       todo.emplace_back(a->element, b->element);
     } else if (r && s && r->fields.size() == s->fields.size()) {
-      for (std::size_t k = 0; k < r->fields.size(); ++k) todo.emplace_back(r->fields[k].second, s->fields[k].second);
+      for (const auto& [p, q] : ranges::views::zip(r->fields, s->fields)) todo.emplace_back(p.second, q.second);
     }
     const auto* t = store_.get_if<TySum>(x);
     const auto* u = store_.get_if<TySum>(y);
     if (t && u && t->constructors.size() == u->constructors.size())
-      for (std::size_t k = 0; k < t->constructors.size(); ++k)
-        for (std::size_t p = 0; p < std::min(t->constructors[k].second.size(), u->constructors[k].second.size()); ++p)
-          todo.emplace_back(t->constructors[k].second[p], u->constructors[k].second[p]);
+      for (const auto& [one, other] : ranges::views::zip(t->constructors, u->constructors))
+        for (const auto& [p, q] : ranges::views::zip(one.second, other.second)) todo.emplace_back(p, q);
   }
 }
 

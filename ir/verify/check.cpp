@@ -1,6 +1,7 @@
 #include "ir/verify/check.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include "ir/walk.h"
 
@@ -65,15 +66,15 @@ bool Check::similar(const Type& a, const Type& b) const {
 
 bool Check::same(const Type& a, const Type& b) const {
   if (!similar(a, b)) return false;
-  for (std::size_t k = 0; k < a.rank(); ++k)
-    if (!equal(a.shape[k], b.shape[k])) return false;
+  for (const auto& [x, y] : ranges::views::zip(a.shape, b.shape))
+    if (!equal(x, y)) return false;
   return true;
 }
 
 bool Check::compatible(const Type& a, const Type& b) const {
   if (!similar(a, b)) return false;
-  for (std::size_t k = 0; k < a.rank(); ++k)
-    if (!may_be_equal(a.shape[k], b.shape[k])) return false;
+  for (const auto& [x, y] : ranges::views::zip(a.shape, b.shape))
+    if (!may_be_equal(x, y)) return false;
   return true;
 }
 

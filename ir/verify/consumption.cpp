@@ -2,6 +2,7 @@
 // Consuming operations are Update, CopyTile, Apply with a unique parameter, Loop whose body consumes a parameter,
 // Scatter, and Screma whose lambda consumes a row. A body that may run more than once consumes nothing from outside.
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -110,7 +111,7 @@ class Consumption {
     } else if (std::optional<Value> source = viewed(stm.op); source && !shared.empty() && is_array(*source)) {
       shared.front() = {{*source}};
     }
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], shared[k]);
+    for (const auto& [made, its] : ranges::views::zip(stm.pattern, shared)) bind(made, its);
   }
 
   static std::optional<Value> viewed(const Op& op) {
@@ -124,6 +125,7 @@ class Consumption {
   void one_of(const Stm& stm, const std::vector<BodyPtr>& bodies, std::vector<Shared>& shared) {
     const std::uint64_t outside = aliases_.bound();
     const std::size_t before = aliases_.mark();
+<<<<<<< HEAD
     std::vector<Value> consumed;
     for (const BodyPtr& one : bodies) {
       body(*one, &stm);
@@ -135,8 +137,17 @@ class Consumption {
     for (std::size_t k = 0; k < shared.size(); ++k) {
       for (const BodyPtr& one : bodies)
         if (k < one->results.size()) share_outer(one->results[k], outside, shared[k]);
+=======
+    body(*op.then_body, &stm);
+    const std::vector<Value> in_then = aliases_.undo(before);
+    body(*op.else_body, &stm);
+    for (Value v : in_then) aliases_.consume(v);
+    for (const auto& [yes, no, its] : ranges::views::zip(op.then_body->results, op.else_body->results, shared)) {
+      share_outer(yes, outside, its);
+      share_outer(no, outside, its);
+>>>>>>> house-in
       // What was consumed on the way lives on as the result alone.
-      aliases_.drop_consumed(shared[k]);
+      aliases_.drop_consumed(its);
     }
   }
 
@@ -149,8 +160,8 @@ class Consumption {
     }
     const std::uint64_t params = aliases_.bound();
     repeated(*op.body, stm, outside);
-    for (std::size_t k = 0; k < op.params.size(); ++k)
-      if (aliases_.is_consumed(op.params[k]) && op.initial[k].is_value()) consume(op.initial[k].value(), stm);
+    for (const auto& [param, initial] : ranges::views::zip(op.params, op.initial))
+      if (aliases_.is_consumed(param) && initial.is_value()) consume(initial.value(), stm);
     for (std::size_t k = 0; k < shared.size() && k < op.params.size(); ++k) {
       share_outer(op.initial[k], outside, shared[k]);
       Shared next;
@@ -171,8 +182,8 @@ class Consumption {
     std::uint64_t outside = aliases_.bound();
     for (Value param : op.map.params) bind(param, {});
     repeated(*op.map.body, stm, outside);
-    for (std::size_t k = 0; k < op.map.params.size(); ++k)
-      if (aliases_.is_consumed(op.map.params[k])) consume(op.inputs[k], stm);
+    for (const auto& [param, input] : ranges::views::zip(op.map.params, op.inputs))
+      if (aliases_.is_consumed(param)) consume(input, stm);
     for (const ReduceOp& reduce : op.reduces) {
       outside = aliases_.bound();
       for (Value param : reduce.op.params) bind(param, {});

@@ -1,6 +1,8 @@
 // Union-find over values; each operation says which of its results may share memory with which operand.
 #include "passes/analysis/consumption.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <numeric>
 
 #include "ir/walk.h"
@@ -63,27 +65,37 @@ void Consumption::statement(const Stm& stm) {
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     alias(first, copy->target);
     consumed_values_.push_back(copy->target);
+<<<<<<< HEAD
   } else if (is_branch(stm.op)) {
     for (const BodyPtr& branch : branches(stm.op))
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) alias(stm.pattern[k], branch->results[k]);
+=======
+  } else if (const If* branch = get_if<If>(stm)) {
+    for (const auto& [made, yes, no] :
+         ranges::views::zip(stm.pattern, branch->then_body->results, branch->else_body->results)) {
+      alias(made, yes);
+      alias(made, no);
+    }
+>>>>>>> house-in
   } else if (const Loop* loop = get_if<Loop>(stm)) {
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-      alias(loop->params[k], loop->initial[k]);
-      alias(loop->params[k], loop->body->results[k]);
-      alias(stm.pattern[k], loop->params[k]);
+    for (const auto& [made, param, initial, next] :
+         ranges::views::zip(stm.pattern, loop->params, loop->initial, loop->body->results)) {
+      alias(param, initial);
+      alias(param, next);
+      alias(made, param);
     }
   } else if (const Screma* screma = get_if<Screma>(stm)) {
-    for (std::size_t k = 0; k < screma->inputs.size(); ++k) alias(screma->map.params[k], screma->inputs[k]);
+    for (const auto& [param, input] : ranges::views::zip(screma->map.params, screma->inputs)) alias(param, input);
     // An array accumulator may be the neutral element itself.
     std::size_t result = 0;
     for (const ReduceOp& reduce : screma->reduces) {
       for (const Operand& neutral : reduce.neutral) alias(stm.pattern[result++], neutral);
     }
   } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
-    for (std::size_t k = 0; k < scatter->inputs.size(); ++k) alias(scatter->map.params[k], scatter->inputs[k]);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-      alias(stm.pattern[k], scatter->targets[k]);
-      consumed_values_.push_back(scatter->targets[k]);
+    for (const auto& [param, input] : ranges::views::zip(scatter->map.params, scatter->inputs)) alias(param, input);
+    for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) {
+      alias(made, target);
+      consumed_values_.push_back(target);
     }
   } else if (const Apply* apply = get_if<Apply>(stm)) {
     const Function* callee = module_ != nullptr ? module_->find(apply->function) : nullptr;

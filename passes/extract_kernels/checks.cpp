@@ -8,6 +8,8 @@
 // Checks in branches and loops stay: they may not be reached.
 #include "passes/extract_kernels/checks.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -76,12 +78,12 @@ class Unchecker {
   Screma level(const Screma& op) {
     const std::size_t dims = dims_.size(), path = path_.size();
     std::vector<DimIndex> here;
-    for (std::size_t k = 0; k < op.indices.size(); ++k) {
-      dims_.push_back({op.indices[k], op.widths[k]});
-      here.push_back(DimIndex::fix(Poly(op.indices[k])));
+    for (const auto& [index, width] : ranges::views::zip(op.indices, op.widths)) {
+      dims_.push_back({index, width});
+      here.push_back(DimIndex::fix(Poly(index)));
     }
-    for (std::size_t k = 0; k < op.inputs.size(); ++k)
-      path_.push_back({.pattern = {op.map.params[k]}, .op = Index{op.inputs[k], here}, .location = map_.location});
+    for (const auto& [param, input] : ranges::views::zip(op.map.params, op.inputs))
+      path_.push_back({.pattern = {param}, .op = Index{input, here}, .location = map_.location});
     std::vector<Stm> stms;
     for (const Stm& stm : op.map.body->stms) {
       Stm kept = stm;

@@ -18,6 +18,8 @@
 //   map { scatter }           =>  scatter into the array of the targets, over both widths
 #include "passes/extract_kernels/distribute.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -197,17 +199,16 @@ class Splitter {
       fresh.insert_or_assign(index, Operand(indices.back()));
     }
     const std::set<Value> read = free_values(*lambda.body, values_);
-    for (std::size_t k = 0; k < screma.inputs.size(); ++k)
-      if (read.contains(lambda.params[k]))
-        add_row(lambda.params[k], Index{screma.inputs[k], own}, lambda.body->stms, stm.location, values_, stms);
+    for (const auto& [param, input] : ranges::views::zip(lambda.params, screma.inputs))
+      if (read.contains(param)) add_row(param, Index{input, own}, lambda.body->stms, stm.location, values_, stms);
     stms.insert(stms.end(), lambda.body->stms.begin(), lambda.body->stms.end());
     rely(stms, first, stm.certificates);
     std::vector<Operand> results;
     std::vector<Value> pattern;
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-      if (std::ranges::find(group.exports, stm.pattern[k]) == group.exports.end()) continue;
-      results.push_back(lambda.body->results[k]);
-      pattern.push_back(array_of(stm.pattern[k]));
+    for (const auto& [made, result] : ranges::views::zip(stm.pattern, lambda.body->results)) {
+      if (std::ranges::find(group.exports, made) == group.exports.end()) continue;
+      results.push_back(result);
+      pattern.push_back(array_of(made));
     }
     const BodyPtr renamed = substitute(make_body(std::move(stms), std::move(results)), fresh, values_);
     Stm made = map_stm(copied(renamed->stms, renamed->results), std::move(pattern), stm.location);
@@ -226,7 +227,7 @@ class Splitter {
     std::vector<Stm> stms = body->stms;
     rely(stms, 0, inner.certificates);
     body = make_body(std::move(stms), body->results);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) inner.pattern[k] = array_of(stm.pattern[k]);
+    for (const auto& [array, made] : ranges::views::zip(inner.pattern, stm.pattern)) array = array_of(made);
     inner.certificates = flat_.certificates;
     const Segments segments{map_.widths, copy.indices, std::move(copy.stms)};
     const std::vector<Stm> all = screma.scans()
@@ -260,8 +261,8 @@ class Splitter {
     wide.rank = map_.widths.size() + inner.rank;
     std::vector<DimIndex> own;
     for (const Value index : inner.indices) own.push_back(DimIndex::fix(index));
-    for (std::size_t k = 0; k < inner.inputs.size(); ++k)
-      add_row(inner.map.params[k], Index{inner.inputs[k], own}, inner.map.body->stms, stm.location, values_, copy.stms);
+    for (const auto& [param, input] : ranges::views::zip(inner.map.params, inner.inputs))
+      add_row(param, Index{input, own}, inner.map.body->stms, stm.location, values_, copy.stms);
     copy.stms.insert(copy.stms.end(), inner.map.body->stms.begin(), inner.map.body->stms.end());
     rely(copy.stms, first, checks);
     std::vector<Operand> results(copy.indices.begin(), copy.indices.end());
@@ -269,7 +270,7 @@ class Splitter {
     wide.inputs.clear();
     wide.map.params.clear();
     wide.map.body = make_body(std::move(copy.stms), std::move(results));
-    for (std::size_t k = 0; k < targets.size(); ++k) wide.targets[k] = arrays_.at(targets[k]);
+    for (const auto& [array, target] : ranges::views::zip(wide.targets, targets)) array = arrays_.at(target);
     push_host(stm, std::move(wide));
   }
 

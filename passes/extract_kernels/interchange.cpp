@@ -9,6 +9,8 @@
 // too: index i, j folds one element.
 #include "passes/extract_kernels/interchange.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <numeric>
 
@@ -27,8 +29,8 @@ const Screma* row_map(const ReduceOp& reduce, const ValueTable& values) {
   const Stm& stm = body.stms.front();
   const Screma* map = get_if<Screma>(stm);
   if (map == nullptr || !map->reduces.empty() || body.results.size() != stm.pattern.size()) return nullptr;
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-    if (body.results[k] != Operand(stm.pattern[k])) return nullptr;
+  for (const auto& [result, made] : ranges::views::zip(body.results, stm.pattern))
+    if (result != Operand(made)) return nullptr;
   const std::vector<Value>& params = reduce.op.params;
   const std::set<Value> inside = free_values(map->map, values);
   if (!std::ranges::is_permutation(map->inputs, params)) return nullptr;
@@ -164,9 +166,8 @@ std::optional<std::vector<Stm>> elements(const Stm& stm, const Scatter& scatter,
   for (const Value index : at) inner.push_back(DimIndex::fix(index));
   std::vector<Stm> stms;
   // Inputs have no such dims: they are read by index.
-  for (std::size_t k = 0; k < scatter.inputs.size(); ++k)
-    stms.push_back(
-        {.pattern = {scatter.map.params[k]}, .op = Index{scatter.inputs[k], outer}, .location = stm.location});
+  for (const auto& [param, input] : ranges::views::zip(scatter.map.params, scatter.inputs))
+    stms.push_back({.pattern = {param}, .op = Index{input, outer}, .location = stm.location});
   wide.inputs.clear();
   wide.map.params.clear();
   stms.insert(stms.end(), body.stms.begin(), body.stms.end());

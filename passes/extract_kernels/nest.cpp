@@ -1,5 +1,7 @@
 #include "passes/extract_kernels/nest.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -189,7 +191,7 @@ Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values) {
 Stm make_kernel(Stm flat) {
   const Screma map = std::get<Screma>(std::move(flat.op));
   SegOp kernel{.level = SegLevel::thread, .body = map.map.body};
-  for (std::size_t k = 0; k < map.widths.size(); ++k) kernel.space.push_back({map.indices[k], map.widths[k]});
+  for (const auto& [index, width] : ranges::views::zip(map.indices, map.widths)) kernel.space.push_back({index, width});
   kernel.results.assign(map.map.body->results.size(), returned());
   flat.op = std::move(kernel);
   return flat;
@@ -253,8 +255,8 @@ std::optional<Stm> make_scatter_kernel(const Stm& stm, ValueTable& values) {
   std::vector<Stm> stms;
   std::vector<DimIndex> here;
   for (const Value index : scatter.indices) here.push_back(DimIndex::fix(index));
-  for (std::size_t k = 0; k < scatter.inputs.size(); ++k)
-    add_row(scatter.map.params[k], Index{scatter.inputs[k], here}, scatter.map.body->stms, stm.location, values, stms);
+  for (const auto& [param, input] : ranges::views::zip(scatter.map.params, scatter.inputs))
+    add_row(param, Index{input, here}, scatter.map.body->stms, stm.location, values, stms);
   stms.insert(stms.end(), scatter.map.body->stms.begin(), scatter.map.body->stms.end());
   scatter.inputs.clear();
   scatter.map.params.clear();

@@ -1,4 +1,6 @@
 // One statement out of two.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -56,7 +58,7 @@ struct Assembly {
 class Inputs {
  public:
   explicit Inputs(Screma& screma) : screma_(screma) {
-    for (std::size_t k = 0; k < screma.inputs.size(); ++k) rows_.emplace(screma.inputs[k], screma.map.params[k]);
+    for (const auto& [input, param] : ranges::views::zip(screma.inputs, screma.map.params)) rows_.emplace(input, param);
   }
 
   // Adds one unless it is there, and says what its row is called.
@@ -84,7 +86,8 @@ Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<
   Screma fused{.widths = p.widths, .indices = p.indices, .inputs = p.inputs, .map = {.params = p.map.params}};
   std::vector<Stm> stms = p.map.body->stms;
   Substitution renaming;
-  for (std::size_t k = 0; k < c.indices.size(); ++k) renaming.insert_or_assign(c.indices[k], Operand(p.indices[k]));
+  for (const auto& [own, index] : ranges::views::zip(c.indices, p.indices))
+    renaming.insert_or_assign(own, Operand(index));
   std::vector<bool> linked(c.inputs.size(), false);
   for (const Link& link : links) {
     linked[link.input] = true;
@@ -97,9 +100,8 @@ Stm fuse_vertically(const Stm& producer, const Stm& consumer, const std::vector<
     renaming.insert_or_assign(c.map.params[link.input], row);
   }
   Inputs inputs(fused);
-  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
-    if (!linked[k]) inputs.add(c.inputs[k], c.map.params[k], renaming);
-  }
+  for (const auto& [input, param, is_linked] : ranges::views::zip(c.inputs, c.map.params, linked))
+    if (!is_linked) inputs.add(input, param, renaming);
   const BodyPtr body = substitute(c.map.body, renaming, values);
   stms.insert(stms.end(), body->stms.begin(), body->stms.end());
   std::vector<Operand> results;
@@ -123,9 +125,10 @@ Stm fuse_horizontally(const std::vector<Stm>& parts, ValueTable& values) {
   for (const Stm& part : parts) {
     const Screma& screma = std::get<Screma>(part.op);
     Substitution renaming;
-    for (std::size_t k = 0; k < screma.indices.size(); ++k)
-      if (screma.indices[k] != first.indices[k]) renaming.emplace(screma.indices[k], Operand(first.indices[k]));
-    for (std::size_t k = 0; k < screma.inputs.size(); ++k) inputs.add(screma.inputs[k], screma.map.params[k], renaming);
+    for (const auto& [own, index] : ranges::views::zip(screma.indices, first.indices))
+      if (own != index) renaming.emplace(own, Operand(index));
+    for (const auto& [input, param] : ranges::views::zip(screma.inputs, screma.map.params))
+      inputs.add(input, param, renaming);
     const BodyPtr body = substitute(screma.map.body, renaming, values);
     stms.insert(stms.end(), body->stms.begin(), body->stms.end());
     std::vector<Operand> results;

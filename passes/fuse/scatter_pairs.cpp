@@ -6,6 +6,8 @@
 //   let {A1, B1} = scatter(i < n, {is, xs, ys}, \ {at, x, y} -> {at, x, y}, {A, B} at 1)
 //
 // The second moves up to the first, and what it needs from between them before that.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -50,7 +52,8 @@ class ScatterPair {
     };
     if (space(a) != space(b)) return false;
     // What the second lambda has in common with the first.
-    for (std::size_t k = 0; k < b.indices.size(); ++k) same_.insert_or_assign(b.indices[k], Operand(a.indices[k]));
+    for (const auto& [second, first] : ranges::views::zip(b.indices, a.indices))
+      same_.insert_or_assign(second, Operand(first));
     for (std::size_t k = 0; k < b.inputs.size(); ++k) {
       const auto input = std::ranges::find(a.inputs, b.inputs[k]);
       if (input != a.inputs.end())
@@ -61,8 +64,8 @@ class ScatterPair {
       const std::string key = structural_key(substitute(stm.op, same_, values_), values_);
       for (const Stm& other : a.map.body->stms) {
         if (other.pattern.size() != stm.pattern.size() || structural_key(other.op, values_) != key) continue;
-        for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-          same_.insert_or_assign(stm.pattern[k], Operand(other.pattern[k]));
+        for (const auto& [second, first] : ranges::views::zip(stm.pattern, other.pattern))
+          same_.insert_or_assign(second, Operand(first));
         common_.insert(&stm);
         break;
       }
