@@ -73,20 +73,9 @@ void join_all(const Body& body, const ValueTable& values, Classes& classes) {
     if (const auto source = viewed(stm.op)) join(stm.pattern.front(), *source);
     if (const auto* copy = get_if<Copy>(stm)) join(stm.pattern.front(), copy->array);
     if (const auto* scatter = get_if<Scatter>(stm))
-<<<<<<< HEAD
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) join(stm.pattern[k], scatter->targets[k]);
-    for (const BodyPtr& branch : branches(stm.op))
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) join(stm.pattern[k], branch->results[k]);
-=======
       for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) join(made, target);
-    if (const auto* branch = get_if<If>(stm)) {
-      for (const auto& [made, yes, no] :
-           ranges::views::zip(stm.pattern, branch->then_body->results, branch->else_body->results)) {
-        join(made, yes);
-        join(made, no);
-      }
-    }
->>>>>>> house-in
+    for (const BodyPtr& branch : branches(stm.op))
+      for (const auto& [made, result] : ranges::views::zip(stm.pattern, branch->results)) join(made, result);
     if (const auto* loop = get_if<Loop>(stm)) {
       for (const auto& [made, param, initial, next] :
            ranges::views::zip(stm.pattern, loop->params, loop->initial, loop->body->results)) {
@@ -264,16 +253,9 @@ class CopyEliminator {
     } else if (const auto* scatter = get_if<Scatter>(stm)) {
       lambda(scatter->map);
       if (scatter->op) lambda(scatter->op->op);
-<<<<<<< HEAD
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) give(stm.pattern[k], roots(scatter->targets[k]));
+      for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) give(made, roots(target));
     } else if (const auto bodies = branches(stm.op); !bodies.empty()) {
       for (const BodyPtr& branch : bodies) enter(*branch, false);
-=======
-      for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) give(made, roots(target));
-    } else if (const auto* branch = get_if<If>(stm)) {
-      enter(*branch->then_body, false);
-      enter(*branch->else_body, false);
->>>>>>> house-in
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
         Roots all;
         for (const BodyPtr& branch : bodies) all.merge(roots(branch->results[k]));

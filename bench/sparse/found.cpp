@@ -26,7 +26,7 @@ std::optional<Csr> matrix_for(const std::string& name, const SparseOptions& opti
     if (in) {
       auto matrix = read_matrix(std::string(std::istreambuf_iterator<char>(in), {}));
       if (!matrix) return std::nullopt;
-      matrix->value.clear();
+      matrix->values.clear();
       return std::move(*matrix);
     }
   }

@@ -125,7 +125,6 @@ class Consumption {
   void one_of(const Stm& stm, const std::vector<BodyPtr>& bodies, std::vector<Shared>& shared) {
     const std::uint64_t outside = aliases_.bound();
     const std::size_t before = aliases_.mark();
-<<<<<<< HEAD
     std::vector<Value> consumed;
     for (const BodyPtr& one : bodies) {
       body(*one, &stm);
@@ -134,18 +133,9 @@ class Consumption {
       consumed.insert(consumed.end(), here.begin(), here.end());
     }
     for (Value v : consumed) aliases_.consume(v);
-    for (std::size_t k = 0; k < shared.size(); ++k) {
-      for (const BodyPtr& one : bodies)
-        if (k < one->results.size()) share_outer(one->results[k], outside, shared[k]);
-=======
-    body(*op.then_body, &stm);
-    const std::vector<Value> in_then = aliases_.undo(before);
-    body(*op.else_body, &stm);
-    for (Value v : in_then) aliases_.consume(v);
-    for (const auto& [yes, no, its] : ranges::views::zip(op.then_body->results, op.else_body->results, shared)) {
-      share_outer(yes, outside, its);
-      share_outer(no, outside, its);
->>>>>>> house-in
+    for (const BodyPtr& one : bodies)
+      for (const auto& [result, its] : ranges::views::zip(one->results, shared)) share_outer(result, outside, its);
+    for (Shared& its : shared) {
       // What was consumed on the way lives on as the result alone.
       aliases_.drop_consumed(its);
     }

@@ -65,18 +65,9 @@ void Consumption::statement(const Stm& stm) {
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     alias(first, copy->target);
     consumed_values_.push_back(copy->target);
-<<<<<<< HEAD
   } else if (is_branch(stm.op)) {
     for (const BodyPtr& branch : branches(stm.op))
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) alias(stm.pattern[k], branch->results[k]);
-=======
-  } else if (const If* branch = get_if<If>(stm)) {
-    for (const auto& [made, yes, no] :
-         ranges::views::zip(stm.pattern, branch->then_body->results, branch->else_body->results)) {
-      alias(made, yes);
-      alias(made, no);
-    }
->>>>>>> house-in
+      for (const auto& [made, result] : ranges::views::zip(stm.pattern, branch->results)) alias(made, result);
   } else if (const Loop* loop = get_if<Loop>(stm)) {
     for (const auto& [made, param, initial, next] :
          ranges::views::zip(stm.pattern, loop->params, loop->initial, loop->body->results)) {

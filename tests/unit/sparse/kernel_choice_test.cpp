@@ -190,13 +190,7 @@ TEST_CASE("sparse kernels: nothing runs for nothing") {
   CHECK(notes.sddmm(even(0, 10, 1, 1), APL_F16, 8) == "none");
 }
 
-<<<<<<< HEAD
-TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a device") {
-=======
-// Every type at each access width, through every template: what programs can ask for, but for the numbers that only
-// change how often something is repeated.
 TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a device" * doctest::test_suite("nvrtc")) {
->>>>>>> tools-in
   Notes notes;
   launch_all(notes);
   CHECK(has(one_text(notes.texts), "namespace"));
