@@ -391,7 +391,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
     }
     if (overview) {
       const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-      const auto device = apl::find_device(options->device.empty() ? "h200" : options->device);
+      const auto device = apl::find_device(options->device.empty() ? usual_gpu() : options->device);
       const std::vector<Overview> all =
           overviews(session.module(), remarks, sizes, options->file, session.text(), *device, session.parameters());
       print_out("{}", overview_text(all, options->file, *device, kScreen, colour));
