@@ -35,7 +35,7 @@ Result<Module> einsum(const std::string& text) {
 
   Function function;
   function.name = "einsum";
-  EntryInfo entry{.name = "einsum", .params = {}, .param_values = {}, .results = {shape_text(result)}};
+  EntryInfo entry{.name = "einsum", .params = {}, .param_values = {}, .results = {{.type = shape_text(result)}}};
   std::map<char, Value> sizes;
   std::string summed;
   for (const std::string& indices : operands)

@@ -15,8 +15,8 @@ using namespace apl;
 Module example() {
   Function function;
   function.name = "main";
-  function.entry =
-      EntryInfo{.name = "main", .params = {{.name = "x", .type = "i32"}}, .param_values = {1}, .results = {"i32"}};
+  function.entry = EntryInfo{
+      .name = "main", .params = {{.name = "x", .type = "i32"}}, .param_values = {1}, .results = {{.type = "i32"}}};
   const Value x = function.values.add(Type::scalar(ScalarType::i32), "x");
   function.params = {x};
   function.results = {Type::scalar(ScalarType::i32)};

@@ -201,7 +201,8 @@ TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a d
   CHECK_MESSAGE(cubin, cubin.error().message);
 }
 
-TEST_CASE("sparse kernels: clang's parser takes every type at every width as HIP, for waves of 64") {
+TEST_CASE("sparse kernels: clang's parser takes every type at every width as HIP, for waves of 64" *
+          doctest::test_suite("clang")) {
   const apl_device mi300 = *apl::find_device("mi300");
   Notes notes;
   notes.device = &mi300;
@@ -209,8 +210,7 @@ TEST_CASE("sparse kernels: clang's parser takes every type at every width as HIP
   const std::string text = one_text(notes.texts);
   CHECK(text.starts_with("#define APL_WARP 64\n"));
   if (!apl::run_tool({"clang", "--version"})) {
-    MESSAGE("skipped: there is no clang");
-    return;
+    return tests::skip("there is no clang");
   }
   const std::string source(APL_SOURCE_DIR);
   const auto file = std::filesystem::temp_directory_path() / fmt::format("apl_sparse_kernels_{}.hip", getpid());
