@@ -127,9 +127,13 @@ class Host {
     const auto& choose = std::get<apl::Choose>(op);
     const auto given = parameters_.find(choose.parameter);
     std::size_t k = 0;
-    if (given != parameters_.end() && given->second > 0)
-      return choose.alternatives[std::min(static_cast<std::size_t>(given->second), choose.alternatives.size()) - 1]
-          .body;
+    if (given != parameters_.end() && given->second > 0) {
+      const auto& asked =
+          choose.alternatives[std::min(static_cast<std::size_t>(given->second), choose.alternatives.size()) - 1];
+      const auto condition = scalar(asked.condition);
+      if (!condition) return nullptr;
+      if (condition->as_bool()) return asked.body;
+    }
     for (; k + 1 < choose.alternatives.size(); ++k) {
       const auto condition = scalar(choose.alternatives[k].condition);
       if (!condition) return nullptr;

@@ -80,7 +80,7 @@ std::optional<ScheduleStep> schedule_step(const Body& body) {
   ScheduleStep step;
   for (const Stm& stm : body.stms) {
     if (step.contract != nullptr) return std::nullopt;
-    if (const CopyTile* copy = get_if<CopyTile>(stm)) {
+    if (const CopyTile* copy = get_if<CopyTile>(stm); copy && !stm.pattern.empty()) {
       step.copies.emplace_back(copy, stm.pattern.front());
     } else if ((step.contract = get_if<TileContract>(stm)) == nullptr) {
       return std::nullopt;
@@ -101,6 +101,8 @@ class Holds {
       : stm_(stm), kernel_(kernel), schedule_(*kernel.schedule), values_(values) {}
 
   Fault run() {
+    if (kernel_.body == nullptr || stm_.pattern.size() != kernel_.body->results.size())
+      return "the kernel has other results";
     if (Fault fault = dims()) return fault;
     if (Fault fault = roles()) return fault;
     if (Fault fault = results()) return fault;
@@ -123,13 +125,20 @@ class Holds {
       const Schedule::Dim& dim = schedule_.dims[d];
       if ((dim.role == Schedule::Role::depth) != (d >= rank_)) return "its depth dims are not the last ones";
       if (d >= rank_ && !dim.reg.is_one()) return "a depth dim has registers";
-      // A number must be somebody's to choose.
-      for (const Poly* number : {&dim.tile, &dim.reg})
+      // A number must be somebody's to choose, and of one dim alone.
+      for (const Poly* number : {&dim.tile, &dim.reg}) {
         if (!number->is_one() && !number->symbol()) return "a tile number is neither a parameter nor 1";
+        if (number->symbol() && !parameters_.insert(*number->symbol()).second) return "two numbers are one parameter";
+      }
     }
+    if (!schedule_.splits.is_one() && schedule_.splits != schedule_.dims.front().size)
+      return "the parts of the reduction are not its outermost dim";
     if (depth() == 0) return "it has no depth dim";
-    for (const Schedule::Operand& operand : schedule_.operands)
+    for (const Schedule::Operand& operand : schedule_.operands) {
       if (operand.strides.size() != schedule_.dims.size()) return "an operand has not one stride a dim";
+      if (operand.copy_bytes != 0 && operand.copy_bytes != 4 && operand.copy_bytes != 16)
+        return "copies are of 0, 4 or 16 bytes";
+    }
     axes_ = axes_of(schedule_);
     if (kernel_.level != SegLevel::block || axes_.size() != kernel_.space.size())
       return fmt::format("it has {} dims of the space, the block {}", axes_.size(), kernel_.space.size());
@@ -231,6 +240,8 @@ class Holds {
     for (const Stm& stm : body.stms) {
       if (const Loop* loop = get_if<Loop>(stm)) {
         if (++loops > 1 || d >= schedule_.dims.size() || !loop->index) return "the depth is not one loop a dim";
+        if (loop->initial.size() != loop->params.size() || loop->body->results.size() != loop->params.size())
+          return "the loop has other results";
         for (std::size_t k = 0; k < loop->params.size(); ++k)
           if (!stays(loop->initial[k], loop->params[k]) || !stays(loop->body->results[k], loop->params[k]))
             return "the loop moves a tile or an accumulator in memory";
@@ -238,7 +249,9 @@ class Holds {
       } else if (const If* remainder = get_if<If>(stm); remainder && (loops > 0 || !outside)) {
         // What is left of the innermost dim.
         auto step = schedule_step(*remainder->then_body);
-        if (!step || !remainder->else_body->stms.empty() || ++branches > 1)
+        if (!step || !remainder->else_body->stms.empty() || ++branches > 1 ||
+            remainder->then_body->results.size() != stm.pattern.size() ||
+            remainder->else_body->results.size() != stm.pattern.size())
           return "what is left of the depth is not one more step";
         for (std::size_t k = 0; k < stm.pattern.size(); ++k)
           if (!stays(remainder->then_body->results[k], stm.pattern[k]) ||
@@ -248,16 +261,24 @@ class Holds {
         for (const auto& [copy, tile] : step->copies) copies_[tile] = copy;
       } else if (const SegOp* threads = get_if<SegOp>(stm)) {
         segmaps_.push_back(threads);
-      } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
+      } else if (const Alloc* alloc = get_if<Alloc>(stm); alloc && !stm.pattern.empty()) {
         const auto wanted = registers_.find(stm.pattern.front());
         if (wanted != registers_.end() && alloc->bytes != wanted->second)
           return "an accumulator has other elements than the tile";
-      } else if (get_if<CopyTile>(stm) || get_if<TileContract>(stm)) {
+      } else if (has_tiles(stm)) {
         return "a step of the depth does more than to copy and contract tiles";
       }
     }
     if (!outside && loops == 0) return "a step of the depth does more than to copy and contract tiles";
     return std::nullopt;
+  }
+
+  static bool has_tiles(const Stm& stm) {
+    bool found = get_if<CopyTile>(stm) || get_if<TileContract>(stm);
+    for_each_body(stm.op, [&](const BodyPtr& body) {
+      for (const Stm& inner : body->stms) found = found || has_tiles(inner);
+    });
+    return found;
   }
 
   bool stays(const Operand& from, Value to) const {
@@ -279,8 +300,23 @@ class Holds {
       if (copy == copies_.end()) return "a contraction reads a tile that is not copied in the same step";
       if (Fault fault = operand(o, contract.operands[o], *copy->second))
         return fmt::format("the tile of {}: {}", schedule_.operands[o].name, *fault);
+      if (Fault fault = place(o, contract.operands[o])) return fault;
       copies_.erase(copy);
     }
+    return std::nullopt;
+  }
+
+  // All steps have an operand's tile in one place, that of no other, and read it alike.
+  Fault place(std::size_t o, const TileOperand& read) {
+    const auto& memory = values_.type(read.tile).memory;
+    const Value block = memory ? memory->block : Value{};
+    if (places_.size() == o) {
+      for (const auto& [axes, other] : places_)
+        if (block && other == block) return "two operands have one tile";
+      places_.emplace_back(read.axes, block);
+    }
+    if (places_[o] != std::pair(read.axes, block))
+      return "steps of the depth have an operand's tile in different places";
     return std::nullopt;
   }
 
@@ -288,6 +324,11 @@ class Holds {
     const Schedule::Operand& operand = schedule_.operands[o];
     const Type& tile = values_.type(read.tile);
     if (operand.element != tile.element || tile.element == ScalarType::unit) return "it has another element type";
+    const std::size_t rank = read.axes.size();
+    if (copy.window.rank() != rank || copy.guards.size() != rank || (tile.memory && tile.memory->layout.rank() != rank))
+      return "it has another rank";
+    for (const int axis : read.axes)
+      if (axis < 0 || static_cast<std::size_t>(axis) >= axes_.size() + depth()) return "it has a dim that is not there";
     std::vector<bool> runs(schedule_.dims.size(), false);
     for (std::size_t k = 0; k < read.axes.size(); ++k) {
       const auto axis = static_cast<std::size_t>(read.axes[k]);
@@ -350,6 +391,8 @@ class Holds {
   std::vector<const TileContract*> contracts_;
   std::map<Value, const CopyTile*> copies_;  // that no contraction has read yet, by what they give
   std::vector<const SegOp*> segmaps_;
+  std::set<Value> parameters_;
+  std::vector<std::pair<std::vector<int>, Value>> places_;  // of operands: axes and block
 };
 
 }  // namespace

@@ -120,6 +120,7 @@ class Manager {
       const FunctionPtr& function = module.functions[f];
       if (f < module_.functions.size() && function == module_.functions[f]) continue;
       const std::function<BodyPtr(const BodyPtr&)> without = [&](const BodyPtr& body) {
+        if (!body) return body;  // the verifier says so
         std::vector<Stm> stms;
         bool changed = false;
         for (const Stm& stm : body->stms) {
@@ -162,7 +163,7 @@ class Manager {
                       kernel.location,
                       function.name,
                       fmt::format("the kernel of `{}` has lost its schedule, and is computed in the general way: {}",
-                                  function.values.name(kernel.pattern.front()), fault),
+                                  kernel.pattern.empty() ? "" : function.values.name(kernel.pattern.front()), fault),
                       {},
                       {}});
   }

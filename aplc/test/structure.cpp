@@ -71,13 +71,14 @@ void for_each_nest(const apl::BodyPtr& body, Nest& nest, const std::function<voi
       seen(loop->index ? "ForLoop" : "WhileLoop");
       for_each_nest(loop->body, nest, visit);
       nest.pop_back();
-    } else if (const auto* branch = std::get_if<apl::If>(&stm.op)) {
+    } else if (apl::is_branch(stm.op)) {
+      const std::vector<apl::BodyPtr> bodies = apl::branches(stm.op);
       seen("If");
       nest.emplace_back("If");
       seen("True");
       seen("False");
-      inside("True", branch->then_body);
-      inside("False", branch->else_body);
+      inside("True", bodies.front());
+      inside("False", bodies.back());
       nest.pop_back();
     } else {
       const auto* scatter = std::get_if<apl::Scatter>(&stm.op);

@@ -13,7 +13,7 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
   std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> all;
   for_each_stm(*unit.function.body, [&](const Stm& stm) {
     const Choose* choose = get_if<Choose>(stm);
-    if (choose == nullptr) return;
+    if (choose == nullptr || !is_of_variants(*choose)) return;
     Variants found;
     for (const Choose::Alternative& alternative : choose->alternatives)
       for_each_stm(*alternative.body, [&](const Stm& kernel) {
@@ -29,6 +29,17 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     all.emplace_back(choose, std::make_shared<Variants>(found));
   });
   return all;
+}
+
+bool is_of_variants(const Choose& choose) {
+  return choose.by == Choose::By::model &&
+         std::ranges::all_of(choose.alternatives, [](const Choose::Alternative& alternative) {
+           bool nested = false;
+           for_each_stm(*alternative.body, [&](const Stm& stm) { nested = nested || get_if<Choose>(stm); });
+           const std::string& name = alternative.name;
+           return !nested && alternative.condition == Operand(Scalar::boolean(true)) &&
+                  (name == "tiled" || name == "split" || name == "untiled");
+         });
 }
 
 int variant_number(const Choose::Alternative& alternative) {

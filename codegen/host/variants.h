@@ -25,6 +25,8 @@ struct Variants {
 std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels);
 
+// Whether the model of tiles chooses: the alternatives are variants of one contraction, without conditions.
+bool is_of_variants(const Choose& choose);
 // enum apl_variant.
 int variant_number(const Choose::Alternative& alternative);
 

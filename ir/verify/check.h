@@ -88,6 +88,8 @@ void check_names(const Module& module, std::vector<Diagnostic>& out);
 void check_operation(Check& check, const Stm& stm);
 // The types of what is bound are those that the operation gives.
 void check_result_types(Check& check, const Stm& stm);
+// A kernel is what its schedule says (ir/schedule.h), whose numbers are tuning parameters. All else holds.
+void check_schedule(Check& check, const Stm& stm);
 // Symbols of a polynomial are i64.
 void check_size(Check& check, const Stm& stm, const Poly& poly);
 

@@ -126,9 +126,9 @@ class Consumption {
     const std::uint64_t outside = aliases_.bound();
     const std::size_t before = aliases_.mark();
     std::vector<Value> consumed;
-    for (const BodyPtr& one : bodies) {
-      body(*one, &stm);
-      if (one == bodies.back()) break;
+    for (std::size_t b = 0; b < bodies.size(); ++b) {
+      body(*bodies[b], &stm);
+      if (b + 1 == bodies.size()) break;
       const std::vector<Value> here = aliases_.undo(before);
       consumed.insert(consumed.end(), here.begin(), here.end());
     }

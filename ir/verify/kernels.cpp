@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <concepts>
+#include <set>
 
 #include "ir/fields.h"
 #include "ir/schedule.h"
 #include "ir/verify/check.h"
+#include "ir/walk.h"
 
 namespace apl::verifier {
 namespace {
@@ -76,8 +78,21 @@ void check_op(Check& check, const Stm& stm, const SegOp& op) {
   for_each_leaf(*op.schedule, [&](const auto& field) {
     if constexpr (std::same_as<std::remove_cvref_t<decltype(field)>, Poly>) check_size(check, stm, field);
   });
+}
+
+void check_schedule(Check& check, const Stm& stm) {
+  const SegOp* op = get_if<SegOp>(stm);
+  if (op == nullptr || !op->schedule) return;
   if (const auto fault = schedule_fault(stm, check.values()))
-    check.broken(stm, fmt::format("its schedule does not hold: {}", *fault));
+    return check.broken(stm, fmt::format("its schedule does not hold: {}", *fault));
+  std::set<Value> parameters;
+  for_each_stm(*check.function.body, [&](const Stm& made) {
+    if (get_if<GetSize>(made)) parameters.insert(made.pattern.front());
+  });
+  for (const Schedule::Dim& dim : op->schedule->dims)
+    for (const Value number : {parameter_of(dim.tile), parameter_of(dim.reg)})
+      if (number && !parameters.contains(number))
+        check.broken(stm, fmt::format("its schedule does not hold: {} is no tuning parameter", check.name(number)));
 }
 
 }  // namespace apl::verifier

@@ -38,6 +38,8 @@ std::vector<Diagnostic> verify(const Module& module) {
       verifier::check_operation(check, stm);
       if (check.count() == so_far) verifier::check_result_types(check, stm);
     });
+    if (check.count() == before)
+      verifier::walk(*function, [&](const Stm& stm, const verifier::Surroundings&) { check_schedule(check, stm); });
     verifier::check_memory(check);
     if (check.count() == before) verifier::check_consumption(check);
   }

@@ -14,14 +14,16 @@ Fired Simplifier::taken(const Stm& stm, const Body& body) {
 }
 
 Fired Simplifier::choose(Stm& stm, const Choose& op) {
+  // Those that stay keep their numbers.
   Choose made{.by = op.by, .parameter = op.parameter, .alternatives = {}};
+  std::vector<const Choose::Alternative*> possible;
   for (const Choose::Alternative& alternative : op.alternatives) {
     const Operand condition = rewrite(alternative.condition);
-    if (condition == Operand(Scalar::boolean(false))) continue;
     made.alternatives.push_back(alternative);
+    if (condition != Operand(Scalar::boolean(false))) possible.push_back(&alternative);
     if (op.by == Choose::By::first && condition == Operand(Scalar::boolean(true))) break;
   }
-  if (made.alternatives.size() == 1) return taken(stm, *made.alternatives.front().body);
+  if (possible.size() == 1) return taken(stm, *possible.front()->body);
   if (made.alternatives.size() == op.alternatives.size()) return Fired::none;
   stm.op = std::move(made);
   return Fired::again;

@@ -101,7 +101,7 @@ Generator::Maybe Generator::index_into(const Size& size, int depth) {
   if (!known.empty() && chance(75))
     return apl::random_tests::make(i64, 0,
                                    {known[static_cast<std::size_t>(between(0, std::int64_t(known.size()) - 1))]});
-  if (size.least == size.most && chance(50))
+  if (size.least == size.most && size.least > 0 && chance(50))
     return apl::random_tests::make(i64, 0, {std::to_string(between(0, size.least - 1))});
   // Not a value of its own: without the remainder it would be another program.
   return make_text({"((", value(i64, 0, depth - 1), ") % " + size.in_expression() + ")"});

@@ -82,7 +82,7 @@ TEST_CASE("schedule: a body that is not what it says is refused, each way with i
     const char *from, *to, *reason;
   };
   const Case cases[] = {
-      {kernel, "(m m / T_m / R_m", "(m m / T_n / R_m", "a result's tile is not that of its dims"},
+      {kernel, "(m m / T_m / R_m", "(m m / 1 / R_m", "a result's tile is not that of its dims"},
       {kernel, "(m m / T_m / R_m", "(m q / T_m / R_m", "a result's tile is not that of its dims"},
       {kernel, "(m m / T_m / R_m", "(m m / 2*T_m / R_m", "a tile number is neither a parameter nor 1"},
       {kernel, "(m m / T_m", "(n m / T_m", "it has 1 dims of the space, the block 2"},
@@ -90,13 +90,17 @@ TEST_CASE("schedule: a body that is not what it says is refused, each way with i
       {kernel, "depth q / T_q", "free q / T_q", "it has no depth dim"},
       {kernel, "depth q / T_q / 1", "depth q / T_q / T_q", "a depth dim has registers"},
       {kernel, "depth q / T_q", "depth m / T_q", "its guard is not where the depth ends"},
-      {kernel, "depth q / T_q", "depth q / R_n", "its window is another along the depth"},
+      {kernel, "depth q / T_q", "depth q / 1", "its window is another along the depth"},
       {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [q, 0, 2]", "its window is another along the depth"},
       {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [n, 0, 1]", "its window has other strides"},
       {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [q, 1, 1]", "an operand varies along M and N dims"},
       {kernel, "\"A\" f32 [q, 0, 1]", "\"A\" f32 [q, 0]", "an operand has not one stride a dim"},
       {kernel, "\"A\" f32", "\"A\" f64", "it has another element type"},
       {kernel, ", \"B\" f32 [0, 1, n] copy 16 swizzled))", "))", "a contraction of tiles has other dims or operands"},
+      {kernel, "A_s_3 at (2, 0)", "A_s_3 at (9, 0)", "axis 1 of tile"},
+      {kernel, "copy 16", "copy 8", "copies are of 0, 4 or 16 bytes"},
+      {kernel, "n n / T_n / R_n", "n n / T_n / T_n", "two numbers are one parameter"},
+      {kernel, "splits 1", "splits m*n", "the parts of the reduction are not its outermost dim"},
       {kernel, "simt \"mm.\"", "mma \"mm.\"", "`simt` or `general`"},
       {kernel, "stages 0", "stages -1", "a number of a schedule is not below 0"},
   };
