@@ -268,6 +268,7 @@ struct Schedule {
   enum class Unit : std::uint8_t {
     general,  // a thread computes its T x R elements from the tiles
     simt,     // warps share the block's M x N elements: a mainloop of multiply-adds on copies that run ahead
+    packed,   // CPUs: panels of M and N are packed for a micro-kernel, whose tile the machine's registers give
   };
   // Which operands vary along a dim: all that are no weights of the reduction alone (batch), none (invariant), some
   // (free). Of free dims those of M and N: no operand varies along both; N has the result's innermost free dim. Depth:

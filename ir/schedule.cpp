@@ -10,7 +10,14 @@
 
 namespace apl {
 
-std::string_view to_text(Schedule::Unit unit) { return unit == Schedule::Unit::simt ? "simt" : "general"; }
+std::string_view to_text(Schedule::Unit unit) {
+  switch (unit) {
+    case Schedule::Unit::general: return "general";
+    case Schedule::Unit::simt: return "simt";
+    case Schedule::Unit::packed: return "packed";
+  }
+  return "general";
+}
 
 std::string_view to_text(Schedule::Role role) {
   switch (role) {
@@ -35,6 +42,15 @@ std::size_t space_rank(const Schedule& schedule) {
 
 bool has_mn_dims(const Schedule& schedule) {
   return std::ranges::any_of(schedule.dims, [](const Schedule::Dim& dim) { return dim.role == Schedule::Role::m; });
+}
+
+bool is_scalar_code(const Lambda& lambda, const ValueTable& values) {
+  bool scalar = true;
+  for_each_stm(*lambda.body, [&](const Stm& stm) {
+    for (const Value v : stm.pattern) scalar = scalar && values.type(v).is_scalar();
+    for_each_binder(stm.op, [&](Value v) { scalar = scalar && values.type(v).is_scalar(); });
+  });
+  return scalar && std::ranges::all_of(lambda.params, [&](Value v) { return values.type(v).is_scalar(); });
 }
 
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
@@ -142,7 +158,7 @@ class Holds {
     axes_ = axes_of(schedule_);
     if (kernel_.level != SegLevel::block || axes_.size() != kernel_.space.size())
       return fmt::format("it has {} dims of the space, the block {}", axes_.size(), kernel_.space.size());
-    if (schedule_.unit == Schedule::Unit::simt && !has_mn_dims(schedule_)) return "there are no M and N dims";
+    if (schedule_.unit != Schedule::Unit::general && !has_mn_dims(schedule_)) return "there are no M and N dims";
     return std::nullopt;
   }
 
@@ -373,7 +389,7 @@ class Holds {
 
   // The segmaps beside the steps: the accumulators' start, and the epilogue.
   Fault after(const SegOp& threads) {
-    if (schedule_.unit != Schedule::Unit::simt || epilogue_map(threads, values_) != nullptr) return std::nullopt;
+    if (schedule_.unit == Schedule::Unit::general || epilogue_map(threads, values_) != nullptr) return std::nullopt;
     // All threads do the same: it does not matter which of them has which element.
     const std::set<Value> free = free_values(*threads.body, values_);
     for (const SegDim& dim : threads.space)

@@ -258,7 +258,7 @@ std::string standard_pipeline(Stage until, Machine machine, bool variants, const
   insert(InsertionPoint::kernel_start);
   add({gpu ? "sparsify" : "sparsify{few-threads}"});
   insert(InsertionPoint::before_tiling);
-  add({variants && gpu ? "tile-contraction{variants}" : "tile-contraction"});
+  add({!gpu ? "tile-contraction{packed}" : variants ? "tile-contraction{variants}" : "tile-contraction"});
   insert(InsertionPoint::after_tiling);
   // Neighbouring threads of a CPU do not read memory together.
   add({gpu ? "coalesce" : "", "simplify"});

@@ -40,6 +40,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/attributes.h"
+#include "ir/schedule.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_facts.h"
 #include "passes/pass.h"
@@ -207,6 +208,10 @@ class Tiler {
       plan.padding = padding_of(tiled);
     if (!plan.padding.empty()) plan.schedule.remainder = Schedule::Remainder::padded;
     if (splits) plan.schedule.splits = *splits;
+    if (context_.flag("packed") && plan.schedule.unit == Schedule::Unit::simt && !any_given(prefix) &&
+        plan.padding.empty() && is_scalar_code(tiled.map, result_.values) &&
+        is_scalar_code(tiled.reduce.op, result_.values))
+      plan.schedule.unit = Schedule::Unit::packed;
     Stm replaced = stm;
     replaced.op = tile::tile_kernel(tiled, plan, host);
     for (Value check : contraction.certificates)
@@ -347,7 +352,8 @@ PassInfo tile_contraction_pass() {
   pass.summary = "block and register tiling of tensor contractions";
   pass.takes = stage_bit(Stage::kernel);
   pass.options = {
-      {"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"}};
+      {"variants", false, "leave open whether it is tiled, split or as it was: chosen when sizes are known"},
+      {"packed", false, "panels are packed for a micro-kernel of a CPU, where no tile numbers are given"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
       {"isolated", "a kernel was split or rewritten, so that a contraction stands alone"},

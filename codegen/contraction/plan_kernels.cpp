@@ -103,7 +103,7 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
   if (!device) throw Unsupported{std::move(device).error()};
   for_each_kernel(*unit.function.body, [&](const Stm& stm) {
     auto data = plan_data(stm, unit.function);
-    if (!data) return;
+    if (!data || data->schedule.unit == Schedule::Unit::packed) return;
     apl_forced forced;
     forced_numbers(*data, unit.function, options.parameters, forced);
     check_given(*data, unit, forced, *device);

@@ -205,7 +205,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   out += "// ---- the runtime: none of it is seen outside of this file ----\n\n";
   out += fmt::format("#define APL_PROGRAM static\n#define APL_PLAN_API static\n#define APL_HAS_PLANS {}\n\n",
                      program->has_plans ? 1 : 0);
-  add(out, {context_header_text, scalar_header_text});
+  add(out, {context_header_text, scalar_header_text, packed_header_text});
   if (program->has_plans)
     add(out, {plan_shape_header_text, plan_shape_text, plan_cost_text, plan_enumerate_text, plan_select_text,
               plan_variant_text, plan_device_text});

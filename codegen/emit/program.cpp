@@ -57,7 +57,9 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   program.has_lazy_kernels = !lazy_kernels.empty();
   Writer out;
   out.raw(head);
-  out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n\n");
+  out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n");
+  if (!target.on_device() && kernels.find("apl_packed") != std::string::npos) out.raw("#include \"packed.h\"\n");
+  out.raw("\n");
   out.open("APL_PROGRAM const struct apl_location apl_locations[] = {{");
   for (const lower::CheckLocation& check : file.locations)
     out.line("{{{}, {}, {}, {}}},", check.location.line, check.location.column, check.call,

@@ -82,6 +82,17 @@ std::string Host::reserve_threads(const std::string& hint, const Extent& extent,
   return name;
 }
 
+// Memory for a kernel that says how much it takes.
+std::string Host::reserve_packed(const std::string& kernel, const std::vector<std::string>& arguments) {
+  const std::string name = unit_.fresh("packed", {"_capacity"});
+  scratch_.push_back(name);
+  std::string list;
+  for (const std::string& argument : arguments) list += argument + ", ";
+  run_call(fmt::format("apl_reserve_bytes(ctx, {}({}NULL), \"packed operands\", &{}, &{}_capacity)", kernel, list,
+                       name, name));
+  return name;
+}
+
 void Host::check_extent(const Extent& extent) {
   out_.open("{{");
   out_.line("int64_t bytes = 0;");

@@ -96,6 +96,7 @@ void Host::launch_own(const Stm& stm) {
   out_.line("");
   add_scratch(lowering, op, arguments);
   if (lowering.can_fail()) arguments.push_back(failure_cell());
+  if (lowering.is_packed(op)) arguments.push_back(reserve_packed(made.function.name, arguments));
   start_kernel(lowering, made, arguments);
   add_info(made.function, stm);
   // What not every variant needs is compiled when that variant is chosen.

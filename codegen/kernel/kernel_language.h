@@ -61,6 +61,7 @@ struct Stmt {
     branch,
     barrier,
     comment,
+    text,     // C: the line `name`, as it is
     fail,     // the failure cell
     leave,    // out of this index: return on CUDA, to the label `name` in C
     label,    // C: where leave goes
@@ -80,6 +81,7 @@ struct Stmt {
   std::int64_t count = 0, offset = 0;
   bool unroll = false;
   std::int64_t unroll_by = 0;  // so many rounds at once; 0: all
+  std::string pragma;          // C: before the loop
   bool parallel = false;       // C: an OpenMP loop
   int collapse = 1;
   int check = 0, code = 0;
@@ -113,9 +115,13 @@ struct Function {
       0;  // blocks that a multiprocessor is to hold, so that registers are few enough; 0: as it comes
   std::int64_t shared_bytes = 0;
   Block body;
+  // C: text that stands before it and functions that it is made of; what it is called with, if not its parameters.
+  std::string declarations, signature;
+  std::vector<Function> before = {};
 };
 
 std::string c_type(CType type);
+std::string parameter(const Param& param, const Dialect& dialect);
 std::string print(const ExprPtr& expr, const Dialect& dialect);
 std::string print(const Function& function, const Dialect& dialect);
 

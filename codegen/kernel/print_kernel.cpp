@@ -122,6 +122,7 @@ class Printer {
         if (dialect_.on_device) out.line("apl_barrier();");
         break;
       case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
+      case Stmt::Kind::text: out.line("{}", s.name); break;
       case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s)); break;
       case Stmt::Kind::heap:
         if (dialect_.on_device) {
@@ -195,6 +196,7 @@ class Printer {
       out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
     if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
+    if (!s.pragma.empty() && !dialect_.on_device) out.line("#pragma {}", s.pragma);
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
     block(s.body, out);
@@ -205,6 +207,8 @@ class Printer {
   std::set<std::string> device_arrays_;
 };
 
+}  // namespace
+
 std::string parameter(const Param& param, const Dialect& dialect) {
   if (!param.buffer) return fmt::format("{} {}", c_type(param.type), param.name);
   bool in = *param.buffer == BufferKind::global_in;
@@ -212,12 +216,12 @@ std::string parameter(const Param& param, const Dialect& dialect) {
   return fmt::format("{}{} *restrict {}", in ? "const " : "", c_type(param.type), param.name);
 }
 
-}  // namespace
-
 std::string print(const ExprPtr& expr, const Dialect& dialect) { return Printer(dialect, {}).text(expr); }
 
 std::string print(const Function& function, const Dialect& dialect) {
   Writer out;
+  out.raw(function.declarations);
+  for (const Function& part : function.before) out.raw(print(part, dialect) + "\n");
   for (const std::string& text : function.comments) out.line("// {}", comment_text(text));
   std::vector<std::string> params;
   std::set<std::string> device_arrays;
@@ -231,6 +235,8 @@ std::string print(const Function& function, const Dialect& dialect) {
   if (dialect.on_device) {
     const std::string resident = function.resident > 0 ? fmt::format(", {}", function.resident) : "";
     out.open("APL_KERNEL({}{}) void {}({}) {{", function.threads, resident, function.name, list);
+  } else if (!function.signature.empty()) {
+    out.open("{} {{", function.signature);
   } else {
     out.open("static void {}({}) {{", function.name, list.empty() ? "void" : list);
   }

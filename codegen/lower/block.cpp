@@ -36,6 +36,7 @@ std::string dim_of(const Poly& tile, const ValueTable& values) {
 }  // namespace
 
 void Kernel::run_block(const SegOp& op) {
+  if (is_packed(op)) return run_packed(op);
   KernelBlock& out = function_.body;
   // The block's threads: the largest T-space inside.
   threads_ = 1;

@@ -149,6 +149,8 @@ class Kernel {
   // How many blocks the host starts, if not one for each index of the space.
   ExprPtr tile_loop_blocks(const SegOp& op, Values& host);
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
+  // Whether the kernel takes memory as a last argument, and says how much it needs where that is null.
+  bool is_packed(const SegOp& op) const;
 
  private:
   struct Buffer {
@@ -222,6 +224,10 @@ class Kernel {
   void write_results(const SegOp& op, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
+  // block level, packed (codegen/contraction/packed.cpp)
+  void run_packed(const SegOp& op);
+  Block packed_head(const SegOp& op, const std::string& type);
+
   // block level, mainloop (codegen/contraction)
   std::shared_ptr<Mainloop> make_mainloop(const SegOp& op);
   void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
@@ -293,6 +299,7 @@ class Kernel {
   std::shared_ptr<Mainloop> mainloop_;  // if the kernel has the mainloop
   Block mainloop_declarations_;         // of what is known at its start
   bool copies_pending_ = false;
+  std::vector<kernel::Param> packed_params_;
 };
 
 // Before which statements of a block's body a barrier is needed (codegen/lower/barriers.cpp); nullptr: before its

@@ -227,7 +227,7 @@ Schedule Parser::schedule() {
     return n;
   };
   expect("(");
-  result.unit = choice(kScheduleUnits, "`simt` or `general`");
+  result.unit = choice(kScheduleUnits, "`general`, `simt` or `packed`");
   parse_field(result.parameters);
   expect(",");
   result.remainder = choice(kScheduleRemainders, "`peeled` or `padded`");

@@ -1,0 +1,480 @@
+// A contraction on a CPU: functions that pack a panel, compute a micro-tile and store it, and the description of the
+// contraction with which runtime/backends/packed.h runs the loops around them. Micro-kernels are loops over vectors'
+// worth of columns whose bounds the C compiler knows: it makes vectors of them and keeps accumulators in registers, for
+// any map function and operator.
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/kernel/writer.h"
+#include "codegen/lower/lower.h"
+#include "ir/schedule.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+// Steps that pack and compute: the first contraction in the loops over the depth.
+std::optional<ScheduleStep> first_step(const Body& body) {
+  for (const Stm& stm : body.stms)
+    if (const Loop* loop = get_if<Loop>(stm)) {
+      auto step = schedule_step(*loop->body);
+      return step ? step : first_step(*loop->body);
+    }
+  return schedule_step(body);
+}
+
+Stmt text(std::string line) {
+  Stmt s;
+  s.kind = Stmt::Kind::text;
+  s.name = std::move(line);
+  return s;
+}
+
+std::string join(const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, ", ")); }
+
+// The map function in three parts: what each side can compute while it is packed, and what is left.
+class Parts {
+ public:
+  Parts(const Lambda& map, const std::vector<std::size_t>& side_of, const ValueTable& values)
+      : map_(map), values_(values) {
+    for (std::size_t o = 0; o < map.params.size(); ++o) side_[map.params[o]] = side_of[o];
+    for (const Stm& stm : map.body->stms) {
+      std::set<std::size_t> sides;
+      bool inner = true;
+      for (const Value v : free_values(stm.op, values_)) {
+        const auto found = side_.find(v);
+        if (found != side_.end()) sides.insert(found->second);
+        inner = inner && !mixed_.contains(v);
+      }
+      const bool hoisted = inner && sides.size() == 1;
+      for (const Value v : stm.pattern) {
+        if (hoisted) {
+          side_[v] = *sides.begin();
+        } else {
+          mixed_.insert(v);
+        }
+      }
+    }
+    for (const std::size_t s : {0U, 1U}) split(s);
+  }
+
+  Lambda side[2];  // from the side's operands to what is packed
+  Lambda rest;     // from all that is packed, M's first
+
+ private:
+  // Hoists what makes the side no wider: as many values as operands, at most.
+  void split(std::size_t s) {
+    if (s == 0) {
+      // What both leave is found together, at the end.
+      return;
+    }
+    std::vector<std::vector<Value>> packed(2);
+    for (const std::size_t each : {0U, 1U}) {
+      packed[each] = frontier(each);
+      std::size_t operands = 0;
+      for (const Value p : map_.params) operands += side_.at(p) == each ? 1 : 0;
+      if (packed[each].size() <= operands) continue;
+      std::erase_if(side_, [&](const auto& entry) {
+        return entry.second == each && std::ranges::find(map_.params, entry.first) == map_.params.end();
+      });
+      packed[each] = frontier(each);
+    }
+    for (const std::size_t each : {0U, 1U}) {
+      std::vector<Stm> stms;
+      for (const Stm& stm : map_.body->stms)
+        if (!stm.pattern.empty() && is_of(stm.pattern.front(), each)) stms.push_back(stm);
+      Binders params;
+      for (const Value p : map_.params)
+        if (side_.at(p) == each) params.push_back(p);
+      std::vector<Operand> results(packed[each].begin(), packed[each].end());
+      side[each] = {std::move(params), make_body(std::move(stms), std::move(results))};
+      rest.params.insert(rest.params.end(), packed[each].begin(), packed[each].end());
+    }
+    std::vector<Stm> stms;
+    for (const Stm& stm : map_.body->stms)
+      if (stm.pattern.empty() || !side_.contains(stm.pattern.front())) stms.push_back(stm);
+    rest.body = make_body(std::move(stms), map_.body->results);
+  }
+
+  bool is_of(Value v, std::size_t s) const {
+    const auto found = side_.find(v);
+    return found != side_.end() && found->second == s;
+  }
+  // Values of a side that the rest needs, widest first, so that all are aligned where they lie.
+  std::vector<Value> frontier(std::size_t s) const {
+    std::vector<Value> needed;
+    const auto want = [&](Value v) {
+      if (is_of(v, s) && std::ranges::find(needed, v) == needed.end()) needed.push_back(v);
+    };
+    for (const Stm& stm : map_.body->stms)
+      if (stm.pattern.empty() || !side_.contains(stm.pattern.front()))
+        for (const Value v : free_values(stm.op, values_)) want(v);
+    for (const Operand& result : map_.body->results)
+      if (result.is_value()) want(result.value());
+    std::ranges::stable_sort(needed, std::greater{},
+                             [&](Value v) { return byte_size(values_.type(v).element); });
+    return needed;
+  }
+
+  const Lambda& map_;
+  const ValueTable& values_;
+  std::map<Value, std::size_t> side_;
+  std::set<Value> mixed_;
+};
+
+}  // namespace
+
+bool Kernel::is_packed(const SegOp& op) const {
+  return !unit_.target.on_device() && op.schedule && op.schedule->unit == Schedule::Unit::packed;
+}
+
+// What all functions of the kernel begin with: arguments, and what is the same for a batch.
+KernelBlock Kernel::packed_head(const SegOp& op, const std::string& type) {
+  KernelBlock out;
+  out.push_back(text(fmt::format("const struct {} *const arguments = arguments_;", type)));
+  for (const Param& param : packed_params_) {
+    if (param.buffer) {
+      const bool in = *param.buffer == BufferKind::global_in;
+      out.push_back(text(fmt::format("{0}{1} *restrict const {2} = arguments->{2};", in ? "const " : "",
+                                     c_type(param.type), param.name)));
+    } else {
+      out.push_back(text(fmt::format("const {0} {1} = arguments->{1};", c_type(param.type), param.name)));
+    }
+  }
+  for (const Value v : outside_)
+    if (const auto number = unit_.tile(v)) out.push_back(declare(kInt, unit_.name(v), literal(*number)));
+  std::size_t batch = 0;
+  for (std::size_t d = 0; d + 2 < op.space.size(); ++d)
+    out.push_back(text(fmt::format("const int64_t {} = batch[{}];", unit_.name(op.space[d].index), batch++)));
+  // Scalars of the whole block.
+  for (const Stm& stm : op.body->stms) {
+    const bool scalar = !stm.pattern.empty() && std::ranges::all_of(stm.pattern, [&](Value v) {
+      return unit_.function.type(v).is_scalar();
+    });
+    if (scalar) statement(stm, out);
+  }
+  return out;
+}
+
+void Kernel::run_packed(const SegOp& op) {
+  const ValueTable& values = unit_.function.values;
+  const Schedule& schedule = *op.schedule;
+  const auto step = first_step(*op.body);
+  if (!step) unsupported(stm_.location, "a packed contraction without a step of the depth");
+  const TileContract& contract = *step->contract;
+  const std::string name = function_.name;
+  const std::string type = name + "_arguments";
+  packed_params_ = function_.params;
+
+  // Tile numbers are 1: indices of blocks are those of elements.
+  for (const Schedule::Dim& dim : schedule.dims)
+    for (const Poly& number : {dim.tile, dim.reg})
+      if (const Value parameter = parameter_of(number)) unit_.set_tile(parameter, 1);
+  const Value m_index = op.space[op.space.size() - 2].index, n_index = op.space.back().index;
+
+  // Groups of dims.
+  const std::size_t rank = space_rank(schedule);
+  std::vector<std::size_t> groups[4];  // batch, M, N, depth
+  for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
+    const Schedule::Role role = schedule.dims[d].role;
+    const std::size_t g = role == Schedule::Role::m ? 1 : role == Schedule::Role::n ? 2 : role == Schedule::Role::depth ? 3 : 0;
+    groups[g].push_back(d);
+  }
+  // An operand is of N's side if it varies along N, else of M's.
+  std::vector<std::size_t> side_of, sides[2];
+  for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
+    const bool n = std::ranges::any_of(groups[2], [&](std::size_t d) { return schedule.operands[o].strides[d] != Poly(0); });
+    side_of.push_back(n ? 1 : 0);
+    sides[n ? 1 : 0].push_back(o);
+  }
+  const Parts parts(contract.map, side_of, values);
+
+  // Where an operand begins: its window in the first block, in this batch.
+  std::map<Value, const CopyTile*> copies;
+  for (const auto& [copy, tile] : step->copies) copies[tile] = copy;
+  const auto begin_of = [&](std::size_t o) {
+    const CopyTile& copy = *copies.at(contract.operands[o].tile);
+    const Poly offset = values.type(copy.source).memory->layout.offset() + copy.window.offset();
+    std::set<Value> known;
+    for (std::size_t d = 0; d + 2 < op.space.size(); ++d) known.insert(op.space[d].index);
+    for (const Stm& stm : op.body->stms) known.insert(stm.pattern.begin(), stm.pattern.end());
+    return offset.substitute([&](Value v) -> std::optional<Poly> {
+      if (v == m_index || v == n_index) return Poly(0);
+      if (outside_.contains(v) || known.contains(v) || unit_.tile(v)) return std::nullopt;
+      return Poly(0);  // a loop over tiles of the depth
+    });
+  };
+  const auto source_of = [&](std::size_t o) {
+    const CopyTile& copy = *copies.at(contract.operands[o].tile);
+    return buffer(values.type(copy.source).memory->block, stm_.location).name;
+  };
+
+  const auto helper = [&](const std::string& ending, const std::string& list, KernelBlock code, bool micro = false) {
+    kernel::Function made;
+    made.name = name + ending;
+    made.signature = fmt::format("{}static void {}({})", micro ? "APL_MICRO_KERNEL " : "", made.name, list);
+    made.body = packed_head(op, type);
+    if (micro) made.body.insert(made.body.begin(), text("APL_FUSED"));
+    made.body.insert(made.body.end(), code.begin(), code.end());
+    function_.before.push_back(std::move(made));
+  };
+  const std::string rows = name + "_rows", columns = name + "_columns";
+  const auto count_of = [&](std::size_t s) { return s == 0 ? rows : columns; };
+
+  // ---- packing ----
+  std::int64_t side_bytes[2] = {0, 0};
+  for (const std::size_t s : {0U, 1U}) {
+    const Lambda& side = parts.side[s];
+    KernelBlock code;
+    std::vector<std::string> targets;
+    std::vector<CType> types;
+    for (const Operand& result : side.body->results) {
+      const ScalarType element = values.type(result).element;
+      types.push_back({element, false});
+      targets.push_back(unit_.fresh("packed_row"));
+      code.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)packed + panel->depth * {2} * {3});",
+                                      c_type(types.back()), targets.back(), count_of(s), side_bytes[s])));
+      side_bytes[s] += static_cast<std::int64_t>(byte_size(element));
+    }
+    std::vector<std::string> begins;
+    for (const std::size_t o : sides[s]) {
+      begins.push_back(unit_.fresh("begin"));
+      code.push_back(declare(kIndex, begins.back(), values_.poly(begin_of(o))));
+    }
+    const std::string q = unit_.fresh("q"), i = unit_.fresh("i");
+    const auto loop = [&](bool contiguous) {
+      KernelBlock body, inner;
+      std::vector<ExprPtr> elements;
+      for (std::size_t k = 0; k < sides[s].size(); ++k) {
+        const std::string at = unit_.fresh("at");
+        body.push_back(declare(kIndex, at,
+                               variable(fmt::format("{} + panel->step[{}][{}]{}", begins[k], k, q,
+                                                    contiguous ? fmt::format(" + panel->row[{}][0]", k) : ""))));
+        elements.push_back(element(source_of(sides[s][k]),
+                                   contiguous ? plus(variable(at), variable(i))
+                                              : plus(variable(at), variable(fmt::format("panel->row[{}][{}]", k, i)))));
+      }
+      const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
+      for (std::size_t k = 0; k < results.size(); ++k)
+        inner.push_back(assign(element(targets[k], variable(fmt::format("{} * {} + {}", q, count_of(s), i))), results[k]));
+      body.push_back(for_loop(kInt, i, variable(count_of(s)), std::move(inner)));
+      return for_loop(kIndex, q, variable("panel->depth"), std::move(body));
+    };
+    code.push_back(kernel::branch(variable("panel->contiguous"), {loop(true)}, {loop(false)}));
+    helper(s == 0 ? "_pack_m" : "_pack_n",
+           "const void *arguments_, const int64_t *batch, const struct apl_packed_panel *panel, void *packed",
+           std::move(code));
+  }
+
+  // ---- the micro-kernel ----
+  std::vector<CType> accumulator_types;
+  std::vector<std::string> accumulators, kept;
+  std::int64_t accumulator_bytes = 0, widest = 1;
+  for (const Operand& neutral : contract.reduce.neutral) {
+    const ScalarType element = values.type(neutral).element;
+    accumulator_types.push_back({element, false});
+    widest = std::max(widest, static_cast<std::int64_t>(byte_size(element)));
+  }
+  for (const Operand& result : parts.side[1].body->results)
+    widest = std::max(widest, static_cast<std::int64_t>(byte_size(values.type(result).element)));
+  KernelBlock micro;
+  const std::string x = unit_.fresh("x"), q = unit_.fresh("q"), i = unit_.fresh("i"), j = unit_.fresh("j");
+  // Accumulators of results lie one behind the other; the widest have the strictest alignment, but all are whole lines.
+  std::vector<std::int64_t> offsets;
+  for (const CType& of : accumulator_types) {
+    offsets.push_back(accumulator_bytes);
+    accumulator_bytes += static_cast<std::int64_t>(byte_size(of.scalar));
+  }
+  std::vector<ExprPtr> arguments;
+  std::int64_t bytes[2] = {0, 0};
+  KernelBlock row, column;
+  for (const std::size_t s : {0U, 1U})
+    for (const Operand& result : parts.side[s].body->results) {
+      const CType of{values.type(result).element, false};
+      const std::string from = unit_.fresh(s == 0 ? "m" : "n");
+      micro.push_back(text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + depth * {3} * {4});",
+                                       c_type(of), from, s == 0 ? "m_packed" : "n_packed", count_of(s), bytes[s])));
+      bytes[s] += static_cast<std::int64_t>(byte_size(of.scalar));
+      const ExprPtr got = element(from, variable(fmt::format("{} * {} + {}", q, count_of(s), s == 0 ? i : j)));
+      const std::string one = unit_.fresh(s == 0 ? "m_element" : "n_element");
+      (s == 0 ? row : column).push_back(declare(of, one, got));
+      arguments.push_back(variable(one));
+    }
+  KernelBlock begin, resume, keep;
+  for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
+    const std::string of = c_type(accumulator_types[k]);
+    accumulators.push_back(unit_.fresh("acc"));
+    kept.push_back(unit_.fresh("kept"));
+    micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)accumulators + {2} * {3} * {4});", of,
+                                     kept.back(), rows, columns, offsets[k])));
+    micro.push_back(text(fmt::format("{} {}[{} * {}] __attribute__((aligned(64)));", of, accumulators.back(), rows, columns)));
+    begin.push_back(assign(element(accumulators[k], variable(x)), values_.operand(contract.reduce.neutral[k])));
+    resume.push_back(assign(element(accumulators[k], variable(x)), element(kept[k], variable(x))));
+    keep.push_back(assign(element(kept[k], variable(x)), element(accumulators[k], variable(x))));
+  }
+  const ExprPtr all = variable(fmt::format("{} * {}", rows, columns));
+  micro.push_back(kernel::branch(variable("first"), {for_loop(kInt, x, all, std::move(begin))},
+                                 {for_loop(kInt, x, all, std::move(resume))}));
+  std::vector<ExprPtr> folded;
+  const std::string here = unit_.fresh("at");
+  column.push_back(declare(kInt, here, variable(fmt::format("{} * {} + {}", i, columns, j))));
+  for (const std::string& acc : accumulators) folded.push_back(element(acc, variable(here)));
+  const std::vector<ExprPtr> mapped = inline_lambda(parts.rest, arguments, column);
+  std::vector<ExprPtr> both = folded;
+  both.insert(both.end(), mapped.begin(), mapped.end());
+  std::vector<ExprPtr> reduced = inline_lambda(contract.reduce.op, both, column);
+  for (std::size_t k = 0; k < reduced.size() && reduced.size() > 1; ++k) {
+    const std::string next = unit_.fresh("next");
+    column.push_back(declare(accumulator_types[k], next, reduced[k]));
+    reduced[k] = variable(next);
+  }
+  for (std::size_t k = 0; k < reduced.size(); ++k) column.push_back(assign(folded[k], reduced[k]));
+  Stmt columns_loop = for_loop(kInt, j, variable(columns), std::move(column));
+  columns_loop.pragma = "omp simd";
+  row.push_back(std::move(columns_loop));
+  Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
+  rows_loop.pragma = "GCC unroll 32";
+  micro.push_back(for_loop(kIndex, q, variable("depth"), {std::move(rows_loop)}));
+  micro.push_back(for_loop(kInt, x, all, std::move(keep)));
+  helper("_compute",
+         "const void *arguments_, const int64_t *batch, int64_t depth, const void *m_packed, const void *n_packed, "
+         "void *accumulators, bool first",
+         std::move(micro), true);
+
+  // ---- storing ----
+  KernelBlock store;
+  std::map<Value, ExprPtr> made;  // by the block of a register tile
+  const std::string r = unit_.fresh("i"), c = unit_.fresh("j"), at = unit_.fresh("at");
+  for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
+    const std::string from = unit_.fresh("acc"), of = c_type(accumulator_types[k]);
+    store.push_back(text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)accumulators + {2} * {3} * {4});",
+                                     of, from, rows, columns, offsets[k])));
+    made[values.type(contract.accumulators[k]).memory->block] = element(from, variable(at));
+  }
+  const Lmad& layout = values.type(stm_.pattern.front()).memory->layout;
+  Poly fixed = layout.offset();
+  for (std::size_t b = 0; b < groups[0].size(); ++b) fixed += Poly(op.space[b].index) * layout.dims()[groups[0][b]].stride;
+  const std::string start = unit_.fresh("begin");
+  store.push_back(declare(kIndex, start, values_.poly(fixed)));
+  const auto store_loop = [&](bool contiguous) {
+    KernelBlock inner;
+    inner.push_back(declare(kInt, at, variable(fmt::format("{} * {} + {}", r, columns, c))));
+    std::map<Value, ExprPtr> now = made;
+    for (const Stm& stm : op.body->stms) {
+      const SegOp* threads = get_if<SegOp>(stm);
+      const Screma* each = threads != nullptr ? epilogue_map(*threads, values) : nullptr;
+      if (each == nullptr) continue;
+      for (std::size_t d = 0; d < threads->space.size(); ++d) {
+        values_.scalars[threads->space[d].index] = literal(std::int64_t{0});
+        values_.scalars[each->indices[d]] = literal(std::int64_t{0});
+      }
+      values_.scalars[m_index] = variable(fmt::format("tile->row_index[{}]", r));
+      values_.scalars[n_index] = variable(fmt::format("(tile->first_column + {})", c));
+      std::vector<ExprPtr> elements;
+      for (const Value input : each->inputs) elements.push_back(now.at(values.type(input).memory->block));
+      const std::vector<ExprPtr> results = inline_lambda(each->map, elements, inner);
+      for (std::size_t k = 0; k < results.size(); ++k) {
+        const std::string value = unit_.fresh("y");
+        inner.push_back(declare({values.type(stm.pattern[k]).element, false}, value, results[k]));
+        now[values.type(stm.pattern[k]).memory->block] = variable(value);
+      }
+    }
+    const std::string line = fmt::format("{} + tile->row[{}] + {}", start, r,
+                                         contiguous ? fmt::format("tile->column[0] + {}", c)
+                                                    : fmt::format("tile->column[{}]", c));
+    for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
+      inner.push_back(assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
+                             now.at(values.type(op.body->results[k].value()).memory->block)));
+    KernelBlock columns_of;
+    columns_of.push_back(for_loop(kInt, c, variable(contiguous ? columns : "tile->columns"), std::move(inner)));
+    return for_loop(kInt, r, variable("tile->rows"), std::move(columns_of));
+  };
+  store.push_back(kernel::branch(variable("tile->contiguous"), {store_loop(true)}, {store_loop(false)}));
+  helper("_store",
+         "const void *arguments_, const int64_t *batch, const struct apl_packed_tile *tile, const void *accumulators",
+         std::move(store));
+  values_.scalars.erase(m_index), values_.scalars.erase(n_index);
+
+  // ---- its description ----
+  Writer declarations;
+  declarations.open("struct {} {{", type);
+  std::vector<std::string> given;
+  for (const Param& param : packed_params_) {
+    const bool in = param.buffer && *param.buffer == BufferKind::global_in;
+    declarations.line("{}{} {}{};", in ? "const " : "", c_type(param.type), param.buffer ? "*" : "", param.name);
+    given.push_back(param.name);
+  }
+  if (packed_params_.empty()) declarations.line("char unused;");
+  declarations.close("}};");
+  const std::size_t wide = accumulator_types.size(), on_n = parts.side[1].body->results.size();
+  declarations.line("enum {{");
+  declarations.line("  {} = 2 * APL_VECTOR_BYTES / {},", columns, widest);
+  declarations.line("  {0} = APL_VECTOR_REGISTERS < {1} ? 1 : (APL_VECTOR_REGISTERS - {2}) / {3},", rows,
+                    2 * on_n + 2 + 2 * wide, 2 * on_n + 2, 2 * wide);
+  declarations.line("}};");
+  function_.declarations = declarations.take();
+
+  const auto group_text = [&](std::size_t g) {
+    std::vector<std::string> sizes;
+    for (const std::size_t d : groups[g]) sizes.push_back(print(values_.poly(schedule.dims[d].size), unit_.dialect()));
+    if (sizes.empty()) return std::string("{0, {0}}");
+    return fmt::format("{{{}, {{{}}}}}", sizes.size(), join(sizes));
+  };
+  const auto strides_text = [&](std::size_t g, const std::function<Poly(std::size_t)>& stride) {
+    std::vector<std::string> list;
+    for (const std::size_t d : groups[g]) list.push_back(print(values_.poly(stride(d)), unit_.dialect()));
+    if (list.empty()) list.emplace_back("0");
+    return fmt::format("{{{{{}}}}}", join(list));
+  };
+  const auto operands_text = [&](std::size_t s, std::size_t g) {
+    std::vector<std::string> list;
+    for (const std::size_t o : sides[s])
+      list.push_back(strides_text(g, [&](std::size_t d) { return schedule.operands[o].strides[d]; }));
+    return fmt::format("{{{}}}", join(list));
+  };
+  const auto result_text = [&](std::size_t g) {
+    return strides_text(g, [&](std::size_t d) { return layout.dims()[d].stride; });
+  };
+  (void)rank;
+  KernelBlock& out = function_.body;
+  out.clear();
+  out.push_back(text(fmt::format("const struct {} arguments = {{{}}};", type, given.empty() ? "0" : join(given))));
+  out.push_back(text("const struct apl_packed contraction = {"));
+  const auto field = [&](const std::string& field_name, const std::string& value) {
+    out.push_back(text(fmt::format("  .{} = {},", field_name, value)));
+  };
+  field("batch", group_text(0));
+  field("m", group_text(1));
+  field("n", group_text(2));
+  field("k", group_text(3));
+  field("m_bytes", fmt::format("{}", side_bytes[0]));
+  field("n_bytes", fmt::format("{}", side_bytes[1]));
+  field("m_operands", fmt::format("{}", sides[0].size()));
+  field("n_operands", fmt::format("{}", sides[1].size()));
+  field("m_row", operands_text(0, 1));
+  field("m_step", operands_text(0, 3));
+  field("n_row", operands_text(1, 2));
+  field("n_step", operands_text(1, 3));
+  field("m_result", result_text(1));
+  field("n_result", result_text(2));
+  field("rows", rows);
+  field("columns", columns);
+  field("accumulator_bytes", fmt::format("{}", accumulator_bytes));
+  field("reorders", contract.reduce.commutative ? "true" : "false");
+  for (const char* part : {"pack_m", "pack_n", "compute", "store"}) field(part, fmt::format("{}_{}", name, part));
+  out.push_back(text("};"));
+  out.push_back(text("return apl_packed_run(&contraction, &arguments, space);"));
+  std::vector<std::string> list;
+  for (const Param& param : packed_params_) list.push_back(parameter(param, unit_.dialect()));
+  list.emplace_back("void *space");
+  function_.signature = fmt::format("static int64_t {}({})", name, join(list));
+}
+
+}  // namespace apl::lower
