@@ -114,6 +114,7 @@ static inline void apl_packed_positions(const struct apl_packed_group* group, co
                                         int64_t first, int64_t count, int64_t* positions) {
   int64_t index[kPackedRank] = {0}, position = 0;
   const int32_t last = group->rank - 1;
+  if (count <= 0) return;
   if (last < 0) {
     for (int64_t k = 0; k < count; ++k) positions[k] = 0;
     return;
