@@ -1,0 +1,200 @@
+"""Times contractions on the CPU beside torch.einsum and numpy.einsum, in one process, and writes a table and JSON.
+
+Each case is a Futhark program that aplc compiles to a C library (`aplc c --library`), which is compiled with
+`cc -O3 -march=native -fopenmp` and called with arrays that lie in its own memory. All results are compared with those of
+torch. Times are medians of calls in milliseconds; `threads` is the number that OpenMP and the peers may use.
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+
+
+def program(result, left, right, kind):
+    """A program that computes an einsum of two operands by nested maps around one sum."""
+    names = sorted(set(left + right))
+    sums = [c for c in left + right if c not in result]
+    sums = list(dict.fromkeys(sums))
+
+    def shape(dims):
+        return "".join(f"[s{c}]" for c in dims)
+
+    def read(array, dims):
+        return f"{array}[{', '.join('i_' + c for c in dims)}]"
+
+    body = f"{read('A', left)} * {read('B', right)}"
+    for c in reversed(sums):
+        body = f"{kind}.sum (tabulate s{c} (\\i_{c} -> {body}))"
+    for c in reversed(result):
+        body = f"tabulate s{c} (\\i_{c} -> {body})"
+    sizes = " ".join(f"[s{c}]" for c in names)
+    return f"entry main {sizes} (A: {shape(left)}{kind}) (B: {shape(right)}{kind}) : {shape(result)}{kind} =\n  {body}\n"
+
+
+class Library:
+    """An entry of two arrays in a compiled library."""
+
+    def __init__(self, aplc, folder, name, text, kind, ranks):
+        source = folder / f"{name}.fut"
+        source.write_text(text, encoding="utf-8")
+        begin = time.perf_counter()
+        subprocess.run([aplc, "c", "--library", "-o", str(folder / name), str(source)], check=True)
+        self.aplc_seconds = time.perf_counter() - begin
+        begin = time.perf_counter()
+        flags = os.environ.get("CFLAGS", "-O3 -march=native").split()
+        subprocess.run([os.environ.get("CC", "cc"), *flags, "-fopenmp", "-shared", "-fPIC", "-w", "-o",
+                        str(folder / f"{name}.so"), str(folder / f"{name}.c"), "-lm"], check=True)
+        self.cc_seconds = time.perf_counter() - begin
+        self.code = ctypes.CDLL(str(folder / f"{name}.so"))
+        self.code.futhark_context_config_new.restype = ctypes.c_void_p
+        self.code.futhark_context_new.restype = ctypes.c_void_p
+        self.code.futhark_context_new.argtypes = [ctypes.c_void_p]
+        self.context = self.code.futhark_context_new(self.code.futhark_context_config_new())
+        self.kind, self.ranks = kind, ranks
+
+    def function(self, name, rank):
+        return getattr(self.code, f"futhark_{name}_{self.kind}_{rank}d")
+
+    def array(self, values, rank):
+        make = self.function("new", rank)
+        make.restype = ctypes.c_void_p
+        return ctypes.c_void_p(make(ctypes.c_void_p(self.context), ctypes.c_void_p(values.ctypes.data),
+                                    *[ctypes.c_int64(n) for n in values.shape]))
+
+    def call(self, x, y):
+        out = ctypes.c_void_p()
+        status = self.code.futhark_entry_main(ctypes.c_void_p(self.context), ctypes.byref(out), x, y)
+        self.code.futhark_context_sync(ctypes.c_void_p(self.context))
+        if status != 0:
+            raise RuntimeError(f"the entry failed with status {status}")
+        return out
+
+    def values(self, array, shape, kind):
+        import numpy
+        result = numpy.empty(shape, kind)
+        self.function("values", self.ranks[2])(ctypes.c_void_p(self.context), array, ctypes.c_void_p(result.ctypes.data))
+        self.code.futhark_context_sync(ctypes.c_void_p(self.context))
+        return result
+
+    def free(self, array, rank):
+        self.function("free", rank)(ctypes.c_void_p(self.context), array)
+
+
+def cases(root, most_bytes, element):
+    """Name, result, left, right and sizes of each case; sizes of the larger ones are scaled down alike."""
+    for n in (64, 128, 256, 512, 1000, 1024, 2048, 4096):
+        yield f"nn_{n}", "mn", "mk", "kn", dict(m=n, n=n, k=n)
+    for name, left, right in (("nt", "mk", "nk"), ("tn", "km", "kn"), ("tt", "km", "nk")):
+        yield f"{name}_1024", "mn", left, right, dict(m=1024, n=1024, k=1024)
+    yield "bmm_512x128", "bmn", "bmk", "bkn", dict(b=512, m=128, n=128, k=128)
+    for line in (root / "bench/tccg48.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        name, result, _, left, _, right, *sizes = line.split()
+        values = {s.split("=")[0]: int(s.split("=")[1]) for s in sizes}
+
+        def size_of(dims, scaled):
+            total = element
+            for c in dims:
+                total *= scaled[c]
+            return total
+
+        scale = 1.0
+        scaled = dict(values)
+        while sum(size_of(d, scaled) for d in (result, left, right)) > most_bytes:
+            scale *= 0.99
+            scaled = {c: max(1, round(v * scale)) for c, v in values.items()}
+        yield name, result, left, right, scaled
+
+
+def median_of(call, seconds):
+    call()
+    times = []
+    stop = time.perf_counter() + seconds
+    while len(times) < 3 or (time.perf_counter() < stop and len(times) < 200):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--aplc", default="build/bin/aplc")
+    parser.add_argument("--json", help="file of results")
+    parser.add_argument("--only", default="", help="cases whose names contain this")
+    parser.add_argument("--type", default="f32", choices=["f32", "f64"])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--megabytes", type=float, default=200)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of calls a case and library")
+    arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
+    os.environ["OMP_PROC_BIND"] = "false"
+    import numpy
+    try:
+        import torch
+        torch.set_num_threads(arguments.threads)
+    except ImportError:
+        torch = None
+    root = pathlib.Path(__file__).resolve().parent.parent
+    kind = "float32" if arguments.type == "f32" else "float64"
+    random = numpy.random.default_rng(1)
+    results, wrong = {}, 0
+    print(f"{'case':<12} {'ms':>9} {'GFLOP/s':>8} {'torch':>8} {'numpy':>8} {'ratio':>6}  error")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, result, left, right, sizes in cases(root, arguments.megabytes * 1e6, int(kind[-2:]) // 8):
+            if arguments.only not in name:
+                continue
+            text = program(result, left, right, arguments.type)
+            library = Library(arguments.aplc, pathlib.Path(folder), name, text, arguments.type,
+                              (len(left), len(right), len(result)))
+            x = random.uniform(-1, 1, [sizes[c] for c in left]).astype(kind)
+            y = random.uniform(-1, 1, [sizes[c] for c in right]).astype(kind)
+            spec = f"{left},{right}->{result}"
+            ours = [library.array(x, len(left)), library.array(y, len(right))]
+            work = 2.0
+            for c in sizes.values():
+                work *= c
+            times = {"apl": median_of(lambda: library.free(library.call(*ours), len(result)), arguments.seconds)}
+            if torch is not None:
+                a, b = torch.from_numpy(x), torch.from_numpy(y)
+                times["torch"] = median_of(lambda: torch.einsum(spec, a, b).contiguous(), arguments.seconds)
+            path = numpy.einsum_path(spec, x, y, optimize=True)[0]
+            if torch is None or work < 4e10:
+                times["numpy"] = median_of(lambda: numpy.ascontiguousarray(numpy.einsum(spec, x, y, optimize=path)),
+                                           arguments.seconds)
+            out = library.call(*ours)
+            got = library.values(out, [sizes[c] for c in result], kind)
+            library.free(out, len(result))
+            want = torch.einsum(spec, a, b).numpy() if torch is not None else numpy.einsum(spec, x, y, optimize=path)
+            error = float(numpy.abs(got - want).max() / max(1e-30, numpy.abs(want).max()))
+            wrong += error > (1e-4 if kind == "float32" else 1e-12)
+            best = min(t for peer, t in times.items() if peer != "apl")
+            results[name] = {"spec": spec, "sizes": sizes, "milliseconds": {k: 1e3 * v for k, v in times.items()},
+                             "gflops": work / times["apl"] / 1e9, "best_peer_over_apl": best / times["apl"],
+                             "error": error, "cc_seconds": library.cc_seconds, "aplc_seconds": library.aplc_seconds}
+            rate = {k: f"{work / v / 1e9:8.1f}" for k, v in times.items()}
+            print(f"{name:<12} {1e3 * times['apl']:9.3f} {rate['apl']} {rate.get('torch', '       -')} "
+                  f"{rate.get('numpy', '       -')} {best / times['apl']:6.2f}  {error:.1e}", flush=True)
+            for array, dims in zip(ours, (left, right)):
+                library.free(array, len(dims))
+    ratios = [r["best_peer_over_apl"] for r in results.values()]
+    if ratios:
+        print(f"geomean of the best peer's time over ours: {statistics.geometric_mean(ratios):.3f} ({len(ratios)} cases), "
+              f"worst {min(ratios):.2f}; {wrong} wrong")
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump({"type": arguments.type, "threads": arguments.threads, "torch": torch and torch.__version__,
+                       "numpy": numpy.__version__, "cases": results}, file, indent=1)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
