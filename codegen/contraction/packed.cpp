@@ -363,9 +363,10 @@ void Kernel::run_packed(const SegOp& op) {
   for (std::size_t b = 0; b < groups[0].size(); ++b) fixed += Poly(op.space[b].index) * layout.dims()[groups[0][b]].stride;
   const std::string start = unit_.fresh("begin");
   store.push_back(declare(kIndex, start, values_.poly(fixed)));
-  const auto store_loop = [&](bool contiguous) {
+  const std::string from = unit_.fresh("from");
+  const auto store_loop = [&](bool whole) {
     KernelBlock inner;
-    inner.push_back(declare(kInt, at, variable(fmt::format("{} * {} + {}", r, columns, c))));
+    inner.push_back(declare(kInt, at, variable(fmt::format("{} * {} + {} + {}", r, columns, from, c))));
     std::map<Value, ExprPtr> now = made;
     for (const Stm& stm : op.body->stms) {
       const SegOp* threads = get_if<SegOp>(stm);
@@ -376,7 +377,7 @@ void Kernel::run_packed(const SegOp& op) {
         values_.scalars[each->indices[d]] = literal(std::int64_t{0});
       }
       values_.scalars[m_index] = variable(fmt::format("tile->row_index[{}]", r));
-      values_.scalars[n_index] = variable(fmt::format("(tile->first_column + {})", c));
+      values_.scalars[n_index] = variable(fmt::format("(tile->column_index[{}] + {})", from, c));
       std::vector<ExprPtr> elements;
       for (const Value input : each->inputs) elements.push_back(now.at(values.type(input).memory->block));
       const std::vector<ExprPtr> results = inline_lambda(each->map, elements, inner);
@@ -386,17 +387,23 @@ void Kernel::run_packed(const SegOp& op) {
         now[values.type(stm.pattern[k]).memory->block] = variable(value);
       }
     }
-    const std::string line = fmt::format("{} + tile->row[{}] + {}", start, r,
-                                         contiguous ? fmt::format("tile->column[0] + {}", c)
-                                                    : fmt::format("tile->column[{}]", c));
+    const std::string line = fmt::format("{} + tile->row[{}] + tile->column[{}] + {}", start, r, from, c);
     for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
       inner.push_back(assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
                              now.at(values.type(op.body->results[k].value()).memory->block)));
-    KernelBlock columns_of;
-    columns_of.push_back(for_loop(kInt, c, variable(contiguous ? columns : "tile->columns"), std::move(inner)));
-    return for_loop(kInt, r, variable("tile->rows"), std::move(columns_of));
+    KernelBlock runs;
+    runs.push_back(for_loop(kInt, c, variable(whole ? columns : fmt::format("tile->run[{}]", from)), std::move(inner)));
+    if (whole) {
+      runs.insert(runs.begin(), declare(kInt, from, literal(std::int64_t{0})));
+    } else {
+      Stmt loop = for_loop(kInt, from, variable("tile->columns"), std::move(runs));
+      loop.step = variable(fmt::format("tile->run[{}]", from));
+      runs.clear();
+      runs.push_back(std::move(loop));
+    }
+    return for_loop(kInt, r, variable("tile->rows"), std::move(runs));
   };
-  store.push_back(kernel::branch(variable("tile->contiguous"), {store_loop(true)}, {store_loop(false)}));
+  store.push_back(kernel::branch(variable(fmt::format("tile->run[0] == {}", columns)), {store_loop(true)}, {store_loop(false)}));
   helper("_store",
          "const void *arguments_, const int64_t *batch, const struct apl_packed_tile *tile, const void *accumulators",
          std::move(store));
@@ -446,7 +453,7 @@ void Kernel::run_packed(const SegOp& op) {
   KernelBlock& out = function_.body;
   out.clear();
   out.push_back(text(fmt::format("const struct {} arguments = {{{}}};", type, given.empty() ? "0" : join(given))));
-  out.push_back(text("const struct apl_packed contraction = {"));
+  out.push_back(text("struct apl_packed contraction = {"));
   const auto field = [&](const std::string& field_name, const std::string& value) {
     out.push_back(text(fmt::format("  .{} = {},", field_name, value)));
   };

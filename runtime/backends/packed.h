@@ -71,12 +71,12 @@ struct apl_packed_panel {
 
 // Elements of the result that a micro-tile has. Runs of columns are contiguous.
 struct apl_packed_tile {
-  int64_t rows, columns;         // inside
-  int64_t first_column;          // of the flattened N
-  const int64_t* row;            // positions
-  const int64_t* row_index;      // of the flattened M
-  const int64_t* column;         // positions
-  bool contiguous;               // columns, all inside
+  int64_t rows, columns;           // inside
+  const int64_t* row;              // positions
+  const int64_t* row_index;        // of the flattened M
+  const int64_t* column;           // positions
+  const int64_t* column_index;     // of the flattened N
+  const int64_t* run;              // so many columns from this one on lie one behind the other
 };
 
 struct apl_packed {
@@ -86,6 +86,7 @@ struct apl_packed {
   struct apl_packed_strides m_row[kPackedOperands], m_step[kPackedOperands];
   struct apl_packed_strides n_row[kPackedOperands], n_step[kPackedOperands];
   struct apl_packed_strides m_result, n_result;
+  struct apl_packed_strides m_index, n_index;  // of the flattened dims; found by apl_packed_run
   int32_t rows, columns;       // of a micro-tile
   int32_t accumulator_bytes;   // of one element
   bool reorders;               // steps of the depth may be taken in any order
@@ -142,11 +143,85 @@ static inline void apl_packed_positions(const struct apl_packed_group* group, co
   }
 }
 
+// So many neighbours from each index on lie one behind the other in both.
+static inline void apl_packed_runs(const int64_t* positions, const int64_t* indices, int64_t count, int64_t* runs) {
+  for (int64_t k = count; k-- > 0;) {
+    const bool more = k + 1 < count && positions[k + 1] == positions[k] + 1 && indices[k + 1] == indices[k] + 1;
+    runs[k] = more ? runs[k + 1] + 1 : 1;
+  }
+}
+
 static inline bool apl_packed_is_run(const int64_t* positions, int64_t count) {
   for (int64_t k = 1; k < count; ++k)
     if (positions[k] != positions[0] + k) return false;
   return true;
 }
+
+// ---- the order of dims ----
+// Any order of M and N will do, and of the depth if the operator is commutative. Neighbours in memory are to be
+// neighbours in time.
+
+// Dim d moves to `to`, and those between them make room; in all tables.
+static inline void apl_packed_move(struct apl_packed_group* group, struct apl_packed_strides* const* tables,
+                                   int32_t count, int32_t d, int32_t to) {
+  for (; d < to; ++d) {
+    const int64_t size = group->size[d];
+    group->size[d] = group->size[d + 1], group->size[d + 1] = size;
+    for (int32_t t = 0; t < count; ++t) {
+      const int64_t stride = tables[t]->stride[d];
+      tables[t]->stride[d] = tables[t]->stride[d + 1], tables[t]->stride[d + 1] = stride;
+    }
+  }
+}
+
+// The dim of the smallest stride, of those with several elements; -1: it varies along none.
+static inline int32_t apl_packed_fastest(const struct apl_packed_group* group, const struct apl_packed_strides* of) {
+  int32_t best = -1;
+  for (int32_t d = 0; d < group->rank; ++d) {
+    if (group->size[d] <= 1 || of->stride[d] == 0) continue;
+    const int64_t stride = of->stride[d] < 0 ? -of->stride[d] : of->stride[d];
+    const int64_t least = best < 0 ? 0 : of->stride[best] < 0 ? -of->stride[best] : of->stride[best];
+    if (best < 0 || stride < least) best = d;
+  }
+  return best;
+}
+
+static inline void apl_packed_index(const struct apl_packed_group* group, struct apl_packed_strides* index) {
+  int64_t product = 1;
+  for (int32_t d = group->rank - 1; d >= 0; --d) index->stride[d] = product, product *= group->size[d];
+}
+
+static inline void apl_packed_order(struct apl_packed* p) {
+  apl_packed_index(&p->m, &p->m_index);
+  apl_packed_index(&p->n, &p->n_index);
+  struct apl_packed_strides* tables[2 * kPackedOperands];
+  int32_t count = 0;
+  for (int32_t o = 0; o < p->m_operands; ++o) tables[count++] = &p->m_row[o];
+  tables[count++] = &p->m_result, tables[count++] = &p->m_index;
+  // M: as its operand lies.
+  int32_t d = apl_packed_fastest(&p->m, &p->m_row[0]);
+  if (d >= 0) apl_packed_move(&p->m, tables, count, d, p->m.rank - 1);
+  // N: as the result lies, whose rows are written; then as the operand lies, whose lines are still there.
+  count = 0;
+  for (int32_t o = 0; o < p->n_operands; ++o) tables[count++] = &p->n_row[o];
+  tables[count++] = &p->n_result, tables[count++] = &p->n_index;
+  d = apl_packed_fastest(&p->n, &p->n_row[0]);
+  if (d >= 0) apl_packed_move(&p->n, tables, count, d, p->n.rank - 1);
+  d = apl_packed_fastest(&p->n, &p->n_result);
+  if (d >= 0) apl_packed_move(&p->n, tables, count, d, p->n.rank - 1);
+  if (!p->reorders) return;
+  count = 0;
+  for (int32_t o = 0; o < p->m_operands; ++o) tables[count++] = &p->m_step[o];
+  for (int32_t o = 0; o < p->n_operands; ++o) tables[count++] = &p->n_step[o];
+  d = apl_packed_fastest(&p->k, &p->m_step[0]);
+  if (d >= 0) apl_packed_move(&p->k, tables, count, d, p->k.rank - 1);
+  d = apl_packed_fastest(&p->k, &p->n_step[0]);
+  const int32_t last = p->k.rank - 1;
+  if (d >= 0 && last >= 0 && p->n_step[0].stride[d] == 1 && p->m_step[0].stride[last] != 1)
+    apl_packed_move(&p->k, tables, count, d, last);
+}
+
+// ---- blocks ----
 
 // How the loops are cut.
 struct apl_packed_blocks {
@@ -155,6 +230,19 @@ struct apl_packed_blocks {
   int64_t threads, teams;             // teams > 1: each takes batches of its own, with one thread
   int64_t m_parts, n_parts;           // of what the threads of a team share
 };
+
+// Where neighbouring columns of N lie far apart, whoever packs comes back to a line and its page after all columns of the
+// innermost dim: so many steps that these are still in the second cache and in the translation buffer.
+static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
+  enum { kLines = 8 * 1024, kPages = 1024, kPage = 4096, kLeast = 16 };
+  const int32_t n_last = p->n.rank - 1, k_last = p->k.rank - 1;
+  if (n_last < 0 || k_last < 0 || p->n_row[0].stride[n_last] <= kPackedLine / p->n_bytes) return INT64_MAX;
+  const int64_t columns = apl_packed_most(1, p->n.size[n_last]);
+  const int64_t apart = apl_packed_most(1, p->n_step[0].stride[k_last]) * p->n_bytes;
+  const int64_t per_line = apl_packed_most(1, kPackedLine / apart), per_page = apl_packed_most(1, kPage / apart);
+  const int64_t lines = kLines / columns * per_line, pages = kPages / columns * per_page;
+  return apl_packed_most(kLeast, apl_packed_least(lines, pages));
+}
 
 static inline int64_t apl_packed_threads(void) {
 #ifdef _OPENMP
@@ -172,6 +260,7 @@ static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_pa
   b.batch = apl_packed_size(&p->batch), b.m = apl_packed_size(&p->m), b.n = apl_packed_size(&p->n);
   b.k = apl_packed_size(&p->k);
   int64_t depth = apl_packed_most(64, kFirstCache / (p->columns * p->n_bytes));
+  depth = apl_packed_least(depth, apl_packed_steps_at_once(p));
   depth = apl_packed_up(b.k, apl_packed_most(1, apl_packed_up(b.k, depth)));
   b.depth = apl_packed_most(1, depth);
   const int64_t all_m = apl_packed_most(1, apl_packed_up(b.m, p->rows));
@@ -213,7 +302,7 @@ static inline struct apl_packed_space apl_packed_space_of(const struct apl_packe
   struct apl_packed_space s = {0};
   const int64_t all_m = apl_packed_up(b->m, p->rows);
   s.n_panels = apl_packed_lines(b->n_panels * apl_packed_lines(b->depth * p->columns * p->n_bytes));
-  s.columns = apl_packed_lines(b->n_panels * (p->columns + 1) * (int64_t)sizeof(int64_t));
+  s.columns = apl_packed_lines(3 * b->n_panels * p->columns * (int64_t)sizeof(int64_t));
   s.partial = b->depth >= b->k ? 0 : all_m * b->n_panels * apl_packed_lines(p->rows * p->columns * p->accumulator_bytes);
   s.m_panels = apl_packed_lines(b->m_panels * apl_packed_lines(b->depth * p->rows * p->m_bytes));
   s.m_rows = apl_packed_lines(2 * b->m_panels * p->rows * (int64_t)sizeof(int64_t));
@@ -263,11 +352,6 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
     batch[d] = number % p->batch.size[d];
     number /= p->batch.size[d];
   }
-  // Element `row` of M, flattened.
-  struct apl_packed_strides flat;
-  int64_t product = 1;
-  for (int32_t d = p->m.rank - 1; d >= 0; --d) flat.stride[d] = product, product *= p->m.size[d];
-
   int64_t positions[kPackedOperands][kPackedRows];
   struct apl_packed_panel panel = {0};
   char local[kPackedRows * kPackedRows] __attribute__((aligned(64)));
@@ -287,9 +371,10 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
         apl_packed_rows(&p->n, p->n_row, p->n_operands, from, width, p->columns, positions, &panel);
         p->pack_n(arguments, batch, &panel, n_packed + c * apl_packed_lines(b->depth * p->columns * p->n_bytes));
         if (!last) continue;
-        int64_t* const column = columns + c * (p->columns + 1);
+        int64_t* const column = columns + 3 * c * p->columns;
         apl_packed_positions(&p->n, &p->n_result, from, width, column);
-        column[p->columns] = width == p->columns && apl_packed_is_run(column, width);
+        apl_packed_positions(&p->n, &p->n_index, from, width, column + p->columns);
+        apl_packed_runs(column, column + p->columns, width, column + 2 * p->columns);
       }
       apl_packed_wait(threads);
       for (int32_t o = 0; o < p->m_operands; ++o) panel.step[o] = steps + o * b->depth;
@@ -304,7 +389,7 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
           p->pack_m(arguments, batch, &panel, m_packed + (i - m_from) * apl_packed_lines(b->depth * p->rows * p->m_bytes));
           if (!last) continue;
           apl_packed_positions(&p->m, &p->m_result, from, height, rows + (i - m_from) * p->rows);
-          apl_packed_positions(&p->m, &flat, from, height, row_indices + (i - m_from) * p->rows);
+          apl_packed_positions(&p->m, &p->m_index, from, height, row_indices + (i - m_from) * p->rows);
         }
         for (int64_t c = n_from; c < n_to; ++c)
           for (int64_t i = m_from; i < m_to; ++i) {
@@ -313,15 +398,15 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
             p->compute(arguments, batch, depth, m_packed + (i - m_from) * apl_packed_lines(b->depth * p->rows * p->m_bytes),
                        n_packed + c * apl_packed_lines(b->depth * p->columns * p->n_bytes), tile, first);
             if (!last) continue;
-            const int64_t* const column = columns + c * (p->columns + 1);
+            const int64_t* const column = columns + 3 * c * p->columns;
             const struct apl_packed_tile where = {
                 apl_packed_least(p->rows, b->m - i * p->rows),
                 apl_packed_least(p->columns, b->n - (j + c) * p->columns),
-                (j + c) * p->columns,
                 rows + (i - m_from) * p->rows,
                 row_indices + (i - m_from) * p->rows,
                 column,
-                column[p->columns] != 0,
+                column + p->columns,
+                column + 2 * p->columns,
             };
             p->store(arguments, batch, &where, tile);
           }
@@ -332,7 +417,8 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
 }
 
 // The bytes of `space`, if there is none yet, else all of the contraction.
-static int64_t apl_packed_run(const struct apl_packed* p, const void* arguments, void* space) {
+static int64_t apl_packed_run(struct apl_packed* p, const void* arguments, void* space) {
+  apl_packed_order(p);
   const struct apl_packed_blocks b = apl_packed_cut_blocks(p);
   const struct apl_packed_space s = apl_packed_space_of(p, &b);
   if (!space) return s.all;
