@@ -205,7 +205,9 @@ class Overviewer {
     row.launches = 1;
     if (plan.seconds) row.seconds = plan.seconds;
     const std::string variant = fact(plan.remark, "variant"), block = fact(plan.remark, "block");
-    if (!plan.seconds) {
+    if (plan.remark.message.starts_with("packed")) {
+      row.decision = "packed for a micro-kernel";
+    } else if (!plan.seconds) {
       row.decision = "tiled; the plan is chosen when sizes are known";
     } else if (variant == "untiled" || !plan.tiled) {
       row.decision = "tiled for larger sizes; at these one thread a point is faster";

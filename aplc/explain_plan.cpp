@@ -171,6 +171,11 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
                const apl_device& device, ExplainedPlan& explained) {
   std::string &message = explained.remark.message, &suggestion = explained.remark.suggestion;
   Facts facts{{"device", device.name}};
+  const bool packed = planned.data.schedule.unit == apl::Schedule::Unit::packed;
+  if (!planned.contraction && packed) {
+    message = "packed for a micro-kernel; blocks are cut when sizes are known";
+    return facts;
+  }
   if (!planned.contraction) {
     message = "sizes are not known: these are the plans that a program chooses among when it runs";
     std::vector<std::string> names;
@@ -184,6 +189,16 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   std::vector<std::string> given;
   for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
   if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
+  if (packed) {
+    const apl_contraction& c = *planned.contraction;
+    double operations = 2;
+    for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
+    explained.seconds = apl_packed_estimate(&c, &device);
+    facts.emplace_back("kernel", "a micro-kernel on packed panels; its tile is what the vector registers hold");
+    facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / *explained.seconds));
+    message = fmt::format("packed for a micro-kernel, {}", time_text(*explained.seconds));
+    return facts;
+  }
   ChosenVariant chosen{planned, candidates_of(planned.data, planned, function, device), {}, {}};
   if (planned.has_variants) choose_variant(function, device, chosen, facts);
   if (chosen.seconds) {

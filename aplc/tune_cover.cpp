@@ -49,6 +49,7 @@ Parameters covering_numbers(const apl::Module& module, const std::vector<std::pa
     const std::vector<PlannedContraction> contractions = find_planned(module, function->entry->name, {}, {});
     for (std::size_t k = 0; k < contractions.size(); ++k) {
       const apl::PlanData& data = contractions[k].data;
+      if (data.schedule.unit == apl::Schedule::Unit::packed) continue;
       std::vector<apl_contraction> sizes;
       for (const auto& [entry, names] : datasets) {
         if (entry != function->entry->name) continue;

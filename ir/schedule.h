@@ -11,8 +11,7 @@
 
 namespace apl {
 
-inline constexpr std::array kScheduleUnits{Schedule::Unit::general, Schedule::Unit::simt,
-                                             Schedule::Unit::packed};
+inline constexpr std::array kScheduleUnits{Schedule::Unit::general, Schedule::Unit::simt, Schedule::Unit::packed};
 inline constexpr std::array kScheduleRoles{Schedule::Role::batch, Schedule::Role::invariant, Schedule::Role::free,
                                            Schedule::Role::m,     Schedule::Role::n,         Schedule::Role::depth};
 inline constexpr std::array kScheduleRemainders{Schedule::Remainder::peeled, Schedule::Remainder::padded};

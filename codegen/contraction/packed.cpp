@@ -118,8 +118,7 @@ class Parts {
         for (const Value v : free_values(stm.op, values_)) want(v);
     for (const Operand& result : map_.body->results)
       if (result.is_value()) want(result.value());
-    std::ranges::stable_sort(needed, std::greater{},
-                             [&](Value v) { return byte_size(values_.type(v).element); });
+    std::ranges::stable_sort(needed, std::greater{}, [&](Value v) { return byte_size(values_.type(v).element); });
     return needed;
   }
 
@@ -155,9 +154,8 @@ KernelBlock Kernel::packed_head(const SegOp& op, const std::string& type) {
     out.push_back(text(fmt::format("const int64_t {} = batch[{}];", unit_.name(op.space[d].index), batch++)));
   // Scalars of the whole block.
   for (const Stm& stm : op.body->stms) {
-    const bool scalar = !stm.pattern.empty() && std::ranges::all_of(stm.pattern, [&](Value v) {
-      return unit_.function.type(v).is_scalar();
-    });
+    const bool scalar = !stm.pattern.empty() &&
+                        std::ranges::all_of(stm.pattern, [&](Value v) { return unit_.function.type(v).is_scalar(); });
     if (scalar) statement(stm, out);
   }
   return out;
@@ -174,6 +172,7 @@ void Kernel::run_packed(const SegOp& op) {
   packed_params_ = function_.params;
 
   // Tile numbers are 1: indices of blocks are those of elements.
+  const std::map<Value, std::int64_t> numbers = unit_.tiles();
   for (const Schedule::Dim& dim : schedule.dims)
     for (const Poly& number : {dim.tile, dim.reg})
       if (const Value parameter = parameter_of(number)) unit_.set_tile(parameter, 1);
@@ -184,13 +183,17 @@ void Kernel::run_packed(const SegOp& op) {
   std::vector<std::size_t> groups[4];  // batch, M, N, depth
   for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
     const Schedule::Role role = schedule.dims[d].role;
-    const std::size_t g = role == Schedule::Role::m ? 1 : role == Schedule::Role::n ? 2 : role == Schedule::Role::depth ? 3 : 0;
+    const std::size_t g = role == Schedule::Role::m       ? 1
+                          : role == Schedule::Role::n     ? 2
+                          : role == Schedule::Role::depth ? 3
+                                                          : 0;
     groups[g].push_back(d);
   }
   // An operand is of N's side if it varies along N, else of M's.
   std::vector<std::size_t> side_of, sides[2];
   for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
-    const bool n = std::ranges::any_of(groups[2], [&](std::size_t d) { return schedule.operands[o].strides[d] != Poly(0); });
+    const bool n =
+        std::ranges::any_of(groups[2], [&](std::size_t d) { return schedule.operands[o].strides[d] != Poly(0); });
     side_of.push_back(n ? 1 : 0);
     sides[n ? 1 : 0].push_back(o);
   }
@@ -263,7 +266,8 @@ void Kernel::run_packed(const SegOp& op) {
       }
       const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
       for (std::size_t k = 0; k < results.size(); ++k)
-        inner.push_back(assign(element(targets[k], variable(fmt::format("{} * {} + {}", q, count_of(s), i))), results[k]));
+        inner.push_back(
+            assign(element(targets[k], variable(fmt::format("{} * {} + {}", q, count_of(s), i))), results[k]));
       body.push_back(for_loop(kInt, i, variable(count_of(s)), std::move(inner)));
       return for_loop(kIndex, q, variable("panel->depth"), std::move(body));
     };
@@ -299,8 +303,9 @@ void Kernel::run_packed(const SegOp& op) {
     for (const Operand& result : parts.side[s].body->results) {
       const CType of{values.type(result).element, false};
       const std::string from = unit_.fresh(s == 0 ? "m" : "n");
-      micro.push_back(text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + depth * {3} * {4});",
-                                       c_type(of), from, s == 0 ? "m_packed" : "n_packed", count_of(s), bytes[s])));
+      micro.push_back(
+          text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + depth * {3} * {4});",
+                           c_type(of), from, s == 0 ? "m_packed" : "n_packed", count_of(s), bytes[s])));
       bytes[s] += static_cast<std::int64_t>(byte_size(of.scalar));
       const ExprPtr got = element(from, variable(fmt::format("{} * {} + {}", q, count_of(s), s == 0 ? i : j)));
       const std::string one = unit_.fresh(s == 0 ? "m_element" : "n_element");
@@ -314,7 +319,8 @@ void Kernel::run_packed(const SegOp& op) {
     kept.push_back(unit_.fresh("kept"));
     micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)accumulators + {2} * {3} * {4});", of,
                                      kept.back(), rows, columns, offsets[k])));
-    micro.push_back(text(fmt::format("{} {}[{} * {}] __attribute__((aligned(64)));", of, accumulators.back(), rows, columns)));
+    micro.push_back(
+        text(fmt::format("{} {}[{} * {}] __attribute__((aligned(64)));", of, accumulators.back(), rows, columns)));
     begin.push_back(assign(element(accumulators[k], variable(x)), values_.operand(contract.reduce.neutral[k])));
     resume.push_back(assign(element(accumulators[k], variable(x)), element(kept[k], variable(x))));
     keep.push_back(assign(element(kept[k], variable(x)), element(accumulators[k], variable(x))));
@@ -354,13 +360,15 @@ void Kernel::run_packed(const SegOp& op) {
   const std::string r = unit_.fresh("i"), c = unit_.fresh("j"), at = unit_.fresh("at");
   for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
     const std::string from = unit_.fresh("acc"), of = c_type(accumulator_types[k]);
-    store.push_back(text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)accumulators + {2} * {3} * {4});",
-                                     of, from, rows, columns, offsets[k])));
+    store.push_back(
+        text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)accumulators + {2} * {3} * {4});",
+                         of, from, rows, columns, offsets[k])));
     made[values.type(contract.accumulators[k]).memory->block] = element(from, variable(at));
   }
   const Lmad& layout = values.type(stm_.pattern.front()).memory->layout;
   Poly fixed = layout.offset();
-  for (std::size_t b = 0; b < groups[0].size(); ++b) fixed += Poly(op.space[b].index) * layout.dims()[groups[0][b]].stride;
+  for (std::size_t b = 0; b < groups[0].size(); ++b)
+    fixed += Poly(op.space[b].index) * layout.dims()[groups[0][b]].stride;
   const std::string start = unit_.fresh("begin");
   store.push_back(declare(kIndex, start, values_.poly(fixed)));
   const std::string from = unit_.fresh("from");
@@ -389,8 +397,9 @@ void Kernel::run_packed(const SegOp& op) {
     }
     const std::string line = fmt::format("{} + tile->row[{}] + tile->column[{}] + {}", start, r, from, c);
     for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
-      inner.push_back(assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
-                             now.at(values.type(op.body->results[k].value()).memory->block)));
+      inner.push_back(
+          assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
+                 now.at(values.type(op.body->results[k].value()).memory->block)));
     KernelBlock runs;
     runs.push_back(for_loop(kInt, c, variable(whole ? columns : fmt::format("tile->run[{}]", from)), std::move(inner)));
     if (whole) {
@@ -403,7 +412,8 @@ void Kernel::run_packed(const SegOp& op) {
     }
     return for_loop(kInt, r, variable("tile->rows"), std::move(runs));
   };
-  store.push_back(kernel::branch(variable(fmt::format("tile->run[0] == {}", columns)), {store_loop(true)}, {store_loop(false)}));
+  store.push_back(
+      kernel::branch(variable(fmt::format("tile->run[0] == {}", columns)), {store_loop(true)}, {store_loop(false)}));
   helper("_store",
          "const void *arguments_, const int64_t *batch, const struct apl_packed_tile *tile, const void *accumulators",
          std::move(store));
@@ -481,6 +491,7 @@ void Kernel::run_packed(const SegOp& op) {
   std::vector<std::string> list;
   for (const Param& param : packed_params_) list.push_back(parameter(param, unit_.dialect()));
   list.emplace_back("void *space");
+  for (const auto& [value, number] : numbers) unit_.set_tile(value, number);
   function_.signature = fmt::format("static int64_t {}({})", name, join(list));
 }
 

@@ -103,7 +103,7 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
   if (!device) throw Unsupported{std::move(device).error()};
   for_each_kernel(*unit.function.body, [&](const Stm& stm) {
     auto data = plan_data(stm, unit.function);
-    if (!data || data->schedule.unit == Schedule::Unit::packed) return;
+    if (!data) return;
     apl_forced forced;
     forced_numbers(*data, unit.function, options.parameters, forced);
     check_given(*data, unit, forced, *device);
@@ -167,6 +167,7 @@ Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& 
   // All kernels of a contraction have the same arguments, so what only one of them can do without stays.
   SegOp& kernel = std::get<SegOp>(changed.op);
   if (data.symbols().empty()) kernel.body = without_remainder(kernel.body, unit);
+  if (kernel.schedule->unit == Schedule::Unit::packed) kernel.schedule->unit = Schedule::Unit::general;
   kernel.schedule->stages = plan.stages;
   kernel.schedule->tiles_per_block = plan.tiles_per_block;
   return changed;

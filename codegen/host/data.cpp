@@ -88,8 +88,8 @@ std::string Host::reserve_packed(const std::string& kernel, const std::vector<st
   scratch_.push_back(name);
   std::string list;
   for (const std::string& argument : arguments) list += argument + ", ";
-  run_call(fmt::format("apl_reserve_bytes(ctx, {}({}NULL), \"packed operands\", &{}, &{}_capacity)", kernel, list,
-                       name, name));
+  run_call(fmt::format("apl_reserve_bytes(ctx, {}({}NULL), \"packed operands\", &{}, &{}_capacity)", kernel, list, name,
+                       name));
   return name;
 }
 

@@ -149,8 +149,6 @@ class Kernel {
   // How many blocks the host starts, if not one for each index of the space.
   ExprPtr tile_loop_blocks(const SegOp& op, Values& host);
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
-  // Whether the kernel takes memory as a last argument, and says how much it needs where that is null.
-  bool is_packed(const SegOp& op) const;
 
  private:
   struct Buffer {
@@ -225,6 +223,8 @@ class Kernel {
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
   // block level, packed (codegen/contraction/packed.cpp)
+  // Whether the kernel takes memory as a last argument, and says how much it needs where that is null.
+  bool is_packed(const SegOp& op) const;
   void run_packed(const SegOp& op);
   Block packed_head(const SegOp& op, const std::string& type);
 

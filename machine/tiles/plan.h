@@ -182,9 +182,10 @@ APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, c
 APL_PLAN_API int apl_contraction_parts(const struct apl_contraction* contraction, int64_t splits,
                                        struct apl_contraction* parts);
 
-// What joining parts costs, and one thread a point, in seconds.
+// What joining parts costs, packed panels on a CPU, and one thread a point, in seconds.
 APL_PLAN_API double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits,
                                       const struct apl_device* device);
+APL_PLAN_API double apl_packed_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
 APL_PLAN_API double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
 // The time of a plan with padding, by that of the same with a remainder step.
 APL_PLAN_API double apl_padded_estimate(const struct apl_contraction* contraction, const struct apl_plan* plan,

@@ -70,6 +70,20 @@ static double lines_touched(const struct apl_contraction* c, const struct apl_pl
   return fmin(lines, device->warp);
 }
 
+double apl_packed_estimate(const struct apl_contraction* c, const struct apl_device* device) {
+  const double points = (double)points_of(c), reduction = (double)reduction_of(c, c->space_rank);
+  const double peak = device->multiprocessors * device->clock_ghz * 1e9 * device->fmas_per_clock;
+  double bytes = points * c->result_bytes;
+  for (int o = 0; o < c->operand_count; ++o) {
+    double elements = 1;
+    for (int d = 0; d < c->dim_count; ++d)
+      if (c->operands[o].strides[d] != 0) elements *= (double)c->dims[d].size;
+    bytes += elements * c->operands[o].bytes;
+  }
+  const double arithmetic = points * reduction * c->operations / (peak * device->packed_rate);
+  return fmax(arithmetic, bytes / (device->memory_gbs * 1e9)) + device->launch_us * 1e-6;
+}
+
 double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_device* device) {
   const double points = (double)points_of(c), reduction = (double)reduction_of(c, c->space_rank);
   const double clock = device->clock_ghz * 1e9;

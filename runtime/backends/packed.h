@@ -1,6 +1,6 @@
-// Contractions on CPUs: the five loops of BLIS around a micro-kernel, for any rank. Rows of M and N and steps of the depth
-// are found through tables of positions, so that operands are packed straight from the layouts that they have (TBLIS).
-// Generated code gives what packs a panel, what computes and what stores a micro-tile.
+// Contractions on CPUs: the five loops of BLIS around a micro-kernel, for any rank. Rows of M and N and steps of the
+// depth are found through tables of positions, so that operands are packed straight from the layouts that they have
+// (TBLIS). Generated code gives what packs a panel, what computes and what stores a micro-tile.
 #ifndef APL_PACKED_H
 #define APL_PACKED_H
 
@@ -43,9 +43,9 @@
 #endif
 
 enum {
-  kPackedRank = 16,      // dims of a group, at most
-  kPackedOperands = 8,   // tables of positions of a side, at most
-  kPackedRows = 128,     // of a micro-tile along M or N, at most
+  kPackedRank = 16,     // dims of a group, at most
+  kPackedOperands = 8,  // tables of positions of a side, at most
+  kPackedRows = 128,    // of a micro-tile along M or N, at most
   kPackedLine = 64,
 };
 
@@ -62,21 +62,21 @@ struct apl_packed_strides {
 // Rows of a panel. `row` and `step` have a table for each operand of the side: an element lies at the sum of the two,
 // from where the operand begins.
 struct apl_packed_panel {
-  int64_t rows;       // inside; what is packed for others does not matter
+  int64_t rows;  // inside; what is packed for others does not matter
   int64_t depth;
-  bool contiguous;    // all operands: neighbouring rows lie one behind the other, and all are inside
+  bool contiguous;  // all operands: neighbouring rows lie one behind the other, and all are inside
   const int64_t* row[kPackedOperands];
   const int64_t* step[kPackedOperands];
 };
 
 // Elements of the result that a micro-tile has. Runs of columns are contiguous.
 struct apl_packed_tile {
-  int64_t rows, columns;           // inside
-  const int64_t* row;              // positions
-  const int64_t* row_index;        // of the flattened M
-  const int64_t* column;           // positions
-  const int64_t* column_index;     // of the flattened N
-  const int64_t* run;              // so many columns from this one on lie one behind the other
+  int64_t rows, columns;        // inside
+  const int64_t* row;           // positions
+  const int64_t* row_index;     // of the flattened M
+  const int64_t* column;        // positions
+  const int64_t* column_index;  // of the flattened N
+  const int64_t* run;           // so many columns from this one on lie one behind the other
 };
 
 struct apl_packed {
@@ -87,9 +87,9 @@ struct apl_packed {
   struct apl_packed_strides n_row[kPackedOperands], n_step[kPackedOperands];
   struct apl_packed_strides m_result, n_result;
   struct apl_packed_strides m_index, n_index;  // of the flattened dims; found by apl_packed_run
-  int32_t rows, columns;       // of a micro-tile
-  int32_t accumulator_bytes;   // of one element
-  bool reorders;               // steps of the depth may be taken in any order
+  int32_t rows, columns;                       // of a micro-tile
+  int32_t accumulator_bytes;                   // of one element
+  bool reorders;                               // steps of the depth may be taken in any order
   void (*pack_m)(const void* arguments, const int64_t* batch, const struct apl_packed_panel* panel, void* packed);
   void (*pack_n)(const void* arguments, const int64_t* batch, const struct apl_packed_panel* panel, void* packed);
   // Accumulators are an array for each result of the reduction; they begin as neutral elements if it is the first part
@@ -155,6 +155,12 @@ static inline bool apl_packed_is_run(const int64_t* positions, int64_t count) {
   for (int64_t k = 1; k < count; ++k)
     if (positions[k] != positions[0] + k) return false;
   return true;
+}
+
+// Whether one batch has so much to do that packing its panels is worth it.
+static inline bool apl_packed_pays(int64_t m, int64_t n, int64_t k) {
+  enum { kLeastWork = 16 * 16 * 16 };
+  return m >= 2 && n >= 4 && (double)m * (double)n * (double)k >= (double)kLeastWork;
 }
 
 // ---- the order of dims ----
@@ -225,14 +231,14 @@ static inline void apl_packed_order(struct apl_packed* p) {
 
 // How the loops are cut.
 struct apl_packed_blocks {
-  int64_t m, n, k, batch;            // sizes
+  int64_t m, n, k, batch;             // sizes
   int64_t depth, m_panels, n_panels;  // of a block: steps, and panels
   int64_t threads, teams;             // teams > 1: each takes batches of its own, with one thread
   int64_t m_parts, n_parts;           // of what the threads of a team share
 };
 
-// Where neighbouring columns of N lie far apart, whoever packs comes back to a line and its page after all columns of the
-// innermost dim: so many steps that these are still in the second cache and in the translation buffer.
+// Where neighbouring columns of N lie far apart, whoever packs comes back to a line and its page after all columns of
+// the innermost dim: so many steps that these are still in the second cache and in the translation buffer.
 static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
   enum { kLines = 8 * 1024, kPages = 1024, kPage = 4096, kLeast = 16 };
   const int32_t n_last = p->n.rank - 1, k_last = p->k.rank - 1;
@@ -252,8 +258,8 @@ static inline int64_t apl_packed_threads(void) {
 #endif
 }
 
-// Block sizes from the caches (Low et al., Analytical modeling is enough): a panel of N stays in half of the first, a block
-// of M in half of the second.
+// Block sizes from the caches (Low et al., Analytical modeling is enough): a panel of N stays in half of the first, a
+// block of M in half of the second.
 static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_packed* p) {
   enum { kFirstCache = 32 * 1024, kSecondCache = 1024 * 1024, kWorkOfThread = 1 << 18, kColumns = 4096 };
   struct apl_packed_blocks b = {0};
@@ -270,7 +276,7 @@ static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_pa
   b.m_panels = apl_packed_most(1, kSecondCache / 2 / (b.depth * p->rows * p->m_bytes));
   b.m_panels = apl_packed_least(all_m, b.m_panels);
   const double points = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k);
-  const double work = points * (double)b.batch / kWorkOfThread;
+  const double work = points * (double)b.batch / (double)kWorkOfThread;
   const int64_t most = apl_packed_threads();
   b.threads = work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
   b.teams = b.batch >= 2 * b.threads ? b.threads : 1;
@@ -298,12 +304,14 @@ struct apl_packed_space {
   int64_t team, thread, all;
 };
 
-static inline struct apl_packed_space apl_packed_space_of(const struct apl_packed* p, const struct apl_packed_blocks* b) {
+static inline struct apl_packed_space apl_packed_space_of(const struct apl_packed* p,
+                                                          const struct apl_packed_blocks* b) {
   struct apl_packed_space s = {0};
   const int64_t all_m = apl_packed_up(b->m, p->rows);
   s.n_panels = apl_packed_lines(b->n_panels * apl_packed_lines(b->depth * p->columns * p->n_bytes));
   s.columns = apl_packed_lines(3 * b->n_panels * p->columns * (int64_t)sizeof(int64_t));
-  s.partial = b->depth >= b->k ? 0 : all_m * b->n_panels * apl_packed_lines(p->rows * p->columns * p->accumulator_bytes);
+  s.partial =
+      b->depth >= b->k ? 0 : all_m * b->n_panels * apl_packed_lines(p->rows * p->columns * p->accumulator_bytes);
   s.m_panels = apl_packed_lines(b->m_panels * apl_packed_lines(b->depth * p->rows * p->m_bytes));
   s.m_rows = apl_packed_lines(2 * b->m_panels * p->rows * (int64_t)sizeof(int64_t));
   s.steps = apl_packed_lines((p->m_operands + p->n_operands) * b->depth * (int64_t)sizeof(int64_t));
@@ -314,6 +322,7 @@ static inline struct apl_packed_space apl_packed_space_of(const struct apl_packe
 }
 
 static inline void apl_packed_wait(int64_t threads) {
+  (void)threads;
 #ifdef _OPENMP
   if (threads > 1) {
 #pragma omp barrier
@@ -386,7 +395,8 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
         for (int64_t i = m_from; i < m_to; ++i) {
           const int64_t from = i * p->rows, height = apl_packed_least(p->rows, b->m - from);
           apl_packed_rows(&p->m, p->m_row, p->m_operands, from, height, p->rows, positions, &panel);
-          p->pack_m(arguments, batch, &panel, m_packed + (i - m_from) * apl_packed_lines(b->depth * p->rows * p->m_bytes));
+          p->pack_m(arguments, batch, &panel,
+                    m_packed + (i - m_from) * apl_packed_lines(b->depth * p->rows * p->m_bytes));
           if (!last) continue;
           apl_packed_positions(&p->m, &p->m_result, from, height, rows + (i - m_from) * p->rows);
           apl_packed_positions(&p->m, &p->m_index, from, height, row_indices + (i - m_from) * p->rows);
@@ -395,7 +405,8 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
           for (int64_t i = m_from; i < m_to; ++i) {
             const int64_t tile_bytes = apl_packed_lines(p->rows * p->columns * p->accumulator_bytes);
             char* const tile = first && last ? local : partial + (i * b->n_panels + c) * tile_bytes;
-            p->compute(arguments, batch, depth, m_packed + (i - m_from) * apl_packed_lines(b->depth * p->rows * p->m_bytes),
+            p->compute(arguments, batch, depth,
+                       m_packed + (i - m_from) * apl_packed_lines(b->depth * p->rows * p->m_bytes),
                        n_packed + c * apl_packed_lines(b->depth * p->columns * p->n_bytes), tile, first);
             if (!last) continue;
             const int64_t* const column = columns + 3 * c * p->columns;
@@ -424,7 +435,9 @@ static int64_t apl_packed_run(struct apl_packed* p, const void* arguments, void*
   if (!space) return s.all;
   if (b.m == 0 || b.n == 0 || b.batch == 0) return 0;
   char* const threads_space = (char*)space + b.teams * s.team;
+#ifdef _OPENMP
 #pragma omp parallel num_threads(b.threads) if (b.threads > 1)
+#endif
   {
     int64_t me = 0, there = 1;
 #ifdef _OPENMP

@@ -53,7 +53,10 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
                   "-fno-trapping-math"};
   host.command.insert(host.command.end(), options.c_flags.begin(), options.c_flags.end());
   host.libraries = {"-lm"};
-  host.files = {{"program.c", text}, {"context.h", context_header_text()}, {"scalar.h", scalar_header_text()}, {"packed.h", packed_header_text()}};
+  host.files = {{"program.c", text},
+                {"context.h", context_header_text()},
+                {"scalar.h", scalar_header_text()},
+                {"packed.h", packed_header_text()}};
   host.output = "program.so";
   return compile_shared(host, workplace_of(options));
 }

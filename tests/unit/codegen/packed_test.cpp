@@ -1,0 +1,136 @@
+// The loops around micro-kernels of packed contractions: positions, orders of dims, runs and blocks.
+// C that programs are made of, of which a test needs a part.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include "runtime/backends/packed.h"
+#pragma GCC diagnostic pop
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace {
+
+std::vector<std::int64_t> all_positions(const apl_packed_group& group, const apl_packed_strides& strides) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t flat = 0; flat < apl_packed_size(&group); ++flat) {
+    std::int64_t left = flat, position = 0;
+    for (int d = group.rank - 1; d >= 0; --d)
+      position += left % group.size[d] * strides.stride[d], left /= group.size[d];
+    result.push_back(position);
+  }
+  return result;
+}
+
+struct Dims {
+  apl_packed_group group{};
+  apl_packed_strides strides{};
+};
+
+Dims random_dims(std::mt19937& random, int rank) {
+  Dims dims;
+  dims.group.rank = rank;
+  for (int d = 0; d < rank; ++d) {
+    dims.group.size[d] = 1 + static_cast<std::int64_t>(random() % 5);
+    dims.strides.stride[d] = static_cast<std::int64_t>(random() % 40) - 5;
+  }
+  return dims;
+}
+
+}  // namespace
+
+TEST_CASE("positions of any part of any group of dims") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const Dims dims = random_dims(random, static_cast<int>(random() % 5));
+    const std::vector<std::int64_t> all = all_positions(dims.group, dims.strides);
+    const std::size_t first = random() % all.size(), count = random() % (all.size() - first + 1);
+    std::vector<std::int64_t> got(count, -1000);
+    apl_packed_positions(&dims.group, &dims.strides, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count),
+                         got.data());
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(first);
+    CHECK(got == std::vector<std::int64_t>(from, from + static_cast<std::ptrdiff_t>(count)));
+  }
+}
+
+TEST_CASE("no positions of an empty dim") {
+  Dims dims;
+  dims.group.rank = 2;
+  dims.group.size[0] = 3;
+  std::int64_t untouched = 7;
+  apl_packed_positions(&dims.group, &dims.strides, 0, 0, &untouched);
+  CHECK(untouched == 7);
+}
+
+TEST_CASE("runs need neighbours in the result and in the flattened dim") {
+  const std::vector<std::int64_t> positions{4, 5, 6, 9, 10, 11}, indices{0, 1, 2, 3, 4, 9};
+  std::vector<std::int64_t> runs(6);
+  apl_packed_runs(positions.data(), indices.data(), 6, runs.data());
+  CHECK(runs == std::vector<std::int64_t>{3, 2, 1, 2, 1, 1});
+}
+
+TEST_CASE("the order of dims is that of memory, and every element keeps its operands") {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    apl_packed p{};
+    const auto fill = [&](apl_packed_group& group, std::vector<apl_packed_strides*> tables) {
+      group.rank = static_cast<std::int32_t>(random() % 4);
+      for (int d = 0; d < group.rank; ++d) {
+        group.size[d] = 1 + static_cast<std::int64_t>(random() % 4);
+        for (apl_packed_strides* table : tables) table->stride[d] = static_cast<std::int64_t>(random() % 30);
+      }
+    };
+    p.m_operands = p.n_operands = 1;
+    p.reorders = random() % 2 == 0;
+    fill(p.m, {&p.m_row[0], &p.m_result});
+    fill(p.n, {&p.n_row[0], &p.n_result});
+    fill(p.k, {&p.m_step[0], &p.n_step[0]});
+    const apl_packed before = p;
+    apl_packed_order(&p);
+    const auto pairs = [](const apl_packed_group& group, const apl_packed_strides& a, const apl_packed_strides& b) {
+      const auto first = all_positions(group, a), second = all_positions(group, b);
+      std::vector<std::pair<std::int64_t, std::int64_t>> result;
+      for (std::size_t k = 0; k < first.size(); ++k) result.emplace_back(first[k], second[k]);
+      std::ranges::sort(result);
+      return result;
+    };
+    CHECK(pairs(p.m, p.m_row[0], p.m_result) == pairs(before.m, before.m_row[0], before.m_result));
+    CHECK(pairs(p.n, p.n_row[0], p.n_result) == pairs(before.n, before.n_row[0], before.n_result));
+    CHECK(pairs(p.k, p.m_step[0], p.n_step[0]) == pairs(before.k, before.m_step[0], before.n_step[0]));
+    if (!p.reorders) CHECK(all_positions(p.k, p.m_step[0]) == all_positions(before.k, before.m_step[0]));
+    // Indices are those of the dims as they were.
+    apl_packed_strides index{};
+    apl_packed_index(&before.m, &index);
+    CHECK(pairs(p.m, p.m_index, p.m_result) == pairs(before.m, index, before.m_result));
+    const int fastest = apl_packed_fastest(&p.n, &p.n_result);
+    if (fastest >= 0) CHECK(p.n_result.stride[fastest] == p.n_result.stride[p.n.rank - 1]);
+  }
+}
+
+TEST_CASE("blocks cover all panels, and memory holds them") {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    apl_packed p{};
+    p.rows = 1 + static_cast<std::int32_t>(random() % 14), p.columns = 8 << (random() % 4);
+    p.m_bytes = p.n_bytes = p.accumulator_bytes = 4 << (random() % 3);
+    p.m_operands = p.n_operands = 1;
+    const std::int64_t most[] = {1, 10, 300, 20000};
+    const auto size = [&] {
+      return static_cast<std::int64_t>(random() % static_cast<unsigned>(most[random() % 4] + 1));
+    };
+    p.m.rank = p.n.rank = p.k.rank = p.batch.rank = 1;
+    p.m.size[0] = size(), p.n.size[0] = size(), p.k.size[0] = size(), p.batch.size[0] = 1 + size() % 50;
+    const apl_packed_blocks b = apl_packed_cut_blocks(&p);
+    CHECK(b.depth >= 1);
+    CHECK(b.m_parts >= 1);
+    CHECK(b.n_parts >= 1);
+    CHECK(b.threads >= 1);
+    CHECK(b.m_panels * b.m_parts * p.rows >= p.m.size[0]);
+    CHECK(b.n_parts <= b.n_panels);
+    const apl_packed_space s = apl_packed_space_of(&p, &b);
+    CHECK(s.all >= b.threads * b.m_panels * b.depth * p.rows * p.m_bytes);
+    CHECK(s.all >= b.teams * b.n_panels * b.depth * p.columns * p.n_bytes);
+  }
+}
