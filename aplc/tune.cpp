@@ -208,9 +208,6 @@ class TuneRun {
       for (const Dataset& dataset : datasets_) {
         if (dataset.entry != entry) continue;
         auto found = find_planned(lowered_, entry, dataset.sizes, {});
-        // Packed kernels cut their own blocks.
-        std::erase_if(
-            found, [](const PlannedContraction& one) { return one.data.schedule.unit == apl::Schedule::Unit::packed; });
         contractions.resize(found.size());
         for (std::size_t k = 0; k < found.size(); ++k) contractions[k].push_back(std::move(found[k]));
       }

@@ -137,21 +137,21 @@ bool Kernel::is_packed(const SegOp& op) const {
 // What all functions of the kernel begin with: arguments, and what is the same for a batch.
 KernelBlock Kernel::packed_head(const SegOp& op, const std::string& type) {
   KernelBlock out;
-  out.push_back(text(fmt::format("const struct {} *const arguments = arguments_;", type)));
+  out.push_back(text(fmt::format("const struct {} *const apl_arguments = apl_arguments_;", type)));
   for (const Param& param : packed_params_) {
     if (param.buffer) {
       const bool in = *param.buffer == BufferKind::global_in;
-      out.push_back(text(fmt::format("{0}{1} *restrict const {2} = arguments->{2};", in ? "const " : "",
+      out.push_back(text(fmt::format("{0}{1} *restrict const {2} = apl_arguments->{2};", in ? "const " : "",
                                      c_type(param.type), param.name)));
     } else {
-      out.push_back(text(fmt::format("const {0} {1} = arguments->{1};", c_type(param.type), param.name)));
+      out.push_back(text(fmt::format("const {0} {1} = apl_arguments->{1};", c_type(param.type), param.name)));
     }
   }
   for (const Value v : outside_)
     if (const auto number = unit_.tile(v)) out.push_back(declare(kInt, unit_.name(v), literal(*number)));
   std::size_t batch = 0;
   for (std::size_t d = 0; d + 2 < op.space.size(); ++d)
-    out.push_back(text(fmt::format("const int64_t {} = batch[{}];", unit_.name(op.space[d].index), batch++)));
+    out.push_back(text(fmt::format("const int64_t {} = apl_batch[{}];", unit_.name(op.space[d].index), batch++)));
   // Scalars of the whole block.
   for (const Stm& stm : op.body->stms) {
     const bool scalar = !stm.pattern.empty() &&
@@ -242,8 +242,9 @@ void Kernel::run_packed(const SegOp& op) {
       const ScalarType element = values.type(result).element;
       types.push_back({element, false});
       targets.push_back(unit_.fresh("packed_row"));
-      code.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)packed + panel->depth * {2} * {3});",
-                                      c_type(types.back()), targets.back(), count_of(s), side_bytes[s])));
+      code.push_back(
+          text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)apl_packed + apl_panel->depth * {2} * {3});",
+                           c_type(types.back()), targets.back(), count_of(s), side_bytes[s])));
       side_bytes[s] += static_cast<std::int64_t>(byte_size(element));
     }
     std::vector<std::string> begins;
@@ -258,22 +259,24 @@ void Kernel::run_packed(const SegOp& op) {
       for (std::size_t k = 0; k < sides[s].size(); ++k) {
         const std::string at = unit_.fresh("at");
         body.push_back(declare(kIndex, at,
-                               variable(fmt::format("{} + panel->step[{}][{}]{}", begins[k], k, q,
-                                                    contiguous ? fmt::format(" + panel->row[{}][0]", k) : ""))));
+                               variable(fmt::format("{} + apl_panel->step[{}][{}]{}", begins[k], k, q,
+                                                    contiguous ? fmt::format(" + apl_panel->row[{}][0]", k) : ""))));
         elements.push_back(element(source_of(sides[s][k]),
-                                   contiguous ? plus(variable(at), variable(i))
-                                              : plus(variable(at), variable(fmt::format("panel->row[{}][{}]", k, i)))));
+                                   contiguous
+                                       ? plus(variable(at), variable(i))
+                                       : plus(variable(at), variable(fmt::format("apl_panel->row[{}][{}]", k, i)))));
       }
       const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
       for (std::size_t k = 0; k < results.size(); ++k)
         inner.push_back(
             assign(element(targets[k], variable(fmt::format("{} * {} + {}", q, count_of(s), i))), results[k]));
       body.push_back(for_loop(kInt, i, variable(count_of(s)), std::move(inner)));
-      return for_loop(kIndex, q, variable("panel->depth"), std::move(body));
+      return for_loop(kIndex, q, variable("apl_panel->depth"), std::move(body));
     };
-    code.push_back(kernel::branch(variable("panel->contiguous"), {loop(true)}, {loop(false)}));
+    code.push_back(kernel::branch(variable("apl_panel->contiguous"), {loop(true)}, {loop(false)}));
     helper(s == 0 ? "_pack_m" : "_pack_n",
-           "const void *arguments_, const int64_t *batch, const struct apl_packed_panel *panel, void *packed",
+           "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_panel *apl_panel, void "
+           "*apl_packed",
            std::move(code));
   }
 
@@ -304,8 +307,8 @@ void Kernel::run_packed(const SegOp& op) {
       const CType of{values.type(result).element, false};
       const std::string from = unit_.fresh(s == 0 ? "m" : "n");
       micro.push_back(
-          text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + depth * {3} * {4});",
-                           c_type(of), from, s == 0 ? "m_packed" : "n_packed", count_of(s), bytes[s])));
+          text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + apl_depth * {3} * {4});",
+                           c_type(of), from, s == 0 ? "apl_m_packed" : "apl_n_packed", count_of(s), bytes[s])));
       bytes[s] += static_cast<std::int64_t>(byte_size(of.scalar));
       const ExprPtr got = element(from, variable(fmt::format("{} * {} + {}", q, count_of(s), s == 0 ? i : j)));
       const std::string one = unit_.fresh(s == 0 ? "m_element" : "n_element");
@@ -317,8 +320,8 @@ void Kernel::run_packed(const SegOp& op) {
     const std::string of = c_type(accumulator_types[k]);
     accumulators.push_back(unit_.fresh("acc"));
     kept.push_back(unit_.fresh("kept"));
-    micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)accumulators + {2} * {3} * {4});", of,
-                                     kept.back(), rows, columns, offsets[k])));
+    micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)apl_accumulators + {2} * {3} * {4});",
+                                     of, kept.back(), rows, columns, offsets[k])));
     micro.push_back(
         text(fmt::format("{} {}[{} * {}] __attribute__((aligned(64)));", of, accumulators.back(), rows, columns)));
     begin.push_back(assign(element(accumulators[k], variable(x)), values_.operand(contract.reduce.neutral[k])));
@@ -326,7 +329,7 @@ void Kernel::run_packed(const SegOp& op) {
     keep.push_back(assign(element(kept[k], variable(x)), element(accumulators[k], variable(x))));
   }
   const ExprPtr all = variable(fmt::format("{} * {}", rows, columns));
-  micro.push_back(kernel::branch(variable("first"), {for_loop(kInt, x, all, std::move(begin))},
+  micro.push_back(kernel::branch(variable("apl_first"), {for_loop(kInt, x, all, std::move(begin))},
                                  {for_loop(kInt, x, all, std::move(resume))}));
   std::vector<ExprPtr> folded;
   const std::string here = unit_.fresh("at");
@@ -347,11 +350,12 @@ void Kernel::run_packed(const SegOp& op) {
   row.push_back(std::move(columns_loop));
   Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
   rows_loop.pragma = "GCC unroll 32";
-  micro.push_back(for_loop(kIndex, q, variable("depth"), {std::move(rows_loop)}));
+  micro.push_back(for_loop(kIndex, q, variable("apl_depth"), {std::move(rows_loop)}));
   micro.push_back(for_loop(kInt, x, all, std::move(keep)));
   helper("_compute",
-         "const void *arguments_, const int64_t *batch, int64_t depth, const void *m_packed, const void *n_packed, "
-         "void *accumulators, bool first",
+         "const void *apl_arguments_, const int64_t *apl_batch, int64_t apl_depth, const void *apl_m_packed, const "
+         "void *apl_n_packed, "
+         "void *apl_accumulators, bool apl_first",
          std::move(micro), true);
 
   // ---- storing ----
@@ -360,9 +364,9 @@ void Kernel::run_packed(const SegOp& op) {
   const std::string r = unit_.fresh("i"), c = unit_.fresh("j"), at = unit_.fresh("at");
   for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
     const std::string from = unit_.fresh("acc"), of = c_type(accumulator_types[k]);
-    store.push_back(
-        text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)accumulators + {2} * {3} * {4});",
-                         of, from, rows, columns, offsets[k])));
+    store.push_back(text(
+        fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)apl_accumulators + {2} * {3} * {4});",
+                    of, from, rows, columns, offsets[k])));
     made[values.type(contract.accumulators[k]).memory->block] = element(from, variable(at));
   }
   const Lmad& layout = values.type(stm_.pattern.front()).memory->layout;
@@ -384,8 +388,8 @@ void Kernel::run_packed(const SegOp& op) {
         values_.scalars[threads->space[d].index] = literal(std::int64_t{0});
         values_.scalars[each->indices[d]] = literal(std::int64_t{0});
       }
-      values_.scalars[m_index] = variable(fmt::format("tile->row_index[{}]", r));
-      values_.scalars[n_index] = variable(fmt::format("(tile->column_index[{}] + {})", from, c));
+      values_.scalars[m_index] = variable(fmt::format("apl_tile->row_index[{}]", r));
+      values_.scalars[n_index] = variable(fmt::format("(apl_tile->column_index[{}] + {})", from, c));
       std::vector<ExprPtr> elements;
       for (const Value input : each->inputs) elements.push_back(now.at(values.type(input).memory->block));
       const std::vector<ExprPtr> results = inline_lambda(each->map, elements, inner);
@@ -395,27 +399,29 @@ void Kernel::run_packed(const SegOp& op) {
         now[values.type(stm.pattern[k]).memory->block] = variable(value);
       }
     }
-    const std::string line = fmt::format("{} + tile->row[{}] + tile->column[{}] + {}", start, r, from, c);
+    const std::string line = fmt::format("{} + apl_tile->row[{}] + apl_tile->column[{}] + {}", start, r, from, c);
     for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
       inner.push_back(
           assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
                  now.at(values.type(op.body->results[k].value()).memory->block)));
     KernelBlock runs;
-    runs.push_back(for_loop(kInt, c, variable(whole ? columns : fmt::format("tile->run[{}]", from)), std::move(inner)));
+    runs.push_back(
+        for_loop(kInt, c, variable(whole ? columns : fmt::format("apl_tile->run[{}]", from)), std::move(inner)));
     if (whole) {
       runs.insert(runs.begin(), declare(kInt, from, literal(std::int64_t{0})));
     } else {
-      Stmt loop = for_loop(kInt, from, variable("tile->columns"), std::move(runs));
-      loop.step = variable(fmt::format("tile->run[{}]", from));
+      Stmt loop = for_loop(kInt, from, variable("apl_tile->columns"), std::move(runs));
+      loop.step = variable(fmt::format("apl_tile->run[{}]", from));
       runs.clear();
       runs.push_back(std::move(loop));
     }
-    return for_loop(kInt, r, variable("tile->rows"), std::move(runs));
+    return for_loop(kInt, r, variable("apl_tile->rows"), std::move(runs));
   };
-  store.push_back(
-      kernel::branch(variable(fmt::format("tile->run[0] == {}", columns)), {store_loop(true)}, {store_loop(false)}));
+  store.push_back(kernel::branch(variable(fmt::format("apl_tile->run[0] == {}", columns)), {store_loop(true)},
+                                 {store_loop(false)}));
   helper("_store",
-         "const void *arguments_, const int64_t *batch, const struct apl_packed_tile *tile, const void *accumulators",
+         "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
+         "*apl_accumulators",
          std::move(store));
   values_.scalars.erase(m_index), values_.scalars.erase(n_index);
 
@@ -462,8 +468,8 @@ void Kernel::run_packed(const SegOp& op) {
   (void)rank;
   KernelBlock& out = function_.body;
   out.clear();
-  out.push_back(text(fmt::format("const struct {} arguments = {{{}}};", type, given.empty() ? "0" : join(given))));
-  out.push_back(text("struct apl_packed contraction = {"));
+  out.push_back(text(fmt::format("const struct {} apl_arguments = {{{}}};", type, given.empty() ? "0" : join(given))));
+  out.push_back(text("struct apl_packed apl_contraction = {"));
   const auto field = [&](const std::string& field_name, const std::string& value) {
     out.push_back(text(fmt::format("  .{} = {},", field_name, value)));
   };
@@ -487,10 +493,10 @@ void Kernel::run_packed(const SegOp& op) {
   field("reorders", contract.reduce.commutative ? "true" : "false");
   for (const char* part : {"pack_m", "pack_n", "compute", "store"}) field(part, fmt::format("{}_{}", name, part));
   out.push_back(text("};"));
-  out.push_back(text("return apl_packed_run(&contraction, &arguments, space);"));
+  out.push_back(text("return apl_packed_run(&apl_contraction, &apl_arguments, apl_space);"));
   std::vector<std::string> list;
   for (const Param& param : packed_params_) list.push_back(parameter(param, unit_.dialect()));
-  list.emplace_back("void *space");
+  list.emplace_back("void *apl_space");
   for (const auto& [value, number] : numbers) unit_.set_tile(value, number);
   function_.signature = fmt::format("static int64_t {}({})", name, join(list));
 }
