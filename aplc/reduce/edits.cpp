@@ -37,6 +37,7 @@ bool is_expressible(const Type& type, const Function& function) {
 
 // The entry as it has to look after parameters or results changed; attributes that speak of them are dropped.
 void renew_entry(Function& function) {
+  erase_attribute(function.attributes, attribute::param_type);
   erase_attribute(function.attributes, attribute::result_type);
   erase_attribute(function.attributes, attribute::type_name);
   erase_attribute(function.attributes, attribute::sparse);

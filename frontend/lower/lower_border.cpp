@@ -21,11 +21,21 @@ std::string type_name(const TypeExpr* type) {
   return "";
 }
 
-// What values alone do not say of an entry's border: how a result is made of them, and what its types are called.
+bool has_sum(const TypeStore& store, Ty type) {
+  const TyNode& node = store.node(type);
+  if (const auto* array = std::get_if<TyArray>(&node)) return has_sum(store, array->element);
+  const auto* record = std::get_if<TyRecord>(&node);
+  return std::holds_alternative<TySum>(node) ||
+         (record != nullptr &&
+          std::ranges::any_of(record->fields, [&](const auto& field) { return has_sum(store, field.second); }));
+}
+
+// What values alone do not say of an entry's border: how they make up the result and parameters of sum types, and what
+// its types are called.
 void describe(const Definition& source, const TypeStore& store, Ty type, std::size_t params, Function& function) {
   const auto is_compound = [&](Ty t) {
     const auto* record = store.get_if<TyRecord>(t);
-    return record != nullptr && !record->fields.empty();
+    return store.get_if<TySum>(t) != nullptr || (record != nullptr && !record->fields.empty());
   };
   const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
     if (const std::string name = type_name(written); !name.empty() && is_compound(t))
@@ -34,6 +44,9 @@ void describe(const Definition& source, const TypeStore& store, Ty type, std::si
   for (std::size_t k = 0; k < params; ++k) {
     const TyArrow arrow = *store.get_if<TyArrow>(type);
     const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
+    if (has_sum(store, arrow.from))
+      function.attributes.push_back(
+          make_attribute(attribute::param_type, std::to_string(k), store.to_text(arrow.from)));
     give(std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr);
     type = arrow.to;
   }
@@ -46,7 +59,7 @@ void describe(const Definition& source, const TypeStore& store, Ty type, std::si
 }  // namespace
 
 void Lowerer::describe_border(const Global& global, const Instance& instance) {
-  describe(*global.definition, store_, border_type(global.type), instance.counts.size(), *function_);
+  describe(*global.definition, store_, global.type, instance.counts.size(), *function_);
 }
 
 // As with values that are read: no interface has room for more sizes.

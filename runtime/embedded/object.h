@@ -36,6 +36,16 @@ struct apl_api_field {
   int32_t first;  // of its values among those of the whole
 };
 
+// A constructor of a sum type: parts of its payload, whose `first` counts its places, and the values of the type that
+// these places are.
+struct apl_api_variant {
+  const char* name;
+  int32_t part_count;
+  const struct apl_api_field* parts;
+  int32_t place_count;
+  const int32_t* places;
+};
+
 // A type at the program's border. Every one of them is a few values, each a scalar or an array.
 struct apl_api_type {
   const char* name;  // "[][]f32", "i32", or that of an opaque type
@@ -46,6 +56,8 @@ struct apl_api_type {
   int32_t field_count;
   const struct apl_api_field* fields;  // of a tuple or a record
   const int32_t* soa;                  // of a sparse operand: the apl_soa_field of each value; else NULL
+  int32_t variant_count;
+  const struct apl_api_variant* variants;  // of a sum type, whose first value is the constructor's number
 };
 
 struct apl_api_entry {

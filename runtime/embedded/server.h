@@ -238,6 +238,84 @@ static void apl_do_new(struct apl_server* server, char** words, int count) {
   apl_set(server, words[0], made);
 }
 
+// ---- sum types ----
+
+static const struct apl_api_type* apl_get_sum_type(struct apl_server* server, const char* name) {
+  const struct apl_api_type* type = apl_get_type(server, name);
+  if (!type || type->variant_count > 0) return type;
+  apl_refuse(server, "Not a sum type: %s", type->name);
+  return NULL;
+}
+static void apl_do_variants(struct apl_server* server, char** words, int count) {
+  (void)count;
+  const struct apl_api_type* type = apl_get_sum_type(server, words[0]);
+  for (int32_t v = 0; type && v < type->variant_count; ++v) {
+    puts(type->variants[v].name);
+    for (int32_t p = 0; p < type->variants[v].part_count; ++p) printf("- %s\n", type->variants[v].parts[p].type->name);
+  }
+}
+static void apl_do_variant(struct apl_server* server, char** words, int count) {
+  (void)count;
+  const struct apl_object* object = apl_get(server, words[0]);
+  if (object && object->type->variant_count == 0) {
+    apl_refuse(server, "Not a value of a sum type: %s", words[0]);
+  } else if (object) {
+    puts(object->type->variants[apl_variant_of(object)].name);
+  }
+}
+static void apl_do_construct(struct apl_server* server, char** words, int count) {
+  const struct apl_api_type* type = apl_is_new(server, words[0]) ? apl_get_sum_type(server, words[1]) : NULL;
+  if (!type) return;
+  int32_t number = 0;
+  while (number < type->variant_count && strcmp(type->variants[number].name, words[2]) != 0) ++number;
+  if (number == type->variant_count) {
+    apl_refuse(server, "Type %s has no variant %s", type->name, words[2]);
+    return;
+  }
+  const struct apl_api_variant* variant = &type->variants[number];
+  if (count != 3 + variant->part_count) {
+    apl_refuse(server, "Variant %s has %d values", variant->name, variant->part_count);
+    return;
+  }
+  struct apl_object* made = apl_make_object(type);
+  if (!made) apl_die("out of memory");
+  for (int32_t p = 0; p < variant->part_count && !server->failed; ++p) {
+    const struct apl_object* part = apl_get(server, words[3 + p]);
+    if (part && part->type != variant->parts[p].type) {
+      apl_refuse(server, "Value %d of variant %s is a %s, not a %s", p, variant->name, variant->parts[p].type->name,
+                 part->type->name);
+    } else if (part) {
+      apl_put_part(made, variant, p, part->items);
+    }
+  }
+  if (!server->failed && apl_server_check(server, apl_finish_variant(server->ctx, made, number))) {
+    apl_set(server, words[0], made);
+  } else {
+    apl_drop_object(server->ctx, made);
+  }
+}
+static void apl_do_destruct(struct apl_server* server, char** words, int count) {
+  const struct apl_object* object = apl_get(server, words[0]);
+  if (!object) return;
+  if (object->type->variant_count == 0) {
+    apl_refuse(server, "Not a value of a sum type: %s", words[0]);
+    return;
+  }
+  const struct apl_api_variant* variant = &object->type->variants[apl_variant_of(object)];
+  if (count != 1 + variant->part_count) {
+    apl_refuse(server, "Variant %s has %d values", variant->name, variant->part_count);
+    return;
+  }
+  for (int32_t p = 0; p < variant->part_count; ++p)
+    if (!apl_is_new(server, words[1 + p])) return;
+  for (int32_t p = 0; p < variant->part_count && apl_is_new(server, words[1 + p]); ++p) {
+    struct apl_object* made = apl_make_object(variant->parts[p].type);
+    if (!made) apl_die("out of memory");
+    apl_get_part(made->items, variant, p, object);
+    apl_set(server, words[1 + p], made);
+  }
+}
+
 static void apl_do_inputs(struct apl_server* server, char** words, int count) {
   (void)count;
   const struct apl_api_entry* entry = apl_get_entry(server, words[0]);
@@ -266,6 +344,7 @@ static void apl_do_kind(struct apl_server* server, char** words, int count) {
     puts(type->kind == APL_API_SCALAR  ? "scalar"
          : type->kind == APL_API_ARRAY ? "array"
          : type->field_count           ? "record"
+         : type->variant_count         ? "sum"
                                        : "opaque");
 }
 static void apl_do_type(struct apl_server* server, char** words, int count) {
@@ -367,6 +446,10 @@ static const struct apl_command apl_commands[] = {
     {"fields", 1, false, apl_do_fields},
     {"project", 3, false, apl_do_project},
     {"new", 2, true, apl_do_new},
+    {"variants", 1, false, apl_do_variants},
+    {"variant", 1, false, apl_do_variant},
+    {"construct", 3, true, apl_do_construct},
+    {"destruct", 1, true, apl_do_destruct},
     {"kind", 1, false, apl_do_kind},
     {"type", 1, false, apl_do_type},
     {"rank", 1, false, apl_do_rank},

@@ -25,11 +25,32 @@ std::string upper(std::string_view text) {
 
 bool is_seen(const ApiType& type) { return type.element != ScalarType::unit || type.kind == ApiType::Kind::opaque; }
 
+void variant_tables(const ApiType& type, Writer& out) {
+  std::vector<std::string> variants;
+  for (const ApiType::Variant& variant : type.variants) {
+    const std::string name = type.c_name + "_" + variant.c_name;
+    std::vector<std::string> parts;
+    for (const ApiType::Field& part : variant.payload)
+      parts.push_back(fmt::format("{{\"\", &apl_type_{}, {}}}", part.type->c_name, part.first));
+    if (!parts.empty()) {
+      out.line("static const struct apl_api_field apl_payload_{}[] = {{{}}};", name, fmt::join(parts, ", "));
+      // A payload of units has no places.
+      out.line("static const int32_t apl_places_{}[] = {{{}}};", name,
+               variant.places.empty() ? "0" : fmt::format("{}", fmt::join(variant.places, ", ")));
+    }
+    variants.push_back(fmt::format("{{{}, {}, {}, {}, {}}}", c_string(variant.name), parts.size(),
+                                   parts.empty() ? "NULL" : "apl_payload_" + name, variant.places.size(),
+                                   parts.empty() ? "NULL" : "apl_places_" + name));
+  }
+  if (!variants.empty())
+    out.line("static const struct apl_api_variant apl_variants_{}[] = {{{}}};", type.c_name, fmt::join(variants, ", "));
+}
+
 void type_table(const ApiType& type, Writer& out) {
   const std::string& name = type.c_name;
   if (type.kind != ApiType::Kind::opaque) {
-    out.line("static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL, NULL}};", name,
-             c_string(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
+    out.line("static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL, NULL, 0, NULL}};",
+             name, c_string(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
              type_constant(type.element), type.rank);
     return;
   }
@@ -43,11 +64,13 @@ void type_table(const ApiType& type, Writer& out) {
   std::vector<std::string> soa;
   for (const SoaField field : type.soa) soa.push_back("APL_FIELD_" + upper(to_text(field)));
   if (!soa.empty()) out.line("static const int32_t apl_soa_{}[] = {{{}}};", name, fmt::join(soa, ", "));
+  variant_tables(type, out);
   out.line(
       "static const struct apl_api_type apl_type_{0} = {{{1}, APL_API_OPAQUE, 0, 0, {2}, apl_values_{0}, {3}, {4}, "
-      "{5}}};",
+      "{5}, {6}, {7}}};",
       name, c_string(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name,
-      soa.empty() ? "NULL" : "apl_soa_" + name);
+      soa.empty() ? "NULL" : "apl_soa_" + name, type.variants.size(),
+      type.variants.empty() ? "NULL" : "apl_variants_" + name);
 }
 
 }  // namespace
@@ -147,6 +170,19 @@ std::string api_manifest(const Api& api, const std::string& version) {
           fields.push_back(fmt::format("{{\"name\": {}, \"type\": {}, \"project\": \"futhark_project_{}_{}\"}}",
                                        quoted_text(field.name), quoted_text(field.type->name), name, field.c_name));
         out.line("\"record\": {{\"new\": \"futhark_new_{}\", \"fields\": [{}]}},", name, fmt::join(fields, ", "));
+      }
+      if (!type.variants.empty()) {
+        std::vector<std::string> variants;
+        for (const ApiType::Variant& variant : type.variants) {
+          std::vector<std::string> payload;
+          for (const ApiType::Field& part : variant.payload) payload.push_back(quoted_text(part.type->name));
+          variants.push_back(fmt::format(
+              "{{\"name\": {}, \"construct\": \"futhark_new_{}_{}\", \"destruct\": \"futhark_destruct_{}_{}\", "
+              "\"payload\": [{}]}}",
+              quoted_text(variant.name), name, variant.c_name, name, variant.c_name, fmt::join(payload, ", ")));
+        }
+        out.line("\"sum\": {{\"variant\": \"futhark_variant_{}\", \"variants\": [{}]}},", name,
+                 fmt::join(variants, ", "));
       }
       if (!type.soa.empty()) {
         out.line("\"elemtype\": \"{}\",", apl::to_text(type.values[1]->element));

@@ -114,6 +114,7 @@ class Functions {
         {fmt::format("return apl_store(ctx, {}, p, n);", object)});
     function(fmt::format("struct futhark_{0} *futhark_restore_{0}(struct futhark_context *ctx, const void *p)", name),
              {fmt::format("return ({})apl_restore(ctx, &apl_type_{}, p);", handle(type), name)});
+    if (!type.variants.empty()) sum(type);
     if (type.fields.empty()) return;
     std::vector<std::string> params, fields;
     for (const ApiType::Field& field : type.fields) {
@@ -131,6 +132,39 @@ class Functions {
           fmt::format("int futhark_project_{0}_{1}(struct futhark_context *ctx, {2}, const struct futhark_{0} *obj)",
                       name, type.fields[f].c_name, out(*type.fields[f].type, "out")),
           {fmt::format("return apl_project(ctx, {}, {}, out);", object, f)});
+  }
+
+  void sum(const ApiType& type) {
+    const std::string name = type.c_name;
+    if (!bodies_) out_.line("// Which constructor made it, by its number in the order of the functions below.");
+    function(fmt::format("int futhark_variant_{0}(struct futhark_context *ctx, const struct futhark_{0} *obj)", name),
+             {"(void)ctx;", "return apl_variant_of((const struct apl_object *)obj);"});
+    for (std::size_t k = 0; k < type.variants.size(); ++k) {
+      const ApiType::Variant& variant = type.variants[k];
+      std::string params, outs;
+      std::vector<std::string> parts, places;
+      for (const ApiType::Field& part : variant.payload) {
+        const std::string v = fmt::format("v{}", parts.size());
+        params += ", " + in(*part.type, v);
+        outs += ", " + out(*part.type, v);
+        parts.push_back((part.type->kind == ApiType::Kind::scalar ? "&" : "") + v);
+        places.push_back(v);
+      }
+      const auto list = [](const std::string& kind, const std::string& what, const std::vector<std::string>& of) {
+        return fmt::format("{} const {}[] = {{{}}};", kind, what,
+                           of.empty() ? "NULL" : fmt::format("{}", fmt::join(of, ", ")));
+      };
+      function(fmt::format("int futhark_new_{0}_{1}(struct futhark_context *ctx, struct futhark_{0} **out{2})", name,
+                           variant.c_name, params),
+               {list("const void *", "parts", parts), "struct apl_object *made = NULL;",
+                fmt::format("const int status = apl_construct(ctx, &apl_type_{}, {}, parts, &made);", name, k),
+                fmt::format("*out = ({})made;", handle(type)), "return status;"});
+      function(
+          fmt::format("int futhark_destruct_{0}_{1}(struct futhark_context *ctx{2}, const struct futhark_{0} *obj)",
+                      name, variant.c_name, outs),
+          {list("void *", "parts", places),
+           fmt::format("return apl_destruct(ctx, (const struct apl_object *)obj, {}, parts);", k)});
+    }
   }
 
   void sparse(const ApiType& type) {

@@ -85,6 +85,13 @@ const ApiType* ApiTypes::add(ApiType type) {
     const std::string name = api_name("f" + field.name) == "f" + field.name ? field.name : z_encoded(field.name);
     field.c_name = unique(prefix + name, projections_).substr(prefix.size());
   }
+  // Their functions are called as those that make a type of this name.
+  for (ApiType::Variant& variant : type.variants) {
+    const std::string prefix = type.c_name + "_";
+    const std::string name =
+        api_name("f" + variant.name) == "f" + variant.name ? variant.name : z_encoded(variant.name);
+    variant.c_name = unique(prefix + name, c_names_).substr(prefix.size());
+  }
   types_.push_back(std::move(type));
   return by_name_[types_.back().name] = &types_.back();
 }
@@ -139,9 +146,63 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
   } else {
     type.fields = std::move(fields);
   }
-  if (!known.empty()) type.name = c_name = known;
-  type.c_name = "opaque_" + c_name_of(c_name);
+  const std::string structure = type.name;
+  return named(std::move(type), structure, c_name, known);
+}
+
+const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const std::string& c_name,
+                               const std::string& known) {
+  type.kind = ApiType::Kind::opaque;
+  type.structure = structure;
+  // Types of several modules may have one name.
+  const auto taken = by_name_.find(known);
+  const bool is_free = taken == by_name_.end() || taken->second->structure == structure;
+  type.name = known.empty() || !is_free ? structure : known;
+  type.c_name = "opaque_" + c_name_of(known.empty() || !is_free ? c_name : known);
   return add(std::move(type));
+}
+
+const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank, const std::string& known) {
+  ApiType type;
+  for (const ApiType* value : element.values) {
+    value = leaf(value->element, value->rank + rank);
+    type.values.push_back(value->kind == ApiType::Kind::opaque ? value->values[0] : value);
+  }
+  return named(std::move(type), brackets(rank) + "(" + element.structure + ")",
+               fmt::format("arr{}d_{}", rank, part_name(element)), known);
+}
+
+// As frontend/lower/lower_sums.cpp lays it out: scalars of payloads share places of their type, arrays have their own.
+const ApiType* ApiTypes::sum(std::string_view& text, const std::string& known) {
+  ApiType type;
+  type.values.push_back(leaf(ScalarType::u8, 0));
+  std::string structure;
+  do {
+    if (!structure.empty() && !accept(text, '#')) return nullptr;
+    ApiType::Variant variant{word(text), {}, {}, {}};
+    structure += (structure.empty() ? "#" : " | #") + variant.name;
+    std::vector<char> used(type.values.size());
+    for (skip_blanks(text); !text.empty() && text[0] != '|' && text[0] != ')' && text[0] != ',' && text[0] != '}';
+         skip_blanks(text)) {
+      const ApiType* part = parse(text, 0, "");
+      if (!part) return nullptr;
+      variant.payload.push_back({"", part, variant.places.size(), ""});
+      structure += " " + (part->variants.empty() ? part->name : "(" + part->name + ")");
+      const std::vector<const ApiType*> own = {part};
+      for (const ApiType* value : part->kind == ApiType::Kind::opaque ? part->values : own) {
+        std::size_t place = 1;
+        while (place < used.size() && (used[place] != 0 || type.values[place] != value || value->rank > 0)) ++place;
+        if (place == used.size()) {
+          type.values.push_back(value);
+          used.push_back(0);
+        }
+        used[place] = 1;
+        variant.places.push_back(place);
+      }
+    }
+    type.variants.push_back(std::move(variant));
+  } while (accept(text, '|'));
+  return named(std::move(type), structure, structure, known);
 }
 
 std::string ApiTypes::entry_name(const std::string& name) { return unique(api_name(name), entries_); }
@@ -172,6 +233,7 @@ const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const s
     ++rank;
   }
   while (accept(text, '*')) continue;
+  if (accept(text, '#')) return rank == 0 ? sum(text, known) : nullptr;
   const bool is_tuple = accept(text, '(');
   if (!is_tuple && !accept(text, '{')) {
     const auto scalar = scalar_type_from_text(word(text));
@@ -191,7 +253,7 @@ const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const s
     fields.push_back({label, field, 0, {}});
   } while (accept(text, ','));
   if (!accept(text, close)) return nullptr;
-  if (is_tuple && fields.size() == 1 && rank == 0) return fields[0].type;
+  if (is_tuple && fields.size() == 1) return rank == 0 ? fields[0].type : array_of(*fields[0].type, rank, known);
   return compound(std::move(fields), is_tuple, rank, known);
 }
 
@@ -213,6 +275,12 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
       if (const auto named = read_attribute(attribute, attribute::type_name); named && std::get<0>(*named) == of)
         return std::get<1>(*named);
     return std::string();
+  };
+  const auto param_type = [&](std::size_t k) {
+    for (const Attribute& attribute : function.attributes)
+      if (const auto of = read_attribute(attribute, attribute::param_type); of && std::get<0>(*of) == std::to_string(k))
+        return std::get<1>(*of);
+    return info.params[k].type;
   };
   const auto leaves = [&](auto first, auto last, const auto& type_of) {
     std::vector<const ApiType*> flat;
@@ -241,7 +309,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
       continue;
     }
     entry.inputs.push_back({is_named ? info.params[k].name : fmt::format("in{}", k),
-                            whole(is_named ? info.params[k].type : "", flat, type_name(std::to_string(k))),
+                            whole(is_named ? param_type(k) : "", flat, type_name(std::to_string(k))),
                             {}});
   }
   const auto flat =

@@ -29,6 +29,16 @@ struct ApiType {
     std::string c_name;  // what the C API's names have in them
   };
   std::vector<Field> fields;  // of a tuple or a record
+  // A constructor of a sum type, whose number is the first value. A part of the payload is a field without a name;
+  // `first` is where its places begin.
+  struct Variant {
+    std::string name;
+    std::string c_name;  // what the C API's names have in them
+    std::vector<Field> payload;
+    std::vector<std::size_t> places;  // which of the type's values the payload is kept in
+  };
+  std::vector<Variant> variants;
+  std::string structure;      // what it is made of, whatever it is called
   std::vector<SoaField> soa;  // of a sparse operand: what its values are
 
   std::size_t value_count() const { return kind == Kind::opaque ? values.size() : 1; }
@@ -55,6 +65,11 @@ class ApiTypes {
   const ApiType* parse(std::string_view& text, std::size_t outer_rank, const std::string& known);
   const ApiType* compound(std::vector<ApiType::Field> fields, bool is_tuple, std::size_t rank,
                           const std::string& known);
+  // Past the first `#`; nullptr if that is no sum type.
+  const ApiType* sum(std::string_view& text, const std::string& known);
+  const ApiType* array_of(const ApiType& element, std::size_t rank, const std::string& known);
+  // Of an opaque type whose parts are known: its name, in the source or else what it is made of.
+  const ApiType* named(ApiType type, const std::string& structure, const std::string& c_name, const std::string& known);
 
   std::deque<ApiType> types_;
   std::map<std::string, const ApiType*> by_name_;
