@@ -47,6 +47,7 @@ class Consumption {
   void bind_pattern(const Pattern& pattern, const FlowPtr& flow);
   FlowPtr part_of(const FlowPtr& flow, const std::string& field, Ty type);
   FlowPtr observe(const Resolution& resolution, Location location);
+  bool is_of_function(const TypeMap& instance) const;
   FlowPtr unscoped(const FlowPtr& flow, std::uint32_t start) const;
   std::vector<VarId> take_observed(std::size_t begin, std::uint32_t start);
   void consume(const Aliases& aliases, Location location);
@@ -103,8 +104,9 @@ class Consumption {
   struct LoopParam {
     VarId variable;
     const Pattern* pattern;
-    bool fixed;  // its type is written, and says whether it is consumed
+    bool fixed;  // its type is written, and says whether it may be consumed
     bool consumed;
+    bool given = false;  // the body consumes it, or keeps it
   };
   FlowPtr loop(const LoopExpr& loop, Location location);
   void collect_params(const Pattern& pattern, const FlowPtr& flow, bool fixed, std::vector<LoopParam>& out);

@@ -36,7 +36,13 @@ FlowPtr Consumption::loop_parameter(const Pattern& pattern, const std::vector<Lo
         std::find_if(params.begin(), params.end(), [&](const auto& p) { return p.variable == variable; });
     return with_uniqueness(outline, param != params.end() && param->consumed);
   }
-  if (std::holds_alternative<PatternTyped>(pattern.node)) return parameter(pattern);
+  if (std::holds_alternative<PatternTyped>(pattern.node)) {
+    const FlowPtr written = parameter(pattern);
+    const Pattern* inner = &pattern;
+    while (const auto* typed = std::get_if<PatternTyped>(&inner->node)) inner = typed->pattern.get();
+    const auto param = std::ranges::find_if(params, [&](const LoopParam& p) { return p.pattern == inner; });
+    return param != params.end() && !param->given ? with_uniqueness(written, false) : written;
+  }
   Flow copy = *outline;
   if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
     if (copy.fields.size() != tuple->elements.size()) return outline;
@@ -66,6 +72,8 @@ void Consumption::converge(const LoopExpr& loop, std::vector<LoopParam>& params,
       if (param == params.end()) return;
       const std::string name = "loop parameter \"" + name_of(variable) + "\" aliases ";
       const Aliases aliases = all_aliases(flow);
+      param->given =
+          param->given || std::ranges::any_of(aliases, [&](const Alias& alias) { return alias.variable == variable; });
       if (param->consumed)
         for (const Alias& alias : aliases)
           if (alias.bound)
@@ -152,8 +160,11 @@ FlowPtr Consumption::loop(const LoopExpr& loop, Location location) {
   const std::size_t before = consumed_log_.size();
   const FlowPtr body = unscoped(check(*loop.body), start);
   for (const Consumed& consumed : take_consumed(before))
-    for (LoopParam& param : params)
-      if (!param.fixed && param.variable == consumed.variable) param.consumed = true;
+    for (LoopParam& param : params) {
+      if (param.variable != consumed.variable) continue;
+      param.given = true;
+      if (!param.fixed) param.consumed = true;
+    }
   const std::vector<VarId> in_body = take_observed(observed, start);
   barrier_ = outer;
   converge(loop, params, body, location);

@@ -49,6 +49,19 @@ void Consumption::bind_pattern(const Pattern& pattern, const FlowPtr& flow) {
   }
 }
 
+// Whether names of the function that is being checked are in what parameters became.
+bool Consumption::is_of_function(const TypeMap& instance) const {
+  bool found = false;
+  const auto see_type = [&](Ty, const TyNode& node) { found = found || std::holds_alternative<TyParam>(node); };
+  const auto see_size = [&](Size, const SizeNode& node) {
+    const auto* name = std::get_if<SizeName>(&node);
+    found = found || (name != nullptr && !program_.global_sizes.contains(name->binder));
+  };
+  for (const auto& [param, type] : instance.params) store_.walk(type, see_type, see_size);
+  for (const auto& [binder, size] : instance.sizes) store_.walk_size(size, see_size);
+  return found;
+}
+
 FlowPtr Consumption::observe(const Resolution& resolution, Location location) {
   FlowPtr flow;
   switch (resolution.kind) {
@@ -66,9 +79,9 @@ FlowPtr Consumption::observe(const Resolution& resolution, Location location) {
     case Resolution::Kind::global: {
       const Global& global = program_.globals[resolution.global];
       flow = globals_[resolution.global];
-      // Each use of a polymorphic constant is an array of its own.
-      const bool polymorphic = !global.type_params.empty() || !global.sizes.empty();
-      if (flow->kind == Flow::Kind::arrow || polymorphic) break;
+      // Of a polymorphic constant a use whose type depends on the function that it is in is an array of its own; nobody
+      // knows what a value of an abstract type shares.
+      if (flow->kind == Flow::Kind::arrow || global.abstract || is_of_function(resolution.instance)) break;
       // What its functions give is theirs.
       flow = with_aliases(with_self(flow, kGlobals + resolution.global, paths_),
                           [](const Flow& part) { return part.kind == Flow::Kind::arrow ? Aliases{} : part.aliases; });

@@ -16,7 +16,8 @@ constexpr std::size_t kMaxEager = 8;
 
 // A nested body: what `fill` lowers goes into it.
 BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
-  const std::size_t counts = known_.new_counts.size(), products = known_.new_products.size();
+  const std::size_t counts = known_.new_counts.size(), products = known_.new_products.size(),
+                    constants = known_.new_constants.size();
   BodyPtr made = builder_->body([&](Builder& inner) {
     Builder* outer = std::exchange(builder_, &inner);
     std::vector<Operand> results = fill();
@@ -27,6 +28,8 @@ BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
   for (; known_.new_counts.size() > counts; known_.new_counts.pop_back()) known_.counts.erase(known_.new_counts.back());
   for (; known_.new_products.size() > products; known_.new_products.pop_back())
     known_.products.erase(known_.new_products.back());
+  for (; known_.new_constants.size() > constants; known_.new_constants.pop_back())
+    known_.constants.erase(known_.new_constants.back());
   return made;
 }
 

@@ -92,6 +92,9 @@ class Lowerer {
     std::set<Poly> products;        // of sizes of arrays that exist, or that were checked
     std::map<Value, Poly> indices;  // each below that size
     std::vector<Poly> new_counts, new_products;
+    // Values of constants that were computed here, with checks of indices or without.
+    std::map<std::pair<std::uint32_t, bool>, StaticValue> constants;
+    std::vector<std::pair<std::uint32_t, bool>> new_constants;
   };
   void know_count(const Poly& count);
   void know_product(const Poly& product);
@@ -194,6 +197,7 @@ class Lowerer {
   StaticValue apply(const StaticValue& function, const Values& arguments);
   StaticValue run(const Closure& closure);
   void bind_param(const Pattern& param, const StaticValue& argument);
+  StaticValue use_constant(const Closure::Definition& definition);
   StaticValue use_definition(const Closure::Definition& definition);
   Frame* definition_frame(const Closure::Definition& definition, const Values& arguments);
   StaticValue expand_definition(const Closure::Definition& definition, const Values& arguments);

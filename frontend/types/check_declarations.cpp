@@ -177,6 +177,7 @@ Target Checker::add_global(Global global) {
 void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_) check_size_params(global, definition);
   generalise(global.type, 0, &global.type_params, global.sizes);
+  global.abstract = store_.get_if<TyAbstract>(global.type) != nullptr;
   const std::unordered_set<BinderId> sizes(global.sizes.begin(), global.sizes.end());
   for (BinderId binder : store_.free_sizes(global.type, 0))
     if (!sizes.contains(binder)) global.unknown.push_back(binder);
@@ -184,6 +185,7 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
     report(Code::type_ambiguous, definition.name_location,
            "A size-polymorphic value binding may not have unknown sizes in its type: \"" + definition.name + "\" is " +
                store_.to_text(global.type));
+  check_local_uses();
   check_comparisons();
   check_matches();
   if (!failed_) check_ambiguous();
@@ -230,7 +232,9 @@ void Checker::check_comparisons() {
 }
 
 // What is still open in a finished type, and only there, becomes a parameter of it.
-void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes) {
+// `only`: no other variables of types.
+void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes,
+                         const std::unordered_set<std::uint32_t>* only) {
   std::vector<Ty> types;
   std::vector<Size> open_sizes;
   std::unordered_set<std::uint32_t> kept, seen_sizes;
@@ -244,7 +248,8 @@ void Checker::generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* par
       type,
       [&](Ty t, const TyNode& node) {
         const auto* var = std::get_if<TyVar>(&node);
-        if (params && var && var->level > outer && var->constraint.scalars == 0 && !kept.contains(t.id))
+        if (params && var && var->level > outer && var->constraint.scalars == 0 && !kept.contains(t.id) &&
+            (only == nullptr || only->contains(t.id)))
           types.push_back(t);
       },
       [&](Size s, const SizeNode& node) {

@@ -89,8 +89,8 @@ void Checker::sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& nam
   }
 }
 
-// Of a local function only sizes become parameters by themselves; its types are the same wherever it is used, but
-// for type parameters that are written.
+// Of a local function sizes become parameters by themselves, types only those that are written: others are the same
+// wherever it is used, but for sizes in what functions give that it is applied to.
 void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
   Scheme scheme;
   Ty type;
@@ -105,12 +105,39 @@ void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
     solve_constructors(false);
   }
   for (BinderId binder : scheme.sizes) store_.binder(binder).level = outer + 1;
-  generalise(type, outer, nullptr, scheme.sizes);
+  scheme.written = scheme.params.size();
+  const std::unordered_set<std::uint32_t> results = results_of_functions(type);
+  generalise(type, outer, &scheme.params, scheme.sizes, &results);
   ++level_;
   const BinderId binder = bind(let.name, binding.location, type);
   out_.types[binding.id] = type;
   out_.binding_binders[binding.id] = binder;
   local_schemes_[binder] = std::move(scheme);
+}
+
+// Variables that parameters of function type give.
+std::unordered_set<std::uint32_t> Checker::results_of_functions(Ty type) const {
+  std::unordered_set<std::uint32_t> results;
+  for (const auto* arrow = store_.get_if<TyArrow>(type); arrow != nullptr; arrow = store_.get_if<TyArrow>(arrow->to)) {
+    Ty given = arrow->from;
+    while (const auto* inner = store_.get_if<TyArrow>(given)) given = inner->to;
+    const auto* variable = store_.get_if<TyVar>(given);
+    if (variable != nullptr && !variable->constraint.equality && store_.find(given) != store_.find(arrow->from))
+      results.insert(store_.find(given).id);
+  }
+  return results;
+}
+
+void Checker::check_local_uses() {
+  std::unordered_map<ParamId, Ty> first;
+  for (const LocalUse& use : std::exchange(local_uses_, {})) {
+    const auto [before, is_first] = first.emplace(use.param, use.type);
+    if (is_first) continue;
+    const auto clash = unifier_.unify(loosened(before->second), loosened(use.type));
+    if (clash)
+      mismatch(*clash, use.location, before->second, use.type,
+               "Cannot apply \"" + store_.binder(use.function).name + "\" to functions with results of several types");
+  }
 }
 
 void Checker::let_update(const LetUpdate& let, const LetBinding& binding) {

@@ -15,7 +15,14 @@ void Checker::pattern(const Pattern& pattern, Ty type, Names& names) {
   } else if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
     const Ty annotated = type_of(*typed->type);
     unify(own_names_ ? with_own_sizes(pattern, annotated) : annotated, type, pattern.location,
-          "Pattern cannot match ascribed type");
+          "Pattern cannot match its type ascription");
+    if (own_names_)
+      store_.walk(
+          annotated, [](Ty, const TyNode&) {},
+          [&](Size size, const SizeNode& node) {
+            if (std::holds_alternative<SizeVar>(node))
+              instances_.push_back({{}, size, pattern.location, "of this explicit type ascription", true});
+          });
     out_.pattern_types[pattern.id] = annotated;
     this->pattern(*typed->pattern, annotated, names);
   } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {

@@ -16,8 +16,7 @@ namespace {
 constexpr std::uint32_t kSignatureLevel = 1U << 30U;
 
 // Names of Futhark's prelude that cannot be compiled yet: derivatives and accumulators.
-constexpr std::array<std::string_view, 6> kLater = {
-    "vjp", "jvp", "vjp2", "jvp2", "scatter_stream", "reduce_by_index_stream"};
+constexpr std::array<std::string_view, 4> kLater = {"vjp", "jvp", "vjp2", "jvp2"};
 
 }  // namespace
 
@@ -95,8 +94,8 @@ std::optional<Resolution> Checker::resolve_quietly(const Name& name) {
 
 std::optional<Resolution> Checker::resolve(const Name& name) {
   auto result = resolve_quietly(name);
-  if (name.qualifiers.empty() && result && result->kind != Resolution::Kind::prelude && name.text.size() > 1 &&
-      name.text[0] == '_')
+  if (name.qualifiers.empty() && result && name.text.size() > 1 && name.text[0] == '_' &&
+      file_of(name.location) != kPreludeFile)
     report(Code::type_unknown_name, name.location,
            "Use of \"" + name.text + "\": variables prefixed with underscore may not be accessed.");
   if (result) return result;
@@ -142,6 +141,22 @@ void Checker::report_unknown_member(const Name& name) {
                  "Unknown name \"" + name.text + "\" in module \"" + path + "\"", name.text, std::move(names));
 }
 
+// The type of accumulators, of the type of arrays that they accumulate to.
+TypeBindingPtr Checker::accumulator_of() {
+  if (accumulator_of_) return accumulator_of_;
+  AbstractInfo info{.name = "acc", .constraint = {}, .size_lifted = true, .implementation = {}, .accumulator = true};
+  const ParamId array = store_.add_param({.name = "t", .location = {}, .constraint = {}});
+  TypeFunction::Param param;
+  param.type = array;
+  info.implementation.params = {param};
+  const AbstractId id = store_.add_abstract(std::move(info));
+  TypeBinding binding;
+  binding.function = store_.abstract_function(id, {param});
+  binding.liftedness = Liftedness::size_lifted;
+  binding.abstract = id;
+  return accumulator_of_ = std::make_shared<const TypeBinding>(std::move(binding));
+}
+
 const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module) {
   std::string key(entry.name);
   if (module) key = std::string(apl::to_text(*module)) + "." + key;
@@ -153,6 +168,7 @@ const Checker::Scheme& Checker::scheme_of(const PreludeEntry& entry, std::option
   {
     Scope scope(*this);
     level_ = kSignatureLevel;
+    if (entry.builtin == Builtin::id && entry.name.front() == '_') scope_.enter("_accumulator_of", accumulator_of());
     if (module) {
       enter_type("t", store_.scalar(*module));
       enter_type("int_t", store_.scalar(bits_type(*module)));
@@ -217,6 +233,10 @@ Ty Checker::instantiate(Resolution& resolution, Location location, std::uint32_t
       if (local == local_schemes_.end()) return type;
       take_over(resolution.instance, local->second.params, local->second.sizes, location,
                 store_.binder(resolution.binder).name);
+      for (std::size_t k = local->second.written; k < local->second.params.size(); ++k) {
+        const ParamId param = local->second.params[k];
+        local_uses_.push_back({param, resolution.instance.params.at(param), location, resolution.binder});
+      }
       return store_.substitute(type, resolution.instance);
     }
     case Resolution::Kind::global: {

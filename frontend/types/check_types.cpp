@@ -198,6 +198,16 @@ Ty Checker::type_of_node(const TypeExpr& type) {
   const auto& array = std::get<TypeArray>(type.node);
   const Size size = array.size ? size_of_type(*array.size) : store_.size_variable(level_, type.location);
   const Ty element = type_of(*array.element);
+  const TypeExpr* inner = array.element.get();
+  while (const auto* unique = std::get_if<TypeUnique>(&inner->node)) inner = unique->type.get();
+  const auto* name = std::get_if<TypeName>(&inner->node);
+  if (const TypeBindingPtr binding = name ? find_type(name->name) : nullptr;
+      binding && binding->liftedness != Liftedness::unlifted && !store_.get_if<TyError>(element)) {
+    report(Code::type_mismatch, type.location,
+           "Cannot create array of this type: \"" + name->name.to_string() + "\" is declared " +
+               (binding->liftedness == Liftedness::lifted ? "lifted" : "size-lifted") + ", and is no array's element");
+    return store_.error();
+  }
   if (!require(element, kArrayElement, type.location, "Cannot create array of this type")) return store_.error();
   return store_.array(size, element);
 }

@@ -37,6 +37,7 @@ struct Global {
   Ty type;
   BinderId binder = kNoId;  // the constant as a size
   bool entry = false;
+  bool abstract = false;           // its type is an abstract one
   bool failed = false;             // it has errors of its own
   std::string label;               // its name with those of the modules that it is in
   const TypeExpr* spec = nullptr;  // of a value that a module type gives a type

@@ -202,7 +202,8 @@ class Checker {
   // check_declarations.cpp
   Target definition(const Declaration& declaration, const Definition& definition, bool program);
   void finish_definition(Global& global, const Definition& definition);
-  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes);
+  void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes,
+                  const std::unordered_set<std::uint32_t>* only = nullptr);
   void apply_defaults(const Global& global, const Definition& definition);
   void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
   TypeBinding type_binding(const TypeDefinition& definition, const TypeExpr* written);
@@ -250,7 +251,20 @@ class Checker {
     std::vector<ParamId> params;
     std::vector<BinderId> sizes;
     Ty type;
+    std::size_t written = 0;  // of the type parameters of a local function
   };
+  // What a local function's own type parameters became where it is used: types that differ in sizes at most.
+  struct LocalUse {
+    ParamId param;
+    Ty type;
+    Location location;
+    BinderId function;
+  };
+  std::vector<LocalUse> local_uses_;
+  std::unordered_set<std::uint32_t> results_of_functions(Ty type) const;
+  void check_local_uses();
+  TypeBindingPtr accumulator_of();
+  TypeBindingPtr accumulator_of_;
   std::unordered_map<std::string, Scheme> schemes_;
   std::unordered_map<BinderId, Scheme> local_schemes_;  // of local functions
   const Scheme& scheme_of(const PreludeEntry& entry, std::optional<ScalarType> module);

@@ -21,8 +21,17 @@ Ty TypeStore::apply(const TypeFunction& function, const std::vector<Ty>& types, 
 void TypeStore::reveal() {
   for (std::size_t k = 0; k < types_.size(); ++k) {
     const auto* abstract = std::get_if<TyAbstract>(&types_[k]);
-    if (abstract == nullptr || abstract->link || !abstracts_[abstract->id].implementation.body) continue;
+    if (abstract == nullptr || abstract->link) continue;
     const TyAbstract copy = *abstract;
+    if (abstracts_[copy.id].accumulator) {
+      // How many writes there were, which of them it keeps, and that one's index and value.
+      const Ty number = scalar(ScalarType::i64), nothing = unit();
+      const auto* array = get_if<TyArray>(copy.types.front());
+      const Ty known = array != nullptr ? tuple({number, number, number, Ty(array->element)}) : nothing;
+      std::get<TyAbstract>(types_[k]).link = find(known);
+      continue;
+    }
+    if (!abstracts_[copy.id].implementation.body) continue;
     const Ty known = apply(TypeFunction(abstracts_[copy.id].implementation), copy.types, copy.sizes);
     std::get<TyAbstract>(types_[k]).link = find(known);
   }

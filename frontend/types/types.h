@@ -188,6 +188,7 @@ struct AbstractInfo {
   bool lifted = false;
   bool size_lifted = false;
   TypeFunction implementation;
+  bool accumulator = false;  // of arrays: what is written to one (modules/prelude_source.cpp)
 };
 
 // Type parameters and sizes replaced.

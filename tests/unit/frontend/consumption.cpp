@@ -66,6 +66,11 @@ TEST_CASE("what is consumed wrongly is refused, with the place and the variable"
            {"def f (xs: []i32) = loop xs for i < 3 do xs with [i] = 0", "consume.not-consumable@1:26", "\"xs\""},
            {"def f (xs: *[]i32) = loop (ys: []i32) = xs for i < 3 do ys with [i] = 0", "consume.not-consumable@1:57",
             "\"ys\""},
+           {"def f (xs: []i32) = loop (ys: *[]i32) = xs for i < 3 do ys", "consume.not-consumable@1:41", "\"xs\""},
+           {"def f (xs: []i32) = loop (ys: *[]i32) = xs for i < 3 do ys with [i] = 0", "consume.not-consumable@1:41",
+            "\"xs\""},
+           {"def none = [] def eat (xs: *[]i64) = xs def f (_: bool) = eat none", "consume.not-consumable@1:63",
+            "\"none\""},
            {"def f (xs: *[]i32) = loop ys = xs for i < 3 do ys with [i] = xs[0]", "consume.loop-uses-consumed@1:22",
             "Loop body uses variable \"xs\" (or an alias), but this is consumed by the initial loop argument."},
            {"def f (n: i64) (zs: [n]i64) = loop ys = iota n for i < 3 do let ys[0] = 1 in if i == 2 then zs else ys",
@@ -99,6 +104,11 @@ TEST_CASE("what is consumed rightly is accepted") {
            "def f (xs: [][]i32) = map (\\ys -> let zs = copy ys in zs with [0] = 1) xs",
            "def f (n: i64) = let xs = iota n let g i = xs[i] in (g 0, xs)",
            "def g (xs: *[]i32): []i32 = xs def f (xs: *[]i32): *[]i32 = copy (g xs)",
+           "def f (xs: []i64) = loop (ys: *[]i64) = xs while length ys > 3 do iota (length ys - 1)",
+           "def none = [] def eat [n] 'a (xs: *[n]a) = xs def f 'a (_: a) : []a = eat none",
+           "module m : { type t val c : t val f : t -> ([2]i32, t) } = { type t = [2]i32 def c : t = [1, 2] def f (x: "
+           "t) = "
+           "(x, x) } def x = m.c def g (_: i32) = (m.f x).0",
            "def ap (g: *[]i32 -> i32) (xs: *[]i32) = g xs def f (xs: *[]i32) = ap (\\ys -> ys[0]) xs",
            "def c: [2]i32 = [1, 2] def f (_: i32) = copy c with [0] = 1",
            "def f (n: i64): (*[]i64, *[]i64) = let a = iota n in (a, copy a)",
