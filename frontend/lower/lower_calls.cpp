@@ -62,6 +62,9 @@ StaticValue Lowerer::run(const Closure& closure) {
     result = run_builtin(*builtin, arguments);
   } else if (const auto* section = std::get_if<Closure::RightSection>(&closure.what)) {
     result = apply(section->function, {arguments[0], section->right});
+  } else if (const auto* hole = std::get_if<Closure::HoleFunction>(&closure.what)) {
+    const TyArrow arrow = *store_.get_if<TyArrow>(hole->type.type);
+    result = hole_value({arrow.to, hole->type.frame});
   } else {
     const auto& access = std::get<Closure::Access>(closure.what);
     Frame* outer = std::exchange(frame_, access.frame);

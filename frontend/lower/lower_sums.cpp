@@ -190,8 +190,14 @@ StaticValue Lowerer::lower_match(const Expr& expr, const MatchExpr& match) {
 // `???` fails; what would come after it still has a value.
 StaticValue Lowerer::lower_hole(const Expr& expr) {
   const TypeArgument type = resolve_type(checked_.types[expr.id], frame_);
-  if (store_.contains_function(type.type)) unsupported(location_, "a hole of function type");
   builder_->let("c", Assert{Operand(Scalar::boolean(false)), {"Reached hole of type: " + store_.to_text(type.type)}});
+  return hole_value(type);
+}
+
+StaticValue Lowerer::hole_value(TypeArgument type) {
+  type = resolve_type(type.type, type.frame);
+  if (store_.get_if<TyArrow>(type.type)) return make_closure({.what = Closure::HoleFunction{type}, .arguments = {}});
+  if (store_.contains_function(type.type)) unsupported(location_, "a hole of a type with functions in it");
   std::vector<LeafType> types;
   add_leaf_types(type, {}, types);
   Values leaves;

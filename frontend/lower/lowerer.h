@@ -179,6 +179,7 @@ class Lowerer {
   StaticValue lower_cases(const Expr& expr, const MatchExpr& match, const StaticValue& value, std::size_t first);
   StaticValue lower_match(const Expr& expr, const MatchExpr& match);
   StaticValue lower_hole(const Expr& expr);
+  StaticValue hole_value(TypeArgument type);
 
   // lower_access.cpp
   StaticValue project(const StaticValue& value, const std::string& field);

@@ -95,8 +95,12 @@ struct Closure {
     const Expr* section;
     Frame* frame;
   };
+  // `???` where a function should be.
+  struct HoleFunction {
+    TypeArgument type;
+  };
 
-  std::variant<Lambda, Definition, Builtin, RightSection, Access> what;
+  std::variant<Lambda, Definition, Builtin, RightSection, Access, HoleFunction> what;
   std::size_t arity = 1;  // at least 1
   std::vector<StaticValue> arguments;
 };

@@ -47,35 +47,38 @@ std::string interfaces_text() {
          bits + vals(": t", "epsilon") + vals(binary, "nextafter copysign") + "val ldexp : t -> i32 -> t }\n";
 }
 
-// Accumulators. A function that writes to one is run once to count its writes, and once for each of them to see which
-// it is: so all of them are done side by side, in whatever loops and branches they stand.
+// `acc`: a function that writes to an accumulator is run once to count its writes, and once for each of them to see
+// which it is; so all of them are done side by side, in whatever loops and branches they stand. Of what one run of it
+// scatters to one place, only the last is written.
 //
-// Elements offset + i*s + j*t + ... of an array, for all i, j, ...
+// `flat_index_2d`, `flat_update_2d`, ...: elements offset + i*s + j*t + ... of an array, for all i, j, ...
 constexpr std::string_view kFunctions = R"(
 module intrinsics = {
   type~ acc 't = _accumulator_of t
 
   def acc_write [k] 'a (acc: *acc ([k]a)) (i: i64) (v: a) : *acc ([k]a) =
-    let (count, wanted, index, value) = _writes acc
-    let (index, value) = if count == wanted then (i, copy v) else (index, copy value)
-    in _accumulator (count + 1, wanted, index, value)
+    let (count, wanted, once, index, value) = _writes acc
+    let (index, value) =
+      if count == wanted then (i, copy v) else (if once && count > wanted && i == index then -1 else index, copy value)
+    in _accumulator (count + 1, wanted, once, index, value)
 
-  def stream_writes [k] [n] 'a 'b (x: a) (f: *acc ([k]a) -> b -> acc ([k]a)) (bs: [n]b) : ?[m].[m](i64, a) =
-    let go wanted b = f (_accumulator (0, wanted, -1, copy x)) b
+  def stream_writes [k] [n] 'a 'b (x: a) (once: bool) (f: *acc ([k]a) -> b -> acc ([k]a)) (bs: [n]b)
+      : ?[m].[m](i64, a) =
+    let go wanted b = f (_accumulator (0, wanted, once, -1, copy x)) b
     let counts = map (\b -> (_writes (go (-1) b)).0) bs
     let offsets = exscan (+) 0 counts
     let m = i64.sum counts
     let starts = map2 (\count offset -> if count > 0 then offset else -1) counts offsets
     let owners = scan i64.max 0 (scatter (replicate m 0) starts (indices bs))
-    in map2 (\i owner -> let (_, _, index, value) = _writes (go (i - offsets[owner]) bs[owner]) in (index, value))
+    in map2 (\i owner -> let (_, _, _, index, value) = _writes (go (i - offsets[owner]) bs[owner]) in (index, value))
             (iota m) owners
 
   def scatter_stream [k] [n] 'a 'b (dest: *[k]a) (f: *acc ([k]a) -> b -> acc ([k]a)) (bs: [n]b) : *[k]a =
     if k == 0 then dest
-    else let (is, vs) = unzip (stream_writes (copy dest[0]) f bs) in scatter dest is vs
+    else let (is, vs) = unzip (stream_writes (copy dest[0]) true f bs) in scatter dest is vs
   def hist_stream [k] [n] 'a 'b (dest: *[k]a) (op: a -> a -> a) (ne: a) (f: *acc ([k]a) -> b -> acc ([k]a))
       (bs: [n]b) : *[k]a =
-    let (is, vs) = unzip (stream_writes ne f bs) in reduce_by_index dest op ne is vs
+    let (is, vs) = unzip (stream_writes ne false f bs) in reduce_by_index dest op ne is vs
 
   def update [n] [k] 'a (as: *[n]a) (is: [k]i64) (vs: [k]a) : *[n]a =
     let written = map2 (\i v -> if 0 <= i && i < n then v else copy as[i]) is vs in scatter as is written

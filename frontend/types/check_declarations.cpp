@@ -139,6 +139,7 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
   global.entry = program && (definition.entry || definition.name == "main");
   check_redefinition(definition.name, definition.name_location);
   const bool before = std::exchange(failed_, false);
+  const Definition* outer = std::exchange(defined_, &definition);
   {
     Scope scope(*this);
     level_ = 1;
@@ -152,6 +153,7 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
     check_literals();
     finish_definition(global, definition);
   }
+  defined_ = outer;
   global.failed = failed_;
   failed_ = failed_ || before;
   return add_global(std::move(global));

@@ -171,6 +171,12 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
         message += ": " + store_.to_text(clash.b) + " is size-lifted and cannot be an array element";
         break;
       }
+      if (const auto* abstract = store_.get_if<TyAbstract>(clash.b)) {
+        const bool lifted = store_.abstract_info(abstract->id).lifted;
+        message += ": the abstract type " + store_.to_text(clash.b) +
+                   " is lifted: " + (lifted ? "it may be a function" : "its sizes may vary");
+        break;
+      }
       message += ": " + store_.to_text(clash.b) + " is functional";
       if (clash.reason[0] != '\0') message += "; " + std::string(clash.reason) + " may not be of function type";
       break;

@@ -7,6 +7,7 @@
 
 #include "frontend/syntax/parser.h"
 #include "frontend/types/checker.h"
+#include "frontend/types/recursion.h"
 
 namespace apl::frontend {
 
@@ -105,10 +106,21 @@ std::optional<Resolution> Checker::resolve(const Name& name) {
   }
   if (std::ranges::find(kLater, name.text) != kLater.end())
     report(Code::unsupported_construct, name.location, "\"" + name.text + "\" cannot be compiled yet");
+  else if (defined_ != nullptr && defined_->name == name.text && !defined_->params.empty())
+    report_recursion(name);
   else
     report_unknown(Code::type_unknown_name, name.location, "Unknown name \"" + name.text + "\"", name.text,
                    names_in_scope());
   return std::nullopt;
+}
+
+void Checker::report_recursion(const Name& name) {
+  const auto broken = broken_rule_of_recursion(*defined_);
+  if (broken)
+    report(Code::type_mismatch, broken->location, broken->message);
+  else
+    report(Code::unsupported_construct, name.location,
+           "the recursive function \"" + name.text + "\" cannot be compiled yet");
 }
 
 void Checker::report_unknown_member(const Name& name) {

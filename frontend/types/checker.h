@@ -263,6 +263,8 @@ class Checker {
   std::vector<LocalUse> local_uses_;
   std::unordered_set<std::uint32_t> results_of_functions(Ty type) const;
   void check_local_uses();
+  const Definition* defined_ = nullptr;  // the definition that is being checked
+  void report_recursion(const Name& name);
   TypeBindingPtr accumulator_of();
   TypeBindingPtr accumulator_of_;
   std::unordered_map<std::string, Scheme> schemes_;

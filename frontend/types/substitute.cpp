@@ -24,10 +24,11 @@ void TypeStore::reveal() {
     if (abstract == nullptr || abstract->link) continue;
     const TyAbstract copy = *abstract;
     if (abstracts_[copy.id].accumulator) {
-      // How many writes there were, which of them it keeps, and that one's index and value.
-      const Ty number = scalar(ScalarType::i64), nothing = unit();
+      // How many writes there were, which of them it keeps, whether one to the same place replaces it, its index and
+      // its value.
+      const Ty number = scalar(ScalarType::i64), truth = scalar(ScalarType::boolean), nothing = unit();
       const auto* array = get_if<TyArray>(copy.types.front());
-      const Ty known = array != nullptr ? tuple({number, number, number, Ty(array->element)}) : nothing;
+      const Ty known = array != nullptr ? tuple({number, number, truth, number, Ty(array->element)}) : nothing;
       std::get<TyAbstract>(types_[k]).link = find(known);
       continue;
     }

@@ -1,6 +1,6 @@
 -- ==
 -- input { 1 } output { 1 }
 
--- A hole has no form where a function is wanted.
-def f : i32 -> i32 = ???
+-- Recursion needs calls in generated code.
+def f (x: i32) : i32 = if x < 2 then x else x * f (x - 1)
 def main (x: i32) : i32 = f x

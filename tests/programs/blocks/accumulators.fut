@@ -72,3 +72,12 @@ entry largest [m] (n: i64) (xs: [m]f32) : ([n]f32, [n]i64) =
 -- output { [[1i64, 1i64, 0i64, 0i64], [0i64, 0i64, 0i64, 0i64], [1i64, 1i64, 1i64, 0i64]] }
 entry inside [m] (ns: [m]i64) (k: i64) : [m][k]i64 =
   map (\n -> intrinsics.hist_stream (replicate k 0) (+) 0 (\(xs: *acc ([k]i64)) i -> put xs i 1) (iota n)) ns
+
+-- The last of what one element writes to a place counts.
+-- ==
+-- entry: last
+-- input { 4i64 }
+-- output { [3i64, 13i64, 23i64, 33i64] }
+entry last (n: i64) : [n]i64 =
+  intrinsics.scatter_stream (replicate n 0)
+    (\(xs: *acc ([]i64)) i -> loop (xs: *acc ([]i64)) = xs for j < n do put xs i (10 * i + j)) (iota n)
