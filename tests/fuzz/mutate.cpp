@@ -130,7 +130,7 @@ class Mutator {
 
 Pool read_pool(const std::string& source_folder) {
   Pool pool;
-  for (const char* folder : {"/examples", "/tests/golden", "/tests/programs"})
+  for (const char* folder : {"/examples", "/tests/golden", "/tests/library", "/tests/programs"})
     for (std::string& text : read_files(source_folder + folder, ".fut")) pool.sources.push_back(std::move(text));
   pool.modules = read_files(source_folder + "/tests/golden", ".aplir");
   for (const std::string_view text : test_texts::kAll) pool.modules.emplace_back(text);
