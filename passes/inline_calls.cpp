@@ -10,8 +10,9 @@
 // attributes and certificates of the call go to each of them. Functions that no entry needs are dropped (in a module
 // without entries: functions that were called).
 // Takes the soac stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it.
-// Refuses recursion, which no later stage can express, and functions that expand to more calls or statements than
-// fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since
+// Large functions are simplified before they are copied, since what is known of a call's arguments makes most of small
+// functions go away. Refuses recursion, which no later stage can express, and functions that expand to more calls or
+// statements than fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since
 // generated kernels call nothing: it gives a remark. Deliberately no cost model: all passes and kernels want
 // first-order code without calls.
 #include <boost/graph/adjacency_list.hpp>
@@ -27,6 +28,7 @@
 #include "ir/attributes.h"
 #include "ir/walk.h"
 #include "passes/pass.h"
+#include "passes/simplify/simplifier.h"
 
 namespace apl {
 
@@ -34,8 +36,11 @@ namespace {
 
 constexpr std::string_view kName = "inline";
 // Of one function, when everything is expanded.
-constexpr std::size_t kMaxCalls = 300'000;
+constexpr std::size_t kMaxCalls = 500'000;
 constexpr std::size_t kMaxStms = 1'000'000;
+// A function of more statements is simplified before it is copied to where it is called.
+constexpr std::size_t kLarge = 2'000;
+constexpr int kRounds = 4;
 
 using CallGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
@@ -55,9 +60,16 @@ class Inliner {
     // Components are numbered callees first.
     std::vector<std::size_t> order(module_.functions.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[component[k]] = k;
-    if (std::optional<Diagnostic> error = refuse_growth(order)) return std::move(*error);
     dropped_calls_.resize(module_.functions.size());
-    for (const std::size_t k : order) inline_into(k);
+    expanded_.resize(module_.functions.size());
+    calls_of_.resize(module_.functions.size());
+    for (std::size_t k = 0; k < calls_.size(); ++k) calls_of_[calls_[k].caller].push_back(k);
+    for (const std::size_t k : order)
+      if (std::optional<Diagnostic> error = refuse_calls(k)) return std::move(*error);
+    for (const std::size_t k : order) {
+      if (std::optional<Diagnostic> error = refuse_growth(k)) return std::move(*error);
+      inline_into(k);
+    }
     drop_unneeded();
     module_.calls.insert(module_.calls.end(), kept_calls_.begin(), kept_calls_.end());
     return Change::yes;
@@ -68,6 +80,10 @@ class Inliner {
     std::size_t caller = 0;
     std::size_t callee = 0;
     Location location;
+  };
+  // What a function is when all is expanded in it.
+  struct Expanded {
+    std::size_t calls = 0, stms = 0;
   };
 
   void find_calls() {
@@ -115,27 +131,28 @@ class Inliner {
     return error;
   }
 
-  // Functions that call others twice each, and so on, double with each step: no module is to use up the memory.
-  std::optional<Diagnostic> refuse_growth(const std::vector<std::size_t>& callees_first) const {
-    struct Expanded {
-      std::size_t calls = 0, stms = 0;
-    };
-    std::vector<Expanded> expanded(module_.functions.size());
-    std::vector<std::vector<const Call*>> calls(module_.functions.size());
-    for (const Call& call : calls_) calls[call.caller].push_back(&call);
-    for (const std::size_t k : callees_first) {
-      Expanded& all = expanded[k];
-      for_each_stm(*module_.functions[k]->body, [&](const Stm&) { ++all.stms; });
-      for (const Call* call : calls[k]) {
-        all.calls += 1 + expanded[call->callee].calls;
-        all.stms += expanded[call->callee].stms;
-        if (all.calls <= kMaxCalls && all.stms <= kMaxStms) continue;
-        return make_error(Code::unsupported_construct, call->location,
-                          fmt::format("a program whose functions expand to this many {} cannot be compiled yet",
-                                      all.calls > kMaxCalls ? "calls" : "statements"));
-      }
+  // Functions that call others twice each, and so on, double with each step: no module is to use up the memory. How
+  // many calls there are is known before anything is copied.
+  std::optional<Diagnostic> refuse_calls(std::size_t k) {
+    for (const std::size_t number : calls_of_[k]) {
+      expanded_[k].calls += 1 + expanded_[calls_[number].callee].calls;
+      if (expanded_[k].calls > kMaxCalls) return too_large(calls_[number], "calls");
     }
     return std::nullopt;
+  }
+
+  std::optional<Diagnostic> refuse_growth(std::size_t k) {
+    for_each_stm(*module_.functions[k]->body, [&](const Stm&) { ++expanded_[k].stms; });
+    for (const std::size_t number : calls_of_[k]) {
+      expanded_[k].stms += expanded_[calls_[number].callee].stms;
+      if (expanded_[k].stms > kMaxStms) return too_large(calls_[number], "statements");
+    }
+    return std::nullopt;
+  }
+
+  static Diagnostic too_large(const Call& call, std::string_view what) {
+    return make_error(Code::unsupported_construct, call.location,
+                      fmt::format("a program whose functions expand to this many {} cannot be compiled yet", what));
   }
 
   bool needed(std::size_t k) const { return has_entries_ ? module_.functions[k]->entry.has_value() : !called_[k]; }
@@ -159,7 +176,18 @@ class Inliner {
     Function function = *module_.functions[k];
     caller_ = k;
     function.body = rewrite(function.body, function);
+    if (expanded_[k].stms > kLarge && !needed(k)) simplify(function, expanded_[k]);
     module_.functions[k] = std::make_shared<const Function>(std::move(function));
+  }
+
+  void simplify(Function& function, Expanded& expanded) const {
+    for (int round = 0; round < kRounds; ++round) {
+      const bool simpler = Simplifier(function, module_).run();
+      const bool smaller = remove_dead_code(function, module_.stage);
+      if (!simpler && !smaller) break;
+    }
+    expanded.stms = 0;
+    for_each_stm(*function.body, [&](const Stm&) { ++expanded.stms; });
   }
 
   BodyPtr rewrite(const BodyPtr& body, Function& caller) {
@@ -306,6 +334,8 @@ class Inliner {
   const PassContext& context_;
   std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<Call> calls_;
+  std::vector<std::vector<std::size_t>> calls_of_;  // by caller
+  std::vector<Expanded> expanded_;
   std::vector<bool> called_, calls_others_;
   bool has_entries_ = false;
   std::size_t caller_ = 0;

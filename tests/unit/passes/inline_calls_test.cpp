@@ -133,3 +133,24 @@ TEST_CASE("the table has a call for each that the functions which stay contain")
   });
   CHECK(stms == std::size_t{1} << kSteps);
 }
+
+TEST_CASE("large functions are simplified before they are copied") {
+  // Of which nothing is left but x; copied as they are they would be more than what is refused.
+  std::string text = "stage soac\n\nfun f0 [] (x : i32) : {i32} = {\n  let {y0 : i32} = mul(x, 1i32)\n";
+  constexpr std::size_t kStms = 9000, kSteps = 8;
+  for (std::size_t k = 1; k < kStms; ++k) text += fmt::format("  let {{y{} : i32}} = mul(y{}, 1i32)\n", k, k - 1);
+  text += fmt::format("  in {{y{}}}\n}}\n", kStms - 1);
+  for (std::size_t k = 1; k <= kSteps; ++k)
+    text += fmt::format(
+        "\nfun f{0} [] (x : i32) : {{i32}} = {{\n  let {{a : i32}} = apply f{1}(x)\n  let {{b : i32}} = apply f{1}(a)\n"
+        "  let {{c : i32}} = add(a, b)\n  in {{c}}\n}}\n",
+        k, k - 1);
+  text += fmt::format(
+      "\nentry main (x : \"i32\") : {{\"i32\"}}\nfun main [] (x : i32) : {{i32}} = {{\n"
+      "  let {{a : i32}} = apply f{}(x)\n  in {{a}}\n}}\n",
+      kSteps);
+  const Module module = inlined(text);
+  std::size_t stms = 0;
+  for_each_stm(*module.functions.front()->body, [&](const Stm&) { ++stms; });
+  CHECK(stms < 1000);
+}
