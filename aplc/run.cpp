@@ -8,7 +8,7 @@
 #include "aplc/arguments.h"
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
-#include "codegen/codegen.h"
+#include "codegen/emit/load.h"
 #include "ir/interpret.h"
 #include "runtime/program/program.h"
 #include "runtime/program/sparse_tiles.h"
@@ -109,12 +109,6 @@ apl::Result<Results> interpret(Session& session, const std::string& entry, const
 
 apl::Result<Results> compile_and_call(Session& session, const std::string& entry, const Arguments& inputs,
                                       const RunOptions& options) {
-  apl::CodegenOptions codegen;
-  codegen.parameters = session.parameters();
-  codegen.plans = plans_for(options.backend);
-  codegen.device = options.device;
-  auto text = apl::generate(session.module(), target_of(options.backend, options.device), codegen);
-  if (!text) return std::move(text).error();
   // Kernels may be compiled when they are called.
   auto folder = WorkFolder::make();
   if (!folder) return std::move(folder).error();
@@ -128,7 +122,9 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
     if (options.remarks || remark.kind == apl::RemarkKind::missed) sparse::print_plan_remark(remark);
   };
   if (!options.no_cache) program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
-  auto program = apl::Program::load(text->host, program_options);
+  apl::CodegenOptions codegen;
+  codegen.parameters = session.parameters();
+  auto program = apl::load_program(session.module(), program_options, codegen);
   if (!program) return std::move(program).error();
   const apl::Function& function = *session.module().find_entry(entry);
   auto placed = place(function, entry, inputs, options);

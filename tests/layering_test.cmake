@@ -1,6 +1,6 @@
 # Fails if a file includes what its part of the tree must not know (docs/architecture.md).
 # Run as: cmake -DROOT=... -P layering_test.cmake
-set(rooms ir machine/tiles machine passes frontend suite/sparse suite bench
+set(rooms ir machine/tiles machine passes frontend suite/sparse suite bench capi python
     runtime/device runtime/sparse runtime/backends runtime/embedded runtime
     codegen/kernel codegen/lower codegen/contraction codegen/sparse codegen/host codegen/emit codegen)
 # What each room may include, by the beginnings of paths. A file belongs to the first room above that it lies in.
@@ -13,6 +13,10 @@ set(allowed_suite_sparse "suite/sparse/|passes/sparse/|runtime/sparse/|ir/")
 set(allowed_suite "suite/|ir/")
 # Benchmarks use libraries, and nothing of the driver's.
 set(allowed_bench "bench/|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir/")
+# For other languages: all libraries, and of the driver what it says about programs.
+set(allowed_capi
+    "capi/|codegen/|runtime/program/|machine/target/|passes/|frontend/|ir/|aplc/explain_overview.h|aplc/report/report.h")
+set(allowed_python "${allowed_capi}")
 set(allowed_runtime_device "runtime/device/")
 set(allowed_runtime_backends "runtime/backends/|runtime/embed.h|machine/|ir/")
 set(allowed_runtime_sparse "runtime/sparse/|runtime/backends/|runtime/embed.h|machine/tiles/|ir/scalar_types.def")
@@ -30,7 +34,7 @@ set(allowed_codegen "${below_codegen}")
 
 set(errors "")
 set(checked 0)
-foreach(part ir machine passes codegen runtime frontend suite bench)
+foreach(part ir machine passes codegen runtime frontend suite bench capi python)
   file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/${part}/*.h" "${ROOT}/${part}/*.cpp" "${ROOT}/${part}/*.c")
   foreach(file IN LISTS files)
     math(EXPR checked "${checked} + 1")

@@ -11,18 +11,9 @@
 #include "ir/diagnostic.h"
 #include "machine/target/records.h"
 #include "runtime/backends/context.h"
+#include "runtime/backends/kernel_stats.h"
 
 namespace apl {
-
-// What the device says of a kernel that has run; empty where a backend has no such thing.
-struct KernelStats {
-  std::string name;
-  int registers = 0;             // a thread
-  int local_bytes = 0;           // a thread: spills, and private arrays that are in memory
-  int static_shared_bytes = 0;   // a block
-  int dynamic_shared_bytes = 0;  // a block, in the last launch
-  int max_threads = 0;           // a block could have
-};
 
 class Backend {
  public:
@@ -42,6 +33,19 @@ class Backend {
 
   virtual Status launch(const apl_launch& launch) = 0;
   virtual Status synchronise() = 0;
+
+  // Whether kernels may be given memory that the backend did not allocate: `on_device` asks for the device's, else for
+  // the host's.
+  virtual bool can_borrow(bool on_device) const {
+    (void)on_device;
+    return false;
+  }
+  // All that follows happens on the caller's stream, after what was begun before. unsupported.backend where there are
+  // no streams.
+  virtual Status set_stream(void* stream) {
+    if (!stream) return Unit{};
+    return make_error(Code::unsupported_backend, {}, std::string("backend ") + name() + " has no streams");
+  }
 
   // The failure cell in device memory; it lives as long as the backend.
   virtual apl_failure* failure() = 0;

@@ -144,6 +144,18 @@ class CudaBackend : public Backend {
     CurrentContext current(driver_, context_);
     return wait();
   }
+  bool can_borrow(bool on_device) const override { return on_device; }
+  Status set_stream(void* stream) override {
+    if (stream == options_.stream) return Unit{};
+    CurrentContext current(driver_, context_);
+    // Blocks of the pool that were released may still be read on the former stream.
+    if (auto waited = wait(); !waited) return waited;
+    if (!options_.stream) driver_.stream_destroy(std::exchange(stream_, nullptr));
+    options_.stream = stream;
+    stream_ = static_cast<cuda::CUstream>(stream);
+    if (stream_) return Unit{};
+    return driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream");
+  }
 
   apl_failure* failure() override { return reinterpret_cast<apl_failure*>(failure_); }
   Result<apl_failure> take_failure() override {

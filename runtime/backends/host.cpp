@@ -40,6 +40,7 @@ class HostBackend : public Backend {
                       fmt::format("kernel {} is launched by a program for the host", launch.kernel));
   }
   Status synchronise() override { return Unit{}; }
+  bool can_borrow(bool on_device) const override { return !on_device; }
   apl_failure* failure() override { return &failure_; }
   Result<apl_failure> take_failure() override {
     const apl_failure taken = failure_;

@@ -106,7 +106,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
   table.sparse_product = &Bridge::sparse_product;
   table.sparse_sddmm_product = &Bridge::sparse_sddmm_product;
   table.sparse_work = &Bridge::sparse_work;
-  table.finish = &Bridge::synchronise;
+  table.finish = &Bridge::end_entry;
   return table;
 }
 
@@ -136,6 +136,14 @@ int Bridge::synchronise(apl_context* ctx) {
     note_calls(error, location.call, ctx->locations);
   }
   return bridge.fail(std::move(error), APL_PROGRAM_ERROR);
+}
+
+int Bridge::end_entry(apl_context* ctx) { return of(ctx).waits_ ? synchronise(ctx) : int{APL_SUCCESS}; }
+
+Status Bridge::wait() {
+  clear_error();
+  if (const int status = synchronise(&context_); status != APL_SUCCESS) return error(status);
+  return Unit{};
 }
 
 void Bridge::clear_error() {
@@ -188,11 +196,16 @@ Status Bridge::release_since(std::uint64_t mark) {
   Status result = Unit{};
   for (auto block = blocks_.begin(); block != blocks_.end();) {
     const auto [data, info] = *block++;
-    if (info.number < mark) continue;
+    if (info.number < mark || (info.kept && mark > 0)) continue;
     auto released = release(data);
     if (!released && result) result = std::move(released);
   }
   return result;
+}
+
+void Bridge::keep(const void* data) {
+  const auto known = blocks_.find(const_cast<void*>(data));  // NOLINT(cppcoreguidelines-pro-type-const-cast): a key
+  if (known != blocks_.end()) known->second.kept = true;
 }
 
 std::optional<std::uint64_t> Bridge::age_of(const void* data) const {

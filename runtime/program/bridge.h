@@ -41,6 +41,10 @@ class Bridge {
 
   // Forgets the last error: a call begins.
   void clear_error();
+  // Whether the end of an entry waits for its kernels. If not, what they find wrong is reported by `wait`, or by the
+  // next call that waits.
+  void wait_at_end(bool wait) { waits_ = wait; }
+  Status wait();
   // The diagnostic of a call that ended with this status, not APL_SUCCESS.
   Diagnostic error(int status) const;
 
@@ -49,6 +53,8 @@ class Bridge {
   // All blocks allocated after the mark; the first failure is given.
   std::uint64_t mark() const { return next_; }
   Status release_since(std::uint64_t mark);
+  // A block that a call allocated outlives it.
+  void keep(const void* data);
   std::int64_t peak_bytes() const { return peak_bytes_; }
 
   // When the block was allocated, as a number that no other has; nullopt for what is no block.
@@ -62,6 +68,7 @@ class Bridge {
   static Bridge& of(apl_context* ctx) { return *static_cast<Bridge*>(ctx->state); }
   static int finish(apl_context* ctx, const Status& status);
   static int synchronise(apl_context* ctx);
+  static int end_entry(apl_context* ctx);
   static apl_backend table_for(const Backend& backend);
   int fail(Diagnostic error, int status);
 
@@ -95,6 +102,7 @@ class Bridge {
   struct Block {
     std::int64_t bytes;
     std::uint64_t number;
+    bool kept = false;
   };
 
   std::unique_ptr<Backend> backend_;
@@ -109,7 +117,7 @@ class Bridge {
   std::map<const apl_variant_set*, VariantChoices> variants_;
   std::unique_ptr<SparseOperands> sparse_;
   std::uint64_t next_ = 1, call_ = 1;  // 0: of blocks that are kept
-  bool keeping_ = false;
+  bool keeping_ = false, waits_ = true;
   std::int64_t bytes_ = 0, peak_bytes_ = 0;
 };
 

@@ -5,12 +5,14 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/host_value.h"
-#include "runtime/backends/backend.h"
+#include "ir/sparse_arguments.h"
+#include "runtime/backends/kernel_stats.h"
 #include "runtime/backends/toolchain.h"
 
 namespace apl {
@@ -20,6 +22,24 @@ struct SparsePlan {
   std::string operand;  // the entry's parameter
   std::string source;   // the file, for messages
   std::string text;
+};
+
+// What an entry takes and gives, value by value: a record or tuple is several, a sparse operand one.
+struct ValueType {
+  ScalarType element = ScalarType::unit;
+  std::size_t rank = 0;
+  bool sparse = false;                 // a matrix that may be given by its non-zeros
+  std::optional<std::size_t> pattern;  // of a result: its values are those of the non-zeros of this argument
+};
+struct EntryType {
+  struct Param {
+    std::string name, type;  // of the source
+    std::size_t values = 1;
+  };
+  std::string name;
+  std::vector<Param> params;
+  std::vector<std::string> result_types;  // of the source
+  std::vector<ValueType> inputs, outputs;
 };
 
 struct ProgramOptions {
@@ -40,9 +60,54 @@ struct ProgramOptions {
   // operator; a call with a matrix that none of them is for fails (run.argument).
   std::vector<SparsePlan> sparse_plans;
   RemarkSink remarks;  // what became of them, each once; may be null
+  // Of the program's entries, where they are known: Program::call_in_place checks its arguments by them.
+  std::vector<EntryType> entries;
 };
 
-// Calls are one at a time; two programs in two threads do not meet. Copies are the same program.
+// A sparse operand of one program that was made once, for many calls. Copies are the same operand; it goes with the
+// last of them. What the runtime packs of it is kept from call to call.
+class ProgramMatrix {
+ public:
+  const HostCsr& matrix() const;
+
+ private:
+  friend class Program;
+  struct State;
+  explicit ProgramMatrix(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+// An argument that stays where it is: row-major elements without gaps, which nobody may change during the call.
+struct BorrowedValue {
+  ScalarType type = ScalarType::unit;
+  std::vector<std::int64_t> shape;      // empty: a scalar, which lies on the host
+  const void* data = nullptr;           // its alignment is that of the element
+  bool on_device = false;               // in memory of the program's CUDA device; else on the host
+  std::optional<ProgramMatrix> matrix;  // a sparse operand instead of all of the above
+};
+
+// What a call gave. An array lies in the program's memory, as a call left it, and goes back when the last copy of this
+// goes; the program lives as long. Scalars lie on the host.
+class OwnedValue {
+ public:
+  ScalarType type() const;
+  const std::vector<std::int64_t>& shape() const;
+  void* data() const;
+  bool on_device() const;
+  // A sparse result: the argument whose non-zeros `data` has the values of.
+  const std::optional<ProgramMatrix>& pattern() const;
+  // A copy on the host; waits for what is under way.
+  Result<HostValue> fetch() const;
+
+ private:
+  friend class Program;
+  struct State;
+  explicit OwnedValue(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+// Calls of a program from several threads take turns; two programs in two threads do not meet. Copies are the same
+// program.
 class Program {
  public:
   // `host_text` is a generated C file, which has its kernels as `apl_kernel_text`. bug.internal with the compiler's
@@ -55,6 +120,26 @@ class Program {
   // after a call that does not count, so that last_microseconds is without what a first call compiles, loads and
   // allocates.
   Result<std::vector<HostValue>> call(std::string_view entry, const std::vector<HostValue>& inputs, bool warm = false);
+
+  // The same without copies: host memory is borrowed by backend c, device memory by cuda; anything else is copied, as
+  // by `call`. With `wait` false a call of backend cuda returns when its kernels are launched; what they find wrong is
+  // then the error of the next call that waits, or of `wait`. Codes as of `call`; run.argument where an argument is
+  // not what the entry takes, if that is known (entries()).
+  Result<std::vector<OwnedValue>> call_in_place(std::string_view entry, const std::vector<BorrowedValue>& inputs,
+                                                bool wait = true);
+  // Whether a call would read the argument where it is.
+  bool reads_in_place(const BorrowedValue& value) const;
+  // The operand of an entry, by its name in the source. run.argument where it is not sparse, or the matrix is malformed
+  // or of another type.
+  Result<ProgramMatrix> make_matrix(std::string_view entry, std::string_view operand, HostCsr matrix);
+  // Plans for sparse operands, instead of those so far; matrices that were made before keep theirs.
+  Status set_sparse_plans(const std::vector<SparsePlan>& plans);
+  // A CUstream of the device's primary context, on which everything happens from now on; null: one of its own. It waits
+  // for what is under way on the stream before.
+  Status set_stream(void* stream);
+  Status wait();
+  const std::vector<EntryType>& entries() const;
+
   // Times of `runs` calls after one that does not count, in microseconds, without copies of inputs and results. After
   // `seconds` no call is begun but the first that counts.
   Result<std::vector<double>> benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs,
@@ -65,6 +150,8 @@ class Program {
   std::vector<KernelStats> kernels() const;
 
  private:
+  friend class ProgramMatrix;
+  friend class OwnedValue;
   struct State;
   explicit Program(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
