@@ -128,9 +128,9 @@ APL_API void apl_compiler_on_remark(apl_compiler* compiler, void (*sink)(void* u
 
 /* Settings: "device", a record of a machine for which plans are chosen; "cache", a folder for compiled objects, which
  * other processes may share ("": in memory alone); "temporary", a folder for files of compilers; "cc" and "c-flags";
- * "cuda-folders", where to look for CUDA's libraries first, with colons between; "verify", "0" to leave out the
- * verification after each pass; "seed" of the interpreter and of emulation; "disable", passes to leave out, with commas
- * between. APL_FAULT_COMMAND_LINE for another name or a value that makes no sense. */
+ * "cuda-device", its number; "cuda-folders", where to look for CUDA's libraries first, with colons between; "verify",
+ * "0" to leave out the verification after each pass; "seed" of the interpreter and of emulation; "disable", passes to
+ * leave out, with commas between. APL_FAULT_COMMAND_LINE for another name or a value that makes no sense. */
 APL_API apl_fault apl_compiler_set(apl_compiler* compiler, const char* name, const char* value);
 /* A tuning parameter ("mm0.T_a"), at least 1; 0 takes it back. */
 APL_API apl_fault apl_compiler_set_parameter(apl_compiler* compiler, const char* name, int64_t value);

@@ -66,6 +66,10 @@ Status Compiler::set(const std::string& name, const std::string& value) {
     c_flags_ = split(value, ' ');
   } else if (name == "cuda-folders") {
     cuda_folders_ = split(value, ':');
+  } else if (name == "cuda-device") {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), cuda_device_);
+    if (error != std::errc() || end != value.data() + value.size() || cuda_device_ < 0)
+      return bad_argument(fmt::format("cuda-device is a number, not `{}`", value));
   } else if (name == "disable") {
     disabled_ = split(value, ',');
     for (const std::string& pass : disabled_)
@@ -79,7 +83,7 @@ Status Compiler::set(const std::string& name, const std::string& value) {
       return bad_argument(fmt::format("seed is a number, not `{}`", value));
   } else {
     return bad_argument(
-        fmt::format("no setting `{}`; there are device, cache, temporary, cc, c-flags, cuda-folders, "
+        fmt::format("no setting `{}`; there are device, cache, temporary, cc, c-flags, cuda-device, "
                     "disable, verify and seed",
                     name));
   }
@@ -200,6 +204,7 @@ Result<Program> Compiler::load(const Module& module, const std::string& backend)
   options.c_flags = c_flags_;
   options.seed = seed_;
   options.device_record = device_;
+  options.device = cuda_device_;
   options.cuda_folders = cuda_folders_;
   options.temporary_folder = temporary_;
   options.cache = cache_;

@@ -26,6 +26,7 @@ class Compiler {
   // As apl_compiler_set. command.bad-argument.
   Status set(const std::string& name, const std::string& value);
   const std::string& device() const { return device_; }
+  int cuda_device() const { return cuda_device_; }
 
   // -- Modules. Errors go to `sink`, several where there are several.
   std::optional<Module> parse_source(const std::string& name, const std::string& text, const DiagnosticSink& sink);
@@ -62,6 +63,7 @@ class Compiler {
   std::vector<std::string> c_flags_, cuda_folders_, disabled_;
   std::shared_ptr<ObjectCache> cache_ = std::make_shared<ObjectCache>();
   std::uint64_t seed_ = 1;
+  int cuda_device_ = 0;
   bool verify_ = true;
 };
 

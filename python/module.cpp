@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -213,7 +216,7 @@ nb::list entry_list(const std::vector<apl::EntryType>& entries) {
     for (const apl::EntryType::Param& param : entry.params)
       params.append(nb::make_tuple(param.name, param.type, param.values));
     const auto value = [](const apl::ValueType& v) {
-      return nb::make_tuple(std::string(apl::to_text(v.element)), v.rank, v.sparse, v.pattern);
+      return nb::make_tuple(std::string(apl::to_text(v.element)), v.rank, v.sparse, v.pattern, v.name, v.shape);
     };
     for (const apl::ValueType& input : entry.inputs) inputs.append(value(input));
     for (const apl::ValueType& output : entry.outputs) outputs.append(value(output));
@@ -351,7 +354,7 @@ struct Matrix {
 enum class Like { numpy, torch, jax, dlpack };
 
 template <class... Framework>
-nb::object as_array(const apl::OwnedValue& value) {
+nb::object as_array(const apl::OwnedValue& value, int number) {
   std::vector<std::size_t> shape(value.shape().begin(), value.shape().end());
   auto owner = std::make_unique<apl::OwnedValue>(value);
   void* data = owner->data();
@@ -362,8 +365,8 @@ nb::object as_array(const apl::OwnedValue& value) {
   });
   static_cast<void>(owner.release());
   const int device = value.on_device() ? nb::device::cuda::value : nb::device::cpu::value;
-  return nb::cast(
-      nb::ndarray<Framework...>(data, shape.size(), shape.data(), keep, nullptr, dtype_of(value.type()), device, 0));
+  return nb::cast(nb::ndarray<Framework...>(data, shape.size(), shape.data(), keep, nullptr, dtype_of(value.type()),
+                                            device, value.on_device() ? number : 0));
 }
 
 nb::object as_scalar(const apl::OwnedValue& value) {
@@ -377,18 +380,18 @@ nb::object as_scalar(const apl::OwnedValue& value) {
   return nb::cast(scalar.as_int());
 }
 
-nb::object as_object(const apl::OwnedValue& value, Like like) {
+nb::object as_object(const apl::OwnedValue& value, Like like, int number) {
   if (value.shape().empty()) return as_scalar(value);
-  if (like == Like::torch) return as_array<nb::pytorch>(value);
-  if (like == Like::jax) return as_array<nb::jax>(value);
+  if (like == Like::torch) return as_array<nb::pytorch>(value, number);
+  if (like == Like::jax) return as_array<nb::jax>(value, number);
   if (like == Like::dlpack || value.on_device() || value.type() == apl::ScalarType::bf16)
-    return as_array<nb::array_api>(value);
-  return as_array<nb::numpy>(value);
+    return as_array<nb::array_api>(value, number);
+  return as_array<nb::numpy>(value, number);
 }
 
 class Program {
  public:
-  explicit Program(apl::Program program) : program_(std::move(program)) {}
+  Program(apl::Program program, int device) : program_(std::move(program)), device_(device) {}
 
   nb::list call(const std::string& entry, nb::list arguments, Like like, bool wait) {
     const auto& entries = program_.entries();
@@ -418,7 +421,7 @@ class Program {
       return program_.call_in_place(entry, values, wait);
     }();
     nb::list all;
-    for (const apl::OwnedValue& result : need(std::move(results))) all.append(as_object(result, like));
+    for (const apl::OwnedValue& result : need(std::move(results))) all.append(as_object(result, like, device_));
     return all;
   }
 
@@ -465,7 +468,80 @@ class Program {
 
  private:
   apl::Program program_;
+  int device_;  // of backend cuda
 };
+
+// -- JAX. The handler that XLA calls (python/apl/_jax_ffi.c) is compiled against its headers when it is first needed,
+// and hands over what it is given in this form.
+struct FfiArray {
+  std::int32_t type;
+  std::int64_t rank;
+  const std::int64_t* shape;
+  void* data;
+};
+
+// What one FFI call calls: loaded for a device when it is first called on it. They stay until the process ends:
+// compiled programs of XLA have their addresses.
+struct FfiTarget {
+  apl::capi::Compiler compiler;
+  apl::Module module;
+  std::string backend, entry;
+  std::mutex mutex;
+  std::map<int, apl::Program> programs;  // by the number of the device
+
+  apl::Result<apl::Program> program(int device) {
+    const std::lock_guard turn(mutex);
+    if (const auto found = programs.find(device); found != programs.end()) return found->second;
+    if (auto set = compiler.set("cuda-device", std::to_string(device)); !set) return set.error();
+    auto loaded = compiler.load(module, backend);
+    if (loaded) programs.emplace(device, *loaded);
+    return loaded;
+  }
+};
+
+int fail(const apl::Diagnostic& diagnostic, char* message, std::size_t capacity) {
+  const std::string text = diagnostic.message + " [" + std::string(apl::code_text(diagnostic.code)) + "]";
+  const std::size_t size = std::min(text.size(), capacity - 1);
+  std::memcpy(message, text.data(), size);
+  message[size] = '\0';
+  return 1;
+}
+
+// Called by XLA's threads, without the interpreter's lock. Numbers are arrays of rank 0, on the host even for a device.
+int ffi_call(std::int64_t address, int device, const FfiArray* arguments, std::int64_t argument_count,
+             const FfiArray* results, std::int64_t result_count, void* stream, char* message, std::size_t capacity) {
+  auto& target = *reinterpret_cast<FfiTarget*>(address);
+  try {
+    auto program = target.program(device);
+    if (!program) return fail(program.error(), message, capacity);
+    const bool on_device = target.backend == "cuda";
+    if (on_device)
+      if (auto set = program->set_stream(stream); !set) return fail(set.error(), message, capacity);
+    std::vector<apl::BorrowedValue> values;
+    for (std::int64_t k = 0; k < argument_count; ++k) {
+      apl::BorrowedValue value;
+      value.type = static_cast<apl::ScalarType>(arguments[k].type);
+      value.shape.assign(arguments[k].shape, arguments[k].shape + arguments[k].rank);
+      value.data = arguments[k].data;
+      value.on_device = on_device;
+      values.push_back(std::move(value));
+    }
+    auto made = program->call_in_place(target.entry, values, !on_device);
+    if (!made) return fail(made.error(), message, capacity);
+    if (std::ssize(*made) != result_count) return fail(bad("another number of results"), message, capacity);
+    for (std::int64_t k = 0; k < result_count; ++k) {
+      const apl::OwnedValue& value = (*made)[static_cast<std::size_t>(k)];
+      if (value.type() != static_cast<apl::ScalarType>(results[k].type) ||
+          !std::ranges::equal(value.shape(), std::span(results[k].shape, static_cast<std::size_t>(results[k].rank))))
+        return fail(bad("a result of another type or shape than was declared"), message, capacity);
+      if (auto copied = program->copy_to(value, results[k].data); !copied)
+        return fail(copied.error(), message, capacity);
+    }
+    return 0;
+  } catch (const std::exception& exception) {
+    return fail(apl::make_error(apl::Code::bug_internal, {}, exception.what()), message, capacity);
+  }
+}
 
 }  // namespace
 
@@ -478,6 +554,8 @@ NB_MODULE(_apl, m) {
     }
   });
   m.attr("__version__") = APL_VERSION;
+  // Operators and functions of JAX stay until the process ends.
+  nb::set_leak_warnings(false);
   nb::enum_<Like>(m, "Like")
       .value("numpy", Like::numpy)
       .value("torch", Like::torch)
@@ -593,7 +671,8 @@ NB_MODULE(_apl, m) {
            })
       .def("load",
            [](Compiler& self, const Module& module, const std::string& backend) {
-             return Program(self.collect(module.module, [&] { return self.compiler.load(module.module, backend); }));
+             return Program(self.collect(module.module, [&] { return self.compiler.load(module.module, backend); }),
+                            self.compiler.cuda_device());
            })
       .def("interpret", [](Compiler& self, const Module& module, const std::string& entry, nb::list arguments) {
         const std::vector<apl::EntryType> entries = apl::entry_types(module.module);
@@ -623,6 +702,15 @@ NB_MODULE(_apl, m) {
         return all;
       });
 
+  m.def(
+      "ffi_target",
+      [](const Compiler& compiler, const Module& module, const std::string& backend, const std::string& entry) {
+        auto* target = new FfiTarget{compiler.compiler, module.module, backend, entry, {}, {}};
+        target->compiler.remarks = nullptr;
+        return reinterpret_cast<std::int64_t>(target);
+      },
+      "compiler"_a, "module"_a, "backend"_a, "entry"_a);
+  m.def("ffi_function", [] { return reinterpret_cast<std::uintptr_t>(&ffi_call); });
   m.def(
       "search_plan",
       [](std::int64_t rows, std::int64_t columns,

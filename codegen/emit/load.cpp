@@ -1,10 +1,17 @@
 #include "codegen/emit/load.h"
 
+#include "ir/print.h"
 #include "ir/sparse_soa.h"
 
 namespace apl {
 
 namespace {
+
+std::vector<std::string> shape_text(const Type& type, const Function& function) {
+  std::vector<std::string> shape;
+  for (const Poly& size : type.shape) shape.push_back(print(size, function));
+  return shape;
+}
 
 EntryType entry_type(const Function& function) {
   const EntryInfo& info = *function.entry;
@@ -13,7 +20,8 @@ EntryType entry_type(const Function& function) {
   std::vector<ValueType> values;  // one for each of the function's values from outside
   for (const Value param : function.params)
     if (const Type& type = function.type(param); !type.is_memory())
-      values.push_back({type.element, type.rank(), false, {}});
+      values.push_back(
+          {type.element, type.rank(), false, {}, print(Operand(param), function), shape_text(type, function)});
   // Before sparsify an attribute says what is sparse.
   if (const auto requests = sparse_requests(function))
     for (const SparseRequest& request : *requests)
@@ -29,7 +37,7 @@ EntryType entry_type(const Function& function) {
     for (const SparseSoa& soa : soas)
       if (soa.param == k) {
         operands.push_back(entry.inputs.size());
-        entry.inputs.push_back({soa.element, 2, true, {}});
+        entry.inputs.push_back({soa.element, 2, true, {}, info.params[k].name, {}});
         sparse = true;
         given = 1;
       }
@@ -39,7 +47,7 @@ EntryType entry_type(const Function& function) {
   }
   for (const Type& result : function.results) {
     if (result.is_memory()) continue;
-    entry.outputs.push_back({result.element, result.rank(), false, {}});
+    entry.outputs.push_back({result.element, result.rank(), false, {}, {}, shape_text(result, function)});
     if (const auto soa = soa_of_result(function, entry.outputs.size() - 1); soa && *soa < operands.size())
       entry.outputs.back().pattern = operands[*soa];
   }

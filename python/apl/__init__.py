@@ -73,7 +73,9 @@ class ValueType(NamedTuple):
     type: str  # "f32"
     rank: int
     sparse: bool  # a matrix that may be given by its non-zeros
-    pattern: Optional[int]  # of a result: it has the non-zeros of this argument
+    pattern: Optional[int] = None  # of a result: it has the non-zeros of this argument
+    name: str = ""  # in the IR, of an argument
+    shape: tuple[str, ...] = ()  # in terms of sizes, and of arguments that are numbers; by their names in the IR
 
 
 class Param(NamedTuple):
@@ -95,8 +97,8 @@ def _entries(raw: list) -> dict[str, Entry]:
         name: Entry(
             name,
             tuple(Param(*p) for p in params),
-            tuple(ValueType(*v) for v in inputs),
-            tuple(ValueType(*v) for v in outputs),
+            tuple(ValueType(*v[:5], tuple(v[5])) for v in inputs),
+            tuple(ValueType(*v[:5], tuple(v[5])) for v in outputs),
             tuple(results),
         )
         for name, params, inputs, outputs, results in raw
@@ -155,6 +157,7 @@ class Compiler:
         disable: Sequence[str] = (),
         verify: bool = True,
         seed: int = 1,
+        cuda_device: int = 0,
         cuda_folders: Sequence[str] = (),
     ):
         self._raw = _apl.Compiler()
@@ -166,6 +169,7 @@ class Compiler:
         self._raw.set("disable", ",".join(disable))
         self._raw.set("verify", "1" if verify else "0")
         self._raw.set("seed", str(seed))
+        self._raw.set("cuda-device", str(cuda_device))
         self._raw.set("cuda-folders", ":".join(cuda_folders))
         self._raw.set_parameters(dict(parameters or {}))
 

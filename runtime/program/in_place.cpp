@@ -310,6 +310,16 @@ Status Program::wait() {
   return state_->bridge->wait();
 }
 
+Status Program::copy_to(const OwnedValue& value, void* to) {
+  auto bytes = static_cast<std::int64_t>(byte_size(value.type()));
+  for (const std::int64_t size : value.shape()) bytes *= size;
+  const std::lock_guard turn(state_->mutex);
+  Backend& backend = state_->bridge->backend();
+  // A number is on the host: its bytes go to the device.
+  const bool is_upload = value.shape().empty() && backend.can_borrow(true);
+  return is_upload ? backend.upload(to, value.data(), bytes) : backend.copy(to, value.data(), bytes);
+}
+
 const std::vector<EntryType>& Program::entries() const { return state_->entries; }
 
 }  // namespace apl

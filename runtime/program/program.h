@@ -30,6 +30,8 @@ struct ValueType {
   std::size_t rank = 0;
   bool sparse = false;                 // a matrix that may be given by its non-zeros
   std::optional<std::size_t> pattern;  // of a result: its values are those of the non-zeros of this argument
+  std::string name;                    // in the IR, of an argument
+  std::vector<std::string> shape;      // in terms of sizes, and of arguments that are numbers; by their names in the IR
 };
 struct EntryType {
   struct Param {
@@ -138,6 +140,9 @@ class Program {
   // for what is under way on the stream before.
   Status set_stream(void* stream);
   Status wait();
+  // Copies a result's elements to memory of the program's device, or of the host where it is on the host; in order with
+  // calls.
+  Status copy_to(const OwnedValue& value, void* to);
   const std::vector<EntryType>& entries() const;
 
   // Times of `runs` calls after one that does not count, in microseconds, without copies of inputs and results. After

@@ -250,7 +250,7 @@ class Passes(unittest.TestCase):
         again = apl.parse(module.ir)
         self.assertEqual(again.ir, module.ir)
         self.assertEqual(list(module.entries), list(again.entries))
-        self.assertEqual(module.entries["mm"].inputs[0], apl.ValueType("f32", 2, False, None))
+        self.assertEqual(module.entries["mm"].inputs[0], apl.ValueType("f32", 2, False, None, "A", ("n", "m")))
         self.assertEqual(module.entries["body"].params[0].values, 2)
         lowered = module.copy().run("kernel")
         self.assertEqual((module.stage, lowered.stage), ("soac", "kernel"))
