@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-programs,sparse-check (default: all)
+#     sparse-programs,sparse-check,engines (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check,engines}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -167,6 +167,13 @@ if wanted sparse-check && command -v compute-sanitizer >/dev/null; then
   done
 fi
 
+# The package for Python lies beside BIN, built for the python3 that has torch and jax (-DPython_EXECUTABLE).
+if wanted engines; then
+  step "operators of PyTorch and functions of JAX"
+  PYTHONPATH=$bin/../python python3 bench/engines.py --json="$out/engines.json" 2>"$out/engines.log"
+  note $? "engines; see $out/engines.log"
+fi
+
 wanted bench || exit $status
 step "benchmark"
 "$bin/apl_bench" --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/apl.json" 2>&1 | tee "$out/bench.log"
@@ -178,4 +185,5 @@ if wanted peers && python3 -c 'import torch' 2>/dev/null; then
   note $? "peers; see $out/peers.log"
 fi
 python3 bench/table.py "$out" || status=1
+
 exit $status
