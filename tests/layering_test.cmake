@@ -16,7 +16,8 @@ set(allowed_bench "bench/|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir
 # For other languages: all libraries, and of the driver what it says about programs.
 set(allowed_capi
     "capi/|codegen/|runtime/program/|machine/target/|passes/|frontend/|ir/|aplc/explain_overview.h|aplc/report/report.h")
-set(allowed_python "${allowed_capi}")
+# The handler of JAX is compiled against the headers of jaxlib.
+set(allowed_python "${allowed_capi}|xla/ffi/api/")
 set(allowed_runtime_device "runtime/device/")
 set(allowed_runtime_backends "runtime/backends/|runtime/embed.h|machine/|ir/")
 set(allowed_runtime_sparse "runtime/sparse/|runtime/backends/|runtime/embed.h|machine/tiles/|ir/scalar_types.def")
