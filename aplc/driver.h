@@ -121,5 +121,7 @@ void add_sparse(CLI::App& app, int& exit);
 void add_report(CLI::App& app, int& exit);
 void add_bisect(CLI::App& app, int& exit);
 void add_reduce(CLI::App& app, int& exit);
+// Completion for shells, and manual pages: of all commands that are in `app` when they are asked for.
+void add_manual(CLI::App& app, int& exit);
 
 }  // namespace aplc

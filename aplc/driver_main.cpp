@@ -15,6 +15,8 @@
 #include "aplc/registry.h"
 #include "ir/similar_name.h"
 #include "ir/system_error.h"
+#include "machine/target/records.h"
+#include "machine/target/target.h"
 
 namespace {
 
@@ -29,8 +31,20 @@ int report_exception(const std::exception& error) {
   return aplc::report(apl::make_error(apl::Code::bug_internal, {}, fmt::format("internal error: {}", error.what())));
 }
 
+// What a report of a bug has to say.
+std::string version_text() {
+#if defined(__clang__)
+  const std::string compiler = "clang " __clang_version__;
+#else
+  const std::string compiler = "g++ " __VERSION__;
+#endif
+  return fmt::format("aplc {}\nbuilt with {}\ntargets: {}\nmachines: {}", APL_VERSION, compiler,
+                     fmt::join(apl::dialect_names(), ", "), fmt::join(apl::device_names(), ", "));
+}
+
 bool runs_passes(const std::string& command) {
-  return command != "check" && command != "dataset" && command != "sparse" && command != "reduce";
+  return command != "completion" && command != "manual" && command != "check" && command != "dataset" &&
+         command != "sparse" && command != "reduce";
 }
 
 // The error for a command or option that does not exist, with the one that was meant; CLI11 knows no similar names.
@@ -79,7 +93,7 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
   aplc::set_registry(std::move(registry));
   CLI::App app{"aplc: a compiler for array programs (Futhark source or textual IR)", "aplc"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", APL_VERSION);
+  app.set_version_flag("--version", version_text());
   app.footer(
       "Exit codes: 0 fine; 2 the program is wrong; 3 a limitation of aplc; 64 the command line is wrong; 70 a bug of "
       "aplc; 71 the machine fails (full disk, no memory, no open files).");
@@ -106,6 +120,7 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
   aplc::add_bisect(app, exit);
   aplc::add_reduce(app, exit);
   aplc::add_sparse(app, exit);
+  aplc::add_manual(app, exit);
   for (CLI::App* command : app.get_subcommands({}))
     if (runs_passes(command->get_name())) aplc::add_plugin_options(*command);
   if (const std::string unknown = unknown_word(app, words); !unknown.empty()) {

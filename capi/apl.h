@@ -290,7 +290,7 @@ APL_API const int64_t* apl_array_shape(const apl_array* array);
 APL_API void* apl_array_data(const apl_array* array);
 APL_API int apl_array_on_device(const apl_array* array);
 APL_API size_t apl_array_bytes(const apl_array* array);
-/* Copies all of its bytes to the host, and waits for them. */
+/* Copies all of its bytes to the host, and waits for them. An array keeps no errors: the fault is all there is. */
 APL_API apl_fault apl_array_read(const apl_array* array, void* host);
 
 /* The meaning of a module at any stage, by the interpreter: slow, every access checked. Dense inputs on the host. */

@@ -148,47 +148,41 @@ Result<Module> Compiler::lowered(const Module& module, bool on_device, bool vari
   return copy;
 }
 
-Result<std::string> Compiler::emit_program(const Module& module, const std::string& dialect) {
+Result<Compiler::Emission> Compiler::emission(const Module& module, const std::string& dialect, bool variants) {
   auto target = target_for(dialect, device_);
   if (!target) return std::move(target).error();
-  auto memory = lowered(module, target->on_device(), true);
+  auto memory = lowered(module, target->on_device(), variants);
   if (!memory) return std::move(memory).error();
   CodegenOptions codegen;
   codegen.parameters = parameters;
   codegen.plans = target->on_device() ? kChosen : kCompiled;
   codegen.device = device_;
-  auto text = generate(*memory, *target, codegen);
+  return Emission{*std::move(memory), *std::move(target), std::move(codegen)};
+}
+
+Result<std::string> Compiler::emit_program(const Module& module, const std::string& dialect) {
+  auto all = emission(module, dialect, true);
+  if (!all) return std::move(all).error();
+  auto text = generate(all->module, all->target, all->codegen);
   if (!text) return std::move(text).error();
   return std::move(text->host);
 }
 
 Result<std::string> Compiler::emit_kernel(const Module& module, const std::string& dialect, const std::string& entry) {
-  auto target = target_for(dialect, device_);
-  if (!target) return std::move(target).error();
-  if (!target->on_device()) return bad_argument("kernel files are for cuda and hip");
-  auto memory = lowered(module, true, false);
-  if (!memory) return std::move(memory).error();
-  CodegenOptions codegen;
-  codegen.parameters = parameters;
-  codegen.sizes = sizes;
-  codegen.plans = kChosen;
-  codegen.device = device_;
-  auto file = generate_kernel_file(*memory, entry, codegen, *target);
+  if (dialect == "c") return bad_argument("kernel files are for cuda and hip");
+  auto all = emission(module, dialect, false);
+  if (!all) return std::move(all).error();
+  all->codegen.sizes = sizes;
+  auto file = generate_kernel_file(all->module, entry, all->codegen, all->target);
   if (!file) return std::move(file).error();
   return std::move(file->text);
 }
 
 Result<Compiler::Library> Compiler::emit_library(const Module& module, const std::string& dialect,
                                                  const std::string& name) {
-  auto target = target_for(dialect, device_);
-  if (!target) return std::move(target).error();
-  auto memory = lowered(module, target->on_device(), true);
-  if (!memory) return std::move(memory).error();
-  CodegenOptions codegen;
-  codegen.parameters = parameters;
-  codegen.plans = target->on_device() ? kChosen : kCompiled;
-  codegen.device = device_;
-  auto library = generate_library(*memory, *target, codegen, {Artifact::library, name, APL_VERSION});
+  auto all = emission(module, dialect, true);
+  if (!all) return std::move(all).error();
+  auto library = generate_library(all->module, all->target, all->codegen, {Artifact::library, name, APL_VERSION});
   if (!library) return std::move(library).error();
   return Library{std::move(library->source), std::move(library->header), std::move(library->manifest)};
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/codegen.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
@@ -55,6 +56,13 @@ class Compiler {
   // A copy at the memory stage for that backend.
   Result<Module> lowered(const Module& module, bool on_device, bool variants);
   PipelineOptions pipeline_options() const;
+  // What texts in a dialect are made of.
+  struct Emission {
+    Module module;
+    Target target;
+    CodegenOptions codegen;
+  };
+  Result<Emission> emission(const Module& module, const std::string& dialect, bool variants);
 
   struct Explained;
   Result<Explained> explained(const Module& module, bool keep_stages);

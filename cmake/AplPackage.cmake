@@ -1,0 +1,22 @@
+# What the program and the libraries have beside them where they are installed: manual pages and completion of shells,
+# from aplc itself; a file for pkg-config; highlighting of textual IR.
+if(TARGET aplc AND NOT SKBUILD)
+  set(manual "${PROJECT_BINARY_DIR}/manual")
+  add_custom_command(OUTPUT "${manual}/stamp"
+    COMMAND "${CMAKE_COMMAND}" "-DAPLC=$<TARGET_FILE:aplc>" "-DFOLDER=${manual}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/write_manual.cmake"
+    DEPENDS aplc "${PROJECT_SOURCE_DIR}/cmake/write_manual.cmake" VERBATIM)
+  add_custom_target(apl_manual ALL DEPENDS "${manual}/stamp")
+  install(DIRECTORY "${manual}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+  install(FILES "${manual}/aplc.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME aplc)
+  install(FILES "${manual}/_aplc" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+  install(FILES "${manual}/aplc.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/editors/vim/" DESTINATION "${CMAKE_INSTALL_DATADIR}/vim/vimfiles")
+endif()
+if(TARGET apl_shared)
+  # From the folder of the file to the prefix, so that an installed tree can be moved.
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+             OUTPUT_VARIABLE APL_PC_UP)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/apl.pc.in" "${PROJECT_BINARY_DIR}/apl.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/apl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
