@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/scalar.h"
 #include "ir/similar_name.h"
 
 namespace apl {
@@ -50,11 +51,24 @@ struct Signed<void(Arguments...)> {
 
 std::span<const AttributeInfo> declared_attributes() {
   using namespace attribute;
-  static const auto all = std::to_array<AttributeInfo>({
+  static const std::vector<AttributeInfo> all = [] {
+    std::vector<AttributeInfo> made;
+    constexpr ScalarType kTypes[] = {
+#define APL_SCALAR(name, ...) ScalarType::name,
+#include "ir/scalar_types.def"
+    };
+    for (const ScalarType type : kTypes)
+      if (is_storage(type))
+        made.push_back({to_text(type), Signed<void(Names)>::said(), AttributePlace::entry, "user",
+                        "parameters that are kept in this type", &Signed<void(Names)>::fits});
+    const auto declared = std::to_array<AttributeInfo>({
 #define APL_ATTRIBUTE(id, text, arguments, place, set_by, summary) \
   {text, Signed<void arguments>::said(), AttributePlace::place, set_by, summary, &Signed<void arguments>::fits},
 #include "ir/attributes.def"
-  });
+    });
+    made.insert(made.end(), declared.begin(), declared.end());
+    return made;
+  }();
   return all;
 }
 

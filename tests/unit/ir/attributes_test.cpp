@@ -16,13 +16,13 @@ namespace apl::test {
 TEST_CASE("attributes: what is set is what is read") {
   const std::vector<Attribute> all = {make_attribute(attribute::sparse, "A", std::nullopt),
                                       make_attribute(attribute::sparse_product, "B", attribute::SparseProduct::sddmm),
-                                      make_attribute(attribute::bf16, attribute::Names{"A", "B"}),
+                                      make_attribute(attribute::constant, attribute::Names{"A", "B"}),
                                       make_attribute(attribute::chunks)};
   CHECK(find_attribute(all, attribute::sparse) ==
         std::tuple<std::string, std::optional<attribute::SparseResult>>("A", std::nullopt));
   CHECK(find_attribute(all, attribute::sparse_product) ==
         std::tuple<std::string, attribute::SparseProduct>("B", attribute::SparseProduct::sddmm));
-  CHECK(find_attribute(all, attribute::bf16) == std::tuple<attribute::Names>(attribute::Names{"A", "B"}));
+  CHECK(find_attribute(all, attribute::constant) == std::tuple<attribute::Names>(attribute::Names{"A", "B"}));
   CHECK(find_attribute(all, attribute::chunks).has_value());
   CHECK_FALSE(find_attribute(all, attribute::interleaved).has_value());
   CHECK(has_attribute(all, attribute::sparse));
@@ -37,7 +37,7 @@ TEST_CASE("attributes: arguments of other types, too many and too few are none")
   CHECK(reads({"A", "result"}, attribute::sparse));
   CHECK_FALSE(reads({"A", "results"}, attribute::sparse));
   CHECK_FALSE(reads({"A", "result", "B"}, attribute::sparse));
-  CHECK_FALSE(reads({}, attribute::bf16));
+  CHECK_FALSE(reads({}, attribute::constant));
   CHECK_FALSE(reads({"1"}, attribute::chunks));
 }
 
@@ -73,6 +73,25 @@ TEST_CASE("attributes: the verifier knows where they stand and what they take") 
     CAPTURE(said);
     CHECK((std::string_view(c.wrong).empty() ? said.empty() : said.find(c.wrong) != std::string::npos));
   }
+}
+
+TEST_CASE("attributes: entries keep parameters in any storage type") {
+  int found = 0;
+  for (const std::string_view text : {
+#define APL_SCALAR(name, NAME, text, ...) std::string_view(text),
+#include "ir/scalar_types.def"
+       }) {
+    CAPTURE(std::string(text));
+    const AttributeInfo* info = find_attribute_info(text);
+    CHECK((info != nullptr) == is_storage(*scalar_type_from_text(text)));
+    if (info == nullptr) continue;
+    ++found;
+    CHECK(info->is_users());
+    CHECK(info->place == AttributePlace::entry);
+    CHECK(info->fits({"A", "B"}));
+    CHECK_FALSE(info->fits({}));
+  }
+  CHECK(found > 0);
 }
 
 TEST_CASE("attributes: each is declared once, and documented") {
