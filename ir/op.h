@@ -299,12 +299,41 @@ struct Schedule {
   Poly splits = 1;                               // parts of the reduction: the size of the outermost dim
 };
 
+// The same for a kernel over the non-zeros of a sparse operand (ir/sparse_schedule.h): which of its dims are which, and
+// where the elements lie that it multiplies. Code generation reads it to ask the runtime for a kernel made for the
+// matrix; without it, or with the family `general`, the kernel is the program's own.
+struct SparseSchedule {
+  enum class Family : std::uint8_t {
+    general,  // nothing but its body: `why` says which condition is not met
+    product,  // result[row][n] = after(sum over the row's non-zeros of values[nonzero] * B[column][n])
+    rows,     // the same, a thread a row of sums that grow in place
+    sddmm,    // result[nonzero] = after(sum over depth of X[row][depth] * Y[column][depth])
+  };
+  enum class Role : std::uint8_t { batch, row, n, nonzero, column, depth };
+  struct Dim {
+    Role role = Role::batch;
+    Poly size;
+  };
+  // Element `offset + sum of strides * dims` of an array, row-major.
+  struct Operand {
+    Value array;
+    Poly offset;
+    std::vector<Poly> strides;  // one a dim
+  };
+  Family family = Family::general;
+  std::string matrix;             // the sparse operand, as the entry calls it
+  std::string why;                // of a general one
+  std::vector<Dim> dims;          // those of the space, then those that the body goes through
+  std::vector<Operand> operands;  // values and B; or X, Y and, where the sum is only multiplied by them, values
+};
+
 struct SegOp {
   SegLevel level = SegLevel::thread;
   std::vector<SegDim> space;  // may be empty: one index
   BodyPtr body;
-  std::vector<KernelResult> results;      // one a body result
-  std::optional<Schedule> schedule = {};  // block level
+  std::vector<KernelResult> results;          // one a body result
+  std::optional<Schedule> schedule = {};      // block level
+  std::optional<SparseSchedule> sparse = {};  // thread level
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.

@@ -14,6 +14,7 @@
 
 #include "ir/print.h"
 #include "ir/schedule.h"
+#include "ir/sparse_schedule.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 
@@ -119,20 +120,26 @@ class Manager {
     for (std::size_t f = 0; f < module.functions.size(); ++f) {
       const FunctionPtr& function = module.functions[f];
       if (f < module_.functions.size() && function == module_.functions[f]) continue;
+      std::optional<Layouts> layouts;
       const std::function<BodyPtr(const BodyPtr&)> without = [&](const BodyPtr& body) {
         if (!body) return body;  // the verifier says so
         std::vector<Stm> stms;
         bool changed = false;
         for (const Stm& stm : body->stms) {
           const SegOp* kernel = get_if<SegOp>(stm);
-          if (kernel != nullptr && !kernel->schedule) {
+          if (kernel != nullptr && !kernel->schedule && !kernel->sparse) {
             stms.push_back(stm);
             continue;
           }
-          const auto fault = schedule_fault(stm, function->values);
+          std::optional<std::string> fault = schedule_fault(stm, function->values);
+          if (kernel != nullptr && kernel->sparse && !fault) {
+            if (!layouts) layouts.emplace(*function);
+            fault = sparse_schedule_fault(stm, *function, *layouts);
+          }
           Stm made = stm;
           if (fault) {
             std::get<SegOp>(made.op).schedule.reset();
+            std::get<SegOp>(made.op).sparse.reset();
             changed = true;
             report_dropped(info, *function, stm, *fault);
           } else if (kernel == nullptr) {

@@ -17,6 +17,7 @@
 // Phases: the arrays of each sparse operand (ir/sparse_soa.h); every kernel that reads it, in order: one that reads
 // A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sddmm), and what it gives may be sparse
 // again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
+// Each says what it is in its schedule (ir/sparse_schedule.h), by which code generation asks the runtime for a kernel.
 // With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_sddmm). What
 // nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
 // operators on finite numbers (sparsify/zero_propagation). What is refused gets a dense copy of A, and a remark: never
@@ -24,6 +25,7 @@
 #include <fmt/format.h>
 
 #include "ir/attributes.h"
+#include "ir/sparse_schedule.h"
 #include "ir/walk.h"
 #include "passes/pass.h"
 #include "passes/sparsify/sparsify.h"
@@ -59,6 +61,7 @@ class Sparsifier {
     result_.body = body;
     bind_fields();
     erase_attribute(result_.attributes, attribute::sparse);
+    result_.body = scheduled(body, Layouts(result_));
     return std::move(result_);
   }
 
@@ -201,6 +204,20 @@ class Sparsifier {
              fmt::format("the sum over `{}` goes {} by {}, not by tiles: {}", pattern.name, along, along, why->message),
              why->suggestion);
     return true;
+  }
+
+  // With the schedules of the kernels that were made.
+  BodyPtr scheduled(const BodyPtr& old, const Layouts& layouts) const {
+    std::vector<Stm> stms = old->stms;
+    for (Stm& stm : stms) {
+      const auto product = find_attribute(stm.attributes, attribute::sparse_product);
+      SegOp* kernel = std::get_if<SegOp>(&stm.op);
+      if (product && kernel != nullptr)
+        kernel->sparse = sparse_schedule_of(stm, std::get<0>(*product), result_, layouts);
+      else if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op))
+        stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return scheduled(inner, layouts); });
+    }
+    return make_body(std::move(stms), old->results);
   }
 
   // The entry's result is the non-zeros alone.

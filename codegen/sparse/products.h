@@ -1,5 +1,5 @@
-// Kernels over the non-zeros of a sparse argument that the runtime has better ones for (runtime/sparse), matched
-// at the memory stage.
+// Kernels over the non-zeros of a sparse argument that the runtime has better ones for (runtime/sparse), as their
+// schedules (ir/sparse_schedule.h) and memory say.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include "codegen/kernel/writer.h"
 #include "codegen/lower/lower.h"
 #include "ir/module.h"
+#include "ir/sparse_schedule.h"
 
 namespace apl::lower {
 
@@ -22,15 +23,6 @@ struct DenseRows {
 struct Nonzeros {
   Value block;
   Poly offset;
-};
-
-// What stands between a sum and its store: statements that make the result from the sum, or none.
-struct SparseEpilogue {
-  Value sum;
-  std::vector<Stm> stms;
-  Operand result;
-  std::vector<SegDim> space;  // of the result, as the statements call its indices
-  bool empty() const { return stms.empty(); }
 };
 
 // C[rows][width] = after(A B); A's arrays are parameters of the function, but for the values. Without `j` B and C are
@@ -51,10 +43,6 @@ struct SparseProduct {
 // `why` (may be null): the condition that is not met, for people.
 std::optional<SparseProduct> find_sparse_product(const Stm& kernel, const apl::Function& function,
                                                  std::string* why = nullptr);
-
-// The same where a thread has a row of sums that grows by a row of products at a time (sparsify{few-threads}).
-std::optional<SparseProduct> find_sparse_rows(const Stm& kernel, const apl::Function& function,
-                                              std::string* why = nullptr);
 
 // result[e] = after(values[e] * sum over k < depth of x[row e][k] y[column e][k]). If anything else is done with the
 // sum, there are no values: the epilogue reads what it needs of them.

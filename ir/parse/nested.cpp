@@ -3,6 +3,7 @@
 
 #include "ir/parse/parser.h"
 #include "ir/schedule.h"
+#include "ir/sparse_schedule.h"
 
 namespace apl {
 
@@ -197,6 +198,7 @@ Op Parser::segmap() {
     result.space.push_back(std::move(dim));
   });
   if (accept("schedule")) result.schedule = schedule();
+  if (accept("sparse")) result.sparse = sparse_schedule();
   expect("{");
   std::vector<Stm> statements = stms();
   expect("return", "and the results of the kernel");
@@ -258,6 +260,36 @@ Schedule Parser::schedule() {
     operand.strides = polys("[", "]");
     operand.copy_bytes = count("copy");
     operand.swizzled = accept("swizzled");
+  });
+  expect(")");
+  return result;
+}
+
+SparseSchedule Parser::sparse_schedule() {
+  SparseSchedule result;
+  expect("(");
+  result.family = choice(kSparseFamilies, "`general`, `product`, `rows` or `sddmm`");
+  parse_field(result.matrix);
+  expect(",");
+  if (result.family == SparseSchedule::Family::general) {
+    parse_field(result.why);
+    expect(")");
+    return result;
+  }
+  expect("dims");
+  list("(", ")", [&] {
+    SparseSchedule::Dim& dim = result.dims.emplace_back();
+    dim.role = choice(kSparseRoles, "`batch`, `row`, `n`, `nonzero`, `column` or `depth`");
+    dim.size = poly();
+  });
+  expect(",");
+  expect("operands");
+  list("(", ")", [&] {
+    SparseSchedule::Operand& operand = result.operands.emplace_back();
+    operand.array = use();
+    expect("at");
+    operand.offset = poly();
+    operand.strides = polys("[", "]");
   });
   expect(")");
   return result;

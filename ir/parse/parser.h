@@ -135,6 +135,7 @@ class Parser {
   Op segmap();
   KernelResult kernel_result();
   Schedule schedule();
+  SparseSchedule sparse_schedule();
   template <class Choice, std::size_t N>
   Choice choice(const std::array<Choice, N>& choices, std::string_view what);  // the one whose word comes next
   Op copy_tile();

@@ -4,6 +4,7 @@
 #include "ir/print/printer.h"
 #include "ir/print/words.h"
 #include "ir/schedule.h"
+#include "ir/sparse_schedule.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -189,6 +190,7 @@ void Printer::put(const SegOp& op) {
   out_ += to_text(op.level);
   list(") (", op.space, ")");
   if (op.schedule) put(*op.schedule);
+  if (op.sparse) put(*op.sparse);
   out_ += ' ';
   put_kernel_block(op);
 }
@@ -217,6 +219,33 @@ void Printer::put(const Schedule& schedule) {
     put_field(operand.element);
     list(" [", operand.strides, "] ");
     fmt::format_to(std::back_inserter(out_), "copy {}{}", operand.copy_bytes, operand.swizzled ? " swizzled" : "");
+  });
+  indent_ -= 2;
+}
+
+void Printer::put(const SparseSchedule& schedule) {
+  ++indent_;
+  new_line();
+  fmt::format_to(std::back_inserter(out_), "sparse({} {}", to_text(schedule.family), quote(schedule.matrix));
+  if (schedule.family == SparseSchedule::Family::general) {
+    fmt::format_to(std::back_inserter(out_), ", {})", quote(schedule.why));
+    --indent_;
+    return;
+  }
+  out_ += ',';
+  ++indent_;
+  new_line();
+  list("dims (", schedule.dims, "),", [&](const SparseSchedule::Dim& dim) {
+    put(to_text(dim.role));
+    out_ += ' ';
+    put(dim.size);
+  });
+  new_line();
+  list("operands (", schedule.operands, "))", [&](const SparseSchedule::Operand& operand) {
+    put(operand.array);
+    out_ += " at ";
+    put(operand.offset);
+    list(" [", operand.strides, "]");
   });
   indent_ -= 2;
 }

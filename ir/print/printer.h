@@ -36,6 +36,7 @@ class Printer {
   void put(const SegDim& dim);
   void put(const KernelResult& result, const Operand& value);
   void put(const Schedule& schedule);
+  void put(const SparseSchedule& schedule);
   void put(const Attribute& attribute);
   void put(const Location& location);  // with a space before it; nothing for no location
   void put_binder(Value value);        // `x : [n]f32`

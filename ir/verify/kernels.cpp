@@ -6,6 +6,7 @@
 
 #include "ir/fields.h"
 #include "ir/schedule.h"
+#include "ir/sparse_schedule.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
@@ -74,14 +75,18 @@ void check_op(Check& check, const Stm& stm, const SegOp& op) {
     if (op.results[k].kind == KernelResult::Kind::private_ && (op.level != SegLevel::inblock || op.space.empty()))
       check.broken(stm, fmt::format("result {} is private, but there are no threads of a block", k + 1));
   }
-  if (!op.schedule) return;
-  for_each_leaf(*op.schedule, [&](const auto& field) {
+  const auto check_sizes = [&](const auto& field) {
     if constexpr (std::same_as<std::remove_cvref_t<decltype(field)>, Poly>) check_size(check, stm, field);
-  });
+  };
+  if (op.schedule) for_each_leaf(*op.schedule, check_sizes);
+  if (op.sparse) for_each_leaf(*op.sparse, check_sizes);
 }
 
 void check_schedule(Check& check, const Stm& stm) {
   const SegOp* op = get_if<SegOp>(stm);
+  if (op != nullptr && op->sparse)
+    if (const auto fault = sparse_schedule_fault(stm, check.function, Layouts(check.function)))
+      return check.broken(stm, fmt::format("its sparse schedule does not hold: {}", *fault));
   if (op == nullptr || !op->schedule) return;
   if (const auto fault = schedule_fault(stm, check.values()))
     return check.broken(stm, fmt::format("its schedule does not hold: {}", *fault));

@@ -164,7 +164,21 @@ bool Matcher::match(const SegOp& x, const SegOp& y) {
   for (std::size_t k = 0; k < x.space.size(); ++k)
     if (!same(x.space[k].bound, y.space[k].bound) || !bind(x.space[k].index, y.space[k].index)) return false;
   if (x.schedule.has_value() != y.schedule.has_value() || (x.schedule && !same(*x.schedule, *y.schedule))) return false;
+  if (x.sparse.has_value() != y.sparse.has_value() || (x.sparse && !same(*x.sparse, *y.sparse))) return false;
   return match(x.body, y.body) && same(x.results, y.results);
+}
+
+bool Matcher::same(const SparseSchedule& x, const SparseSchedule& y) const {
+  if (x.family != y.family || x.matrix != y.matrix || x.why != y.why || x.dims.size() != y.dims.size() ||
+      x.operands.size() != y.operands.size())
+    return false;
+  for (std::size_t d = 0; d < x.dims.size(); ++d)
+    if (x.dims[d].role != y.dims[d].role || !same(x.dims[d].size, y.dims[d].size)) return false;
+  for (std::size_t o = 0; o < x.operands.size(); ++o) {
+    const SparseSchedule::Operand &a = x.operands[o], &b = y.operands[o];
+    if (!same(a.array, b.array) || !same(a.offset, b.offset) || !same(a.strides, b.strides)) return false;
+  }
+  return true;
 }
 
 bool Matcher::same(const Schedule& x, const Schedule& y) const {

@@ -82,6 +82,7 @@ class Matcher {
   bool match(const If& x, const If& y);
   bool match(const Choose& x, const Choose& y);
   bool same(const Schedule& x, const Schedule& y) const;
+  bool same(const SparseSchedule& x, const SparseSchedule& y) const;
   bool match(const Loop& x, const Loop& y);
   bool match(const Apply& x, const Apply& y) { return x.function == y.function && same(x.arguments, y.arguments); }
   bool match(const GetSize& x, const GetSize& y) {

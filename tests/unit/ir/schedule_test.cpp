@@ -114,6 +114,51 @@ TEST_CASE("schedule: a body that is not what it says is refused, each way with i
   CHECK(verdict(memory).empty());
 }
 
+TEST_CASE("schedule: where tiles and accumulators lie is a part of it") {
+  const std::string memory = print(tiled("tile-contraction,coalesce,simplify,place-memory"));
+  const auto all_replaced = [](std::string text, const std::string& from, const std::string& to) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size(), ++count)
+      text.replace(at, from.size(), to);
+    CAPTURE(from);
+    REQUIRE(count > 0);
+    return text;
+  };
+  // What the verifier says, and whatever else it says.
+  const auto says = [](const std::string& text, const std::string& reason) {
+    const auto module = take(apl::parse_module(text, "broken.aplir"));
+    std::string all;
+    for (const apl::Diagnostic& error : apl::verify(module)) all += error.message + "\n";
+    CAPTURE(all);
+    CHECK(all.find("its schedule does not hold: " + reason) != std::string::npos);
+  };
+  const std::string a_tile = "@ A_s_mem -> {offset: 0; strides: [T_m*R_m, 1]}";
+  says(all_replaced(all_replaced(memory, "after_mem : mem@thread", "after_mem : mem@shared"),
+                    "alloc(4*R_m*R_n, thread)\n      let {after :", "alloc(4*R_m*R_n, shared)\n      let {after :"),
+       "an accumulator does not lie in registers");
+  says(all_replaced(memory, "{after_mem : mem@thread} = alloc(4*R_m*R_n", "{after_mem : mem@thread} = alloc(8*R_m*R_n"),
+       "an accumulator has other elements than the tile");
+  says(replaced(memory, "A_s_2 : [T_q][T_m*R_m]f32 " + a_tile,
+                "A_s_2 : [T_q][T_m*R_m]f32 @ B_s_mem -> {offset: 0; strides: [T_m*R_m, 1]}"),
+       "the loop moves a tile or an accumulator in memory");
+  says(replaced(memory, "{acc_4 : [T_m][T_n][R_m][R_n]f32 @ acc_mem -> {offset: 0;",
+                "{acc_4 : [T_m][T_n][R_m][R_n]f32 @ acc_mem -> {offset: 1;"),
+       "the remainder moves a tile or an accumulator in memory");
+  says(all_replaced(memory, "@ B_s_mem ->", "@ A_s_mem ->"), "two operands have one tile");
+  says(replaced(memory, "{A_s_4 : [T_q][T_m*R_m]f32 " + a_tile,
+                "{A_s_4 : [T_q][T_m*R_m]f32 @ B_s_mem -> {offset: 0; strides: [T_m*R_m, 1]}"),
+       "steps of the depth have an operand's tile in different places");
+  says(all_replaced(memory, a_tile, "@ A_s_mem -> {offset: 1; strides: [T_m*R_m, 1]}"),
+       "the tile of A: it is not an array of its own in shared memory");
+  says(all_replaced(all_replaced(memory, "A_s_mem : mem@shared", "A_s_mem : mem@thread"),
+                    "*T_q, shared)\n      let {A_s :", "*T_q, thread)\n      let {A_s :"),
+       "the tile of A: it is not an array of its own in shared memory");
+  says(all_replaced(memory, a_tile, "@ A_s_mem -> {offset: 0; strides: [1, T_q]}"),
+       "the tile of A: its rows are not contiguous in shared memory");
+  says(replaced(memory, " @ A_mem -> {offset: 0; strides: [q, 1]}", ""),
+       "the tile of A: its array is nowhere in memory");
+}
+
 TEST_CASE("schedule: a pass that breaks it leaves the kernel without, with a remark") {
   apl::PassRegistry registry = apl::PassRegistry::builtin();
   apl::PassInfo breaks;
