@@ -23,6 +23,7 @@
 #include "codegen/codegen.h"
 #include "ir/sparse_arguments.h"
 #include "machine/target/records.h"
+#include "machine/target/target.h"
 #include "runtime/program/sparse_plans.h"
 #include "runtime/sparse/csr_view.h"
 
@@ -187,7 +188,7 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
                          std::vector<sparse::ComparedPlans>& compared) {
   const bool gpu = machine_of(options) == apl::Machine::gpu;
   const apl::sparse::Profile profile =
-      given.profile ? *given.profile : *apl::sparse::builtin_profile(gpu ? "h200" : "cpu");
+      given.profile ? *given.profile : *apl::sparse::builtin_profile(apl::find_dialect(gpu ? "cuda" : "c")->record);
   std::string device;
   if (const auto asked = apl::find_device(options.device); asked && !options.device.empty() && !given.profile)
     device = asked->name;

@@ -16,6 +16,7 @@
 #include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/picture.h"
+#include "machine/target/target.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
@@ -27,7 +28,8 @@ namespace aplc {
 namespace {
 
 struct SparseOptions {
-  std::string input, output, matrix, svg, device = "h200", name = "this-machine";
+  std::string input, output, matrix, svg, device = std::string(apl::find_dialect("cuda")->record),
+                                          name = "this-machine";
   std::string op = "spmm", formats = "block,ell,1d";
   std::int64_t dense = 128, element_bytes = 2;
   double ratio = 1.2, seconds = 0;
@@ -104,10 +106,12 @@ void print_tiles(const apl_sparse_tiles& t) {
   print_out("1d:    {:.1f} % in {} tiles\n", share(t.segment_elements), t.segments);
 }
 
-// The runtime's kernels for GPUs have a model for elements of 16 bits on an H200. For larger matrices it takes longer
-// than a search.
+// The runtime's kernels for GPUs have a model for elements of 16 bits on the usual machine. For larger matrices it
+// takes longer than a search.
 constexpr std::int64_t kMostForKernelModel = 4'000'000;
-bool has_kernel_model(const SparseOptions& options) { return options.device == "h200" && options.element_bytes == 2; }
+bool has_kernel_model(const SparseOptions& options) {
+  return options.device == apl::find_dialect("cuda")->record && options.element_bytes == 2;
+}
 
 // What the runtime's own kernels are expected to take with the plan (may be null), where there is a model of them.
 void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_plan* plan) {

@@ -20,6 +20,7 @@
 #include "aplc/tune_cover.h"
 #include "aplc/tune_log.h"
 #include "aplc/tune_space.h"
+#include "machine/target/target.h"
 #include "suite/timing.h"
 #include "suite/values.h"
 
@@ -70,7 +71,8 @@ class TuneRun {
       print_error("{}", front_.said);
       return front_.exit_code;
     }
-    const std::string record = !options_.device.empty() ? options_.device : options_.backend == "c" ? "cpu" : "h200";
+    const std::string_view usual = apl::find_dialect(options_.backend == "c" ? "c" : "cuda")->record;
+    const std::string record = !options_.device.empty() ? options_.device : std::string(usual);
     auto device = apl::find_device(record);
     if (!device) return aplc::report(device.error());
     device_ = *device;

@@ -4,14 +4,15 @@
 
 #include "aplc/sparse/files.h"
 #include "machine/target/records.h"
+#include "machine/target/target.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 
 const apl_device& modelled_device() {
-  static const apl_device h200 = *apl::find_device("h200");
-  return h200;
+  static const apl_device usual = *apl::find_device(std::string(apl::find_dialect("cuda")->record));
+  return usual;
 }
 
 bool Estimate::says_dense() const { return apl_sparse_prefers_dense(&modelled_device(), sparse, dense) != 0; }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "machine/target/records.h"
+#include "machine/target/target.h"
 
 namespace apl::sparse {
 namespace {
@@ -195,8 +196,10 @@ std::string to_text(const Profile& p) {
 }
 
 const Profile* builtin_profile(std::string_view name) {
-  static const Profile h200 = of_record("h200"), cpu = of_record("cpu");
-  return name == "h200" ? &h200 : name == "cpu" ? &cpu : nullptr;
+  const auto usual = [](std::string_view dialect) { return std::string(find_dialect(dialect)->record); };
+  static const std::string gpu_name = usual("cuda"), cpu_name = usual("c");
+  static const Profile gpu = of_record(gpu_name), cpu = of_record(cpu_name);
+  return name == gpu_name ? &gpu : name == cpu_name ? &cpu : nullptr;
 }
 
 }  // namespace apl::sparse

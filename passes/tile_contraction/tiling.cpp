@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "machine/target/target.h"
 #include "passes/tile_contraction/tile.h"
 
 namespace apl::tile {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kThreads = 16;   // per group: 16 x 16 threads
 constexpr std::int64_t kRegisters = 8;  // per group: 8 x 8 accumulators
-constexpr std::int64_t kSharedBytes = 48 * 1024;
 constexpr std::int64_t kDepth = 16;
 
 // Free dims that the same operands vary along, innermost result dim first.
@@ -162,8 +162,10 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
     numbers.tile[d] = first ? kDepth : 1;
     first = false;
   }
+  // What a block of any GPU has without asking for it.
+  static const std::int64_t usual_shared = find_dialect("cuda")->usual_shared_bytes;
   // Too much shared memory: shrink the depth, then the register tiles, largest first.
-  while (shared_bytes(contraction, values, numbers) > kSharedBytes) {
+  while (shared_bytes(contraction, values, numbers) > usual_shared) {
     auto depth = std::max_element(numbers.tile.begin() + static_cast<std::ptrdiff_t>(contraction.space_rank),
                                   numbers.tile.end());
     if (depth != numbers.tile.end() && *depth > 4) {

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "machine/target/target.h"
 #include "runtime/backends/emulate/machine.h"
 #include "runtime/backends/host_timer.h"
 #include "runtime/embed.h"
@@ -152,7 +153,7 @@ class EmulateBackend : public Backend {
   }
 
   static apl_device record_of(const std::string& name) {
-    auto found = find_device(name);
+    auto found = find_device(name.empty() ? std::string(find_dialect("cuda")->record) : name);
     return found ? *found : host_device();
   }
 

@@ -14,7 +14,7 @@ namespace apl {
 struct EmulateOptions {
   std::string compiler = "c++";  // for the kernels
   std::uint64_t seed = 1;        // of the order of blocks and threads
-  std::string device = "h200";   // whose plans are emulated: a name or file of machine/target/records.h
+  std::string device;  // whose plans are emulated: a name or file of machine/target/records.h; empty: as usual
   Workplace workplace;
 };
 

@@ -24,9 +24,7 @@ Workplace workplace_of(const ProgramOptions& options) {
 Result<std::unique_ptr<Backend>> make_backend(const ProgramOptions& options) {
   if (options.backend == "c") return make_host_backend();
   if (options.backend == "emulate")
-    return make_emulate_backend({options.cpp_compiler, options.seed,
-                                 options.device_record.empty() ? EmulateOptions().device : options.device_record,
-                                 workplace_of(options)});
+    return make_emulate_backend({options.cpp_compiler, options.seed, options.device_record, workplace_of(options)});
   if (options.backend == "cuda")
     return make_cuda_backend({options.device, options.stream, options.cuda_folders, {}, workplace_of(options)});
   return make_error(Code::command_bad_argument, {},
