@@ -38,19 +38,23 @@ def program(result, left, right, kind):
     return f"entry main {sizes} (A: {shape(left)}{kind}) (B: {shape(right)}{kind}) : {shape(result)}{kind} =\n  {body}\n"
 
 
+def generate(aplc, folder, name, text):
+    """Writes NAME.fut and the library's NAME.c; the seconds that aplc took."""
+    source = folder / f"{name}.fut"
+    source.write_text(text, encoding="utf-8")
+    begin = time.perf_counter()
+    subprocess.run([aplc, "c", "--library", "-o", str(folder / name), str(source)], check=True)
+    return time.perf_counter() - begin
+
+
 class Library:
     """An entry of two arrays in a compiled library."""
 
-    def __init__(self, aplc, folder, name, text, kind, ranks):
-        source = folder / f"{name}.fut"
-        source.write_text(text, encoding="utf-8")
-        begin = time.perf_counter()
-        subprocess.run([aplc, "c", "--library", "-o", str(folder / name), str(source)], check=True)
-        self.aplc_seconds = time.perf_counter() - begin
+    def __init__(self, folder, code, name, kind, ranks):
         begin = time.perf_counter()
         flags = os.environ.get("CFLAGS", "-O3 -march=native").split()
         subprocess.run([os.environ.get("CC", "cc"), *flags, "-fopenmp", "-shared", "-fPIC", "-w", "-o",
-                        str(folder / f"{name}.so"), str(folder / f"{name}.c"), "-lm"], check=True)
+                        str(folder / f"{name}.so"), str(code / f"{name}.c"), "-lm"], check=True)
         self.cc_seconds = time.perf_counter() - begin
         self.code = ctypes.CDLL(str(folder / f"{name}.so"))
         self.code.futhark_context_config_new.restype = ctypes.c_void_p
@@ -133,28 +137,36 @@ def main():
     parser.add_argument("--type", default="f32", choices=["f32", "f64"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--megabytes", type=float, default=200)
+    parser.add_argument("--generate", type=pathlib.Path, help="only write the libraries' C to this folder")
+    parser.add_argument("--code", type=pathlib.Path, help="take the libraries' C from this folder")
     parser.add_argument("--seconds", type=float, default=0.3, help="of calls a case and library")
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     os.environ["OMP_PROC_BIND"] = "false"
+    root = pathlib.Path(__file__).resolve().parent.parent
+    kind = "float32" if arguments.type == "f32" else "float64"
+    chosen = [case for case in cases(root, arguments.megabytes * 1e6, int(kind[-2:]) // 8) if arguments.only in case[0]]
+    if arguments.generate:
+        arguments.generate.mkdir(parents=True, exist_ok=True)
+        for name, result, left, right, _ in chosen:
+            generate(arguments.aplc, arguments.generate, name, program(result, left, right, arguments.type))
+        return 0
     import numpy
     try:
         import torch
         torch.set_num_threads(arguments.threads)
     except ImportError:
         torch = None
-    root = pathlib.Path(__file__).resolve().parent.parent
-    kind = "float32" if arguments.type == "f32" else "float64"
     random = numpy.random.default_rng(1)
     results, wrong = {}, 0
     print(f"{'case':<12} {'ms':>9} {'GFLOP/s':>8} {'torch':>8} {'numpy':>8} {'ratio':>6}  error")
     with tempfile.TemporaryDirectory() as folder:
-        for name, result, left, right, sizes in cases(root, arguments.megabytes * 1e6, int(kind[-2:]) // 8):
-            if arguments.only not in name:
-                continue
-            text = program(result, left, right, arguments.type)
-            library = Library(arguments.aplc, pathlib.Path(folder), name, text, arguments.type,
-                              (len(left), len(right), len(result)))
+        for name, result, left, right, sizes in chosen:
+            code, seconds = arguments.code, None
+            if code is None:
+                code = pathlib.Path(folder)
+                seconds = generate(arguments.aplc, code, name, program(result, left, right, arguments.type))
+            library = Library(pathlib.Path(folder), code, name, arguments.type, (len(left), len(right), len(result)))
             x = random.uniform(-1, 1, [sizes[c] for c in left]).astype(kind)
             y = random.uniform(-1, 1, [sizes[c] for c in right]).astype(kind)
             spec = f"{left},{right}->{result}"
@@ -179,7 +191,7 @@ def main():
             best = min(t for peer, t in times.items() if peer != "apl")
             results[name] = {"spec": spec, "sizes": sizes, "milliseconds": {k: 1e3 * v for k, v in times.items()},
                              "gflops": work / times["apl"] / 1e9, "best_peer_over_apl": best / times["apl"],
-                             "error": error, "cc_seconds": library.cc_seconds, "aplc_seconds": library.aplc_seconds}
+                             "error": error, "cc_seconds": library.cc_seconds, "aplc_seconds": seconds}
             rate = {k: f"{work / v / 1e9:8.1f}" for k, v in times.items()}
             print(f"{name:<12} {1e3 * times['apl']:9.3f} {rate['apl']} {rate.get('torch', '       -')} "
                   f"{rate.get('numpy', '       -')} {best / times['apl']:6.2f}  {error:.1e}", flush=True)

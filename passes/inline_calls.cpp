@@ -27,8 +27,8 @@
 
 #include "ir/attributes.h"
 #include "ir/walk.h"
+#include "passes/analysis/simplified.h"
 #include "passes/pass.h"
-#include "passes/simplify/simplifier.h"
 
 namespace apl {
 
@@ -181,11 +181,7 @@ class Inliner {
   }
 
   void simplify(Function& function, Expanded& expanded) const {
-    for (int round = 0; round < kRounds; ++round) {
-      const bool simpler = Simplifier(function, module_).run();
-      const bool smaller = remove_dead_code(function, module_.stage);
-      if (!simpler && !smaller) break;
-    }
+    for (int round = 0; round < kRounds && simplify_once(function, module_); ++round) continue;
     expanded.stms = 0;
     for_each_stm(*function.body, [&](const Stm&) { ++expanded.stms; });
   }

@@ -24,9 +24,16 @@
 // overwritten in place (passes/analysis/consumption).
 #include "passes/functions.h"
 #include "passes/pass.h"
+#include "passes/analysis/simplified.h"
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
+
+bool simplify_once(Function& function, const Module& module) {
+  const bool simpler = Simplifier(function, module).run();
+  const bool smaller = remove_dead_code(function, module.stage);
+  return simpler || smaller;
+}
 
 namespace {
 
@@ -37,9 +44,7 @@ Result<Change> simplify(Module& module, PassContext&) {
   return change_functions(module, [&](Function& function) {
     bool changed = false;
     for (int round = 0; round < kMaxRounds; ++round) {
-      const bool simpler = Simplifier(function, module).run();
-      const bool smaller = remove_dead_code(function, module.stage);
-      if (!simpler && !smaller) break;
+      if (!simplify_once(function, module)) break;
       changed = true;
     }
     return changed;

@@ -13,7 +13,7 @@ fail() { printf 'FAILED: %s\n' "$*"; failed=1; }
 [ -s errors.txt ] && fail "it says $(cat errors.txt)"
 [ "$(wc -l < shown.txt)" -le 40 ] || fail "$(wc -l < shown.txt) lines"
 want() { [ "$(grep -cE -e "$2" shown.txt)" -ge "$1" ] || fail "not $1 times '$2'"; }
-want 1 'icaq,qbjk->abcijk +tiled'
+want 1 'icaq,qbjk->abcijk +packed'
 want 1 'SpMM +over the non-zeros of `A`, by the runtime.s kernel'
 want 2 '^most would help: '
 want 2 '^  plain C, the loops of the source +[0-9.]+ ms +1.0x$'

@@ -101,7 +101,7 @@ TEST_CASE("schedule: a body that is not what it says is refused, each way with i
       {kernel, "copy 16", "copy 8", "copies are of 0, 4 or 16 bytes"},
       {kernel, "n n / T_n / R_n", "n n / T_n / T_n", "two numbers are one parameter"},
       {kernel, "splits 1", "splits m*n", "the parts of the reduction are not its outermost dim"},
-      {kernel, "simt \"mm.\"", "mma \"mm.\"", "`simt` or `general`"},
+      {kernel, "simt \"mm.\"", "mma \"mm.\"", "`general`, `simt` or `packed`"},
       {kernel, "stages 0", "stages -1", "a number of a schedule is not below 0"},
   };
   for (const Case& one : cases) {

@@ -1,0 +1,12 @@
+// The rules of simplify, for passes that make much code at once.
+#pragma once
+
+#include "ir/module.h"
+
+namespace apl {
+
+// One round of simplify (passes/simplify.cpp): a walk over the body, then what nothing needs is dropped. True if something
+// changed.
+bool simplify_once(Function& function, const Module& module);
+
+}  // namespace apl
