@@ -24,7 +24,7 @@ class Notebook(unittest.TestCase):
             if last is not None:
                 shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
         explained, page, remarks, product, counted = shown
-        self.assertIn("tiled", explained._repr_html_())
+        self.assertIn("packed for a micro-kernel", explained._repr_html_())
         self.assertIn("srcdoc", page._repr_html_())
         self.assertTrue(remarks)
         self.assertIsNone(product)

@@ -269,7 +269,7 @@ class Passes(unittest.TestCase):
         self.assertIn("futhark_entry_mm", header)
         said = module.explain({"n": 512, "m": 512, "k": 512})
         self.assertIn("mm on cpu", said)
-        self.assertIn("tiled", said._repr_html_())
+        self.assertIn("packed for a micro-kernel", said._repr_html_())
         self.assertIn("srcdoc", module.report()._repr_html_())
         self.assertIn("<html", module.report())
 
