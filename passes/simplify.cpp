@@ -22,9 +22,9 @@
 // Refuses nothing, and so gives no remarks. Never done: rewrites that are not exact for the type (floats are not
 // reassociated, x*0 stays), and removing what can fail. Two arrays are never made one where one of them is
 // overwritten in place (passes/analysis/consumption).
+#include "passes/analysis/simplified.h"
 #include "passes/functions.h"
 #include "passes/pass.h"
-#include "passes/analysis/simplified.h"
 #include "passes/simplify/simplifier.h"
 
 namespace apl {

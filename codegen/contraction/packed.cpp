@@ -273,7 +273,39 @@ void Kernel::run_packed(const SegOp& op) {
       body.push_back(for_loop(kInt, i, variable(count_of(s)), std::move(inner)));
       return for_loop(kIndex, q, variable("apl_panel->depth"), std::move(body));
     };
-    code.push_back(kernel::branch(variable("apl_panel->contiguous"), {loop(true)}, {loop(false)}));
+    // Runs of steps: as many elements of a row at a time, while the next run's are fetched.
+    const auto transpose = [&] {
+      const std::string run = unit_.fresh("run"), next = unit_.fresh("next"), x_step = unit_.fresh("x"),
+                        length = unit_.fresh("length"), gap = unit_.fresh("gap");
+      KernelBlock of_run, of_row, inner;
+      std::vector<std::string> to;
+      std::vector<ExprPtr> elements;
+      for (std::size_t k = 0; k < sides[s].size(); ++k) {
+        const std::string from = unit_.fresh("from"), source = source_of(sides[s][k]);
+        const CType type_of{values.type(copies.at(contract.operands[sides[s][k]].tile)->source).element, false};
+        of_row.push_back(
+            text(fmt::format("const {0} *const {1} = {2} + {3} + apl_panel->row[{4}][{5}] + apl_panel->step[{4}][{6}];",
+                             c_type(type_of), from, source, begins[k], k, i, q)));
+        of_row.push_back(text(fmt::format(
+            "__builtin_prefetch({0} - apl_panel->step[{1}][{2}] + apl_panel->step[{1}][{3}]);", from, k, q, next)));
+        elements.push_back(element(from, variable(x_step)));
+      }
+      const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
+      for (std::size_t k = 0; k < results.size(); ++k)
+        inner.push_back(
+            assign(element(targets[k], variable(fmt::format("{} * {} + {} + {} * {}", q, count_of(s), i, x_step, gap))),
+                   results[k]));
+      of_row.push_back(for_loop(kIndex, x_step, variable(length), std::move(inner)));
+      of_run.push_back(declare(kIndex, length, variable(fmt::format("apl_panel->length[{}]", run))));
+      of_run.push_back(declare(kIndex, q, variable(fmt::format("apl_panel->first[{}]", run))));
+      of_run.push_back(declare(
+          kIndex, next, variable(fmt::format("apl_panel->first[{0} + 1 < apl_panel->runs ? {0} + 1 : {0}]", run))));
+      of_run.push_back(declare(kIndex, gap, variable(fmt::format("apl_panel->stride * {}", count_of(s)))));
+      of_run.push_back(for_loop(kIndex, i, variable(count_of(s)), std::move(of_row)));
+      return for_loop(kIndex, run, variable("apl_panel->runs"), std::move(of_run));
+    };
+    code.push_back(kernel::branch(variable("apl_panel->contiguous"), {loop(true)},
+                                  {kernel::branch(variable("apl_panel->runs > 0"), {transpose()}, {loop(false)})}));
     helper(s == 0 ? "_pack_m" : "_pack_n",
            "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_panel *apl_panel, void "
            "*apl_packed",
@@ -376,7 +408,8 @@ void Kernel::run_packed(const SegOp& op) {
   const std::string start = unit_.fresh("begin");
   store.push_back(declare(kIndex, start, values_.poly(fixed)));
   const std::string from = unit_.fresh("from");
-  const auto store_loop = [&](bool whole) {
+  enum class Columns { whole, one_run, runs };
+  const auto store_loop = [&](Columns columns_are) {
     KernelBlock inner;
     inner.push_back(declare(kInt, at, variable(fmt::format("{} * {} + {} + {}", r, columns, from, c))));
     std::map<Value, ExprPtr> now = made;
@@ -404,21 +437,24 @@ void Kernel::run_packed(const SegOp& op) {
       inner.push_back(
           assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
                  now.at(values.type(op.body->results[k].value()).memory->block)));
+    const std::string count = columns_are == Columns::whole     ? columns
+                              : columns_are == Columns::one_run ? "apl_tile->columns"
+                                                                : fmt::format("apl_tile->run[{}]", from);
     KernelBlock runs;
-    runs.push_back(
-        for_loop(kInt, c, variable(whole ? columns : fmt::format("apl_tile->run[{}]", from)), std::move(inner)));
-    if (whole) {
-      runs.insert(runs.begin(), declare(kInt, from, literal(std::int64_t{0})));
-    } else {
+    runs.push_back(for_loop(kInt, c, variable(count), std::move(inner)));
+    if (columns_are == Columns::runs) {
       Stmt loop = for_loop(kInt, from, variable("apl_tile->columns"), std::move(runs));
-      loop.step = variable(fmt::format("apl_tile->run[{}]", from));
+      loop.step = variable(count);
       runs.clear();
       runs.push_back(std::move(loop));
+    } else {
+      runs.insert(runs.begin(), declare(kInt, from, literal(std::int64_t{0})));
     }
     return for_loop(kInt, r, variable("apl_tile->rows"), std::move(runs));
   };
-  store.push_back(kernel::branch(variable(fmt::format("apl_tile->run[0] == {}", columns)), {store_loop(true)},
-                                 {store_loop(false)}));
+  store.push_back(kernel::branch(variable(fmt::format("apl_tile->run[0] == {}", columns)), {store_loop(Columns::whole)},
+                                 {kernel::branch(variable("apl_tile->run[0] == apl_tile->columns"),
+                                                 {store_loop(Columns::one_run)}, {store_loop(Columns::runs)})}));
   helper("_store",
          "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
          "*apl_accumulators",

@@ -31,9 +31,10 @@ kernel::Function Kernel::run() {
   // A kernel without results only makes checks.
   const std::string made = stm_.pattern.empty() ? "check" : unit_.function.values.name(stm_.pattern.front());
   const std::string name = fmt::format("{}_{}", entry, made);
-  function_.name = is_packed(op) ? unit_.fresh_in_file(name, {"_arguments", "_rows", "_columns", "_pack_m", "_pack_n",
-                                                              "_compute", "_store"})
-                                 : unit_.fresh_in_file(name);
+  function_.name =
+      is_packed(op)
+          ? unit_.fresh_in_file(name, {"_arguments", "_rows", "_columns", "_pack_m", "_pack_n", "_compute", "_store"})
+          : unit_.fresh_in_file(name);
   block_level_ = op.level == SegLevel::block;
   collect_params();
   std::vector<std::string> bounds;

@@ -5,8 +5,8 @@
 
 namespace apl {
 
-// One round of simplify (passes/simplify.cpp): a walk over the body, then what nothing needs is dropped. True if something
-// changed.
+// One round of simplify (passes/simplify.cpp): a walk over the body, then what nothing needs is dropped. True if
+// something changed.
 bool simplify_once(Function& function, const Module& module);
 
 }  // namespace apl

@@ -47,6 +47,7 @@ enum {
   kPackedOperands = 8,  // tables of positions of a side, at most
   kPackedRows = 128,    // of a micro-tile along M or N, at most
   kPackedLine = 64,
+  kPackedPart = 16,  // indices of a dim that neighbours in memory are read by
 };
 
 // Dims that are flattened, outermost first.
@@ -67,6 +68,10 @@ struct apl_packed_panel {
   bool contiguous;  // all operands: neighbouring rows lie one behind the other, and all are inside
   const int64_t* row[kPackedOperands];
   const int64_t* step[kPackedOperands];
+  // Steps `first[r]`, `first[r] + stride`, ..., `length[r]` of them, lie one behind the other in all operands: a panel
+  // whose rows are not contiguous is transposed run by run. No runs: these would be too short.
+  int64_t runs, stride;
+  const int64_t *first, *length;
 };
 
 // Elements of the result that a micro-tile has. Runs of columns are contiguous.
@@ -90,6 +95,8 @@ struct apl_packed {
   int32_t rows, columns;                       // of a micro-tile
   int32_t accumulator_bytes;                   // of one element
   bool reorders;                               // steps of the depth may be taken in any order
+  bool blocked;                // the last two dims of the depth, by kPackedPart; found by apl_packed_run
+  int64_t m_stride, n_stride;  // of runs of steps in either side's operands, likewise
   void (*pack_m)(const void* arguments, const int64_t* batch, const struct apl_packed_panel* panel, void* packed);
   void (*pack_n)(const void* arguments, const int64_t* batch, const struct apl_packed_panel* panel, void* packed);
   // Accumulators are an array for each result of the reduction; they begin as neutral elements if it is the first part
@@ -140,6 +147,34 @@ static inline void apl_packed_positions(const struct apl_packed_group* group, co
       position -= group->size[d] * strides->stride[d];
       index[d] = 0;
     }
+  }
+}
+
+// The same for the depth, whose last two dims may be taken in blocks: those of the first, then of the second.
+static inline void apl_packed_steps(const struct apl_packed* p, const struct apl_packed_strides* strides, int64_t first,
+                                    int64_t count, int64_t* positions) {
+  if (!p->blocked) {
+    apl_packed_positions(&p->k, strides, first, count, positions);
+    return;
+  }
+  const int32_t x = p->k.rank - 2, y = p->k.rank - 1;
+  const int64_t x_size = p->k.size[x], y_size = p->k.size[y];
+  for (int64_t k = 0; k < count;) {
+    int64_t left = first + k, base = 0;
+    const int64_t plane = left % (x_size * y_size);
+    left /= x_size * y_size;
+    for (int32_t d = x - 1; d >= 0; --d) {
+      base += (d == 0 ? left : left % p->k.size[d]) * strides->stride[d];
+      left /= p->k.size[d];
+    }
+    const int64_t x_from = plane / (kPackedPart * y_size) * kPackedPart;
+    const int64_t height = apl_packed_least(kPackedPart, x_size - x_from);
+    const int64_t y_from = (plane - x_from * y_size) / (height * kPackedPart) * kPackedPart;
+    const int64_t width = apl_packed_least(kPackedPart, y_size - y_from);
+    int64_t inside = plane - x_from * y_size - y_from * height;
+    for (; inside < height * width && k < count; ++inside, ++k)
+      positions[k] =
+          base + (x_from + inside / width) * strides->stride[x] + (y_from + inside % width) * strides->stride[y];
   }
 }
 
@@ -200,6 +235,7 @@ static inline void apl_packed_index(const struct apl_packed_group* group, struct
 static inline void apl_packed_order(struct apl_packed* p) {
   apl_packed_index(&p->m, &p->m_index);
   apl_packed_index(&p->n, &p->n_index);
+  p->m_stride = p->n_stride = 1, p->blocked = false;
   struct apl_packed_strides* tables[2 * kPackedOperands];
   int32_t count = 0;
   for (int32_t o = 0; o < p->m_operands; ++o) tables[count++] = &p->m_row[o];
@@ -219,12 +255,18 @@ static inline void apl_packed_order(struct apl_packed* p) {
   count = 0;
   for (int32_t o = 0; o < p->m_operands; ++o) tables[count++] = &p->m_step[o];
   for (int32_t o = 0; o < p->n_operands; ++o) tables[count++] = &p->n_step[o];
-  d = apl_packed_fastest(&p->k, &p->m_step[0]);
-  if (d >= 0) apl_packed_move(&p->k, tables, count, d, p->k.rank - 1);
-  d = apl_packed_fastest(&p->k, &p->n_step[0]);
-  const int32_t last = p->k.rank - 1;
-  if (d >= 0 && last >= 0 && p->n_step[0].stride[d] == 1 && p->m_step[0].stride[last] != 1)
-    apl_packed_move(&p->k, tables, count, d, last);
+  const int32_t m_dim = apl_packed_fastest(&p->k, &p->m_step[0]);
+  if (m_dim >= 0) apl_packed_move(&p->k, tables, count, m_dim, p->k.rank - 1);
+  const int32_t n_dim = apl_packed_fastest(&p->k, &p->n_step[0]), last = p->k.rank - 1;
+  if (n_dim < 0 || n_dim == last || p->n_step[0].stride[n_dim] != 1) return;
+  if (p->m_step[0].stride[last] != 1) {
+    apl_packed_move(&p->k, tables, count, n_dim, last);
+    return;
+  }
+  // Each side has a contiguous dim of its own: blocks of both, so that lines are read whole.
+  apl_packed_move(&p->k, tables, count, n_dim, last - 1);
+  p->blocked = true;
+  p->n_stride = kPackedPart;
 }
 
 // ---- blocks ----
@@ -237,17 +279,17 @@ struct apl_packed_blocks {
   int64_t m_parts, n_parts;           // of what the threads of a team share
 };
 
-// Where neighbouring columns of N lie far apart, whoever packs comes back to a line and its page after all columns of
+// Where an outer dim of N is the contiguous one, whoever packs comes back to a line and its page after all columns of
 // the innermost dim: so many steps that these are still in the second cache and in the translation buffer.
 static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
   enum { kLines = 8 * 1024, kPages = 1024, kPage = 4096, kLeast = 16 };
   const int32_t n_last = p->n.rank - 1, k_last = p->k.rank - 1;
   if (n_last < 0 || k_last < 0 || p->n_row[0].stride[n_last] <= kPackedLine / p->n_bytes) return INT64_MAX;
+  if (p->blocked || p->n_step[0].stride[k_last] == 1) return INT64_MAX;
   const int64_t columns = apl_packed_most(1, p->n.size[n_last]);
   const int64_t apart = apl_packed_most(1, p->n_step[0].stride[k_last]) * p->n_bytes;
-  const int64_t per_line = apl_packed_most(1, kPackedLine / apart), per_page = apl_packed_most(1, kPage / apart);
-  const int64_t lines = kLines / columns * per_line, pages = kPages / columns * per_page;
-  return apl_packed_most(kLeast, apl_packed_least(lines, pages));
+  const int64_t per_page = apl_packed_most(1, kPage / apart);
+  return apl_packed_most(kLeast, apl_packed_least(kLines / columns, kPages / columns * per_page));
 }
 
 static inline int64_t apl_packed_threads(void) {
@@ -268,6 +310,7 @@ static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_pa
   int64_t depth = apl_packed_most(64, kFirstCache / (p->columns * p->n_bytes));
   depth = apl_packed_least(depth, apl_packed_steps_at_once(p));
   depth = apl_packed_up(b.k, apl_packed_most(1, apl_packed_up(b.k, depth)));
+  if (p->blocked) depth = apl_packed_up(depth, kPackedPart * kPackedPart) * kPackedPart * kPackedPart;
   b.depth = apl_packed_most(1, depth);
   const int64_t all_m = apl_packed_most(1, apl_packed_up(b.m, p->rows));
   const int64_t all_n = apl_packed_most(1, apl_packed_up(b.n, p->columns));
@@ -314,7 +357,7 @@ static inline struct apl_packed_space apl_packed_space_of(const struct apl_packe
       b->depth >= b->k ? 0 : all_m * b->n_panels * apl_packed_lines(p->rows * p->columns * p->accumulator_bytes);
   s.m_panels = apl_packed_lines(b->m_panels * apl_packed_lines(b->depth * p->rows * p->m_bytes));
   s.m_rows = apl_packed_lines(2 * b->m_panels * p->rows * (int64_t)sizeof(int64_t));
-  s.steps = apl_packed_lines((p->m_operands + p->n_operands) * b->depth * (int64_t)sizeof(int64_t));
+  s.steps = apl_packed_lines((p->m_operands + p->n_operands + 4) * b->depth * (int64_t)sizeof(int64_t));
   s.team = s.n_panels + s.columns + s.partial;
   s.thread = s.m_panels + s.m_rows + s.steps;
   s.all = b->teams * s.team + b->threads * s.thread;
@@ -344,6 +387,32 @@ static inline void apl_packed_rows(const struct apl_packed_group* group, const s
   }
 }
 
+// Runs of steps that lie one behind the other in all operands of a side, one each `stride` steps; 0 if they are short.
+// `length` has room for as many numbers as there are steps, and so has `first`.
+static inline int64_t apl_packed_step_runs(const int64_t* positions, int64_t apart, int32_t operands, int64_t depth,
+                                           int64_t stride, int64_t* first, int64_t* length) {
+  enum {
+    kShort = 4,
+    kLong = kPackedPart
+  };  // longer ones are cut, so that a panel's lines that they go to stay in the first cache
+  int64_t runs = 0;
+  for (int64_t q = 0; q < depth; ++q) {
+    bool begins = q < stride;
+    for (int32_t o = 0; o < operands && !begins; ++o)
+      begins = positions[o * apart + q] != positions[o * apart + q - stride] + 1;
+    if (!begins) continue;
+    int64_t count = 1;
+    for (bool more = true; more; count += more) {
+      more = q + count * stride < depth;
+      for (int32_t o = 0; o < operands && more; ++o)
+        more = positions[o * apart + q + count * stride] == positions[o * apart + q] + count;
+    }
+    for (int64_t x = 0; x < count; x += kLong, ++runs)
+      first[runs] = q + x * stride, length[runs] = apl_packed_least(kLong, count - x);
+  }
+  return runs * kShort <= depth ? runs : 0;
+}
+
 // One batch, by thread `me` of `threads`, which all come here.
 static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed_blocks* b,
                              const struct apl_packed_space* s, const void* arguments, int64_t number, char* team,
@@ -369,11 +438,15 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
     for (int64_t q = 0; q == 0 || q < b->k; q += b->depth) {
       const int64_t depth = apl_packed_least(b->depth, b->k - q);
       const bool first = q == 0, last = q + b->depth >= b->k;
-      for (int32_t o = 0; o < p->m_operands; ++o)
-        apl_packed_positions(&p->k, &p->m_step[o], q, depth, steps + o * b->depth);
+      for (int32_t o = 0; o < p->m_operands; ++o) apl_packed_steps(p, &p->m_step[o], q, depth, steps + o * b->depth);
       for (int32_t o = 0; o < p->n_operands; ++o)
-        apl_packed_positions(&p->k, &p->n_step[o], q, depth, steps + (p->m_operands + o) * b->depth);
+        apl_packed_steps(p, &p->n_step[o], q, depth, steps + (p->m_operands + o) * b->depth);
+      int64_t* const m_runs = steps + (p->m_operands + p->n_operands) * b->depth;
+      int64_t* const n_runs = m_runs + 2 * b->depth;
       panel.depth = depth;
+      panel.first = n_runs, panel.length = n_runs + b->depth, panel.stride = p->n_stride;
+      panel.runs = apl_packed_step_runs(steps + p->m_operands * b->depth, b->depth, p->n_operands, depth, p->n_stride,
+                                        n_runs, n_runs + b->depth);
       for (int32_t o = 0; o < p->n_operands; ++o) panel.step[o] = steps + (p->m_operands + o) * b->depth;
       for (int64_t c = me; c < n_panels; c += threads) {
         const int64_t from = (j + c) * p->columns, width = apl_packed_least(p->columns, b->n - from);
@@ -386,6 +459,8 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
         apl_packed_runs(column, column + p->columns, width, column + 2 * p->columns);
       }
       apl_packed_wait(threads);
+      panel.first = m_runs, panel.length = m_runs + b->depth, panel.stride = p->m_stride;
+      panel.runs = apl_packed_step_runs(steps, b->depth, p->m_operands, depth, p->m_stride, m_runs, m_runs + b->depth);
       for (int32_t o = 0; o < p->m_operands; ++o) panel.step[o] = steps + o * b->depth;
       for (int64_t part = me; part < b->m_parts * b->n_parts; part += threads) {
         const int64_t m_part = part / b->n_parts, n_part = part % b->n_parts;

@@ -34,8 +34,8 @@ Result<std::unique_ptr<Backend>> make_backend(const ProgramOptions& options) {
 Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& options) {
   Compilation host;
   // Integers wrap, as the IR says. Products and sums are rounded one by one, so that every machine and the interpreter
-  // give the same bits; only the micro-kernels of packed contractions may fuse them, by an attribute of their own. Nobody
-  // looks at traps or errno, and vector code must know.
+  // give the same bits; only the micro-kernels of packed contractions may fuse them, by an attribute of their own.
+  // Nobody looks at traps or errno, and vector code must know.
   host.command = {options.c_compiler,  "-std=c11", "-O3",     "-march=native",     "-fopenmp",
                   "-shared",           "-fPIC",    "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
                   "-fno-trapping-math"};

@@ -195,7 +195,8 @@ static void texts(apl_compiler* compiler) {
   apl_text_free(text);
   apl_text_free(header);
   apl_text_free(manifest);
-  WANT(apl_explain(compiler, module, &text) == APL_FINE && strstr(text, "mm on cpu") && strstr(text, "packed for a micro-kernel"));
+  WANT(apl_explain(compiler, module, &text) == APL_FINE && strstr(text, "mm on cpu") &&
+       strstr(text, "packed for a micro-kernel"));
   apl_text_free(text);
   WANT(apl_report(compiler, module, &text) == APL_FINE && strstr(text, "<html") && strstr(text, "transpose"));
   apl_text_free(text);

@@ -134,3 +134,54 @@ TEST_CASE("blocks cover all panels, and memory holds them") {
     CHECK(s.all >= b.teams * b.n_panels * b.depth * p.columns * p.n_bytes);
   }
 }
+
+TEST_CASE("steps in blocks of two dims are all steps, and runs are neighbours in memory") {
+  std::mt19937 random(4);
+  for (int round = 0; round < 200; ++round) {
+    apl_packed p{};
+    p.m_operands = p.n_operands = 1, p.reorders = true;
+    p.k.rank = 2 + static_cast<std::int32_t>(random() % 2);
+    for (int d = 0; d < p.k.rank; ++d) {
+      p.k.size[d] = 2 + static_cast<std::int64_t>(random() % 40);
+      p.m_step[0].stride[d] = p.n_step[0].stride[d] = 1000 * (d + 1);
+    }
+    // Contiguous along a dim of its own each, or both along the last.
+    const int last = p.k.rank - 1, other = random() % 4 == 0 ? last : 0;
+    p.m_step[0].stride[last] = 1, p.n_step[0].stride[other] = 1;
+    const apl_packed before = p;
+    apl_packed_order(&p);
+    CHECK(p.blocked == (other != last));
+    const std::int64_t all = apl_packed_size(&p.k);
+    std::vector<std::int64_t> m(static_cast<std::size_t>(all)), n(m);
+    // In parts, as blocks of the depth are.
+    for (std::int64_t q = 0; q < all;) {
+      const std::int64_t count = std::min<std::int64_t>(all - q, 1 + static_cast<std::int64_t>(random() % 300));
+      apl_packed_steps(&p, &p.m_step[0], q, count, m.data() + q);
+      apl_packed_steps(&p, &p.n_step[0], q, count, n.data() + q);
+      q += count;
+    }
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs, expected;
+    const auto all_m = all_positions(before.k, before.m_step[0]), all_n = all_positions(before.k, before.n_step[0]);
+    for (std::size_t q = 0; q < m.size(); ++q)
+      pairs.emplace_back(m[q], n[q]), expected.emplace_back(all_m[q], all_n[q]);
+    std::ranges::sort(pairs), std::ranges::sort(expected);
+    CHECK(pairs == expected);
+    for (const auto& [steps, stride] : {std::pair(&m, p.m_stride), std::pair(&n, p.n_stride)}) {
+      std::vector<std::int64_t> first(m.size()), length(m.size()), seen(m.size());
+      const std::int64_t runs = apl_packed_step_runs(steps->data(), all, 1, all, stride, first.data(), length.data());
+      bool neighbours = true;
+      for (std::size_t r = 0; r < static_cast<std::size_t>(runs); ++r)
+        for (std::int64_t x = 0; x < length[r]; ++x) {
+          const auto q = static_cast<std::size_t>(first[r] + x * stride);
+          neighbours = neighbours && q < m.size();
+          if (!neighbours) break;
+          ++seen[q];
+          neighbours = (*steps)[q] == (*steps)[static_cast<std::size_t>(first[r])] + x;
+        }
+      CHECK(neighbours);
+      if (runs > 0) CHECK(std::ranges::all_of(seen, [](std::int64_t times) { return times == 1; }));
+      // Whole lines are read by long runs.
+      if (stride == 1 && p.k.size[last] >= 16) CHECK(runs > 0);
+    }
+  }
+}
