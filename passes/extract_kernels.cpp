@@ -17,11 +17,12 @@
 // Phases: each statement of a function's body, and of the loops and branches in it, that is a map is taken with all
 // maps nested perfectly in it (extract_kernels/nest): inputs become index statements, views and cheap scalar code
 // between the levels sink to the innermost. What is inside stays sequential in its thread: reductions by design, maps
-// with a remark. Nests that are not perfect are taken apart first, unless `few-threads` (extract_kernels/distribute). A
-// reduction of scalars is folded in chunks (extract_kernels/reductions), others in one thread, with a remark;
-// histograms are folded block by block (extract_kernels/histograms); replicate, iota, copy and manifest become kernels
-// that write one element an index. Scalar code and views stay on the host. Space indices are called after the sizes
-// they run over (i_m < m): tile parameters get their names from there.
+// with a remark. Nests that are not perfect are taken apart first (extract_kernels/distribute); with `few-threads` only
+// those around contractions, where these have enough to do. A reduction of scalars is folded in chunks
+// (extract_kernels/reductions), others in one thread, with a remark; histograms are folded block by block
+// (extract_kernels/histograms); replicate, iota, copy and manifest become kernels that write one element an index. Scalar
+// code and views stay on the host. Space indices are called after the sizes they run over (i_m < m): tile parameters get
+// their names from there.
 //
 // Refuses nothing, since everything can run in one thread; why a nest stops early is a remark. Deliberately not here:
 // reductions of arrays in parallel, unless their operator is a map over the rows.
@@ -29,6 +30,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <utility>
 
 #include "ir/attributes.h"
 #include "ir/print.h"
@@ -51,6 +54,8 @@ namespace {
 // Enough to keep a GPU's memory busy; enough to share out evenly among the cores of a CPU.
 constexpr std::int64_t kChunksOfManyThreads = 16384;
 constexpr std::int64_t kChunksOfFewThreads = 64;
+// Products of a contraction from which on packing it pays (runtime/backends/packed.h).
+constexpr std::int64_t kLeastWorkOfContraction = 16 * 16 * 16;
 
 class Extractor {
  public:
@@ -196,26 +201,110 @@ class Extractor {
     }
     const Nest nest = find_nest(stm, function_.values);
     Stm flat = flatten(stm, nest, function_.values);
-    if (!context_.flag("few-threads")) {
-      const auto chunks = [this](const Stm& inner, const Segments& segments) { return chunks_for(inner, segments); };
-      if (const auto apart = distribute(flat, replicated_, chunks, function_.values)) {
-        if (context_.remarks) {
-          explain(stm, *apart);
-          for (const Refusal& refusal : apart->not_tiled) explain_not_tiled(refusal);
-        }
-        bool changed = false;
-        for (std::size_t k = 0; k < apart->stms.size(); ++k) {
-          if (apart->work.contains(k)) {
-            make_nest(apart->stms[k], stms);
-          } else {
-            extract(apart->stms[k], stms, changed);
-          }
-        }
-        return;
-      }
+    if (context_.flag("few-threads")) {
+      if (around_contractions(stm, flat, stms)) return;
+    } else if (std::optional<std::vector<Stm>> apart = taken_apart(stm, flat)) {
+      std::ranges::move(*apart, std::back_inserter(stms));
+      return;
     }
     if (context_.remarks) explain(stm, nest);
     stms.push_back(make_kernel(std::move(flat)));
+  }
+
+  // What is inside in parallel, too; nullopt: there is nothing beside a single map.
+  std::optional<std::vector<Stm>> taken_apart(const Stm& stm, const Stm& flat) {
+    const auto chunks = [this](const Stm& inner, const Segments& segments) { return chunks_for(inner, segments); };
+    const auto apart = distribute(flat, replicated_, chunks, function_.values);
+    if (!apart) return std::nullopt;
+    if (context_.remarks) {
+      explain(stm, *apart);
+      for (const Refusal& refusal : apart->not_tiled) explain_not_tiled(refusal);
+    }
+    std::vector<Stm> stms;
+    bool changed = false;
+    for (std::size_t k = 0; k < apart->stms.size(); ++k) {
+      if (apart->work.contains(k)) {
+        make_nest(apart->stms[k], stms);
+      } else {
+        extract(apart->stms[k], stms, changed);
+      }
+    }
+    return stms;
+  }
+
+  // For a few threads a nest is one kernel, and what is inside is sequential. But a contraction inside, a product of
+  // matrices for each head, is worth a kernel of its own: there it can be tiled and packed. So the nest is taken apart
+  // if contractions come of it, and where one of them has enough to do.
+  bool around_contractions(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
+    const int chunked = chunked_, histograms = histograms_;
+    const HostViews views = views_;
+    std::vector<Remark> said;
+    std::vector<Remark>* const outer = std::exchange(held_, &said);
+    Stm inner = flat;
+    if (outer == nullptr)
+      for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+    std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
+    held_ = outer;
+    std::vector<Poly> work;
+    if (apart) {
+      std::set<Value> made;
+      for (const Stm& each : *apart) made.insert(each.pattern.begin(), each.pattern.end());
+      contractions_of(*apart, made, work);
+    }
+    if (work.empty()) {
+      chunked_ = chunked, histograms_ = histograms, views_ = views;
+      return false;
+    }
+    for (const Remark& remark : said) say(remark);
+    if (outer != nullptr) {
+      std::ranges::move(*apart, std::back_inserter(stms));
+      return true;
+    }
+    // Where all are small, everything stays in one thread's registers and caches.
+    Builder host(function_.values);
+    host.set_location(stm.location);
+    const std::string prefix = numbered(++nests_, "nest");
+    const Value from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kLeastWorkOfContraction});
+    Poly most = work.front();
+    for (const Poly& each : work) most = poly_max(most, each);
+    const Value pays = host.compare(CompareOp::le, from, host.size(most, "work"), "pays");
+    const BodyPtr then = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
+    Stm whole = make_kernel(flat);
+    Substitution none;
+    const BodyPtr as_it_is = copy_fresh(make_body({whole}, {whole.pattern.begin(), whole.pattern.end()}), none,
+                                        function_.values, function_.values);
+    host.append({.pattern = stm.pattern,
+                 .op = Choose{Choose::By::first,
+                              prefix + ".variant",
+                              {{"apart", pays, then}, {"whole", Scalar::boolean(true), as_it_is}}},
+                 .location = stm.location});
+    std::ranges::move(host.stms(), std::back_inserter(stms));
+    return true;
+  }
+
+  // Multiplications of one batch of each contraction, if they are known before `made`.
+  void contractions_of(const std::vector<Stm>& stms, const std::set<Value>& made, std::vector<Poly>& work) const {
+    for (const Stm& stm : stms) {
+      for_each_body(stm.op, [&](const BodyPtr& body) {
+        if (!std::holds_alternative<SegOp>(stm.op)) contractions_of(body->stms, made, work);
+      });
+      if (!std::holds_alternative<SegOp>(stm.op)) continue;
+      ValueTable scratch = function_.values;
+      const std::optional<Match> match = match_alone(stm, scratch);
+      const Contraction* contraction = match ? std::get_if<Contraction>(&*match) : nullptr;
+      if (contraction == nullptr) continue;
+      std::set<Value> bound = made;
+      for_each_stm(*make_body({stm}, {}),
+                   [&](const Stm& inside) { bound.insert(inside.pattern.begin(), inside.pattern.end()); });
+      Poly product = 1;
+      bool known = true;
+      for (const ContractionDim& dim : contraction->dims) {
+        if (dim.dim_class == DimClass::batch) continue;
+        product = product * dim.size;
+        dim.size.for_each_symbol([&](Value v) { known = known && !bound.contains(v); });
+      }
+      if (known) work.push_back(product);
+    }
   }
 
   void make_nest(const Stm& stm, std::vector<Stm>& stms) {
@@ -258,14 +347,14 @@ class Extractor {
     if (refusal.code.empty()) return;
     RemarkFacts facts{{"reason", refusal.code}};
     for (auto& fact : refusal_facts(refusal, function_)) facts.push_back(std::move(fact));
-    context_.remark({.kind = RemarkKind::missed,
-                     .pass = "extract-kernels",
-                     .code = "not-tiled",
-                     .location = refusal.location,
-                     .function = function_.name,
-                     .message = fmt::format("the reduction is done in chunks, not tiled: {}", refusal.message),
-                     .facts = std::move(facts),
-                     .suggestion = refusal.suggestion});
+    say({.kind = RemarkKind::missed,
+         .pass = "extract-kernels",
+         .code = "not-tiled",
+         .location = refusal.location,
+         .function = function_.name,
+         .message = fmt::format("the reduction is done in chunks, not tiled: {}", refusal.message),
+         .facts = std::move(facts),
+         .suggestion = refusal.suggestion});
   }
 
   void explain(const Stm& stm, const Nest& nest) const {
@@ -353,26 +442,35 @@ class Extractor {
     return make_serial_kernel(stm, function_.values);
   }
 
+  void say(const Remark& remark) const {
+    if (held_ != nullptr) {
+      held_->push_back(remark);
+    } else {
+      context_.remark(remark);
+    }
+  }
+
   std::string name_of(const Stm& stm) const {
     return stm.pattern.empty() ? std::string() : function_.values.name(stm.pattern.front());
   }
 
   void remark(RemarkKind kind, std::string code, const Stm& at, std::string message,
               std::vector<std::pair<std::string, std::string>> facts = {}) const {
-    context_.remark({.kind = kind,
-                     .pass = "extract-kernels",
-                     .code = std::move(code),
-                     .location = at.location,
-                     .function = function_.name,
-                     .message = std::move(message),
-                     .facts = std::move(facts)});
+    say({.kind = kind,
+         .pass = "extract-kernels",
+         .code = std::move(code),
+         .location = at.location,
+         .function = function_.name,
+         .message = std::move(message),
+         .facts = std::move(facts)});
   }
 
   Function& function_;
   const PassContext& context_;
   Replicated replicated_;
   HostViews views_;
-  int chunked_ = 0, histograms_ = 0;  // reductions and histograms so far
+  int chunked_ = 0, histograms_ = 0, nests_ = 0;  // numbered so far
+  std::vector<Remark>* held_ = nullptr;           // what is said of a nest that may not be taken apart after all
 };
 
 Result<Change> extract(Module& module, PassContext& context) {
