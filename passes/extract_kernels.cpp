@@ -20,9 +20,9 @@
 // with a remark. Nests that are not perfect are taken apart first (extract_kernels/distribute); with `few-threads` only
 // those around contractions, where these have enough to do. A reduction of scalars is folded in chunks
 // (extract_kernels/reductions), others in one thread, with a remark; histograms are folded block by block
-// (extract_kernels/histograms); replicate, iota, copy and manifest become kernels that write one element an index. Scalar
-// code and views stay on the host. Space indices are called after the sizes they run over (i_m < m): tile parameters get
-// their names from there.
+// (extract_kernels/histograms); replicate, iota, copy and manifest become kernels that write one element an index.
+// Scalar code and views stay on the host. Space indices are called after the sizes they run over (i_m < m): tile
+// parameters get their names from there.
 //
 // Refuses nothing, since everything can run in one thread; why a nest stops early is a remark. Deliberately not here:
 // reductions of arrays in parallel, unless their operator is a map over the rows.

@@ -142,7 +142,8 @@ ExprPtr Kernel::element_of(Value array, const std::vector<ExprPtr>& indices, Loc
 ExprPtr Kernel::element_at(Value array, const Poly& position, Location location) {
   const Type& type = unit_.function.type(array);
   if (!type.memory) unsupported(location, fmt::format("`{}` has no memory", unit_.function.values.name(array)));
-  return element_flat(type.memory->block, values_.poly(position), location);
+  read_.push_back(without_divisions(position));
+  return element_flat(type.memory->block, values_.poly(read_.back()), location);
 }
 
 // Stores a scalar, or a whole row, at the given outer indices.
@@ -244,6 +245,11 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
     return;
   }
   work(inner);
+  if (scatter == nullptr)
+    if (std::optional<KernelBlock> columns = in_columns(op, inner, names, sizes)) {
+      out.insert(out.end(), columns->begin(), columns->end());
+      return;
+    }
   if (can_fail_) {
     Stmt label;
     label.kind = Stmt::Kind::label;

@@ -222,6 +222,12 @@ class Kernel {
   void write_results(const SegOp& op, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
+  // loops of a thread as vectors, on CPUs (codegen/lower/vector_loops.cpp)
+  Poly without_divisions(const Poly& position) const;
+  void sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, kernel::Stmt& loop) const;
+  std::optional<Block> in_columns(const SegOp& op, const Block& work, const std::vector<std::string>& names,
+                                  const std::vector<ExprPtr>& sizes);
+
   // block level, packed (codegen/contraction/packed.cpp)
   // Whether the kernel takes memory as a last argument, and says how much it needs where that is null.
   bool is_packed(const SegOp& op) const;
@@ -284,9 +290,11 @@ class Kernel {
   std::set<Value> certain_;                     // blocks that every thread makes
   std::set<Value> outside_;                     // what the kernel is given
   std::vector<ThreadMemory> scratch_;
-  std::set<Value> growing_;  // blocks of arrays whose size a loop or branch decides
-  Block heap_;               // slots of threads' arrays on the heap
-  ExprPtr flat_, count_;     // CUDA, thread level: this thread and how many there are
+  std::set<Value> growing_;      // blocks of arrays whose size a loop or branch decides
+  Block heap_;                   // slots of threads' arrays on the heap
+  ExprPtr flat_, count_;         // CUDA, thread level: this thread and how many there are
+  std::map<Value, Poly> sizes_;  // what those are that the kernel computes
+  std::vector<Poly> read_;       // positions of the elements that are read by position
   bool can_fail_ = false;
   bool block_level_ = false;
   ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer

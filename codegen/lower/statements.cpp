@@ -71,6 +71,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const Convert* convert = get_if<Convert>(stm)) {
     scalar(stm, values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)), out);
   } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
+    sizes_.insert_or_assign(stm.pattern.front(), size->value);
     scalar(stm, values_.poly(size->value), out);
   } else if (const Index* i = get_if<Index>(stm)) {
     index(*i, stm, out);
@@ -262,7 +263,14 @@ void Kernel::around_loops(const std::vector<Value>& indices, const std::vector<P
                           KernelBlock& out) {
   for (std::size_t k = widths.size(); k-- > 0;) {
     KernelBlock around;
-    around.push_back(for_loop(kIndex, unit_.name(indices[k]), values_.poly(widths[k]), std::move(inner)));
+    ExprPtr bound = values_.poly(widths[k]);
+    // Computed once: C compilers do not see that a division gives the same each time.
+    if (!widths[k].constant() && !widths[k].symbol() && !unit_.fold(widths[k])) {
+      const std::string name = unit_.fresh("bound");
+      around.push_back(declare(kIndex, name, bound));
+      bound = variable(name);
+    }
+    around.push_back(for_loop(kIndex, unit_.name(indices[k]), bound, std::move(inner)));
     // A thread's register tile in a block: the loops disappear.
     const auto count = block_level_ ? unit_.fold(widths[k]) : std::nullopt;
     around.back().unroll = count && *count <= 64;
@@ -287,6 +295,7 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
     }
   KernelBlock inner;
   std::vector<ExprPtr> at;
+  const std::size_t first_read = read_.size();
   for (Value i : op.indices) at.push_back(variable(unit_.name(i)));
   stream(op.inputs, op.map.params, op.indices, stm.location, inner);
   body(*op.map.body, inner);
@@ -303,6 +312,7 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
   for (std::size_t k = first; k < stm.pattern.size(); ++k)
     store(stm.pattern[k], at, op.map.body->results[k], stm.location, inner);
   around_loops(op.indices, op.widths, std::move(inner), out);
+  sum_in_vectors(op, stm, first_read, out.back());
 }
 
 }  // namespace apl::lower

@@ -155,14 +155,18 @@ std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::
     const Operands neutral = neutral_elements(screma, here);
     Screma fold{.widths = {per}, .indices = {k}};
     fold.reduces = fresh_operators(screma, false, here, values);
+    // Neighbours: as many as are left. Every so-manieth: threads go on together, with nothing to do beyond the end.
+    if (!strided) fold.widths = {thread.size(poly_max(0, poly_min(per, total - Poly(c) * per)), "own")};
     fold.map.body = thread.body([&](Builder& step) {
       const Value flat = step.size(strided ? Poly(k) * chunks + Poly(c) : Poly(c) * per + Poly(k), "at");
-      const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
-      const BodyPtr element = step.body([&](Builder& then) {
+      const auto fill = [&](Builder& then) {
         Operands rows = element_at(screma, flat, here, then);
         rows.resize(neutral.size());  // a scan's mapped rows are made later
         return rows;
-      });
+      };
+      if (!strided) return fill(step);
+      const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
+      const BodyPtr element = step.body(fill);
       const std::vector<Value> folded = step.let_many(names, If{inside, element, make_body({}, neutral)});
       return Operands(folded.begin(), folded.end());
     });

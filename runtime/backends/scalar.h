@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "context.h"
 
@@ -198,6 +201,16 @@ static inline int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64(a
 static inline int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-a, b); }
 static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
+// So many neighbouring columns are folded at once, whole lines and `most` at most, that all threads have some.
+static inline int64_t apl_columns_at_once(int64_t columns, int64_t most) {
+  enum { kLine = 16, kParts = 2 };
+  int64_t parts = kParts;
+#ifdef _OPENMP
+  parts *= omp_get_max_threads();
+#endif
+  const int64_t each = (columns + parts - 1) / parts;
+  return apl_index_max(kLine, apl_index_min(most, (each + kLine - 1) / kLine * kLine));
+}
 
 // The first failed check stays; the others are dropped. The numbers of its message follow.
 static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int32_t location, const int64_t* numbers,

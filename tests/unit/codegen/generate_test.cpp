@@ -46,6 +46,14 @@ std::string stripped(const std::vector<std::string>& lines, std::size_t k) {
 
 apl::Module parsed(const std::string& text) { return take(apl::parse_module(text, "test.aplir")); }
 
+// What C is made of a program's text.
+std::string c_of(const std::string& program) {
+  apl::Module module = emitted::compiled("test.fut", program);
+  const std::string passes = apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu);
+  take(apl::run_pipeline(module, take(apl::parse_pipeline(passes, apl::PassRegistry::builtin())), {}));
+  return take(apl::generate(module, take(apl::find_target("c")), {})).host;
+}
+
 const std::string kMap = R"(stage kernel
 
 entry main (A : "[n]i32") : {"[n]i32"}
@@ -193,6 +201,26 @@ TEST_CASE("generate: the inner loop has no division and no indices of 64 bits") 
       CHECK(contains(inner, "int64_t") == contains(info.name, "argmin"));
     }
   }
+}
+
+TEST_CASE("generate: sums on a CPU are loops that become vectors, and flattened arrays are read without a division") {
+  const std::string flat = c_of("entry total [n][m] (A: [n][m]f32): f32 = f32.sum (flatten A)");
+  const std::string loop = between(flat, "#pragma omp simd reduction(+:", "\n    }\n");
+  const std::string read = between(loop, "A_1[", "]");
+  CHECK_FALSE(contains(read, "apl_floor_div"));
+  CHECK_FALSE(contains(read, "m *"));
+
+  const std::string rows = "[n][m] (A: [n][m]f32): [n]f32 = map (\\row -> f32.sum row) A";
+  CHECK(contains(c_of("entry rows " + rows), "#pragma omp simd reduction(+:"));
+  const std::string in_order = "entry rows [n][m] (A: [n][m]f32): [n]f32 = map (\\row -> #[sequential] f32.sum row) A";
+  CHECK_FALSE(contains(c_of(in_order), "omp simd"));
+  // A NaN is no smaller than a number, which OpenMP does not know.
+  const std::string least = "entry rows [n][m] (A: [n][m]f32): [n]f32 = map (\\row -> f32.minimum row) A";
+  CHECK_FALSE(contains(c_of(least), "omp simd"));
+
+  const std::string columns = c_of("entry sums [n][m] (A: [n][m]f32): [m]f32 = map f32.sum (transpose A)");
+  CHECK(contains(columns, "float sums[256];"));
+  CHECK(contains(columns, "#pragma omp simd\n"));
 }
 
 TEST_CASE("generate: accumulators and operands of the inner loop stay in registers") {
