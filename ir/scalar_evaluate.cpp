@@ -45,6 +45,8 @@ std::optional<Op> find(const OpInfo (&table)[n], std::string_view text) {
   return std::nullopt;
 }
 
+// Operations are switched over without `default`: one that is forgotten does not compile.
+
 // Integers. Everything that wraps is computed in uint64_t, where C++ defines it; Scalar::from_bits cuts
 // the result to the width. Signed division works on the sign-extended numbers.
 
@@ -109,7 +111,15 @@ std::optional<std::uint64_t> integer_binary(BinaryOp op, const Scalar& a, const 
     case BinaryOp::shr:
       if (is_signed_type) return static_cast<std::uint64_t>(sx >> (y < width ? y : width - 1));
       return y < width ? x >> y : 0;
-    default: break;
+    case BinaryOp::div:
+    case BinaryOp::quot:
+    case BinaryOp::mod:
+    case BinaryOp::rem: break;
+    case BinaryOp::atan2:  // of floats: accepts() lets none through
+    case BinaryOp::hypot:
+    case BinaryOp::copysign:
+    case BinaryOp::nextafter:
+    case BinaryOp::ldexp: return std::nullopt;
   }
   if (y == 0) return std::nullopt;
   const bool floors = op == BinaryOp::div || op == BinaryOp::mod;
@@ -129,8 +139,34 @@ std::uint64_t integer_unary(UnaryOp op, const Scalar& a) {
     case UnaryOp::sgn: return negative ? ~std::uint64_t{0} : x != 0;
     case UnaryOp::clz: return static_cast<std::uint64_t>(std::countl_zero(x) - (64 - bit_width(a.type())));
     case UnaryOp::popc: return static_cast<std::uint64_t>(std::popcount(x));
-    default: return 0;  // accepts() let none of the others through
+    case UnaryOp::sqrt:  // of floats: accepts() lets none through
+    case UnaryOp::exp:
+    case UnaryOp::log:
+    case UnaryOp::log2:
+    case UnaryOp::log10:
+    case UnaryOp::log1p:
+    case UnaryOp::cbrt:
+    case UnaryOp::sin:
+    case UnaryOp::cos:
+    case UnaryOp::tan:
+    case UnaryOp::asin:
+    case UnaryOp::acos:
+    case UnaryOp::atan:
+    case UnaryOp::sinh:
+    case UnaryOp::cosh:
+    case UnaryOp::tanh:
+    case UnaryOp::asinh:
+    case UnaryOp::acosh:
+    case UnaryOp::atanh:
+    case UnaryOp::erf:
+    case UnaryOp::erfc:
+    case UnaryOp::gamma:
+    case UnaryOp::lgamma:
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+    case UnaryOp::round: break;
   }
+  return 0;
 }
 
 // A negative number is saturated as one of the signed type of that width, whose bits an unsigned one takes.
@@ -174,8 +210,17 @@ Float float_binary(BinaryOp op, Float a, Float b) {
     case BinaryOp::copysign: return std::copysign(a, b);
     case BinaryOp::ldexp:
       return std::ldexp(a, static_cast<int>(truncate_saturate(static_cast<double>(b), ScalarType::i32)));
-    default: return 0;
+    case BinaryOp::nextafter: break;  // next_after
+    case BinaryOp::mul_hi:            // of integers: accepts() lets none through
+    case BinaryOp::quot:
+    case BinaryOp::rem:
+    case BinaryOp::conj:
+    case BinaryOp::disj:
+    case BinaryOp::exor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: break;
   }
+  return 0;
 }
 
 template <class Float>
@@ -210,8 +255,11 @@ Float float_unary(UnaryOp op, Float a) {
     case UnaryOp::erfc: return std::erfc(a);
     case UnaryOp::gamma: return std::tgamma(a);
     case UnaryOp::lgamma: return std::lgamma(a);
-    default: return 0;
+    case UnaryOp::complement:  // of integers: accepts() lets none through
+    case UnaryOp::clz:
+    case UnaryOp::popc: break;
   }
+  return 0;
 }
 
 // Rounds once: straight to float, where going through double would round twice.
