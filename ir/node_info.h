@@ -1,6 +1,7 @@
 // What ir/ops.def says of each statement operation.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "ir/module.h"
@@ -20,5 +21,8 @@ struct NodeInfo {
 };
 
 const NodeInfo& node_info(const Op& op);
+
+// The array of which the result is a view or another name, if it is an array: where its elements lie.
+std::optional<Value> viewed(const Op& op);
 
 }  // namespace apl

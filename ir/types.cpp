@@ -107,6 +107,14 @@ const NodeInfo& node_info(const Op& op) {
 
 std::string_view op_name(const Op& op) { return node_info(op).text; }
 
+std::optional<Value> viewed(const Op& op) {
+  if (const Use* use = std::get_if<Use>(&op)) return use->x.is_value() ? std::optional(use->x.value()) : std::nullopt;
+  if (const Index* index = std::get_if<Index>(&op)) return index->array;
+  if (const Rearrange* rearrange = std::get_if<Rearrange>(&op)) return rearrange->array;
+  if (const Reshape* reshape = std::get_if<Reshape>(&op)) return reshape->array;
+  return std::nullopt;
+}
+
 namespace {
 
 std::vector<Type> body_types(const Body& body, const ValueTable& values) {

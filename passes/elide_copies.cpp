@@ -25,6 +25,7 @@
 #include <map>
 #include <set>
 
+#include "ir/node_info.h"
 #include "ir/walk.h"
 #include "passes/functions.h"
 #include "passes/pass.h"
@@ -38,13 +39,9 @@ using Roots = std::set<Value>;
 bool is_array(const ValueTable& values, const Operand& x) { return x.is_value() && values.type(x).is_array(); }
 
 // The operand that a result is a view of, or is made of in place.
-std::optional<Value> viewed(const Op& op) {
-  if (const auto* use = std::get_if<Use>(&op)) return use->x.is_value() ? std::optional(use->x.value()) : std::nullopt;
-  if (const auto* index = std::get_if<Index>(&op)) return index->array;
-  if (const auto* rearrange = std::get_if<Rearrange>(&op)) return rearrange->array;
-  if (const auto* reshape = std::get_if<Reshape>(&op)) return reshape->array;
+std::optional<Value> same_memory(const Op& op) {
   if (const auto* update = std::get_if<Update>(&op)) return update->array;
-  return std::nullopt;
+  return viewed(op);
 }
 
 // ---- copies before loops --------------------------------------------------------------------------------------------
@@ -70,7 +67,7 @@ void join_all(const Body& body, const ValueTable& values, Classes& classes) {
     if (is_array(values, a) && is_array(values, b)) classes.join(a, b.value());
   };
   for_each_stm(body, [&](const Stm& stm) {
-    if (const auto source = viewed(stm.op)) join(stm.pattern.front(), *source);
+    if (const auto source = same_memory(stm.op)) join(stm.pattern.front(), *source);
     if (const auto* copy = get_if<Copy>(stm)) join(stm.pattern.front(), copy->array);
     if (const auto* scatter = get_if<Scatter>(stm))
       for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) join(made, target);
@@ -248,7 +245,7 @@ class CopyEliminator {
     };
     if (const auto* copy = get_if<Copy>(stm)) {
       this->copy(stm, now(copy->array));
-    } else if (const auto source = viewed(stm.op)) {
+    } else if (const auto source = same_memory(stm.op)) {
       give(stm.pattern.front(), roots(*source));
     } else if (const auto* scatter = get_if<Scatter>(stm)) {
       lambda(scatter->map);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/interpret/lifetimes.h"
+#include "ir/node_info.h"
 #include "ir/walk.h"
 
 namespace apl::interpreter {
@@ -92,8 +93,7 @@ class Overwrites {
           return x.is_value() && *function_.type(x.value()).memory == *function_.type(v).memory;
         };
         if (!std::ranges::all_of(bodies, stays)) writes_.push_back({&body, k, v, {begin, end}});
-      } else if (get_if<SegOp>(stm) || get_if<Replicate>(stm) || get_if<Iota>(stm) || get_if<Copy>(stm) ||
-                 get_if<Manifest>(stm) || get_if<ArrayLit>(stm) || get_if<Screma>(stm)) {
+      } else if (get_if<Copy>(stm) || (node_info(stm.op).effect == Effect::none && !viewed(stm.op))) {
         writes_.push_back({&body, k, v, {begin, end}});
       }
     }

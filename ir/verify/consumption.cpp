@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/node_info.h"
 #include "ir/verify/aliases.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
@@ -112,14 +113,6 @@ class Consumption {
       shared.front() = {{*source}};
     }
     for (const auto& [made, its] : ranges::views::zip(stm.pattern, shared)) bind(made, its);
-  }
-
-  static std::optional<Value> viewed(const Op& op) {
-    if (const Use* use = std::get_if<Use>(&op)) return use->x.is_value() ? std::optional(use->x.value()) : std::nullopt;
-    if (const Index* index = std::get_if<Index>(&op)) return index->array;
-    if (const Rearrange* rearrange = std::get_if<Rearrange>(&op)) return rearrange->array;
-    if (const Reshape* reshape = std::get_if<Reshape>(&op)) return reshape->array;
-    return std::nullopt;
   }
 
   void one_of(const Stm& stm, const std::vector<BodyPtr>& bodies, std::vector<Shared>& shared) {

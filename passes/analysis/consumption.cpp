@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "ir/node_info.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -51,14 +52,8 @@ void Consumption::statement(const Stm& stm) {
   for_each_body(stm.op, [&](const BodyPtr& body) { enter(*body); });
   if (stm.pattern.empty()) return;
   const Value first = stm.pattern.front();
-  if (const Use* use = get_if<Use>(stm)) {
-    alias(first, use->x);
-  } else if (const Index* index = get_if<Index>(stm)) {
-    alias(first, index->array);
-  } else if (const Rearrange* rearrange = get_if<Rearrange>(stm)) {
-    alias(first, rearrange->array);
-  } else if (const Reshape* reshape = get_if<Reshape>(stm)) {
-    alias(first, reshape->array);
+  if (const std::optional<Value> source = viewed(stm.op)) {
+    alias(first, *source);
   } else if (const Update* update = get_if<Update>(stm)) {
     alias(first, update->array);
     consumed_values_.push_back(update->array);
