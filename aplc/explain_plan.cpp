@@ -142,20 +142,22 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
   apl_variant_choice choice;
   if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device, &choice) == 0)
     return;
-  std::vector<std::string> variants;
-  const auto add = [&](int variant, const std::string& name) {
-    if (choice.seconds[variant] >= 0)
-      variants.push_back(fmt::format("{} {}", name, time_text(choice.seconds[variant])));
+  struct Words {
+    const char *name, *text;
   };
-  add(APL_VARIANT_TILED, "tiled");
-  add(APL_VARIANT_SPLIT, fmt::format("split into {} parts", choice.splits));
-  add(APL_VARIANT_UNTILED, "not tiled");
+  static constexpr Words kWords[] = {
+      {"", ""}, {"tiled", "tiled"}, {"split", "split into {} parts"}, {"untiled", "not tiled"}};  // by enum apl_variant
+  static_assert(std::size(kWords) == APL_VARIANTS);
+  std::vector<std::string> variants;
+  for (int variant = APL_VARIANT_TILED; variant < APL_VARIANTS; ++variant)
+    if (choice.seconds[variant] >= 0)
+      variants.push_back(fmt::format("{} {}", fmt::format(fmt::runtime(kWords[variant].text), choice.splits),
+                                     time_text(choice.seconds[variant])));
   facts.emplace_back("variants", fmt::format("{}", fmt::join(variants, ", ")));
   if (choice.padded_seconds >= 0)
     facts.emplace_back("padding", fmt::format("tiled without a remainder step, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
-  static constexpr const char* kNames[] = {"", "tiled", "split", "untiled"};
-  facts.emplace_back("variant", kNames[choice.variant]);
+  facts.emplace_back("variant", kWords[choice.variant].name);
   if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
   apl_contraction split;
   if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;

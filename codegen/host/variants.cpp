@@ -8,12 +8,24 @@
 #include "ir/walk.h"
 
 namespace apl::lower {
+namespace {
+
+constexpr std::string_view kNames[] = {"", "tiled", "split", "untiled"};  // of alternatives, by enum apl_variant
+static_assert(std::size(kNames) == APL_VARIANTS);
+
+}  // namespace
+
 std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels) {
   std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> all;
   for_each_stm(*unit.function.body, [&](const Stm& stm) {
     const Choose* choose = get_if<Choose>(stm);
     if (choose == nullptr || !is_of_variants(*choose)) return;
+    for (const Choose::Alternative& alternative : choose->alternatives)
+      if (variant_number(alternative) == 0)
+        unsupported(
+            stm.location,
+            fmt::format("the variant `{}` of a contraction, which the model of tiles does not know", alternative.name));
     Variants found;
     for (const Choose::Alternative& alternative : choose->alternatives)
       for_each_stm(*alternative.body, [&](const Stm& kernel) {
@@ -24,7 +36,8 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     if (!found.tiled) return;
     if (found.parts) found.splits = found.parts->data.splits();
     const auto given = options.parameters.find(choose->parameter);
-    if (given != options.parameters.end()) found.only = static_cast<int>(std::clamp<std::int64_t>(given->second, 1, 3));
+    if (given != options.parameters.end())
+      found.only = static_cast<int>(std::clamp<std::int64_t>(given->second, 1, APL_VARIANTS - 1));
     if (found.splits) unit.forget_tile(found.splits);
     all.emplace_back(choose, std::make_shared<Variants>(found));
   });
@@ -36,16 +49,13 @@ bool is_of_variants(const Choose& choose) {
          std::ranges::all_of(choose.alternatives, [](const Choose::Alternative& alternative) {
            bool nested = false;
            for_each_stm(*alternative.body, [&](const Stm& stm) { nested = nested || get_if<Choose>(stm); });
-           const std::string& name = alternative.name;
-           return !nested && alternative.condition == Operand(Scalar::boolean(true)) &&
-                  (name == "tiled" || name == "split" || name == "untiled");
+           return !nested && alternative.condition == Operand(Scalar::boolean(true));
          });
 }
 
 int variant_number(const Choose::Alternative& alternative) {
-  return alternative.name == "split"     ? APL_VARIANT_SPLIT
-         : alternative.name == "untiled" ? APL_VARIANT_UNTILED
-                                         : APL_VARIANT_TILED;
+  const auto* found = std::find(std::begin(kNames) + 1, std::end(kNames), alternative.name);
+  return found == std::end(kNames) ? 0 : static_cast<int>(found - std::begin(kNames));
 }
 
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {

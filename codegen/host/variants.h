@@ -21,13 +21,13 @@ struct Variants {
 };
 
 // In the order of the program; where there are no plans there is nothing to choose. How often a reduction is split is
-// no constant then.
+// no constant then. Refuses a variant that the model does not know.
 std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels);
 
 // Whether the model of tiles chooses: the alternatives are variants of one contraction, without conditions.
 bool is_of_variants(const Choose& choose);
-// enum apl_variant.
+// enum apl_variant, or 0: the model knows no variant of the alternative's name.
 int variant_number(const Choose::Alternative& alternative);
 
 // The choice, before the branches, and the declaration of its set, when all kernels are known.

@@ -9,6 +9,7 @@
 
 #include "codegen/contraction/plan_data.h"
 #include "ir/parse.h"
+#include "ir/print.h"
 #include "machine/target/records.h"
 #include "runtime/program/bridge.h"
 #include "runtime/program/program.h"
@@ -65,6 +66,24 @@ TEST_CASE("forms: a program chooses among them by sizes, and computes the same w
     CAPTURE(n[0]);
     CHECK(take(program.call("mm1", inputs)) == take(reference.call("mm1", inputs)));
   }
+}
+
+TEST_CASE("variants: one that the model of tiles does not know is refused, not taken for another") {
+  apl::Module variants = example("mm1", "mm1");
+  const std::string pipeline = apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, true);
+  take(apl::run_pipeline(variants, take(apl::parse_pipeline(pipeline, apl::PassRegistry::builtin())), {}));
+  const std::string text = print(variants);
+  const std::string known = "untiled {";
+  const std::size_t at = text.find(known);
+  REQUIRE(at != std::string::npos);
+  CHECK(generated(take(apl::parse_module(text, "known.aplir")), apl::cuda_target(), 12));
+  const apl::Module module =
+      take(apl::parse_module(std::string(text).replace(at, known.size(), "whole {"), "unknown.aplir"));
+  const auto refused = generated(module, apl::cuda_target(), 12);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == apl::Code::unsupported_construct);
+  CHECK(contains(refused.error().message,
+                 "the variant `whole` of a contraction, which the model of tiles does not know"));
 }
 
 TEST_CASE("forms: in emulation only the one that was chosen is compiled") {
