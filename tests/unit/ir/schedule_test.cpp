@@ -41,8 +41,30 @@ fun mm [m, n, q] (A : [m][q]f32, B : [q][n]f32) : {[m][n]f32} = {
 }
 )";
 
-apl::Module tiled(const std::string& pipeline) {
-  apl::Module module = take(apl::parse_module(kProduct, "product.aplir"));
+// A product and a count of its terms.
+constexpr const char* kTwoResults = R"(stage kernel
+
+entry mm (A : "[m][q]f32", B : "[q][n]f32") : {"[m][n]f32", "[m][n]i64"}
+fun mm [m, n, q] (A : [m][q]f32, B : [q][n]f32) : {[m][n]f32, [m][n]i64} = {
+  let {C : [m][n]f32, D : [m][n]i64} =
+    segmap(thread) (i < m, j < n) {
+      let {xs : [q]f32} = A[i]
+      let {ys : [q]f32} = B[0 :+ q, j]
+      let {c : f32, d : i64} =
+        redomap(k < q, {xs, ys}, \{x : f32, y : f32} -> { let {xy : f32} = mul(x, y) in {xy, 1i64} },
+          {commutative \{u : f32, p : i64, v : f32, r : i64} -> {
+            let {uv : f32} = add(u, v)
+            let {pr : i64} = add(p, r)
+            in {uv, pr}
+          }, {0.0f32, 0i64}})
+      return {returns c, returns d}
+    }
+  in {C, D}
+}
+)";
+
+apl::Module tiled(const std::string& pipeline, const char* text = kProduct) {
+  apl::Module module = take(apl::parse_module(text, "product.aplir"));
   take(apl::run_pipeline(module, take(apl::parse_pipeline(pipeline, apl::PassRegistry::builtin())), {}));
   return module;
 }
@@ -157,6 +179,13 @@ TEST_CASE("schedule: where tiles and accumulators lie is a part of it") {
        "the tile of A: its rows are not contiguous in shared memory");
   says(replaced(memory, " @ A_mem -> {offset: 0; strides: [q, 1]}", ""),
        "the tile of A: its array is nowhere in memory");
+  const std::string two = print(tiled("tile-contraction,coalesce,simplify,place-memory", kTwoResults));
+  CHECK(verdict(two).empty());
+  says(replaced(two, "D : [m][n]i64 @ D_mem -> {offset: 0; strides: [n, 1]}} =",
+                "D : [m][n]i64 @ D_mem -> {offset: 0; strides: [1, m]}} ="),
+       "results do not lie alike in memory");
+  says(replaced(two, " @ acc_mem -> {offset: 0; strides: [0, 0, R_n, 1]}, acc_9 :", ", acc_9 :"),
+       "a result is no register tile in memory");
 }
 
 TEST_CASE("schedule: a pass that breaks it leaves the kernel without, with a remark") {
