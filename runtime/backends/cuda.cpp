@@ -124,14 +124,14 @@ class CudaBackend : public Backend {
       return make_error(Code::unsupported_backend, {},
                         fmt::format("kernel {} needs {} blocks, {} at most can be launched", launch.kernel,
                                     launch.blocks, INT32_MAX));
-    // Only above this size must a kernel ask.
-    constexpr int kUsualSharedBytes = 48 * 1024;
-    if (launch.shared_bytes > kUsualSharedBytes && launch.shared_bytes > (*kernel)->dynamic_shared_bytes)
+    if (launch.shared_bytes > (*kernel)->most_shared_bytes) {
       if (auto ok = driver_.check(
               driver_.set_function_attribute((*kernel)->function, cuda::kMaxDynamicSharedBytes, launch.shared_bytes),
               fmt::format("asking for {} bytes of shared memory for kernel {}", launch.shared_bytes, launch.kernel));
           !ok)
         return ok;
+      (*kernel)->most_shared_bytes = launch.shared_bytes;
+    }
     (*kernel)->dynamic_shared_bytes = launch.shared_bytes;
     return driver_.check(
         driver_.launch((*kernel)->function, static_cast<unsigned>(launch.blocks), 1, 1,
@@ -235,7 +235,8 @@ class CudaBackend : public Backend {
  private:
   struct Kernel {
     cuda::CUfunction function = nullptr;
-    int dynamic_shared_bytes = 0;
+    int dynamic_shared_bytes = 0;  // of the last launch
+    int most_shared_bytes = 0;     // dynamic ones that a launch can have: for more the kernel must ask
   };
 
   Status wait() {
@@ -268,7 +269,9 @@ class CudaBackend : public Backend {
     int result = 0;
     for (std::size_t m = modules_.size(); m-- > 0 && !kernel.function;)
       result = driver_.get_function(&kernel.function, modules_[m], name.c_str());
-    if (kernel.function) return &kernel;
+    if (kernel.function && kernel.most_shared_bytes == 0)
+      result = driver_.function_attribute(&kernel.most_shared_bytes, cuda::kMaxDynamicSharedBytes, kernel.function);
+    if (kernel.function && result == 0) return &kernel;
     kernels_.erase(name);
     if (modules_.empty()) return make_error(Code::bug_internal, {}, "no kernels are loaded");
     return driver_.error(result, "finding kernel " + name);

@@ -12,7 +12,7 @@
 struct apl_kernel {
   const char* name;
   CUfunction function;
-  int32_t shared_bytes;
+  int32_t shared_bytes;  // dynamic ones that a launch can have: for more the kernel must ask
 };
 
 struct apl_machine {
@@ -158,6 +158,7 @@ static struct apl_kernel* apl_find_kernel(struct apl_context* base, const char* 
   struct apl_kernel kernel = {name, NULL, 0};
   for (int32_t k = m->module_count; k-- > 0 && !kernel.function;)
     m->get_function(&kernel.function, m->modules[k], name);
+  if (kernel.function) m->function_attribute(&kernel.shared_bytes, kMaxDynamicSharedBytes, kernel.function);
   struct apl_kernel* grown =
       kernel.function ? realloc(m->kernels, (size_t)(m->kernel_count + 1) * sizeof *grown) : NULL;
   if (!grown) {
@@ -187,7 +188,6 @@ static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, 
 }
 
 static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* launch) {
-  enum { kUsualSharedBytes = 48 * 1024 };  // only above this size must a kernel ask
   if (launch->blocks <= 0) return APL_SUCCESS;
   if (launch->blocks > INT32_MAX)
     return apl_backend_error(base, APL_ERROR, "kernel %s needs %lld blocks, %d at most can be launched", launch->kernel,
@@ -199,9 +199,10 @@ static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* la
     return APL_ERROR;
   }
   int result = 0;
-  if (launch->shared_bytes > kUsualSharedBytes && launch->shared_bytes > kernel->shared_bytes)
+  if (launch->shared_bytes > kernel->shared_bytes) {
     result = m->set_function_attribute(kernel->function, kMaxDynamicSharedBytes, launch->shared_bytes);
-  if (launch->shared_bytes > kernel->shared_bytes) kernel->shared_bytes = launch->shared_bytes;
+    if (result == 0) kernel->shared_bytes = launch->shared_bytes;
+  }
   if (result == 0)
     result = m->launch(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
                        (unsigned)launch->shared_bytes, m->stream, launch->args, NULL);

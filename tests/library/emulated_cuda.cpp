@@ -16,10 +16,19 @@ constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
 constexpr int kUnknown = 999;    // CUDA_ERROR_UNKNOWN
 constexpr std::size_t kTotalBytes = std::size_t{512} << 20;
 
+// Dynamic shared memory of a block that a kernel has without asking: less than that of GPUs, so that most must ask.
+constexpr int kUsualSharedBytes = 1024;
+constexpr int kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+struct Function {
+  std::string name;
+  int most_shared_bytes = kUsualSharedBytes;
+};
+
 struct Driver {
   std::unique_ptr<apl::Backend> backend = apl::make_emulate_backend({"c++", 1, "h200", {"/tmp", "", nullptr, {}}});
-  std::vector<std::string> texts;                   // of modules
-  std::vector<std::unique_ptr<std::string>> names;  // of functions
+  std::vector<std::string> texts;  // of modules
+  std::vector<std::unique_ptr<Function>> functions;
   std::map<unsigned long long, std::size_t> blocks;
   std::size_t held = 0;
   std::string error;
@@ -114,15 +123,24 @@ int cuModuleUnload(void*) { return 0; }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   const std::string& text = driver().texts[reinterpret_cast<std::size_t>(module) - 1];
   if (text.find(" " + std::string(name) + "(") == std::string::npos) return refuse("no such kernel");
-  driver().names.push_back(std::make_unique<std::string>(name));
-  *function = driver().names.back().get();
+  driver().functions.push_back(std::make_unique<Function>(Function{name}));
+  *function = driver().functions.back().get();
   return 0;
 }
-int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, 0; }
-int cuFuncSetAttribute(void*, int, int) { return 0; }
+int cuFuncGetAttribute(int* value, int attribute, void* function) {
+  *value = attribute == kMaxDynamicSharedBytes ? static_cast<const Function*>(function)->most_shared_bytes : 0;
+  return 0;
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  if (attribute == kMaxDynamicSharedBytes) static_cast<Function*>(function)->most_shared_bytes = value;
+  return 0;
+}
 int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                    unsigned shared_bytes, void*, void** args, void**) {
-  const apl_launch launch{static_cast<const std::string*>(function)->c_str(),
+  const auto& kernel = *static_cast<const Function*>(function);
+  if (shared_bytes > static_cast<unsigned>(kernel.most_shared_bytes))
+    return refuse("a kernel has more shared memory than it asked for");
+  const apl_launch launch{kernel.name.c_str(),
                           blocks,
                           static_cast<std::int32_t>(threads),
                           static_cast<std::int32_t>(shared_bytes),
