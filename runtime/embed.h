@@ -48,6 +48,7 @@ std::string_view library_cuda_text();
 std::string_view library_cuda_context_text();
 std::string_view library_context_text();
 std::string_view library_values_text();
+std::string_view library_items_text();
 std::string_view library_sums_text();
 std::string_view library_sparse_values_text();
 std::string_view library_sparse_plan_text();

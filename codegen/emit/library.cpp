@@ -227,8 +227,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     if (!types.empty()) out += products_text(types);
     add(out, {library_host_text});
   }
-  add(out,
-      {library_context_text, library_values_text, library_sums_text, library_sparse_values_text, library_store_text});
+  add(out, {library_context_text, library_values_text, library_items_text, library_sums_text,
+            library_sparse_values_text, library_store_text});
   if (has_sparse) add(out, {library_sparse_plan_text});
   out += "// ---- the program ----\n\n";
   out += inlined(program->host);

@@ -9,16 +9,41 @@ namespace apl::frontend {
 
 namespace {
 
-// The name that the source gives a type, if it gives one.
-std::string type_name(const TypeExpr* type) {
-  while (type != nullptr)
-    if (const auto* unique = std::get_if<TypeUnique>(&type->node)) {
-      type = unique->type.get();
-    } else {
-      const auto* name = std::get_if<TypeName>(&type->node);
-      return name != nullptr ? name->name.text : "";
+bool is_compound(const TypeStore& store, Ty type) {
+  const auto* record = store.get_if<TyRecord>(type);
+  return store.get_if<TySum>(type) != nullptr || (record != nullptr && !record->fields.empty());
+}
+
+// The names that the source gives a type or its elements, and those that it gives fields of them.
+void name_types(const TypeStore& store, const std::string& place, Ty type, const TypeExpr* written,
+                Function& function) {
+  while (written != nullptr) {
+    if (const auto* unique = std::get_if<TypeUnique>(&written->node)) {
+      written = unique->type.get();
+      continue;
     }
-  return "";
+    const auto* array = std::get_if<TypeArray>(&written->node);
+    const auto* elements = store.get_if<TyArray>(type);
+    if (array == nullptr || elements == nullptr) break;
+    written = array->element.get();
+    type = elements->element;
+  }
+  if (written == nullptr || !is_compound(store, type)) return;
+  if (const auto* name = std::get_if<TypeName>(&written->node)) {
+    function.attributes.push_back(make_attribute(attribute::type_name, place, name->name.text));
+    return;
+  }
+  const auto* record = store.get_if<TyRecord>(type);
+  const auto name_field = [&](const std::string& label, const TypeExpr* of) {
+    const auto field = std::ranges::find(record->fields, label, [](const auto& f) { return f.first; });
+    if (field != record->fields.end()) name_types(store, place + "." + label, field->second, of, function);
+  };
+  if (record == nullptr) return;
+  if (const auto* tuple = std::get_if<TypeTuple>(&written->node)) {
+    for (std::size_t k = 0; k < tuple->elements.size(); ++k) name_field(std::to_string(k), tuple->elements[k].get());
+  } else if (const auto* fields = std::get_if<TypeRecord>(&written->node)) {
+    for (const auto& field : fields->fields) name_field(field.name, field.value.get());
+  }
 }
 
 bool has_sum(const TypeStore& store, Ty type) {
@@ -33,27 +58,20 @@ bool has_sum(const TypeStore& store, Ty type) {
 // What values alone do not say of an entry's border: how they make up the result and parameters of sum types, and what
 // its types are called.
 void describe(const Definition& source, const TypeStore& store, Ty type, std::size_t params, Function& function) {
-  const auto is_compound = [&](Ty t) {
-    const auto* record = store.get_if<TyRecord>(t);
-    return store.get_if<TySum>(t) != nullptr || (record != nullptr && !record->fields.empty());
-  };
-  const auto give = [&](const std::string& place, Ty t, const TypeExpr* written) {
-    if (const std::string name = type_name(written); !name.empty() && is_compound(t))
-      function.attributes.push_back(make_attribute(attribute::type_name, place, name));
-  };
   for (std::size_t k = 0; k < params; ++k) {
     const TyArrow arrow = *store.get_if<TyArrow>(type);
     const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
     if (has_sum(store, arrow.from))
       function.attributes.push_back(
           make_attribute(attribute::param_type, std::to_string(k), store.to_text(arrow.from)));
-    give(std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr);
+    name_types(store, std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr, function);
     type = arrow.to;
   }
-  give("result", type, source.params.size() == params ? source.result.get() : nullptr);
+  name_types(store, "result", type, source.params.size() == params ? source.result.get() : nullptr, function);
   Ty inner = type;
   while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
-  if (is_compound(inner)) function.attributes.push_back(make_attribute(attribute::result_type, store.to_text(type)));
+  if (is_compound(store, inner))
+    function.attributes.push_back(make_attribute(attribute::result_type, store.to_text(type)));
 }
 
 }  // namespace

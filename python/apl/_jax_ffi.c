@@ -63,7 +63,8 @@ static int take(struct ffi_array* array, const XLA_FFI_Buffer* buffer) {
 }
 
 static XLA_FFI_Error* call(XLA_FFI_CallFrame* frame, int on_device) {
-  const XLA_FFI_Extension_Base* extension = frame->extension_start;
+  // The name of its type differs between versions of jaxlib.
+  const __typeof__(*frame->extension_start)* extension = frame->extension_start;
   if (extension && extension->type == XLA_FFI_Extension_Metadata) {
     XLA_FFI_Metadata* metadata = ((const XLA_FFI_Metadata_Extension*)extension)->metadata;
     metadata->api_version.major_version = XLA_FFI_API_MAJOR;

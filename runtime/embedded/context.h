@@ -96,6 +96,7 @@ void futhark_context_free(struct futhark_context* ctx) {
   if (ctx->machine) apl_machine_close(ctx);
   for (int32_t k = 0; k < ctx->choice_count; ++k) free(ctx->choices[k]);
   free(ctx->choices);
+  free(ctx->events);
   free(ctx->error);
   pthread_mutex_destroy(&ctx->lock);
   ctx->config->in_use = 0;
@@ -131,6 +132,7 @@ char* futhark_context_get_error(struct futhark_context* ctx) {
 
 int futhark_context_clear_caches(struct futhark_context* ctx) {
   if (!apl_enter(ctx)) return APL_ERROR;
+  ctx->event_count = 0;
   return apl_leave(ctx, apl_machine_clear(ctx));
 }
 
@@ -138,11 +140,37 @@ void futhark_context_set_logging_file(struct futhark_context* ctx, FILE* file) {
 void futhark_context_pause_profiling(struct futhark_context* ctx) { ctx->profiling = 0; }
 void futhark_context_unpause_profiling(struct futhark_context* ctx) { ctx->profiling = ctx->config->profiling; }
 
+// One that there is no memory for is left out. Times are microseconds.
+static void apl_add_event(struct futhark_context* ctx, const char* name, double start, double end) {
+  if (ctx->event_count == ctx->event_capacity) {
+    const int64_t capacity = ctx->event_capacity ? 2 * ctx->event_capacity : 64;
+    struct apl_event* grown = realloc(ctx->events, (size_t)capacity * sizeof *grown);
+    if (!grown) return;
+    ctx->events = grown;
+    ctx->event_capacity = capacity;
+  }
+  ctx->events[ctx->event_count++] = (struct apl_event){name, (int64_t)(start * 1e3), (int64_t)(end * 1e3)};
+}
+
 char* futhark_context_report(struct futhark_context* ctx) {
-  return apl_text(
-      "{\"memory\": {\"current\": %lld, \"peak\": %lld}, \"events\": [{\"name\": \"entry points\", \"count\": %lld, "
-      "\"duration\": %.3f}]}\n",
-      (long long)ctx->bytes, (long long)ctx->peak_bytes, (long long)ctx->calls, ctx->microseconds);
+  char* text = NULL;
+  size_t size = 0;
+  FILE* out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  pthread_mutex_lock(&ctx->lock);
+  fprintf(out, "{\"memory\": {\"current\": %lld, \"peak\": %lld}, \"events\": [", (long long)ctx->bytes,
+          (long long)ctx->peak_bytes);
+  for (int64_t k = 0; k < ctx->event_count; ++k) {
+    const struct apl_event* event = &ctx->events[k];
+    // Names of entries are identifiers: nothing in them wants to be escaped.
+    fprintf(out, "%s{\"name\": \"%s\", \"start\": %lld, \"end\": %lld}", k ? ", " : "", event->name,
+            (long long)event->start, (long long)event->end);
+  }
+  fputs("]}\n", out);
+  pthread_mutex_unlock(&ctx->lock);
+  if (fclose(out) == 0) return text;
+  free(text);
+  return NULL;
 }
 
 #endif

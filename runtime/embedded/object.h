@@ -58,6 +58,8 @@ struct apl_api_type {
   const int32_t* soa;                  // of a sparse operand: the apl_soa_field of each value; else NULL
   int32_t variant_count;
   const struct apl_api_variant* variants;  // of a sum type, whose first value is the constructor's number
+  const struct apl_api_type* item;         // of an array of opaque values: theirs; its fields are arrays of theirs
+  int32_t outer;                           // and how many dims it has of them
 };
 
 struct apl_api_entry {
@@ -133,6 +135,12 @@ struct apl_argument {
   struct apl_sparse_plan* const* plans;  // of its sparse operand, or null: for products, and for SDDMM
 };
 
+// A call of an entry: its name, and when it began and ended, in nanoseconds of a clock.
+struct apl_event {
+  const char* name;
+  int64_t start, end;
+};
+
 struct apl_machine;  // the backend's own
 
 // `base` comes first: a pointer to it is one to the context.
@@ -148,8 +156,8 @@ struct futhark_context {
   struct apl_choices** choices;
   int32_t choice_count;
   int64_t bytes, peak_bytes;  // of the backend's memory in use, as asked for
-  int64_t calls;              // of entries while profiling, and their time
-  double microseconds;
+  struct apl_event* events;   // calls of entries while profiling
+  int64_t event_count, event_capacity;
   uint64_t storages;                     // made so far
   const struct apl_argument* arguments;  // of the call that runs
   int32_t argument_count;

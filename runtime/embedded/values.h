@@ -209,9 +209,9 @@ static int apl_index_of(struct futhark_context* ctx, const struct apl_object* ar
   int64_t at = 0;
   for (int32_t d = 0; d < value->rank; ++d) {
     if (indices[d] < 0 || indices[d] >= value->shape[d]) {
-      apl_backend_error(&ctx->base, APL_PROGRAM_ERROR, "index %lld is out of bounds: dim %d has size %lld",
+      apl_backend_error(&ctx->base, APL_ERROR, "index %lld is out of bounds: dim %d has size %lld",
                         (long long)indices[d], d, (long long)value->shape[d]);
-      return apl_leave(ctx, APL_PROGRAM_ERROR);
+      return apl_leave(ctx, APL_ERROR);
     }
     at = at * value->shape[d] + indices[d];
   }
@@ -313,7 +313,7 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
     const int before = apl_swap_threads(ctx->config->threads);
     status = entry->function(&ctx->base, values, results);
     apl_swap_threads(before);
-    if (ctx->profiling) ++ctx->calls, ctx->microseconds += apl_now() - start;
+    if (ctx->profiling) apl_add_event(ctx, entry->name, start, apl_now());
     const int32_t made_count = status == APL_SUCCESS ? type->value_count : 0;
     for (int32_t k = 0; k < made_count; ++k) {
       made->items[k].value = results[k];

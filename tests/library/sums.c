@@ -13,8 +13,8 @@ enum { kAll, kNone, kOne };
 typedef struct futhark_opaque_4ce4a120bd716192 found;
 typedef struct futhark_opaque_rec__at_i64__next_24df121946d9aba8 place;
 typedef struct futhark_opaque_24df121946d9aba8 next;
-typedef struct futhark_opaque_tup2_a02cdb9852df02c4_i64 sided;
-typedef struct futhark_opaque_a02cdb9852df02c4 plain_side;
+typedef struct futhark_opaque_tup2_side_i64 sided;
+typedef struct futhark_opaque_side plain_side;
 
 static void shapes(void) {
   struct futhark_opaque_shape *box, *grown, *text, *twice, *nothing;
@@ -67,8 +67,8 @@ static void nested(void) {
 
   plain_side* left;
   sided* pair;
-  WANT(futhark_new_opaque_a02cdb9852df02c4_left(ctx, &left) == 0);
-  WANT(futhark_new_opaque_tup2_a02cdb9852df02c4_i64(ctx, &pair, left, 100) == 0);
+  WANT(futhark_new_opaque_side_left(ctx, &left) == 0);
+  WANT(futhark_new_opaque_tup2_side_i64(ctx, &pair, left, 100) == 0);
   WANT(futhark_entry_count(ctx, &count, one, pair) == 0 && count == 2);
   WANT(futhark_entry_search(ctx, &none, xs, 6) == 0 && futhark_variant_opaque_4ce4a120bd716192(ctx, none) == kNone);
   WANT(futhark_entry_count(ctx, &count, none, pair) == 0 && count == -1);
@@ -81,8 +81,8 @@ static void nested(void) {
   WANT(futhark_free_opaque_4ce4a120bd716192(ctx, made) == 0);
   WANT(futhark_free_opaque_rec__at_i64__next_24df121946d9aba8(ctx, where) == 0);
   WANT(futhark_free_opaque_24df121946d9aba8(ctx, after) == 0);
-  WANT(futhark_free_opaque_a02cdb9852df02c4(ctx, left) == 0);
-  WANT(futhark_free_opaque_tup2_a02cdb9852df02c4_i64(ctx, pair) == 0);
+  WANT(futhark_free_opaque_side(ctx, left) == 0);
+  WANT(futhark_free_opaque_tup2_side_i64(ctx, pair) == 0);
 }
 
 static void sides(void) {
@@ -90,11 +90,11 @@ static void sides(void) {
   int64_t count = 0;
   struct futhark_opaque_side *left, *right;
   struct futhark_i32_1d* xs = futhark_new_i32_1d(ctx, numbers, 3);
-  struct futhark_opaque_arr1d_a02cdb9852df02c4* all;
+  struct futhark_opaque_arr1d_side* all;
   WANT(futhark_new_opaque_side_left(ctx, &left) == 0 && futhark_entry_other(ctx, &right, left) == 0);
   WANT(futhark_variant_opaque_side(ctx, left) == kLeft && futhark_variant_opaque_side(ctx, right) == kRight);
   WANT(futhark_entry_sides(ctx, &all, xs) == 0 && futhark_entry_rights(ctx, &count, all) == 0 && count == 2);
-  WANT(futhark_free_i32_1d(ctx, xs) == 0 && futhark_free_opaque_arr1d_a02cdb9852df02c4(ctx, all) == 0);
+  WANT(futhark_free_i32_1d(ctx, xs) == 0 && futhark_free_opaque_arr1d_side(ctx, all) == 0);
   WANT(futhark_free_opaque_side(ctx, left) == 0 && futhark_free_opaque_side(ctx, right) == 0);
 }
 

@@ -27,5 +27,5 @@ entry count [n] (f: found [n]) (s: (side, i64)) : i64 =
   case #none -> match s.0 case #left -> -1 case #right -> -2
 
 entry sides [n] (xs: [n]i32) : [n]side = map (\x -> if x < 0 then #left else #right) xs
-entry rights [n] (ss: [n](#left | #right)) : i64 =
+entry rights [n] (ss: [n]side) : i64 =
   i64.sum (map (\s -> match s case #left -> 0 case #right -> 1) ss)

@@ -49,9 +49,10 @@ void variant_tables(const ApiType& type, Writer& out) {
 void type_table(const ApiType& type, Writer& out) {
   const std::string& name = type.c_name;
   if (type.kind != ApiType::Kind::opaque) {
-    out.line("static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL, NULL, 0, NULL}};",
-             name, c_string(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
-             type_constant(type.element), type.rank);
+    out.line(
+        "static const struct apl_api_type apl_type_{} = {{{}, {}, {}, {}, 1, NULL, 0, NULL, NULL, 0, NULL, NULL, 0}};",
+        name, c_string(type.name), type.kind == ApiType::Kind::scalar ? "APL_API_SCALAR" : "APL_API_ARRAY",
+        type_constant(type.element), type.rank);
     return;
   }
   std::vector<std::string> values, fields;
@@ -67,10 +68,11 @@ void type_table(const ApiType& type, Writer& out) {
   variant_tables(type, out);
   out.line(
       "static const struct apl_api_type apl_type_{0} = {{{1}, APL_API_OPAQUE, 0, 0, {2}, apl_values_{0}, {3}, {4}, "
-      "{5}, {6}, {7}}};",
+      "{5}, {6}, {7}, {8}, {9}}};",
       name, c_string(type.name), values.size(), fields.size(), fields.empty() ? "NULL" : "apl_fields_" + name,
       soa.empty() ? "NULL" : "apl_soa_" + name, type.variants.size(),
-      type.variants.empty() ? "NULL" : "apl_variants_" + name);
+      type.variants.empty() ? "NULL" : "apl_variants_" + name, type.item ? "&apl_type_" + type.item->c_name : "NULL",
+      type.outer);
 }
 
 }  // namespace
@@ -137,7 +139,10 @@ std::string api_manifest(const Api& api, const std::string& version) {
     out.open("{}: {{", quoted_text(entry.name));
     out.line("\"cfun\": \"futhark_entry_{}\",", entry.c_name);
     out.line("\"inputs\": [{}],", fmt::join(inputs, ", "));
-    out.line("\"outputs\": [{{\"type\": {}, \"unique\": true}}],", quoted_text(entry.output->name));
+    const std::string output = fmt::format("{{\"type\": {}, \"unique\": true}}", quoted_text(entry.output->name));
+    out.line("\"output\": {},", output);
+    // As it was called when there could be several.
+    out.line("\"outputs\": [{}],", output);
     out.line("\"tuning_params\": [{}],", fmt::join(parameters, ", "));
     out.line("\"attributes\": []");
     out.close("}}{}", list(e, api.entries.size()));
@@ -164,11 +169,23 @@ std::string api_manifest(const Api& api, const std::string& version) {
           name);
     } else {
       out.line("\"kind\": \"opaque\",");
-      if (!type.fields.empty()) {
-        std::vector<std::string> fields;
-        for (const ApiType::Field& field : type.fields)
-          fields.push_back(fmt::format("{{\"name\": {}, \"type\": {}, \"project\": \"futhark_project_{}_{}\"}}",
-                                       quoted_text(field.name), quoted_text(field.type->name), name, field.c_name));
+      std::vector<std::string> fields;
+      for (const ApiType::Field& field : type.fields)
+        fields.push_back(fmt::format("{{\"name\": {}, \"type\": {}, \"project\": \"futhark_project_{}_{}\"}}",
+                                     quoted_text(field.name), quoted_text(field.type->name), name, field.c_name));
+      if (type.item != nullptr) {
+        out.open("\"{}_array\": {{", fields.empty() ? "opaque" : "record");
+        out.line("\"rank\": {},", type.outer);
+        out.line("\"elemtype\": {},", quoted_text(type.item->name));
+        for (const std::string_view what : {"index", "shape", "set"})
+          out.line("\"{0}\": \"futhark_{0}_{1}\",", what, name);
+        if (!fields.empty()) {
+          out.line("\"zip\": \"futhark_zip_{}\",", name);
+          out.line("\"fields\": [{}],", fmt::join(fields, ", "));
+        }
+        out.line("\"new\": \"futhark_new_{}\"", name);
+        out.close("}},");
+      } else if (type.variants.empty() && type.soa.empty()) {
         out.line("\"record\": {{\"new\": \"futhark_new_{}\", \"fields\": [{}]}},", name, fmt::join(fields, ", "));
       }
       if (!type.variants.empty()) {
@@ -185,11 +202,14 @@ std::string api_manifest(const Api& api, const std::string& version) {
                  fmt::join(variants, ", "));
       }
       if (!type.soa.empty()) {
-        out.line("\"elemtype\": \"{}\",", apl::to_text(type.values[1]->element));
+        // To those who know nothing of non-zeros, an array whose elements they cannot have one by one.
+        out.line("\"opaque_array\": {{\"rank\": 2, \"elemtype\": \"{}\", \"shape\": \"futhark_shape_{}\"}},",
+                 apl::to_text(type.values[1]->element), name);
         out.line(
-            "\"ops\": {{\"new\": \"futhark_new_{0}\", \"free\": \"futhark_free_{0}\", \"shape\": "
-            "\"futhark_shape_{0}\", \"nonzeros\": \"futhark_nonzeros_{0}\", \"set_plan\": \"futhark_set_plan_{0}\"}}",
+            "\"sparse\": {{\"new\": \"futhark_new_{0}\", \"nonzeros\": \"futhark_nonzeros_{0}\", \"set_plan\": "
+            "\"futhark_set_plan_{0}\"}},",
             name);
+        out.line("\"ops\": {{\"free\": \"futhark_free_{}\"}}", name);
         out.close("}}{}", list(t, types.size()));
         continue;
       }

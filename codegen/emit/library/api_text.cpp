@@ -114,24 +114,71 @@ class Functions {
         {fmt::format("return apl_store(ctx, {}, p, n);", object)});
     function(fmt::format("struct futhark_{0} *futhark_restore_{0}(struct futhark_context *ctx, const void *p)", name),
              {fmt::format("return ({})apl_restore(ctx, &apl_type_{}, p);", handle(type), name)});
-    if (!type.variants.empty()) sum(type);
-    if (type.fields.empty()) return;
-    std::vector<std::string> params, fields;
+    if (!type.variants.empty()) return sum(type);
+    if (type.item != nullptr) items(type);
+    if (type.item != nullptr && type.fields.empty()) return;
+    std::string params;
+    std::vector<std::string> fields;
     for (const ApiType::Field& field : type.fields) {
-      params.push_back(in(*field.type, "f_" + field.c_name));
+      params += ", " + in(*field.type, "f_" + field.c_name);
       fields.push_back((field.type->kind == ApiType::Kind::scalar ? "&f_" : "f_") + field.c_name);
     }
-    function(fmt::format("int futhark_new_{0}(struct futhark_context *ctx, struct futhark_{0} **out, {1})", name,
-                         fmt::join(params, ", ")),
-             {fmt::format("const void *const fields[] = {{{}}};", fmt::join(fields, ", ")),
-              "struct apl_object *made = NULL;",
-              fmt::format("const int status = apl_new_opaque(ctx, &apl_type_{}, fields, &made);", name),
-              fmt::format("*out = ({})made;", handle(type)), "return status;"});
+    const bool is_array = type.item != nullptr;
+    makes(type,
+          fmt::format("int futhark_{1}_{0}(struct futhark_context *ctx, struct futhark_{0} **out{2})", name,
+                      is_array ? "zip" : "new", params),
+          {list("const void *", "fields", fields)},
+          fmt::format("{}(ctx, &apl_type_{}, fields, &made)", is_array ? "apl_zip" : "apl_new_opaque", name));
     for (std::size_t f = 0; f < type.fields.size(); ++f)
       function(
           fmt::format("int futhark_project_{0}_{1}(struct futhark_context *ctx, {2}, const struct futhark_{0} *obj)",
                       name, type.fields[f].c_name, out(*type.fields[f].type, "out")),
           {fmt::format("return apl_project(ctx, {}, {}, out);", object, f)});
+  }
+
+  // Of an array of opaque values: its elements, one by one.
+  void items(const ApiType& type) {
+    const std::string name = type.c_name;
+    const ApiType& item = *type.item;
+    std::vector<std::string> dims, sizes, params, indices;
+    for (std::size_t d = 0; d < type.outer; ++d) {
+      sizes.push_back(fmt::format("dim{}", d));
+      dims.push_back("int64_t " + sizes.back());
+      indices.push_back(fmt::format("i{}", d));
+      params.push_back("int64_t " + indices.back());
+    }
+    const std::string at = fmt::format("const int64_t indices[] = {{{}}};", fmt::join(indices, ", "));
+    const std::string array = "(const struct apl_object *)arr";
+    makes(item,
+          fmt::format("int futhark_index_{0}(struct futhark_context *ctx, {1}*out, const struct futhark_{0} "
+                      "*arr, {2})",
+                      name, handle(item), fmt::join(params, ", ")),
+          {at}, fmt::format("apl_index_item(ctx, {}, indices, &made)", array));
+    function(fmt::format("int futhark_set_{0}(struct futhark_context *ctx, struct futhark_{0} *arr, {1}, {2})", name,
+                         in(item, "elem"), fmt::join(params, ", ")),
+             {at, "return apl_set_item(ctx, (struct apl_object *)arr, elem, indices);"});
+    function(fmt::format("const int64_t *futhark_shape_{0}(struct futhark_context *ctx, const struct futhark_{0} *arr)",
+                         name),
+             {"(void)ctx;", fmt::format("return apl_outer_shape({});", array)});
+    makes(type,
+          fmt::format("int futhark_new_{0}(struct futhark_context *ctx, struct futhark_{0} **out, {1}const "
+                      "*elems, {2})",
+                      name, handle(item), fmt::join(dims, ", ")),
+          {fmt::format("const int64_t shape[] = {{{}}};", fmt::join(sizes, ", "))},
+          fmt::format("apl_new_of_items(ctx, &apl_type_{}, (const void *const *)elems, shape, &made)", name));
+  }
+
+  // A function that gives an object of this type, which `call` makes.
+  void makes(const ApiType& type, const std::string& head, std::vector<std::string> lines, const std::string& call) {
+    lines.emplace_back("struct apl_object *made = NULL;");
+    lines.push_back(fmt::format("const int status = {};", call));
+    lines.push_back(fmt::format("if (out) *out = ({})made;", handle(type)));
+    lines.emplace_back("return status;");
+    function(head, lines);
+  }
+  static std::string list(const std::string& kind, const std::string& what, const std::vector<std::string>& of) {
+    return fmt::format("{} const {}[] = {{{}}};", kind, what,
+                       of.empty() ? "NULL" : fmt::format("{}", fmt::join(of, ", ")));
   }
 
   void sum(const ApiType& type) {
@@ -150,15 +197,11 @@ class Functions {
         parts.push_back((part.type->kind == ApiType::Kind::scalar ? "&" : "") + v);
         places.push_back(v);
       }
-      const auto list = [](const std::string& kind, const std::string& what, const std::vector<std::string>& of) {
-        return fmt::format("{} const {}[] = {{{}}};", kind, what,
-                           of.empty() ? "NULL" : fmt::format("{}", fmt::join(of, ", ")));
-      };
-      function(fmt::format("int futhark_new_{0}_{1}(struct futhark_context *ctx, struct futhark_{0} **out{2})", name,
-                           variant.c_name, params),
-               {list("const void *", "parts", parts), "struct apl_object *made = NULL;",
-                fmt::format("const int status = apl_construct(ctx, &apl_type_{}, {}, parts, &made);", name, k),
-                fmt::format("*out = ({})made;", handle(type)), "return status;"});
+      makes(type,
+            fmt::format("int futhark_new_{0}_{1}(struct futhark_context *ctx, struct futhark_{0} **out{2})", name,
+                        variant.c_name, params),
+            {list("const void *", "parts", parts)},
+            fmt::format("apl_construct(ctx, &apl_type_{}, {}, parts, &made)", name, k));
       function(
           fmt::format("int futhark_destruct_{0}_{1}(struct futhark_context *ctx{2}, const struct futhark_{0} *obj)",
                       name, variant.c_name, outs),

@@ -74,6 +74,19 @@ bool skip_size(std::string_view& text) {
   return false;
 }
 
+// A type in parentheses, which are no tuple: no comma is between them.
+bool is_enclosed(std::string_view text) {
+  if (!accept(text, '(')) return false;
+  skip_blanks(text);
+  int depth = 1;
+  for (std::size_t k = 0; k < text.size() && depth > 0; ++k) {
+    const char c = text[k];
+    depth += c == '(' || c == '[' || c == '{' ? 1 : c == ')' || c == ']' || c == '}' ? -1 : 0;
+    if (depth == 1 && c == ',') return false;
+  }
+  return !text.starts_with(')');
+}
+
 }  // namespace
 
 const ApiType* ApiTypes::add(ApiType type) {
@@ -110,6 +123,7 @@ const ApiType* ApiTypes::leaf(ScalarType element, std::size_t rank) {
     part.name = fmt::format("unit values of rank {}", rank);
     part.c_name = fmt::format("unit_{}d", rank);
     type.values = {add(std::move(part))};
+    if (rank > 0) type.item = leaf(element, 0), type.outer = rank;
   } else {
     type.kind = rank == 0 ? ApiType::Kind::scalar : ApiType::Kind::array;
     type.c_name = rank == 0 ? scalar_name(element) : fmt::format("{}_{}d", scalar_name(element), rank);
@@ -117,11 +131,10 @@ const ApiType* ApiTypes::leaf(ScalarType element, std::size_t rank) {
   return add(std::move(type));
 }
 
-const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tuple, std::size_t rank,
-                                  const std::string& known) {
+const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tuple, const std::string& known) {
   ApiType type;
   type.kind = ApiType::Kind::opaque;
-  std::string name, c_name = is_tuple ? fmt::format("tup{}", fields.size()) : "rec";
+  std::string name, structure, c_name = is_tuple ? fmt::format("tup{}", fields.size()) : "rec";
   for (ApiType::Field& field : fields) {
     field.first = type.values.size();
     if (field.type->kind == ApiType::Kind::opaque) {
@@ -129,25 +142,16 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
     } else {
       type.values.push_back(field.type);
     }
-    name += name.empty() ? "" : ", ";
-    if (!is_tuple) name += field.name + ": ", c_name += "__" + field.name;
-    name += field.type->name;
+    const std::string label = (name.empty() ? "" : ", ") + (is_tuple ? "" : field.name + ": ");
+    if (!is_tuple) c_name += "__" + field.name;
+    name += label + field.type->name;
+    structure += label + (field.type->structure.empty() ? field.type->name : field.type->structure);
     c_name += "_" + part_name(*field.type);
   }
-  type.name = is_tuple ? "(" + name + ")" : "{" + name + "}";
-  if (rank > 0) {
-    // Its values have the outer dims too, and its fields cannot be had one by one.
-    for (const ApiType*& value : type.values) {
-      value = leaf(value->element, value->rank + rank);
-      if (value->kind == ApiType::Kind::opaque) value = value->values[0];
-    }
-    type.name = brackets(rank) + type.name;
-    c_name = fmt::format("arr{}d_{}", rank, c_name);
-  } else {
-    type.fields = std::move(fields);
-  }
-  const std::string structure = type.name;
-  return named(std::move(type), structure, c_name, known);
+  type.fields = std::move(fields);
+  const auto enclosed = [&](const std::string& text) { return is_tuple ? "(" + text + ")" : "{" + text + "}"; };
+  type.name = enclosed(name);
+  return named(std::move(type), enclosed(structure), c_name, known);
 }
 
 const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const std::string& c_name,
@@ -157,19 +161,34 @@ const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const
   // Types of several modules may have one name.
   const auto taken = by_name_.find(known);
   const bool is_free = taken == by_name_.end() || taken->second->structure == structure;
-  type.name = known.empty() || !is_free ? structure : known;
+  if (!known.empty() && is_free) type.name = known;
+  if (type.name.empty()) type.name = structure;
   type.c_name = "opaque_" + c_name_of(known.empty() || !is_free ? c_name : known);
   return add(std::move(type));
 }
 
-const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank, const std::string& known) {
+const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank) {
+  if (rank == 0) return &element;
+  if (element.kind != ApiType::Kind::opaque) return leaf(element.element, element.rank + rank);
+  if (element.item != nullptr) return array_of(*element.item, element.outer + rank);
+  if (&element == leaf(ScalarType::unit, 0)) return leaf(ScalarType::unit, rank);
   ApiType type;
+  type.item = &element;
+  type.outer = rank;
+  // Each value has the outer dims, too.
   for (const ApiType* value : element.values) {
     value = leaf(value->element, value->rank + rank);
     type.values.push_back(value->kind == ApiType::Kind::opaque ? value->values[0] : value);
   }
-  return named(std::move(type), brackets(rank) + "(" + element.structure + ")",
-               fmt::format("arr{}d_{}", rank, part_name(element)), known);
+  for (const ApiType::Field& field : element.fields)
+    type.fields.push_back({field.name, array_of(*field.type, rank), field.first, ""});
+  const bool is_sum = !element.variants.empty();
+  const auto enclosed = [&](const std::string& text, bool wanted) {
+    return brackets(rank) + (wanted ? "(" + text + ")" : text);
+  };
+  type.name = enclosed(element.name, is_sum && element.name == element.structure);
+  return named(std::move(type), enclosed(element.structure, is_sum), fmt::format("arr{}d_{}", rank, part_name(element)),
+               "");
 }
 
 // As frontend/lower/lower_sums.cpp lays it out: scalars of payloads share places of their type, arrays have their own.
@@ -184,7 +203,7 @@ const ApiType* ApiTypes::sum(std::string_view& text, const std::string& known) {
     std::vector<char> used(type.values.size());
     for (skip_blanks(text); !text.empty() && text[0] != '|' && text[0] != ')' && text[0] != ',' && text[0] != '}';
          skip_blanks(text)) {
-      const ApiType* part = parse(text, 0, "");
+      const ApiType* part = parse(text, "", {});
       if (!part) return nullptr;
       variant.payload.push_back({"", part, variant.places.size(), ""});
       structure += " " + (part->variants.empty() ? part->name : "(" + part->name + ")");
@@ -223,10 +242,13 @@ const ApiType* ApiTypes::sparse(ScalarType element) {
 const ApiType* ApiTypes::tuple(const std::vector<const ApiType*>& parts) {
   std::vector<ApiType::Field> fields;
   for (const ApiType* part : parts) fields.push_back({std::to_string(fields.size()), part, 0, {}});
-  return compound(std::move(fields), true, 0, "");
+  return compound(std::move(fields), true, "");
 }
 
-const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const std::string& known) {
+const ApiType* ApiTypes::parse(std::string_view& text, const std::string& place, const Names& names) {
+  std::size_t rank = 0;
+  const auto found = names.find(place);
+  const std::string known = found == names.end() ? "" : found->second;
   while (accept(text, '*')) continue;
   while (accept(text, '[')) {
     if (!skip_size(text)) return nullptr;
@@ -234,6 +256,11 @@ const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const s
   }
   while (accept(text, '*')) continue;
   if (accept(text, '#')) return rank == 0 ? sum(text, known) : nullptr;
+  if (is_enclosed(text)) {
+    accept(text, '(');
+    const ApiType* type = parse(text, place, names);
+    return type != nullptr && accept(text, ')') ? array_of(*type, rank) : nullptr;
+  }
   const bool is_tuple = accept(text, '(');
   if (!is_tuple && !accept(text, '{')) {
     const auto scalar = scalar_type_from_text(word(text));
@@ -248,18 +275,16 @@ const ApiType* ApiTypes::parse(std::string_view& text, std::size_t rank, const s
       label = word(text);
       if (!accept(text, ':')) return nullptr;
     }
-    const ApiType* field = parse(text, 0, "");
+    const ApiType* field = parse(text, place + "." + label, names);
     if (!field) return nullptr;
     fields.push_back({label, field, 0, {}});
   } while (accept(text, ','));
   if (!accept(text, close)) return nullptr;
-  if (is_tuple && fields.size() == 1) return rank == 0 ? fields[0].type : array_of(*fields[0].type, rank, known);
-  return compound(std::move(fields), is_tuple, rank, known);
+  return array_of(*compound(std::move(fields), is_tuple, known), rank);
 }
 
-const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const ApiType*>& flat,
-                               const std::string& known) {
-  const ApiType* type = parse(text, 0, known);
+const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const ApiType*>& flat, const Names& names) {
+  const ApiType* type = parse(text, "", names);
   if (!type) return nullptr;
   const auto same = [](const ApiType* a, const ApiType* b) { return a->element == b->element && a->rank == b->rank; };
   const std::vector<const ApiType*> values =
@@ -270,11 +295,14 @@ const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const Ap
 ApiEntry api_entry(const Function& function, ApiTypes& types) {
   const EntryInfo& info = *function.entry;
   ApiEntry entry{info.name, types.entry_name(info.name), {}, nullptr};
-  const auto type_name = [&](const std::string& of) {
+  const auto type_names = [&](const std::string& of) {
+    ApiTypes::Names names;
     for (const Attribute& attribute : function.attributes)
-      if (const auto named = read_attribute(attribute, attribute::type_name); named && std::get<0>(*named) == of)
-        return std::get<1>(*named);
-    return std::string();
+      if (const auto named = read_attribute(attribute, attribute::type_name)) {
+        const auto& [place, name] = *named;
+        if (place == of || place.starts_with(of + ".")) names[place.substr(of.size())] = name;
+      }
+    return names;
   };
   const auto param_type = [&](std::size_t k) {
     for (const Attribute& attribute : function.attributes)
@@ -287,8 +315,9 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     for (; first != last; ++first) flat.push_back(types.leaf(type_of(*first).element, type_of(*first).rank()));
     return flat;
   };
-  const auto whole = [&](const std::string& text, const std::vector<const ApiType*>& flat, const std::string& known) {
-    const ApiType* type = types.parse(text, flat, known);
+  const auto whole = [&](const std::string& text, const std::vector<const ApiType*>& flat,
+                         const ApiTypes::Names& names) {
+    const ApiType* type = types.parse(text, flat, names);
     if (!type) type = flat.size() == 1 ? flat[0] : types.tuple(flat);
     return type;
   };
@@ -309,7 +338,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
       continue;
     }
     entry.inputs.push_back({is_named ? info.params[k].name : fmt::format("in{}", k),
-                            whole(is_named ? param_type(k) : "", flat, type_name(std::to_string(k))),
+                            whole(is_named ? param_type(k) : "", flat, type_names(std::to_string(k))),
                             {}});
   }
   const auto flat =
@@ -317,7 +346,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
   const auto result_type = find_attribute(function.attributes, attribute::result_type);
   std::string text = result_type ? std::get<0>(*result_type) : "";
   if (text.empty() && info.results.size() == 1) text = info.results[0].type;
-  entry.output = whole(text, flat, type_name("result"));
+  entry.output = whole(text, flat, type_names("result"));
   return entry;
 }
 

@@ -28,7 +28,7 @@ struct ApiType {
     std::size_t first;   // of its values
     std::string c_name;  // what the C API's names have in them
   };
-  std::vector<Field> fields;  // of a tuple or a record
+  std::vector<Field> fields;  // of a tuple or a record; of an array of such, arrays of the elements' fields
   // A constructor of a sum type, whose number is the first value. A part of the payload is a field without a name;
   // `first` is where its places begin.
   struct Variant {
@@ -38,19 +38,23 @@ struct ApiType {
     std::vector<std::size_t> places;  // which of the type's values the payload is kept in
   };
   std::vector<Variant> variants;
-  std::string structure;      // what it is made of, whatever it is called
-  std::vector<SoaField> soa;  // of a sparse operand: what its values are
+  const ApiType* item = nullptr;  // of an array whose elements are opaque: theirs
+  std::size_t outer = 0;          // and how many dims it has of them
+  std::string structure;          // what it is made of, whatever it is called
+  std::vector<SoaField> soa;      // of a sparse operand: what its values are
 
   std::size_t value_count() const { return kind == Kind::opaque ? values.size() : 1; }
+  bool is_record() const { return !fields.empty() && item == nullptr; }
 };
 
 // Each type once, parts before what is made of them.
 class ApiTypes {
  public:
   const ApiType* leaf(ScalarType element, std::size_t rank);
-  // What a type's text in the source says; `known` is what the source calls it, if it has a name. nullptr if the text
-  // does not describe values of the types `flat`.
-  const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const std::string& known);
+  // What a type's text in the source says. `names` are what the source calls types, by place: "" is the type or its
+  // elements, ".0.x" the field `x` of its field `0`. nullptr if the text does not describe values of the types `flat`.
+  using Names = std::map<std::string, std::string>;
+  const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const Names& names);
   // The sparse operand of these elements, with all arrays that were wanted.
   const ApiType* sparse(ScalarType element);
   void want(const SparseSoa& soa);
@@ -62,12 +66,11 @@ class ApiTypes {
 
  private:
   const ApiType* add(ApiType type);
-  const ApiType* parse(std::string_view& text, std::size_t outer_rank, const std::string& known);
-  const ApiType* compound(std::vector<ApiType::Field> fields, bool is_tuple, std::size_t rank,
-                          const std::string& known);
+  const ApiType* parse(std::string_view& text, const std::string& place, const Names& names);
+  const ApiType* compound(std::vector<ApiType::Field> fields, bool is_tuple, const std::string& known);
   // Past the first `#`; nullptr if that is no sum type.
   const ApiType* sum(std::string_view& text, const std::string& known);
-  const ApiType* array_of(const ApiType& element, std::size_t rank, const std::string& known);
+  const ApiType* array_of(const ApiType& element, std::size_t rank);
   // Of an opaque type whose parts are known: its name, in the source or else what it is made of.
   const ApiType* named(ApiType type, const std::string& structure, const std::string& c_name, const std::string& known);
 
