@@ -59,6 +59,8 @@ enum class Builtin : std::uint8_t {
   spread,
   reduce_by_index,
   hist,
+  jvp2,
+  vjp2,
   tabulate,
   all,
   any,

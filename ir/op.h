@@ -224,6 +224,19 @@ struct Scatter {
   std::optional<ReduceOp> op;
 };
 
+// What `function` gives for `arguments`, and how that changes. Forward: the seeds are a tangent for each argument, and
+// after the function's results come the tangents of these. Reverse: the seeds are a cotangent for each result, and
+// after the results come the cotangents of the arguments. A tangent has the type of what it belongs to. What the
+// function reads beside its parameters is constant. `differentiate` replaces it by other operations
+// (ir/differentiate.h).
+struct Derivative {
+  enum class Mode : std::uint8_t { forward, reverse };
+  Mode mode = Mode::forward;
+  std::vector<Operand> arguments;
+  std::vector<Operand> seeds;
+  Lambda function;
+};
+
 // ---- kernel stage -----------------------------------------------------------------------------
 
 enum class SegLevel : std::uint8_t {

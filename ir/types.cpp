@@ -250,6 +250,16 @@ struct ResultTypes {
     for (Value target : op.targets) types.push_back(plain(values.type(target)));
     return types;
   }
+  Types operator()(const Derivative& op) const {
+    const Types results = body_types(*op.function.body, values);
+    Types types = results;
+    if (op.mode == Derivative::Mode::forward)
+      types.insert(types.end(), results.begin(), results.end());
+    else
+      for (const Operand& argument : op.arguments) types.push_back(values.type(argument));
+    for (Type& type : types) type = plain(type);
+    return types;
+  }
   Types operator()(const SegOp& op) const {
     std::vector<Poly> bounds;
     for (const SegDim& dim : op.space) bounds.push_back(dim.bound);

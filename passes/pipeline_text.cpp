@@ -248,7 +248,7 @@ std::string standard_pipeline(Stage until, Machine machine, bool variants, const
   };
   insert(InsertionPoint::start);
   // GPUs convert f16 in an instruction.
-  add({"inline", "simplify", "cse", gpu ? "sink-conversions{halves}" : "sink-conversions"});
+  add({"inline", "differentiate", "simplify", "cse", gpu ? "sink-conversions{halves}" : "sink-conversions"});
   insert(InsertionPoint::before_fuse);
   add({"fuse", "simplify", "cse", "elide-copies"});
   insert(InsertionPoint::soac_end);

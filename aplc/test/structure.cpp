@@ -14,8 +14,8 @@
 namespace aplc {
 namespace {
 
-constexpr const char* kSoacs = "inline,simplify,cse,fuse,simplify,cse";
-constexpr const char* kKernels = "inline,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels";
+constexpr const char* kSoacs = "inline,differentiate,simplify,cse,fuse,simplify,cse";
+constexpr const char* kKernels = "inline,differentiate,simplify,cse,fuse,simplify,cse,elide-copies,extract-kernels";
 
 constexpr auto kSoacNames =
     std::to_array<std::string_view>({"Screma", "Hist", "Loop", "ForLoop", "WhileLoop", "If", "True", "False"});

@@ -183,6 +183,35 @@ StaticValue Lowerer::scatter(const StaticValue& target, const StaticValue& place
   return with_leaves(target, {results.begin(), results.end()});
 }
 
+// The function's value and, in the direction of the seed, its tangent or cotangent.
+StaticValue Lowerer::derivative(Derivative::Mode mode, const StaticValue& function, const StaticValue& argument,
+                                const StaticValue& seed) {
+  const bool forward = mode == Derivative::Mode::forward;
+  Derivative result{.mode = mode, .arguments = leaves(argument), .seeds = leaves(seed), .function = {}};
+  std::vector<Operand> params;
+  for (const Operand& leaf : result.arguments) {
+    result.function.params.push_back(builder_->values().add(type_of(leaf), "x"));
+    params.emplace_back(result.function.params.back());
+  }
+  StaticValue form;
+  std::vector<Type> types;
+  result.function.body = body([&] {
+    form = apply(function, {with_leaves(argument, params)});
+    std::vector<Operand> results = leaves(form);
+    for (const Operand& operand : results) types.push_back(type_of(operand));
+    return results;
+  });
+  require_outer_sizes(types, {result.function.body}, "the derivative of a function with a result");
+  for (std::size_t k = 0; k < result.seeds.size(); ++k) {
+    const Type like = forward ? type_of(result.arguments[k]) : types[k];
+    result.seeds[k] = operand(coerced(StaticValue(result.seeds[k]), like.shape));
+  }
+  const std::vector<Value> made = builder_->let_many({"y"}, std::move(result));
+  const auto middle = made.begin() + static_cast<std::ptrdiff_t>(types.size());
+  return tuple_value(
+      {with_leaves(form, {made.begin(), middle}), with_leaves(forward ? form : argument, {middle, made.end()})});
+}
+
 // A loop that starts with `initial` and runs `bound` times, or else as long as `going` holds.
 StaticValue Lowerer::repeat(const StaticValue& initial, const std::optional<Poly>& bound,
                             const std::function<StaticValue(const StaticValue& state)>& going,
@@ -303,6 +332,8 @@ std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, co
     case Builtin::spread: return scatter(replicate(index(x[0]), x[1]), x[2], x[3]);
     case Builtin::reduce_by_index: return scatter(x[0], x[3], x[4], &x[1], &x[2]);
     case Builtin::hist: return scatter(replicate(index(x[2]), x[1]), x[3], x[4], &x[0], &x[1]);
+    case Builtin::jvp2: return derivative(Derivative::Mode::forward, x[0], x[1], x[2]);
+    case Builtin::vjp2: return derivative(Derivative::Mode::reverse, x[0], x[1], x[2]);
     case Builtin::sum: return reduce(builtin_function(Builtin::add), neutral(0), x[0], true);
     case Builtin::product: return reduce(builtin_function(Builtin::mul), neutral(1), x[0], true);
     case Builtin::minimum:

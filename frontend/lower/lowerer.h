@@ -300,6 +300,8 @@ class Lowerer {
   StaticValue exscan(const StaticValue& op, const StaticValue& neutral, const StaticValue& array);
   StaticValue scatter(const StaticValue& target, const StaticValue& places, const StaticValue& given,
                       const StaticValue* op = nullptr, const StaticValue* neutral = nullptr);
+  StaticValue derivative(Derivative::Mode mode, const StaticValue& function, const StaticValue& argument,
+                         const StaticValue& seed);
   StaticValue repeat(const StaticValue& initial, const std::optional<Poly>& bound,
                      const std::function<StaticValue(const StaticValue& state)>& going,
                      const std::function<StaticValue(const StaticValue& state, const Poly& i)>& next);

@@ -103,6 +103,13 @@ module intrinsics = {
       (flatten_4d vs)
 }
 
+def jvp 'a 'b (f: a -> b) (x: a) (dx: a) : b = (jvp2 f x dx).1
+def vjp 'a 'b (f: a -> b) (x: a) (dy: b) : a = (vjp2 f x dy).1
+def jmp2 'a 'b [n] (f: a -> b) (x: a) (dxs: [n]a) : (b, [n]b) = (f x, map (\dx -> (jvp2 f x dx).1) dxs)
+def mjp2 'a 'b [n] (f: a -> b) (x: a) (dys: [n]b) : (b, [n]a) = (f x, map (\dy -> (vjp2 f x dy).1) dys)
+def jmp 'a 'b [n] (f: a -> b) (x: a) (dxs: [n]a) : [n]b = (jmp2 f x dxs).1
+def mjp 'a 'b [n] (f: a -> b) (x: a) (dys: [n]b) : [n]a = (mjp2 f x dys).1
+
 def flatmap [n] 'a 'b 'c (f: a -> ?[k].([k]b, c)) (as: [n]a) : ?[m].([n]i64, [m]bool, [n]i64, [m]b, [n]c) =
   let shape = map (\x -> length (f x).0) as
   let offsets = exscan (+) 0 shape

@@ -15,6 +15,13 @@ bool begins_declaration(const Token& token) {
   return token.location.column == 1 && (token.is_keyword("let") || token.is_punctuation("#["));
 }
 
+// What the prelude defines in the language itself (frontend/modules/prelude_source.cpp).
+bool is_of_prelude_source(std::string_view name) {
+  if (name.starts_with("flatmap") || name == "intrinsics") return true;
+  const std::string_view stem = name.substr(0, 3);
+  return name.size() <= 4 && (stem == "jvp" || stem == "vjp" || stem == "jmp" || stem == "mjp");
+}
+
 }  // namespace
 
 Program parse_program(std::string_view text, const DiagnosticSink& sink) {
@@ -28,8 +35,7 @@ std::vector<Declaration> parse_file(std::string_view text, std::uint32_t file, P
   std::vector<Token> tokens = lex(text);
   for (Token& token : tokens) {
     token.location = in_file(token.location, file);
-    if (token.kind == TokenKind::identifier && (token.text.starts_with("flatmap") || token.text == "intrinsics"))
-      program.uses_prelude_source = true;
+    if (token.kind == TokenKind::identifier && is_of_prelude_source(token.text)) program.uses_prelude_source = true;
   }
   Parser parser(std::move(tokens), sink, program.expr_count, program.pattern_count);
   std::vector<Declaration> declarations = parser.declarations();

@@ -60,6 +60,9 @@ void Machine::exec(const Stm& stm, const GetSize& op) {
   set(stm.pattern.front(), Scalar::integer(ScalarType::i64, size));
 }
 
+void Machine::exec(const Stm&, const Derivative&) {
+  fail(Code::bug_internal, "a derivative that was not replaced before the program runs.");
+}
 void Machine::exec(const Stm&, std::monostate) { fail(Code::bug_internal, "a statement without an operation."); }
 
 }  // namespace apl::interpreter

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "ir/call_table.h"
+#include "ir/differentiate.h"
 #include "ir/sparse_arguments.h"
 #include "ir/verify.h"
 
@@ -108,6 +109,10 @@ Result<std::vector<HostValue>> interpret(const Module& module, std::string_view 
                                          const std::vector<HostValue>& arguments, const InterpretOptions& options) {
   // The machine relies on what the verifier checks, and on nothing else.
   if (std::vector<Diagnostic> broken = verify(module); !broken.empty()) return std::move(broken.front());
+  if (holds_derivatives(module)) {
+    const Result<Module> computed = differentiate(module);
+    return computed ? interpret(*computed, entry, arguments, options) : computed.error();
+  }
   const Function* function = module.find_entry(entry);
   if (!function) return make_error(Code::run_argument, {}, "there is no entry `" + std::string(entry) + "`.");
   try {

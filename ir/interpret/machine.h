@@ -127,6 +127,7 @@ class Machine {
   void exec(const Stm& stm, const GetSize& op);
   void exec(const Stm& stm, const Screma& op);
   void exec(const Stm& stm, const Scatter& op);
+  void exec(const Stm& stm, const Derivative& op);
   void exec(const Stm& stm, const SegOp& op);
   void exec(const Stm& stm, const SharedArray& op);
   void exec(const Stm& stm, const CopyTile& op);

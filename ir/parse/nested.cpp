@@ -160,6 +160,20 @@ Op Parser::scatter(bool folds) {
   return result;
 }
 
+Op Parser::derivative(bool reverse) {
+  const Nesting nesting(*this);
+  Derivative result;
+  result.mode = reverse ? Derivative::Mode::reverse : Derivative::Mode::forward;
+  expect("(");
+  result.arguments = operands("{", "}");
+  expect(",");
+  result.seeds = operands("{", "}");
+  expect(",");
+  result.function = lambda();
+  expect(")");
+  return result;
+}
+
 Op Parser::choose() {
   const Nesting nesting(*this);
   expect("choose");

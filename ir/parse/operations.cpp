@@ -38,6 +38,7 @@ Op Parser::named_operation(const Token& name) {
   if (name.is("map") || name.is("reduce") || name.is("redomap") || name.is("scan") || name.is("screma"))
     return screma();
   if (name.is("scatter") || name.is("hist")) return scatter(name.is("hist"));
+  if (name.is("jvp") || name.is("vjp")) return derivative(name.is("vjp"));
   if (name.is("assert")) return assertion();
   const auto finish = [&](Op op) {
     expect(")");

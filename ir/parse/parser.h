@@ -132,6 +132,7 @@ class Parser {
   void index_widths(std::vector<Value>& indices, std::vector<Poly>& widths);
   Op screma();
   Op scatter(bool folds);
+  Op derivative(bool reverse);
   Op segmap();
   KernelResult kernel_result();
   Schedule schedule();

@@ -179,6 +179,17 @@ void Printer::put(const Scatter& op) {
   out_ += ')';
 }
 
+void Printer::put(const Derivative& op) {
+  out_ += op.mode == Derivative::Mode::forward ? "jvp(" : "vjp(";
+  list("{", op.arguments, "}, ");
+  list("{", op.seeds, "},");
+  ++indent_;
+  new_line();
+  put(op.function);
+  --indent_;
+  out_ += ')';
+}
+
 void Printer::put(const SegDim& dim) {
   put(dim.index);
   out_ += " < ";

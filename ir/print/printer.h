@@ -70,6 +70,7 @@ class Printer {
   void put_streams(const Streaming& op);
   void put(const Screma& op);
   void put(const Scatter& op);
+  void put(const Derivative& op);
   void put(const SegOp& op);
   void put(const CopyTile& op);
   void put(const TileContract& op);

@@ -91,6 +91,10 @@ class Consumption {
       rows(stm, *screma);
     } else if (const Scatter* scatter = get_if<Scatter>(stm)) {
       scattered(stm, *scatter);
+    } else if (const Derivative* derivative = get_if<Derivative>(stm)) {
+      const std::uint64_t outside = aliases_.bound();
+      for (Value param : derivative->function.params) bind(param, {});
+      repeated(*derivative->function.body, stm, outside);
     } else if (const TileContract* tile = get_if<TileContract>(stm)) {
       repeated(*tile->map.body, stm, aliases_.bound());
       repeated(*tile->reduce.op.body, stm, aliases_.bound());

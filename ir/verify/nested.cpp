@@ -223,4 +223,21 @@ void check_op(Check& check, const Stm& stm, const Scatter& op) {
                  fmt::format("the operator folds {} values into {} arrays", op.op->neutral.size(), op.targets.size()));
 }
 
+void check_op(Check& check, const Stm& stm, const Derivative& op) {
+  const auto check_all = [&](const auto& wanted, const auto& given, const char* what) {
+    if (wanted.size() != given.size())
+      return check.broken(stm, fmt::format("{} {} for {} values", given.size(), what, wanted.size()));
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      if (const Type type = check.type(wanted[k]), its = check.type(given[k]); !check.compatible(type, its))
+        check.broken(stm,
+                     fmt::format("one of the {} is of type {}, {} is needed", what, check.text(its), check.text(type)));
+    }
+  };
+  check_all(op.function.params, op.arguments, "arguments");
+  if (op.mode == Derivative::Mode::forward)
+    check_all(op.function.params, op.seeds, "tangents");
+  else
+    check_all(op.function.body->results, op.seeds, "cotangents");
+}
+
 }  // namespace apl::verifier

@@ -83,6 +83,9 @@ void Consumption::statement(const Stm& stm) {
       alias(made, target);
       consumed_values_.push_back(target);
     }
+  } else if (const Derivative* derivative = get_if<Derivative>(stm)) {
+    for (const auto& [param, argument] : ranges::views::zip(derivative->function.params, derivative->arguments))
+      alias(param, argument);
   } else if (const Apply* apply = get_if<Apply>(stm)) {
     const Function* callee = module_ != nullptr ? module_->find(apply->function) : nullptr;
     for (std::size_t k = 0; k < apply->arguments.size(); ++k) {

@@ -159,6 +159,10 @@ bool Matcher::match(const Scatter& x, const Scatter& y) {
   return alike && bind(x.indices, y.indices) && match(x.map, y.map) && (!x.op || match(*x.op, *y.op));
 }
 
+bool Matcher::match(const Derivative& x, const Derivative& y) {
+  return x.mode == y.mode && same(x.arguments, y.arguments) && same(x.seeds, y.seeds) && match(x.function, y.function);
+}
+
 bool Matcher::match(const SegOp& x, const SegOp& y) {
   if (x.level != y.level || x.space.size() != y.space.size()) return false;
   for (std::size_t k = 0; k < x.space.size(); ++k)

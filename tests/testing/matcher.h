@@ -90,6 +90,7 @@ class Matcher {
   }
   bool match(const Screma& x, const Screma& y);
   bool match(const Scatter& x, const Scatter& y);
+  bool match(const Derivative& x, const Derivative& y);
   bool match(const SegOp& x, const SegOp& y);
   bool match(const SharedArray& x, const SharedArray& y) { return x.element == y.element && same(x.layout, y.layout); }
   bool match(const CopyTile& x, const CopyTile& y);

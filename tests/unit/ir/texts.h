@@ -146,6 +146,12 @@ fun main_0 [n] (xs : [n]f32, xs_1 : [n]i32, k : i64) : {f32, [n]i32} = {
       \{} -> { in {j_2, 1.0f32, 2.0f32} },
       {sums_1, squares} at 1,
       {\{a_7 : f32, a_8 : f32, b_5 : f32, b_6 : f32} -> { in {a_7, b_6} }, {0.0f32, 1.0f32}})
+  let {p : f32, dp : f32} =
+    jvp({r}, {1.0f32},
+      \{g : f32} -> { let {h : f32} = mul(g, g) in {h} })
+  let {u : f32, du : f32} =
+    vjp({s}, {dp},
+      \{v : f32} -> { in {v} })
   let {two : f32} =
     map({xs},
       \{x_2 : [n]f32} -> {

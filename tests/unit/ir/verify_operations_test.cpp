@@ -241,4 +241,28 @@ TEST_CASE("screma: widths, lambdas, operators") {
       });
 }
 
+TEST_CASE("derivatives: arguments and seeds are those of the function") {
+  const auto derivative = [](Builder& b, std::vector<Operand> arguments, std::vector<Operand> seeds,
+                             Derivative::Mode mode) {
+    return Operands{b.let("x", Derivative{.mode = mode,
+                                          .arguments = std::move(arguments),
+                                          .seeds = std::move(seeds),
+                                          .function = identity(b, i32())})};
+  };
+  using Mode = Derivative::Mode;
+  refuse_each(Stage::soac,
+              {
+                  {"0 arguments for 1 values",
+                   [&](Builder& b, Value, Value) { return derivative(b, {}, {int32(1)}, Mode::forward); }},
+                  {"2 tangents for 1 values",
+                   [&](Builder& b, Value, Value) {
+                     return derivative(b, {int32(1)}, {int32(1), int32(2)}, Mode::forward);
+                   }},
+                  {"one of the arguments is of type i64, i32 is needed",
+                   [&](Builder& b, Value n, Value) { return derivative(b, {n}, {int32(1)}, Mode::forward); }},
+                  {"one of the cotangents is of type [n]i32, i32 is needed",
+                   [&](Builder& b, Value, Value xs) { return derivative(b, {int32(1)}, {xs}, Mode::reverse); }},
+              });
+}
+
 }  // namespace apl::test::broken
