@@ -103,7 +103,7 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
     measured.error = fmt::format("no entry `{}`", bench_case.entry);
     return measured;
   }
-  auto inputs = case_inputs(file, bench_case.test_case.input);
+  auto inputs = case_inputs(file, bench_case.test_case.input, *entry);
   if (!inputs) return fail(inputs.error());
   if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
   const apl::suite::Expected& expected = bench_case.test_case.expected;

@@ -335,7 +335,7 @@ std::optional<std::vector<apl::HostValue>> first_inputs(const std::string& file,
     const std::string& name = entry.entry->name;
     if (names.empty() ? name != "main" : std::find(names.begin(), names.end(), name) == names.end()) continue;
     for (const apl::suite::Case& one : group.cases)
-      if (auto inputs = case_inputs(file, one.input)) return std::move(*inputs);
+      if (auto inputs = case_inputs(file, one.input, entry)) return std::move(*inputs);
   }
   return std::nullopt;
 }

@@ -112,7 +112,7 @@ class TuneRun {
         continue;
       const apl::Function* entry = front_.module->find_entry(test.entry);
       if (!entry) continue;
-      auto inputs = case_inputs(options_.file, test.test_case.input);
+      auto inputs = case_inputs(options_.file, test.test_case.input, *entry);
       if (!inputs || !fit_inputs(*entry, *inputs)) {
         print_error("aplc: {}: dataset {} cannot be read, and is left out\n", test.entry, test.test_case.name);
         continue;
@@ -316,9 +316,9 @@ class TuneRun {
     if (!executable) return fail(executable.error());
     for (std::size_t k = 0; k < datasets_.size(); ++k) {
       const Dataset& dataset = datasets_[k];
-      auto inputs = case_inputs(options_.file, dataset.test_case.input);
-      if (!inputs) return fail(inputs.error());
       const apl::Function* entry = front_.module->find_entry(dataset.entry);
+      auto inputs = case_inputs(options_.file, dataset.test_case.input, *entry);
+      if (!inputs) return fail(inputs.error());
       if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
       auto got = executable->call(dataset.entry, *inputs);
       if (!got) return fail(got.error());

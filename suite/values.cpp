@@ -112,10 +112,10 @@ Result<std::string> read_unpacked(const std::string& name) {
   return error;
 }
 
-Result<std::vector<HostValue>> read_values(const std::string& file) {
+Result<std::vector<HostValue>> read_values(const std::string& file, const std::vector<ScalarType>& types) {
   const auto text = read_unpacked(file);
   if (!text) return text.error();
-  auto values = parse_values(*text, OutOfRange::wrap);
+  auto values = parse_values(*text, OutOfRange::wrap, types);
   if (values) return values;
   Diagnostic error = values.error();
   error.message = fmt::format("{}: {}", file, error.message);

@@ -19,8 +19,9 @@ Result<std::string> unpacked(std::string text);
 // What a file holds, likewise; codes of read_bytes, too.
 Result<std::string> read_unpacked(const std::string& name);
 
-// All values of a file: text, binary or both, perhaps packed by gzip. Codes command.no-such-file, run.argument.
-Result<std::vector<HostValue>> read_values(const std::string& file);
+// All values of a file: text, binary or both, perhaps packed by gzip. `types`: of numbers without a suffix
+// (ir/host_value.h). Codes command.no-such-file, run.argument.
+Result<std::vector<HostValue>> read_values(const std::string& file, const std::vector<ScalarType>& types = {});
 
 // Nullopt if they are the same, else what differs, in words. Types, shapes and number must agree; integers and bools
 // exactly; NaN is equal to NaN, an infinity to itself; other floats may differ by max(0.002, 0.002 * the largest finite

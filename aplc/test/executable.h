@@ -77,8 +77,9 @@ class Executable {
   std::optional<apl::Program> program_;  // not for interp
 };
 
-// The values of a case's input; files are looked up beside `file`.
-apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input);
+// The values of a case's input; files are looked up beside `file`, and numbers in them that have no suffix are of the
+// types of the entry's parameters.
+apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input, const apl::Function& entry);
 // Whether the entry takes values of such types (run.argument). What it keeps in a narrower float may be given as f32,
 // and is rounded.
 apl::Status fit_inputs(const apl::Function& entry, Values& inputs);

@@ -150,14 +150,12 @@ void Reverse::back_map(Builder& b, const Stm& stm, const Screma& op) {
   });
   // Arrays that are sums over all indices are made as such where that takes no array for each index.
   std::vector<Operand> kept = result.map.body->results;
-  std::size_t number = static_cast<std::size_t>(std::ranges::count_if(op.inputs, [&](Value v) {
-    return activity_.contains(v);
-  }));
+  std::size_t number =
+      static_cast<std::size_t>(std::ranges::count_if(op.inputs, [&](Value v) { return activity_.contains(v); }));
   std::vector<Value> summed;
   for (const Value v : whole) {
     const Type& type = values_.type(v);
-    const std::optional<Value> sum =
-        type.is_array() ? sum_of_rows(b, result, kept[number], type.shape) : std::nullopt;
+    const std::optional<Value> sum = type.is_array() ? sum_of_rows(b, result, kept[number], type.shape) : std::nullopt;
     if (sum) {
       kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(number));
       add(b, Operand(v), Operand(*sum));

@@ -166,5 +166,12 @@ TEST_CASE("value files: text, binary, both, packed") {
   std::ofstream(file, std::ios::binary) << whole.substr(0, whole.size() / 2);
   CHECK(!apl::suite::read_values(file));
   CHECK(!apl::suite::read_values(file + ".none"));
+  std::ofstream(file, std::ios::binary) << "7 [1.5, 2] 3f64";
+  const auto plain = apl::suite::read_values(file, {apl::ScalarType::u8, apl::ScalarType::f32, apl::ScalarType::f32});
+  REQUIRE(plain);
+  REQUIRE(plain->size() == 3);
+  CHECK((*plain)[0].to_text() == "7u8");
+  CHECK((*plain)[1].to_text() == "[1.5f32, 2.0f32]");
+  CHECK((*plain)[2].to_text() == "3.0f64");
   CHECK(!apl::suite::read_values(folder->path()));
 }
