@@ -1,6 +1,9 @@
 // Types of results, and of the symbols in sizes.
 #include <fmt/format.h>
 
+#include <string_view>
+#include <unordered_set>
+
 #include "ir/sparse_soa.h"
 #include "ir/verify/check.h"
 
@@ -50,17 +53,15 @@ void check_operation(Check& check, const Stm& stm) {
 }
 
 void check_names(const Module& module, std::vector<Diagnostic>& out) {
-  for (std::size_t i = 0; i < module.functions.size(); ++i) {
-    const Function& f = *module.functions[i];
-    for (std::size_t j = 0; j < i; ++j) {
-      const Function& g = *module.functions[j];
-      if (f.name == g.name)
-        out.push_back(
-            make_error(Code::ir_invalid, f.location, fmt::format("`{}`: two functions have this name.", f.name)));
-      if (f.entry && g.entry && f.entry->name == g.entry->name)
-        out.push_back(
-            make_error(Code::ir_invalid, f.location, fmt::format("`{}`: two entries have this name.", f.entry->name)));
-    }
+  std::unordered_set<std::string_view> functions, entries;
+  for (const FunctionPtr& pointer : module.functions) {
+    const Function& f = *pointer;
+    if (!functions.insert(f.name).second)
+      out.push_back(
+          make_error(Code::ir_invalid, f.location, fmt::format("`{}`: two functions have this name.", f.name)));
+    if (f.entry && !entries.insert(f.entry->name).second)
+      out.push_back(
+          make_error(Code::ir_invalid, f.location, fmt::format("`{}`: two entries have this name.", f.entry->name)));
   }
 }
 
