@@ -117,6 +117,7 @@ void add_bench(CLI::App& app, int& exit);
 void add_dataset(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
 void add_tune(CLI::App& app, int& exit);
+void add_sections(CLI::App& app, int& exit);
 void add_sparse(CLI::App& app, int& exit);
 void add_report(CLI::App& app, int& exit);
 void add_bisect(CLI::App& app, int& exit);

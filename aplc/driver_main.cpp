@@ -119,6 +119,7 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
   aplc::add_report(app, exit);
   aplc::add_bisect(app, exit);
   aplc::add_reduce(app, exit);
+  aplc::add_sections(app, exit);
   aplc::add_sparse(app, exit);
   aplc::add_manual(app, exit);
   for (CLI::App* command : app.get_subcommands({}))

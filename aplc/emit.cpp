@@ -5,6 +5,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/registry.h"
+#include "aplc/sparse/constants.h"
 #include "codegen/codegen.h"
 #include "codegen/emit/kernel_file.h"
 #include "codegen/emit/library.h"
@@ -18,12 +19,14 @@ struct EmitOptions : CompileOptions {
   bool library = false, executable = false, server = false;
   std::string form, entry;         // of --emit
   std::vector<std::string> sizes;  // NAME=VALUE
+  std::vector<std::string> known;  // OPERAND=@FILE
 
   void add_emission(CLI::App& command, const apl::Dialect& dialect) {
     add_to(command);
     command.add_option("-o,--output", output,
                        "file to write (default: standard output); of a library or program: its name, without an ending "
                        "(default: the input's)");
+    command.add_option("OPERAND", known, "matrices of operands that are sparse and constant, as A=@M.mtx");
     tiles.add_to(command);
     if (!dialect.embeds) return;
     auto* kind = command.add_option_group("form");
@@ -124,11 +127,17 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
     return;
   }
   const apl::Target& target = *found;
-  bool ok = session.read() &&
-            session.run(options.form == "kernel"
-                            ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
-                            : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
-            session.check_parameters();
+  bool ok = session.read();
+  if (ok)
+    if (const auto known = sparse::read_known(session.module(), options.known); !known) {
+      session.report(known.error());
+      ok = false;
+    }
+  ok = ok &&
+       session.run(options.form == "kernel"
+                       ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
+                       : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
+       session.check_parameters();
   exit = session.exit_code();
   if (!ok) return;
   apl::CodegenOptions codegen;

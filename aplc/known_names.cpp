@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "aplc/registry.h"
+#include "aplc/sparse/constants.h"
 #include "codegen/contraction/plan_data.h"
 #include "ir/attributes.h"
 #include "ir/similar_name.h"
@@ -76,6 +77,7 @@ apl::Status check_parameters(const std::vector<GivenName>& given, const Paramete
                              const apl::Module* compiled) {
   std::set<std::string> known = marked;
   add_names(front, known);
+  sparse::add_constant_parameters(front, known);
   if (compiled != nullptr) add_names(*compiled, known);
   add_contractions(known);
   for (const apl::Machine machine : {apl::Machine::gpu, apl::Machine::cpu}) {

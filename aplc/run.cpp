@@ -7,6 +7,7 @@
 
 #include "aplc/arguments.h"
 #include "aplc/driver.h"
+#include "aplc/sparse/constants.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/emit/load.h"
 #include "ir/interpret.h"
@@ -173,6 +174,7 @@ void run(const RunOptions& options, int& exit) {
       return;
     }
     inputs.plans = std::move(placed.tiles);
+    sparse::add_known(session.module(), name, inputs.values, inputs.matrices);
   }
   if (compile && !session.run(pipeline_for(options.backend, options.tiles))) {
     exit = session.exit_code();

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/sparse/proxy.h"
 #include "ir/module.h"
 #include "machine/target/target.h"
 
@@ -20,6 +22,8 @@ struct CodegenOptions {
   // gives them; for large ones where one is missing.
   bool one_plan = false;
   std::map<std::string, std::int64_t> sizes;
+  // Products with known matrices as proxies: programs that are timed, and give wrong results.
+  std::optional<ProxyOptions> proxy;
   std::string device;  // for which plans are chosen: a name or file of machine/target/records.h; "": h200, or cpu for c
 };
 

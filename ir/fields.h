@@ -71,7 +71,8 @@ APL_FIELDS(Schedule::Operand, name, element, strides, copy_bytes, swizzled)
 APL_FIELDS(Schedule, unit, parameters, dims, operands, remainder, stages, tiles_per_block, splits)
 APL_FIELDS(SparseSchedule::Dim, role, size)
 APL_FIELDS(SparseSchedule::Operand, array, offset, strides)
-APL_FIELDS(SparseSchedule, family, matrix, why, dims, operands)
+APL_FIELDS(SparseSchedule::Sections, key, rows, columns, pieces)
+APL_FIELDS(SparseSchedule, family, sections, matrix, why, dims, operands)
 
 APL_FIELDS(Choose::Alternative, name, condition, body)
 

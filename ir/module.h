@@ -84,12 +84,25 @@ using FunctionPtr = std::shared_ptr<const Function>;
 enum class Stage : std::uint8_t { soac, kernel, memory };
 std::string_view to_text(Stage stage);
 
+struct HostValue;
+template <class Values>
+struct CompressedRows;
+
+// A matrix that an entry's `#[constant(A)]` operand is known to be. Its text is not a part of the module's: schedules
+// name it by its key.
+struct KnownMatrix {
+  std::string entry, operand;
+  std::string key;  // 16 hexadecimal digits: of sizes, positions and values
+  std::shared_ptr<const CompressedRows<HostValue>> matrix;
+};
+
 struct Module {
   Stage stage = Stage::soac;
   std::string file;    // name of the source file, for messages
   std::string source;  // its text, for caret lines; may be empty
   std::vector<FunctionPtr> functions;
-  std::vector<Location> calls;  // that were inlined, as Location::call counts them (ir/call_table.h)
+  std::vector<Location> calls;     // that were inlined, as Location::call counts them (ir/call_table.h)
+  std::vector<KnownMatrix> known;  // operands whose values are known
 
   const Function* find(std::string_view name) const;
   const Function* find_entry(std::string_view name) const;

@@ -333,7 +333,15 @@ struct SparseSchedule {
     Poly offset;
     std::vector<Poly> strides;  // one a dim
   };
+  // The matrix is known (Module::known): the product is also made by code that has its structure and values, one
+  // section of code for each `rows` rows, which makes `columns` columns of the result at a time (L: M1 and N1), cut
+  // into `pieces` parts by the matrix' columns. Code generation takes it where the argument is that matrix.
+  struct Sections {
+    std::string key;  // KnownMatrix::key
+    std::int64_t rows = 1, columns = 1, pieces = 1;
+  };
   Family family = Family::general;
+  std::optional<Sections> sections = {};
   std::string matrix;             // the sparse operand, as the entry calls it
   std::string why;                // of a general one
   std::vector<Dim> dims;          // those of the space, then those that the body goes through

@@ -472,8 +472,17 @@ std::optional<std::string> sparse_schedule_fault(const Stm& kernel, const Functi
   if (op == nullptr || !op->sparse) return std::nullopt;
   const SparseSchedule& said = *op->sparse;
   if (said.family == Family::general) {
+    if (said.sections) return "a general one has sections";
     if (said.dims.empty() && said.operands.empty()) return std::nullopt;
     return "a general one has dims or operands";
+  }
+  if (said.sections) {
+    const SparseSchedule::Sections& sections = *said.sections;
+    if (said.family == Family::sddmm) return "sections are of products, not of sampled ones";
+    if (sections.key.size() != 16 || sections.key.find_first_not_of("0123456789abcdef") != std::string::npos)
+      return "a matrix' key has 16 hexadecimal digits";
+    if (std::min({sections.rows, sections.columns, sections.pieces}) < 1)
+      return "a section has no rows, columns or pieces";
   }
   if (!said.why.empty()) return "one that is not general has a reason why not";
   const SparseSchedule is = sparse_schedule_of(kernel, said.matrix, function, layouts);

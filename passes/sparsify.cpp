@@ -28,6 +28,7 @@
 #include "ir/sparse_schedule.h"
 #include "ir/walk.h"
 #include "passes/pass.h"
+#include "passes/sparsify/sections.h"
 #include "passes/sparsify/sparsify.h"
 
 namespace apl {
@@ -40,9 +41,11 @@ constexpr const char* kSparsify = "sparsify";
 
 class Sparsifier {
  public:
-  Sparsifier(const Function& function, const PassContext& context, std::vector<SparseRequest> requests)
+  Sparsifier(const Function& function, const PassContext& context, const std::vector<KnownMatrix>& known,
+             std::vector<SparseRequest> requests)
       : function_(function),
         context_(context),
+        known_(known),
         options_{context.flag("few-threads"), context.flag("tiles"), !context.flag("unfused"),
                  context.flag("deterministic")},
         requests_(std::move(requests)),
@@ -212,12 +215,28 @@ class Sparsifier {
     for (Stm& stm : stms) {
       const auto product = find_attribute(stm.attributes, attribute::sparse_product);
       SegOp* kernel = std::get_if<SegOp>(&stm.op);
-      if (product && kernel != nullptr)
+      if (product && kernel != nullptr) {
         kernel->sparse = sparse_schedule_of(stm, std::get<0>(*product), result_, layouts);
-      else if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op))
+        add_sections(stm, *kernel);
+      } else if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op)) {
         stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return scheduled(inner, layouts); });
+      }
     }
     return make_body(std::move(stms), old->results);
+  }
+
+  // Code of its own, if the operand's values are known.
+  void add_sections(const Stm& stm, SegOp& kernel) const {
+    const std::string& operand = kernel.sparse->matrix;
+    const auto constant = find_attribute(function_.attributes, attribute::constant);
+    if (!constant || std::ranges::find(std::get<0>(*constant), operand) == std::get<0>(*constant).end()) return;
+    const auto found = std::ranges::find_if(known_, [&](const KnownMatrix& known) {
+      return known.entry == function_.entry->name && known.operand == operand;
+    });
+    const sparsify::SectionPlan plan = sparsify::plan_sections(
+        kernel, result_, found == known_.end() ? nullptr : &*found, options_.whole_rows, context_.parameters);
+    kernel.sparse->sections = plan.sections;
+    report(plan.kind, stm.location, plan.code, plan.message, plan.suggestion);
   }
 
   // The entry's result is the non-zeros alone.
@@ -326,6 +345,7 @@ class Sparsifier {
 
   const Function& function_;
   const PassContext& context_;
+  const std::vector<KnownMatrix>& known_;
   const sparsify::LoweringOptions options_;
   const std::vector<SparseRequest> requests_;
   Function result_;
@@ -342,7 +362,7 @@ Result<Change> run_sparsify(Module& module, PassContext& context) {
     auto requests = sparse_requests(*pointer);
     if (!requests) return std::move(requests).error();
     if (requests->empty()) continue;
-    pointer = std::make_shared<const Function>(Sparsifier(*pointer, context, std::move(*requests)).run());
+    pointer = std::make_shared<const Function>(Sparsifier(*pointer, context, module.known, std::move(*requests)).run());
     change = Change::yes;
   }
   return change;
@@ -376,6 +396,13 @@ PassInfo sparsify_pass() {
                        {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
                        {"used-twice", "a contraction reads a sparse matrix at two places"},
                        {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
+                       {"constant", "the code of a product has the structure and values of a known matrix"},
+                       {"constant-not-given", "a constant matrix is not known to the compiler"},
+                       {"constant-not-wanted", "a tuning parameter asks for the kernels of the runtime"},
+                       {"constant-general", "a kernel that reads a constant matrix is no product of the known kind"},
+                       {"constant-computed", "the elements of a constant matrix are computed with before the product"},
+                       {"constant-not-finite", "a constant matrix has elements that are no finite numbers"},
+                       {"constant-too-large", "a constant matrix has too many non-zeros for code"},
                        {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
       .run = run_sparsify};
 }

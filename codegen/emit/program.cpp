@@ -21,6 +21,7 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
     return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
   ProgramText program;
   lower::FileScope file(module);
+  file.proxy = options.proxy;
   std::string kernels, entries;
   std::vector<std::pair<std::string, std::string>> lazy_kernels;  // kernels that are compiled when they are chosen
   const Dialect& dialect = *target.dialect;
@@ -58,7 +59,10 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   Writer out;
   out.raw(head);
   out.raw("#include <stdio.h>\n#include <stdlib.h>\n\n#include \"scalar.h\"\n");
-  if (!target.on_device() && kernels.find("apl_packed") != std::string::npos) out.raw("#include \"packed.h\"\n");
+  const auto mentions = [&](const char* name) {
+    return kernels.find(name) != std::string::npos || entries.find(name) != std::string::npos;
+  };
+  if (!target.on_device() && (mentions("apl_packed") || mentions("APL_SECTION"))) out.raw("#include \"packed.h\"\n");
   out.raw("\n");
   out.open("APL_PROGRAM const struct apl_location apl_locations[] = {{");
   for (const lower::CheckLocation& check : file.locations)

@@ -74,7 +74,7 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
 void Host::launch(const Stm& stm) {
   check_results(stm, kernel_frame(stm));
   const SparseCall call = write_sparse_call(
-      stm, unit_, values_, [&](Value v) { return block(v); }, out_);
+      stm, unit_, values_, [&](Value v) { return block(v); }, declarations_, out_);
   if (!call.made.empty()) out_.open("if (!{}) {{", call.made);
   launch_own(stm);
   if (call.epilogue) {

@@ -33,9 +33,11 @@ struct CheckLocation {
 
 // What all entries of a file share.
 struct FileScope {
-  explicit FileScope(const Module& module) : calls(module.calls) {}
+  explicit FileScope(const Module& module) : calls(module.calls), known(module.known) {}
 
   const std::vector<Location>& calls;
+  const std::vector<KnownMatrix>& known;
+  std::optional<ProxyOptions> proxy;  // of products with known matrices
   std::vector<CheckLocation> locations;
   NameScope names;
 
@@ -75,6 +77,8 @@ class Unit {
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
   int add_check(Location location, std::string message);
   int call(const Location& location) { return file_.call(location.call); }
+  const std::optional<ProxyOptions>& proxy() const { return file_.proxy; }
+  const KnownMatrix* known(const std::string& key) const;  // null if the module does not have it
   const Dialect& dialect() const { return *target.dialect; }
 
  private:

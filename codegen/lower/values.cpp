@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/lower/lower.h"
 #include "ir/walk.h"
 
@@ -94,6 +96,11 @@ Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::in
     auto given = parameters.find(size->name);
     tiles_[stm.pattern.front()] = given == parameters.end() ? size->default_value : given->second;
   });
+}
+
+const KnownMatrix* Unit::known(const std::string& key) const {
+  const auto found = std::ranges::find(file_.known, key, &KnownMatrix::key);
+  return found == file_.known.end() ? nullptr : &*found;
 }
 
 const std::string& Unit::name(Value value) {

@@ -77,8 +77,9 @@ struct SparseCall {
   std::string made;  // the variable that says whether it ran, or "" if the runtime has none for such a kernel
   std::optional<Stm> epilogue;  // what is to run then: a kernel that makes results of the sums where these lie
 };
-// `block`: what a block is called on the host.
+// `block`: what a block is called on the host. `declarations` gets what stands before the entry: code for a known
+// matrix.
 SparseCall write_sparse_call(const Stm& kernel, Unit& unit, Values& values,
-                             const std::function<std::string(Value)>& block, Writer& out);
+                             const std::function<std::string(Value)>& block, Writer& declarations, Writer& out);
 
 }  // namespace apl::lower

@@ -60,6 +60,12 @@ class Warnings {
     sink_(diagnostic);
   }
 
+  static bool is_sparse(const Declaration& declaration, const std::string& operand) {
+    return std::ranges::any_of(declaration.attributes, [&](const SyntaxAttribute& other) {
+      return other.name == attribute::sparse.name && !other.arguments.empty() && other.arguments.front() == operand;
+    });
+  }
+
   // An attribute of a definition, or of an expression (null), that does not do what its author may think.
   void check_attribute(const SyntaxAttribute& attribute, const Global* of) {
     const auto ignored = [&](const std::string& why) {
@@ -82,6 +88,12 @@ class Warnings {
     if (of == nullptr && (info->place == definition || info->place == entry))
       return ignored(fmt::format("it is for {}, and stands before an expression",
                                  info->place == entry ? "entries" : "definitions"));
+    if (attribute.name == attribute::constant.name && of != nullptr) {
+      for (const std::string& name : attribute.arguments)
+        if (!is_sparse(*of->declaration, name))
+          return ignored(
+              fmt::format("it is for sparse operands, and {} is none: #[sparse({})] makes it one", name, name));
+    }
     // What is wrong with those of entries is an error where they are read.
     if (info->place != entry && !info->fits(attribute.arguments))
       ignored(fmt::format("it takes {}", info->arguments.empty() ? "no arguments" : info->arguments));

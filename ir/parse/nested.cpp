@@ -290,6 +290,16 @@ SparseSchedule Parser::sparse_schedule() {
     expect(")");
     return result;
   }
+  if (accept("sections")) {
+    SparseSchedule::Sections& sections = result.sections.emplace();
+    parse_field(sections.key);
+    for (const auto& [word, number] :
+         {std::pair{"rows", &sections.rows}, {"columns", &sections.columns}, {"pieces", &sections.pieces}}) {
+      expect(word);
+      *number = integer();
+    }
+    expect(",");
+  }
   expect("dims");
   list("(", ")", [&] {
     SparseSchedule::Dim& dim = result.dims.emplace_back();

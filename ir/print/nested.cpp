@@ -243,6 +243,10 @@ void Printer::put(const SparseSchedule& schedule) {
     --indent_;
     return;
   }
+  if (schedule.sections)
+    fmt::format_to(std::back_inserter(out_), ", sections {} rows {} columns {} pieces {}",
+                   quote(schedule.sections->key), schedule.sections->rows, schedule.sections->columns,
+                   schedule.sections->pieces);
   out_ += ',';
   ++indent_;
   new_line();

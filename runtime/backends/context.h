@@ -144,6 +144,14 @@ struct apl_sparse_sddmm_product {
   const struct apl_sparse_epilogue* epilogue;  // NULL: nothing
 };
 
+// A matrix that a program has code for, with its structure and values: what apl_sparse_key (runtime/sparse/known.h)
+// makes of it.
+struct apl_known_matrix {
+  uint64_t key;
+  int64_t rows, columns, nonzeros;
+  int32_t type;  // of its values
+};
+
 struct apl_context;
 
 struct apl_backend {
@@ -166,6 +174,9 @@ struct apl_backend {
   int (*synchronise)(struct apl_context* ctx);
   // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.
   int (*load)(struct apl_context* ctx, const char* name, const char* kernel_text);
+  // The same of `defines` and the text behind them: what is known when the program runs, as constants of the kernel.
+  // May be null.
+  int (*load_with)(struct apl_context* ctx, const char* name, const char* defines, const char* kernel_text);
   // The end of an entry: the same, or nothing where somebody else waits later.
   int (*finish)(struct apl_context* ctx);
   // By kernels of the runtime (sparse/device_operand.h, sparse/cpu_operands.h). `done` stays 0 where there are none, or
@@ -175,6 +186,10 @@ struct apl_backend {
   // On the host the threads of the program do it: what was asked for last is done when all that came are back; `done`
   // says how many are worth it.
   void (*sparse_work)(struct apl_context* ctx);
+  // Whether these arrays of a sparse argument are that matrix; `is_it` stays 0 where they are not, or are no
+  // argument's. May be null.
+  int (*is_known_matrix)(struct apl_context* ctx, const struct apl_known_matrix* matrix, const void* row_start,
+                         const void* column, const void* values, int32_t* is_it);
 };
 
 struct apl_context {

@@ -42,6 +42,17 @@
 #define APL_FUSED
 #endif
 
+// Straight code of very many products: the passes that look for more than sums to fuse take most of the time to compile
+// and find nothing.
+#if defined(__clang__)
+#define APL_SECTION
+#elif defined(__AVX512F__)
+#define APL_SECTION \
+  __attribute__((optimize("O1", "expensive-optimizations", "fp-contract=fast"), target("prefer-vector-width=512")))
+#else
+#define APL_SECTION __attribute__((optimize("O1", "expensive-optimizations", "fp-contract=fast")))
+#endif
+
 enum {
   kPackedRank = 16,     // dims of a group, at most
   kPackedOperands = 8,  // tables of positions of a side, at most

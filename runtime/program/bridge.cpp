@@ -103,9 +103,14 @@ apl_backend Bridge::table_for(const Backend& backend) {
     if (loaded) bridge.loaded_.insert(name);
     return finish(ctx, loaded);
   };
+  table.load_with = [](apl_context* ctx, const char* name, const char* defines, const char* text) {
+    return of(ctx).loaded_.contains(name) ? static_cast<int>(APL_SUCCESS)
+                                          : ctx->backend->load(ctx, name, (std::string(defines) + text).c_str());
+  };
   table.sparse_product = &Bridge::sparse_product;
   table.sparse_sddmm_product = &Bridge::sparse_sddmm_product;
   table.sparse_work = &Bridge::sparse_work;
+  table.is_known_matrix = &Bridge::is_known_matrix;
   table.finish = &Bridge::end_entry;
   return table;
 }
@@ -213,6 +218,11 @@ std::optional<std::uint64_t> Bridge::age_of(const void* data) const {
   return known == blocks_.end() ? std::nullopt : std::optional(known->second.number);
 }
 
+std::int64_t Bridge::bytes_of(const void* data) const {
+  const auto known = blocks_.find(const_cast<void*>(data));  // NOLINT(cppcoreguidelines-pro-type-const-cast): a key
+  return known == blocks_.end() ? 0 : known->second.bytes;
+}
+
 int Bridge::keeping(const std::function<int()>& make) {
   keeping_ = true;
   const int status = make();
@@ -226,6 +236,11 @@ int Bridge::sparse_product(apl_context* ctx, const apl_sparse_product* product, 
 
 int Bridge::sparse_sddmm_product(apl_context* ctx, const apl_sparse_sddmm_product* sddmm, std::int32_t* done) {
   return of(ctx).sparse_->sddmm(of(ctx), *sddmm, *done);
+}
+
+int Bridge::is_known_matrix(apl_context* ctx, const apl_known_matrix* matrix, const void* row_start, const void* column,
+                            const void* values, std::int32_t* is_it) {
+  return of(ctx).sparse_->is_known(of(ctx), *matrix, row_start, column, values, *is_it);
 }
 
 void Bridge::sparse_work(apl_context* ctx) { of(ctx).sparse_->work(); }

@@ -59,6 +59,7 @@ class Bridge {
 
   // When the block was allocated, as a number that no other has; nullopt for what is no block.
   std::optional<std::uint64_t> age_of(const void* data) const;
+  std::int64_t bytes_of(const void* data) const;  // 0 for what is no block
   // Whether the block was there before the call.
   bool is_argument(std::uint64_t age) const { return age < call_; }
   // What `make` allocates outlives the call.
@@ -98,6 +99,8 @@ class Bridge {
   static int sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done);
   static int sparse_sddmm_product(apl_context* ctx, const apl_sparse_sddmm_product* sddmm, std::int32_t* done);
   static void sparse_work(apl_context* ctx);
+  static int is_known_matrix(apl_context* ctx, const apl_known_matrix* matrix, const void* row_start,
+                             const void* column, const void* values, std::int32_t* is_it);
 
   struct Block {
     std::int64_t bytes;

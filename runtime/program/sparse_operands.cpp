@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/sparse/device_kernel.h"
+#include "runtime/sparse/known.h"
 
 namespace apl::program {
 namespace {
@@ -152,6 +153,47 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
   return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
                          {product.c, product.c_row}, product.width, nullptr, product.epilogue);
+}
+
+int SparseOperands::is_known(Bridge& bridge, const apl_known_matrix& matrix, const void* row_start, const void* column,
+                             const void* values, std::int32_t& is_it) {
+  is_it = 0;
+  const Seen asked{lasting(bridge, row_start),
+                   lasting(bridge, column),
+                   lasting(bridge, values),
+                   matrix.rows,
+                   matrix.columns,
+                   matrix.nonzeros};
+  if (asked.row_start == 0 || asked.column == 0 || asked.values == 0) return APL_SUCCESS;
+  const auto is_same = [&](const Seen& seen) {
+    return seen.row_start == asked.row_start && seen.column == asked.column && seen.values == asked.values &&
+           seen.rows == asked.rows && seen.columns == asked.columns && seen.nonzeros == asked.nonzeros;
+  };
+  auto known = std::ranges::find_if(seen_, is_same);
+  if (known == seen_.end()) {
+    // The sizes are the program's; the arrays may be shorter or longer.
+    const auto bytes = static_cast<std::int64_t>(byte_size(static_cast<ScalarType>(matrix.type)));
+    apl_context* ctx = bridge.context();
+    std::uint64_t key = 0;
+    if (bridge.bytes_of(row_start) >= (matrix.rows + 1) * 8 && bridge.bytes_of(column) >= matrix.nonzeros * 4 &&
+        bridge.bytes_of(values) >= matrix.nonzeros * bytes) {
+      HostPacked host;
+      std::vector<std::byte> numbers(static_cast<std::size_t>(matrix.nonzeros * bytes));
+      host.row_start.resize(static_cast<std::size_t>(matrix.rows) + 1);
+      int status = ctx->backend->download(ctx, host.row_start.data(), row_start, (matrix.rows + 1) * 8);
+      if (status == APL_SUCCESS) status = host.read(ctx, matrix.rows, matrix.columns, matrix.nonzeros, column);
+      if (status == APL_SUCCESS) status = ctx->backend->download(ctx, numbers.data(), values, std::ssize(numbers));
+      if (status != APL_SUCCESS) return status;
+      host.csr.values = numbers.data();
+      if (host.row_start.back() == matrix.nonzeros) key = apl_sparse_key(&host.csr, static_cast<std::size_t>(bytes));
+    }
+    if (seen_.size() == kMostOperands) seen_.erase(seen_.begin());
+    seen_.push_back(asked);
+    seen_.back().key = key;
+    known = seen_.end() - 1;
+  }
+  is_it = known->key == matrix.key ? 1 : 0;
+  return APL_SUCCESS;
 }
 
 int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {

@@ -22,6 +22,9 @@ class SparseOperands {
   // `done` stays 0 if the program's own kernel is to be launched: small products, arrays that are no arguments.
   int product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done);
   int sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done);
+  // Whether these arrays of an argument are the matrix. They are read once for each argument.
+  int is_known(Bridge& bridge, const apl_known_matrix& matrix, const void* row_start, const void* column,
+               const void* values, std::int32_t& is_it);
   // Of the host: what was asked for last, by each of the threads.
   void work() { apl_sparse_cpu_work(&cpu_.call); }
 
@@ -52,6 +55,14 @@ class SparseOperands {
 
   // The plan for an operator, if one was given for the argument.
   PlanUse* plan_for(std::uint64_t age, bool sddmm);
+
+  // Arrays of arguments whose key was computed.
+  struct Seen {
+    std::uint64_t row_start = 0, column = 0, values = 0;
+    std::int64_t rows = 0, columns = 0, nonzeros = 0;
+    std::uint64_t key = 0;
+  };
+  std::vector<Seen> seen_;
 
   struct Planned {
     std::uint64_t age;

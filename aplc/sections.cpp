@@ -1,0 +1,317 @@
+// aplc sections FILE ARG ...: the tile of a product with a constant matrix, found through proxies (L section 5;
+// docs/constant.md).
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <sstream>
+
+#include "aplc/arguments.h"
+#include "aplc/cleanup.h"
+#include "aplc/driver.h"
+#include "aplc/registry.h"
+#include "aplc/sparse/constants.h"
+#include "codegen/emit/load.h"
+#include "ir/attributes.h"
+#include "ir/read_file.h"
+#include "runtime/program/program.h"
+
+namespace aplc {
+namespace {
+
+struct SectionsOptions : CompileOptions {
+  std::string entry, backend = "c", output, log, svg;
+  std::vector<std::string> arguments, space;
+  std::int64_t clusters = 0;
+  bool no_clusters = false, no_truncation = false, exhaustive = false, no_final = false;
+  int runs = 30;
+};
+
+// L's M1 and N1, and the pieces of a section.
+struct Tile {
+  std::int64_t rows = 1, columns = 1, pieces = 1;
+  auto operator<=>(const Tile&) const = default;
+  std::string text() const { return fmt::format("{} {} {}", rows, columns, pieces); }
+};
+
+struct Measured {
+  Tile tile;
+  std::optional<double> proxy, real;  // microseconds
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Tiles worth a thought. On a CPU the sums of a strip must stay in registers (32 vectors of 64 bytes, of which some are
+// for operands); on a GPU a block has at most 1024 threads and 48 KB of partial sums.
+std::vector<Tile> tile_space(bool on_host, std::int64_t width, std::int64_t bytes) {
+  std::vector<Tile> tiles;
+  const std::int64_t lanes = 64 / bytes;
+  if (on_host) {
+    for (const std::int64_t rows : {2, 4, 6, 8, 12, 16, 24})
+      for (const std::int64_t columns : {width < lanes ? 1 : lanes, 2 * lanes, 4 * lanes})
+        for (const std::int64_t pieces : {1, 2, 4})
+          if (columns <= width && rows * ((columns + lanes - 1) / lanes) <= 28)
+            tiles.push_back({rows, columns, pieces});
+    return tiles;
+  }
+  for (const std::int64_t rows : {2, 3, 4, 6, 8, 12})
+    for (const std::int64_t columns : {32, 64, 128, 256})
+      for (const std::int64_t pieces : {1, 2, 3, 4, 8})
+        if (columns < 2 * width && columns * pieces <= 1024 && rows * columns * pieces * bytes <= 49152)
+          tiles.push_back({rows, columns, pieces});
+  return tiles;
+}
+
+// Ranks; equals share theirs.
+std::vector<double> ranks(const std::vector<double>& times) {
+  std::vector<double> found(times.size());
+  for (std::size_t a = 0; a < times.size(); ++a)
+    for (const double other : times) found[a] += other < times[a] ? 1 : other == times[a] ? 0.5 : 0;
+  return found;
+}
+
+double spearman(const std::vector<double>& x, const std::vector<double>& y) {
+  const std::vector<double> a = ranks(x), b = ranks(y);
+  const double mean = std::accumulate(a.begin(), a.end(), 0.0) / static_cast<double>(a.size());
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    ab += (a[k] - mean) * (b[k] - mean);
+    aa += (a[k] - mean) * (a[k] - mean);
+    bb += (b[k] - mean) * (b[k] - mean);
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+std::string scatter_svg(const std::vector<Measured>& all) {
+  constexpr double kSize = 400, kEdge = 50;
+  double most_x = 0, most_y = 0;
+  for (const Measured& one : all)
+    if (one.proxy && one.real) most_x = std::max(most_x, *one.proxy), most_y = std::max(most_y, *one.real);
+  std::string text = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{0}\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n<rect width=\"{0}\" height=\"{0}\" fill=\"white\"/>\n"
+      "<path d=\"M{1} {1}V{2}H{2}\" fill=\"none\" stroke=\"black\"/>\n"
+      "<text x=\"{1}\" y=\"{3}\">proxy, up to {4:.3g} us</text>\n<text x=\"4\" y=\"{5}\">kernel, up to {6:.3g} "
+      "us</text>\n",
+      kSize + 2 * kEdge, kEdge, kSize + kEdge, kSize + 1.6 * kEdge, most_x, 0.7 * kEdge, most_y);
+  for (const Measured& one : all)
+    if (one.proxy && one.real)
+      text +=
+          fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#36c\"><title>{}</title></circle>\n",
+                      kEdge + kSize * *one.proxy / most_x, kEdge + kSize * (1 - *one.real / most_y), one.tile.text());
+  return text + "</svg>\n";
+}
+
+class Search {
+ public:
+  Search(const SectionsOptions& options, Session& session, std::string entry, std::string operand,
+         const std::vector<apl::HostValue>& values, const GivenMatrices& matrices)
+      : options_(options),
+        session_(session),
+        prefix_(fmt::format("{}.{}.", entry, operand)),
+        entry_(std::move(entry)),
+        values_(values),
+        matrices_(matrices) {}
+
+  // Times that an interrupted run left, by `proxy|real ROWS COLUMNS PIECES` and the time.
+  void read_log() {
+    const auto text = options_.log.empty() ? apl::Result<std::string>(std::string()) : apl::read_bytes(options_.log);
+    std::istringstream lines(text ? *text : "");
+    std::string kind;
+    Tile tile;
+    double time = 0;
+    while (lines >> kind >> tile.rows >> tile.columns >> tile.pieces >> time) known_[kind + " " + tile.text()] = time;
+    log_ = text ? *text : "";
+  }
+
+  // What is measured: a proxy, the code for the matrix, the kernels of any sparse operand, the dense product.
+  enum class Kind { proxy, constant, sparse, dense };
+
+  std::optional<double> measure(const Tile& tile, Kind kind) {
+    const std::string name = fmt::format("{} {}", kind_name(kind), tile.text());
+    if (const auto found = known_.find(name); found != known_.end()) return found->second;
+    const auto start = std::chrono::steady_clock::now();
+    const auto time = run(tile, kind);
+    if (!time) return std::nullopt;
+    seconds_ += seconds_since(start);
+    known_[name] = *time;
+    log_ += fmt::format("{} {:.4f}\n", name, *time);
+    if (!options_.log.empty()) emit(options_.log, log_);
+    return *time;
+  }
+  double seconds() const { return seconds_; }
+  std::string kind_name(Kind kind) const {
+    if (kind != Kind::proxy) return kind == Kind::constant ? "constant" : kind == Kind::sparse ? "sparse" : "dense";
+    return fmt::format("proxy-{}-{}", options_.no_clusters ? 0 : options_.clusters,
+                       options_.no_truncation ? "whole" : "cut");
+  }
+
+ private:
+  std::optional<double> run(const Tile& tile, Kind kind) {
+    apl::Module module = session_.module();
+    if (kind == Kind::dense)
+      for (apl::FunctionPtr& function : module.functions) {
+        apl::Function dense = *function;
+        apl::erase_attribute(dense.attributes, apl::attribute::sparse);
+        apl::erase_attribute(dense.attributes, apl::attribute::constant);
+        function = std::make_shared<const apl::Function>(std::move(dense));
+      }
+    apl::PipelineOptions pipeline_options;
+    pipeline_options.parameters = session_.parameters();
+    for (const auto& [name, number] : {std::pair{"rows", tile.rows},
+                                       {"columns", tile.columns},
+                                       {"pieces", tile.pieces},
+                                       {"variant", std::int64_t{kind == Kind::sparse ? 1 : 2}}})
+      pipeline_options.parameters[prefix_ + name] = number;
+    const auto pipeline = apl::parse_pipeline(pipeline_for(options_.backend), registry());
+    if (!pipeline || !apl::run_pipeline(module, *pipeline, pipeline_options)) return std::nullopt;
+    auto folder = WorkFolder::make();
+    if (!folder) return std::nullopt;
+    apl::ProgramOptions program_options;
+    program_options.temporary_folder = folder->path();
+    program_options.backend = options_.backend;
+    program_options.device_record = options_.device;
+    program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
+    apl::CodegenOptions codegen;
+    codegen.parameters = pipeline_options.parameters;
+    if (kind == Kind::proxy)
+      codegen.proxy = {.clusters = options_.no_clusters ? 0 : options_.clusters, .truncates = !options_.no_truncation};
+    auto program = apl::load_program(module, program_options, codegen);
+    if (!program) return complain(program.error());
+    auto placed = sparse::place_operands(*module.find_entry(entry_), values_, matrices_, {});
+    if (!placed) return complain(placed.error());
+    auto times = program->benchmark(entry_, placed->values, options_.runs);
+    if (!times || times->empty()) return times ? std::nullopt : complain(times.error());
+    std::ranges::sort(*times);
+    return (*times)[times->size() / 2];
+  }
+
+  std::optional<double> complain(const apl::Diagnostic& error) {
+    session_.report(error);
+    return std::nullopt;
+  }
+
+  const SectionsOptions& options_;
+  Session& session_;
+  const std::string prefix_, entry_;
+  const std::vector<apl::HostValue>& values_;
+  const GivenMatrices& matrices_;
+  std::map<std::string, double> known_;
+  std::string log_;
+  double seconds_ = 0;
+};
+
+int search(const SectionsOptions& options, Session& session) {
+  const apl::Function* entry = nullptr;
+  for (const apl::FunctionPtr& function : session.module().functions)
+    if (function->entry && (options.entry.empty() || function->entry->name == options.entry) &&
+        !sparse::constant_operands(*function).empty())
+      entry = function.get();
+  if (entry == nullptr) {
+    session.report(
+        apl::make_error(apl::Code::command_bad_argument, {}, "no entry has an operand that is sparse and constant"));
+    return session.exit_code();
+  }
+  const std::string name = entry->entry->name, operand = sparse::constant_operands(*entry).front().first;
+  GivenMatrices matrices;
+  auto values = read_arguments(*entry, options.arguments, matrices);
+  if (!values) {
+    session.report(values.error());
+    return session.exit_code();
+  }
+  sparse::add_known(session.module(), name, *values, matrices);
+  const apl::KnownMatrix& known = session.module().known.front();
+  std::int64_t width = 1;
+  for (const apl::HostValue& value : *values)
+    if (value.rank() == 2 && value.shape[0] == known.matrix->columns) width = value.shape[1];
+  const bool on_host = options.backend == "c";
+  Search search(options, session, name, operand, *values, matrices);
+  search.read_log();
+  std::vector<Measured> all;
+  for (const Tile& tile : tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type)))) {
+    all.push_back({tile, search.measure(tile, Search::Kind::proxy), {}});
+    print_error("\r{} tiles, {:.1f} s", all.size(), search.seconds());
+  }
+  const double proxy_seconds = search.seconds();
+  print_error("\n");
+  std::erase_if(all, [](const Measured& one) { return !one.proxy; });
+  if (all.empty()) return session.exit_code() == kFine ? int{kBug} : session.exit_code();
+  std::ranges::sort(all, {}, [](const Measured& one) { return *one.proxy; });
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (options.exhaustive || (k == 0 && !options.no_final))
+      all[k].real = search.measure(all[k].tile, Search::Kind::constant);
+  print_out("{:>5} {:>8} {:>7} {:>11} {:>11}\n", "rows", "columns", "pieces", "proxy us", "kernel us");
+  for (const Measured& one : all)
+    print_out("{:>5} {:>8} {:>7} {:>11.2f} {:>11}\n", one.tile.rows, one.tile.columns, one.tile.pieces, *one.proxy,
+              one.real ? fmt::format("{:.2f}", *one.real) : "-");
+  print_out("proxies: {:.1f} s; with the kernels that were compiled: {:.1f} s\n", proxy_seconds, search.seconds());
+  std::vector<double> proxies, kernels;
+  for (const Measured& one : all)
+    if (one.real) proxies.push_back(*one.proxy), kernels.push_back(*one.real);
+  if (kernels.size() > 1)
+    print_out("Spearman {:.3f}; the chosen tile takes {:.3f} of the best's time\n", spearman(proxies, kernels),
+              kernels.front() / *std::ranges::min_element(kernels));
+  // The choice: code, the kernels of any sparse operand, or the dense product.
+  const auto sparse = search.measure({}, Search::Kind::sparse), dense = search.measure({}, Search::Kind::dense);
+  const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
+  const std::optional<double> constant = all.front().real;
+  print_out("constant {}, sparse {}, dense {}\n", shown(constant), shown(sparse), shown(dense));
+  const bool is_constant = constant && !(sparse && *sparse < *constant);
+  const std::optional<double> best_sparse = is_constant ? constant : sparse;
+  const bool is_dense = dense && best_sparse && *dense < *best_sparse;
+  if (best_sparse || dense)
+    print_out("chosen: {}\n", is_dense      ? "the dense product: leave out #[sparse]"
+                              : is_constant ? "constant"
+                                            : "sparse");
+  if (!options.svg.empty())
+    if (const int code = emit(options.svg, scatter_svg(all)); code != kFine) return code;
+  if (options.output.empty()) return kFine;
+  const Tile best = all.front().tile;
+  if (!is_constant && constant) return emit(options.output, fmt::format("{}.{}.variant=1\n", name, operand));
+  return emit(options.output, fmt::format("{0}.{1}.rows={2}\n{0}.{1}.columns={3}\n{0}.{1}.pieces={4}\n", name, operand,
+                                          best.rows, best.columns, best.pieces));
+}
+
+}  // namespace
+
+void add_sections(CLI::App& app, int& exit) {
+  auto options = std::make_shared<SectionsOptions>();
+  CLI::App* command =
+      app.add_subcommand("sections", "find the tile of a product with a constant matrix through proxies");
+  options->add_to(*command);
+  command->add_option("ARG", options->arguments, "arguments of the entry, as of `aplc run`; the matrix as A=@M.mtx")
+      ->required();
+  command->add_option("-e,--entry", options->entry, "entry (default: the one with a constant operand)");
+  command->add_option("--backend", options->backend, "c, emulate or cuda")
+      ->check(CLI::IsMember({"c", "emulate", "cuda"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "the tile as a tuning file")->type_name("FILE");
+  command->add_option("--log", options->log, "times that were measured: a run that was interrupted goes on with it")
+      ->type_name("FILE");
+  command->add_option("--svg", options->svg, "draw the times of proxies and kernels (with --exhaustive)")
+      ->type_name("FILE");
+  options->clusters = 0;
+  command
+      ->add_option("--clusters", options->clusters,
+                   "functions of a proxy (default: 3 for each block that the device runs at once)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--no-clusters", options->no_clusters, "proxies have a function for each section");
+  command->add_flag("--no-truncation", options->no_truncation, "proxies have all iterations");
+  command->add_flag("--exhaustive", options->exhaustive,
+                    "measure the kernel of each tile, too, and say how well proxies rank them");
+  command->add_flag("--no-final", options->no_final, "measure proxies alone");
+  command->add_option("--runs", options->runs, "calls of each, of which the median counts")->check(CLI::PositiveNumber);
+  command->callback([options, &exit] {
+    if (options->clusters == 0) options->clusters = options->backend == "c" ? 12 : 24;
+    Session session(*options);
+    exit = session.read() ? search(*options, session) : session.exit_code();
+  });
+}
+
+}  // namespace aplc

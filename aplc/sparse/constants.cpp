@@ -1,0 +1,80 @@
+#include "aplc/sparse/constants.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "aplc/driver.h"
+#include "codegen/sparse/known_matrix.h"
+#include "ir/attributes.h"
+#include "ir/sparse_soa.h"
+
+namespace aplc::sparse {
+
+std::vector<std::pair<std::string, std::size_t>> constant_operands(const apl::Function& entry) {
+  std::vector<std::pair<std::string, std::size_t>> found;
+  const auto names = apl::find_attribute(entry.attributes, apl::attribute::constant);
+  const auto requests = apl::sparse_requests(entry);
+  if (!entry.entry || !names || !requests) return found;
+  for (const apl::SparseRequest& request : *requests) {
+    const std::string& name = entry.entry->params[request.param].name;
+    if (std::ranges::find(std::get<0>(*names), name) != std::get<0>(*names).end())
+      found.emplace_back(name, request.value);
+  }
+  return found;
+}
+
+void add_known(apl::Module& module, const std::string& entry, const std::vector<apl::HostValue>& values,
+               const GivenMatrices& matrices) {
+  const apl::Function* function = module.find_entry(entry);
+  if (function == nullptr) return;
+  for (const auto& [name, value] : constant_operands(*function)) {
+    const auto given = matrices.find(value);
+    if (given == matrices.end() && (value >= values.size() || values[value].rank() != 2)) continue;
+    module.known.push_back(
+        apl::known_matrix(entry, name, given != matrices.end() ? given->second : apl::to_csr(values[value])));
+  }
+}
+
+apl::Status read_known(apl::Module& module, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find("=@");
+    const std::string operand = text.substr(0, equals);
+    if (equals == std::string::npos || equals == 0)
+      return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("{}: expected OPERAND=@FILE", text));
+    std::set<std::string> names;
+    bool found = false;
+    for (const apl::FunctionPtr& function : module.functions)
+      for (const auto& [name, value] : constant_operands(*function)) {
+        names.insert(name);
+        if (name != operand) continue;
+        found = true;
+        const std::string file = text.substr(equals + 2);
+        const auto plain = read_unpacked_file(file);
+        if (!plain) return plain.error();
+        auto matrix = read_operand(*plain, function->type(function->params[value]).element);
+        if (!matrix) {
+          apl::Diagnostic error = std::move(matrix).error();
+          error.file = file;
+          return error;
+        }
+        module.known.push_back(apl::known_matrix(function->entry->name, name, std::move(*matrix)));
+      }
+    if (!found)
+      return apl::make_error(
+          apl::Code::command_bad_argument, {},
+          fmt::format("{}: no entry has an operand `{}` that is sparse and constant; {}", text, operand,
+                      names.empty() ? "none has any" : fmt::format("there is {}", fmt::join(names, ", "))));
+  }
+  return apl::Unit{};
+}
+
+void add_constant_parameters(const apl::Module& module, std::set<std::string>& names) {
+  for (const apl::FunctionPtr& function : module.functions)
+    for (const auto& [name, value] : constant_operands(*function))
+      for (const char* number : {"variant", "rows", "columns", "pieces"})
+        names.insert(fmt::format("{}.{}.{}", function->entry->name, name, number));
+}
+
+}  // namespace aplc::sparse

@@ -1,0 +1,216 @@
+// Known matrices in kernel text. A piece of a section is a function that is called through a table: a block runs those
+// of one section, each by a group of threads with a column each, whose partial sums meet in shared memory. Loads of B
+// are addressed by constants, and numbers are operands of the instructions that multiply by them.
+//
+//   APL_CONSTANT_FUNCTION void spmm_A_0_1(apl_in<float> b, apl_shared<float> sums, int at) {
+//     const float x0 = float(b(3 * int64_t(APL_CONSTANT_B_ROW)));
+//     ...
+//     float s0 = x0 * 0x1.8p-1f;
+//     s1 += x0 * -0x1p-2f;
+//     sums(at) = s0;
+//   }
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/kernel/writer.h"
+#include "codegen/sparse/constant.h"
+#include "ir/type.h"
+
+namespace apl::lower {
+namespace {
+
+constexpr std::size_t kAtOnce = 8;  // loads that are on their way before the first is used
+
+std::string memory_type(ScalarType type) {
+  if (type == ScalarType::f16) return "apl_half";
+  if (is_storage(type)) return "apl_bfloat";
+  if (type == ScalarType::f32) return "float";
+  if (type == ScalarType::f64) return "double";
+  return fmt::format("{}int{}_t", is_signed(type) ? "" : "u", 8 * byte_size(type));
+}
+
+class DeviceWriter {
+ public:
+  DeviceWriter(const ConstantProduct& product, std::string epilogue_type)
+      : product_(product),
+        made_(constant_functions(product)),
+        sections_(made_.functions),
+        element_(product.matrix->values.type),
+        sum_(constant_sum_type(element_)),
+        columns_(product.sections.columns),
+        pieces_(product.sections.pieces),
+        epilogue_(std::move(epilogue_type)) {
+    const std::size_t rows = most_rows();
+    for (std::size_t k = 0; k < sections_.empty_rows.size(); k += rows) {
+      const auto first = sections_.empty_rows.begin() + static_cast<std::ptrdiff_t>(k);
+      made_.uses.push_back({sections_.sections.size(), 0});
+      sections_.sections.push_back(
+          {{first, first + static_cast<std::ptrdiff_t>(std::min(rows, sections_.empty_rows.size() - k))}, {}});
+    }
+  }
+
+  DeviceText run(const std::string& epilogue_text, int warp) {
+    out_.line("// {} by {} with {} non-zeros: {} sections of up to {} rows, in {} pieces.", product_.matrix->rows,
+              product_.matrix->columns, product_.matrix->nonzeros(), sections_.sections.size(), product_.sections.rows,
+              pieces_);
+    out_.line("#define APL_WARP {}", warp);
+    out_.line("#include \"device.h\"");
+    out_.line("");
+    out_.line("#if defined(APL_EMULATE)");
+    out_.line("#define APL_CONSTANT_FUNCTION static");
+    out_.line("#define APL_CONSTANT_TABLE static const");
+    out_.line("#else");
+    out_.line("#define APL_CONSTANT_FUNCTION static __device__ __noinline__");
+    out_.line("#define APL_CONSTANT_TABLE static __device__ const");
+    out_.line("#endif");
+    out_.line("typedef {} apl_constant_sum;", memory_type(sum_));
+    out_.line("typedef {} apl_constant_element;", memory_type(element_));
+    out_.line("");
+    out_.raw(epilogue_text);
+    out_.line("APL_CONSTANT_FUNCTION void {}_nothing({}) {{}}", product_.name, kParameters);
+    for (std::size_t s = 0; s < sections_.sections.size(); ++s) write_section(s);
+    write_tables();
+    write_kernel();
+    return {out_.take(), std::ssize(made_.uses), columns_ * pieces_, shared_bytes()};
+  }
+
+ private:
+  static constexpr const char* kParameters = "apl_in<apl_constant_element>, apl_shared<apl_constant_sum>, int";
+  static constexpr const char* kNamed = "apl_in<apl_constant_element> b, apl_shared<apl_constant_sum> sums, int at";
+
+  std::size_t most_rows() const { return static_cast<std::size_t>(product_.sections.rows); }
+  std::int64_t shared_elements() const { return pieces_ * product_.sections.rows * columns_; }
+  std::int64_t shared_bytes() const { return shared_elements() * byte_size(sum_); }
+
+  std::string times(const std::string& x, std::int64_t nonzero) const {
+    const Scalar number = product_.matrix->values.at(nonzero);
+    const bool is_one = number == convert(Scalar::integer(ScalarType::i32, 1), number.type());
+    if (is_one) return x;
+    const std::string text = constant_text(product_.matrix->values, nonzero);
+    return is_float(sum_) ? fmt::format("{} * {}", x, text)
+                          : fmt::format("apl_mul<apl_constant_sum>({}, apl_constant_sum({}))", x, text);
+  }
+
+  void write_section(std::size_t s) {
+    const Section& section = sections_.sections[s];
+    for (std::size_t p = 0; p < section.pieces.size(); ++p) {
+      out_.line("// rows {}", fmt::join(section.rows, ", "));
+      out_.open("APL_CONSTANT_FUNCTION void {}_{}_{}({}) {{", product_.name, s, p, kNamed);
+      const std::vector<SectionColumn>& piece = section.pieces[p];
+      std::vector<bool> begun(section.rows.size());
+      for (std::size_t first = 0; first < piece.size(); first += kAtOnce) {
+        const std::size_t end = std::min(first + kAtOnce, piece.size());
+        for (std::size_t c = first; c < end; ++c)
+          out_.line("const apl_constant_sum x{} = apl_constant_sum(b({} * int64_t(APL_CONSTANT_B_ROW)));", c,
+                    piece[c].column);
+        for (std::size_t c = first; c < end; ++c) write_terms(fmt::format("x{}", c), piece[c], begun);
+      }
+      // Pieces beyond the groups of threads are added to what a group has.
+      const bool adds = static_cast<std::int64_t>(p) >= pieces_;
+      for (std::size_t r = 0; r < begun.size(); ++r)
+        if (begun[r] && adds)
+          out_.line("sums(at + {0}) = {1};", static_cast<std::int64_t>(r) * columns_,
+                    add(fmt::format("apl_constant_sum(sums(at + {}))", static_cast<std::int64_t>(r) * columns_),
+                        fmt::format("s{}", r)));
+        else if (begun[r])
+          out_.line("sums(at + {}) = s{};", static_cast<std::int64_t>(r) * columns_, r);
+      out_.close("}}");
+    }
+  }
+
+  std::string add(const std::string& a, const std::string& b) const {
+    return is_float(sum_) ? fmt::format("{} + {}", a, b) : fmt::format("apl_add<apl_constant_sum>({}, {})", a, b);
+  }
+
+  void write_terms(const std::string& x, const SectionColumn& column, std::vector<bool>& begun) {
+    for (const SectionColumn::Term& term : column.terms) {
+      const auto r = static_cast<std::size_t>(term.row);
+      const std::string product = times(x, term.nonzero);
+      if (begun[r]) {
+        out_.line("s{0} = {1};", r, add(fmt::format("s{}", r), product));
+      } else {
+        out_.line("apl_constant_sum s{} = {};", r, product);
+      }
+      begun[r] = true;
+    }
+  }
+
+  // The rows of each section, -1 behind them; its functions, and where they begin.
+  void write_tables() {
+    out_.line("typedef void (*apl_constant_piece)({});", kParameters);
+    std::vector<std::int32_t> rows, starts;
+    std::vector<std::string> functions;
+    for (const SectionUses::Use& use : made_.uses) {
+      const Section& section = sections_.sections[use.function];
+      for (std::size_t r = 0; r < most_rows(); ++r)
+        rows.push_back(r < section.rows.size() ? section.rows[r] + static_cast<std::int32_t>(use.base) : -1);
+      starts.push_back(static_cast<std::int32_t>(functions.size()));
+      for (std::size_t p = 0; p < section.pieces.size(); ++p)
+        functions.push_back(fmt::format("{}_{}_{}", product_.name, use.function, p));
+      while (std::ssize(functions) < starts.back() + pieces_) functions.push_back(product_.name + "_nothing");
+    }
+    starts.push_back(static_cast<std::int32_t>(functions.size()));
+    out_.line("APL_CONSTANT_TABLE int32_t apl_constant_row[] = {{{}}};", fmt::join(rows, ", "));
+    out_.line("APL_CONSTANT_TABLE int32_t apl_constant_start[] = {{{}}};", fmt::join(starts, ", "));
+    out_.line("APL_CONSTANT_TABLE apl_constant_piece apl_constant_pieces[] = {{{}}};", fmt::join(functions, ", "));
+    out_.line("");
+  }
+
+  void write_kernel() {
+    const std::string result = memory_type(product_.result);
+    out_.line("#define APL_CONSTANT_EXPORT(kernel) APL_EXPORT(kernel)");
+    out_.open(
+        "APL_KERNEL({}) void APL_CONSTANT_NAME(apl_in<apl_constant_element> b, apl_out<{}> c, int64_t c_row, int64_t "
+        "width{}) {{",
+        columns_ * pieces_, result, epilogue_.empty() ? "" : fmt::format(", {} after", epilogue_));
+    out_.line("const apl_shared<apl_constant_sum> sums = apl_shared_at<apl_constant_sum>(0, {});", shared_elements());
+    out_.line("const int64_t strips = (width + {}) / {};", columns_ - 1, columns_);
+    out_.line("const int section = int(apl_block() / strips), piece = apl_thread() / {0}, column = apl_thread() % {0};",
+              columns_);
+    out_.line("const int64_t first = apl_block() % strips * {};", columns_);
+    out_.line("// Threads beyond the end read what is there, and drop it.");
+    out_.line("const int64_t j = first + column < width ? first + column : width - 1;");
+    out_.line("const apl_in<apl_constant_element> from{{b.data + j}};");
+    out_.line("const int at = piece * {} + column;", product_.sections.rows * columns_);
+    out_.line("APL_UNROLL");
+    out_.line("for (int r = 0; r < {}; ++r) sums(at + r * {}) = apl_constant_sum(0);", product_.sections.rows,
+              columns_);
+    out_.line("for (int k = apl_constant_start[section] + piece; k < apl_constant_start[section + 1]; k += {})",
+              pieces_);
+    out_.line("  apl_constant_pieces[k](from, sums, at);");
+    out_.line("apl_barrier();");
+    out_.open("for (int r = piece; r < {}; r += {}) {{", product_.sections.rows, pieces_);
+    out_.line("const int32_t row = apl_constant_row[section * {} + r];", product_.sections.rows);
+    out_.line("if (row < 0 || first + column >= width) continue;");
+    out_.line("apl_constant_sum sum = sums(r * {} + column);", columns_);
+    out_.line("APL_UNROLL");
+    out_.line("for (int p = 1; p < {}; ++p) {{", pieces_);
+    out_.line("  const apl_constant_sum part = sums((p * {} + r) * {} + column);", product_.sections.rows, columns_);
+    out_.line("  sum = {};", add("sum", "part"));
+    out_.line("}}");
+    out_.line("c(row * c_row + first + column) = {}({});", result,
+              epilogue_.empty() ? "sum" : "after(sum, row, first + column)");
+    out_.close("}}");
+    out_.close("}}");
+    out_.line("APL_CONSTANT_EXPORT(APL_CONSTANT_NAME)");
+  }
+
+  const ConstantProduct& product_;
+  SectionUses made_;
+  Sections& sections_;
+  const ScalarType element_, sum_;
+  const std::int64_t columns_, pieces_;
+  const std::string epilogue_;
+  Writer out_;
+};
+
+}  // namespace
+
+DeviceText print_constant_device(const ConstantProduct& product, const std::string& epilogue_type,
+                                 const std::string& epilogue_text, int warp) {
+  return DeviceWriter(product, epilogue_type).run(epilogue_text, warp);
+}
+
+}  // namespace apl::lower

@@ -1,0 +1,241 @@
+// Products with matrices that are known when the program is compiled: the code has structure and values.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+
+#include "codegen/codegen.h"
+#include "codegen/sparse/known_matrix.h"
+#include "codegen/sparse/sections.h"
+#include "frontend/frontend.h"
+#include "ir/interpret.h"
+#include "passes/pipeline.h"
+#include "runtime/program/program.h"
+#include "tests/testing.h"
+
+namespace {
+
+using apl::HostValue;
+using apl::Module;
+using Values = std::vector<HostValue>;
+
+std::string spmm(const std::string& type, const std::string& attributes = "#[sparse(A)] #[constant(A)]") {
+  return fmt::format(
+      "{1}\nentry f [n][m][b] (A: [n][m]{0}) (B: [m][b]{0}): [n][b]{0} =\n"
+      "  map (\\row -> map (\\col -> {0}.sum (map2 (*) row col)) (transpose B)) A\n",
+      type, attributes);
+}
+
+Module read(const std::string& text) {
+  auto source = apl::compile({"known.fut", text}, {});
+  REQUIRE(source);
+  return *std::move(source);
+}
+
+using Parameters = std::map<std::string, std::int64_t>;
+
+struct Made {
+  std::string host;
+  std::vector<apl::Remark> remarks;
+  bool said(const std::string& code) const {
+    return std::ranges::any_of(remarks, [&](const apl::Remark& remark) { return remark.code == code; });
+  }
+};
+
+// The program for this matrix.
+Made make(Module module, const std::optional<HostValue>& matrix, bool on_device, const Parameters& parameters = {}) {
+  if (matrix) module.known.push_back(apl::known_matrix("f", "A", apl::to_csr(*matrix)));
+  Made made;
+  apl::PipelineOptions options;
+  options.parameters = parameters;
+  options.remarks = [&](const apl::Remark& remark) { made.remarks.push_back(remark); };
+  const auto pipeline =
+      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, on_device ? apl::Machine::gpu : apl::Machine::cpu),
+                          apl::PassRegistry::builtin());
+  REQUIRE(apl::run_pipeline(module, *pipeline, options));
+  auto text = apl::generate(module, on_device ? apl::cuda_target() : apl::c_target());
+  REQUIRE_MESSAGE(text, (text ? std::string() : text.error().message));
+  made.host = text->host;
+  return made;
+}
+
+// Calls twice: what the runtime keeps of an argument must not change what it is.
+void check(const Module& source, const std::string& host, const std::string& backend, const Values& inputs) {
+  const auto expected = apl::interpret(source, "f", inputs);
+  REQUIRE(expected);
+  apl::ProgramOptions options;
+  options.backend = backend;
+  auto program = apl::Program::load(host, options);
+  REQUIRE_MESSAGE(program, (program ? std::string() : program.error().message));
+  for (int call = 0; call < 2; ++call) {
+    const auto got = program->call("f", inputs);
+    REQUIRE_MESSAGE(got, (got ? std::string() : got.error().message));
+    CHECK(apl::testing::same_results(*got, *expected));
+  }
+}
+
+// A third of the elements, with a row without any, one that is full, ones and minus ones.
+Values random_inputs(const Module& source, std::int64_t n, std::int64_t m, std::int64_t b, std::uint64_t seed) {
+  auto values = apl::testing::random_arguments(*source.find_entry("f"), {{"n", n}, {"m", m}, {"b", b}}, seed);
+  REQUIRE(values);
+  HostValue& a = values->front();
+  const apl::Scalar zero = apl::Scalar::zero(a.type);
+  const apl::Scalar one = apl::convert(apl::Scalar::integer(apl::ScalarType::i32, 1), a.type);
+  for (std::int64_t k = 0; k < a.element_count(); ++k) {
+    const std::int64_t row = k / m;
+    if (row == 2 || (row != 4 && (k * 7 + row) % 3 != 0)) a.set(k, zero);
+    if (k % 11 == 0 && a.at(k) != zero) a.set(k, one);
+  }
+  return *std::move(values);
+}
+
+}  // namespace
+
+TEST_CASE("code for a known matrix gives what the program means, for all types") {
+  for (const std::string type : {"f32", "f64", "i8", "i16", "i32", "u8", "u16", "u32", "u64"}) {
+    CAPTURE(type);
+    const Module source = read(spmm(type));
+    const Values inputs = random_inputs(source, 13, 21, 37, 3);
+    const Made made = make(source, inputs.front(), false, {{"f.A.rows", 5}, {"f.A.columns", 8}});
+    REQUIRE(made.said("constant"));
+    CHECK(made.host.find("APL_SECTION") != std::string::npos);
+    check(source, made.host, "c", inputs);
+  }
+}
+
+TEST_CASE("halves are added up as floats") {
+  const Module half = read(
+      "#[sparse(A)] #[constant(A)]\nentry f [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f16 =\n"
+      "  map (\\row -> map (\\col -> f16.f32 (f32.sum (map2 (\\a x -> f32.f16 a * f32.f16 x) row col))) (transpose B)) "
+      "A\n");
+  const Module bfloat = read(spmm("f32", "#[sparse(A)] #[constant(A)] #[bf16(A, B)]"));
+  for (const Module* source : {&half, &bfloat}) {
+    const Values inputs = random_inputs(*source, 13, 21, 37, 3);
+    const Made made = make(*source, inputs.front(), false);
+    CHECK(made.said("constant"));
+    check(*source, made.host, "c", inputs);
+  }
+}
+
+TEST_CASE("sections of any shape cover every row") {
+  const Module source = read(spmm("f32"));
+  const Values inputs = random_inputs(source, 23, 17, 50, 8);
+  for (const Parameters& parameters : {Parameters{{"f.A.rows", 1}, {"f.A.columns", 1}},
+                                       Parameters{{"f.A.rows", 4}, {"f.A.columns", 16}, {"f.A.pieces", 3}},
+                                       Parameters{{"f.A.rows", 40}, {"f.A.columns", 32}},
+                                       Parameters{{"f.A.rows", 3}, {"f.A.columns", 48}, {"f.A.pieces", 99}},
+                                       Parameters{{"f.A.rows", 2}, {"f.A.columns", 3}}}) {
+    const Made made = make(source, inputs.front(), false, parameters);
+    CHECK(made.said("constant"));
+    check(source, made.host, "c", inputs);
+  }
+}
+
+TEST_CASE("another matrix than the known one is multiplied by the program's general kernel") {
+  const Module source = read(spmm("f32"));
+  Values inputs = random_inputs(source, 13, 21, 37, 3);
+  const Made made = make(source, inputs.front(), false);
+  REQUIRE(made.said("constant"));
+  // One value differs, then the pattern, then the sizes.
+  std::int64_t at = 0;
+  while (inputs.front().at(at) == apl::Scalar::zero(apl::ScalarType::f32)) ++at;
+  inputs.front().set(at, apl::Scalar::floating(apl::ScalarType::f32, 77));
+  check(source, made.host, "c", inputs);
+  inputs.front().set(at, apl::Scalar::zero(apl::ScalarType::f32));
+  check(source, made.host, "c", inputs);
+  check(source, made.host, "c", random_inputs(source, 14, 21, 37, 3));
+  check(source, made.host, "c", random_inputs(source, 13, 21, 5, 3));  // narrower than a strip
+}
+
+TEST_CASE("what is not compiled into the program says why") {
+  const Module source = read(spmm("f32"));
+  const Values inputs = random_inputs(source, 13, 21, 8, 3);
+  CHECK(make(source, std::nullopt, false).said("constant-not-given"));
+  CHECK(make(source, inputs.front(), false, {{"f.A.variant", 1}}).said("constant-not-wanted"));
+  const HostValue none = HostValue::zeros(apl::ScalarType::f32, {13, 21});
+  const Made empty = make(source, none, false);
+  CHECK(empty.said("constant-general"));
+  check(source, empty.host, "c", {none, inputs.back()});
+  HostValue infinite = inputs.front();
+  infinite.set(0, apl::Scalar::floating(apl::ScalarType::f32, INFINITY));
+  CHECK(make(source, infinite, false).said("constant-not-finite"));
+  const Made large = make(source, inputs.front(), false, {{"f.A.columns", 1 << 20}});
+  CHECK(large.said("constant-too-large"));
+  check(source, large.host, "c", inputs);
+}
+
+TEST_CASE("sections hold every non-zero once, and rows that share columns stand together") {
+  HostValue dense = HostValue::zeros(apl::ScalarType::i32, {6, 8});
+  for (const auto& [row, column] : {std::pair{0, 0}, {0, 1}, {3, 0}, {3, 1}, {1, 5}, {1, 6}, {5, 5}, {5, 6}, {4, 7}})
+    dense.set(row * 8 + column, apl::Scalar::integer(apl::ScalarType::i32, 1 + row));
+  const apl::Sections made = apl::make_sections(apl::to_csr(dense), 2, 1, apl::kMostTerms);
+  CHECK(made.empty_rows == std::vector<std::int32_t>{2});
+  REQUIRE(made.sections.size() == 3);
+  CHECK(made.sections[0].rows == std::vector<std::int32_t>{0, 3});
+  CHECK(made.sections[1].rows == std::vector<std::int32_t>{1, 5});
+  CHECK(made.sections[2].rows == std::vector<std::int32_t>{4});
+  CHECK(made.sections[0].loads() == 2);
+  CHECK(made.sections[0].terms() == 4);
+  // Pieces have about as many terms each, and never more than are allowed.
+  const apl::Sections cut = apl::make_sections(apl::to_csr(dense), 6, 1, 3);
+  REQUIRE(cut.sections.size() == 1);
+  CHECK(cut.sections.front().pieces.size() == 3);
+  CHECK(cut.sections.front().terms() == 9);
+}
+
+TEST_CASE("kernels for a known matrix give what the program means") {
+  const std::string after =
+      "#[sparse(A)] #[constant(A)]\nentry f [n][m][b] (A: [n][m]f32) (B: [m][b]f32) (bias: [b]f32): [n][b]f32 =\n"
+      "  map (\\row -> map2 (\\col x -> f32.max 0 (x + f32.sum (map2 (*) row col))) (transpose B) bias) A\n";
+  for (const std::string& text : {spmm("f32"), spmm("f64"), spmm("i16"), spmm("u32"), after,
+                                  spmm("f32", "#[sparse(A)] #[constant(A)] #[bf16(A, B)]")}) {
+    CAPTURE(text);
+    const Module source = read(text);
+    const Values inputs = random_inputs(source, 13, 21, 37, 3);
+    const Made made = make(source, inputs.front(), true, {{"f.A.rows", 4}, {"f.A.columns", 32}, {"f.A.pieces", 2}});
+    REQUIRE(made.said("constant"));
+    CHECK(made.host.find("APL_CONSTANT_FUNCTION") != std::string::npos);
+    check(source, made.host, "emulate", inputs);
+  }
+}
+
+TEST_CASE("clusters join what is nearest, and are as many as are asked for") {
+  const std::vector<apl::SectionFeatures> features = {{10, 20}, {11, 21}, {50, 90}, {10, 20}, {52, 91}, {300, 300}};
+  const auto three = apl::cluster_sections(features, 3);
+  CHECK(three[0] == three[1]);
+  CHECK(three[0] == three[3]);
+  CHECK(three[2] == three[4]);
+  CHECK(std::set<std::size_t>{three[0], three[2], three[5]}.size() == 3);
+  CHECK(std::set<std::size_t>(three.begin(), three.end()).size() == 3);
+  const auto one = apl::cluster_sections(features, 1);
+  CHECK(std::ranges::count(one, one.front()) == 6);
+  const auto many = apl::cluster_sections(features, 99);
+  CHECK(std::set<std::size_t>(many.begin(), many.end()).size() == 5);  // two are the same
+  CHECK(apl::cluster_sections({}, 3).empty());
+}
+
+TEST_CASE("a proxy has the loads and terms of each cluster's mean, and ends where L says") {
+  const Module source = read(spmm("f32"));
+  const apl::HostCsr matrix = apl::to_csr(random_inputs(source, 60, 50, 4, 9).front());
+  const apl::Sections sections = apl::make_sections(matrix, 4, 1, apl::kMostTerms);
+  std::int64_t terms = 0;
+  for (const apl::Section& section : sections.sections) terms += section.terms();
+  REQUIRE(terms == matrix.nonzeros());
+  const apl::SectionUses proxy = apl::make_proxy(matrix, sections, 4, 1, {.clusters = 3, .truncates = true});
+  CHECK(proxy.functions.sections.size() == 3);
+  REQUIRE(proxy.uses.size() == sections.sections.size());
+  std::int64_t made = 0;
+  for (const apl::SectionUses::Use& use : proxy.uses) made += proxy.functions.sections[use.function].terms();
+  CHECK(std::abs(made - terms) <= std::ssize(proxy.uses));  // rounded means
+  // 300 / density columns are more than there are here; a wide matrix is cut.
+  apl::HostCsr wide;
+  wide.rows = 1;
+  wide.columns = 2000;
+  for (std::int32_t k = 0; k < 2000; ++k) wide.column.push_back(k);
+  wide.row_start = {0, 2000};
+  wide.values = HostValue::zeros(apl::ScalarType::f32, {2000});
+  const apl::Sections long_row = apl::make_sections(wide, 1, 1, apl::kMostTerms);
+  CHECK(apl::make_proxy(wide, long_row, 1, 1, {.clusters = 1, .truncates = true}).functions.sections[0].loads() == 300);
+  CHECK(apl::make_proxy(wide, long_row, 1, 1, {.clusters = 1, .truncates = false}).functions.sections[0].loads() ==
+        2000);
+}
