@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-programs,sparse-check,engines (default: all)
+#     sparse-programs,sparse-check,constant,engines (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check,engines}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check,constant,engines}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -165,6 +165,14 @@ if wanted sparse-check && command -v compute-sanitizer >/dev/null; then
     note $? "$tool; see $out/sparse-$tool.log"
     grep -E "ERROR SUMMARY|RACECHECK SUMMARY|wrong" "$out/sparse-$tool.log" | tail -n 3
   done
+fi
+
+# Proxies of tiles are compiled and timed one by one: what ends in this time is there.
+if wanted constant; then
+  step "constant matrices"
+  python3 bench/constant.py "$bin/aplc" --backend="${APL_GPU_BACKEND:-cuda}" --matrices=768x768_s98,768x768_s95 \
+    --widths=128 --seconds=150 --log="$out/constant-logs" --json="$out/constant.json" 2>&1 | tee "$out/constant.log"
+  note "${PIPESTATUS[0]}" "constant matrices"
 fi
 
 # The package for Python lies beside BIN, built for the python3 that has torch and jax (-DPython_EXECUTABLE).

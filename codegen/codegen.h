@@ -7,11 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "codegen/sparse/proxy.h"
 #include "ir/module.h"
 #include "machine/target/target.h"
 
 namespace apl {
+
+// Which of L's reductions a proxy has (codegen/sparse/proxy.h).
+struct ProxyOptions {
+  std::int64_t clusters = 0;  // functions of all sections (5.1.2); 0: each section has its own
+  bool truncates = true;      // loops end after min(N_NC, 300 / (1 - sparsity)) loads (5.1.3)
+};
 
 struct CodegenOptions {
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node

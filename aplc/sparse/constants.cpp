@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "aplc/driver.h"
-#include "codegen/sparse/known_matrix.h"
 #include "ir/attributes.h"
 #include "ir/sparse_soa.h"
+#include "runtime/program/known_matrix.h"
 
 namespace aplc::sparse {
 

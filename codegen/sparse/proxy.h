@@ -5,15 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "codegen/codegen.h"
 #include "codegen/sparse/sections.h"
 
 namespace apl {
-
-// Which of L's reductions are made.
-struct ProxyOptions {
-  std::int64_t clusters = 0;  // functions of all sections (5.1.2); 0: each section has its own
-  bool truncates = true;      // loops end after min(N_NC, 300 / (1 - sparsity)) loads (5.1.3)
-};
 
 // Functions, and which one each section of the matrix runs.
 struct SectionUses {

@@ -5,11 +5,12 @@
 #include <set>
 
 #include "codegen/codegen.h"
-#include "codegen/sparse/known_matrix.h"
+#include "codegen/sparse/proxy.h"
 #include "codegen/sparse/sections.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/program/known_matrix.h"
 #include "runtime/program/program.h"
 #include "tests/testing.h"
 

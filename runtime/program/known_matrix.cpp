@@ -1,4 +1,4 @@
-#include "codegen/sparse/known_matrix.h"
+#include "runtime/program/known_matrix.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Products with constant matrices (docs/constant.md): tiles ranked by their proxies, the chosen tile's code, the kernels of
+any sparse operand and the dense product, of uniform random matrices.
+
+    python3 bench/constant.py APLC [--backend=c] [--matrices=768x768_s95,...] [--widths=1,16,128] [--exhaustive]
+        [--seconds=150] [--json=FILE]
+
+First results of a small matrix are compared with those of the interpreter. What does not end in --seconds is left out, and
+said; times that were measured until then are in the folder --log, from which the next run goes on. scipy, where it is
+there, multiplies the same matrices in the same run.
+"""
+import argparse
+import json
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = """#[sparse(A)] #[constant(A)]
+entry spmm [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
+  map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B)) A
+"""
+
+
+def make_matrix(name, folder):
+    rows, columns, sparsity = (int(x) for x in re.fullmatch(r"(\d+)x(\d+)_s(\d+)", name).groups())
+    draw = random.Random(name)
+    count = rows * columns * (100 - sparsity) // 100
+    places = sorted(draw.sample(range(rows * columns), count))
+    entries = [(p // columns, p % columns, draw.randint(-999, 999) / 512 or 1.0) for p in places]
+    path = folder / f"{name}.mtx"
+    with path.open("w") as out:
+        out.write(f"%%MatrixMarket matrix coordinate real general\n{rows} {columns} {count}\n")
+        out.writelines(f"{i + 1} {j + 1} {x}\n" for i, j, x in entries)
+    return path, rows, columns, entries
+
+
+def make_dense(rows, width, path):
+    draw = random.Random(width)
+    numbers = [draw.randint(-512, 512) / 256 for _ in range(rows * width)]
+    path.write_bytes(b"b\x02\x02 f32" + struct.pack("<qq", rows, width) + struct.pack(f"<{len(numbers)}f", *numbers))
+
+
+def numbers_of(data):
+    (rows, columns) = struct.unpack("<qq", data[7:23])
+    return struct.unpack(f"<{rows * columns}f", data[23 : 23 + 4 * rows * columns])
+
+
+def check(aplc, program, backend, folder):
+    """The largest difference from the interpreter, relative to the largest number; raises where a command fails."""
+    matrix, _, columns, _ = make_matrix("60x50_s80", folder)
+    make_dense(columns, 37, folder / "check.bin")
+    results = []
+    for name in ("interp", backend):
+        command = [aplc, "run", "-b", "--backend", name, program, f"A=@{matrix}", f"B=@{folder / 'check.bin'}"]
+        results.append(numbers_of(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout))
+    return max(abs(x - y) for x, y in zip(*results)) / max(abs(x) for x in results[0])
+
+
+def time_scipy(entries, rows, columns, width):
+    try:
+        import numpy
+        import scipy.sparse
+    except ImportError:
+        return None
+    i, j, x = zip(*entries)
+    matrix = scipy.sparse.csr_matrix((numpy.array(x, "float32"), (i, j)), shape=(rows, columns))
+    dense = numpy.ones((columns, width), "float32")
+    times = []
+    for _ in range(50):
+        start = time.perf_counter()
+        matrix @ dense
+        times.append(1e6 * (time.perf_counter() - start))
+    return sorted(times)[25]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("aplc")
+    parser.add_argument("--backend", default="c")
+    parser.add_argument("--matrices", default="768x768_s95,768x768_s90")
+    parser.add_argument("--widths", default="1,16,128")
+    parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--seconds", type=float, default=150)
+    parser.add_argument("--log", default="")
+    parser.add_argument("--json", default="")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        log = pathlib.Path(options.log or temporary)
+        log.mkdir(parents=True, exist_ok=True)
+        program = folder / "spmm.fut"
+        program.write_text(PROGRAM)
+        error = check(options.aplc, program, options.backend, folder)
+        print(f"a small matrix differs from the interpreter by {error:.1e}", flush=True)
+        cases = []
+        for name in options.matrices.split(","):
+            matrix, rows, columns, entries = make_matrix(name, folder)
+            for width in (int(x) for x in options.widths.split(",")):
+                make_dense(columns, width, folder / "b.bin")
+                command = [options.aplc, "sections", program, f"A=@{matrix}", f"B=@{folder / 'b.bin'}"]
+                command += ["--backend", options.backend, "--log", log / f"{name}_{width}_{options.backend}.log"]
+                command += ["--exhaustive"] if options.exhaustive else []
+                case = {"matrix": name, "width": width, "nonzeros": len(entries)}
+                try:
+                    done = subprocess.run(command, capture_output=True, text=True, timeout=max(1, end - time.monotonic()))
+                    case["exit"] = done.returncode
+                    case["output"] = done.stdout
+                except subprocess.TimeoutExpired:
+                    case["exit"] = "out of time"
+                case["scipy_us"] = time_scipy(entries, rows, columns, width)
+                cases.append(case)
+                print(f"{name}, {width} columns: exit {case['exit']}, scipy {case['scipy_us']}", flush=True)
+                print(case.get("output", ""), flush=True)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps({"backend": options.backend, "error": error, "cases": cases}, indent=1))
+    return 0 if error < 1e-5 and all(case["exit"] == 0 for case in cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
