@@ -236,6 +236,7 @@ class Extractor {
   // matrices for each head, is worth a kernel of its own: there it can be tiled and packed. So the nest is taken apart
   // if contractions come of it, and where one of them has enough to do.
   bool around_contractions(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
+    if (!has_reduction_in_map(*std::get<Screma>(flat.op).map.body, false)) return false;
     const int chunked = chunked_, histograms = histograms_;
     const HostViews views = views_;
     std::vector<Remark> said;
@@ -282,13 +283,31 @@ class Extractor {
     return true;
   }
 
+  // Whether there is a reduction in a map in the body: all that can become a contraction with a dim of its own.
+  static bool has_reduction_in_map(const Body& body, bool in_map) {
+    return std::ranges::any_of(body.stms, [&](const Stm& stm) {
+      const Screma* screma = get_if<Screma>(stm);
+      if (in_map && screma != nullptr && !screma->reduces.empty() && !screma->scans()) return true;
+      bool found = false;
+      for_each_body(stm.op, [&](const BodyPtr& inner) {
+        found = found || has_reduction_in_map(*inner, in_map || (screma != nullptr && screma->reduces.empty()));
+      });
+      return found;
+    });
+  }
+
   // Multiplications of one batch of each contraction, if they are known before `made`.
   void contractions_of(const std::vector<Stm>& stms, const std::set<Value>& made, std::vector<Poly>& work) const {
     for (const Stm& stm : stms) {
       for_each_body(stm.op, [&](const BodyPtr& body) {
         if (!std::holds_alternative<SegOp>(stm.op)) contractions_of(body->stms, made, work);
       });
-      if (!std::holds_alternative<SegOp>(stm.op)) continue;
+      const SegOp* kernel = get_if<SegOp>(stm);
+      const auto reduces = [](const Stm& inner) {
+        const Screma* screma = get_if<Screma>(inner);
+        return screma != nullptr && !screma->reduces.empty();
+      };
+      if (kernel == nullptr || std::ranges::none_of(kernel->body->stms, reduces)) continue;
       ValueTable scratch = function_.values;
       const std::optional<Match> match = match_alone(stm, scratch);
       const Contraction* contraction = match ? std::get_if<Contraction>(&*match) : nullptr;

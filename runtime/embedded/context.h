@@ -152,25 +152,27 @@ static void apl_add_event(struct futhark_context* ctx, const char* name, double 
   ctx->events[ctx->event_count++] = (struct apl_event){name, (int64_t)(start * 1e3), (int64_t)(end * 1e3)};
 }
 
-char* futhark_context_report(struct futhark_context* ctx) {
-  char* text = NULL;
-  size_t size = 0;
-  FILE* out = open_memstream(&text, &size);
-  if (!out) return NULL;
-  pthread_mutex_lock(&ctx->lock);
-  fprintf(out, "{\"memory\": {\"current\": %lld, \"peak\": %lld}, \"events\": [", (long long)ctx->bytes,
-          (long long)ctx->peak_bytes);
+// The report's bytes without its end; as many of them as there is room for.
+static size_t apl_report_into(const struct futhark_context* ctx, char* text, size_t room) {
+  size_t size = (size_t)snprintf(text, room, "{\"memory\": {\"current\": %lld, \"peak\": %lld}, \"events\": [",
+                                 (long long)ctx->bytes, (long long)ctx->peak_bytes);
   for (int64_t k = 0; k < ctx->event_count; ++k) {
     const struct apl_event* event = &ctx->events[k];
     // Names of entries are identifiers: nothing in them wants to be escaped.
-    fprintf(out, "%s{\"name\": \"%s\", \"start\": %lld, \"end\": %lld}", k ? ", " : "", event->name,
-            (long long)event->start, (long long)event->end);
+    size += (size_t)snprintf(size < room ? text + size : NULL, size < room ? room - size : 0,
+                             "%s{\"name\": \"%s\", \"start\": %lld, \"end\": %lld}", k ? ", " : "", event->name,
+                             (long long)event->start, (long long)event->end);
   }
-  fputs("]}\n", out);
+  return size + (size_t)snprintf(size < room ? text + size : NULL, size < room ? room - size : 0, "]}\n");
+}
+
+char* futhark_context_report(struct futhark_context* ctx) {
+  pthread_mutex_lock(&ctx->lock);
+  const size_t size = apl_report_into(ctx, NULL, 0);
+  char* text = malloc(size + 1);
+  if (text) apl_report_into(ctx, text, size + 1);
   pthread_mutex_unlock(&ctx->lock);
-  if (fclose(out) == 0) return text;
-  free(text);
-  return NULL;
+  return text;
 }
 
 #endif

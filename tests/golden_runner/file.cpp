@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
+
+#include "ir/host_value.h"
+#include "ir/sparse_arguments.h"
 
 namespace apl::golden {
 
@@ -37,6 +41,27 @@ std::optional<std::map<std::string, std::int64_t>> assignments(std::string_view 
   return result;
 }
 
+// "mm.A 2x3 1 0 0 0 2.5 inf"
+std::optional<KnownMatrix> matrix(const std::string& text) {
+  std::istringstream in(text);
+  std::string name;
+  std::int64_t rows = 0, columns = 0;
+  char times = 0;
+  if (!(in >> name >> rows >> times >> columns) || times != 'x' || rows < 0 || columns < 0) return std::nullopt;
+  const std::size_t dot = name.find('.');
+  if (dot == std::string::npos) return std::nullopt;
+  std::vector<float> elements;
+  for (std::string word; in >> word;) {
+    char* end = nullptr;
+    elements.push_back(std::strtof(word.c_str(), &end));
+    if (*end != '\0') return std::nullopt;
+  }
+  if (static_cast<std::int64_t>(elements.size()) != rows * columns) return std::nullopt;
+  const HostValue dense = HostValue::array(ScalarType::f32, {rows, columns}, elements);
+  return KnownMatrix{name.substr(0, dot), name.substr(dot + 1), "0123456789abcdef",
+                     std::make_shared<const HostCsr>(to_csr(dense))};
+}
+
 // Takes one directive; returns why it cannot.
 std::string take_directive(File& file, std::string_view name, std::string_view value) {
   const auto once = [&](std::string& field) -> std::string {
@@ -57,6 +82,12 @@ std::string take_directive(File& file, std::string_view name, std::string_view v
     file.error = code;
     return why;
   }
+  if (name == "MATRIX") {
+    const auto known = matrix(std::string(value));
+    if (!known) return fmt::format("{} takes ENTRY.NAME ROWSxCOLUMNS and the elements, not '{}'", name, value);
+    file.matrices.push_back(*known);
+    return {};
+  }
   if (name == "PARAM" || name == "SIZES") {
     const auto values = assignments(value);
     if (!values) return fmt::format("{} takes assignments such as `n=5`, not '{}'", name, value);
@@ -66,7 +97,7 @@ std::string take_directive(File& file, std::string_view name, std::string_view v
       file.parameters.insert(values->begin(), values->end());
     return {};
   }
-  return fmt::format("there is no directive {}; known are RUN PARAM SIZES WANT IDEMPOTENT ERROR NO-LAW", name);
+  return fmt::format("there is no directive {}; known are RUN PARAM MATRIX SIZES WANT IDEMPOTENT ERROR NO-LAW", name);
 }
 
 bool is_directive_name(std::string_view name) {

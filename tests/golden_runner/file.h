@@ -3,6 +3,7 @@
 //   -- What this file shows, in words.
 //   -- RUN: simplify,tile-contraction{tile=4}     the pipeline; `none` only compiles
 //   -- PARAM: mm.T_a=2                            a tuning parameter; any number of lines
+//   -- MATRIX: mm.A 2x3 1 0 0 0 2.5 inf           what a constant operand is known to be, of f32; any number of lines
 //   -- SIZES: m=3 n=5                             sizes that the law must try; any number of lines
 //   -- WANT: segmap/loop/segmap 2                 structure of the output; any number of lines
 //   -- IDEMPOTENT                                 running the pipeline on the output changes nothing
@@ -25,6 +26,7 @@
 #include <vector>
 
 #include "ir/diagnostic.h"
+#include "ir/module.h"
 
 namespace apl::golden {
 
@@ -35,6 +37,7 @@ struct File {
   std::map<std::string, std::int64_t> parameters;
   std::vector<std::map<std::string, std::int64_t>> sizes;
   std::vector<std::string> wants;
+  std::vector<KnownMatrix> matrices;
   bool idempotent = false;
   std::optional<std::string> error;
   std::string no_law;  // the reason

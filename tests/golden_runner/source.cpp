@@ -6,7 +6,11 @@
 namespace apl::golden {
 
 Result<Module> input_module(const File& file) {
-  if (!file.is_source()) return parse_module(file.head, file.path);
+  if (!file.is_source()) {
+    Result<Module> module = parse_module(file.head, file.path);
+    if (module) module->known = file.matrices;
+    return module;
+  }
   std::optional<Diagnostic> first;
   const SourceFile source{file.path, file.head};
   const std::optional<Module> module = compile(source, [&](const Diagnostic& diagnostic) {
