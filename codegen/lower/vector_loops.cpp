@@ -155,7 +155,8 @@ std::optional<KernelBlock> Kernel::in_columns(const SegOp& op, const KernelBlock
   if (rows == nullptr || sums.size() != fold->reduced_count() || before.size() > kFew) return std::nullopt;
   if (!is_straight(before) || !is_straight(after) || !is_straight(rows->body)) return std::nullopt;
 
-  const std::string from = unit_.fresh("from"), columns = unit_.fresh("columns"), at = unit_.fresh("at");
+  const std::string from = unit_.fresh("from"), columns = unit_.fresh("columns"), at = unit_.fresh("at"),
+                    step_of = unit_.fresh("columns_step");
   KernelBlock part;
   std::vector<ExprPtr> kept;
   for (const Stmt& sum : sums) {
@@ -164,9 +165,12 @@ std::optional<KernelBlock> Kernel::in_columns(const SegOp& op, const KernelBlock
     kept.push_back(element(name, variable(at)));
   }
   const ExprPtr width = variable(columns);
-  part.push_back(declare(
-      kIndex, columns,
-      call("apl_index_min", {variable(fmt::format("{}_step", columns)), infix("-", sizes.back(), variable(from))})));
+  part.push_back(
+      declare(kIndex, columns, call("apl_index_min", {variable(step_of), infix("-", sizes.back(), variable(from))})));
+  // How many rows there are is the same for all.
+  for (const Stmt& s : before)
+    if (s.kind == Stmt::Kind::declare && rows->value->kind == Expr::Kind::variable && rows->value->text == s.name)
+      part.push_back(s);
   const auto each = [&](KernelBlock inner) {
     KernelBlock all{declare(kIndex, names.back(), plus(variable(from), variable(at)))};
     all.insert(all.end(), before.begin(), before.end());
@@ -193,7 +197,7 @@ std::optional<KernelBlock> Kernel::in_columns(const SegOp& op, const KernelBlock
   part.push_back(std::move(down));
   part.push_back(each(std::move(end)));
   Stmt parts = for_loop(kIndex, from, sizes.back(), std::move(part));
-  parts.step = variable(fmt::format("{}_step", columns));
+  parts.step = variable(step_of);
   KernelBlock result{std::move(parts)};
   for (std::size_t k = op.space.size() - 1; k-- > 0;) {
     Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(result));
@@ -201,8 +205,8 @@ std::optional<KernelBlock> Kernel::in_columns(const SegOp& op, const KernelBlock
   }
   result.front().parallel = true;
   result.front().collapse = static_cast<int>(op.space.size());
-  result.insert(result.begin(), declare(kIndex, fmt::format("{}_step", columns),
-                                        call("apl_columns_at_once", {sizes.back(), literal(kColumns)})));
+  result.insert(result.begin(),
+                declare(kIndex, step_of, call("apl_columns_at_once", {sizes.back(), literal(kColumns)})));
   return result;
 }
 

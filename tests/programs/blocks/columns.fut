@@ -18,6 +18,13 @@ entry columns (n: i64) (m: i64): bool =
   let sums = map (\col -> i32.sum (map2 (*) col weights)) (transpose A)
   in and (tabulate m (\j -> sums[j] == in_order (tabulate n (\i -> A[i, j] * weights[i]))))
 
+-- Rows from the second on: how many is computed.
+-- ==
+-- entry: later_rows
+-- input { [[1, 2, 3]] } output { [0, 0, 0] }
+-- input { [[1, 2, 3], [4, 5, 6], [7, 8, -9]] } output { [11, 13, -3] }
+entry later_rows [n][m] (A: [n][m]i32): [m]i32 = map i32.sum (transpose (drop 1 A))
+
 -- Sums and largest of columns of a batch, with what comes before and after them.
 -- ==
 -- entry: batch
