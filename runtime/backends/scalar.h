@@ -197,8 +197,10 @@ APL_FROM_FLOAT(uint32_t, u32, INT32_MIN, UINT32_MAX, int32_t)
 APL_FROM_FLOAT(uint64_t, u64, INT64_MIN, UINT64_MAX, int64_t)
 
 // Index arithmetic.
-static inline int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64(a, b); }
-static inline int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-a, b); }
+// Divisions are not inlined: a compiler moves a call without effects out of a loop, but not a division, which may trap.
+#define APL_PURE __attribute__((const, noinline, unused))
+static APL_PURE int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64(a, b); }
+static APL_PURE int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-a, b); }
 static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
 static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 // So many neighbouring columns are folded at once, whole lines and `most` at most, that all threads have some.
