@@ -57,6 +57,8 @@ std::string_view library_text_text();
 std::string_view library_matrix_text();
 std::string_view library_options_text();
 std::string_view library_executable_text();
+std::string_view library_server_state_text();
+std::string_view library_server_values_text();
 std::string_view library_server_text();
 
 }  // namespace apl

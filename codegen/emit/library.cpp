@@ -251,8 +251,12 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   out += library::api_definitions(api);
   if (options.artifact == Artifact::library) return made;
   out += "\n// ---- the program around it ----\n\n";
-  add(out, {library_text_text, library_matrix_text, library_options_text,
-            options.artifact == Artifact::server ? library_server_text : library_executable_text});
+  add(out, {library_text_text, library_matrix_text, library_options_text});
+  if (options.artifact == Artifact::server) {
+    add(out, {library_server_state_text, library_server_values_text, library_server_text});
+  } else {
+    add(out, {library_executable_text});
+  }
   return made;
 }
 
