@@ -17,7 +17,7 @@ set(allowed_bench "bench/|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir
 set(allowed_capi
     "capi/|codegen/|runtime/program/|machine/target/|passes/|frontend/|ir/|aplc/explain_overview.h|aplc/report/report.h")
 # The handler of JAX is compiled against the headers of jaxlib.
-set(allowed_python "${allowed_capi}|xla/ffi/api/")
+set(allowed_python "${allowed_capi}|python/|xla/ffi/api/")
 set(allowed_runtime_device "runtime/device/")
 set(allowed_runtime_backends "runtime/backends/|runtime/embed.h|machine/|ir/")
 set(allowed_runtime_sparse "runtime/sparse/|runtime/backends/|runtime/embed.h|machine/tiles/|ir/scalar_types.def")
