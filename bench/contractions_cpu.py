@@ -97,7 +97,19 @@ def cases(root, most_bytes, element):
         yield f"nn_{n}", "mn", "mk", "kn", dict(m=n, n=n, k=n)
     for name, left, right in (("nt", "mk", "nk"), ("tn", "km", "kn"), ("tt", "km", "nk")):
         yield f"{name}_1024", "mn", left, right, dict(m=1024, n=1024, k=1024)
+    for size in (250, 999, 2001):
+        yield f"nn_{size}", "mn", "mk", "kn", dict(m=size, n=size, k=size)
     yield "bmm_512x128", "bmn", "bmk", "bkn", dict(b=512, m=128, n=128, k=128)
+    for batch, size in ((1000000, 4), (200000, 8), (100000, 16), (20000, 32)):
+        yield f"bmm_{size}", "bmn", "bmk", "bkn", dict(b=batch, m=size, n=size, k=size)
+    yield "mv_rows", "m", "mk", "k", dict(m=8192, k=8192)
+    yield "mv_columns", "m", "km", "k", dict(m=8192, k=8192)
+    yield "tall_4", "mn", "mk", "kn", dict(m=200000, n=4, k=64)
+    yield "tall_16", "mn", "mk", "kn", dict(m=200000, n=16, k=64)
+    yield "wide_4", "mn", "mk", "kn", dict(m=4, n=200000, k=64)
+    yield "few_results", "mn", "km", "kn", dict(m=64, n=64, k=200000)
+    yield "scores_16x512", "hij", "hid", "hjd", dict(h=16, i=512, j=512, d=64)
+    yield "context_16x512", "hid", "hij", "hjd", dict(h=16, i=512, j=512, d=64)
     for line in (root / "bench/tccg48.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue

@@ -54,7 +54,8 @@ namespace {
 // Enough to keep a GPU's memory busy; enough to share out evenly among the cores of a CPU.
 constexpr std::int64_t kChunksOfManyThreads = 16384;
 constexpr std::int64_t kChunksOfFewThreads = 64;
-// Products of a contraction from which on packing it pays (runtime/backends/packed.h).
+// Products of a contraction from which on a kernel of its own pays: what it leaves in memory costs more in smaller
+// ones.
 constexpr std::int64_t kLeastWorkOfContraction = 16 * 16 * 16;
 
 class Extractor {

@@ -4,6 +4,7 @@
 // any map function and operator.
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -128,6 +129,23 @@ class Parts {
   std::set<Value> mixed_;
 };
 
+// Whether a side of a contraction is one integer of 16 bits at most, widened to 32.
+bool is_widened(const Lambda& side, const ValueTable& values) {
+  if (side.params.size() != 1 || side.body->stms.size() != 1 || side.body->results.size() != 1) return false;
+  const Convert* widened = get_if<Convert>(side.body->stms.front());
+  if (widened == nullptr || widened->same_bits || !widened->x.is_value() || widened->x.value() != side.params.front())
+    return false;
+  const ScalarType from = values.type(widened->x).element;
+  const bool narrow = from == ScalarType::i8 || from == ScalarType::u8 || from == ScalarType::i16;
+  return narrow && bit_width(widened->to) == 32 && is_integer(widened->to);
+}
+
+// Sums of products of widened integers, which dot instructions compute for two steps of the depth at once.
+bool is_dot_product(const Parts& parts, const ReduceOp& reduce, const ValueTable& values) {
+  return as_binary_op(reduce.op) == BinaryOp::add && as_binary_op(parts.rest) == BinaryOp::mul &&
+         is_widened(parts.side[0], values) && is_widened(parts.side[1], values);
+}
+
 }  // namespace
 
 bool Kernel::is_packed(const SegOp& op) const {
@@ -198,6 +216,12 @@ void Kernel::run_packed(const SegOp& op) {
     sides[n ? 1 : 0].push_back(o);
   }
   const Parts parts(contract.map, side_of, values);
+  const bool dots = is_dot_product(parts, contract.reduce, values);
+  // Where an element of a panel lies: step by step, or two steps of a row side by side.
+  const auto packed_at = [&](const std::string& step, const std::string& count, const std::string& row) {
+    return dots ? fmt::format("({0} / 2 * {1} + {2}) * 2 + {0} % 2", step, count, row)
+                : fmt::format("{} * {} + {}", step, count, row);
+  };
 
   // Where an operand begins: its window in the first block, in this batch.
   std::map<Value, const CopyTile*> copies;
@@ -219,32 +243,49 @@ void Kernel::run_packed(const SegOp& op) {
     return buffer(values.type(copy.source).memory->block, stm_.location).name;
   };
 
-  const auto helper = [&](const std::string& ending, const std::string& list, KernelBlock code, bool micro = false) {
+  const auto helper = [&](const std::string& ending, std::string_view kind, std::string_view list, KernelBlock code,
+                          bool micro = false) {
     kernel::Function made;
     made.name = name + ending;
-    made.signature = fmt::format("{}static void {}({})", micro ? "APL_MICRO_KERNEL " : "", made.name, list);
+    made.signature = fmt::format("{} void {}({})", kind, made.name, list);
     made.body = packed_head(op, type);
     if (micro) made.body.insert(made.body.begin(), text("APL_FUSED"));
     made.body.insert(made.body.end(), code.begin(), code.end());
     function_.before.push_back(std::move(made));
   };
-  const std::string rows = name + "_rows", columns = name + "_columns";
-  const auto count_of = [&](std::size_t s) { return s == 0 ? rows : columns; };
+  // A function that does for each width of a panel what `ending`_of does for the one that it is given as a constant.
+  const auto for_each_width = [&](const std::string& ending, std::string_view list, std::string_view arguments,
+                                  std::string_view width, std::span<const std::size_t> kernels) {
+    kernel::Function made;
+    made.name = name + ending;
+    made.signature = fmt::format("static void {}({})", made.name, list);
+    for (const std::size_t k : kernels)
+      made.body.push_back(text(
+          k == kernels.back() ? fmt::format("{}_of({}, {}_columns_{});", made.name, arguments, name, k)
+                              : fmt::format("if ({0} == {1}_columns_{2}) {{ {3}_of({4}, {1}_columns_{2}); return; }}",
+                                            width, name, k, made.name, arguments)));
+    function_.before.push_back(std::move(made));
+  };
+  static constexpr std::size_t kWidths[] = {0, 1, 6}, kKernels = 8;  // kernels of different widths; all
 
   // ---- packing ----
   std::int64_t side_bytes[2] = {0, 0};
+  static constexpr std::string_view kPack =
+      "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_panel *apl_panel, void "
+      "*apl_packed";
   for (const std::size_t s : {0U, 1U}) {
     const Lambda& side = parts.side[s];
+    const std::string count = s == 0 ? name + "_rows_0" : "apl_columns";
     KernelBlock code;
     std::vector<std::string> targets;
     std::vector<CType> types;
     for (const Operand& result : side.body->results) {
-      const ScalarType element = values.type(result).element;
+      const ScalarType element = dots ? ScalarType::i16 : values.type(result).element;
       types.push_back({element, false});
       targets.push_back(unit_.fresh("packed_row"));
       code.push_back(
           text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)apl_packed + apl_panel->depth * {2} * {3});",
-                           c_type(types.back()), targets.back(), count_of(s), side_bytes[s])));
+                           c_type(types.back()), targets.back(), count, side_bytes[s])));
       side_bytes[s] += static_cast<std::int64_t>(byte_size(element));
     }
     std::vector<std::string> begins;
@@ -268,15 +309,14 @@ void Kernel::run_packed(const SegOp& op) {
       }
       const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
       for (std::size_t k = 0; k < results.size(); ++k)
-        inner.push_back(
-            assign(element(targets[k], variable(fmt::format("{} * {} + {}", q, count_of(s), i))), results[k]));
-      body.push_back(for_loop(kInt, i, variable(count_of(s)), std::move(inner)));
+        inner.push_back(assign(element(targets[k], variable(packed_at(q, count, i))), results[k]));
+      body.push_back(for_loop(kInt, i, variable(count), std::move(inner)));
       return for_loop(kIndex, q, variable("apl_panel->depth"), std::move(body));
     };
     // Runs of steps: as many elements of a row at a time, while the next run's are fetched.
     const auto transpose = [&] {
       const std::string run = unit_.fresh("run"), next = unit_.fresh("next"), x_step = unit_.fresh("x"),
-                        length = unit_.fresh("length"), gap = unit_.fresh("gap");
+                        length = unit_.fresh("length");
       KernelBlock of_run, of_row, inner;
       std::vector<std::string> to;
       std::vector<ExprPtr> elements;
@@ -292,29 +332,41 @@ void Kernel::run_packed(const SegOp& op) {
       }
       const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
       for (std::size_t k = 0; k < results.size(); ++k)
-        inner.push_back(
-            assign(element(targets[k], variable(fmt::format("{} * {} + {} + {} * {}", q, count_of(s), i, x_step, gap))),
-                   results[k]));
+        inner.push_back(assign(
+            element(targets[k], variable(packed_at(fmt::format("({} + {} * apl_panel->stride)", q, x_step), count, i))),
+            results[k]));
       of_row.push_back(for_loop(kIndex, x_step, variable(length), std::move(inner)));
       of_run.push_back(declare(kIndex, length, variable(fmt::format("apl_panel->length[{}]", run))));
       of_run.push_back(declare(kIndex, q, variable(fmt::format("apl_panel->first[{}]", run))));
       of_run.push_back(declare(
           kIndex, next, variable(fmt::format("apl_panel->first[{0} + 1 < apl_panel->runs ? {0} + 1 : {0}]", run))));
-      of_run.push_back(declare(kIndex, gap, variable(fmt::format("apl_panel->stride * {}", count_of(s)))));
-      of_run.push_back(for_loop(kIndex, i, variable(count_of(s)), std::move(of_row)));
+      of_run.push_back(for_loop(kIndex, i, variable(count), std::move(of_row)));
       return for_loop(kIndex, run, variable("apl_panel->runs"), std::move(of_run));
     };
     code.push_back(kernel::branch(variable("apl_panel->contiguous"), {loop(true)},
                                   {kernel::branch(variable("apl_panel->runs > 0"), {transpose()}, {loop(false)})}));
-    helper(s == 0 ? "_pack_m" : "_pack_n",
-           "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_panel *apl_panel, void "
-           "*apl_packed",
-           std::move(code));
+    if (dots)
+      code.push_back(
+          kernel::branch(variable("apl_panel->depth % 2 == 1"),
+                         {for_loop(kInt, i, variable(count),
+                                   {assign(element(targets[0], variable(packed_at("apl_panel->depth", count, i))),
+                                           literal(std::int64_t{0}))})},
+                         {}));
+    if (s == 0) {
+      helper("_pack_m", "static", kPack, std::move(code));
+    } else {
+      helper("_pack_n_of", "APL_INLINE", fmt::format("{}, const int32_t apl_columns", kPack), std::move(code));
+      for_each_width("_pack_n", kPack, "apl_arguments_, apl_batch, apl_panel, apl_packed", "apl_panel->most", kWidths);
+    }
   }
 
   // ---- the micro-kernel ----
+  // Where the results of a batch begin.
+  const Lmad& layout = values.type(stm_.pattern.front()).memory->layout;
+  Poly fixed = layout.offset();
+  for (std::size_t b = 0; b < groups[0].size(); ++b)
+    fixed += Poly(op.space[b].index) * layout.dims()[groups[0][b]].stride;
   std::vector<CType> accumulator_types;
-  std::vector<std::string> accumulators, kept;
   std::int64_t accumulator_bytes = 0, widest = 1;
   for (const Operand& neutral : contract.reduce.neutral) {
     const ScalarType element = values.type(neutral).element;
@@ -323,72 +375,148 @@ void Kernel::run_packed(const SegOp& op) {
   }
   for (const Operand& result : parts.side[1].body->results)
     widest = std::max(widest, static_cast<std::int64_t>(byte_size(values.type(result).element)));
-  KernelBlock micro;
-  const std::string x = unit_.fresh("x"), q = unit_.fresh("q"), i = unit_.fresh("i"), j = unit_.fresh("j");
   // Accumulators of results lie one behind the other; the widest have the strictest alignment, but all are whole lines.
   std::vector<std::int64_t> offsets;
   for (const CType& of : accumulator_types) {
     offsets.push_back(accumulator_bytes);
     accumulator_bytes += static_cast<std::int64_t>(byte_size(of.scalar));
   }
-  std::vector<ExprPtr> arguments;
-  std::int64_t bytes[2] = {0, 0};
-  KernelBlock row, column;
-  for (const std::size_t s : {0U, 1U})
-    for (const Operand& result : parts.side[s].body->results) {
-      const CType of{values.type(result).element, false};
-      const std::string from = unit_.fresh(s == 0 ? "m" : "n");
-      micro.push_back(
-          text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + apl_depth * {3} * {4});",
-                           c_type(of), from, s == 0 ? "apl_m_packed" : "apl_n_packed", count_of(s), bytes[s])));
-      bytes[s] += static_cast<std::int64_t>(byte_size(of.scalar));
-      const ExprPtr got = element(from, variable(fmt::format("{} * {} + {}", q, count_of(s), s == 0 ? i : j)));
-      const std::string one = unit_.fresh(s == 0 ? "m_element" : "n_element");
-      (s == 0 ? row : column).push_back(declare(of, one, got));
-      arguments.push_back(variable(one));
+  const auto micro_kernel = [&](std::size_t number) {
+    const bool direct = number >= 2;
+    const std::string rows = fmt::format("{}_rows_{}", name, number),
+                      columns = fmt::format("{}_columns_{}", name, number);
+    KernelBlock micro, row, column;
+    const std::string x = unit_.fresh("x"), q = unit_.fresh("q"), i = unit_.fresh("i"), j = unit_.fresh("j");
+    // Elements of M where they lie.
+    const auto rows_of_m = [&](std::size_t k) {
+      const std::string begin = unit_.fresh("begin"), from = unit_.fresh("m_row"), source = source_of(sides[0][k]);
+      const CType of{values.type(copies.at(contract.operands[sides[0][k]].tile)->source).element, false};
+      micro.push_back(declare(kIndex, begin, values_.poly(begin_of(sides[0][k]))));
+      micro.push_back(text(fmt::format("const {} *{}[{}];", c_type(of), from, rows)));
+      Stmt each = for_loop(kInt, i, variable(rows),
+                           {assign(element(from, variable(i)),
+                                   variable(fmt::format("{} + {} + apl_m->row[{}][{}]", source, begin, k, i)))});
+      each.pragma = "GCC unroll 32";
+      micro.push_back(std::move(each));
+      return fmt::format("{}[{}]", from, i);
+    };
+    std::vector<ExprPtr> arguments;
+    for (const std::size_t s : {0U, 1U}) {
+      if (dots) continue;
+      if (s == 0 && direct) {
+        std::vector<ExprPtr> elements;
+        for (std::size_t k = 0; k < sides[s].size(); ++k)
+          elements.push_back(element(rows_of_m(k), variable(fmt::format("apl_m->step[{}][{}]", k, q))));
+        for (const ExprPtr& one : inline_lambda(parts.side[s], elements, row)) arguments.push_back(one);
+        continue;
+      }
+      std::int64_t bytes = 0;
+      for (const Operand& result : parts.side[s].body->results) {
+        const CType of{values.type(result).element, false};
+        const std::string from = unit_.fresh(s == 0 ? "m" : "n"), count = s == 0 ? rows : columns;
+        micro.push_back(text(
+            fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + apl_depth * {3} * {4});",
+                        c_type(of), from, s == 0 ? "apl_m->packed" : "apl_n_packed", count, bytes)));
+        bytes += static_cast<std::int64_t>(byte_size(of.scalar));
+        const ExprPtr got = element(from, variable(fmt::format("{} * {} + {}", q, count, s == 0 ? i : j)));
+        const std::string one = unit_.fresh(s == 0 ? "m_element" : "n_element");
+        (s == 0 ? row : column).push_back(declare(of, one, got));
+        arguments.push_back(variable(one));
+      }
     }
-  KernelBlock begin, resume, keep;
-  for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
-    const std::string of = c_type(accumulator_types[k]);
-    accumulators.push_back(unit_.fresh("acc"));
-    kept.push_back(unit_.fresh("kept"));
-    micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)apl_accumulators + {2} * {3} * {4});",
-                                     of, kept.back(), rows, columns, offsets[k])));
-    micro.push_back(
-        text(fmt::format("{} {}[{} * {}] __attribute__((aligned(64)));", of, accumulators.back(), rows, columns)));
-    begin.push_back(assign(element(accumulators[k], variable(x)), values_.operand(contract.reduce.neutral[k])));
-    resume.push_back(assign(element(accumulators[k], variable(x)), element(kept[k], variable(x))));
-    keep.push_back(assign(element(kept[k], variable(x)), element(accumulators[k], variable(x))));
-  }
-  const ExprPtr all = variable(fmt::format("{} * {}", rows, columns));
-  micro.push_back(kernel::branch(variable("apl_first"), {for_loop(kInt, x, all, std::move(begin))},
-                                 {for_loop(kInt, x, all, std::move(resume))}));
-  std::vector<ExprPtr> folded;
-  const std::string here = unit_.fresh("at");
-  column.push_back(declare(kInt, here, variable(fmt::format("{} * {} + {}", i, columns, j))));
-  for (const std::string& acc : accumulators) folded.push_back(element(acc, variable(here)));
-  const std::vector<ExprPtr> mapped = inline_lambda(parts.rest, arguments, column);
-  std::vector<ExprPtr> both = folded;
-  both.insert(both.end(), mapped.begin(), mapped.end());
-  std::vector<ExprPtr> reduced = inline_lambda(contract.reduce.op, both, column);
-  for (std::size_t k = 0; k < reduced.size() && reduced.size() > 1; ++k) {
-    const std::string next = unit_.fresh("next");
-    column.push_back(declare(accumulator_types[k], next, reduced[k]));
-    reduced[k] = variable(next);
-  }
-  for (std::size_t k = 0; k < reduced.size(); ++k) column.push_back(assign(folded[k], reduced[k]));
-  Stmt columns_loop = for_loop(kInt, j, variable(columns), std::move(column));
-  columns_loop.pragma = "omp simd";
-  row.push_back(std::move(columns_loop));
-  Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
-  rows_loop.pragma = "GCC unroll 32";
-  micro.push_back(for_loop(kIndex, q, variable("apl_depth"), {std::move(rows_loop)}));
-  micro.push_back(for_loop(kInt, x, all, std::move(keep)));
-  helper("_compute",
-         "const void *apl_arguments_, const int64_t *apl_batch, int64_t apl_depth, const void *apl_m_packed, const "
-         "void *apl_n_packed, "
-         "void *apl_accumulators, bool apl_first",
-         std::move(micro), true);
+    std::vector<std::string> accumulators;
+    KernelBlock begin, resume, keep;
+    for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
+      const std::string of = c_type(accumulator_types[k]), kept = unit_.fresh("kept");
+      accumulators.push_back(unit_.fresh("acc"));
+      micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)apl_accumulators + {2} * {3} * {4});",
+                                       of, kept, rows, columns, offsets[k])));
+      micro.push_back(
+          text(fmt::format("{} {}[{} * {}] __attribute__((aligned(64)));", of, accumulators.back(), rows, columns)));
+      begin.push_back(assign(element(accumulators[k], variable(x)), values_.operand(contract.reduce.neutral[k])));
+      resume.push_back(assign(element(accumulators[k], variable(x)), element(kept, variable(x))));
+      keep.push_back(assign(element(kept, variable(x)), element(accumulators[k], variable(x))));
+    }
+    const ExprPtr all = variable(fmt::format("{} * {}", rows, columns));
+    micro.push_back(kernel::branch(variable("apl_first"), {for_loop(kInt, x, all, std::move(begin))},
+                                   {for_loop(kInt, x, all, std::move(resume))}));
+    // Lines of the results are there when the tile is stored.
+    const std::string r = unit_.fresh("r"), line = unit_.fresh("line"), start = unit_.fresh("begin");
+    KernelBlock fetch;
+    for (const Value result : stm_.pattern) {
+      const Type& of = values.type(result);
+      const std::string first = fmt::format("{} + {} + apl_tile->row[{}] + apl_tile->column[0]",
+                                            buffer(of.memory->block, stm_.location).name, start, r);
+      const std::string bytes = fmt::format("{} * {}", columns, byte_size(of.element));
+      Stmt lines = for_loop(kInt, line, variable(bytes),
+                            {text(fmt::format("__builtin_prefetch((const char *)({}) + {}, 1);", first, line))});
+      lines.step = variable("kPackedLine");
+      fetch.push_back(std::move(lines));
+    }
+    micro.push_back(kernel::branch(
+        variable("apl_tile"),
+        {declare(kIndex, start, values_.poly(fixed)), for_loop(kInt, r, variable("apl_tile->rows"), std::move(fetch))},
+        {}));
+    ExprPtr steps = variable("apl_depth");
+    KernelBlock each_step;
+    if (dots) {
+      const std::string lanes = number >= 6 ? "apl_dot_narrow" : "apl_dot_wide", v = unit_.fresh("v");
+      steps = variable("(apl_depth + 1) / 2");
+      std::string pair = fmt::format("((const apl_dot_pair *)apl_m->packed)[{} * {} + {}]", q, rows, i);
+      if (direct) {
+        const std::string at = rows_of_m(0), next = unit_.fresh("next");
+        // Beside a step that is not there N has zeros.
+        each_step.push_back(
+            declare(kIndex, next, variable(fmt::format("2 * {0} + 1 < apl_depth ? 2 * {0} + 1 : 2 * {0}", q))));
+        pair = fmt::format(
+            "(int32_t)((uint32_t)(uint16_t){0}[apl_m->step[0][2 * {1}]] | "
+            "(uint32_t)(uint16_t){0}[apl_m->step[0][{2}]] << 16)",
+            at, q, next);
+      }
+      const std::string one = unit_.fresh("m_pair"), sum = unit_.fresh("sum");
+      row.push_back(text(fmt::format("const {} {} = {} - ({}){{0}};", lanes, one, pair, lanes)));
+      Stmt vectors = for_loop(
+          kInt, v, variable(fmt::format("(int){} / (int)(sizeof({}) / 4)", columns, lanes)),
+          {text(fmt::format("{0} *const {1} = ({0} *)&{2}[{3} * {4}] + {5};", lanes, sum, accumulators[0], i, columns,
+                            v)),
+           text(fmt::format(
+               "*{0} = {1}_pairs(*{0}, {2}, ((const {1} *)((const apl_dot_pair *)apl_n_packed + {3} * {4}))[{5}]);",
+               sum, lanes, one, q, columns, v))});
+      vectors.pragma = "GCC unroll 2";
+      row.push_back(std::move(vectors));
+    } else {
+      std::vector<ExprPtr> folded;
+      const std::string here = unit_.fresh("at");
+      column.push_back(declare(kInt, here, variable(fmt::format("{} * {} + {}", i, columns, j))));
+      for (const std::string& acc : accumulators) folded.push_back(element(acc, variable(here)));
+      const std::vector<ExprPtr> mapped = inline_lambda(parts.rest, arguments, column);
+      std::vector<ExprPtr> both = folded;
+      both.insert(both.end(), mapped.begin(), mapped.end());
+      std::vector<ExprPtr> reduced = inline_lambda(contract.reduce.op, both, column);
+      for (std::size_t k = 0; k < reduced.size() && reduced.size() > 1; ++k) {
+        const std::string next = unit_.fresh("next");
+        column.push_back(declare(accumulator_types[k], next, reduced[k]));
+        reduced[k] = variable(next);
+      }
+      for (std::size_t k = 0; k < reduced.size(); ++k) column.push_back(assign(folded[k], reduced[k]));
+      Stmt columns_loop = for_loop(kInt, j, variable(columns), std::move(column));
+      columns_loop.pragma = "omp simd";
+      row.push_back(std::move(columns_loop));
+    }
+    Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
+    rows_loop.pragma = "GCC unroll 32";
+    each_step.push_back(std::move(rows_loop));
+    micro.push_back(for_loop(kIndex, q, steps, std::move(each_step)));
+    micro.push_back(for_loop(kInt, x, all, std::move(keep)));
+    helper(fmt::format("_compute_{}", number), "APL_MICRO_KERNEL static",
+           "const void *apl_arguments_, const int64_t *apl_batch, int64_t apl_depth, const struct apl_packed_panel "
+           "*apl_m, "
+           "const void *apl_n_packed, void *apl_accumulators, bool apl_first, const struct apl_packed_tile *apl_tile",
+           std::move(micro), true);
+    // The next one finds for itself what it reads.
+    for (const Value v : parts.rest.params) values_.scalars.erase(v);
+  };
+  for (std::size_t k = 0; k < kKernels; ++k) micro_kernel(k);
 
   // ---- storing ----
   KernelBlock store;
@@ -398,20 +526,16 @@ void Kernel::run_packed(const SegOp& op) {
     const std::string from = unit_.fresh("acc"), of = c_type(accumulator_types[k]);
     store.push_back(text(
         fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)apl_accumulators + {2} * {3} * {4});",
-                    of, from, rows, columns, offsets[k])));
+                    of, from, "apl_tile->height", "apl_tile->width", offsets[k])));
     made[values.type(contract.accumulators[k]).memory->block] = element(from, variable(at));
   }
-  const Lmad& layout = values.type(stm_.pattern.front()).memory->layout;
-  Poly fixed = layout.offset();
-  for (std::size_t b = 0; b < groups[0].size(); ++b)
-    fixed += Poly(op.space[b].index) * layout.dims()[groups[0][b]].stride;
   const std::string start = unit_.fresh("begin");
   store.push_back(declare(kIndex, start, values_.poly(fixed)));
   const std::string from = unit_.fresh("from");
   enum class Columns { whole, one_run, runs };
   const auto store_loop = [&](Columns columns_are) {
     KernelBlock inner;
-    inner.push_back(declare(kInt, at, variable(fmt::format("{} * {} + {} + {}", r, columns, from, c))));
+    inner.push_back(declare(kInt, at, variable(fmt::format("{} * apl_columns + {} + {}", r, from, c))));
     std::map<Value, ExprPtr> now = made;
     for (const Stm& stm : op.body->stms) {
       const SegOp* threads = get_if<SegOp>(stm);
@@ -437,7 +561,7 @@ void Kernel::run_packed(const SegOp& op) {
       inner.push_back(
           assign(element(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name, variable(line)),
                  now.at(values.type(op.body->results[k].value()).memory->block)));
-    const std::string count = columns_are == Columns::whole     ? columns
+    const std::string count = columns_are == Columns::whole     ? "apl_columns"
                               : columns_are == Columns::one_run ? "apl_tile->columns"
                                                                 : fmt::format("apl_tile->run[{}]", from);
     KernelBlock runs;
@@ -452,13 +576,14 @@ void Kernel::run_packed(const SegOp& op) {
     }
     return for_loop(kInt, r, variable("apl_tile->rows"), std::move(runs));
   };
-  store.push_back(kernel::branch(variable(fmt::format("apl_tile->run[0] == {}", columns)), {store_loop(Columns::whole)},
+  store.push_back(kernel::branch(variable("apl_tile->run[0] == apl_columns"), {store_loop(Columns::whole)},
                                  {kernel::branch(variable("apl_tile->run[0] == apl_tile->columns"),
                                                  {store_loop(Columns::one_run)}, {store_loop(Columns::runs)})}));
-  helper("_store",
-         "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
-         "*apl_accumulators",
-         std::move(store));
+  static constexpr std::string_view kStore =
+      "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
+      "*apl_accumulators";
+  helper("_store_of", "APL_INLINE", fmt::format("{}, const int32_t apl_columns", kStore), std::move(store));
+  for_each_width("_store", kStore, "apl_arguments_, apl_batch, apl_tile, apl_accumulators", "apl_tile->width", kWidths);
   values_.scalars.erase(m_index), values_.scalars.erase(n_index);
 
   // ---- its description ----
@@ -473,10 +598,24 @@ void Kernel::run_packed(const SegOp& op) {
   if (packed_params_.empty()) declarations.line("char unused;");
   declarations.close("}};");
   const std::size_t wide = accumulator_types.size(), on_n = parts.side[1].body->results.size();
+  // Registers hold the accumulators, N's elements and one of M's.
   declarations.line("enum {{");
-  declarations.line("  {} = 2 * APL_VECTOR_BYTES / {},", columns, widest);
-  declarations.line("  {0} = APL_VECTOR_REGISTERS < {1} ? 1 : (APL_VECTOR_REGISTERS - {2}) / {3},", rows,
-                    2 * on_n + 2 + 2 * wide, 2 * on_n + 2, 2 * wide);
+  for (std::size_t k = 0; k < kKernels; ++k) {
+    const std::size_t vectors = k == 0 || k == 2 || k == 3 ? 2 : 1;
+    const bool narrow = k >= 6, few = k >= 2 && k % 2 == 1;
+    const std::string vector = fmt::format("{} * APL_VECTOR_BYTES / {}", vectors, widest);
+    declarations.line("  {}_columns_{} = {},", name, k,
+                      narrow ? fmt::format("{0} < kPackedNarrow ? {0} : kPackedNarrow", vector) : vector);
+    const std::size_t other = vectors * on_n + 2, by = vectors * wide;
+    const std::string most =
+        fmt::format("APL_VECTOR_REGISTERS < {} ? 1 : (APL_VECTOR_REGISTERS - {}) / {}", other + by, other, by);
+    // Panels of M are as high for narrow tiles as for wide ones.
+    declarations.line("  {}_rows_{} = {},", name, k,
+                      k == 1   ? fmt::format("{}_rows_0", name)
+                      : k == 0 ? most
+                      : !few   ? fmt::format("APL_PACKED_LEAST({}, 16)", most)
+                               : fmt::format("APL_PACKED_LEAST({}_rows_{}, 4)", name, k - 1));
+  }
   declarations.line("}};");
   function_.declarations = declarations.take();
 
@@ -523,11 +662,14 @@ void Kernel::run_packed(const SegOp& op) {
   field("n_step", operands_text(1, 3));
   field("m_result", result_text(1));
   field("n_result", result_text(2));
-  field("rows", rows);
-  field("columns", columns);
+  std::vector<std::string> kernels;
+  for (std::size_t k = 0; k < kKernels; ++k)
+    kernels.push_back(fmt::format("{{{0}_rows_{1}, {0}_columns_{1}, {0}_compute_{1}}}", name, k));
+  field("kernels", fmt::format("{{{}}}", join(kernels)));
   field("accumulator_bytes", fmt::format("{}", accumulator_bytes));
+  if (dots) field("pairs", "true");
   field("reorders", contract.reduce.commutative ? "true" : "false");
-  for (const char* part : {"pack_m", "pack_n", "compute", "store"}) field(part, fmt::format("{}_{}", name, part));
+  for (const char* part : {"pack_m", "pack_n", "store"}) field(part, fmt::format("{}_{}", name, part));
   out.push_back(text("};"));
   out.push_back(text("return apl_packed_run(&apl_contraction, &apl_arguments, apl_space);"));
   std::vector<std::string> list;

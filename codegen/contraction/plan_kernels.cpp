@@ -108,6 +108,8 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
     forced_numbers(*data, unit.function, options.parameters, forced);
     check_given(*data, unit, forced, *device);
     if (options.plans <= 1 && !options.one_plan) return;
+    // Packed panels have the micro-kernel's tile, and blocks by the machine's caches.
+    if (!unit.target.on_device() && data->schedule.unit == Schedule::Unit::packed) return;
     auto plan_kernels = std::make_shared<PlanKernels>();
     plan_kernels->plans = options.one_plan
                               ? plan_for_sizes(*data, unit, forced, *device, options.sizes)

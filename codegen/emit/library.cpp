@@ -225,7 +225,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     const std::set<std::string> types = types_of_products(module);
     out += fmt::format("#define APL_HAS_PRODUCTS {}\n\n", types.empty() ? 0 : 1);
     if (!types.empty()) out += products_text(types);
-    add(out, {library_host_text});
+    add(out, {host_blocks_text, library_host_text});
   }
   add(out, {library_context_text, library_values_text, library_items_text, library_sums_text,
             library_sparse_values_text, library_store_text});

@@ -124,7 +124,7 @@ class Host {
   // kernels (codegen/host/launch.cpp)
   void launch(const Stm& stm);
   void launch_own(const Stm& stm);
-  void launch_packed(const Stm& stm, const SegOp& op);
+  void launch_packed(const Stm& stm);
   void declare_parameters(const PlanKernels& plan_kernels);
   std::string reserve_packed(const std::string& kernel, const std::vector<std::string>& arguments);
   void add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments);

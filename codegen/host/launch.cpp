@@ -85,36 +85,22 @@ void Host::launch(const Stm& stm) {
   if (!call.made.empty()) out_.close("}}");
 }
 
-// Panels are packed where that pays; else the kernel is the general one, with the same arguments.
-void Host::launch_packed(const Stm& stm, const SegOp& op) {
+// Packed operands need memory, of which the kernel says how much.
+void Host::launch_packed(const Stm& stm) {
   Kernel lowering(unit_, stm);
-  Launched made = lower_kernel(lowering, op);
+  Launched made = lower_kernel(lowering, kernel_frame(stm));
   std::vector<std::string> arguments = arguments_of(lowering);
   out_.line("");
-  std::vector<std::string> extents;
-  for (const Schedule::Role role : {Schedule::Role::m, Schedule::Role::n, Schedule::Role::depth}) {
-    Poly extent = 1;
-    for (const Schedule::Dim& dim : op.schedule->dims)
-      if (dim.role == role) extent *= dim.size;
-    extents.push_back(text(extent));
-  }
-  out_.open("if (apl_packed_pays({})) {{", fmt::join(extents, ", "));
   arguments.push_back(reserve_packed(made.function.name, arguments));
   start_kernel(lowering, made, arguments);
   add_info(made.function, stm);
   result_.kernels.push_back(std::move(made.function));
-  out_.close("}} else {{");
-  out_.indent();
-  Stm general = stm;
-  std::get<SegOp>(general.op).schedule->unit = Schedule::Unit::general;
-  launch_own(general);
-  out_.close("}}");
 }
 
 void Host::launch_own(const Stm& stm) {
   const SegOp op = kernel_frame(stm);
   if (!unit_.target.on_device() && op.schedule && op.schedule->unit == Schedule::Unit::packed)
-    return launch_packed(stm, op);
+    return launch_packed(stm);
   const auto plan_kernels = stm.pattern.empty() ? plan_kernels_.end() : plan_kernels_.find(stm.pattern.front());
   if (plan_kernels != plan_kernels_.end() && plan_kernels->second->open)
     return launch_plan(stm, op, *plan_kernels->second);

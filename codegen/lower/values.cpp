@@ -69,6 +69,11 @@ ExprPtr number_of_half(const Dialect& dialect, ScalarType type, ExprPtr x) {
 }
 
 ExprPtr math(const Dialect& dialect, const char* name, ScalarType type, std::vector<ExprPtr> args) {
+  // C's compilers make no vectors of fmin and fmax.
+  const std::string_view called = name;
+  if (!dialect.on_device && (called == "fmin" || called == "fmax"))
+    return rounded(dialect, type,
+                   call(fmt::format("apl_{}_f{}", called, type == ScalarType::f64 ? 64 : 32), std::move(args)));
   return rounded(dialect, type, call(type == ScalarType::f64 ? name : std::string(name) + "f", std::move(args)));
 }
 

@@ -1,10 +1,10 @@
 // The C backend's memory: plain host memory. Kernels are functions of the program itself.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "runtime/backends/backend.h"
+#include "runtime/backends/host_blocks.h"
 #include "runtime/backends/host_memory.h"
 #include "runtime/backends/host_timer.h"
 
@@ -13,19 +13,22 @@ namespace {
 
 class HostBackend : public Backend {
  public:
+  HostBackend() = default;
+  HostBackend(const HostBackend&) = delete;
+  HostBackend& operator=(const HostBackend&) = delete;
+  ~HostBackend() override { apl_host_drop_all(&blocks_); }
   const char* name() const override { return "c"; }
   Status load(std::string_view) override { return Unit{}; }
 
   Result<void*> allocate(std::int64_t bytes, const char* what) override {
-    constexpr std::size_t kLine = 64;  // vector code likes whole cache lines
-    void* data = allocate_host_memory(bytes, kLine);
+    void* data = fits_host_memory(bytes) ? apl_host_take(&blocks_, bytes) : nullptr;
     if (!data)
       return make_error(Code::run_out_of_memory, {},
                         fmt::format("out of memory: {} bytes for {}", bytes, what ? what : "?"));
     return data;
   }
   Status release(void* data) override {
-    std::free(data);
+    apl_host_give(&blocks_, data);
     return Unit{};
   }
   Status upload(void* data, const void* host, std::int64_t bytes) override { return copy(data, host, bytes); }
@@ -57,6 +60,7 @@ class HostBackend : public Backend {
  private:
   HostTimer timer_;
   apl_failure failure_{};
+  apl_host_blocks blocks_{};
 };
 
 }  // namespace

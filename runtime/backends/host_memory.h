@@ -6,8 +6,11 @@
 
 namespace apl {
 
-// A block of at least `bytes`, and at least one, aligned to a power of two; freed by std::free. Null if there is not so
-// much memory: not more than the machine has, for the system would promise that and kill the process when it is used.
+// Whether the machine has so much memory: the system would promise more, and kill the process when it is used.
+bool fits_host_memory(std::int64_t bytes);
+
+// A block of at least `bytes`, and at least one, aligned to a power of two; freed by std::free. Null if it does
+// not fit, or there is not so much memory.
 void* allocate_host_memory(std::int64_t bytes, std::size_t alignment);
 
 }  // namespace apl

@@ -101,6 +101,18 @@ APL_UNSIGNED(uint64_t, u64)
     __builtin_memcpy(&a, &bits, sizeof a);                                         \
     return a;                                                                      \
   }
+// IEEE 754's minNum and maxNum, of comparisons: vectors have these.
+#define APL_FLOAT_LIMITS(T, N)             \
+  static inline T apl_fmin_##N(T a, T b) { \
+    const T least = a < b ? a : b;         \
+    return b == b ? least : a;             \
+  }                                        \
+  static inline T apl_fmax_##N(T a, T b) { \
+    const T most = a > b ? a : b;          \
+    return b == b ? most : a;              \
+  }
+APL_FLOAT_LIMITS(float, f32)
+APL_FLOAT_LIMITS(double, f64)
 APL_FLOAT(float, f32, uint32_t)
 APL_FLOAT(double, f64, uint64_t)
 

@@ -6,42 +6,34 @@
 #include <omp.h>
 #endif
 
+#include "runtime/backends/host_blocks.h"
 #include "runtime/embedded/choose.h"
 #include "runtime/embedded/object.h"
 
 struct apl_machine {
   struct apl_failure failure;
+  struct apl_host_blocks blocks;
 #if APL_HAS_PRODUCTS
   struct apl_sparse_cpu_operands sparse;
 #endif
 };
 
-// A block's size stands before it; vector code likes whole cache lines.
-enum { APL_CACHE_LINE = 64 };
-
 static int apl_host_allocate(struct apl_context* base, int64_t bytes, const char* what, void** data) {
   struct futhark_context* ctx = apl_of(base);
-  const int64_t most = INT64_MAX / 2;
-  char* block = NULL;
-  if (bytes >= 0 && bytes < most)
-    block = aligned_alloc(APL_CACHE_LINE, (size_t)((bytes + 2 * APL_CACHE_LINE - 1) / APL_CACHE_LINE) * APL_CACHE_LINE);
-  if (!block)
+  *data = apl_host_take(&ctx->machine->blocks, bytes);
+  if (!*data)
     return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes,
                              what ? what : "?");
-  memcpy(block, &bytes, sizeof bytes);
   ctx->bytes += bytes;
   if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
-  *data = block + APL_CACHE_LINE;
   return APL_SUCCESS;
 }
 
 static int apl_host_release(struct apl_context* base, void* data) {
+  struct futhark_context* ctx = apl_of(base);
   if (!data) return APL_SUCCESS;
-  char* block = (char*)data - APL_CACHE_LINE;
-  int64_t bytes;
-  memcpy(&bytes, block, sizeof bytes);
-  apl_of(base)->bytes -= bytes;
-  free(block);
+  ctx->bytes -= apl_host_bytes(data);
+  apl_host_give(&ctx->machine->blocks, data);
   return APL_SUCCESS;
 }
 
@@ -147,7 +139,7 @@ static int apl_machine_open(struct futhark_context* ctx) {
   return APL_SUCCESS;
 }
 static int apl_machine_clear(struct futhark_context* ctx) {
-  (void)ctx;
+  apl_host_drop_all(&ctx->machine->blocks);
 #if APL_HAS_PRODUCTS
   apl_sparse_cpu_forget(&ctx->machine->sparse);
 #endif

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -113,7 +114,8 @@ TEST_CASE("blocks cover all panels, and memory holds them") {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     apl_packed p{};
-    p.rows = 1 + static_cast<std::int32_t>(random() % 14), p.columns = 8 << (random() % 4);
+    apl_packed_kernel& tile = p.kernels[0];
+    tile.rows = 1 + static_cast<std::int32_t>(random() % 14), tile.columns = 8 << (random() % 4);
     p.m_bytes = p.n_bytes = p.accumulator_bytes = 4 << (random() % 3);
     p.m_operands = p.n_operands = 1;
     const std::int64_t most[] = {1, 10, 300, 20000};
@@ -127,11 +129,11 @@ TEST_CASE("blocks cover all panels, and memory holds them") {
     CHECK(b.m_parts >= 1);
     CHECK(b.n_parts >= 1);
     CHECK(b.threads >= 1);
-    CHECK(b.m_panels * b.m_parts * p.rows >= p.m.size[0]);
+    CHECK(b.m_panels * b.m_parts * tile.rows >= p.m.size[0]);
     CHECK(b.n_parts <= b.n_panels);
     const apl_packed_space s = apl_packed_space_of(&p, &b);
-    CHECK(s.all >= b.threads * b.m_panels * b.depth * p.rows * p.m_bytes);
-    CHECK(s.all >= b.teams * b.n_panels * b.depth * p.columns * p.n_bytes);
+    CHECK(s.all >= b.threads * b.m_panels * b.depth * tile.rows * p.m_bytes);
+    CHECK(s.all >= b.teams * b.n_panels * b.depth * tile.columns * p.n_bytes);
   }
 }
 
@@ -184,4 +186,114 @@ TEST_CASE("steps in blocks of two dims are all steps, and runs are neighbours in
       if (stride == 1 && p.k.size[last] >= 16) CHECK(runs > 0);
     }
   }
+}
+
+namespace {
+
+// A contraction of integers, whose functions count what they read and write out of bounds.
+struct Product {
+  std::vector<std::int32_t> m, n, result;
+};
+constexpr std::int32_t kUnwritten = std::numeric_limits<std::int32_t>::min();
+constexpr int kTiles[kPackedKernels][2] = {{5, 8}, {5, 4}, {6, 8}, {2, 8}, {7, 4}, {3, 4}, {7, 2}, {3, 2}};
+// What each test's arrays begin with in every batch.
+std::int64_t m_batch, n_batch, result_batch;
+
+template <bool of_n>
+void pack(const void* arguments, const std::int64_t* batch, const apl_packed_panel* panel, void* packed) {
+  const auto& from = of_n ? static_cast<const Product*>(arguments)->n : static_cast<const Product*>(arguments)->m;
+  auto* to = static_cast<std::int32_t*>(packed);
+  for (std::int64_t q = 0; q < panel->depth; ++q)
+    for (std::int64_t r = 0; r < panel->most; ++r)
+      to[q * panel->most + r] = from.at(
+          static_cast<std::size_t>((of_n ? n_batch : m_batch) * batch[0] + panel->row[0][r] + panel->step[0][q]));
+  if (!panel->contiguous) return;
+  for (std::int64_t r = 0; r < panel->most; ++r) CHECK(panel->row[0][r] == panel->row[0][0] + r);
+}
+
+template <int kernel>
+void compute(const void* arguments, const std::int64_t* batch, std::int64_t depth, const apl_packed_panel* m,
+             const void* n, void* accumulators, bool first, const apl_packed_tile*) {
+  constexpr std::int64_t rows = kTiles[kernel][0], columns = kTiles[kernel][1];
+  auto* sums = static_cast<std::int32_t*>(accumulators);
+  if (first) std::fill_n(sums, rows * columns, 0);
+  const auto& source = static_cast<const Product*>(arguments)->m;
+  for (std::int64_t q = 0; q < depth; ++q)
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t element =
+          kernel < kPackedDirect
+              ? static_cast<const std::int32_t*>(m->packed)[q * rows + i]
+              : source.at(static_cast<std::size_t>(m_batch * batch[0] + m->row[0][i] + m->step[0][q]));
+      for (std::int64_t j = 0; j < columns; ++j)
+        sums[i * columns + j] += element * static_cast<const std::int32_t*>(n)[q * columns + j];
+    }
+}
+
+void store(const void* arguments, const std::int64_t* batch, const apl_packed_tile* tile, const void* accumulators) {
+  auto& result = const_cast<Product*>(static_cast<const Product*>(arguments))->result;
+  for (std::int64_t i = 0; i < tile->rows; ++i)
+    for (std::int64_t j = 0; j < tile->columns; ++j) {
+      std::int32_t& element =
+          result.at(static_cast<std::size_t>(result_batch * batch[0] + tile->row[i] + tile->column[j]));
+      CHECK(element == kUnwritten);
+      element = static_cast<const std::int32_t*>(accumulators)[i * tile->width + j];
+    }
+}
+
+template <int... kernel>
+void set_kernels(apl_packed& p, std::integer_sequence<int, kernel...>) {
+  ((p.kernels[kernel] = {kTiles[kernel][0], kTiles[kernel][1], compute<kernel>}), ...);
+}
+
+}  // namespace
+
+TEST_CASE("every result is computed once, whatever the sizes and layouts, within the memory asked for") {
+  std::mt19937 random(5);
+  int direct = 0, packed = 0;
+  for (int round = 0; round < 400; ++round) {
+    apl_packed p{};
+    const std::int64_t most[] = {3, 20, 120};
+    const auto size = [&] { return static_cast<std::int64_t>(random() % static_cast<unsigned>(most[random() % 3])); };
+    p.batch.rank = p.m.rank = p.n.rank = p.k.rank = 1;
+    const std::int64_t batch = round % 4 == 0 ? 1 + size() % 5 : 1, m = size(), n = size(),
+                       k = size() * (round % 9 ? 1 : 20);
+    p.batch.size[0] = batch, p.m.size[0] = m, p.n.size[0] = n, p.k.size[0] = k;
+    const bool by_m = random() % 2, by_n = random() % 2, by_result = random() % 2;
+    p.m_row[0].stride[0] = by_m ? 1 : k, p.m_step[0].stride[0] = by_m ? m : 1;
+    p.n_row[0].stride[0] = by_n ? 1 : k, p.n_step[0].stride[0] = by_n ? n : 1;
+    p.m_result.stride[0] = by_result ? 1 : n, p.n_result.stride[0] = by_result ? m : 1;
+    m_batch = m * k, n_batch = n * k, result_batch = m * n;
+    p.m_bytes = p.n_bytes = p.accumulator_bytes = 4, p.m_operands = p.n_operands = 1;
+    p.reorders = random() % 2;
+    p.pack_m = pack<false>, p.pack_n = pack<true>, p.store = store;
+    set_kernels(p, std::make_integer_sequence<int, kPackedKernels>());
+    Product product;
+    for (std::int64_t e = 0; e < batch * m * k; ++e) product.m.push_back(static_cast<std::int32_t>(random() % 19) - 9);
+    for (std::int64_t e = 0; e < batch * n * k; ++e) product.n.push_back(static_cast<std::int32_t>(random() % 19) - 9);
+    product.result.assign(static_cast<std::size_t>(batch * m * n), kUnwritten);
+    std::vector<std::int32_t> want(product.result.size());
+    const auto at = [&](const std::vector<std::int32_t>& array, std::int64_t position) {
+      return array[static_cast<std::size_t>(position)];
+    };
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          std::int32_t sum = 0;
+          for (std::int64_t q = 0; q < k; ++q)
+            sum += at(product.m, b * m_batch + i * p.m_row[0].stride[0] + q * p.m_step[0].stride[0]) *
+                   at(product.n, b * n_batch + j * p.n_row[0].stride[0] + q * p.n_step[0].stride[0]);
+          want[static_cast<std::size_t>(b * result_batch + i * p.m_result.stride[0] + j * p.n_result.stride[0])] = sum;
+        }
+    const apl_packed before = p;
+    const std::int64_t bytes = apl_packed_run(&p, &product, nullptr);
+    std::vector<char> space(static_cast<std::size_t>(bytes) + 64 + 64, 'x');
+    char* const begin = space.data() + (64 - reinterpret_cast<std::uintptr_t>(space.data()) % 64);
+    p = before;
+    apl_packed_run(&p, &product, begin);
+    CHECK(product.result == want);
+    CHECK(std::all_of(begin + bytes, space.data() + space.size(), [](char c) { return c == 'x'; }));
+    (apl_packed_is_direct(&p) ? direct : packed) += 1;
+  }
+  CHECK(direct > 100);
+  CHECK(packed > 20);
 }
