@@ -1,9 +1,10 @@
 #include "codegen/emit/device_subset.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <vector>
+
+#include "codegen/emit/words.h"
 
 namespace apl {
 namespace {
@@ -57,22 +58,10 @@ Lines for_dialect(const Lines& all, const Dialect& dialect) {
   return kept;
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 // Names of ours: apl_... and APL_...
 std::vector<std::string> names_in(std::string_view text) {
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at < text.size();) {
-    if (!is_word(text[at])) {
-      ++at;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const std::string_view word = text.substr(at, end - at);
-    if (word.starts_with("apl_") || word.starts_with("APL_")) names.emplace_back(word);
-    at = end;
-  }
+  std::vector<std::string> names = words_in(text);
+  std::erase_if(names, [](const std::string& word) { return !word.starts_with("apl_") && !word.starts_with("APL_"); });
   return names;
 }
 

@@ -4,12 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
+#include <set>
 
 #include "codegen/emit/device_subset.h"
-#include "codegen/host/host.h"
-#include "ir/sparse_arguments.h"
-#include "machine/target/records.h"
+#include "codegen/emit/host_subset.h"
+#include "codegen/emit/plain_host.h"
+#include "codegen/emit/words.h"
+#include "ir/sparse_soa.h"
 #include "runtime/embed.h"
 
 namespace apl::lower {
@@ -17,246 +18,9 @@ namespace {
 
 using namespace kernel;
 
-// What the entry is called in the file: `main` and the like are taken.
-std::string file_name(const apl::Function& entry) { return legal_name(entry.entry->name); }
-
-// Host code in the dialect's own words: the API of its runtime, results in the caller's memory, nothing waits but what
-// must.
-class PlainHost : public Host {
- public:
-  PlainHost(Unit& unit, const CodegenOptions& options) : Host(unit, options), device_(options.device) {}
-
-  HostText run_file() {
-    const apl::Function& f = unit_.function;
-    if (!f.result_sizes.empty()) unsupported(f.location, "a kernel file for results whose sizes the entry decides");
-    if (!soa_interface(f).empty()) unsupported(f.location, "a kernel file with sparse operands");
-    name_parameters();
-    find_blocks(*f.body);
-    find_arrays(*f.body);
-    if (has_capacities_) unsupported(f.location, "a kernel file with loops or branches around kernels");
-    name_results();
-    out_.indent();
-    statements();
-    for (std::size_t k = 0; k < f.body->results.size(); ++k) {
-      const Type type = table_.type(f.body->results[k]);
-      if (type.is_scalar() && type.element != ScalarType::unit)
-        out_.line("*{} = {};", results_[k], text(values_.operand(f.body->results[k])));
-    }
-    out_.line("return status;");
-    const std::string statements = out_.take();
-    out_ = {};
-    out_.open("{} {}({}) {{", api("Error_t"), file_name(f), fmt::join(parameters(), ", "));
-    out_.line("{} status = {};", api("Error_t"), api("Success"));
-    // Freed on every way out.
-    for (Value b : blocks_)
-      if (!result_of_.contains(b)) declare_temporary(unit_.name(b));
-    for (const std::string& name : scratch_) declare_temporary(name);
-    out_.raw(statements);
-    out_.close("}}");
-    result_.text = out_.take();
-    return std::move(result_);
-  }
-
-  // What is said of them before the kernels.
-  const std::vector<std::string>& comments() const { return comments_; }
-  bool has_temporaries() const { return has_temporaries_; }
-  bool can_fail() const { return can_fail_; }
-
- private:
-  void name_results() {
-    const apl::Function& f = unit_.function;
-    for (std::size_t k = 0; k < f.body->results.size(); ++k) {
-      results_.push_back(unit_.fresh(f.body->results.size() == 1 ? "result" : fmt::format("result_{}", k)));
-      const Type type = table_.type(f.body->results[k]);
-      if (type.memory) result_of_[type.memory->block] = results_.back();
-    }
-  }
-
-  std::string element_type(ScalarType type, bool is_scalar) const {
-    if (type == ScalarType::f16 && is_scalar) unsupported(unit_.function.location, "a kernel file with an f16 scalar");
-    return type == ScalarType::f16 ? "__half" : c_type({type, false});
-  }
-
-  std::vector<std::string> parameters() {
-    const apl::Function& f = unit_.function;
-    std::vector<std::string> list;
-    for (Value size : f.sizes) list.push_back("int64_t " + unit_.name(size));
-    for (Value param : f.params) {
-      const Type& type = f.type(param);
-      const std::string element = element_type(type.element, type.is_scalar());
-      list.push_back(type.is_scalar() ? fmt::format("{} {}", element, unit_.name(param))
-                                      : fmt::format("const {} *{}", element, unit_.name(param)));
-    }
-    for (std::size_t k = 0; k < results_.size(); ++k) {
-      const Type type = table_.type(f.body->results[k]);
-      list.push_back(fmt::format("{} *{}", element_type(type.element, type.is_scalar()), results_[k]));
-    }
-    if (can_fail_) list.emplace_back("void *failure");
-    list.push_back(api("Stream_t stream"));
-    return list;
-  }
-
-  void declare_temporary(const std::string& name) {
-    has_temporaries_ = true;
-    const std::string end = unit_.fresh(name + "_end");
-    out_.line("void *{} = NULL;", name);
-    out_.line("const {}_kernels::release_at_end {} = {{&{}, stream}};", file_name(unit_.function), end, name);
-  }
-
-  // A name of the runtime's API.
-  std::string api(std::string_view name) const { return fmt::format("{}{}", unit_.dialect().api, name); }
-
-  void check_status() override { out_.line("if (status != {}) return status;", api("Success")); }
-  std::string upload_call(const std::string& to, const std::string& from, const std::string& bytes) override {
-    return fmt::format("{}({}, {}, {}, {}, stream)", api("MemcpyAsync"), to, from, bytes, api("MemcpyHostToDevice"));
-  }
-  std::string download_call(const std::string& to, const std::string& from, const std::string& bytes) override {
-    return fmt::format("{}({}, {}, {}, {})", api("Memcpy"), to, from, bytes, api("MemcpyDeviceToHost"));
-  }
-  std::string copy_call(const std::string& to, const std::string& from, const std::string& bytes) override {
-    return fmt::format("{}({}, {}, {}, {}, stream)", api("MemcpyAsync"), to, from, bytes, api("MemcpyDeviceToDevice"));
-  }
-  std::string synchronise_call() override { return api("StreamSynchronize(stream)"); }
-  // The bytes of an array, after a check that there can be one.
-  std::string checked_bytes(const Extent& extent) {
-    if (const auto bytes = fixed_bytes(extent)) return fmt::format("{}", *bytes);
-    const std::string shape = unit_.fresh("shape"), bytes = unit_.fresh("bytes");
-    out_.line("const int64_t {}[] = {{{}}};", shape, sizes_text(extent));
-    out_.line("const int64_t {} = apl_bytes_of({}, {}, {});", bytes, extent.width, shape, extent.shape.size());
-    out_.line("if ({} < 0) return {};", bytes, api("ErrorMemoryAllocation"));
-    return fmt::format("static_cast<size_t>({})", bytes);
-  }
-  void check_extent(const Extent& extent) override { checked_bytes(extent); }
-  void allocate(Value block, const Extent& extent) override {
-    if (result_of_.contains(block)) return;
-    const std::string bytes = checked_bytes(extent);
-    run_call(fmt::format("{}(&{}, {}, stream)", api("MallocAsync"), unit_.name(block), bytes));
-  }
-  std::string reserve_threads(const std::string& hint, const Extent& wanted, bool may_lack) override {
-    Extent extent = wanted;
-    for (Poly& size : extent.shape)
-      if (may_lack) size = poly_max(size, 0);
-    scratch_.push_back(unit_.fresh(hint + "_of_threads"));
-    const std::string bytes = checked_bytes(extent);
-    run_call(fmt::format("{}(&{}, {}, stream)", api("MallocAsync"), scratch_.back(), bytes));
-    return scratch_.back();
-  }
-  void release(const std::string& name) override {
-    for (const auto& [block, result] : result_of_)
-      if (unit_.name(block) == name) return;
-    out_.line("if ({0} != NULL) {1}({0}, stream);", name, api("FreeAsync"));
-    out_.line("{} = NULL;", name);
-  }
-  std::string block(Value b) override {
-    for (Value param : unit_.function.params)
-      if (const Type& type = table_.type(param); type.memory && type.memory->block == b) return unit_.name(param);
-    const auto result = result_of_.find(b);
-    return result == result_of_.end() ? unit_.name(b) : result->second;
-  }
-  void refuse_if(const ExprPtr& condition, apl_failure_code, Location, const std::string& message,
-                 const std::vector<ExprPtr>&) override {
-    out_.line("if ({}) return {};  // {}", text(condition), api("ErrorInvalidValue"), comment_text(message));
-  }
-  std::string failure_cell() const override { return "failure"; }
-
-  void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) override {
-    const kernel::Function& function = made.function;
-    const std::string kernel = fmt::format(fmt::runtime(unit_.dialect().kernel_as),
-                                           fmt::format("{}_kernels::{}", file_name(unit_.function), function.name));
-    can_fail_ = can_fail_ || lowering.can_fail();
-    out_.open("{{");
-    pack_arguments(lowering, arguments);
-    if (function.shared_bytes > unit_.dialect().usual_shared_bytes)
-      run_call(fmt::format("{}({}, {}, {})", api("FuncSetAttribute"), kernel,
-                           api("FuncAttributeMaxDynamicSharedMemorySize"), function.shared_bytes));
-    out_.line("const int64_t blocks = {};", made.blocks);
-    out_.line("if (blocks > INT32_MAX) return {};", api("ErrorInvalidConfiguration"));
-    out_.open("if (blocks > 0) {{");
-    run_call(fmt::format("{}({}, dim3(static_cast<unsigned>(blocks)), dim3({}), args, {}, stream)", api("LaunchKernel"),
-                         kernel, function.threads, function.shared_bytes));
-    out_.close("}}");
-    out_.close("}}");
-  }
-
-  bool choose_plan(PlanKernels& plan_kernels) override {
-    if (!plan_kernels.open && !is_known(plan_kernels)) return false;
-    plan_kernels.open = true;
-    return true;
-  }
-  void chosen_number(const PlanKernels& plan_kernels, Value v) override {
-    for (std::size_t d = 0; d < plan_kernels.data.dims().size(); ++d) {
-      const Schedule::Dim& dim = plan_kernels.data.dims()[d];
-      if (v != parameter_of(dim.tile) && v != parameter_of(dim.reg)) continue;
-      out_.line("[[maybe_unused]] const int64_t {} = {};", unit_.name(v),
-                v == parameter_of(dim.tile) ? plan_kernels.plans[0].tile[d] : plan_kernels.plans[0].reg[d]);
-    }
-  }
-  void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) override {
-    const Stm planned = with_plan(stm, plan_kernels.data, plan_kernels.plans[0], unit_);
-    Kernel lowering(unit_, planned);
-    Launched made = lower_kernel(lowering, op);
-    made.function.resident = plan_kernels.resident[0];
-    if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
-    std::vector<std::string> arguments = arguments_of(lowering);
-    if (lowering.can_fail()) arguments.push_back(failure_cell());
-    out_.line("");
-    start_kernel(lowering, made, arguments);
-    describe(plan_kernels, made.function, table_.name(stm.pattern.front()));
-    add_info(made.function, stm);
-    result_.kernels.push_back(std::move(made.function));
-  }
-
-  // The contraction, how its operands lie, and its plan.
-  void describe(const PlanKernels& plan_kernels, const kernel::Function& function, const std::string& result) {
-    const PlanData& data = plan_kernels.data;
-    const apl_plan& plan = plan_kernels.plans[0];
-    std::vector<std::string> dims, space, reduced, operands, layouts, numbers;
-    for (const Schedule::Dim& dim : data.dims()) {
-      const Value tile = parameter_of(dim.tile);
-      std::string name = tile ? apl::parameter_name(unit_.function, tile) : text(dim.size);
-      if (tile) name = name.substr(name.rfind('.') + 3);  // "mm.T_a" is of a
-      dims.push_back(name);
-      (dims.size() <= data.space_rank ? space : reduced).push_back(name);
-    }
-    for (const Schedule::Operand& operand : data.schedule.operands) {
-      std::vector<std::string> along, strides;
-      for (std::size_t d = 0; d < dims.size(); ++d) {
-        if (operand.strides[d] == Poly(0)) continue;
-        along.push_back(dims[d]);
-        strides.push_back(fmt::format("{} by {}", dims[d], text(operand.strides[d])));
-      }
-      operands.push_back(fmt::format("{}[{}]", operand.name, fmt::join(along, ", ")));
-      layouts.push_back(fmt::format("{}: {}", operand.name, fmt::join(strides, ", ")));
-    }
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      if (d >= data.space_rank) {
-        numbers.push_back(fmt::format("{}: {} deep", dims[d], plan.tile[d]));
-      } else if (parameter_of(data.dims()[d].tile)) {
-        numbers.push_back(fmt::format("{}: {} threads x {} registers", dims[d], plan.tile[d], plan.reg[d]));
-      }
-    }
-    comments_.push_back(fmt::format("{}: {}[{}] from {}, reduced over {}", function.name, result,
-                                    fmt::join(space, ", "), fmt::join(operands, ", "), fmt::join(reduced, ", ")));
-    comments_.push_back(fmt::format("  elements apart: {}", fmt::join(layouts, "; ")));
-    comments_.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? unit_.target.device : device_,
-                                    fmt::join(numbers, "; "),
-                                    plan.stages > 0 ? fmt::format("; {} stages", plan.stages) : ""));
-    comments_.push_back(
-        fmt::format("  a block has {} threads and {} bytes of shared memory", function.threads, function.shared_bytes));
-  }
-
-  std::string device_;
-  std::vector<std::string> results_;
-  std::map<Value, std::string> result_of_;  // the caller's memory, by the block that it stands for
-  std::vector<std::string> comments_;
-  bool has_temporaries_ = false, can_fail_ = false;
-};
-
 // Where a word starts with `what`; not inside of a longer name.
 std::size_t find_word(const std::string& text, std::string_view what, std::size_t from = 0) {
-  const auto is_inside = [&](std::size_t at) {
-    return at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0 || text[at - 1] == '_');
-  };
+  const auto is_inside = [&](std::size_t at) { return at > 0 && is_word(text[at - 1]); };
   std::size_t at = text.find(what, from);
   while (at != std::string::npos && is_inside(at)) at = text.find(what, at + 1);
   return at;
@@ -288,50 +52,121 @@ std::string spelled_out(std::string text, const Dialect& dialect) {
   return text;
 }
 
-// The functions of index arithmetic that host code uses.
-std::string host_functions(const std::string& host, Location location) {
-  static constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
-      {"apl_floor_div", "inline int64_t host_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }"},
-      {"apl_ceil_div", "inline int64_t host_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }"},
-      {"apl_index_min", "inline int64_t host_index_min(int64_t a, int64_t b) { return b < a ? b : a; }"},
-      {"apl_index_max", "inline int64_t host_index_max(int64_t a, int64_t b) { return a < b ? b : a; }"},
-      {"apl_bytes_of",
-       "// The bytes of an array, or -1 if it has a negative size or more elements than there can be.\n"
-       "inline int64_t host_bytes_of(int64_t width, const int64_t *shape, int rank) {\n"
-       "  int64_t count = 1;\n"
-       "  for (int d = 0; d < rank; ++d) {\n"
-       "    if (shape[d] < 0) return -1;\n"
-       "    if (shape[d] == 0) width = 0;\n"
-       "  }\n"
-       "  for (int d = 0; d < rank && width != 0; ++d) {\n"
-       "    if (shape[d] > (int64_t{1} << 48) / count) return -1;\n"
-       "    count *= shape[d];\n"
-       "  }\n"
-       "  return count * width;\n"
-       "}"},
-  };
-  std::string result, rest = host;
-  for (const auto& [name, text] : kKnown) {
-    if (find_word(host, fmt::format("{}(", name)) != std::string::npos) result += std::string(text) + "\n";
-    rest = replaced(std::move(rest), fmt::format("{}(", name), "(");
-  }
-  if (const std::size_t other = find_word(rest, "apl_"); other != std::string::npos)
-    unsupported(location, fmt::format("a kernel file whose host code computes with {}",
-                                      rest.substr(other, rest.find('(', other) - other)));
+// What host code calls beside the header's scalar operations: calls of the runtime's API where `@` stands, which begins
+// all of its names.
+struct Helper {
+  std::string_view name, text;
+};
+constexpr Helper kHelpers[] = {
+    {"apl_floor_div", "inline int64_t host_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }\n"},
+    {"apl_ceil_div", "inline int64_t host_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }\n"},
+    {"apl_index_min", "inline int64_t host_index_min(int64_t a, int64_t b) { return b < a ? b : a; }\n"},
+    {"apl_index_max", "inline int64_t host_index_max(int64_t a, int64_t b) { return a < b ? b : a; }\n"},
+    {"apl_bytes_of",
+     "// The bytes of an array, or -1 if it has a negative size or more elements than there can be.\n"
+     "inline int64_t host_bytes_of(int64_t width, const int64_t *shape, int rank) {\n"
+     "  int64_t count = 1;\n"
+     "  for (int d = 0; d < rank; ++d) {\n"
+     "    if (shape[d] < 0) return -1;\n"
+     "    if (shape[d] == 0) width = 0;\n"
+     "  }\n"
+     "  for (int d = 0; d < rank && width != 0; ++d) {\n"
+     "    if (shape[d] > (int64_t{1} << 48) / count) return -1;\n"
+     "    count *= shape[d];\n"
+     "  }\n"
+     "  return count * width;\n"
+     "}\n"},
+    {"apl_allocate",
+     "// Memory for so many bytes, which may be none.\n"
+     "inline @Error_t host_allocate(size_t bytes, void **data, @Stream_t stream) {\n"
+     "  return bytes == 0 ? @Success : @MallocAsync(data, bytes, stream);\n"
+     "}\n"},
+    {"apl_reserve",
+     "// Memory for so many bytes: what is there, if it suffices.\n"
+     "inline @Error_t host_reserve(size_t bytes, void **data, int64_t *capacity, @Stream_t stream) {\n"
+     "  if (bytes <= static_cast<size_t>(*capacity)) return @Success;\n"
+     "  if (*data != NULL) @FreeAsync(*data, stream);\n"
+     "  *data = NULL;\n"
+     "  *capacity = 0;\n"
+     "  const @Error_t status = @MallocAsync(data, bytes, stream);\n"
+     "  if (status == @Success) *capacity = static_cast<int64_t>(bytes);\n"
+     "  return status;\n"
+     "}\n"},
+    {"apl_swap",
+     "inline void host_swap(void **a, int64_t *a_capacity, void **b, int64_t *b_capacity) {\n"
+     "  void *const data = *a;\n"
+     "  const int64_t capacity = *a_capacity;\n"
+     "  *a = *b;\n"
+     "  *a_capacity = *b_capacity;\n"
+     "  *b = data;\n"
+     "  *b_capacity = capacity;\n"
+     "}\n"},
+    {"apl_synchronise",
+     "// Waits, as the host needs a number that kernels made; a check that failed may be why it is none.\n"
+     "inline @Error_t host_synchronise(const void *failure, @Stream_t stream) {\n"
+     "  int32_t failed = 0;\n"
+     "  @Error_t status = @StreamSynchronize(stream);\n"
+     "  if (status == @Success) status = @Memcpy(&failed, failure, sizeof failed, @MemcpyDeviceToHost);\n"
+     "  return status == @Success && failed != 0 ? @ErrorInvalidValue : status;\n"
+     "}\n"},
+};
+
+std::string replaced_api(std::string_view text, const Dialect& dialect) {
+  std::string result;
+  for (const char c : text) result += c == '@' ? std::string(dialect.api) : std::string(1, c);
   return result;
+}
+
+// The names that begin so, of which a helper or an operation of the header may be called.
+std::set<std::string> names_of_ours(const std::string& text) {
+  std::set<std::string> names;
+  for (std::string& word : words_in(text))
+    if (word.starts_with("apl_")) names.insert(std::move(word));
+  return names;
+}
+
+// Which parameters are a sparse operand's.
+std::vector<std::string> sparse_comments(const apl::Function& function) {
+  std::vector<std::string> lines;
+  for (const SparseSoa& soa : find_soas(function)) {
+    std::vector<std::string_view> fields;
+    for (const SoaField field : soa.fields)
+      if (field != SoaField::shape) fields.push_back(to_text(field));
+    lines.push_back(fmt::format("{0} is sparse: {0}_{1}.", function.entry->params[soa.param].name,
+                                fmt::join(fields, fmt::format(", {}_", function.entry->params[soa.param].name))));
+  }
+  return lines;
 }
 
 // The function, with what it calls.
 std::string host_text(const PlainHost& lowering, const apl::Function& function, const Dialect& dialect,
                       std::string text) {
-  const std::string name = file_name(function);
-  std::string helpers = host_functions(text, function.location);
-  std::string uses;
-  for (const char* helper : {"floor_div", "ceil_div", "index_min", "index_max", "bytes_of"}) {
-    const std::string called = fmt::format("apl_{}(", helper);
-    if (find_word(text, called) == std::string::npos) continue;
-    text = replaced(std::move(text), called, fmt::format("host_{}(", helper));
-    uses += fmt::format("  using {}_kernels::host_{};\n", name, helper);
+  const std::string name = name_in_kernel_file(function);
+  if (!lowering.can_fail())
+    text = replaced(std::move(text), "apl_synchronise(failure, stream)",
+                    fmt::format("{}StreamSynchronize(stream)", dialect.api));
+  std::string helpers, uses;
+  std::set<std::string> operations;
+  for (const std::string& called : names_of_ours(text)) {
+    uses += fmt::format("  using {}_kernels::host_{};\n", name, called.substr(4));
+    const auto* helper = std::ranges::find(kHelpers, called, &Helper::name);
+    if (helper == std::end(kHelpers)) {
+      operations.insert(called);
+    } else {
+      helpers += replaced_api(helper->text, dialect);
+    }
+  }
+  const std::string functions = host_subset(scalar_header_text(), operations);
+  for (const std::string& called : operations)
+    if (find_word(functions, called + "(") == std::string::npos)
+      unsupported(function.location, fmt::format("a kernel file whose host code computes with {}", called));
+  for (const std::string_view type : {"apl_half", "apl_bfloat"})
+    if (find_word(functions, type) != std::string::npos)
+      unsupported(function.location, "a kernel file whose host code computes with floats of 16 bits");
+  helpers = functions + helpers;
+  for (const std::string& ours : names_of_ours(helpers + text)) {
+    helpers = replaced(std::move(helpers), ours, "host_" + ours.substr(4));
+    text = replaced(std::move(text), ours, "host_" + ours.substr(4));
   }
   text.insert(text.find("{\n") + 2, uses);
   Writer out;
@@ -354,6 +189,10 @@ std::string host_text(const PlainHost& lowering, const apl::Function& function, 
            std::ranges::any_of(function.results, [](const Type& t) { return t.is_scalar(); })
                ? ", scalar results in the host's"
                : "");
+  for (const std::string& line : sparse_comments(function)) out.line("// {}", line);
+  if (lowering.allocates_results())
+    out.line("// Results with a shape of their own are allocated: their memory is the caller's, for {}FreeAsync.",
+             dialect.api);
   out.raw(text);
   return out.take();
 }
@@ -364,7 +203,7 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
   Unit unit(function, target, options.parameters, scope);
   PlainHost lowering(unit, options);
   HostText made = lowering.run_file();
-  const std::string name = file_name(function);
+  const std::string name = name_in_kernel_file(function);
   KernelFile file;
   for (const kernel::Function& one : made.kernels) file.kernels += kernel::print(one, unit.dialect()) + "\n";
   file.host = host_text(lowering, function, unit.dialect(), std::move(made.text));

@@ -16,8 +16,9 @@ struct KernelFile {
 };
 
 // `module` is at the memory stage; `entry` may be empty if there is only one. The function takes the sizes, the
-// arguments (arrays in device memory), where results go, and a stream. Loops and branches around kernels, and results
-// whose sizes the entry decides, are unsupported.construct. Contractions have one plan: see CodegenOptions::sizes.
+// arguments (arrays in device memory), where results go, and a stream; docs/embedding.md has the details. Scalar
+// parameters and results of 16-bit floats are unsupported.construct. Contractions have one plan: see
+// CodegenOptions::sizes.
 Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options,
                                         const Target& target = cuda_target());
 

@@ -49,7 +49,7 @@ void Host::yield_value(const Stm& stm, const Body& body, const Operand& from, Va
   if (source == to || std::find(targets.begin(), targets.end(), to.block) != targets.end()) return;
   if (has_capacities_ && use_.may_exchange(stm, body, source.block, to.block)) return exchange(to.block, source.block);
   const Type& type = table_.type(target);
-  run_call(copy_call(unit_.name(to.block), block(source.block),
+  run_call(copy_call(block(to.block), block(source.block),
                      fmt::format("({}) * {}", text(product(type.shape)), byte_size(type.element))));
 }
 
@@ -91,7 +91,7 @@ void Host::branch(const If& op, const Stm& stm) {
 void Host::choose(const Choose& op, const Stm& stm) {
   declare_results(stm);
   const auto found = std::ranges::find(variants_, &op, [](const auto& one) { return one.first; });
-  Variants* variants = found == variants_.end() ? nullptr : found->second.get();
+  Variants* variants = found == variants_.end() || !offers_variants() ? nullptr : found->second.get();
   if (variants != nullptr && variants->name.empty() && !variants->splits && is_known(*variants->tiled))
     write_choice(*variants, unit_, values_, out_);
   const bool open = variants != nullptr && !variants->name.empty();

@@ -13,6 +13,7 @@
 #include "codegen/host/variants.h"
 #include "codegen/kernel/writer.h"
 #include "codegen/lower/lower.h"
+#include "codegen/sparse/products.h"
 #include "runtime/backends/context.h"
 
 namespace apl::lower {
@@ -56,6 +57,10 @@ class Host {
   virtual void chosen_number(const PlanKernels& plan_kernels, Value v);
   virtual void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels);
   virtual std::string block(Value b);
+  // Whether the program chooses among a contraction's variants when it runs; else it has the tiled one.
+  virtual bool offers_variants() const { return true; }
+  // Host code that asks the runtime for the kernel of a sparse product.
+  virtual SparseCall write_sparse_product(const Stm& stm);
 
   // ---- the same for all ----
   void refuse_ranks() const;
@@ -73,6 +78,7 @@ class Host {
   std::optional<std::int64_t> fixed_bytes(const Extent& extent) const;
   std::string sizes_text(const Extent& extent);
   void statements();
+  const std::string& capacity(Value block);
   bool is_known(const PlanKernels& plan_kernels) const;
   void add_info(const kernel::Function& function, const Stm& stm) {
     result_.infos.push_back({function.name, function.threads, function.shared_bytes, stm.location});
@@ -94,7 +100,6 @@ class Host {
  private:
   void bind_parameters();
   void give_results();
-  const std::string& capacity(Value block);
   void body(const Body& body) {
     for (const Stm& stm : body.stms) statement(stm);
   }

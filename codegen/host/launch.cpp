@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "codegen/kernel/c_string.h"
-#include "codegen/sparse/products.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -40,7 +39,7 @@ bool Host::choose_plan(PlanKernels& plan_kernels) {
 bool Host::choose_splits(Value v) {
   for (const auto& [choose, variants] : variants_) {
     if (!variants->splits || v != variants->splits) continue;
-    if (is_known(*variants->tiled)) {
+    if (offers_variants() && is_known(*variants->tiled)) {
       write_choice(*variants, unit_, values_, out_);
     } else {
       out_.line("const int64_t {} = 1;", unit_.name(v));
@@ -71,10 +70,14 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
   return made;
 }
 
+SparseCall Host::write_sparse_product(const Stm& stm) {
+  return write_sparse_call(
+      stm, unit_, values_, [&](Value v) { return block(v); }, declarations_, out_);
+}
+
 void Host::launch(const Stm& stm) {
   check_results(stm, kernel_frame(stm));
-  const SparseCall call = write_sparse_call(
-      stm, unit_, values_, [&](Value v) { return block(v); }, declarations_, out_);
+  const SparseCall call = write_sparse_product(stm);
   if (!call.made.empty()) out_.open("if (!{}) {{", call.made);
   launch_own(stm);
   if (call.epilogue) {

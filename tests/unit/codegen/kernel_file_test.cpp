@@ -5,141 +5,25 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
+#include <numeric>
 
 #include "codegen/emit/device_subset.h"
-#include "ir/host_value.h"
-#include "runtime/backends/emulate/machine.h"
+#include "codegen/emit/host_subset.h"
 #include "runtime/backends/toolchain.h"
 #include "runtime/embed.h"
 #include "tests/unit/codegen/emitted.h"
+#include "tests/unit/codegen/kernel_files.h"
 #include "tests/unit/skip.h"
 
 namespace {
 
 using emitted::contains;
 using emitted::take;
+using kernel_files::Emulated;
 
 apl::KernelFile file_of(apl::Module module, const std::string& entry, const apl::CodegenOptions& options = {}) {
   return take(apl::generate_kernel_file(emitted::at(apl::Stage::memory, std::move(module)), entry, options));
 }
-
-// The runtime's API as the functions use it, over the emulator.
-constexpr const char* kRuntime = R"(
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-typedef int cudaError_t;
-typedef void *cudaStream_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9 };
-enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-struct dim3 {
-  unsigned x;
-  explicit dim3(unsigned n) : x(n) {}
-};
-struct test_runtime {
-  int (*launch)(const char *kernel, unsigned blocks, unsigned threads, void **args, size_t shared_bytes);
-  void *(*allocate)(size_t bytes);
-  void (*release)(void *data);
-};
-extern "C" {
-const test_runtime *runtime;
-}
-#define cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream) \
-  runtime->launch(#kernel, (grid).x, (block).x, args, shared_bytes)
-#define cudaFuncSetAttribute(kernel, attribute, value) cudaSuccess
-inline cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t) {
-  *data = runtime->allocate(bytes);
-  return *data == NULL;
-}
-inline cudaError_t cudaFreeAsync(void *data, cudaStream_t) { return runtime->release(data), cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int) { return memcpy(to, from, bytes), cudaSuccess; }
-)";
-
-// A file's kernels and function, loaded. One at a time: its callbacks are plain functions.
-class Emulated {
- public:
-  explicit Emulated(const apl::KernelFile& file)
-      : machine_(1, static_cast<std::int32_t>(apl::cuda_target().block_shared)) {
-    const std::string text =
-        std::string("#include \"device.h\"\n") + kRuntime + file.kernels + "extern \"C\" {\n" + file.host + "}\n";
-    apl::Compilation compilation;
-    compilation.command = {"c++",
-                           "-std=c++17",
-                           "-O1",
-                           "-shared",
-                           "-fPIC",
-                           "-DAPL_EMULATE",
-                           "-fwrapv",
-                           "-w",
-                           "-fno-strict-aliasing",
-                           "-ffp-contract=off"};
-    compilation.libraries = {"-lm"};
-    compilation.files = {{"file.cpp", text}, {"device.h", apl::device_header_text()}};
-    compilation.output = "file.so";
-    object_ = take(apl::compile_shared(compilation, {"/tmp", "", nullptr, {}}));
-    now_ = this;
-    *static_cast<const Runtime**>(object_.symbol("runtime")) = &kCallbacks;
-  }
-  ~Emulated() { now_ = nullptr; }
-
-  void* array(const std::vector<float>& numbers) {
-    void* data = scratch(numbers.size());
-    std::memcpy(data, numbers.data(), numbers.size() * sizeof(float));
-    apl::emulate::Allocation* allocation = machine_.memory.find(data);
-    allocation->shadow.define(0, static_cast<std::int64_t>(numbers.size() * sizeof(float)));
-    return data;
-  }
-  void* scratch(std::size_t floats) {
-    return machine_.memory.allocate(static_cast<std::int64_t>(floats * sizeof(float)), "an array");
-  }
-  template <class Function>
-  Function function(const std::string& name) {
-    auto found = object_.function<Function>(name);
-    const bool is_there = found != nullptr;
-    REQUIRE_MESSAGE(is_there, name);
-    return found;
-  }
-  int allocated = 0;  // and not released
-
- private:
-  struct Runtime {
-    int (*launch)(const char*, unsigned, unsigned, void**, std::size_t);
-    void* (*allocate)(std::size_t);
-    void (*release)(void*);
-  };
-  int launch(std::string kernel, unsigned blocks, unsigned threads, void** args, std::size_t shared_bytes) {
-    kernel = kernel.substr(kernel.rfind(':') + 1);
-    const apl_launch launch{
-        kernel.c_str(), blocks, static_cast<std::int32_t>(threads), static_cast<std::int32_t>(shared_bytes), 0, args};
-    auto fault = machine_.run(launch, function<apl::emulate::Machine::Kernel>(kernel + "_call"),
-                              function<apl::emulate::Machine::Attach>("apl_emulator_attach"),
-                              function<apl::emulate::Machine::Warp>("apl_emulator_warp"));
-    CHECK(fault);
-    CHECK_MESSAGE(!*fault, kernel);
-    return fault && !*fault ? 0 : 1;
-  }
-  static const Runtime kCallbacks;
-  static Emulated* now_;
-
-  apl::emulate::Machine machine_;
-  apl::SharedObject object_;
-};
-Emulated* Emulated::now_ = nullptr;
-const Emulated::Runtime Emulated::kCallbacks = {
-    [](const char* kernel, unsigned blocks, unsigned threads, void** args, std::size_t shared_bytes) {
-      return now_->launch(kernel, blocks, threads, args, shared_bytes);
-    },
-    [](std::size_t bytes) {
-      ++now_->allocated;
-      return now_->machine_.memory.allocate(static_cast<std::int64_t>(bytes), "a temporary");
-    },
-    [](void* data) {
-      --now_->allocated;
-      now_->machine_.memory.release(data);
-    },
-};
 
 std::vector<float> some_floats(std::size_t count, int seed) {
   std::vector<float> numbers(count);
@@ -221,10 +105,108 @@ TEST_CASE("kernel file: what cannot be one is refused, with the reason") {
   };
   CHECK(contains(refusal(emitted::example("mm0"), ""), "there are: mm0, mm0_i32"));
   CHECK(contains(refusal(emitted::example("mm0"), "mm1"), "no entry `mm1`"));
-  CHECK(contains(refusal(emitted::compiled("f.fut", "entry f (xs: []i32) : []i32 = filter (> 0) xs"), "f"), "sizes"));
-  CHECK(contains(
-      refusal(emitted::compiled("f.fut", "entry f [n] (xs: [n]i32) = loop ys = xs for _i < 3 do map (+ 1) ys"), "f"),
-      "loops"));
+  CHECK(contains(refusal(emitted::compiled("f.fut", "entry f [n] (x: f16) (xs: [n]f16) = map (* x) xs"), "f"),
+                 "a scalar of f16"));
+}
+
+TEST_CASE("kernel file: of a module with variants of a contraction it has the tiled one") {
+  apl::Module module = emitted::example("mm0", "mm0");
+  auto pipeline = take(apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, true),
+                                           apl::PassRegistry::builtin()));
+  take(apl::run_pipeline(module, pipeline, {}));
+  const auto memory = take(apl::generate_kernel_file(module, "mm0", {}, apl::cuda_target()));
+  CHECK_FALSE(contains(memory.host, "ctx"));
+  Emulated emulated(memory);
+  const auto X = apl::HostValue::array<float>(apl::ScalarType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto Y = apl::HostValue::array<float>(apl::ScalarType::f32, {1, 3}, {1, 0, -1});
+  CHECK(emulated.call(*module.find_entry("mm0"), {X, Y}).at(0) ==
+        apl::HostValue::array<float>(apl::ScalarType::f32, {2, 1}, {-2, -2}));
+}
+
+TEST_CASE("kernel file: loops of the host exchange their blocks, and copy what the caller gets") {
+  // The loop's array starts as an argument, which stays as it was; the number of rounds is the host's.
+  const apl::Module module = emitted::compiled("f.fut",
+                                               "entry f [n] (steps: i64) (xs: [n]f32) : ([n]f32, f32) =\n"
+                                               "  let ys = loop ys = xs for i < steps do\n"
+                                               "    map2 (\\y z -> y + z) ys (rotate (i + 1) ys)\n"
+                                               "  in (ys, f32.sum ys)\n");
+  const apl::KernelFile file = file_of(module, "f");
+  CHECK(contains(file.host, "host_swap("));
+  Emulated emulated(file);
+  auto f = emulated.function<int (*)(std::int64_t, std::int64_t, const void*, void*, float*, void*)>("f");
+  for (const std::int64_t steps : {0, 1, 4})
+    for (const std::size_t n : {0, 1, 7}) {
+      CAPTURE(steps);
+      CAPTURE(n);
+      std::vector<float> expected = some_floats(n, 1);
+      void* const xs = emulated.array(expected);
+      void* const result = emulated.scratch(n);
+      float sum = 0;
+      REQUIRE(f(static_cast<std::int64_t>(n), steps, xs, result, &sum, nullptr) == 0);
+      for (std::int64_t step = 0; step < steps; ++step) {
+        const std::vector<float> before = expected;
+        for (std::size_t k = 0; k < n; ++k)
+          expected[k] = before[k] + before[(k + static_cast<std::size_t>(step) + 1) % n];
+      }
+      std::vector<float> got(n), argument(n);
+      emulated.read(got.data(), result, n * sizeof(float));
+      emulated.read(argument.data(), xs, n * sizeof(float));
+      CHECK(got == expected);
+      CHECK(argument == some_floats(n, 1));
+      CHECK(sum == std::accumulate(expected.begin(), expected.end(), 0.0f));
+      CHECK(emulated.allocated == 0);
+    }
+}
+
+TEST_CASE("kernel file: a failed check ends it before the host acts on what is missing") {
+  // The loop would not end if the number that the failing kernel does not write were 0.
+  const apl::Module module = emitted::compiled("f.fut",
+                                               "entry f [n] (xs: [n]i32) (is: [n]i64) : i32 =\n"
+                                               "  loop s = 0 while s < 10 do s + i32.sum (map (\\i -> xs[i]) is)\n");
+  const apl::KernelFile file = file_of(module, "f");
+  Emulated emulated(file);
+  const auto call = [&](const std::vector<std::int64_t>& is) {
+    return emulated.call(*emitted::at(apl::Stage::memory, module).find_entry("f"),
+                         {apl::HostValue::array<std::int32_t>(apl::ScalarType::i32, {3}, {1, 2, 3}),
+                          apl::HostValue::array(apl::ScalarType::i64, {3}, is)});
+  };
+  CHECK(call({0, 1, 2}).at(0).at(0).as_int() == 12);
+  CHECK(emulated.status == 0);
+  call({0, 1, 3});
+  CHECK(emulated.status == 1);  // cudaErrorInvalidValue
+  CHECK(emulated.failure() != 0);
+  CHECK(emulated.allocated == 0);
+}
+
+TEST_CASE("kernel file: results whose size the entry decides are allocated, and the caller's") {
+  const apl::Module module = emitted::compiled("f.fut", "entry f (xs: []i32) : []i32 = filter (> 0) xs");
+  const apl::KernelFile file = file_of(module, "f");
+  CHECK(contains(file.host, "int32_t **result, int64_t *result_shape"));
+  Emulated emulated(file);
+  const auto memory = emitted::at(apl::Stage::memory, module);
+  for (const std::vector<std::int32_t>& xs : std::vector<std::vector<std::int32_t>>{{}, {-1}, {3, -1, 0, 7, 2}}) {
+    const auto given = apl::HostValue::array(apl::ScalarType::i32, {static_cast<std::int64_t>(xs.size())}, xs);
+    const auto results = emulated.call(*memory.find_entry("f"), {given});
+    REQUIRE(emulated.status == 0);
+    std::vector<std::int32_t> expected = xs;
+    std::erase_if(expected, [](std::int32_t x) { return x <= 0; });
+    CHECK(results.at(0) ==
+          apl::HostValue::array(apl::ScalarType::i32, {static_cast<std::int64_t>(expected.size())}, expected));
+    CHECK(emulated.allocated == 0);
+  }
+}
+
+TEST_CASE("scalar.h: what host code calls is a part that stands alone, without macros") {
+  const std::string header(apl::scalar_header_text());
+  CHECK(apl::host_subset(header, {"nothing"}).empty());
+  const std::string some = apl::host_subset(header, {"apl_clz_i64", "apl_mod_u8", "apl_from_float_i32"});
+  CHECK(contains(some, "inline int64_t apl_clz_i64(int64_t a) {"));
+  CHECK(contains(some, "inline uint8_t apl_mod_u8(uint8_t a, uint8_t b) {"));
+  CHECK(contains(some, "if (x <= (double)(INT32_MIN)) return (int32_t)(INT32_MIN);"));
+  for (const char* other : {"#", "APL_", "clz_i32", "static"}) CHECK_MESSAGE(!contains(some, other), other);
+  // What is called stands before.
+  const std::string quot = apl::host_subset(header, {"apl_quot_u32"});
+  CHECK(quot.find("apl_div_u32(uint32_t a") < quot.find("apl_quot_u32(uint32_t a"));
 }
 
 TEST_CASE("device.h: what kernels use is a part that stands alone") {

@@ -1,0 +1,351 @@
+// Kernel files of whole programs: every entry of the examples gives one that nvcc compiles, and that gives in emulation
+// what the interpreter gives.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "ir/interpret.h"
+#include "ir/sparse_arguments.h"
+#include "machine/target/target.h"
+#include "runtime/embed.h"
+#include "suite/test_block.h"
+#include "suite/values.h"
+#include "tests/testing.h"
+#include "tests/unit/codegen/emitted.h"
+#include "tests/unit/codegen/kernel_files.h"
+#include "tests/unit/skip.h"
+
+namespace kernel_files {
+namespace {
+
+// The runtime's API as the functions use it, over the emulator.
+constexpr const char* kRuntime = R"(
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+typedef int cudaError_t;
+typedef void *cudaStream_t;
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+typedef uint16_t __half;
+struct dim3 {
+  unsigned x;
+  explicit dim3(unsigned n) : x(n) {}
+};
+struct test_runtime {
+  int (*launch)(const char *kernel, unsigned blocks, unsigned threads, void **args, size_t shared_bytes);
+  void *(*allocate)(size_t bytes);
+  void (*release)(void *data);
+  void (*copy)(void *to, const void *from, size_t bytes);
+};
+extern "C" {
+const test_runtime *runtime;
+}
+#define cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream) \
+  runtime->launch(#kernel, (grid).x, (block).x, args, shared_bytes)
+#define cudaFuncSetAttribute(kernel, attribute, value) cudaSuccess
+inline cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t) {
+  if (bytes == 0) return cudaErrorInvalidValue;
+  *data = runtime->allocate(bytes);
+  return *data == NULL;
+}
+inline cudaError_t cudaFreeAsync(void *data, cudaStream_t) { return runtime->release(data), cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+  return runtime->copy(to, from, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+)";
+
+// A parameter of a function, as it is declared: "const float *X", or "int64_t n".
+struct Declared {
+  std::string type;
+  bool is_pointer = false;
+};
+std::vector<Declared> declared_of(const std::string& signature) {
+  std::vector<Declared> all;
+  for (std::size_t at = 0; at < signature.size();) {
+    const std::size_t end = std::min(signature.find(", ", at), signature.size());
+    const std::string one = signature.substr(at, end - at);
+    const std::size_t name = one.find_last_of(" *") + 1;
+    all.push_back({one.substr(0, name), one.find('*') != std::string::npos});
+    if (one == "cudaStream_t stream") all.back().is_pointer = true;
+    at = end + 2;
+  }
+  return all;
+}
+
+}  // namespace
+
+struct Emulated::Runtime {
+  int (*launch)(const char*, unsigned, unsigned, void**, std::size_t);
+  void* (*allocate)(std::size_t);
+  void (*release)(void*);
+  void (*copy)(void*, const void*, std::size_t);
+};
+Emulated* Emulated::now_ = nullptr;
+const Emulated::Runtime Emulated::kCallbacks = {
+    [](const char* kernel, unsigned blocks, unsigned threads, void** args, std::size_t shared_bytes) {
+      return now_->launch(kernel, blocks, threads, args, shared_bytes);
+    },
+    [](std::size_t bytes) {
+      ++now_->allocated;
+      return now_->machine_.memory.allocate(static_cast<std::int64_t>(bytes), "a temporary");
+    },
+    [](void* data) {
+      --now_->allocated;
+      CHECK(now_->machine_.memory.release(data));
+    },
+    [](void* to, const void* from, std::size_t bytes) { now_->copy(to, from, bytes); },
+};
+
+Emulated::Emulated(const std::vector<apl::KernelFile>& files)
+    : machine_(1, static_cast<std::int32_t>(apl::cuda_target().block_shared)) {
+  std::string text = std::string("#include \"device.h\"\n") + kRuntime;
+  for (const apl::KernelFile& file : files) {
+    text += file.kernels + "extern \"C\" {\n" + file.host;
+    // The same with an array of pointers to arguments.
+    const std::size_t begin = file.host.find("\ncudaError_t ") + 13, open = file.host.find('(', begin);
+    const std::size_t close = file.host.find(") {", open);
+    const std::string name = file.host.substr(begin, open - begin);
+    signatures_[name] = file.host.substr(open + 1, close - open - 1);
+    std::vector<std::string> arguments;
+    for (const Declared& one : declared_of(signatures_[name]))
+      arguments.push_back(
+          fmt::format(fmt::runtime(one.is_pointer ? "({})a[{}]" : "*({} *)a[{}]"), one.type, arguments.size()));
+    text +=
+        fmt::format("cudaError_t call_{}(void **a) {{ return {}({}); }}\n}}\n", name, name, fmt::join(arguments, ", "));
+  }
+  apl::Compilation compilation;
+  compilation.command = {"c++",
+                         "-std=c++17",
+                         "-O1",
+                         "-shared",
+                         "-fPIC",
+                         "-DAPL_EMULATE",
+                         "-fwrapv",
+                         "-w",
+                         "-fno-strict-aliasing",
+                         "-ffp-contract=off",
+                         "-Wl,-Bsymbolic"};
+  compilation.libraries = {"-lm"};
+  compilation.files = {{"file.cpp", text}, {"device.h", apl::device_header_text()}};
+  compilation.output = "file.so";
+  object_ = kernels::take(apl::compile_shared(compilation, {"/tmp", "", nullptr, {}}));
+  now_ = this;
+  *static_cast<const Runtime**>(object_.symbol("runtime")) = &kCallbacks;
+}
+
+Emulated::~Emulated() { now_ = nullptr; }
+
+void* Emulated::array(const void* bytes, std::size_t count) {
+  void* data = machine_.memory.allocate(static_cast<std::int64_t>(count), "an array");
+  copy(data, bytes, count);
+  return data;
+}
+
+void* Emulated::scratch(std::size_t floats) {
+  return machine_.memory.allocate(static_cast<std::int64_t>(floats * sizeof(float)), "an array");
+}
+
+void Emulated::read(void* to, const void* from, std::size_t count) { copy(to, from, count); }
+
+// Between memory of the device and of the host, which is no allocation.
+void Emulated::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const auto count = static_cast<std::int64_t>(bytes);
+  apl::emulate::Allocation* target = machine_.memory.find(to);
+  apl::emulate::Allocation* source = machine_.memory.find(from);
+  if (target != nullptr) REQUIRE(target->offset_of(to) + count <= target->shadow.bytes());
+  if (source != nullptr) REQUIRE(source->offset_of(from) + count <= source->shadow.bytes());
+  std::memcpy(to, from, bytes);
+  if (target != nullptr && source != nullptr) {
+    target->shadow.copy(target->offset_of(to), source->shadow, source->offset_of(from), count);
+  } else if (target != nullptr) {
+    target->shadow.define(target->offset_of(to), count);
+  } else if (source != nullptr) {
+    const bool is_defined = !source->shadow.first_undefined(source->offset_of(from), count).has_value();
+    CHECK_MESSAGE(is_defined, source->what);
+  }
+}
+
+int Emulated::launch(std::string kernel, unsigned blocks, unsigned threads, void** args, std::size_t shared_bytes) {
+  kernel = kernel.substr(kernel.rfind(':') + 1);
+  const apl_launch launch{
+      kernel.c_str(), blocks, static_cast<std::int32_t>(threads), static_cast<std::int32_t>(shared_bytes), 0, args};
+  auto fault = machine_.run(launch, function<apl::emulate::Machine::Kernel>(kernel + "_call"),
+                            function<apl::emulate::Machine::Attach>("apl_emulator_attach"),
+                            function<apl::emulate::Machine::Warp>("apl_emulator_warp"));
+  CHECK(fault);
+  CHECK_MESSAGE(!*fault, kernel);
+  return fault && !*fault ? 0 : 1;
+}
+
+std::vector<apl::HostValue> Emulated::call(const apl::Function& entry, const std::vector<apl::HostValue>& arguments) {
+  machine_.failure = {};
+  std::map<apl::Value, std::int64_t> sizes;
+  for (std::size_t k = 0; k < entry.params.size(); ++k) {
+    if (arguments[k].type == apl::ScalarType::i64 && arguments[k].rank() == 0)
+      sizes[entry.params[k]] = arguments[k].at(0).as_int();
+    for (std::size_t d = 0; d < arguments[k].rank(); ++d)
+      if (const auto symbol = entry.type(entry.params[k]).shape[d].symbol()) sizes[*symbol] = arguments[k].shape[d];
+  }
+  const auto size = [&](apl::Value v) { return sizes.at(v); };
+  const std::vector<apl::SparseSoa> soas = apl::find_soas(entry);
+
+  std::vector<void*> pointers;
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(entry.sizes.size());
+  for (const apl::Value v : entry.sizes) pointers.push_back(&numbers.emplace_back(size(v)));
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    if (std::ranges::any_of(soas, [&](const apl::SparseSoa& soa) { return soa.first == k; })) continue;
+    const apl::HostValue& given = arguments[k];
+    pointers.push_back(given.rank() == 0 ? const_cast<std::byte*>(given.data.data())
+                                         : array(given.data.data(), given.data.size()));
+  }
+  // Results whose shape the entry decides come with their memory.
+  struct Result {
+    apl::HostValue value;
+    void* data = nullptr;
+    bool is_allocated = false;
+  };
+  std::vector<Result> results;
+  for (const apl::Type& type : entry.results) {
+    Result result;
+    for (const apl::Poly& dim : type.shape)
+      for (const apl::Value v : entry.result_sizes) result.is_allocated = result.is_allocated || dim.mentions(v);
+    std::vector<std::int64_t> shape(type.rank());
+    for (std::size_t d = 0; d < shape.size() && !result.is_allocated; ++d) shape[d] = *type.shape[d].evaluate(size);
+    result.value = apl::HostValue::zeros(type.element, shape);
+    if (type.rank() > 0 && !result.is_allocated)
+      result.data = machine_.memory.allocate(static_cast<std::int64_t>(result.value.data.size()), "a result");
+    results.push_back(std::move(result));
+  }
+  for (Result& result : results) {
+    pointers.push_back(result.is_allocated ? &result.data : result.data ? result.data : result.value.data.data());
+    if (result.is_allocated) pointers.push_back(result.value.shape.data());
+  }
+  const std::string name = entry.entry->name;
+  const std::string& signature = signatures_.at(name);
+  if (signature.find("void *failure") != std::string::npos) pointers.push_back(&machine_.failure);
+  pointers.push_back(nullptr);
+  REQUIRE(pointers.size() == declared_of(signature).size());
+  status = function<int (*)(void**)>("call_" + name)(pointers.data());
+  std::vector<apl::HostValue> values;
+  for (Result& result : results) {
+    if (result.is_allocated) result.value = apl::HostValue::zeros(result.value.type, result.value.shape);
+    if (status == 0 && result.data != nullptr) read(result.value.data.data(), result.data, result.value.data.size());
+    if (result.is_allocated && result.data != nullptr) kCallbacks.release(result.data);
+    values.push_back(std::move(result.value));
+  }
+  return values;
+}
+
+}  // namespace kernel_files
+
+namespace {
+
+using kernel_files::Emulated;
+
+struct TourProgram {
+  std::string name;
+  apl::Module source, memory;
+  std::vector<apl::suite::CaseGroup> groups;
+  std::vector<apl::KernelFile> files;  // of its entries, in their order
+
+  std::vector<const apl::Function*> entries() const {
+    std::vector<const apl::Function*> found;
+    for (const apl::FunctionPtr& function : memory.functions)
+      if (function->entry) found.push_back(function.get());
+    return found;
+  }
+};
+
+std::vector<TourProgram> tour() {
+  std::vector<TourProgram> programs;
+  for (const auto& file : std::filesystem::directory_iterator(std::string(APL_SOURCE_DIR) + "/examples/tour")) {
+    if (file.path().extension() != ".fut") continue;
+    std::ifstream in(file.path());
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    TourProgram program{file.path().stem(), emitted::compiled(file.path().filename(), text), {}, {}, {}};
+    program.memory = emitted::at(apl::Stage::memory, program.source);
+    program.groups = emitted::take(apl::suite::parse_test_blocks(text)).groups;
+    for (const apl::Function* entry : program.entries())
+      program.files.push_back(
+          emitted::take(apl::generate_kernel_file(program.memory, entry->entry->name, {}, apl::cuda_target())));
+    programs.push_back(std::move(program));
+  }
+  std::ranges::sort(programs, {}, &TourProgram::name);
+  return programs;
+}
+
+// Those of the test blocks that are written down; else random ones, for sizes that are no multiples of anything.
+std::vector<std::vector<apl::HostValue>> arguments_of(const TourProgram& program, const apl::Function& entry) {
+  std::vector<std::vector<apl::HostValue>> all;
+  std::vector<apl::ScalarType> types;
+  for (const apl::Value param : entry.params) types.push_back(entry.type(param).element);
+  for (const apl::suite::CaseGroup& group : program.groups) {
+    if (std::ranges::find(group.entries, entry.entry->name) == group.entries.end()) continue;
+    for (const apl::suite::Case& one : group.cases)
+      if (one.input.kind == apl::suite::Input::Kind::values)
+        all.push_back(emitted::take(apl::parse_values(one.input.text, apl::OutOfRange::refuse, types)));
+  }
+  if (!all.empty()) return all;
+  apl::testing::Sizes some{{"n", 19}, {"m", 21}, {"k", 5}, {"rounds", 3}, {"width", 4}};
+  std::erase_if(some, [&](const auto& size) {
+    const auto is_called_so = [&](apl::Value v) { return entry.values.name(v) == size.first; };
+    return std::ranges::none_of(entry.sizes, is_called_so) && std::ranges::none_of(entry.params, is_called_so);
+  });
+  return {emitted::take(apl::testing::random_arguments(entry, some, 1)),
+          emitted::take(apl::testing::random_arguments(entry, some, 2))};
+}
+
+}  // namespace
+
+TEST_CASE("kernel file: every entry of the tour gives in emulation what the interpreter gives") {
+  std::size_t entries = 0;
+  for (const TourProgram& program : tour()) {
+    CAPTURE(program.name);
+    Emulated emulated(program.files);
+    for (const apl::Function* entry : program.entries()) {
+      const std::string& name = entry->entry->name;
+      CAPTURE(name);
+      ++entries;
+      const apl::Function* dense = program.source.find_entry(name);
+      REQUIRE(dense != nullptr);
+      const auto cases = arguments_of(program, *dense);
+      REQUIRE_FALSE(cases.empty());
+      for (const std::vector<apl::HostValue>& arguments : cases) {
+        const auto expected = emitted::take(apl::interpret(program.source, name, arguments));
+        const apl::SoaInterface sparse = apl::soa_interface(*entry);
+        const auto packed = emitted::take(apl::pack_arguments(sparse, arguments));
+        std::vector<apl::HostValue> results = emulated.call(*entry, packed.values);
+        REQUIRE(emulated.status == 0);
+        CHECK(emulated.failure() == 0);
+        apl::unpack_results(sparse, packed, results);
+        const auto difference = apl::suite::difference(results, expected);
+        CHECK_MESSAGE(!difference, *difference);
+        CHECK(emulated.allocated == 0);
+      }
+    }
+  }
+  CHECK(entries > 20);
+}
+
+TEST_CASE("kernel file: nvcc compiles those of the tour, all in one file" * doctest::test_suite("nvcc")) {
+  if (auto found = apl::run_tool({"nvcc", "--version"}); !found) return tests::skip(found.error().message);
+  auto folder = emitted::take(apl::TemporaryFolder::make("/tmp"));
+  std::ofstream all(folder.path() + "/all.cu");
+  for (const TourProgram& program : tour())
+    for (const apl::KernelFile& file : program.files) all << file.text;
+  all.close();
+  auto compiled = apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-c",
+                                 folder.path() + "/all.cu", "-o", folder.path() + "/all.o"});
+  CHECK_MESSAGE(compiled, compiled.error().message);
+}
