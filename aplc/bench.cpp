@@ -36,6 +36,9 @@ struct BenchOptions {
   std::string tuning = "tuning";
   bool no_tuning = false;
   bool no_cache = false;
+  bool profile = false, skip_compilation = false;
+  std::vector<std::string> pass_options;
+  std::string spec_file;
   std::string temporary_folder;
 };
 
@@ -43,6 +46,8 @@ struct Measured {
   std::vector<double> times;  // microseconds
   std::int64_t bytes = 0;
   std::string error;
+  nlohmann::json profile = {};  // with --profile: what the program reports
+  std::string said = {};        // and what it says on standard error
 };
 
 struct BenchCase {
@@ -103,6 +108,8 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
     measured.error = fmt::format("no entry `{}`", bench_case.entry);
     return measured;
   }
+  if (Server* server = executable.server())
+    if (auto cleared = server->clear(); !cleared) return fail(cleared.error());
   auto inputs = case_inputs(file, bench_case.test_case.input, *entry);
   if (!inputs) return fail(inputs.error());
   if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
@@ -121,7 +128,22 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
   }
   if (auto status = measure(executable, bench_case.entry, *inputs, options, progress, measured); !status)
     return fail(status.error());
+  if (!options.profile || executable.server() == nullptr) return measured;
+  const auto report = executable.server()->report();
+  if (!report) return fail(report.error());
+  measured.profile = nlohmann::json::parse(*report, nullptr, false);
+  measured.said = executable.server()->said();
   return measured;
+}
+
+// How programs run as servers, where an option asks for that.
+ServerOptions server_options(const std::string& file, const BenchOptions& options) {
+  ServerOptions server;
+  server.wanted = options.profile || options.skip_compilation || !options.pass_options.empty();
+  if (options.profile) server.options = {"--profile", "--log"};
+  server.options.insert(server.options.end(), options.pass_options.begin(), options.pass_options.end());
+  if (options.skip_compilation) server.program = std::filesystem::path(file).replace_extension().string();
+  return server;
 }
 
 void bench_program(const BenchProgram& program, const BenchOptions& options,
@@ -144,7 +166,9 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
                                                   tuning->values,
                                                   cache,
                                                   options.plans,
-                                                  sparse::print_plan_remark});
+                                                  sparse::print_plan_remark,
+                                                  {},
+                                                  server_options(program.file, options)});
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
     if (program.cases[k].measured) continue;
     if (!executable) {
@@ -161,7 +185,9 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
            {"spread", apl::suite::relative_standard_error(times)}});
     };
     const Measured measured = bench_case(program.file, *front.module, *executable, program.cases[k], options, progress);
-    say({{"case", k}, {"error", measured.error}, {"times", measured.times}, {"bytes", measured.bytes}});
+    nlohmann::json line{{"case", k}, {"error", measured.error}, {"times", measured.times}, {"bytes", measured.bytes}};
+    if (options.profile) line.update({{"profile", measured.profile}, {"said", measured.said}});
+    say(line);
   }
 }
 
@@ -196,12 +222,13 @@ class BenchRun {
     tests.entry = options_.entry;
     tests.excluded = options_.excluded;
     tests.excluded.emplace_back("nobench");
+    tests.spec_file = options_.spec_file;
     for (const std::string& file : find_programs(options_.paths)) {
       const TestedProgram plan = find_tests(file, tests);
       BenchProgram program{file, {}};
       for (const Test& test : plan.tests) {
         if (test.kind == TestKind::bad_test) {
-          print_out("{}", test.message);
+          print_out("{}{}", test.message, test.message.ends_with('\n') ? "" : "\n");
           failed_ = true;
         }
         if (test.what == Test::What::run && test.status == TestStatus::waiting &&
@@ -224,6 +251,8 @@ class BenchRun {
       measured.error = line.value("error", std::string());
       measured.times = line.value("times", std::vector<double>());
       measured.bytes = line.value("bytes", std::int64_t{0});
+      measured.profile = line.value("profile", nlohmann::json());
+      measured.said = line.value("said", std::string());
       note(program, program.cases[line["case"].get<std::size_t>()], std::move(measured));
     };
     child.end = [this, &program](const Outcome& outcome) {
@@ -287,6 +316,9 @@ class BenchRun {
         for (double time : one.measured->times) times.push_back(static_cast<std::int64_t>(std::llround(time)));
         slot = {{"runtimes", std::move(times)}, {"bytes", nlohmann::json::object()}};
         if (one.measured->bytes > 0) slot["bytes"]["device"] = one.measured->bytes;
+        if (!options_.profile) continue;
+        slot["profiling"] = one.measured->profile;
+        slot["stderr"] = one.measured->said;
       }
     return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
@@ -326,8 +358,21 @@ void add_bench(CLI::App& app, int& exit) {
       ->type_name("ENDING")
       ->capture_default_str();
   command->add_flag("--no-tuning", options->no_tuning, "do not read them");
+  command
+      ->add_option("--pass-option", options->pass_options,
+                   "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
+  command->add_flag("--skip-compilation", options->skip_compilation,
+                    "programs are there as servers, named as the file without .fut");
+  command->add_option("--spec-file", options->spec_file, "test blocks for all programs, without the comments' dashes")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  CLI::Option* profile = command->add_flag(
+      "--profile", options->profile, "run programs as servers with --profile and --log, and write what they report");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
-  command->add_option("--json", options->json, "write all times to this file")->type_name("FILE");
+  CLI::Option* json = command->add_option("--json", options->json, "write all times to this file")->type_name("FILE");
+  profile->needs(json);
   command->callback([options, &exit] { exit = BenchRun(*options).run(); });
 }
 

@@ -1,8 +1,8 @@
 // aplc c FILE, aplc cuda FILE and so on, by dialect: the generated text, or a library or program made of it.
 #include <fmt/format.h>
-#include <cstdlib>
 #include <memory>
 
+#include "aplc/artifact.h"
 #include "aplc/driver.h"
 #include "aplc/registry.h"
 #include "aplc/sparse/constants.h"
@@ -37,18 +37,6 @@ struct EmitOptions : CompileOptions {
   }
 };
 
-// The words of an environment variable, as a shell would take them.
-std::string from_environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : otherwise;
-}
-
-std::string shell_word(const std::string& word) {
-  std::string result = "'";
-  for (char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 int emit_library(Session& session, const EmitOptions& options, apl::Target target, const apl::CodegenOptions& codegen) {
   std::string path = options.output;
   if (path.empty()) {
@@ -78,11 +66,7 @@ int emit_library(Session& session, const EmitOptions& options, apl::Target targe
   }
   auto program = OutputFile::open(path);
   if (!program) return report(program.error());
-  const std::string command =
-      fmt::format("{} {} {} -o {} {}", from_environment("CC", "cc"),
-                  from_environment("CFLAGS", target.on_device() ? "-O2" : "-O3 -march=native"),
-                  target.on_device() ? "" : "-fopenmp", shell_word(program->path()), shell_word(path + ".c")) +
-      (target.on_device() ? " -lm -ldl -lpthread" : " -lm");
+  const std::string command = artifact_command(target, program->path(), path + ".c");
   const auto said = apl::run_tool({"/bin/sh", "-c", command});
   if (said) {
     write_error(*said);

@@ -243,6 +243,14 @@ void add_test(CLI::App& app, int& exit) {
       ->type_name("ENDING")
       ->capture_default_str();
   command->add_flag("--no-tuning", options->no_tuning, "do not read them");
+  command
+      ->add_option("--pass-option", options->pass_options,
+                   "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
+  command->add_option("--spec-file", options->spec_file, "test blocks for all programs, without the comments' dashes")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_option("--json", options->json, "write a record for each test to this file")->type_name("FILE");
   command->callback([options, &exit] { exit = TestRun(*options).run(); });

@@ -100,6 +100,7 @@ class Evaluation {
     options.plans = options_.plans;
     options.tiles = options_.tiles;
     options.remarks = sparse::print_plan_remark;
+    if (!options_.pass_options.empty()) options.server = {true, options_.pass_options, ""};
     return options;
   }
   ExecutableOptions executable_options(const std::string& backend, std::vector<std::string> disabled) const {

@@ -1,18 +1,23 @@
 #include "aplc/test/executable.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "aplc/arguments.h"
+#include "aplc/artifact.h"
 #include "aplc/driver.h"
 #include "aplc/registry.h"
 #include "aplc/sparse/plans.h"
 #include "codegen/codegen.h"
+#include "codegen/emit/library.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
+#include "runtime/backends/toolchain.h"
 #include "runtime/program/sparse_tiles.h"
 #include "suite/values.h"
 
@@ -78,6 +83,15 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   Executable executable;
   executable.module_ = front;
   executable.parameters_ = options.parameters;
+  if (!options.server.program.empty()) {
+    auto server = Server::start(options.server.program, options.server.options, options.temporary_folder);
+    if (!server) return std::move(server).error();
+    executable.server_ = std::make_unique<Server>(*std::move(server));
+    return executable;
+  }
+  if (options.server.wanted && options.backend != "c" && options.backend != "cuda")
+    return apl::make_error(apl::Code::command_bad_argument, {},
+                           fmt::format("no program can be given options, or be profiled, on {}", options.backend));
   if (options.backend == "interp" && !options.tiles.wanted) return executable;
   auto plans = sparse::read_plans(options.plans, front);
   if (!plans) return std::move(plans).error();
@@ -97,6 +111,10 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
     executable.tiles_ = apl::program::tile_maker(std::move(*tile_plans));
     return executable;
   }
+  if (options.server.wanted) {
+    if (auto served = executable.serve(options); !served) return std::move(served).error();
+    return executable;
+  }
   apl::CodegenOptions codegen;
   codegen.parameters = options.parameters;
   codegen.plans = plans_for(options.backend);
@@ -114,7 +132,29 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   return executable;
 }
 
+// Compiles the module to a server, in a folder that goes with the run, and starts it.
+apl::Status Executable::serve(const ExecutableOptions& options) {
+  apl::CodegenOptions codegen;
+  codegen.parameters = options.parameters;
+  codegen.plans = plans_for(options.backend);
+  const apl::Target target = target_of(options.backend, {});
+  const std::string program = fmt::format("{}/server-{}", options.temporary_folder, getpid()), source = program + ".c";
+  auto text = apl::generate_library(module_, target, codegen, {apl::Artifact::server, "server", APL_VERSION});
+  if (!text) return std::move(text).error();
+  std::ofstream out(source);
+  out << text->source;
+  out.close();
+  if (!out) return apl::make_error(apl::Code::command_no_such_file, {}, "cannot write " + source);
+  if (auto compiled = apl::run_tool({"/bin/sh", "-c", artifact_command(target, program, source)}); !compiled)
+    return std::move(compiled).error();
+  auto server = Server::start(program, options.server.options, options.temporary_folder);
+  if (!server) return std::move(server).error();
+  server_ = std::make_unique<Server>(*std::move(server));
+  return apl::Unit{};
+}
+
 apl::Result<Values> Executable::call(const std::string& entry, const Values& inputs) {
+  if (server_) return server_->call(entry, inputs);
   if (auto fits = check_dense(entry, inputs); !fits) return std::move(fits).error();
   return program_ ? program_->call(entry, inputs) : interpret(entry, inputs);
 }
@@ -134,6 +174,7 @@ apl::Result<Values> Executable::interpret(const std::string& entry, const Values
 apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry, const Values& inputs, int runs,
                                                        double seconds) {
   using Clock = std::chrono::steady_clock;
+  if (server_) return server_->benchmark(entry, inputs, runs, seconds);
   if (program_) return program_->benchmark(entry, inputs, runs, seconds);
   std::vector<double> times;
   const auto begin = Clock::now();

@@ -11,6 +11,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/known_names.h"
+#include "aplc/test/server.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
 #include "ir/sparse_arguments.h"
@@ -43,6 +44,13 @@ apl::Result<Tuning> tuning_beside(const std::string& file, const std::string& en
 // A warning, rendered, where a name of the file is none of the program's: the file may be for other compilers.
 std::string unknown_names(const Tuning& tuning, const FrontEnd& front);
 
+// A program that runs as a server: compiled to one, or there already.
+struct ServerOptions {
+  bool wanted = false;
+  std::vector<std::string> options;  // for the program
+  std::string program;               // is not compiled then; else empty
+};
+
 struct ExecutableOptions {
   std::string backend = "c";
   std::string temporary_folder = "/tmp";
@@ -52,6 +60,7 @@ struct ExecutableOptions {
   std::vector<std::string> plans = {};      // OPERAND=FILE of sparse operands
   apl::RemarkSink remarks = {};             // what became of them; may be null
   TileOptions tiles = {};
+  ServerOptions server = {};
 };
 
 // A program on a backend; interp runs the module as the front end gave it, or with tiles after the passes for kernels.
@@ -64,17 +73,20 @@ class Executable {
   apl::Result<std::vector<double>> benchmark(const std::string& entry, const Values& inputs, int runs,
                                              double seconds = std::numeric_limits<double>::infinity());
   std::int64_t peak_bytes() const { return program_ ? program_->peak_bytes() : 0; }
+  Server* server() { return server_.get(); }
 
  private:
   apl::Status check_dense(const std::string& entry, const Values& inputs) const;
   apl::Result<Values> interpret(const std::string& entry, const Values& inputs) const;
+  apl::Status serve(const ExecutableOptions& options);
 
   apl::Module module_;
   Parameters parameters_;
   apl::Module front_;  // where there are plans that say `form dense`
   std::vector<apl::SparsePlan> dense_plans_;
   apl::TileMaker tiles_;                 // for interp
-  std::optional<apl::Program> program_;  // not for interp
+  std::optional<apl::Program> program_;  // not for interp, and not beside a server
+  std::unique_ptr<Server> server_;
 };
 
 // The values of a case's input; files are looked up beside `file`, and numbers in them that have no suffix are of the

@@ -33,6 +33,27 @@ void skip(Test& test, std::string reason) {
   test.message = std::move(reason);
 }
 
+// Test blocks that stand in a file of their own, as a program has them. A block goes on after a blank line, unless what
+// comes is the description of the next one.
+std::string commented(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size(); at += lines.back().size() + 1) {
+    lines.push_back(text.substr(at, text.find('\n', at) - at));
+  }
+  const auto is_blank = [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; };
+  const auto is_divider = [](const std::string& line) {
+    return line.find_first_not_of(" \t\r=") == std::string::npos && line.find("==") != std::string::npos;
+  };
+  std::string result;
+  for (auto line = lines.begin(); line != lines.end(); ++line) {
+    const auto next = std::find_if_not(line, lines.end(), is_blank);
+    const auto end = std::find_if(next, lines.end(), is_blank);
+    const bool ends_block = is_blank(*line) && std::any_of(next, end, is_divider);
+    result += ends_block ? "\n" : "-- " + *line + "\n";
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string_view to_text(TestKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
@@ -66,17 +87,29 @@ std::string_view to_text(Test::What what) {
 TestedProgram find_tests(const std::string& file, const TestOptions& options) {
   TestedProgram plan;
   plan.file = file;
-  auto text = read_file(file);
+  auto text = read_file(options.spec_file.empty() ? file : options.spec_file);
+  if (text && !options.spec_file.empty()) text = commented(*text);
   auto spec = text ? apl::suite::parse_test_blocks(*text) : apl::Result<apl::suite::TestSpec>(text.error());
   if (!spec) {
     Test& test = plan.tests.emplace_back();
     test.what = Test::What::compile;
     test.status = TestStatus::failed;
     test.kind = TestKind::bad_test;
-    test.message = apl::render(spec.error(), file, text ? *text : "");
+    test.message = apl::render(spec.error(), options.spec_file.empty() ? file : options.spec_file, text ? *text : "");
     return plan;
   }
   plan.spec = std::move(*spec);
+  const auto is_empty = [](const apl::suite::TestSpec& all) {
+    return all.tags.empty() && !all.compile_error && all.properties.empty() && all.groups.empty() &&
+           all.structures.empty() && all.warnings.empty();
+  };
+  if (!options.spec_file.empty() && is_empty(plan.spec)) {
+    Test& test = plan.tests.emplace_back();
+    test.status = TestStatus::failed;
+    test.kind = TestKind::bad_test;
+    test.message = fmt::format("{} has no test block: a line `==`, and cases after it", options.spec_file);
+    return plan;
+  }
   if (plan.spec.compile_error) {
     plan.tests.emplace_back().what = Test::What::error;
   } else if (options.mode == TestMode::run) {

@@ -31,7 +31,9 @@ struct TestOptions {
   bool no_tuning = false;
   bool no_cache = false;
   bool structure = false;
-  std::string temporary_folder;  // set by the run
+  std::vector<std::string> pass_options;  // for programs that run as servers
+  std::string spec_file;                  // has the test blocks of all programs; empty: each has its own
+  std::string temporary_folder;           // set by the run
 };
 
 enum class TestStatus : std::uint8_t { waiting, passed, failed, skipped };
