@@ -198,7 +198,10 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
                      is_cuda ? ", -ldl, -lpthread" : "");
   out += "#if defined(__GNUC__) && !defined(__clang__)\n";
   out += "#pragma GCC optimize(\"wrapv\", \"no-math-errno\", \"no-trapping-math\", \"fp-contract=off\")\n";
-  out += "#endif\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n#define _GNU_SOURCE\n\n";
+  out += "#endif\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n";
+  // Who includes the file may compile without OpenMP, and have asked for all of the C library.
+  out += "#ifndef _OPENMP\n#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n#endif\n";
+  out += "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n\n";
   out += options.artifact == Artifact::library && can_be_included(options.name)
              ? fmt::format("#include \"{}.h\"\n\n", options.name)
              : made.header + "\n";

@@ -58,6 +58,17 @@ endif()
 # All kinds of values, without a warning; the second compiler reads the header.
 run(0 "${APLC}" ${BACKEND} ${tiled} --library -o bodies values.fut)
 run(0 "${CC}" -std=c11 -Wall -Wextra -Werror ${flags} -c bodies.c -o bodies.o)
+# The header under every warning; the text as a part of another file, as cffi has it, by the oldest C, without OpenMP.
+foreach(standard c99 c11)
+  run(0 "${CC}" -std=${standard} -x c -Wall -Wextra -Wpedantic -Wconversion -Wstrict-prototypes -Werror -fsyntax-only
+      -include bodies.h /dev/null)
+endforeach()
+foreach(standard c++11 c++20)
+  run(0 "${CXX}" -std=${standard} -x c++ -Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only
+      -include bodies.h /dev/null)
+endforeach()
+file(WRITE "${FOLDER}/included.c" "#define _GNU_SOURCE 1\n#include <stdio.h>\n#include \"bodies.c\"\n")
+run(0 "${CC}" -std=c99 -Wall -Wextra -Werror -fsyntax-only included.c)
 run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o check.c ${libraries} -o check)
 run(0 ./check)
 run(0 "${CXX}" -Wall -Wextra -Werror ${flags} bodies.o header.cpp ${libraries} -o header)
