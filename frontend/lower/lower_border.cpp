@@ -1,5 +1,6 @@
 // The border of entries: what callers hand over and get back, and what it is called.
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
@@ -14,9 +15,20 @@ bool is_compound(const TypeStore& store, Ty type) {
   return store.get_if<TySum>(type) != nullptr || (record != nullptr && !record->fields.empty());
 }
 
-// The names that the source gives a type or its elements, and those that it gives fields of them.
-void name_types(const TypeStore& store, const std::string& place, Ty type, const TypeExpr* written,
-                Function& function) {
+// `point`, or `path [n]`: sizes are no part of a name that callers know a type by.
+const Name* name_of(const TypeExpr& written) {
+  if (const auto* name = std::get_if<TypeName>(&written.node)) return &name->name;
+  const auto* applied = std::get_if<TypeApply>(&written.node);
+  const bool is_name = applied != nullptr && std::ranges::all_of(applied->arguments, &TypeArgumentExpr::is_size);
+  return is_name ? &applied->name : nullptr;
+}
+
+using Abbreviations = std::unordered_map<const TypeExpr*, const TypeExpr*>;
+
+// The names that the source gives a type or its elements, and those that it gives fields of them, also where these are
+// written in the type that a name stands for.
+void name_types(const TypeStore& store, const Abbreviations& abbreviations, const std::string& place, Ty type,
+                const TypeExpr* written, Function& function) {
   while (written != nullptr) {
     if (const auto* unique = std::get_if<TypeUnique>(&written->node)) {
       written = unique->type.get();
@@ -29,14 +41,16 @@ void name_types(const TypeStore& store, const std::string& place, Ty type, const
     type = elements->element;
   }
   if (written == nullptr || !is_compound(store, type)) return;
-  if (const auto* name = std::get_if<TypeName>(&written->node)) {
-    function.attributes.push_back(make_attribute(attribute::type_name, place, name->name.text));
-    return;
+  if (const Name* name = name_of(*written)) {
+    function.attributes.push_back(make_attribute(attribute::type_name, place, name->text));
+    for (auto meant = abbreviations.find(written); meant != abbreviations.end(); meant = abbreviations.find(written))
+      written = meant->second;
   }
   const auto* record = store.get_if<TyRecord>(type);
   const auto name_field = [&](const std::string& label, const TypeExpr* of) {
     const auto field = std::ranges::find(record->fields, label, [](const auto& f) { return f.first; });
-    if (field != record->fields.end()) name_types(store, place + "." + label, field->second, of, function);
+    if (field != record->fields.end())
+      name_types(store, abbreviations, place + "." + label, field->second, of, function);
   };
   if (record == nullptr) return;
   if (const auto* tuple = std::get_if<TypeTuple>(&written->node)) {
@@ -57,17 +71,20 @@ bool has_sum(const TypeStore& store, Ty type) {
 
 // What values alone do not say of an entry's border: how they make up the result and parameters of sum types, and what
 // its types are called.
-void describe(const Definition& source, const TypeStore& store, Ty type, std::size_t params, Function& function) {
+void describe(const Definition& source, const TypeStore& store, const Abbreviations& abbreviations, Ty type,
+              std::size_t params, Function& function) {
   for (std::size_t k = 0; k < params; ++k) {
     const TyArrow arrow = *store.get_if<TyArrow>(type);
     const auto* typed = k < source.params.size() ? std::get_if<PatternTyped>(&source.params[k]->node) : nullptr;
     if (has_sum(store, arrow.from))
       function.attributes.push_back(
           make_attribute(attribute::param_type, std::to_string(k), store.to_text(arrow.from)));
-    name_types(store, std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr, function);
+    name_types(store, abbreviations, std::to_string(k), arrow.from, typed != nullptr ? typed->type.get() : nullptr,
+               function);
     type = arrow.to;
   }
-  name_types(store, "result", type, source.params.size() == params ? source.result.get() : nullptr, function);
+  name_types(store, abbreviations, "result", type, source.params.size() == params ? source.result.get() : nullptr,
+             function);
   Ty inner = type;
   while (const auto* array = store.get_if<TyArray>(inner)) inner = array->element;
   if (is_compound(store, inner))
@@ -77,7 +94,7 @@ void describe(const Definition& source, const TypeStore& store, Ty type, std::si
 }  // namespace
 
 void Lowerer::describe_border(const Global& global, const Instance& instance) {
-  describe(*global.definition, store_, global.type, instance.counts.size(), *function_);
+  describe(*global.definition, store_, checked_.abbreviations, global.type, instance.counts.size(), *function_);
 }
 
 // As with values that are read: no interface has room for more sizes.

@@ -12,3 +12,8 @@ entry total [n][m] (ss: [n][m]side) : i32 =
 entry paths [n][k] (ps: [n][k]point) : [n](path [k]) = map (\points -> {closed = true, points}) ps
 entry lengths [n][k] (ps: [n](path [k])) : [n]i64 = map (\p -> length p.points) ps
 entry nothing (n: i64) : [n]() = replicate n ()
+
+-- Fields of types behind names have names, too.
+type ends = {first: point, last: point}
+type segment = ends
+entry ends_of [n] (ps: [n]point) : segment = {first = ps[0], last = ps[n - 1]}

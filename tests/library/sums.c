@@ -10,7 +10,7 @@ enum { kBox, kCircle, kNothing, kText };  // of a shape
 enum { kLeft, kRight };
 enum { kAll, kNone, kOne };
 
-typedef struct futhark_opaque_4ce4a120bd716192 found;
+typedef struct futhark_opaque_found found;
 typedef struct futhark_opaque_rec__at_i64__next_24df121946d9aba8 place;
 typedef struct futhark_opaque_24df121946d9aba8 next;
 typedef struct futhark_opaque_tup2_side_i64 sided;
@@ -58,8 +58,8 @@ static void nested(void) {
   found *one, *none, *made;
   place* where;
   next* after;
-  WANT(futhark_entry_search(ctx, &one, xs, 5) == 0 && futhark_variant_opaque_4ce4a120bd716192(ctx, one) == kOne);
-  WANT(futhark_destruct_opaque_4ce4a120bd716192_one(ctx, &where, one) == 0);
+  WANT(futhark_entry_search(ctx, &one, xs, 5) == 0 && futhark_variant_opaque_found(ctx, one) == kOne);
+  WANT(futhark_destruct_opaque_found_one(ctx, &where, one) == 0);
   WANT(futhark_project_opaque_rec__at_i64__next_24df121946d9aba8_at(ctx, &at, where) == 0 && at == 0);
   WANT(futhark_project_opaque_rec__at_i64__next_24df121946d9aba8_next(ctx, &after, where) == 0);
   WANT(futhark_variant_opaque_24df121946d9aba8(ctx, after) == kRight);
@@ -70,15 +70,15 @@ static void nested(void) {
   WANT(futhark_new_opaque_side_left(ctx, &left) == 0);
   WANT(futhark_new_opaque_tup2_side_i64(ctx, &pair, left, 100) == 0);
   WANT(futhark_entry_count(ctx, &count, one, pair) == 0 && count == 2);
-  WANT(futhark_entry_search(ctx, &none, xs, 6) == 0 && futhark_variant_opaque_4ce4a120bd716192(ctx, none) == kNone);
+  WANT(futhark_entry_search(ctx, &none, xs, 6) == 0 && futhark_variant_opaque_found(ctx, none) == kNone);
   WANT(futhark_entry_count(ctx, &count, none, pair) == 0 && count == -1);
-  WANT(futhark_new_opaque_4ce4a120bd716192_all(ctx, &made, xs) == 0);
+  WANT(futhark_new_opaque_found_all(ctx, &made, xs) == 0);
   WANT(futhark_entry_count(ctx, &count, made, pair) == 0 && count == 122);
-  WANT(futhark_destruct_opaque_4ce4a120bd716192_all(ctx, &all, made) == 0 && futhark_shape_i64_1d(ctx, all)[0] == 4);
+  WANT(futhark_destruct_opaque_found_all(ctx, &all, made) == 0 && futhark_shape_i64_1d(ctx, all)[0] == 4);
 
   WANT(futhark_free_i64_1d(ctx, xs) == 0 && futhark_free_i64_1d(ctx, all) == 0);
-  WANT(futhark_free_opaque_4ce4a120bd716192(ctx, one) == 0 && futhark_free_opaque_4ce4a120bd716192(ctx, none) == 0);
-  WANT(futhark_free_opaque_4ce4a120bd716192(ctx, made) == 0);
+  WANT(futhark_free_opaque_found(ctx, one) == 0 && futhark_free_opaque_found(ctx, none) == 0);
+  WANT(futhark_free_opaque_found(ctx, made) == 0);
   WANT(futhark_free_opaque_rec__at_i64__next_24df121946d9aba8(ctx, where) == 0);
   WANT(futhark_free_opaque_24df121946d9aba8(ctx, after) == 0);
   WANT(futhark_free_opaque_side(ctx, left) == 0);
