@@ -194,6 +194,20 @@ StaticValue Lowerer::lower_hole(const Expr& expr) {
   return hole_value(type);
 }
 
+// A value of the expression's type without computing it; none where only computing it says how long its arrays are.
+std::optional<StaticValue> Lowerer::any_value(const Expr& expr) {
+  const TypeArgument type = resolve_type(checked_.types[expr.id], frame_);
+  bool known = !store_.contains_function(type.type);
+  store_.walk(
+      type.type, [](Ty, const TyNode&) {},
+      [&](Size, const SizeNode& node) {
+        const auto* name = std::get_if<SizeName>(&node);
+        known = known && !(name && store_.binder(name->binder).kind == Binder::Kind::unknown_size);
+      });
+  if (!known) return std::nullopt;
+  return hole_value(type);
+}
+
 StaticValue Lowerer::hole_value(TypeArgument type) {
   type = resolve_type(type.type, type.frame);
   if (store_.get_if<TyArrow>(type.type)) return make_closure({.what = Closure::HoleFunction{type}, .arguments = {}});

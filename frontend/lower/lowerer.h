@@ -180,6 +180,7 @@ class Lowerer {
   StaticValue lower_match(const Expr& expr, const MatchExpr& match);
   StaticValue lower_hole(const Expr& expr);
   StaticValue hole_value(TypeArgument type);
+  std::optional<StaticValue> any_value(const Expr& expr);
 
   // lower_access.cpp
   StaticValue project(const StaticValue& value, const std::string& field);

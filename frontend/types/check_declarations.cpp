@@ -95,21 +95,46 @@ const TypeExpr* anonymous_size(const TypeExpr& type) {
   return nullptr;
 }
 
+// What its names are declared as: a type that a module type declares unlifted is unlifted, whatever `with` puts there.
+Liftedness Checker::written_liftedness(const TypeExpr& type) const {
+  Liftedness found = Liftedness::unlifted;
+  const auto look_at = [&](const TypeExpr& part) { found = std::max(found, written_liftedness(part)); };
+  const auto look_up = [&](const Name& name) {
+    const TypeBindingPtr binding = find_type(name);
+    if (!binding) return;
+    found = std::max(found, binding->liftedness);
+    const auto* param = store_.get_if<TyParam>(binding->function.body);
+    if (param == nullptr || binding->written != nullptr) return;
+    const TypeParamInfo& info = store_.type_param(param->param);
+    if (info.size_lifted) found = std::max(found, info.lifted ? Liftedness::lifted : Liftedness::size_lifted);
+  };
+  if (const auto* name = std::get_if<TypeName>(&type.node)) look_up(name->name);
+  if (std::holds_alternative<TypeArrow>(type.node)) return Liftedness::lifted;
+  if (const auto* array = std::get_if<TypeArray>(&type.node)) look_at(*array->element);
+  if (const auto* unique = std::get_if<TypeUnique>(&type.node)) look_at(*unique->type);
+  if (const auto* tuple = std::get_if<TypeTuple>(&type.node))
+    for (const TypeExprPtr& element : tuple->elements) look_at(*element);
+  if (const auto* record = std::get_if<TypeRecord>(&type.node))
+    for (const auto& field : record->fields) look_at(*field.value);
+  if (const auto* sum = std::get_if<TypeSum>(&type.node))
+    for (const SumConstructor& constructor : sum->constructors)
+      for (const TypeExprPtr& part : constructor.payload) look_at(*part);
+  if (const auto* exists = std::get_if<TypeExists>(&type.node)) {
+    found = Liftedness::size_lifted;
+    look_at(*exists->type);
+  }
+  if (const auto* apply = std::get_if<TypeApply>(&type.node)) {
+    look_up(apply->name);
+    for (const TypeArgumentExpr& argument : apply->arguments)
+      if (!argument.is_size && argument.type) look_at(*argument.type);
+  }
+  return found;
+}
+
 // `type` has the same shape wherever it is used, and may be an array's element; `type~` may not hold functions.
 void Checker::check_abbreviation(const TypeDefinition& definition, const TypeBinding& binding) {
-  bool functions = false, sizes = false;
-  store_.walk(
-      binding.function.body,
-      [&](Ty, const TyNode& node) {
-        const auto* param = std::get_if<TyParam>(&node);
-        const auto* abstract = std::get_if<TyAbstract>(&node);
-        functions = functions || std::holds_alternative<TyArrow>(node) ||
-                    (param && store_.type_param(param->param).lifted) ||
-                    (abstract && store_.abstract_info(abstract->id).lifted);
-        sizes = sizes || (param && store_.type_param(param->param).size_lifted) ||
-                (abstract && store_.abstract_info(abstract->id).size_lifted);
-      },
-      [](Size, const SizeNode&) {});
+  const Liftedness liftedness = written_liftedness(*binding.written);
+  const bool functions = liftedness == Liftedness::lifted;
   const std::string kind = definition.liftedness == Liftedness::unlifted ? "Non-lifted" : "Size-lifted";
   if (definition.liftedness != Liftedness::lifted && functions) {
     report(Code::type_mismatch, binding.written->location, kind + " type abbreviations may not contain functions.");
@@ -118,7 +143,7 @@ void Checker::check_abbreviation(const TypeDefinition& definition, const TypeBin
       report(Code::type_mismatch, found->location,
              "Non-lifted type abbreviations may not use existential sizes in their definition: an array needs a size "
              "here.");
-    else if (sizes || !binding.existential.empty())
+    else if (liftedness != Liftedness::unlifted)
       report(Code::type_mismatch, binding.written->location,
              "Non-lifted type abbreviations may not contain size-lifted types: \"" + definition.name + "\" does.");
   }

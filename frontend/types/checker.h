@@ -207,6 +207,7 @@ class Checker {
   void apply_defaults(const Global& global, const Definition& definition);
   void check_hidden(const std::vector<PatternPtr>& params, const TypeExpr& written, Ty result);
   TypeBinding type_binding(const TypeDefinition& definition, const TypeExpr* written);
+  Liftedness written_liftedness(const TypeExpr& type) const;
   void check_abbreviation(const TypeDefinition& definition, const TypeBinding& binding);
   Target add_global(Global global);
   std::unordered_set<BinderId> sizes_of(const std::vector<Ty>& params) const;

@@ -69,6 +69,7 @@ class Unifier {
   std::optional<Clash> unify_sums(Ty expected, Ty actual);
   std::optional<Clash> unify_abstract(Ty expected, Ty actual);
   std::optional<Clash> join_sums(Ty expected, Ty actual, const Differ& differ, Ty& joined);
+  std::optional<Clash> join_abstract(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   void link(Size expected, Size actual, BinderId inner, int depth);
   bool link_variable(Size variable, Size size, BinderId inner);

@@ -49,6 +49,13 @@ void Unifier::link(Ty expected, Ty actual, BinderId inner) {
     } else if (r && s && r->fields.size() == s->fields.size()) {
       for (const auto& [p, q] : ranges::views::zip(r->fields, s->fields)) todo.emplace_back(p.second, q.second);
     }
+    const auto* abstract = store_.get_if<TyAbstract>(x);
+    const auto* other = store_.get_if<TyAbstract>(y);
+    if (abstract && other && abstract->id == other->id) {
+      for (const auto& [p, q] : ranges::views::zip(abstract->sizes, other->sizes))
+        link(p, q, inner, kMaxUnifiedSizeDepth);
+      for (const auto& [p, q] : ranges::views::zip(abstract->types, other->types)) todo.emplace_back(p, q);
+    }
     const auto* t = store_.get_if<TySum>(x);
     const auto* u = store_.get_if<TySum>(y);
     if (t && u && t->constructors.size() == u->constructors.size())
@@ -74,6 +81,26 @@ std::optional<Clash> Unifier::join_sums(Ty expected, Ty actual, const Differ& di
       part = both;
     }
   if (changed) joined = store_.sum(std::move(a.constructors));
+  return std::nullopt;
+}
+
+std::optional<Clash> Unifier::join_abstract(Ty expected, Ty actual, const Differ& differ, Ty& joined) {
+  TyAbstract a = *store_.get_if<TyAbstract>(expected);
+  const TyAbstract b = *store_.get_if<TyAbstract>(actual);
+  if (a.id != b.id) return Clash{.a = expected, .b = actual};
+  bool changed = false;
+  for (std::size_t k = 0; k < a.types.size(); ++k) {
+    Ty both;
+    if (auto clash = join_parts(a.types[k], b.types[k], differ, both)) return clash;
+    changed = changed || both != store_.find(a.types[k]);
+    a.types[k] = both;
+  }
+  for (std::size_t k = 0; k < a.sizes.size(); ++k) {
+    if (same(a.sizes[k], b.sizes[k])) continue;
+    a.sizes[k] = differ(a.sizes[k], b.sizes[k]);
+    changed = true;
+  }
+  if (changed) joined = store_.abstract(a.id, std::move(a.types), std::move(a.sizes));
   return std::nullopt;
 }
 
@@ -115,6 +142,8 @@ std::optional<Clash> Unifier::join_parts(Ty expected, Ty actual, const Differ& d
     if (changed && !clash) joined = store_.record(std::move(a.fields));
   } else if (store_.get_if<TySum>(expected) && store_.get_if<TySum>(actual)) {
     clash = join_sums(expected, actual, differ, joined);
+  } else if (store_.get_if<TyAbstract>(expected) && store_.get_if<TyAbstract>(actual)) {
+    clash = join_abstract(expected, actual, differ, joined);
   } else {
     --depth_;
     equal_.clear();
