@@ -7,7 +7,8 @@
 //
 // The call graph is walked callees first, so that what is copied holds no call any more. Statements copied in keep
 // their own source locations and know the call, and the calls around it, that they came by (ir/call_table.h);
-// attributes and certificates of the call go to each of them. Functions that no entry needs are dropped (in a module
+// attributes and certificates of the call go to each of them. A reshape that the call's sizes make impossible stands
+// behind a check that fails: it becomes an array of zeros. Functions that no entry needs are dropped (in a module
 // without entries: functions that were called).
 // Takes the soac stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it.
 // Large functions are simplified before they are copied, since what is known of a call's arguments makes most of small
@@ -176,6 +177,7 @@ class Inliner {
     Function function = *module_.functions[k];
     caller_ = k;
     function.body = rewrite(function.body, function);
+    function.body = without_impossible(function.body, function.values, sizes_of(*function.body));
     if (expanded_[k].stms > kLarge && !needed(k)) simplify(function, expanded_[k]);
     module_.functions[k] = std::make_shared<const Function>(std::move(function));
   }
@@ -201,6 +203,52 @@ class Inliner {
       result.stms.push_back(std::move(copy));
     }
     return std::make_shared<const Body>(std::move(result));
+  }
+
+  using Sizes = std::unordered_map<Value, Poly>;
+
+  static Sizes sizes_of(const Body& body) {
+    Sizes sizes;
+    for_each_stm(body, [&](const Stm& stm) {
+      if (const auto* size = get_if<SizeExpr>(stm)) sizes.emplace(stm.pattern.front(), size->value);
+    });
+    return sizes;
+  }
+
+  static Poly elements(const std::vector<Poly>& shape, const Sizes& sizes) {
+    constexpr int kMostRounds = 8;
+    Poly count = product(shape);
+    for (int round = 0; round < kMostRounds; ++round) {
+      Poly next = count.substitute([&](Value symbol) -> std::optional<Poly> {
+        const auto size = sizes.find(symbol);
+        return size == sizes.end() ? std::nullopt : std::optional(size->second);
+      });
+      if (next == count) break;
+      count = std::move(next);
+    }
+    return count;
+  }
+
+  // `x :> [m]t` of an array of another size is a check that fails and a reshape, which no other sizes may get.
+  BodyPtr without_impossible(const BodyPtr& body, const ValueTable& values, const Sizes& sizes) {
+    Body result{.results = body->results};
+    bool changed = false;
+    for (const Stm& stm : body->stms) {
+      Stm copy = stm;
+      bool inside = false;
+      copy.op = map_bodies(stm.op, [&](const BodyPtr& inner) {
+        BodyPtr made = without_impossible(inner, values, sizes);
+        inside = inside || made != inner;
+        return made;
+      });
+      const Reshape* reshape = get_if<Reshape>(stm);
+      const bool impossible = reshape != nullptr && prove_equal(elements(values.type(reshape->array).shape, sizes),
+                                                                elements(reshape->shape, sizes)) == Proof::no;
+      if (impossible) copy.op = Replicate{reshape->shape, Operand(Scalar::zero(values.type(reshape->array).element))};
+      changed = changed || inside || impossible;
+      result.stms.push_back(inside || impossible ? std::move(copy) : stm);
+    }
+    return changed ? std::make_shared<const Body>(std::move(result)) : body;
   }
 
   const Function* callee_of(const Stm& stm) const {

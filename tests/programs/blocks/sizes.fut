@@ -142,3 +142,11 @@ entry row_slices (i: i64) (j: i64) (xss: [][]i64) =
 entry strided (s: i64) (xs: []i32) = xs[::s]
 
 entry range (a: i64) (b: i64) (c: i64) = a..b...c
+
+-- A coercion that a call's sizes make impossible, in a branch that is not taken.
+-- ==
+-- entry: padded
+-- input { [1, 2] } output { [1, 2, 0] }
+entry padded (xs: [2]i32) : [3]i32 =
+  let pad [n] (m: i64) (x: [n]i32) : [m]i32 = if n == m then x :> [m]i32 else x ++ replicate (m - n) 0 :> [m]i32
+  in pad 3 xs
