@@ -160,7 +160,7 @@ StaticValue Lowerer::lower_short_circuit(const Infix& infix, bool both) {
 }
 
 StaticValue Lowerer::lower_assert(const AssertExpr& assertion) {
-  if (!checked_indices_) return lower(*assertion.value);
+  if (!checked_indices_ || unused_ == frame_) return lower(*assertion.value);
   const Operand condition = operand(lower(*assertion.condition));
   const Value certificate =
       builder_->let("c", Assert{condition, {"Assertion is false: " + to_text(*assertion.condition)}});

@@ -144,7 +144,10 @@ StaticValue Lowerer::lower_array(const Expr& expr, const ArrayExpr& array) {
 StaticValue Lowerer::lower_let(const LetExpr& let) {
   for (const LetBinding& binding : let.bindings) {
     if (const auto* pattern = std::get_if<LetPattern>(&binding.node)) {
+      const bool unused = std::holds_alternative<PatternWildcard>(pattern->pattern->node);
+      const Frame* outer = std::exchange(unused_, unused ? frame_ : unused_);
       const StaticValue value = lower(*pattern->value);
+      unused_ = outer;
       if (auto sizes = checked_.pattern_sizes.find(pattern->pattern->id);
           sizes != checked_.pattern_sizes.end() && !sizes->second.empty()) {
         forget(sizes->second);

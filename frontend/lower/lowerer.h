@@ -335,9 +335,10 @@ class Lowerer {
   Builder* builder_ = nullptr;
   Frame* frame_ = nullptr;
   Location location_;
-  bool checked_indices_ = true;  // false inside #[unsafe]
-  std::set<Value> iotas_;        // arrays 0, 1, 2, ... of i64 of the function being built
-  std::vector<char> named_;      // its values that are called after a name of the program
+  bool checked_indices_ = true;    // false inside #[unsafe]
+  const Frame* unused_ = nullptr;  // whose values are not used inside of `let _ = ...`: asserts check nothing there
+  std::set<Value> iotas_;          // arrays 0, 1, 2, ... of i64 of the function being built
+  std::vector<char> named_;        // its values that are called after a name of the program
   KnownSizes known_;
   std::unordered_map<Value, Location> made_at_;               // arrays of several dims
   std::unordered_map<const Expr*, SizeArgument> size_parts_;  // what the children of a size being computed stand for

@@ -36,3 +36,14 @@ entry divide [n] (xs: [n]i32) (ys: [n]i32) : [n]i32 =
   loop zs = replicate n 0 for i < n do zs with [i] = xs[i] / ys[i]
 
 entry divide_in_kernel [n] (xs: [n]i32) (ys: [n]i32) : [n]i32 = map2 (/) xs ys
+
+-- An assert whose value is not used is not checked; one whose value is, is.
+-- ==
+-- entry: unused_assert
+-- input { 3 } output { 4 }
+-- input { 0 } output { 1 }
+-- input { -1 } error: Assertion is false: x >= 0
+entry unused_assert (x: i32) : i32 =
+  let _ = if x == 3 then () else assert (x > 0) ()
+  let y = assert (x >= 0) (x + 1)
+  in y
