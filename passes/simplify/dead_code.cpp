@@ -16,7 +16,11 @@ namespace apl {
 
 class DeadCode {
  public:
-  DeadCode(Function& function, Stage stage) : function_(function), placed_(stage == Stage::memory) {}
+  DeadCode(Function& function, Stage stage)
+      : function_(function),
+        placed_(stage == Stage::memory),
+        used_(function.values.size(), false),
+        sources_(function.values.size()) {}
 
   bool run() {
     index(*function_.body);
@@ -38,7 +42,9 @@ class DeadCode {
 
  private:
   void mark(Value v) {
-    if (used_.insert(v).second) pending_.push_back(v);
+    if (!function_.values.contains(v) || used_[v.id]) return;
+    used_[v.id] = true;
+    pending_.push_back(v);
   }
   void mark(const Operand& x) {
     if (x.is_value()) mark(x.value());
@@ -49,7 +55,7 @@ class DeadCode {
   void mark_type(const Type& type) {
     for_each_use(type, [&](Value v) { mark(v); });
   }
-  bool used(Value v) const { return used_.contains(v); }
+  bool used(Value v) const { return function_.values.contains(v) && used_[v.id]; }
 
   // Whether a value is an array in memory or a block.
   bool has_memory(Value v) const {
@@ -120,8 +126,8 @@ class DeadCode {
 
   // Where a value comes from: result `k` of a statement, or the parameter of its loop or map.
   struct Source {
-    const Stm* stm;
-    std::size_t k;
+    const Stm* stm = nullptr;  // none: a parameter of the function, or of another construct
+    std::size_t k = 0;
     bool param = false;
   };
   struct Operator {
@@ -135,13 +141,17 @@ class DeadCode {
     std::vector<Operator> operators;  // of a Screma's first results
   };
 
+  void set_source(Value v, Source source) {
+    if (function_.values.contains(v)) sources_[v.id] = source;
+  }
+
   void index(const Body& body) {
     for (const Stm& stm : body.stms) {
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) sources_[stm.pattern[k]] = {&stm, k};
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k) set_source(stm.pattern[k], {&stm, k});
       if (const Loop* loop = get_if<Loop>(stm))
-        for (std::size_t k = 0; k < loop->params.size(); ++k) sources_[loop->params[k]] = {&stm, k, true};
+        for (std::size_t k = 0; k < loop->params.size(); ++k) set_source(loop->params[k], {&stm, k, true});
       if (const Screma* screma = get_if<Screma>(stm))
-        for (std::size_t k = 0; k < screma->map.params.size(); ++k) sources_[screma->map.params[k]] = {&stm, k, true};
+        for (std::size_t k = 0; k < screma->map.params.size(); ++k) set_source(screma->map.params[k], {&stm, k, true});
       for_each_body(stm.op, [&](const BodyPtr& inner) { index(*inner); });
       Marks& marks = marks_[&stm];
       marks.order = marks_.size();
@@ -155,10 +165,9 @@ class DeadCode {
 
   void follow() {
     while (!pending_.empty()) {
-      const auto source = sources_.find(pending_.back());
+      const auto [stm, k, param] = sources_[pending_.back().id];
       pending_.pop_back();
-      if (source == sources_.end()) continue;
-      const auto& [stm, k, param] = source->second;
+      if (stm == nullptr) continue;
       const Screma* screma = get_if<Screma>(*stm);
       if (param && screma != nullptr) {
         mark(screma->inputs[k]);
@@ -338,10 +347,10 @@ class DeadCode {
   }
 
   Function& function_;
-  bool placed_;  // arrays have memory
-  std::unordered_set<Value> used_;
-  std::vector<Value> pending_;  // used, and not yet followed
-  std::unordered_map<Value, Source> sources_;
+  bool placed_;                  // arrays have memory
+  std::vector<bool> used_;       // by value id
+  std::vector<Value> pending_;   // used, and not yet followed
+  std::vector<Source> sources_;  // by value id
   std::unordered_map<const Stm*, Marks> marks_;
   std::map<std::size_t, const Stm*> unread_;  // run, but no result is needed so far
   std::unordered_map<const Body*, bool> must_keep_;
