@@ -106,22 +106,6 @@ module user = mk_user {
 -- input { 4i64 7i64 } output { 17i64 }
 entry unique_results (n: i64) (x: i64) : i64 = user.last n x
 
--- A copy of a value whose sizes the module type hides.
-module rows : { type~ t val make : (n: i64) -> t val change : *t -> i64 -> *t val sum : t -> i64 } = {
-  type~ t = ?[n].{a: [n]i64}
-  def make (n: i64) : t = {a = iota n}
-  def change (t: *t) (x: i64) : *t = t with a = map (+ x) t.a
-  def sum (t: t) : i64 = i64.sum t.a
-}
-
--- ==
--- entry: copied
--- input { 5i64 } output { 10i64 15i64 }
-entry copied (n: i64) : (i64, i64) =
-  let t = rows.make n
-  let u = rows.change (copy t) 1
-  in (rows.sum t, rows.sum u)
-
 -- Of what is marked blank no element is looked at: here there is none.
 -- ==
 -- entry: blanks
