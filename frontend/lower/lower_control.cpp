@@ -265,7 +265,10 @@ Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const Lo
       by_value = true;
       return all.numbers[static_cast<std::size_t>(part - state.params.begin())];
     });
-    if (by_value && d < actual.size())
+    const bool hidden = leaf < state.declared.size() && d < state.declared[leaf].size() &&
+                        store_.get_if<SizeVar>(store_.find(state.declared[leaf][d].size)) != nullptr;
+    // What a module hides has no name: every iteration has to keep it.
+    if ((by_value || hidden) && d < actual.size())
       require_shape({wanted[d]}, {actual[d]}, std::string(to_text(type_of(all.parts[leaf]).element)));
   }
   return operand(with_sizes(StaticValue(all.parts[leaf]), wanted));

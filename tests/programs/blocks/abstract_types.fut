@@ -115,3 +115,16 @@ entry blanks (n: i64) : [n]i64 =
   let filler : (i64, f32) = #[blank] [][0]
   let room : [n](i64, f32) = #[scratch] replicate n filler
   in (unzip (scatter (copy room) (iota n) (map (\i -> (i, 1)) (iota n)))).0
+
+-- A loop keeps the sizes that a module hides, and fails where it would change them.
+module rows : { type~ t val make : (n: i64) -> t val sum : t -> i64 } = {
+  type~ t = ?[n].{a: [n]i64}
+  def make (n: i64) : t = {a = iota n}
+  def sum (t: t) : i64 = i64.sum t.a
+}
+
+-- ==
+-- entry: hidden_sizes
+-- input { 3i64 3i64 } output { 3i64 }
+-- input { 3i64 5i64 } error: cannot match shape
+entry hidden_sizes (n: i64) (m: i64) : i64 = rows.sum (loop t = rows.make n for _i < 4 do rows.make (m + rows.sum t - rows.sum t))
