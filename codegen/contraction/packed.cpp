@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/contraction/packed_parts.h"
 #include "codegen/kernel/writer.h"
 #include "codegen/lower/lower.h"
 #include "ir/schedule.h"
@@ -39,112 +40,6 @@ Stmt text(std::string line) {
 }
 
 std::string join(const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, ", ")); }
-
-// The map function in three parts: what each side can compute while it is packed, and what is left.
-class Parts {
- public:
-  Parts(const Lambda& map, const std::vector<std::size_t>& side_of, const ValueTable& values)
-      : map_(map), values_(values) {
-    for (std::size_t o = 0; o < map.params.size(); ++o) side_[map.params[o]] = side_of[o];
-    for (const Stm& stm : map.body->stms) {
-      std::set<std::size_t> sides;
-      bool inner = true;
-      for (const Value v : free_values(stm.op, values_)) {
-        const auto found = side_.find(v);
-        if (found != side_.end()) sides.insert(found->second);
-        inner = inner && !mixed_.contains(v);
-      }
-      const bool hoisted = inner && sides.size() == 1;
-      for (const Value v : stm.pattern) {
-        if (hoisted) {
-          side_[v] = *sides.begin();
-        } else {
-          mixed_.insert(v);
-        }
-      }
-    }
-    for (const std::size_t s : {0U, 1U}) split(s);
-  }
-
-  Lambda side[2];  // from the side's operands to what is packed
-  Lambda rest;     // from all that is packed, M's first
-
- private:
-  // Hoists what makes the side no wider: as many values as operands, at most.
-  void split(std::size_t s) {
-    if (s == 0) {
-      // What both leave is found together, at the end.
-      return;
-    }
-    std::vector<std::vector<Value>> packed(2);
-    for (const std::size_t each : {0U, 1U}) {
-      packed[each] = frontier(each);
-      std::size_t operands = 0;
-      for (const Value p : map_.params) operands += side_.at(p) == each ? 1 : 0;
-      if (packed[each].size() <= operands) continue;
-      std::erase_if(side_, [&](const auto& entry) {
-        return entry.second == each && std::ranges::find(map_.params, entry.first) == map_.params.end();
-      });
-      packed[each] = frontier(each);
-    }
-    for (const std::size_t each : {0U, 1U}) {
-      std::vector<Stm> stms;
-      for (const Stm& stm : map_.body->stms)
-        if (!stm.pattern.empty() && is_of(stm.pattern.front(), each)) stms.push_back(stm);
-      Binders params;
-      for (const Value p : map_.params)
-        if (side_.at(p) == each) params.push_back(p);
-      std::vector<Operand> results(packed[each].begin(), packed[each].end());
-      side[each] = {std::move(params), make_body(std::move(stms), std::move(results))};
-      rest.params.insert(rest.params.end(), packed[each].begin(), packed[each].end());
-    }
-    std::vector<Stm> stms;
-    for (const Stm& stm : map_.body->stms)
-      if (stm.pattern.empty() || !side_.contains(stm.pattern.front())) stms.push_back(stm);
-    rest.body = make_body(std::move(stms), map_.body->results);
-  }
-
-  bool is_of(Value v, std::size_t s) const {
-    const auto found = side_.find(v);
-    return found != side_.end() && found->second == s;
-  }
-  // Values of a side that the rest needs, widest first, so that all are aligned where they lie.
-  std::vector<Value> frontier(std::size_t s) const {
-    std::vector<Value> needed;
-    const auto want = [&](Value v) {
-      if (is_of(v, s) && std::ranges::find(needed, v) == needed.end()) needed.push_back(v);
-    };
-    for (const Stm& stm : map_.body->stms)
-      if (stm.pattern.empty() || !side_.contains(stm.pattern.front()))
-        for (const Value v : free_values(stm.op, values_)) want(v);
-    for (const Operand& result : map_.body->results)
-      if (result.is_value()) want(result.value());
-    std::ranges::stable_sort(needed, std::greater{}, [&](Value v) { return byte_size(values_.type(v).element); });
-    return needed;
-  }
-
-  const Lambda& map_;
-  const ValueTable& values_;
-  std::map<Value, std::size_t> side_;
-  std::set<Value> mixed_;
-};
-
-// Whether a side of a contraction is one integer of 16 bits at most, widened to 32.
-bool is_widened(const Lambda& side, const ValueTable& values) {
-  if (side.params.size() != 1 || side.body->stms.size() != 1 || side.body->results.size() != 1) return false;
-  const Convert* widened = get_if<Convert>(side.body->stms.front());
-  if (widened == nullptr || widened->same_bits || !widened->x.is_value() || widened->x.value() != side.params.front())
-    return false;
-  const ScalarType from = values.type(widened->x).element;
-  const bool narrow = from == ScalarType::i8 || from == ScalarType::u8 || from == ScalarType::i16;
-  return narrow && bit_width(widened->to) == 32 && is_integer(widened->to);
-}
-
-// Sums of products of widened integers, which dot instructions compute for two steps of the depth at once.
-bool is_dot_product(const Parts& parts, const ReduceOp& reduce, const ValueTable& values) {
-  return as_binary_op(reduce.op) == BinaryOp::add && as_binary_op(parts.rest) == BinaryOp::mul &&
-         is_widened(parts.side[0], values) && is_widened(parts.side[1], values);
-}
 
 }  // namespace
 
@@ -215,7 +110,7 @@ void Kernel::run_packed(const SegOp& op) {
     side_of.push_back(n ? 1 : 0);
     sides[n ? 1 : 0].push_back(o);
   }
-  const Parts parts(contract.map, side_of, values);
+  const PackedParts parts(contract.map, side_of, values);
   const bool dots = is_dot_product(parts, contract.reduce, values);
   // Where an element of a panel lies: step by step, or two steps of a row side by side.
   const auto packed_at = [&](const std::string& step, const std::string& count, const std::string& row) {

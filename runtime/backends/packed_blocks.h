@@ -1,0 +1,268 @@
+// Packed contractions of large matrices: the five loops of BLIS around the micro-kernel, with both sides packed.
+#ifndef APL_PACKED_BLOCKS_H
+#define APL_PACKED_BLOCKS_H
+
+#include "runtime/backends/packed_panels.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+// Steps of a panel that has so many.
+static inline int64_t apl_packed_even(const struct apl_packed* p, int64_t depth) {
+  return p->pairs ? apl_packed_up(depth, 2) * 2 : depth;
+}
+
+// How the loops are cut.
+struct apl_packed_blocks {
+  int64_t m, n, k, batch;             // sizes
+  int64_t depth, m_panels, n_panels;  // of a block: steps, and panels
+  int64_t threads, teams;             // teams > 1: each takes batches of its own, with one thread
+  int64_t m_parts, n_parts;           // of what the threads of a team share
+};
+
+// Where an outer dim of N is the contiguous one, whoever packs comes back to a line and its page after all columns of
+// the innermost dim: so many steps that these are still in the second cache and in the translation buffer.
+static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
+  enum { kLines = 8 * 1024, kPages = 1024, kPage = 4096, kLeast = 16 };
+  const int32_t n_last = p->n.rank - 1, k_last = p->k.rank - 1;
+  if (n_last < 0 || k_last < 0 || p->n_row[0].stride[n_last] <= kPackedLine / p->n_bytes) return INT64_MAX;
+  if (p->blocked || p->n_step[0].stride[k_last] == 1) return INT64_MAX;
+  const int64_t columns = apl_packed_most(1, p->n.size[n_last]);
+  const int64_t apart = apl_packed_most(1, p->n_step[0].stride[k_last]) * p->n_bytes;
+  const int64_t per_page = apl_packed_most(1, kPage / apart);
+  return apl_packed_most(kLeast, apl_packed_least(kLines / columns, kPages / columns * per_page));
+}
+
+static inline int64_t apl_packed_threads(void) {
+#ifdef _OPENMP
+  return omp_in_parallel() ? 1 : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+// Block sizes from the caches (Low et al., Analytical modeling is enough): a panel of N stays in half of the first, a
+// block of M in half of the second.
+static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_packed* p) {
+  enum { kFirstCache = 32 * 1024, kSecondCache = 1024 * 1024, kWorkOfThread = 1 << 18, kColumns = 4096 };
+  struct apl_packed_blocks b = {0};
+  b.batch = apl_packed_size(&p->batch), b.m = apl_packed_size(&p->m), b.n = apl_packed_size(&p->n);
+  b.k = apl_packed_size(&p->k);
+  int64_t depth = apl_packed_most(64, kFirstCache / (p->kernels[0].columns * p->n_bytes));
+  depth = apl_packed_least(depth, apl_packed_steps_at_once(p));
+  depth = apl_packed_up(b.k, apl_packed_most(1, apl_packed_up(b.k, depth)));
+  if (p->blocked) depth = apl_packed_up(depth, kPackedPart * kPackedPart) * kPackedPart * kPackedPart;
+  b.depth = apl_packed_even(p, apl_packed_most(1, depth));
+  const int64_t all_m = apl_packed_most(1, apl_packed_up(b.m, p->kernels[0].rows));
+  const int64_t all_n = apl_packed_most(1, apl_packed_up(b.n, p->kernels[0].columns));
+  b.n_panels = apl_packed_least(all_n, apl_packed_up(kColumns, p->kernels[0].columns));
+  b.n_panels = apl_packed_up(all_n, apl_packed_up(all_n, b.n_panels));
+  b.m_panels = apl_packed_most(1, kSecondCache / 2 / (b.depth * p->kernels[0].rows * p->m_bytes));
+  b.m_panels = apl_packed_least(all_m, b.m_panels);
+  const double points = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k);
+  const double work = points * (double)b.batch / (double)kWorkOfThread;
+  const int64_t most = apl_packed_threads();
+  b.threads = work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
+  b.teams = b.batch >= 2 * b.threads ? b.threads : 1;
+  const int64_t shared = b.teams > 1 ? 1 : b.threads;
+  // Of all ways to share out panels the one whose longest thread is shortest; packing a panel of M is work, too.
+  double best = -1;
+  const int64_t least = apl_packed_up(all_m, b.m_panels);
+  for (int64_t n_parts = 1; n_parts <= apl_packed_least(shared, b.n_panels); ++n_parts)
+    for (int64_t m_parts = least; m_parts <= apl_packed_least(all_m, least + 2 * shared); ++m_parts) {
+      const double rounds = (double)apl_packed_up(m_parts * n_parts, shared);
+      const double rows = (double)apl_packed_up(all_m, m_parts), columns = (double)apl_packed_up(b.n_panels, n_parts);
+      const double time = rounds * rows * (columns + 1.5);
+      if (best >= 0 && time >= best) continue;
+      best = time;
+      b.m_parts = m_parts, b.n_parts = n_parts;
+    }
+  b.m_panels = apl_packed_up(all_m, b.m_parts);
+  return b;
+}
+
+// What a team shares, and what each of its threads has.
+struct apl_packed_space {
+  int64_t n_panels, columns, partial;           // bytes of the team: packed, positions in the result, accumulators
+  int64_t m_panels, m_rows, steps, panel_rows;  // bytes of a thread
+  int64_t team, thread, all;
+};
+
+static inline struct apl_packed_space apl_packed_space_of(const struct apl_packed* p,
+                                                          const struct apl_packed_blocks* b) {
+  struct apl_packed_space s = {0};
+  const int64_t all_m = apl_packed_up(b->m, p->kernels[0].rows);
+  s.n_panels = apl_packed_lines(b->n_panels * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes));
+  s.columns = apl_packed_lines(3 * b->n_panels * p->kernels[0].columns * (int64_t)sizeof(int64_t));
+  s.partial =
+      b->depth >= b->k
+          ? 0
+          : all_m * b->n_panels * apl_packed_lines(p->kernels[0].rows * p->kernels[0].columns * p->accumulator_bytes);
+  s.m_panels = apl_packed_lines(b->m_panels * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes));
+  s.m_rows = apl_packed_lines(2 * b->m_panels * p->kernels[0].rows * (int64_t)sizeof(int64_t));
+  s.steps = apl_packed_lines((p->m_operands + p->n_operands + 4) * b->depth * (int64_t)sizeof(int64_t));
+  s.team = s.n_panels + s.columns + s.partial;
+  s.thread = s.m_panels + s.m_rows + s.steps;
+  s.all = b->teams * s.team + b->threads * s.thread;
+  return s;
+}
+
+static inline void apl_packed_wait(int64_t threads) {
+  (void)threads;
+#ifdef _OPENMP
+  if (threads > 1) {
+#pragma omp barrier
+  }
+#endif
+}
+
+// Rows of a panel in all operands of its side.
+static inline void apl_packed_rows(const struct apl_packed_group* group, const struct apl_packed_strides* strides,
+                                   int32_t operands, int64_t first, int64_t rows, int64_t most,
+                                   int64_t positions[][kPackedRows], struct apl_packed_panel* panel) {
+  panel->rows = rows, panel->most = most;
+  panel->contiguous = rows == most;
+  for (int32_t o = 0; o < operands; ++o) {
+    apl_packed_positions(group, &strides[o], first, rows, positions[o]);
+    for (int64_t r = rows; r < most; ++r) positions[o][r] = positions[o][0];
+    panel->row[o] = positions[o];
+    panel->contiguous = panel->contiguous && apl_packed_is_run(positions[o], rows);
+  }
+}
+
+// Runs of steps that lie one behind the other in all operands of a side, one each `stride` steps; 0 if they are short.
+// `length` has room for as many numbers as there are steps, and so has `first`.
+static inline int64_t apl_packed_step_runs(const int64_t* positions, int64_t apart, int32_t operands, int64_t depth,
+                                           int64_t stride, int64_t* first, int64_t* length) {
+  enum {
+    kShort = 4,
+    kLong = kPackedPart
+  };  // longer ones are cut, so that a panel's lines that they go to stay in the first cache
+  int64_t runs = 0;
+  for (int64_t q = 0; q < depth; ++q) {
+    bool begins = q < stride;
+    for (int32_t o = 0; o < operands && !begins; ++o)
+      begins = positions[o * apart + q] != positions[o * apart + q - stride] + 1;
+    if (!begins) continue;
+    int64_t count = 1;
+    for (bool more = true; more; count += more) {
+      more = q + count * stride < depth;
+      for (int32_t o = 0; o < operands && more; ++o)
+        more = positions[o * apart + q + count * stride] == positions[o * apart + q] + count;
+    }
+    for (int64_t x = 0; x < count; x += kLong, ++runs)
+      first[runs] = q + x * stride, length[runs] = apl_packed_least(kLong, count - x);
+  }
+  return runs * kShort <= depth ? runs : 0;
+}
+
+// For a panel of packed columns, the last of which may be narrow.
+static inline const struct apl_packed_kernel* apl_packed_kernel_of(const struct apl_packed* p, int64_t columns) {
+  return &p->kernels[columns <= p->kernels[1].columns ? 1 : 0];
+}
+
+// The tile if its lines are worth being fetched before it is stored.
+static inline const struct apl_packed_tile* apl_packed_fetched(const struct apl_packed_tile* tile, bool last) {
+  return last && tile->run[0] == tile->width ? tile : NULL;
+}
+
+// One batch, by thread `me` of `threads`, which all come here.
+static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed_blocks* b,
+                             const struct apl_packed_space* s, const void* arguments, int64_t number, char* team,
+                             char* mine, int64_t me, int64_t threads) {
+  char* const n_packed = team;
+  int64_t* const columns = (int64_t*)(team + s->n_panels);
+  char* const partial = team + s->n_panels + s->columns;
+  char* const m_packed = mine;
+  int64_t* const rows = (int64_t*)(mine + s->m_panels);
+  int64_t* const row_indices = rows + b->m_panels * p->kernels[0].rows;
+  int64_t* const steps = (int64_t*)(mine + s->m_panels + s->m_rows);
+  const int64_t all_m = apl_packed_up(b->m, p->kernels[0].rows), all_n = apl_packed_up(b->n, p->kernels[0].columns);
+  int64_t batch[kPackedRank] = {0};
+  for (int32_t d = p->batch.rank - 1; d >= 0; --d) {
+    batch[d] = number % p->batch.size[d];
+    number /= p->batch.size[d];
+  }
+  int64_t positions[kPackedOperands][kPackedRows];
+  struct apl_packed_panel panel = {0};
+  char local[kPackedRows * kPackedRows] __attribute__((aligned(64)));
+  for (int64_t j = 0; j < all_n; j += b->n_panels) {
+    const int64_t n_panels = apl_packed_least(b->n_panels, all_n - j);
+    for (int64_t q = 0; q == 0 || q < b->k; q += b->depth) {
+      const int64_t depth = apl_packed_least(b->depth, b->k - q);
+      const bool first = q == 0, last = q + b->depth >= b->k;
+      for (int32_t o = 0; o < p->m_operands; ++o) apl_packed_steps(p, &p->m_step[o], q, depth, steps + o * b->depth);
+      for (int32_t o = 0; o < p->n_operands; ++o)
+        apl_packed_steps(p, &p->n_step[o], q, depth, steps + (p->m_operands + o) * b->depth);
+      int64_t* const m_runs = steps + (p->m_operands + p->n_operands) * b->depth;
+      int64_t* const n_runs = m_runs + 2 * b->depth;
+      panel.depth = depth;
+      panel.first = n_runs, panel.length = n_runs + b->depth, panel.stride = p->n_stride;
+      panel.runs = apl_packed_step_runs(steps + p->m_operands * b->depth, b->depth, p->n_operands, depth, p->n_stride,
+                                        n_runs, n_runs + b->depth);
+      for (int32_t o = 0; o < p->n_operands; ++o) panel.step[o] = steps + (p->m_operands + o) * b->depth;
+      for (int64_t c = me; c < n_panels; c += threads) {
+        const int64_t from = (j + c) * p->kernels[0].columns,
+                      width = apl_packed_least(p->kernels[0].columns, b->n - from);
+        apl_packed_rows(&p->n, p->n_row, p->n_operands, from, width, apl_packed_kernel_of(p, width)->columns, positions,
+                        &panel);
+        p->pack_n(arguments, batch, &panel,
+                  n_packed + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes));
+        if (!last) continue;
+        int64_t* const column = columns + 3 * c * p->kernels[0].columns;
+        apl_packed_positions(&p->n, &p->n_result, from, width, column);
+        apl_packed_positions(&p->n, &p->n_index, from, width, column + p->kernels[0].columns);
+        apl_packed_runs(column, column + p->kernels[0].columns, width, column + 2 * p->kernels[0].columns);
+      }
+      apl_packed_wait(threads);
+      panel.first = m_runs, panel.length = m_runs + b->depth, panel.stride = p->m_stride;
+      panel.runs = apl_packed_step_runs(steps, b->depth, p->m_operands, depth, p->m_stride, m_runs, m_runs + b->depth);
+      for (int32_t o = 0; o < p->m_operands; ++o) panel.step[o] = steps + o * b->depth;
+      for (int64_t part = me; part < b->m_parts * b->n_parts; part += threads) {
+        const int64_t m_part = part / b->n_parts, n_part = part % b->n_parts;
+        const int64_t m_from = all_m * m_part / b->m_parts, m_to = all_m * (m_part + 1) / b->m_parts;
+        const int64_t n_from = n_panels * n_part / b->n_parts, n_to = n_panels * (n_part + 1) / b->n_parts;
+        if (n_from == n_to) continue;
+        for (int64_t i = m_from; i < m_to; ++i) {
+          const int64_t from = i * p->kernels[0].rows, height = apl_packed_least(p->kernels[0].rows, b->m - from);
+          apl_packed_rows(&p->m, p->m_row, p->m_operands, from, height, p->kernels[0].rows, positions, &panel);
+          p->pack_m(arguments, batch, &panel,
+                    m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes));
+          if (!last) continue;
+          apl_packed_positions(&p->m, &p->m_result, from, height, rows + (i - m_from) * p->kernels[0].rows);
+          apl_packed_positions(&p->m, &p->m_index, from, height, row_indices + (i - m_from) * p->kernels[0].rows);
+        }
+        for (int64_t c = n_from; c < n_to; ++c)
+          for (int64_t i = m_from; i < m_to; ++i) {
+            const int64_t tile_bytes =
+                apl_packed_lines(p->kernels[0].rows * p->kernels[0].columns * p->accumulator_bytes);
+            char* const tile = first && last ? local : partial + (i * b->n_panels + c) * tile_bytes;
+            const int64_t width = apl_packed_least(p->kernels[0].columns, b->n - (j + c) * p->kernels[0].columns);
+            const struct apl_packed_kernel* const kernel = apl_packed_kernel_of(p, width);
+            panel.packed = m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes);
+            const int64_t* const column = columns + 3 * c * p->kernels[0].columns;
+            const struct apl_packed_tile where = {
+                apl_packed_least(p->kernels[0].rows, b->m - i * p->kernels[0].rows),
+                width,
+                kernel->rows,
+                kernel->columns,
+                rows + (i - m_from) * p->kernels[0].rows,
+                row_indices + (i - m_from) * p->kernels[0].rows,
+                column,
+                column + p->kernels[0].columns,
+                column + 2 * p->kernels[0].columns,
+            };
+            kernel->compute(arguments, batch, depth, &panel,
+                            n_packed + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes), tile, first,
+                            apl_packed_fetched(&where, last));
+            if (!last) continue;
+            p->store(arguments, batch, &where, tile);
+          }
+      }
+      apl_packed_wait(threads);
+    }
+  }
+}
+
+#endif
