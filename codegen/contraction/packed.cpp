@@ -413,6 +413,39 @@ void Kernel::run_packed(const SegOp& op) {
   };
   for (std::size_t k = 0; k < kKernels; ++k) micro_kernel(k);
 
+  // ---- combining parts of the depth ----
+  {
+    KernelBlock combine, inner;
+    const std::string x = unit_.fresh("x");
+    std::vector<ExprPtr> both, later;
+    for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
+      const std::string of = c_type(accumulator_types[k]), here = unit_.fresh("acc"), other = unit_.fresh("later");
+      combine.push_back(text(fmt::format(
+          "{0} *restrict const {1} = ({0} *)((char *)apl_accumulators + apl_tile->height * apl_tile->width * {2});", of,
+          here, offsets[k])));
+      combine.push_back(
+          text(fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *)apl_later + "
+                           "apl_tile->height * apl_tile->width * {2});",
+                           of, other, offsets[k])));
+      both.push_back(element(here, variable(x)));
+      later.push_back(element(other, variable(x)));
+    }
+    const std::vector<ExprPtr> into = both;
+    both.insert(both.end(), later.begin(), later.end());
+    std::vector<ExprPtr> reduced = inline_lambda(contract.reduce.op, both, inner);
+    for (std::size_t k = 0; k < reduced.size(); ++k) {
+      const std::string next = unit_.fresh("next");
+      inner.push_back(declare(accumulator_types[k], next, reduced[k]));
+      reduced[k] = variable(next);
+    }
+    for (std::size_t k = 0; k < reduced.size(); ++k) inner.push_back(assign(into[k], reduced[k]));
+    combine.push_back(for_loop(kIndex, x, variable("apl_tile->height * apl_tile->width"), std::move(inner)));
+    helper("_combine", "static",
+           "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, "
+           "void *apl_accumulators, const void *apl_later",
+           std::move(combine));
+  }
+
   // ---- storing ----
   KernelBlock store;
   std::map<Value, ExprPtr> made;  // by the block of a register tile
@@ -564,7 +597,7 @@ void Kernel::run_packed(const SegOp& op) {
   field("accumulator_bytes", fmt::format("{}", accumulator_bytes));
   if (dots) field("pairs", "true");
   field("reorders", contract.reduce.commutative ? "true" : "false");
-  for (const char* part : {"pack_m", "pack_n", "store"}) field(part, fmt::format("{}_{}", name, part));
+  for (const char* part : {"pack_m", "pack_n", "combine", "store"}) field(part, fmt::format("{}_{}", name, part));
   out.push_back(text("};"));
   out.push_back(text("return apl_packed_run(&apl_contraction, &apl_arguments, apl_space);"));
   std::vector<std::string> list;

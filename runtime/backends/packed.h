@@ -15,6 +15,41 @@
 #include "runtime/backends/packed_direct.h"
 #include "runtime/backends/packed_machine.h"
 
+struct apl_packed_job {
+  const struct apl_packed* p;
+  const struct apl_packed_blocks* b;
+  const struct apl_packed_space* s;
+  const void* arguments;
+  char* space;
+};
+
+static void apl_packed_blocks_of(void* argument, struct apl_packed_team* team, int64_t me) {
+  const struct apl_packed_job* const job = (const struct apl_packed_job*)argument;
+  const struct apl_packed* const p = job->p;
+  const struct apl_packed_blocks* const b = job->b;
+  const struct apl_packed_space* const s = job->s;
+  char* const mine = job->space + b->teams * s->team + me * s->thread;
+  struct apl_packed_team alone = {1, 0, 0, NULL, NULL};
+  if (b->k_parts > 1) {
+    const int64_t blocks = apl_packed_up(b->k, b->depth);
+    for (int64_t batch = 0; batch < b->batch; ++batch) {
+      for (int64_t part = me; part < b->k_parts; part += team->there)
+        apl_packed_batch(p, b, s, job->arguments, batch, apl_packed_least(b->k, blocks * part / b->k_parts * b->depth),
+                         apl_packed_least(b->k, blocks * (part + 1) / b->k_parts * b->depth),
+                         job->space + part * s->team, mine, &alone, 0);
+      apl_packed_wait(team);
+      apl_packed_combine(p, b, s, job->arguments, batch, job->space, team, me);
+      apl_packed_wait(team);
+    }
+  } else if (b->teams > 1) {
+    for (int64_t batch = me; batch < b->batch; batch += team->there)
+      apl_packed_batch(p, b, s, job->arguments, batch, 0, b->k, job->space + me * s->team, mine, &alone, 0);
+  } else {
+    for (int64_t batch = 0; batch < b->batch; ++batch)
+      apl_packed_batch(p, b, s, job->arguments, batch, 0, b->k, job->space, mine, team, me);
+  }
+}
+
 // The bytes of `space`, if there is none yet, else all of the contraction.
 static int64_t apl_packed_run(struct apl_packed* p, const void* arguments, void* space) {
   apl_packed_order(p);
@@ -23,24 +58,8 @@ static int64_t apl_packed_run(struct apl_packed* p, const void* arguments, void*
   const struct apl_packed_space s = apl_packed_space_of(p, &b);
   if (!space) return s.all;
   if (b.m == 0 || b.n == 0 || b.batch == 0) return 0;
-  char* const threads_space = (char*)space + b.teams * s.team;
-#ifdef _OPENMP
-#pragma omp parallel num_threads(b.threads) if (b.threads > 1)
-#endif
-  {
-    int64_t me = 0, there = 1;
-#ifdef _OPENMP
-    me = omp_get_thread_num(), there = omp_get_num_threads();
-#endif
-    char* const mine = threads_space + me * s.thread;
-    if (b.teams > 1) {
-      for (int64_t batch = me; batch < b.batch; batch += there)
-        apl_packed_batch(p, &b, &s, arguments, batch, (char*)space + me * s.team, mine, 0, 1);
-    } else {
-      for (int64_t batch = 0; batch < b.batch; ++batch)
-        apl_packed_batch(p, &b, &s, arguments, batch, (char*)space, mine, me, there);
-    }
-  }
+  struct apl_packed_job job = {p, &b, &s, arguments, (char*)space};
+  apl_packed_in_parallel(b.threads, apl_packed_blocks_of, &job);
   return 0;
 }
 

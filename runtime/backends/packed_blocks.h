@@ -3,9 +3,11 @@
 #define APL_PACKED_BLOCKS_H
 
 #include "runtime/backends/packed_panels.h"
+#include "runtime/backends/packed_threads.h"
 
-#ifdef _OPENMP
-#include <omp.h>
+// Steps of the depth that are worth a thread of their own.
+#ifndef APL_PACKED_DEPTH_OF_THREAD
+#define APL_PACKED_DEPTH_OF_THREAD 1024
 #endif
 
 // Steps of a panel that has so many.
@@ -17,7 +19,8 @@ static inline int64_t apl_packed_even(const struct apl_packed* p, int64_t depth)
 struct apl_packed_blocks {
   int64_t m, n, k, batch;             // sizes
   int64_t depth, m_panels, n_panels;  // of a block: steps, and panels
-  int64_t threads, teams;             // teams > 1: each takes batches of its own, with one thread
+  int64_t threads, teams;             // teams > 1: each takes batches or a part of the depth, with one thread
+  int64_t k_parts;                    // parts of the depth, whose results are combined
   int64_t m_parts, n_parts;           // of what the threads of a team share
 };
 
@@ -34,37 +37,48 @@ static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
   return apl_packed_most(kLeast, apl_packed_least(kLines / columns, kPages / columns * per_page));
 }
 
-static inline int64_t apl_packed_threads(void) {
-#ifdef _OPENMP
-  return omp_in_parallel() ? 1 : omp_get_max_threads();
-#else
-  return 1;
-#endif
+// Into how many parts the depth is split among threads: where there are too few results to share out and many steps.
+static inline int64_t apl_packed_k_parts(const struct apl_packed* p) {
+  enum { kResults = 1 << 16 };
+  const int64_t m = apl_packed_size(&p->m), n = apl_packed_size(&p->n), k = apl_packed_size(&p->k);
+  const int64_t threads = apl_packed_threads(), tiles = apl_packed_up(m, p->kernels[0].rows);
+  if (threads < 2 || m == 0 || n == 0 || apl_packed_size(&p->batch) >= threads) return 1;
+  if (m > kResults || n > kResults || m * n > kResults) return 1;
+  // Tall and wide ones have tiles enough, and are read where they lie.
+  const bool small = n <= 2 * p->kernels[0].columns || m <= p->kernels[0].rows;
+  if (small && tiles * apl_packed_up(n, p->kernels[0].columns) >= threads) return 1;
+  const double work = (double)m * (double)n * (double)k / (double)APL_PACKED_WORK_OF_THREAD;
+  const int64_t worth = work < (double)threads ? (int64_t)work : threads;
+  return apl_packed_most(1, apl_packed_least(worth, k / APL_PACKED_DEPTH_OF_THREAD));
 }
 
 // Block sizes from the caches (Low et al., Analytical modeling is enough): a panel of N stays in half of the first, a
 // block of M in half of the second.
 static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_packed* p) {
-  enum { kFirstCache = 32 * 1024, kSecondCache = 1024 * 1024, kWorkOfThread = 1 << 18, kColumns = 4096 };
+  enum { kFirstCache = 32 * 1024, kSecondCache = 1024 * 1024, kColumns = 4096 };
   struct apl_packed_blocks b = {0};
   b.batch = apl_packed_size(&p->batch), b.m = apl_packed_size(&p->m), b.n = apl_packed_size(&p->n);
   b.k = apl_packed_size(&p->k);
   int64_t depth = apl_packed_most(64, kFirstCache / (p->kernels[0].columns * p->n_bytes));
   depth = apl_packed_least(depth, apl_packed_steps_at_once(p));
-  depth = apl_packed_up(b.k, apl_packed_most(1, apl_packed_up(b.k, depth)));
+  b.k_parts = apl_packed_k_parts(p);
+  depth = apl_packed_least(depth, apl_packed_up(b.k, b.k_parts));
+  depth = apl_packed_up(b.k, apl_packed_most(1, apl_packed_up(b.k, apl_packed_most(1, depth))));
   if (p->blocked) depth = apl_packed_up(depth, kPackedPart * kPackedPart) * kPackedPart * kPackedPart;
   b.depth = apl_packed_even(p, apl_packed_most(1, depth));
   const int64_t all_m = apl_packed_most(1, apl_packed_up(b.m, p->kernels[0].rows));
   const int64_t all_n = apl_packed_most(1, apl_packed_up(b.n, p->kernels[0].columns));
   b.n_panels = apl_packed_least(all_n, apl_packed_up(kColumns, p->kernels[0].columns));
   b.n_panels = apl_packed_up(all_n, apl_packed_up(all_n, b.n_panels));
+  if (b.n_panels < all_n) b.k_parts = 1;
   b.m_panels = apl_packed_most(1, kSecondCache / 2 / (b.depth * p->kernels[0].rows * p->m_bytes));
   b.m_panels = apl_packed_least(all_m, b.m_panels);
   const double points = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k);
-  const double work = points * (double)b.batch / (double)kWorkOfThread;
+  const double work = points * (double)b.batch / (double)APL_PACKED_WORK_OF_THREAD;
   const int64_t most = apl_packed_threads();
   b.threads = work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
-  b.teams = b.batch >= 2 * b.threads ? b.threads : 1;
+  if (b.k_parts > 1) b.threads = b.k_parts;
+  b.teams = b.k_parts > 1 || b.batch >= 2 * b.threads ? b.threads : 1;
   const int64_t shared = b.teams > 1 ? 1 : b.threads;
   // Of all ways to share out panels the one whose longest thread is shortest; packing a panel of M is work, too.
   double best = -1;
@@ -96,7 +110,7 @@ static inline struct apl_packed_space apl_packed_space_of(const struct apl_packe
   s.n_panels = apl_packed_lines(b->n_panels * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes));
   s.columns = apl_packed_lines(3 * b->n_panels * p->kernels[0].columns * (int64_t)sizeof(int64_t));
   s.partial =
-      b->depth >= b->k
+      b->depth >= b->k && b->k_parts == 1
           ? 0
           : all_m * b->n_panels * apl_packed_lines(p->kernels[0].rows * p->kernels[0].columns * p->accumulator_bytes);
   s.m_panels = apl_packed_lines(b->m_panels * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes));
@@ -106,15 +120,6 @@ static inline struct apl_packed_space apl_packed_space_of(const struct apl_packe
   s.thread = s.m_panels + s.m_rows + s.steps;
   s.all = b->teams * s.team + b->threads * s.thread;
   return s;
-}
-
-static inline void apl_packed_wait(int64_t threads) {
-  (void)threads;
-#ifdef _OPENMP
-  if (threads > 1) {
-#pragma omp barrier
-  }
-#endif
 }
 
 // Rows of a panel in all operands of its side.
@@ -167,10 +172,13 @@ static inline const struct apl_packed_tile* apl_packed_fetched(const struct apl_
   return last && tile->run[0] == tile->width ? tile : NULL;
 }
 
-// One batch, by thread `me` of `threads`, which all come here.
+// Steps of the depth from `begin` to `end` in one batch, by the threads of a team, which all come here. Where the
+// depth is split the accumulators stay in the team's memory.
 static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed_blocks* b,
-                             const struct apl_packed_space* s, const void* arguments, int64_t number, char* team,
-                             char* mine, int64_t me, int64_t threads) {
+                             const struct apl_packed_space* s, const void* arguments, int64_t number, int64_t begin,
+                             int64_t end, char* team, char* mine, struct apl_packed_team* all, int64_t me) {
+  const int64_t threads = all->there;
+  const bool whole = b->k_parts == 1;
   char* const n_packed = team;
   int64_t* const columns = (int64_t*)(team + s->n_panels);
   char* const partial = team + s->n_panels + s->columns;
@@ -180,18 +188,15 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
   int64_t* const steps = (int64_t*)(mine + s->m_panels + s->m_rows);
   const int64_t all_m = apl_packed_up(b->m, p->kernels[0].rows), all_n = apl_packed_up(b->n, p->kernels[0].columns);
   int64_t batch[kPackedRank] = {0};
-  for (int32_t d = p->batch.rank - 1; d >= 0; --d) {
-    batch[d] = number % p->batch.size[d];
-    number /= p->batch.size[d];
-  }
+  apl_packed_batch_of(p, number, batch);
   int64_t positions[kPackedOperands][kPackedRows];
   struct apl_packed_panel panel = {0};
   char local[kPackedRows * kPackedRows] __attribute__((aligned(64)));
   for (int64_t j = 0; j < all_n; j += b->n_panels) {
     const int64_t n_panels = apl_packed_least(b->n_panels, all_n - j);
-    for (int64_t q = 0; q == 0 || q < b->k; q += b->depth) {
-      const int64_t depth = apl_packed_least(b->depth, b->k - q);
-      const bool first = q == 0, last = q + b->depth >= b->k;
+    for (int64_t q = begin; q == begin || q < end; q += b->depth) {
+      const int64_t depth = apl_packed_least(b->depth, end - q);
+      const bool first = q == begin, last = whole && q + b->depth >= end;
       for (int32_t o = 0; o < p->m_operands; ++o) apl_packed_steps(p, &p->m_step[o], q, depth, steps + o * b->depth);
       for (int32_t o = 0; o < p->n_operands; ++o)
         apl_packed_steps(p, &p->n_step[o], q, depth, steps + (p->m_operands + o) * b->depth);
@@ -215,7 +220,7 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
         apl_packed_positions(&p->n, &p->n_index, from, width, column + p->kernels[0].columns);
         apl_packed_runs(column, column + p->kernels[0].columns, width, column + 2 * p->kernels[0].columns);
       }
-      apl_packed_wait(threads);
+      apl_packed_wait(all);
       panel.first = m_runs, panel.length = m_runs + b->depth, panel.stride = p->m_stride;
       panel.runs = apl_packed_step_runs(steps, b->depth, p->m_operands, depth, p->m_stride, m_runs, m_runs + b->depth);
       for (int32_t o = 0; o < p->m_operands; ++o) panel.step[o] = steps + o * b->depth;
@@ -260,8 +265,35 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
             p->store(arguments, batch, &where, tile);
           }
       }
-      apl_packed_wait(threads);
+      apl_packed_wait(all);
     }
+  }
+}
+
+// All results of one batch from the accumulators of parts of the depth, in the order of the depth, by the threads of a
+// team.
+static void apl_packed_combine(const struct apl_packed* p, const struct apl_packed_blocks* b,
+                               const struct apl_packed_space* s, const void* arguments, int64_t number, char* space,
+                               const struct apl_packed_team* all, int64_t me) {
+  const int64_t rows = p->kernels[0].rows, columns = p->kernels[0].columns;
+  const int64_t tile_bytes = apl_packed_lines(rows * columns * p->accumulator_bytes);
+  const int64_t tiles = apl_packed_up(b->m, rows) * b->n_panels;
+  int64_t batch[kPackedRank] = {0}, at[5][kPackedRows];
+  apl_packed_batch_of(p, number, batch);
+  for (int64_t t = me; t < tiles; t += all->there) {
+    const int64_t row = t / b->n_panels * rows, column = t % b->n_panels * columns;
+    const int64_t height = apl_packed_least(rows, b->m - row), width = apl_packed_least(columns, b->n - column);
+    apl_packed_positions(&p->m, &p->m_result, row, height, at[0]);
+    apl_packed_positions(&p->m, &p->m_index, row, height, at[1]);
+    apl_packed_positions(&p->n, &p->n_result, column, width, at[2]);
+    apl_packed_positions(&p->n, &p->n_index, column, width, at[3]);
+    apl_packed_runs(at[2], at[3], width, at[4]);
+    const struct apl_packed_kernel* const kernel = apl_packed_kernel_of(p, width);
+    const struct apl_packed_tile where = {height, width, kernel->rows, kernel->columns, at[0], at[1],
+                                          at[2],  at[3], at[4]};
+    char* const tile = space + s->n_panels + s->columns + t * tile_bytes;
+    for (int64_t part = 1; part < b->k_parts; ++part) p->combine(arguments, batch, &where, tile, tile + part * s->team);
+    p->store(arguments, batch, &where, tile);
   }
 }
 

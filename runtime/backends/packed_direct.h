@@ -24,6 +24,7 @@ static inline bool apl_packed_is_direct(const struct apl_packed* p) {
   enum { kFewPanels = 2, kMorePanels = 8, kNear = 512 * 1024, kApart = 2048 };
   const int64_t m = apl_packed_size(&p->m), n = apl_packed_size(&p->n), k = apl_packed_size(&p->k);
   const int64_t rows = p->kernels[0].rows, columns = p->kernels[0].columns;
+  if (apl_packed_k_parts(p) > 1) return false;
   if (n <= kFewPanels * columns || m <= rows) return true;
   if (n > kMorePanels * columns || n * k * p->n_bytes > kNear) return false;
   const int64_t last = p->m.rank - 1;
@@ -31,13 +32,13 @@ static inline bool apl_packed_is_direct(const struct apl_packed* p) {
 }
 
 static inline struct apl_packed_items apl_packed_cut_items(const struct apl_packed* p) {
-  enum { kRows = 512, kNear = 512 * 1024, kLeastDepth = 256, kWorkOfThread = 1 << 18 };
+  enum { kRows = 512, kNear = 512 * 1024, kLeastDepth = 256 };
   struct apl_packed_items b = {0};
   b.batch = apl_packed_size(&p->batch), b.m = apl_packed_size(&p->m), b.n = apl_packed_size(&p->n);
   b.k = apl_packed_size(&p->k);
   const int64_t columns = p->kernels[0].columns, pad = apl_packed_pad(p);
   const double work = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k) * (double)b.batch;
-  const int64_t most = apl_packed_threads(), shares = (int64_t)(work / (double)kWorkOfThread);
+  const int64_t most = apl_packed_threads(), shares = (int64_t)(work / (double)APL_PACKED_WORK_OF_THREAD);
   b.threads = apl_packed_most(1, apl_packed_least(most, shares));
   // Columns: as many panels as M's rows are near for.
   b.columns = apl_packed_least(b.n, 8 * columns);
@@ -118,11 +119,7 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
     }
     bool same_n = has_batch == number && has_n == n_part;
     if (has_batch != number) {
-      int64_t left = number;
-      for (int32_t d = p->batch.rank - 1; d >= 0; --d) {
-        batch[d] = left % p->batch.size[d];
-        left /= p->batch.size[d];
-      }
+      apl_packed_batch_of(p, number, batch);
       has_batch = number;
     }
     if (has_n != n_part) {
@@ -189,20 +186,25 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
   }
 }
 
+struct apl_packed_items_job {
+  const struct apl_packed* p;
+  struct apl_packed_items items;
+  const void* arguments;
+  char* space;
+};
+
+static void apl_packed_items_of(void* argument, struct apl_packed_team* team, int64_t me) {
+  const struct apl_packed_items_job* const job = (const struct apl_packed_items_job*)argument;
+  const struct apl_packed_items* const b = &job->items;
+  const int64_t items = b->batch * b->m_parts * b->n_parts;
+  apl_packed_some_items(job->p, b, job->arguments, job->space + me * b->thread, items * me / team->there,
+                        items * (me + 1) / team->there);
+}
+
 static inline int64_t apl_packed_run_direct(const struct apl_packed* p, const void* arguments, void* space) {
-  const struct apl_packed_items b = apl_packed_cut_items(p);
-  if (!space) return b.threads * b.thread;
-  const int64_t items = b.batch * b.m_parts * b.n_parts;
-#ifdef _OPENMP
-#pragma omp parallel num_threads(b.threads) if (b.threads > 1)
-#endif
-  {
-    int64_t me = 0, there = 1;
-#ifdef _OPENMP
-    me = omp_get_thread_num(), there = omp_get_num_threads();
-#endif
-    apl_packed_some_items(p, &b, arguments, (char*)space + me * b.thread, items * me / there, items * (me + 1) / there);
-  }
+  struct apl_packed_items_job job = {p, apl_packed_cut_items(p), arguments, (char*)space};
+  if (!space) return job.items.threads * job.items.thread;
+  apl_packed_in_parallel(job.items.threads, apl_packed_items_of, &job);
   return 0;
 }
 

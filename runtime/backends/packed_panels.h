@@ -80,6 +80,9 @@ struct apl_packed {
   void (*pack_m)(const void* arguments, const int64_t* batch, const struct apl_packed_panel* panel, void* packed);
   void (*pack_n)(const void* arguments, const int64_t* batch, const struct apl_packed_panel* panel, void* packed);
   struct apl_packed_kernel kernels[kPackedKernels];
+  // Accumulators of a tile with those of later steps of the depth.
+  void (*combine)(const void* arguments, const int64_t* batch, const struct apl_packed_tile* tile, void* accumulators,
+                  const void* later);
   void (*store)(const void* arguments, const int64_t* batch, const struct apl_packed_tile* tile,
                 const void* accumulators);
 };
@@ -92,6 +95,14 @@ static inline int64_t apl_packed_size(const struct apl_packed_group* group) {
   int64_t size = 1;
   for (int32_t d = 0; d < group->rank; ++d) size *= group->size[d];
   return size;
+}
+
+// Indices of the batch with this number.
+static inline void apl_packed_batch_of(const struct apl_packed* p, int64_t number, int64_t batch[kPackedRank]) {
+  for (int32_t d = p->batch.rank - 1; d >= 0; --d) {
+    batch[d] = number % p->batch.size[d];
+    number /= p->batch.size[d];
+  }
 }
 
 // Positions of `count` indices from `first` on.

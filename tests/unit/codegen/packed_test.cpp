@@ -2,14 +2,19 @@
 // C that programs are made of, of which a test needs a part.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
+// So that small contractions take all threads, and split the depth.
+#define APL_PACKED_WORK_OF_THREAD 512
+#define APL_PACKED_DEPTH_OF_THREAD 8
 #include "runtime/backends/packed.h"
 #pragma GCC diagnostic pop
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace {
@@ -240,6 +245,11 @@ void store(const void* arguments, const std::int64_t* batch, const apl_packed_ti
     }
 }
 
+void combine(const void*, const std::int64_t*, const apl_packed_tile* tile, void* accumulators, const void* later) {
+  for (std::int64_t x = 0; x < tile->height * tile->width; ++x)
+    static_cast<std::int32_t*>(accumulators)[x] += static_cast<const std::int32_t*>(later)[x];
+}
+
 template <int... kernel>
 void set_kernels(apl_packed& p, std::integer_sequence<int, kernel...>) {
   ((p.kernels[kernel] = {kTiles[kernel][0], kTiles[kernel][1], compute<kernel>}), ...);
@@ -249,9 +259,12 @@ void set_kernels(apl_packed& p, std::integer_sequence<int, kernel...>) {
 
 TEST_CASE("every result is computed once, whatever the sizes and layouts, within the memory asked for") {
   std::mt19937 random(5);
-  int direct = 0, packed = 0;
+  int direct = 0, packed = 0, split = 0, alone = 0;
   for (int round = 0; round < 400; ++round) {
     apl_packed p{};
+    // Without OpenMP, which unit tests are compiled without.
+    const int threads = 1 + round % 5;
+    setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
     const std::int64_t most[] = {3, 20, 120};
     const auto size = [&] { return static_cast<std::int64_t>(random() % static_cast<unsigned>(most[random() % 3])); };
     p.batch.rank = p.m.rank = p.n.rank = p.k.rank = 1;
@@ -265,7 +278,7 @@ TEST_CASE("every result is computed once, whatever the sizes and layouts, within
     m_batch = m * k, n_batch = n * k, result_batch = m * n;
     p.m_bytes = p.n_bytes = p.accumulator_bytes = 4, p.m_operands = p.n_operands = 1;
     p.reorders = random() % 2;
-    p.pack_m = pack<false>, p.pack_n = pack<true>, p.store = store;
+    p.pack_m = pack<false>, p.pack_n = pack<true>, p.combine = combine, p.store = store;
     set_kernels(p, std::make_integer_sequence<int, kPackedKernels>());
     Product product;
     for (std::int64_t e = 0; e < batch * m * k; ++e) product.m.push_back(static_cast<std::int32_t>(random() % 19) - 9);
@@ -293,7 +306,12 @@ TEST_CASE("every result is computed once, whatever the sizes and layouts, within
     CHECK(product.result == want);
     CHECK(std::all_of(begin + bytes, space.data() + space.size(), [](char c) { return c == 'x'; }));
     (apl_packed_is_direct(&p) ? direct : packed) += 1;
+    split += apl_packed_k_parts(&p) > 1, alone += threads == 1;
+    if (threads == 1) CHECK(apl_packed_k_parts(&p) == 1);
   }
+  unsetenv("OMP_NUM_THREADS");
   CHECK(direct > 100);
   CHECK(packed > 20);
+  CHECK(split > 20);
+  CHECK(alone > 20);
 }
