@@ -192,8 +192,9 @@ void Kernel::run_packed(const SegOp& op) {
     const auto loop = [&](bool contiguous) {
       KernelBlock body, inner;
       std::vector<ExprPtr> elements;
+      std::vector<std::string> ats;
       for (std::size_t k = 0; k < sides[s].size(); ++k) {
-        const std::string at = unit_.fresh("at");
+        const std::string at = ats.emplace_back(unit_.fresh("at"));
         body.push_back(declare(kIndex, at,
                                variable(fmt::format("{} + apl_panel->step[{}][{}]{}", begins[k], k, q,
                                                     contiguous ? fmt::format(" + apl_panel->row[{}][0]", k) : ""))));
@@ -201,6 +202,17 @@ void Kernel::run_packed(const SegOp& op) {
                                    contiguous
                                        ? plus(variable(at), variable(i))
                                        : plus(variable(at), variable(fmt::format("apl_panel->row[{}][{}]", k, i)))));
+      }
+      // Lines of the next panel, whose rows mostly are those behind this one's: memory is far, and lines of a step are
+      // few.
+      for (std::size_t k = 0; contiguous && k < sides[s].size(); ++k) {
+        const std::string line = unit_.fresh("line");
+        const auto bytes = byte_size(values.type(copies.at(contract.operands[sides[s][k]].tile)->source).element);
+        Stmt lines = for_loop(kInt, line, variable(fmt::format("{} * {}", count, bytes)),
+                              {text(fmt::format("__builtin_prefetch((const char *)({} + {}) + {} * {} + {});",
+                                                source_of(sides[s][k]), ats[k], count, bytes, line))});
+        lines.step = variable("kPackedLine");
+        body.push_back(std::move(lines));
       }
       const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
       for (std::size_t k = 0; k < results.size(); ++k)
@@ -282,7 +294,8 @@ void Kernel::run_packed(const SegOp& op) {
                       columns = fmt::format("{}_columns_{}", name, number);
     KernelBlock micro, row, column;
     const std::string x = unit_.fresh("x"), q = unit_.fresh("q"), i = unit_.fresh("i"), j = unit_.fresh("j");
-    // Elements of M where they lie.
+    // Elements of M where they lie. Rows of the next tile are fetched, one line in so many steps as it has elements.
+    KernelBlock fetch_m;
     const auto rows_of_m = [&](std::size_t k) {
       const std::string begin = unit_.fresh("begin"), from = unit_.fresh("m_row"), source = source_of(sides[0][k]);
       const CType of{values.type(copies.at(contract.operands[sides[0][k]].tile)->source).element, false};
@@ -293,6 +306,13 @@ void Kernel::run_packed(const SegOp& op) {
                                    variable(fmt::format("{} + {} + apl_m->row[{}][{}]", source, begin, k, i)))});
       each.pragma = "GCC unroll 32";
       micro.push_back(std::move(each));
+      const std::size_t per_line = 64 / byte_size(of.scalar);
+      Stmt next = for_loop(kInt, i, variable(rows),
+                           {text(fmt::format("__builtin_prefetch({} + {} + apl_m->row[{}][{} + {}] + "
+                                             "apl_m->step[{}][{}{}]);",
+                                             source, begin, k, i, rows, k, dots ? "2 * " : "", q))});
+      fetch_m.push_back(kernel::branch(variable(fmt::format("{} % {} == 0", q, dots ? per_line / 2 : per_line)),
+                                       {std::move(next)}, {}));
       return fmt::format("{}[{}]", from, i);
     };
     std::vector<ExprPtr> arguments;
@@ -400,8 +420,11 @@ void Kernel::run_packed(const SegOp& op) {
     }
     Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
     rows_loop.pragma = "GCC unroll 32";
+    for (Stmt& stm : fetch_m) each_step.push_back(std::move(stm));
     each_step.push_back(std::move(rows_loop));
-    micro.push_back(for_loop(kIndex, q, steps, std::move(each_step)));
+    Stmt steps_loop = for_loop(kIndex, q, steps, std::move(each_step));
+    if (!direct && !dots) steps_loop.pragma = "GCC unroll 2";
+    micro.push_back(std::move(steps_loop));
     micro.push_back(for_loop(kInt, x, all, std::move(keep)));
     helper(fmt::format("_compute_{}", number), "APL_MICRO_KERNEL static",
            "const void *apl_arguments_, const int64_t *apl_batch, int64_t apl_depth, const struct apl_packed_panel "

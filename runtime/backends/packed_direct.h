@@ -64,7 +64,7 @@ static inline struct apl_packed_items apl_packed_cut_items(const struct apl_pack
   const int64_t panels = wide / columns + kPackedWidths, tiles = panels * (b.rows + pad);
   b.n_panels = apl_packed_lines(wide * b.depth * p->n_bytes) + panels * kPackedLine;
   b.steps = apl_packed_lines((p->m_operands + p->n_operands + 2) * b.depth * (int64_t)sizeof(int64_t));
-  b.m_table = apl_packed_lines((p->m_operands + 2) * (b.rows + pad) * (int64_t)sizeof(int64_t));
+  b.m_table = apl_packed_lines((p->m_operands + 2) * (b.rows + 2 * pad) * (int64_t)sizeof(int64_t));
   b.n_table = apl_packed_lines((p->n_operands + 3) * (wide + columns) * (int64_t)sizeof(int64_t));
   b.partial = b.depth >= b.k ? 0 : apl_packed_lines((b.rows + pad) * wide * p->accumulator_bytes + tiles * kPackedLine);
   b.thread = b.n_panels + b.steps + b.m_table + b.n_table + b.partial;
@@ -91,7 +91,7 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
   int64_t* const m_table = (int64_t*)(space + b->n_panels + b->steps);
   int64_t* const n_table = (int64_t*)(space + b->n_panels + b->steps + b->m_table);
   char* const partial = space + b->n_panels + b->steps + b->m_table + b->n_table;
-  const int64_t m_apart = b->rows + apl_packed_pad(p);
+  const int64_t m_apart = b->rows + 2 * apl_packed_pad(p);  // a tile looks at the rows of the next one
   const int64_t n_apart = apl_packed_up(b->columns, p->kernels[0].columns) * p->kernels[0].columns;
   int64_t* const m_result = m_table + p->m_operands * m_apart;
   int64_t* const m_index = m_result + m_apart;
