@@ -141,6 +141,29 @@ def median_of(call, seconds):
     return statistics.median(times)
 
 
+class Blas:
+    """A BLAS with the C interface, for products of two matrices in any layout."""
+
+    def __init__(self, file, kind):
+        code = ctypes.CDLL(file)
+        self.real = ctypes.c_float if kind == "float32" else ctypes.c_double
+        self.product = code.cblas_sgemm if kind == "float32" else code.cblas_dgemm
+        self.product.restype = None
+
+    def call(self, left, right, sizes, x, y, out):
+        """A call of gemm that writes the einsum `left`,`right`->mn of x and y to out, or None."""
+        if set(left) != set("mk") or set(right) != set("kn") or len(left) + len(right) != 4:
+            return None
+        m, n, k = (sizes[c] for c in "mnk")
+        by_rows, as_is, transposed = 101, 111, 112
+        number, one, zero = ctypes.c_int, self.real(1), self.real(0)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, y, out)]
+        return lambda: self.product(
+            number(by_rows), number(as_is if left == "mk" else transposed),
+            number(as_is if right == "kn" else transposed), number(m), number(n), number(k), one, pointers[0],
+            number(sizes[left[1]]), pointers[1], number(sizes[right[1]]), zero, pointers[2], number(n))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--aplc", default="build/bin/aplc")
@@ -152,7 +175,10 @@ def main():
     parser.add_argument("--generate", type=pathlib.Path, help="only write the libraries' C to this folder")
     parser.add_argument("--code", type=pathlib.Path, help="take the libraries' C from this folder")
     parser.add_argument("--seconds", type=float, default=0.3, help="of calls a case and library")
+    parser.add_argument("--blas", action="append", default=[], metavar="NAME=FILE",
+                        help="a shared library with cblas_sgemm and cblas_dgemm, for products of two matrices")
     arguments = parser.parse_args()
+    os.environ["BLIS_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(arguments.threads)
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     os.environ["OMP_PROC_BIND"] = "false"
     root = pathlib.Path(__file__).resolve().parent.parent
@@ -169,9 +195,11 @@ def main():
         torch.set_num_threads(arguments.threads)
     except ImportError:
         torch = None
+    blas = {name: Blas(file, kind) for name, file in (one.split("=", 1) for one in arguments.blas)}
     random = numpy.random.default_rng(1)
     results, wrong = {}, 0
-    print(f"{'case':<12} {'ms':>9} {'GFLOP/s':>8} {'torch':>8} {'numpy':>8} {'ratio':>6}  error")
+    peers = ["torch", "numpy", *blas]
+    print(f"{'case':<14} {'ms':>9} {'GFLOP/s':>8} {' '.join(f'{p:>8}' for p in peers)} {'ratio':>6}  error")
     with tempfile.TemporaryDirectory() as folder:
         for name, result, left, right, sizes in chosen:
             code, seconds = arguments.code, None
@@ -194,6 +222,11 @@ def main():
             if torch is None or work < 4e10:
                 times["numpy"] = median_of(lambda: numpy.ascontiguousarray(numpy.einsum(spec, x, y, optimize=path)),
                                            arguments.seconds)
+            product = numpy.empty([sizes[c] for c in result], kind)
+            for peer, one in blas.items():
+                call = one.call(left, right, sizes, x, y, product)
+                if call is not None:
+                    times[peer] = median_of(call, arguments.seconds)
             out = library.call(*ours)
             got = library.values(out, [sizes[c] for c in result], kind)
             library.free(out, len(result))
@@ -205,8 +238,8 @@ def main():
                              "gflops": work / times["apl"] / 1e9, "best_peer_over_apl": best / times["apl"],
                              "error": error, "cc_seconds": library.cc_seconds, "aplc_seconds": seconds}
             rate = {k: f"{work / v / 1e9:8.1f}" for k, v in times.items()}
-            print(f"{name:<12} {1e3 * times['apl']:9.3f} {rate['apl']} {rate.get('torch', '       -')} "
-                  f"{rate.get('numpy', '       -')} {best / times['apl']:6.2f}  {error:.1e}", flush=True)
+            print(f"{name:<14} {1e3 * times['apl']:9.3f} {rate['apl']} "
+                  f"{' '.join(rate.get(p, '       -') for p in peers)} {best / times['apl']:6.2f}  {error:.1e}", flush=True)
             for array, dims in zip(ours, (left, right)):
                 library.free(array, len(dims))
     ratios = [r["best_peer_over_apl"] for r in results.values()]
