@@ -161,7 +161,8 @@ void Kernel::run_packed(const SegOp& op) {
                                             width, name, k, made.name, arguments)));
     function_.before.push_back(std::move(made));
   };
-  static constexpr std::size_t kWidths[] = {0, 1, 6}, kKernels = 8;  // kernels of different widths; all
+  // Kernels of different widths that pack N, and all; the last one reads N where it lies, too.
+  static constexpr std::size_t kWidths[] = {0, 1, 6}, kStored[] = {0, 1, 8, 6}, kInPlace = 8, kKernels = 9;
 
   // ---- packing ----
   std::int64_t side_bytes[2] = {0, 0};
@@ -289,13 +290,13 @@ void Kernel::run_packed(const SegOp& op) {
     accumulator_bytes += static_cast<std::int64_t>(byte_size(of.scalar));
   }
   const auto micro_kernel = [&](std::size_t number) {
-    const bool direct = number >= 2;
+    const bool direct = number >= 2, in_place = number == kInPlace;
     const std::string rows = fmt::format("{}_rows_{}", name, number),
                       columns = fmt::format("{}_columns_{}", name, number);
     KernelBlock micro, row, column;
     const std::string x = unit_.fresh("x"), q = unit_.fresh("q"), i = unit_.fresh("i"), j = unit_.fresh("j");
     // Elements of M where they lie. Rows of the next tile are fetched, one line in so many steps as it has elements.
-    KernelBlock fetch_m;
+    KernelBlock fetch;
     const auto rows_of_m = [&](std::size_t k) {
       const std::string begin = unit_.fresh("begin"), from = unit_.fresh("m_row"), source = source_of(sides[0][k]);
       const CType of{values.type(copies.at(contract.operands[sides[0][k]].tile)->source).element, false};
@@ -311,8 +312,8 @@ void Kernel::run_packed(const SegOp& op) {
                            {text(fmt::format("__builtin_prefetch({} + {} + apl_m->row[{}][{} + {}] + "
                                              "apl_m->step[{}][{}{}]);",
                                              source, begin, k, i, rows, k, dots ? "2 * " : "", q))});
-      fetch_m.push_back(kernel::branch(variable(fmt::format("{} % {} == 0", q, dots ? per_line / 2 : per_line)),
-                                       {std::move(next)}, {}));
+      fetch.push_back(kernel::branch(variable(fmt::format("{} % {} == 0", q, dots ? per_line / 2 : per_line)),
+                                     {std::move(next)}, {}));
       return fmt::format("{}[{}]", from, i);
     };
     std::vector<ExprPtr> arguments;
@@ -323,6 +324,26 @@ void Kernel::run_packed(const SegOp& op) {
         for (std::size_t k = 0; k < sides[s].size(); ++k)
           elements.push_back(element(rows_of_m(k), variable(fmt::format("apl_m->step[{}][{}]", k, q))));
         for (const ExprPtr& one : inline_lambda(parts.side[s], elements, row)) arguments.push_back(one);
+        continue;
+      }
+      if (s == 1 && in_place) {
+        std::vector<ExprPtr> elements;
+        for (std::size_t k = 0; k < sides[s].size(); ++k) {
+          const std::string start = unit_.fresh("begin"), from = unit_.fresh("n_row"), line = unit_.fresh("line");
+          const CType of{values.type(copies.at(contract.operands[sides[s][k]].tile)->source).element, false};
+          micro.push_back(declare(kIndex, start, values_.poly(begin_of(sides[s][k]))));
+          micro.push_back(text(
+              fmt::format("const {} *const {} = {} + {} + ((const struct apl_packed_panel *)apl_n_packed)->row[{}][0];",
+                          c_type(of), from, source_of(sides[s][k]), start, k)));
+          const std::string at = fmt::format("((const struct apl_packed_panel *)apl_n_packed)->step[{}][{}]", k, q);
+          elements.push_back(element(from, variable(fmt::format("{} + {}", at, j))));
+          Stmt lines = for_loop(
+              kInt, line, variable(fmt::format("{} * {}", columns, byte_size(of.scalar))),
+              {text(fmt::format("__builtin_prefetch((const char *)({} + {} + {}) + {});", from, at, columns, line))});
+          lines.step = variable("kPackedLine");
+          fetch.push_back(std::move(lines));
+        }
+        for (const ExprPtr& one : inline_lambda(parts.side[s], elements, column)) arguments.push_back(one);
         continue;
       }
       std::int64_t bytes = 0;
@@ -357,7 +378,7 @@ void Kernel::run_packed(const SegOp& op) {
                                    {for_loop(kInt, x, all, std::move(resume))}));
     // Lines of the results are there when the tile is stored.
     const std::string r = unit_.fresh("r"), line = unit_.fresh("line"), start = unit_.fresh("begin");
-    KernelBlock fetch;
+    KernelBlock fetch_results;
     for (const Value result : stm_.pattern) {
       const Type& of = values.type(result);
       const std::string first = fmt::format("{} + {} + apl_tile->row[{}] + apl_tile->column[0]",
@@ -366,12 +387,12 @@ void Kernel::run_packed(const SegOp& op) {
       Stmt lines = for_loop(kInt, line, variable(bytes),
                             {text(fmt::format("__builtin_prefetch((const char *)({}) + {}, 1);", first, line))});
       lines.step = variable("kPackedLine");
-      fetch.push_back(std::move(lines));
+      fetch_results.push_back(std::move(lines));
     }
-    micro.push_back(kernel::branch(
-        variable("apl_tile"),
-        {declare(kIndex, start, values_.poly(fixed)), for_loop(kInt, r, variable("apl_tile->rows"), std::move(fetch))},
-        {}));
+    micro.push_back(kernel::branch(variable("apl_tile"),
+                                   {declare(kIndex, start, values_.poly(fixed)),
+                                    for_loop(kInt, r, variable("apl_tile->rows"), std::move(fetch_results))},
+                                   {}));
     ExprPtr steps = variable("apl_depth");
     KernelBlock each_step;
     if (dots) {
@@ -420,7 +441,7 @@ void Kernel::run_packed(const SegOp& op) {
     }
     Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
     rows_loop.pragma = "GCC unroll 32";
-    for (Stmt& stm : fetch_m) each_step.push_back(std::move(stm));
+    for (Stmt& stm : fetch) each_step.push_back(std::move(stm));
     each_step.push_back(std::move(rows_loop));
     Stmt steps_loop = for_loop(kIndex, q, steps, std::move(each_step));
     if (!direct && !dots) steps_loop.pragma = "GCC unroll 2";
@@ -434,7 +455,8 @@ void Kernel::run_packed(const SegOp& op) {
     // The next one finds for itself what it reads.
     for (const Value v : parts.rest.params) values_.scalars.erase(v);
   };
-  for (std::size_t k = 0; k < kKernels; ++k) micro_kernel(k);
+  for (std::size_t k = 0; k < kKernels; ++k)
+    if (k != kInPlace || !dots) micro_kernel(k);
 
   // ---- combining parts of the depth ----
   {
@@ -534,7 +556,7 @@ void Kernel::run_packed(const SegOp& op) {
       "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
       "*apl_accumulators";
   helper("_store_of", "APL_INLINE", fmt::format("{}, const int32_t apl_columns", kStore), std::move(store));
-  for_each_width("_store", kStore, "apl_arguments_, apl_batch, apl_tile, apl_accumulators", "apl_tile->width", kWidths);
+  for_each_width("_store", kStore, "apl_arguments_, apl_batch, apl_tile, apl_accumulators", "apl_tile->width", kStored);
   values_.scalars.erase(m_index), values_.scalars.erase(n_index);
 
   // ---- its description ----
@@ -552,20 +574,23 @@ void Kernel::run_packed(const SegOp& op) {
   // Registers hold the accumulators, N's elements and one of M's.
   declarations.line("enum {{");
   for (std::size_t k = 0; k < kKernels; ++k) {
-    const std::size_t vectors = k == 0 || k == 2 || k == 3 ? 2 : 1;
-    const bool narrow = k >= 6, few = k >= 2 && k % 2 == 1;
+    const std::size_t vectors = k == kInPlace ? 4 : k == 0 || k == 2 || k == 3 ? 2 : 1;
+    const bool narrow = k == 6 || k == 7, few = k >= 2 && k % 2 == 1;
     const std::string vector = fmt::format("{} * APL_VECTOR_BYTES / {}", vectors, widest);
     declarations.line("  {}_columns_{} = {},", name, k,
-                      narrow ? fmt::format("{0} < kPackedNarrow ? {0} : kPackedNarrow", vector) : vector);
+                      narrow          ? fmt::format("{0} < kPackedNarrow ? {0} : kPackedNarrow", vector)
+                      : k == kInPlace ? fmt::format("APL_PACKED_LEAST({}, kPackedRows)", vector)
+                                      : vector);
     const std::size_t other = vectors * on_n + 2, by = vectors * wide;
     const std::string most =
         fmt::format("APL_VECTOR_REGISTERS < {} ? 1 : (APL_VECTOR_REGISTERS - {}) / {}", other + by, other, by);
     // Panels of M are as high for narrow tiles as for wide ones.
     declarations.line("  {}_rows_{} = {},", name, k,
-                      k == 1   ? fmt::format("{}_rows_0", name)
-                      : k == 0 ? most
-                      : !few   ? fmt::format("APL_PACKED_LEAST({}, 16)", most)
-                               : fmt::format("APL_PACKED_LEAST({}_rows_{}, 4)", name, k - 1));
+                      k == kInPlace ? fmt::format("APL_PACKED_LEAST({}, 4)", most)
+                      : k == 1      ? fmt::format("{}_rows_0", name)
+                      : k == 0      ? most
+                      : !few        ? fmt::format("APL_PACKED_LEAST({}, 16)", most)
+                                    : fmt::format("APL_PACKED_LEAST({}_rows_{}, 4)", name, k - 1));
   }
   declarations.line("}};");
   function_.declarations = declarations.take();
@@ -615,7 +640,9 @@ void Kernel::run_packed(const SegOp& op) {
   field("n_result", result_text(2));
   std::vector<std::string> kernels;
   for (std::size_t k = 0; k < kKernels; ++k)
-    kernels.push_back(fmt::format("{{{0}_rows_{1}, {0}_columns_{1}, {0}_compute_{1}}}", name, k));
+    kernels.push_back(k == kInPlace && dots
+                          ? "{0, 0, 0}"
+                          : fmt::format("{{{0}_rows_{1}, {0}_columns_{1}, {0}_compute_{1}}}", name, k));
   field("kernels", fmt::format("{{{}}}", join(kernels)));
   field("accumulator_bytes", fmt::format("{}", accumulator_bytes));
   if (dots) field("pairs", "true");

@@ -71,6 +71,15 @@ static inline struct apl_packed_items apl_packed_cut_items(const struct apl_pack
   return b;
 }
 
+// Whether the next columns of N are read where they lie, by one kernel for all rows: so few that nothing is used again.
+static inline bool apl_packed_is_in_place(const struct apl_packed* p, int64_t m, int64_t left, const int64_t* n_table,
+                                          int64_t n_apart) {
+  const struct apl_packed_kernel* const kernel = &p->kernels[kPackedInPlace];
+  bool is = m <= kernel->rows && kernel->columns <= left && p->n_operands > 0;
+  for (int32_t o = 0; is && o < p->n_operands; ++o) is = apl_packed_is_run(n_table + o * n_apart, kernel->columns);
+  return is;
+}
+
 // The panel of N's columns from one on: its kernels, of many rows and of few.
 static inline const struct apl_packed_kernel* apl_packed_direct_kernels(const struct apl_packed* p, int64_t left) {
   int32_t width = 0;
@@ -125,13 +134,17 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
     if (has_n != n_part) {
       apl_packed_positions(&p->n, &p->n_result, column, columns, n_result);
       apl_packed_positions(&p->n, &p->n_index, column, columns, n_index);
+      for (int32_t o = 0; o < p->n_operands; ++o)
+        apl_packed_positions(&p->n, &p->n_row[o], column, columns, n_table + o * n_apart);
       for (int64_t c = 0; c < columns;) {
-        const int64_t width = apl_packed_least(columns - c, apl_packed_direct_kernels(p, columns - c)->columns);
+        const struct apl_packed_kernel* const kernel =
+            apl_packed_is_in_place(p, b->m, columns - c, n_table + c, n_apart)
+                ? &p->kernels[kPackedInPlace]
+                : apl_packed_direct_kernels(p, columns - c);
+        const int64_t width = apl_packed_least(columns - c, kernel->columns);
         apl_packed_runs(n_result + c, n_index + c, width, n_runs + c);
         c += width;
       }
-      for (int32_t o = 0; o < p->n_operands; ++o)
-        apl_packed_positions(&p->n, &p->n_row[o], column, columns, n_table + o * n_apart);
       has_n = n_part;
     }
     for (int64_t q = 0; q == 0 || q < b->k; q += b->depth) {
@@ -153,9 +166,13 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
       char* packed = n_packed;
       char* kept = partial;
       for (int64_t c = 0; c < columns;) {
-        const struct apl_packed_kernel* const pair = apl_packed_direct_kernels(p, columns - c);
+        const bool in_place = apl_packed_is_in_place(p, b->m, columns - c, n_table + c, n_apart);
+        const struct apl_packed_kernel* const pair =
+            in_place ? &p->kernels[kPackedInPlace] : apl_packed_direct_kernels(p, columns - c);
         const int64_t width = apl_packed_least(columns - c, pair->columns);
-        if (!same_n) {
+        if (in_place) {
+          for (int32_t o = 0; o < p->n_operands; ++o) n_panel.row[o] = n_table + o * n_apart + c;
+        } else if (!same_n) {
           n_panel.rows = width, n_panel.most = pair->columns, n_panel.contiguous = width == pair->columns;
           for (int32_t o = 0; o < p->n_operands; ++o) {
             const int64_t* const at = n_table + o * n_apart + c;
@@ -168,18 +185,19 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
           p->pack_n(arguments, batch, &n_panel, packed);
         }
         for (int64_t r = 0; r < rows;) {
-          const struct apl_packed_kernel* const kernel = 2 * (rows - r) > pair->rows ? pair : pair + 1;
+          const struct apl_packed_kernel* const kernel = in_place || 2 * (rows - r) > pair->rows ? pair : pair + 1;
           const int64_t height = apl_packed_least(kernel->rows, rows - r);
           char* const tile = first && last ? local : kept;
           for (int32_t o = 0; o < p->m_operands; ++o) m_panel.row[o] = m_table + o * m_apart + r;
           const struct apl_packed_tile where = {height,      width,        kernel->rows, kernel->columns, m_result + r,
                                                 m_index + r, n_result + c, n_index + c,  n_runs + c};
-          kernel->compute(arguments, batch, depth, &m_panel, packed, tile, first, apl_packed_fetched(&where, last));
+          kernel->compute(arguments, batch, depth, &m_panel, in_place ? (const void*)&n_panel : packed, tile, first,
+                          apl_packed_fetched(&where, last));
           if (last) p->store(arguments, batch, &where, tile);
           kept += apl_packed_tile_bytes(p, kernel);
           r += height;
         }
-        packed += apl_packed_lines(apl_packed_even(p, depth) * pair->columns * p->n_bytes);
+        if (!in_place) packed += apl_packed_lines(apl_packed_even(p, depth) * pair->columns * p->n_bytes);
         c += width;
       }
     }

@@ -61,8 +61,15 @@ struct apl_packed_kernel {
                   const void* n, void* accumulators, bool first, const struct apl_packed_tile* tile);
 };
 // The first two read M packed: two vectors and one vector of columns. The others read M where it lies, by pairs of many
-// rows and few: two vectors of columns, one, and kPackedNarrow columns.
-enum { kPackedWidths = 3, kPackedNarrow = 4, kPackedDirect = 2, kPackedKernels = kPackedDirect + 2 * kPackedWidths };
+// rows and few: two vectors of columns, one, and kPackedNarrow columns. The last one reads N where it lies, too: few
+// rows, four vectors of columns, which are contiguous; its `n` is the panel. Where there is none it has no rows.
+enum {
+  kPackedWidths = 3,
+  kPackedNarrow = 4,
+  kPackedDirect = 2,
+  kPackedInPlace = kPackedDirect + 2 * kPackedWidths,
+  kPackedKernels
+};
 
 struct apl_packed {
   struct apl_packed_group batch, m, n, k;

@@ -200,7 +200,7 @@ struct Product {
   std::vector<std::int32_t> m, n, result;
 };
 constexpr std::int32_t kUnwritten = std::numeric_limits<std::int32_t>::min();
-constexpr int kTiles[kPackedKernels][2] = {{5, 8}, {5, 4}, {6, 8}, {2, 8}, {7, 4}, {3, 4}, {7, 2}, {3, 2}};
+constexpr int kTiles[kPackedKernels][2] = {{5, 8}, {5, 4}, {6, 8}, {2, 8}, {7, 4}, {3, 4}, {7, 2}, {3, 2}, {3, 12}};
 // What each test's arrays begin with in every batch.
 std::int64_t m_batch, n_batch, result_batch;
 
@@ -221,6 +221,12 @@ void compute(const void* arguments, const std::int64_t* batch, std::int64_t dept
              const void* n, void* accumulators, bool first, const apl_packed_tile*) {
   constexpr std::int64_t rows = kTiles[kernel][0], columns = kTiles[kernel][1];
   auto* sums = static_cast<std::int32_t*>(accumulators);
+  const auto n_element = [&](std::int64_t q, std::int64_t j) {
+    if (kernel != kPackedInPlace) return static_cast<const std::int32_t*>(n)[q * columns + j];
+    const auto* panel = static_cast<const apl_packed_panel*>(n);
+    const std::int64_t at = n_batch * batch[0] + panel->row[0][0] + panel->step[0][q] + j;
+    return static_cast<const Product*>(arguments)->n.at(static_cast<std::size_t>(at));
+  };
   if (first) std::fill_n(sums, rows * columns, 0);
   const auto& source = static_cast<const Product*>(arguments)->m;
   for (std::int64_t q = 0; q < depth; ++q)
@@ -229,8 +235,7 @@ void compute(const void* arguments, const std::int64_t* batch, std::int64_t dept
           kernel < kPackedDirect
               ? static_cast<const std::int32_t*>(m->packed)[q * rows + i]
               : source.at(static_cast<std::size_t>(m_batch * batch[0] + m->row[0][i] + m->step[0][q]));
-      for (std::int64_t j = 0; j < columns; ++j)
-        sums[i * columns + j] += element * static_cast<const std::int32_t*>(n)[q * columns + j];
+      for (std::int64_t j = 0; j < columns; ++j) sums[i * columns + j] += element * n_element(q, j);
     }
 }
 
