@@ -15,6 +15,8 @@ namespace apl::lower {
 constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
 constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
 
+constexpr std::int64_t kMatrixDepth = 16;  // of a product of the machine's matrix units
+
 // The M or the N dim of the contraction: a dim of the space, shared out among the threads of a block.
 struct MnDim {
   std::size_t dim = 0;
@@ -61,6 +63,7 @@ struct Mainloop {
   const If* remainder = nullptr;
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
+  bool matrix_units = false;  // whole steps of the depth are products of the machine's matrix units
   std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
   std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
   std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index

@@ -44,8 +44,14 @@ void Kernel::mainloop_head(KernelBlock& out) {
   };
   const auto of_eight = [&] { return infix("%", infix("/", lane, number_of(2)), number_of(8)); };
   ExprPtr m_lane = infix("/", lane, number_of(n_dim.lanes)), n_lane = infix("%", lane, number_of(n_dim.lanes));
-  if (m_dim.lanes == 4 && n_dim.lanes == 8) m_lane = of_four(), n_lane = of_eight();
-  if (m_dim.lanes == 8 && n_dim.lanes == 4) m_lane = of_eight(), n_lane = of_four();
+  if (mainloop.matrix_units) {
+    // As the sums of a product of the matrix units lie.
+    if (n_dim.lanes == 8) m_lane = infix("%", lane, number_of(4)), n_lane = infix("/", lane, number_of(4));
+  } else if (m_dim.lanes == 4 && n_dim.lanes == 8) {
+    m_lane = of_four(), n_lane = of_eight();
+  } else if (m_dim.lanes == 8 && n_dim.lanes == 4) {
+    m_lane = of_eight(), n_lane = of_four();
+  }
   const auto first_of = [&](MnDim& mn, const char* name, const ExprPtr& warp_at, const ExprPtr& lane_at) {
     mn.warp_first = unit_.fresh(fmt::format("warp_{}", name));
     mn.first = unit_.fresh(name);

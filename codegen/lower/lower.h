@@ -240,6 +240,7 @@ class Kernel {
 
   // block level, mainloop (codegen/contraction)
   std::shared_ptr<Mainloop> make_mainloop(const SegOp& op);
+  bool fits_matrix_units(const Mainloop& mainloop, const TileContract& contract);
   void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
                         const CopyTile& copy);
   void mainloop_head(Block& out);
@@ -257,6 +258,8 @@ class Kernel {
   ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);
   ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
   void finish_copies(Block& out);
+  Block matrix_steps(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at,
+                     const std::string& inner, std::int64_t depth);
   void mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
   void mainloop_steps(const SegOp& op, const Stm& stm, Block& out);
   void mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, Block& out);

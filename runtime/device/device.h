@@ -60,5 +60,6 @@ struct apl_bfloat;  // bf16
 #endif
 
 #include "runtime/device/numbers.h"
+#include "runtime/device/warp.h"
 
 #endif

@@ -1,0 +1,30 @@
+-- Products of floats of 16 bits that are summed in f32: on GPUs with matrix units they are theirs.
+
+-- ==
+-- entry: wide_nn
+-- random input { [70][90]f32 [90][33]f32 } auto output
+-- random input { [130][64]f32 [64][200]f32 } auto output
+#[bf16(A, B)]
+entry wide_nn [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
+
+-- ==
+-- entry: wide_nt
+-- random input { [70][90]f16 [33][90]f16 } auto output
+-- random input { [130][64]f16 [200][64]f16 } auto output
+entry wide_nt [n][m][b] (A: [n][m]f16) (B: [b][m]f16): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (\x y -> f32.f16 x * f32.f16 y) row col)) B) A
+
+-- ==
+-- entry: wide_tn
+-- random input { [90][70]f16 [90][33]f16 } auto output
+-- random input { [64][136]f16 [64][200]f16 } auto output
+entry wide_tn [n][m][b] (A: [m][n]f16) (B: [m][b]f16): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (\x y -> f32.f16 x * f32.f16 y) row col)) (transpose B)) (transpose A)
+
+-- ==
+-- entry: wide_tensor
+-- random input { [7][20][3][10]f16 [10][9][20][5]f16 } auto output
+entry wide_tensor [a][c][b][d][e][f] (A: [a][c][b][d]f16) (B: [d][e][c][f]f16): [a][f][b][e]f32 =
+  tabulate a (\i -> tabulate f (\l -> tabulate b (\j -> tabulate e (\k ->
+    f32.sum (flatten (tabulate_2d c d (\p q -> f32.f16 A[i, p, j, q] * f32.f16 B[q, k, p, l])))))))
