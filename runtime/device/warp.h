@@ -202,9 +202,28 @@ APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));      \
   }
 #else
-#define APL_MMA(T, name) \
-  template <>            \
-  APL_DEVICE void apl_mma<T>(float*, const uint32_t*, const uint32_t*) {}
+// Devices without it, which are given programs for others: by the cores.
+template <class T>
+APL_DEVICE void apl_mma_by_cores(float* sums, const uint32_t* a, const uint32_t* b) {
+  const int lane = apl_lane();
+  APL_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    APL_UNROLL
+    for (int k = 0; k < 16; ++k) {
+      const uint32_t of_a = __shfl_sync(~0u, a[e / 2 + k / 8 * 2], lane / 4 * 4 + k % 8 / 2);
+      const uint32_t of_b = __shfl_sync(~0u, b[k / 8], (lane % 4 * 2 + e % 2) * 4 + k % 8 / 2);
+      T x, y;
+      x.bits = static_cast<uint16_t>(of_a >> 16 * (k % 2));
+      y.bits = static_cast<uint16_t>(of_b >> 16 * (k % 2));
+      sums[e] += static_cast<float>(x) * static_cast<float>(y);
+    }
+  }
+}
+#define APL_MMA(T, name)                                                          \
+  template <>                                                                     \
+  APL_DEVICE void apl_mma<T>(float* sums, const uint32_t* a, const uint32_t* b) { \
+    apl_mma_by_cores<T>(sums, a, b);                                              \
+  }
 #endif
 APL_MMA(apl_half, "f16")
 APL_MMA(apl_bfloat, "bf16")
