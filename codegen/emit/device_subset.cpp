@@ -30,6 +30,9 @@ Lines for_dialect(const Lines& all, const Dialect& dialect) {
       return !macro.empty() && line.find(macro) != std::string::npos;
     });
   };
+  const auto is_guard = [](const std::string& line) {
+    return (line.starts_with("#ifndef APL_") || line.starts_with("#define APL_")) && line.ends_with("_H");
+  };
   struct Condition {
     bool decided, taken;
   };
@@ -39,8 +42,7 @@ Lines for_dialect(const Lines& all, const Dialect& dialect) {
   for (const std::string& line : all) {
     if (line.starts_with("#if")) {
       const bool decided = line.find("APL_EMULATE") != std::string::npos ||
-                           line.find("__CUDACC_RTC__") != std::string::npos ||
-                           line.find("APL_DEVICE_H") != std::string::npos || asks_for_dialect(line);
+                           line.find("__CUDACC_RTC__") != std::string::npos || is_guard(line) || asks_for_dialect(line);
       bool taken = line.find("!defined") != std::string::npos || line.starts_with("#ifndef");
       if (line.find(dialect.macro) != std::string::npos) taken = !taken;
       if (!decided && is_in()) kept.push_back(line);
@@ -51,7 +53,7 @@ Lines for_dialect(const Lines& all, const Dialect& dialect) {
       const bool decided = open.back().decided;
       open.pop_back();
       if (!decided && is_in()) kept.push_back(line);
-    } else if (is_in() && !line.starts_with("#include") && line != "#define APL_DEVICE_H") {
+    } else if (is_in() && !line.starts_with("#include") && !is_guard(line)) {
       kept.push_back(line);
     }
   }
@@ -128,9 +130,21 @@ void name_definition(Definition& definition) {
 std::vector<Definition> definitions_of(const Lines& lines) {
   std::vector<Definition> all;
   Definition now;
-  int braces = 0, parentheses = 0;
+  int braces = 0, parentheses = 0, conditions = 0;
   for (const std::string& line : lines) {
     const std::string code = without_comments(line);
+    // What stands in conditions of its own, as the default of a macro, is one definition.
+    const bool begins = line.starts_with("#if"), ends = line.starts_with("#endif");
+    if (conditions > 0 || (now.code.empty() && begins)) {
+      conditions += begins ? 1 : ends ? -1 : 0;
+      now.text += line + "\n";
+      if (!begins && !ends) now.code += code + "\n";
+      if (conditions > 0) continue;
+      name_definition(now);
+      all.push_back(std::move(now));
+      now = {};
+      continue;
+    }
     const std::size_t last = code.find_last_not_of(' ');
     if (now.code.empty() && last == std::string::npos) {
       // A blank line parts what stands before from what comes.

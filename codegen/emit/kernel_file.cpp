@@ -240,12 +240,12 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
     const std::size_t end = used.find('\n', at) + 1;
     const std::string line = used.substr(at, end - at);
     const bool is_ours = line.starts_with("#define APL_DEVICE") || line.starts_with("#define APL_UNROLL") ||
-                         line.starts_with("#define APL_KERNEL") || line.starts_with("#define APL_EXPORT") ||
-                         line.starts_with("// Threads of a block");
+                         line.starts_with("#define APL_PRAGMA") || line.starts_with("#define APL_KERNEL") ||
+                         line.starts_with("#define APL_EXPORT") || line.starts_with("// Threads of a block");
     if (!is_ours) device += line;
     at = end;
   }
-  out.raw(replaced(std::move(device), "APL_DEVICE", "__device__ __forceinline__"));
+  out.raw(replaced(spelled_out(std::move(device), unit.dialect()), "APL_DEVICE", "__device__ __forceinline__"));
   out.line("");
   out.raw(spelled_out(file.kernels, unit.dialect()));
   out.line("}}  // namespace {}_kernels", name);

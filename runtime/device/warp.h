@@ -188,23 +188,31 @@ APL_DEVICE uint32_t apl_half_pair(float low, float high) {
 // sums[16][8] += a[16][16] b[16][8] of T, a float of 16 bits, shared out over the lanes as PTX's mma.m16n8k16 does:
 // lane 4 g + t has of a the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b those at (2t, g), (2t +
 // 8, g) along k, of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+#if !defined(__HIP__)  // whose machines' matrix units do not have it
 template <class T>
-APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
-#if defined(__HIP__)
-#define APL_MMA(T, name)  // no machine's matrix units have it
-#elif __CUDA_ARCH__ >= 800
-#define APL_MMA(T, name)                                                          \
-  template <>                                                                     \
-  APL_DEVICE void apl_mma<T>(float* sums, const uint32_t* a, const uint32_t* b) { \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name                    \
-        ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"              \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])              \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));      \
-  }
+struct apl_is_bfloat {
+  static constexpr bool value = false;
+};
+template <>
+struct apl_is_bfloat<apl_bfloat> {
+  static constexpr bool value = true;
+};
+
+#define APL_MMA(name)                                              \
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name       \
+      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+
+template <class T>
+APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (apl_is_bfloat<T>::value)
+    APL_MMA("bf16");
+  else
+    APL_MMA("f16");
 #else
-// Devices without it, which are given programs for others: by the cores.
-template <class T>
-APL_DEVICE void apl_mma_by_cores(float* sums, const uint32_t* a, const uint32_t* b) {
+  // Devices without it, which are given programs for others: by the cores.
   const int lane = apl_lane();
   APL_UNROLL
   for (int e = 0; e < 4; ++e) {
@@ -218,16 +226,13 @@ APL_DEVICE void apl_mma_by_cores(float* sums, const uint32_t* a, const uint32_t*
       sums[e] += static_cast<float>(x) * static_cast<float>(y);
     }
   }
-}
-#define APL_MMA(T, name)                                                          \
-  template <>                                                                     \
-  APL_DEVICE void apl_mma<T>(float* sums, const uint32_t* a, const uint32_t* b) { \
-    apl_mma_by_cores<T>(sums, a, b);                                              \
-  }
 #endif
-APL_MMA(apl_half, "f16")
-APL_MMA(apl_bfloat, "bf16")
+}
 #undef APL_MMA
+#else
+template <class T>
+APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
+#endif
 
 #endif
 

@@ -217,8 +217,15 @@ TEST_CASE("device.h: what kernels use is a part that stands alone") {
   for (const char* needed :
        {"apl_atomic_##name", "APL_ATOMIC(add", "APL_BINARY(apl_floor_div", "APL_BINARY(apl_div", "struct apl_result"})
     CHECK_MESSAGE(contains(some, needed), needed);
-  for (const char* other : {"APL_ATOMIC(max", "apl_cp_async", "APL_EMULATE", "struct apl_half {"})
+  for (const char* other :
+       {"APL_ATOMIC(max", "apl_cp_async", "APL_EMULATE", "struct apl_half {", "apl_mma", "APL_WARP"})
     CHECK_MESSAGE(!contains(some, other), other);
+  // Conditions are whole, and so is what stands in them.
+  const std::string product =
+      apl::device_subset(apl::device_header_text(), "apl_mma<apl_half>(s, a, b);", *apl::find_dialect("cuda"));
+  for (const char* needed : {"#ifndef APL_WARP\n#define APL_WARP 32\n#endif\n", "#define APL_MMA(name)", "apl_lane()"})
+    CHECK_MESSAGE(contains(product, needed), needed);
+  CHECK(!contains(product, "_H\n"));
 }
 
 TEST_CASE("kernel file: nvcc compiles it, also two of them in one file" * doctest::test_suite("nvcc")) {
@@ -229,6 +236,12 @@ TEST_CASE("kernel file: nvcc compiles it, also two of them in one file" * doctes
   std::ofstream all(folder.path() + "/all.cu");
   all << file_of(emitted::example("mm0"), "mm0").text << file_of(sum_of_squares(), "").text
       << file_of(emitted::compiled("f.fut", "entry at [n] (xs: [n]f16) (is: [n]i64) : [n]f16 = map (\\i -> xs[i]) is"),
+                 "")
+             .text
+      << file_of(emitted::compiled("product.fut",
+                                   "entry product [n][m][k] (A: [n][k]f16) (B: [k][m]f16) : [n][m]f32 =\n"
+                                   "  map (\\r -> map (\\c -> f32.sum (map2 (\\x y -> f32.f16 x * f32.f16 y) r c))\n"
+                                   "    (transpose B)) A\n"),
                  "")
              .text
       << file_of(emitted::compiled("main.fut", "entry main [n] (NULL: [n]i32) : [n]i32 = map (+ 1) NULL"), "").text
