@@ -317,5 +317,5 @@ TEST_CASE("program: the headers in the library are those of the tree") {
   CHECK(apl::device_header_text() ==
         with_parts("runtime/device/device.h",
                    {"runtime/device/emulated.h", "runtime/device/hip.h", "runtime/device/cuda.h",
-                    "runtime/device/gpu.h", "runtime/device/numbers.h"}));
+                    "runtime/device/gpu.h", "runtime/device/numbers.h", "runtime/device/warp.h"}));
 }
