@@ -150,10 +150,11 @@ void Kernel::run_packed(const SegOp& op) {
   };
   // A function that does for each width of a panel what `ending`_of does for the one that it is given as a constant.
   const auto for_each_width = [&](const std::string& ending, std::string_view list, std::string_view arguments,
-                                  std::string_view width, std::span<const std::size_t> kernels) {
+                                  std::string_view width, std::span<const std::size_t> kernels,
+                                  std::string_view attributes) {
     kernel::Function made;
     made.name = name + ending;
-    made.signature = fmt::format("static void {}({})", made.name, list);
+    made.signature = fmt::format("{}static void {}({})", attributes, made.name, list);
     for (const std::size_t k : kernels)
       made.body.push_back(text(
           k == kernels.back() ? fmt::format("{}_of({}, {}_columns_{});", made.name, arguments, name, k)
@@ -264,7 +265,8 @@ void Kernel::run_packed(const SegOp& op) {
       helper("_pack_m", "static", kPack, std::move(code));
     } else {
       helper("_pack_n_of", "APL_INLINE", fmt::format("{}, const int32_t apl_columns", kPack), std::move(code));
-      for_each_width("_pack_n", kPack, "apl_arguments_, apl_batch, apl_panel, apl_packed", "apl_panel->most", kWidths);
+      for_each_width("_pack_n", kPack, "apl_arguments_, apl_batch, apl_panel, apl_packed", "apl_panel->most", kWidths,
+                     "");
     }
   }
 
@@ -395,6 +397,11 @@ void Kernel::run_packed(const SegOp& op) {
                                    {}));
     ExprPtr steps = variable("apl_depth");
     KernelBlock each_step;
+    const std::string ahead = unit_.fresh("ahead"), ahead_step = unit_.fresh("ahead_step");
+    if (!direct) {
+      micro.push_back(text(fmt::format("const char *const {} = apl_m->ahead;", ahead)));
+      micro.push_back(declare(kIndex, ahead_step, variable("apl_m->ahead_step")));
+    }
     if (dots) {
       const std::string lanes = number >= 6 ? "apl_dot_narrow" : "apl_dot_wide", v = unit_.fresh("v");
       steps = variable("(apl_depth + 1) / 2");
@@ -442,6 +449,8 @@ void Kernel::run_packed(const SegOp& op) {
     Stmt rows_loop = for_loop(kInt, i, variable(rows), std::move(row));
     rows_loop.pragma = "GCC unroll 32";
     for (Stmt& stm : fetch) each_step.push_back(std::move(stm));
+    if (!direct)
+      each_step.push_back(text(fmt::format("__builtin_prefetch({} + {} * {}, 0, 2);", ahead, q, ahead_step)));
     each_step.push_back(std::move(rows_loop));
     Stmt steps_loop = for_loop(kIndex, q, steps, std::move(each_step));
     if (!direct && !dots) steps_loop.pragma = "GCC unroll 2";
@@ -508,7 +517,7 @@ void Kernel::run_packed(const SegOp& op) {
   enum class Columns { whole, one_run, runs };
   const auto store_loop = [&](Columns columns_are) {
     KernelBlock inner;
-    inner.push_back(declare(kInt, at, variable(fmt::format("{} * apl_columns + {} + {}", r, from, c))));
+    inner.push_back(declare(kIndex, at, variable(fmt::format("{} * apl_columns + {} + {}", r, from, c))));
     std::map<Value, ExprPtr> now = made;
     for (const Stm& stm : op.body->stms) {
       const SegOp* threads = get_if<SegOp>(stm);
@@ -539,6 +548,7 @@ void Kernel::run_packed(const SegOp& op) {
                                                                 : fmt::format("apl_tile->run[{}]", from);
     KernelBlock runs;
     runs.push_back(for_loop(kInt, c, variable(count), std::move(inner)));
+    if (columns_are == Columns::whole) runs.back().pragma = "omp simd";
     if (columns_are == Columns::runs) {
       Stmt loop = for_loop(kInt, from, variable("apl_tile->columns"), std::move(runs));
       loop.step = variable(count);
@@ -555,8 +565,9 @@ void Kernel::run_packed(const SegOp& op) {
   static constexpr std::string_view kStore =
       "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
       "*apl_accumulators";
-  helper("_store_of", "APL_INLINE", fmt::format("{}, const int32_t apl_columns", kStore), std::move(store));
-  for_each_width("_store", kStore, "apl_arguments_, apl_batch, apl_tile, apl_accumulators", "apl_tile->width", kStored);
+  helper("_store_of", "APL_STORE APL_INLINE", fmt::format("{}, const int32_t apl_columns", kStore), std::move(store));
+  for_each_width("_store", kStore, "apl_arguments_, apl_batch, apl_tile, apl_accumulators", "apl_tile->width", kStored,
+                 "APL_STORE ");
   values_.scalars.erase(m_index), values_.scalars.erase(n_index);
 
   // ---- its description ----

@@ -17,7 +17,7 @@ using KernelBlock = kernel::Block;
 namespace {
 
 // Columns that are summed at once, at most: their sums stay in the first cache.
-constexpr std::int64_t kColumns = 256;
+constexpr std::int64_t kColumns = 1024;
 
 // What OpenMP calls the operator; "": it has no name there, or not this meaning (min and max of NaNs), or the type is
 // not the machine's.

@@ -2,6 +2,8 @@
 #ifndef APL_PACKED_BLOCKS_H
 #define APL_PACKED_BLOCKS_H
 
+#include <stdio.h>
+
 #include "runtime/backends/packed_panels.h"
 #include "runtime/backends/packed_threads.h"
 
@@ -9,6 +11,38 @@
 #ifndef APL_PACKED_DEPTH_OF_THREAD
 #define APL_PACKED_DEPTH_OF_THREAD 1024
 #endif
+
+// Bytes of the second cache: as Linux tells, else as many as is common.
+static inline int64_t apl_packed_second_cache(void) {
+#ifdef APL_PACKED_SECOND_CACHE
+  return APL_PACKED_SECOND_CACHE;
+#else
+  enum { kCommon = 1024 * 1024, kLeast = 256 * 1024, kMost = 4 * 1024 * 1024, kCaches = 8 };
+  static int64_t known;
+  int64_t bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (bytes > 0) return bytes;
+  bytes = kCommon;
+  for (int index = 0; index < kCaches; ++index) {
+    char name[96];
+    int level = 0, kilobytes = 0;
+    (void)snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+    FILE* file = fopen(name, "r");
+    if (!file) break;
+    const bool second = fscanf(file, "%d", &level) == 1 && level == 2;
+    (void)fclose(file);
+    if (!second) continue;
+    (void)snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    file = fopen(name, "r");
+    if (!file) break;
+    if (fscanf(file, "%dK", &kilobytes) == 1 && kilobytes > 0) bytes = (int64_t)kilobytes * 1024;
+    (void)fclose(file);
+    break;
+  }
+  bytes = apl_packed_most(kLeast, apl_packed_least(kMost, bytes));
+  __atomic_store_n(&known, bytes, __ATOMIC_RELAXED);
+  return bytes;
+#endif
+}
 
 // Steps of a panel that has so many.
 static inline int64_t apl_packed_even(const struct apl_packed* p, int64_t depth) {
@@ -27,14 +61,15 @@ struct apl_packed_blocks {
 // Where an outer dim of N is the contiguous one, whoever packs comes back to a line and its page after all columns of
 // the innermost dim: so many steps that these are still in the second cache and in the translation buffer.
 static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
-  enum { kLines = 8 * 1024, kPages = 1024, kPage = 4096, kLeast = 16 };
+  enum { kPages = 1024, kPage = 4096, kLeast = 16 };
+  const int64_t lines = apl_packed_second_cache() / 4 / kPackedLine;
   const int32_t n_last = p->n.rank - 1, k_last = p->k.rank - 1;
   if (n_last < 0 || k_last < 0 || p->n_row[0].stride[n_last] <= kPackedLine / p->n_bytes) return INT64_MAX;
   if (p->blocked || p->n_step[0].stride[k_last] == 1) return INT64_MAX;
   const int64_t columns = apl_packed_most(1, p->n.size[n_last]);
   const int64_t apart = apl_packed_most(1, p->n_step[0].stride[k_last]) * p->n_bytes;
   const int64_t per_page = apl_packed_most(1, kPage / apart);
-  return apl_packed_most(kLeast, apl_packed_least(kLines / columns, kPages / columns * per_page));
+  return apl_packed_most(kLeast, apl_packed_least(lines / columns, kPages / columns * per_page));
 }
 
 // Into how many parts the depth is split among threads: where there are too few results to share out and many steps.
@@ -52,14 +87,16 @@ static inline int64_t apl_packed_k_parts(const struct apl_packed* p) {
   return apl_packed_most(1, apl_packed_least(worth, k / APL_PACKED_DEPTH_OF_THREAD));
 }
 
-// Block sizes from the caches (Low et al., Analytical modeling is enough): a panel of N stays in half of the first, a
-// block of M in half of the second.
+// Block sizes from the second cache (Low et al., Analytical modeling is enough): a block of M takes a quarter of it and
+// a panel of N a sixteenth. The micro-kernel reads both from there as fast as from the first cache, and the deeper a
+// block is, the fewer times accumulators are kept and read again.
 static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_packed* p) {
-  enum { kFirstCache = 32 * 1024, kSecondCache = 1024 * 1024, kColumns = 4096 };
+  enum { kLeastPanel = 32 * 1024, kColumns = 4096 };
+  const int64_t cache = apl_packed_second_cache();
   struct apl_packed_blocks b = {0};
   b.batch = apl_packed_size(&p->batch), b.m = apl_packed_size(&p->m), b.n = apl_packed_size(&p->n);
   b.k = apl_packed_size(&p->k);
-  int64_t depth = apl_packed_most(64, kFirstCache / (p->kernels[0].columns * p->n_bytes));
+  int64_t depth = apl_packed_most(64, apl_packed_most(kLeastPanel, cache / 16) / (p->kernels[0].columns * p->n_bytes));
   depth = apl_packed_least(depth, apl_packed_steps_at_once(p));
   b.k_parts = apl_packed_k_parts(p);
   depth = apl_packed_least(depth, apl_packed_up(b.k, b.k_parts));
@@ -71,7 +108,7 @@ static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_pa
   b.n_panels = apl_packed_least(all_n, apl_packed_up(kColumns, p->kernels[0].columns));
   b.n_panels = apl_packed_up(all_n, apl_packed_up(all_n, b.n_panels));
   if (b.n_panels < all_n) b.k_parts = 1;
-  b.m_panels = apl_packed_most(1, kSecondCache / 2 / (b.depth * p->kernels[0].rows * p->m_bytes));
+  b.m_panels = apl_packed_most(1, cache / 4 / (b.depth * p->kernels[0].rows * p->m_bytes));
   b.m_panels = apl_packed_least(all_m, b.m_panels);
   const double points = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k);
   const double work = points * (double)b.batch / (double)APL_PACKED_WORK_OF_THREAD;
@@ -246,6 +283,12 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
             const int64_t width = apl_packed_least(p->kernels[0].columns, b->n - (j + c) * p->kernels[0].columns);
             const struct apl_packed_kernel* const kernel = apl_packed_kernel_of(p, width);
             panel.packed = m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes);
+            // N's next panel comes from farther away than the rest, a share of it with each tile.
+            const int64_t n_bytes = apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes);
+            const int64_t times = apl_packed_most(1, p->pairs ? apl_packed_up(depth, 2) : depth);
+            panel.ahead_step = apl_packed_up(n_bytes, (m_to - m_from) * times);
+            panel.ahead =
+                n_packed + (c + 1 < n_to ? c + 1 : n_from) * n_bytes + (i - m_from) * times * panel.ahead_step;
             const int64_t* const column = columns + 3 * c * p->kernels[0].columns;
             const struct apl_packed_tile where = {
                 apl_packed_least(p->kernels[0].rows, b->m - i * p->kernels[0].rows),

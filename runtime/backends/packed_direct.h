@@ -21,18 +21,18 @@ static inline int64_t apl_packed_pad(const struct apl_packed* p) {
 // Whether M's elements are used so rarely, or all is so near, that to pack M takes longer than it saves. Where rows are
 // powers of two apart, those of a tile share a few lines of the first cache.
 static inline bool apl_packed_is_direct(const struct apl_packed* p) {
-  enum { kFewPanels = 2, kMorePanels = 8, kNear = 512 * 1024, kApart = 2048 };
+  enum { kFewPanels = 2, kMorePanels = 8, kApart = 1024 };
   const int64_t m = apl_packed_size(&p->m), n = apl_packed_size(&p->n), k = apl_packed_size(&p->k);
   const int64_t rows = p->kernels[0].rows, columns = p->kernels[0].columns;
   if (apl_packed_k_parts(p) > 1) return false;
   if (n <= kFewPanels * columns || m <= rows) return true;
-  if (n > kMorePanels * columns || n * k * p->n_bytes > kNear) return false;
+  if (n > kMorePanels * columns || n * k * p->n_bytes > apl_packed_second_cache() / 4) return false;
   const int64_t last = p->m.rank - 1;
   return p->m_row[0].stride[last] * p->m_bytes % kApart != 0;
 }
 
 static inline struct apl_packed_items apl_packed_cut_items(const struct apl_packed* p) {
-  enum { kRows = 512, kNear = 512 * 1024, kLeastDepth = 256 };
+  enum { kRows = 512, kLeastDepth = 256 };
   struct apl_packed_items b = {0};
   b.batch = apl_packed_size(&p->batch), b.m = apl_packed_size(&p->m), b.n = apl_packed_size(&p->n);
   b.k = apl_packed_size(&p->k);
@@ -57,7 +57,7 @@ static inline struct apl_packed_items apl_packed_cut_items(const struct apl_pack
     b.m_parts = apl_packed_up(b.m, apl_packed_most(1, b.rows));
   }
   const int64_t wide = apl_packed_up(b.columns, columns) * columns;
-  b.depth = apl_packed_most(kLeastDepth, kNear / apl_packed_most(1, wide * p->n_bytes));
+  b.depth = apl_packed_most(kLeastDepth, apl_packed_second_cache() / 4 / apl_packed_most(1, wide * p->n_bytes));
   b.depth = apl_packed_up(b.k, apl_packed_most(1, apl_packed_up(b.k, b.depth)));
   if (p->blocked) b.depth = apl_packed_up(b.depth, kPackedPart * kPackedPart) * kPackedPart * kPackedPart;
   b.depth = apl_packed_even(p, apl_packed_most(1, b.depth));

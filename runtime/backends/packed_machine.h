@@ -29,26 +29,34 @@
 // must not depend on what stands before: instructions are fetched by lines, and a loop across one more took 1.3 times
 // as long.
 #if defined(__clang__)
+#define APL_WIDEST
 #define APL_MICRO_KERNEL
 #define APL_FUSED _Pragma("clang fp contract(fast)")
-#elif defined(__AVX512F__)
-#define APL_MICRO_KERNEL \
-  __attribute__((aligned(64), optimize("fp-contract=fast", "align-loops=64"), target("prefer-vector-width=512")))
-#define APL_FUSED
 #else
-#define APL_MICRO_KERNEL __attribute__((aligned(64), optimize("fp-contract=fast", "align-loops=64")))
+#ifdef __AVX512F__
+#define APL_WIDEST __attribute__((target("prefer-vector-width=512")))
+#else
+#define APL_WIDEST
+#endif
+#define APL_MICRO_KERNEL                                                                                           \
+  __attribute__((aligned(64), optimize("fp-contract=fast", "align-loops=64", "no-tree-loop-distribute-patterns"))) \
+  APL_WIDEST
 #define APL_FUSED
+#endif
+
+// Stores whole vectors: of copies that become calls or moves of half a line each took seven times as long.
+#if defined(__clang__)
+#define APL_STORE
+#else
+#define APL_STORE __attribute__((optimize("no-tree-loop-distribute-patterns"))) APL_WIDEST
 #endif
 
 // Straight code of very many products: the passes that look for more than sums to fuse take most of the time to compile
 // and find nothing.
 #if defined(__clang__)
 #define APL_SECTION
-#elif defined(__AVX512F__)
-#define APL_SECTION \
-  __attribute__((optimize("O1", "expensive-optimizations", "fp-contract=fast"), target("prefer-vector-width=512")))
 #else
-#define APL_SECTION __attribute__((optimize("O1", "expensive-optimizations", "fp-contract=fast")))
+#define APL_SECTION __attribute__((optimize("O1", "expensive-optimizations", "fp-contract=fast"))) APL_WIDEST
 #endif
 
 // Dot instructions: lanes of 32 bits are pairs of 16-bit integers, whose products are added to sums of 32 bits.

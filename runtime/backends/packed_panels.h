@@ -32,7 +32,10 @@ struct apl_packed_panel {
   int64_t most;  // of the micro-kernel
   int64_t depth;
   const void* packed;  // where it was packed
-  bool contiguous;     // all operands: neighbouring rows lie one behind the other, and all are inside
+  // What is needed soon after: a line of it is fetched into the second cache at each step, so many bytes further on.
+  const char* ahead;
+  int64_t ahead_step;
+  bool contiguous;  // all operands: neighbouring rows lie one behind the other, and all are inside
   const int64_t* row[kPackedOperands];
   const int64_t* step[kPackedOperands];
   // Steps `first[r]`, `first[r] + stride`, ..., `length[r]` of them, lie one behind the other in all operands: a panel
@@ -232,14 +235,15 @@ static inline void apl_packed_order(struct apl_packed* p) {
   // M: as its operand lies.
   int32_t d = apl_packed_fastest(&p->m, &p->m_row[0]);
   if (d >= 0) apl_packed_move(&p->m, tables, count, d, p->m.rank - 1);
-  // N: as the result lies, whose rows are written; then as the operand lies, whose lines are still there.
+  // N: as its operand lies, whose lines are still there; then as the result lies, where it has more elements.
   count = 0;
   for (int32_t o = 0; o < p->n_operands; ++o) tables[count++] = &p->n_row[o];
   tables[count++] = &p->n_result, tables[count++] = &p->n_index;
   d = apl_packed_fastest(&p->n, &p->n_row[0]);
   if (d >= 0) apl_packed_move(&p->n, tables, count, d, p->n.rank - 1);
   d = apl_packed_fastest(&p->n, &p->n_result);
-  if (d >= 0) apl_packed_move(&p->n, tables, count, d, p->n.rank - 1);
+  if (d >= 0 && apl_packed_size(&p->m) >= apl_packed_size(&p->k))
+    apl_packed_move(&p->n, tables, count, d, p->n.rank - 1);
   if (!p->reorders) return;
   count = 0;
   for (int32_t o = 0; o < p->m_operands; ++o) tables[count++] = &p->m_step[o];

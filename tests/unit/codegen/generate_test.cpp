@@ -219,7 +219,7 @@ TEST_CASE("generate: sums on a CPU are loops that become vectors, and flattened 
   CHECK_FALSE(contains(c_of(least), "omp simd"));
 
   const std::string columns = c_of("entry sums [n][m] (A: [n][m]f32): [m]f32 = map f32.sum (transpose A)");
-  CHECK(contains(columns, "float sums[256];"));
+  CHECK(contains(columns, "float sums[1024];"));
   CHECK(contains(columns, "#pragma omp simd\n"));
 }
 
