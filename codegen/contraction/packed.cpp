@@ -517,7 +517,7 @@ void Kernel::run_packed(const SegOp& op) {
   enum class Columns { whole, one_run, runs };
   const auto store_loop = [&](Columns columns_are) {
     KernelBlock inner;
-    inner.push_back(declare(kIndex, at, variable(fmt::format("{} * apl_columns + {} + {}", r, from, c))));
+    inner.push_back(declare(kIndex, at, variable(fmt::format("(int64_t){} * apl_columns + {} + {}", r, from, c))));
     std::map<Value, ExprPtr> now = made;
     for (const Stm& stm : op.body->stms) {
       const SegOp* threads = get_if<SegOp>(stm);
@@ -565,9 +565,9 @@ void Kernel::run_packed(const SegOp& op) {
   static constexpr std::string_view kStore =
       "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_tile *apl_tile, const void "
       "*apl_accumulators";
-  helper("_store_of", "APL_STORE APL_INLINE", fmt::format("{}, const int32_t apl_columns", kStore), std::move(store));
+  helper("_store_of", "APL_WIDEST APL_INLINE", fmt::format("{}, const int32_t apl_columns", kStore), std::move(store));
   for_each_width("_store", kStore, "apl_arguments_, apl_batch, apl_tile, apl_accumulators", "apl_tile->width", kStored,
-                 "APL_STORE ");
+                 "APL_WIDEST ");
   values_.scalars.erase(m_index), values_.scalars.erase(n_index);
 
   // ---- its description ----

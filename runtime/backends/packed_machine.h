@@ -23,7 +23,9 @@
 #endif
 
 #define APL_PACKED_LEAST(a, b) ((a) < (b) ? (a) : (b))
+#ifndef APL_INLINE
 #define APL_INLINE static inline __attribute__((always_inline))
+#endif
 
 // A micro-kernel may fuse a product with the sum that it goes to, and uses the widest vectors. Where its loop begins
 // must not depend on what stands before: instructions are fetched by lines, and a loop across one more took 1.3 times
@@ -38,17 +40,8 @@
 #else
 #define APL_WIDEST
 #endif
-#define APL_MICRO_KERNEL                                                                                           \
-  __attribute__((aligned(64), optimize("fp-contract=fast", "align-loops=64", "no-tree-loop-distribute-patterns"))) \
-  APL_WIDEST
+#define APL_MICRO_KERNEL __attribute__((aligned(64), optimize("fp-contract=fast", "align-loops=64"))) APL_WIDEST
 #define APL_FUSED
-#endif
-
-// Stores whole vectors: of copies that become calls or moves of half a line each took seven times as long.
-#if defined(__clang__)
-#define APL_STORE
-#else
-#define APL_STORE __attribute__((optimize("no-tree-loop-distribute-patterns"))) APL_WIDEST
 #endif
 
 // Straight code of very many products: the passes that look for more than sums to fuse take most of the time to compile

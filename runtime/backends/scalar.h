@@ -21,64 +21,69 @@
 #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #pragma GCC diagnostic ignored "-Wunused-function"
 
-#define APL_INTEGER_COMMON(T, N)                                                                                       \
-  static inline T apl_min_##N(T a, T b) { return b < a ? b : a; }                                                      \
-  static inline T apl_max_##N(T a, T b) { return a < b ? b : a; }                                                      \
-  static inline T apl_shl_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? 0 : (T)((uint64_t)a << (uint64_t)b); } \
-  static inline T apl_popc_##N(T a) {                                                                                  \
-    T n = 0;                                                                                                           \
-    for (unsigned i = 0; i < 8 * sizeof(T); ++i) n += (T)(((uint64_t)a >> i) & 1);                                     \
-    return n;                                                                                                          \
-  }                                                                                                                    \
-  static inline T apl_clz_##N(T a) {                                                                                   \
-    T n = 0;                                                                                                           \
-    for (int i = 8 * (int)sizeof(T) - 1; i >= 0 && (((uint64_t)a >> i) & 1) == 0; --i) ++n;                            \
-    return n;                                                                                                          \
+// Inlined also where a function has options of its own for vectors.
+#ifndef APL_INLINE
+#define APL_INLINE static inline __attribute__((always_inline))
+#endif
+
+#define APL_INTEGER_COMMON(T, N)                                                                                    \
+  APL_INLINE T apl_min_##N(T a, T b) { return b < a ? b : a; }                                                      \
+  APL_INLINE T apl_max_##N(T a, T b) { return a < b ? b : a; }                                                      \
+  APL_INLINE T apl_shl_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? 0 : (T)((uint64_t)a << (uint64_t)b); } \
+  static inline T apl_popc_##N(T a) {                                                                               \
+    T n = 0;                                                                                                        \
+    for (unsigned i = 0; i < 8 * sizeof(T); ++i) n += (T)(((uint64_t)a >> i) & 1);                                  \
+    return n;                                                                                                       \
+  }                                                                                                                 \
+  static inline T apl_clz_##N(T a) {                                                                                \
+    T n = 0;                                                                                                        \
+    for (int i = 8 * (int)sizeof(T) - 1; i >= 0 && (((uint64_t)a >> i) & 1) == 0; --i) ++n;                         \
+    return n;                                                                                                       \
   }
 
-#define APL_SIGNED(T, N)                                                                                             \
-  APL_INTEGER_COMMON(T, N)                                                                                           \
-  static inline T apl_div_##N(T a, T b) {                                                                            \
-    if (b == 0) return 0;                                                                                            \
-    if (b == -1) return (T)(0 - a);                                                                                  \
-    T q = (T)(a / b);                                                                                                \
-    return (T)(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);                                                        \
-  }                                                                                                                  \
-  static inline T apl_mod_##N(T a, T b) {                                                                            \
-    if (b == 0 || b == -1) return 0;                                                                                 \
-    T r = (T)(a % b);                                                                                                \
-    return (T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);                                                            \
-  }                                                                                                                  \
-  static inline T apl_quot_##N(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - a) : (T)(a / b); }                  \
-  static inline T apl_rem_##N(T a, T b) { return b == 0 || b == -1 ? 0 : (T)(a % b); }                               \
-  static inline T apl_mul_hi_##N(T a, T b) { return (T)(((__int128)a * b) >> (8 * sizeof(T))); }                     \
-  static inline T apl_shr_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b); } \
-  static inline T apl_pow_##N(T base, T exponent) {                                                                  \
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;                          \
-    T result = 1;                                                                                                    \
-    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                                     \
-      if (exponent % 2 != 0) result = (T)(result * base);                                                            \
-    return result;                                                                                                   \
-  }                                                                                                                  \
-  static inline T apl_abs_##N(T a) { return (T)(a < 0 ? 0 - a : a); }                                                \
-  static inline T apl_sgn_##N(T a) { return (T)((a > 0) - (a < 0)); }
+#define APL_SIGNED(T, N)                                                                                          \
+  APL_INTEGER_COMMON(T, N)                                                                                        \
+  APL_INLINE T apl_div_##N(T a, T b) {                                                                            \
+    if (b == 0) return 0;                                                                                         \
+    if (b == -1) return (T)(0 - a);                                                                               \
+    T q = (T)(a / b);                                                                                             \
+    return (T)(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);                                                     \
+  }                                                                                                               \
+  APL_INLINE T apl_mod_##N(T a, T b) {                                                                            \
+    if (b == 0 || b == -1) return 0;                                                                              \
+    T r = (T)(a % b);                                                                                             \
+    return (T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);                                                         \
+  }                                                                                                               \
+  APL_INLINE T apl_quot_##N(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - a) : (T)(a / b); }                  \
+  APL_INLINE T apl_rem_##N(T a, T b) { return b == 0 || b == -1 ? 0 : (T)(a % b); }                               \
+  APL_INLINE T apl_mul_hi_##N(T a, T b) { return (T)(((__int128)a * b) >> (8 * sizeof(T))); }                     \
+  APL_INLINE T apl_shr_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b); } \
+  static inline T apl_pow_##N(T base, T exponent) {                                                               \
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;                       \
+    T result = 1;                                                                                                 \
+    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                                  \
+      if (exponent % 2 != 0) result = (T)(result * base);                                                         \
+    return result;                                                                                                \
+  }                                                                                                               \
+  APL_INLINE T apl_abs_##N(T a) { return (T)(a < 0 ? 0 - a : a); }                                                \
+  APL_INLINE T apl_sgn_##N(T a) { return (T)((a > 0) - (a < 0)); }
 
-#define APL_UNSIGNED(T, N)                                                                                \
-  APL_INTEGER_COMMON(T, N)                                                                                \
-  static inline T apl_div_##N(T a, T b) { return b == 0 ? 0 : (T)(a / b); }                               \
-  static inline T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }                               \
-  static inline T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                                    \
-  static inline T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                                     \
-  static inline T apl_mul_hi_##N(T a, T b) { return (T)(((unsigned __int128)a * b) >> (8 * sizeof(T))); } \
-  static inline T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); }                  \
-  static inline T apl_pow_##N(T base, T exponent) {                                                       \
-    T result = 1;                                                                                         \
-    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                          \
-      if (exponent % 2 != 0) result = (T)(result * base);                                                 \
-    return result;                                                                                        \
-  }                                                                                                       \
-  static inline T apl_abs_##N(T a) { return a; }                                                          \
-  static inline T apl_sgn_##N(T a) { return a != 0; }
+#define APL_UNSIGNED(T, N)                                                                             \
+  APL_INTEGER_COMMON(T, N)                                                                             \
+  APL_INLINE T apl_div_##N(T a, T b) { return b == 0 ? 0 : (T)(a / b); }                               \
+  APL_INLINE T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }                               \
+  APL_INLINE T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                                    \
+  APL_INLINE T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                                     \
+  APL_INLINE T apl_mul_hi_##N(T a, T b) { return (T)(((unsigned __int128)a * b) >> (8 * sizeof(T))); } \
+  APL_INLINE T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); }                  \
+  static inline T apl_pow_##N(T base, T exponent) {                                                    \
+    T result = 1;                                                                                      \
+    for (; exponent != 0; exponent = (T)(exponent / 2), base = (T)(base * base))                       \
+      if (exponent % 2 != 0) result = (T)(result * base);                                              \
+    return result;                                                                                     \
+  }                                                                                                    \
+  APL_INLINE T apl_abs_##N(T a) { return a; }                                                          \
+  APL_INLINE T apl_sgn_##N(T a) { return a != 0; }
 
 APL_SIGNED(int8_t, i8)
 APL_SIGNED(int16_t, i16)
@@ -89,27 +94,27 @@ APL_UNSIGNED(uint16_t, u16)
 APL_UNSIGNED(uint32_t, u32)
 APL_UNSIGNED(uint64_t, u64)
 
-#define APL_FLOAT(T, N, BITS)                                                      \
-  static inline T apl_sgn_##N(T a) { return a != a ? a : (T)((a > 0) - (a < 0)); } \
-  static inline BITS apl_to_bits_##N(T a) {                                        \
-    BITS bits;                                                                     \
-    __builtin_memcpy(&bits, &a, sizeof bits);                                      \
-    return bits;                                                                   \
-  }                                                                                \
-  static inline T apl_from_bits_##N(BITS bits) {                                   \
-    T a;                                                                           \
-    __builtin_memcpy(&a, &bits, sizeof a);                                         \
-    return a;                                                                      \
+#define APL_FLOAT(T, N, BITS)                                                   \
+  APL_INLINE T apl_sgn_##N(T a) { return a != a ? a : (T)((a > 0) - (a < 0)); } \
+  APL_INLINE BITS apl_to_bits_##N(T a) {                                        \
+    BITS bits;                                                                  \
+    __builtin_memcpy(&bits, &a, sizeof bits);                                   \
+    return bits;                                                                \
+  }                                                                             \
+  APL_INLINE T apl_from_bits_##N(BITS bits) {                                   \
+    T a;                                                                        \
+    __builtin_memcpy(&a, &bits, sizeof a);                                      \
+    return a;                                                                   \
   }
 // IEEE 754's minNum and maxNum, of comparisons: vectors have these.
-#define APL_FLOAT_LIMITS(T, N)             \
-  static inline T apl_fmin_##N(T a, T b) { \
-    const T least = a < b ? a : b;         \
-    return b == b ? least : a;             \
-  }                                        \
-  static inline T apl_fmax_##N(T a, T b) { \
-    const T most = a > b ? a : b;          \
-    return b == b ? most : a;              \
+#define APL_FLOAT_LIMITS(T, N)          \
+  APL_INLINE T apl_fmin_##N(T a, T b) { \
+    const T least = a < b ? a : b;      \
+    return b == b ? least : a;          \
+  }                                     \
+  APL_INLINE T apl_fmax_##N(T a, T b) { \
+    const T most = a > b ? a : b;       \
+    return b == b ? most : a;           \
   }
 APL_FLOAT_LIMITS(float, f32)
 APL_FLOAT_LIMITS(double, f64)
@@ -117,7 +122,7 @@ APL_FLOAT(float, f32, uint32_t)
 APL_FLOAT(double, f64, uint64_t)
 
 // A float like this number in which the last bit says that it is not exact, so that nothing is rounded twice.
-static inline float apl_float_to_be_rounded(double x) {
+APL_INLINE float apl_float_to_be_rounded(double x) {
   const float near = (float)x;
   uint32_t bits = apl_to_bits_f32(near);
   if (x == x && (double)near != x) bits = (bits - (fabs((double)near) > fabs(x) ? 1 : 0)) | 1;
@@ -127,15 +132,15 @@ static inline float apl_float_to_be_rounded(double x) {
 // f16, computed with as floats. Compilers without the type have their bits.
 #if defined(__FLT16_MAX__)
 typedef _Float16 apl_half;
-static inline float apl_from_half(apl_half a) { return (float)a; }
-static inline apl_half apl_to_half(float x) { return (apl_half)x; }
-static inline apl_half apl_to_half_of_f64(double x) { return (apl_half)x; }
-static inline uint16_t apl_to_bits_f16(apl_half a) {
+APL_INLINE float apl_from_half(apl_half a) { return (float)a; }
+APL_INLINE apl_half apl_to_half(float x) { return (apl_half)x; }
+APL_INLINE apl_half apl_to_half_of_f64(double x) { return (apl_half)x; }
+APL_INLINE uint16_t apl_to_bits_f16(apl_half a) {
   uint16_t bits;
   __builtin_memcpy(&bits, &a, sizeof bits);
   return bits;
 }
-static inline apl_half apl_from_bits_f16(uint16_t bits) {
+APL_INLINE apl_half apl_from_bits_f16(uint16_t bits) {
   apl_half a;
   __builtin_memcpy(&a, &bits, sizeof a);
   return a;
@@ -144,8 +149,8 @@ static inline apl_half apl_from_bits_f16(uint16_t bits) {
 typedef struct {
   uint16_t bits;
 } apl_half;
-static inline uint16_t apl_to_bits_f16(apl_half a) { return a.bits; }
-static inline apl_half apl_from_bits_f16(uint16_t bits) { return (apl_half){bits}; }
+APL_INLINE uint16_t apl_to_bits_f16(apl_half a) { return a.bits; }
+APL_INLINE apl_half apl_from_bits_f16(uint16_t bits) { return (apl_half){bits}; }
 static inline float apl_from_half(apl_half a) {
   const uint32_t sign = (uint32_t)(a.bits & 0x8000) << 16, rest = a.bits & 0x7fff;
   if (rest >= 0x7c00) return apl_from_bits_f32(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00) << 22);
@@ -162,7 +167,7 @@ static inline apl_half apl_to_half(float x) {
     return apl_from_bits_f16((uint16_t)(sign | (apl_to_bits_f32(apl_from_bits_f32(rest) + 0.5f) - 0x3f000000)));
   return apl_from_bits_f16((uint16_t)(sign | ((rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13)));
 }
-static inline apl_half apl_to_half_of_f64(double x) { return apl_to_half(apl_float_to_be_rounded(x)); }
+APL_INLINE apl_half apl_to_half_of_f64(double x) { return apl_to_half(apl_float_to_be_rounded(x)); }
 #endif
 static inline apl_half apl_sgn_f16(apl_half a) {
   const float x = apl_from_half(a);
@@ -181,19 +186,19 @@ static inline apl_half apl_nextafter_f16(apl_half a, apl_half b) {
 typedef struct {
   uint16_t bits;
 } apl_bfloat;
-static inline uint16_t apl_to_bits_bf16(apl_bfloat a) { return a.bits; }
-static inline apl_bfloat apl_from_bits_bf16(uint16_t bits) { return (apl_bfloat){bits}; }
-static inline float apl_from_bf16(apl_bfloat a) { return apl_from_bits_f32((uint32_t)a.bits << 16); }
-static inline apl_bfloat apl_to_bf16(float x) {
+APL_INLINE uint16_t apl_to_bits_bf16(apl_bfloat a) { return a.bits; }
+APL_INLINE apl_bfloat apl_from_bits_bf16(uint16_t bits) { return (apl_bfloat){bits}; }
+APL_INLINE float apl_from_bf16(apl_bfloat a) { return apl_from_bits_f32((uint32_t)a.bits << 16); }
+APL_INLINE apl_bfloat apl_to_bf16(float x) {
   const uint32_t bits = apl_to_bits_f32(x);
   return apl_from_bits_bf16(x != x ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
 }
-static inline apl_bfloat apl_to_bf16_of_f64(double x) { return apl_to_bf16(apl_float_to_be_rounded(x)); }
+APL_INLINE apl_bfloat apl_to_bf16_of_f64(double x) { return apl_to_bf16(apl_float_to_be_rounded(x)); }
 
 // Float to integer: towards zero, saturated, a negative number to an unsigned type by way of the signed one of that
 // width; NaN and the infinities give 0. gcc takes there and back for trunc, which keeps the sign of a number below 1.
 #define APL_FROM_FLOAT(T, N, low, high, SIGNED)        \
-  static inline T apl_from_float_##N(double x) {       \
+  APL_INLINE T apl_from_float_##N(double x) {          \
     if (!isfinite(x) || (x > -1 && x < 1)) return 0;   \
     if (x <= (double)(low)) return (T)(low);           \
     if (x >= (double)(high)) return high;              \
@@ -213,8 +218,8 @@ APL_FROM_FLOAT(uint64_t, u64, INT64_MIN, UINT64_MAX, int64_t)
 #define APL_PURE __attribute__((const, noinline, unused))
 static APL_PURE int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64(a, b); }
 static APL_PURE int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-a, b); }
-static inline int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
-static inline int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
+APL_INLINE int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
+APL_INLINE int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
 // So many neighbouring columns are folded at once, whole lines and `most` at most, that all threads have some.
 static inline int64_t apl_columns_at_once(int64_t columns, int64_t most) {
   enum { kLine = 16, kParts = 2 };

@@ -309,6 +309,24 @@ TEST_CASE("generate: a C compiler has nothing to say about the text") {
   CHECK_MESSAGE(compiled, compiled.error().message);
 }
 
+TEST_CASE("generate: micro-kernels of a packed contraction call no function for the least of two numbers") {
+  auto folder = take(apl::TemporaryFolder::make("/tmp"));
+  const std::string file = folder.path() + "/least.c", assembly = folder.path() + "/least.s";
+  std::ofstream(folder.path() + "/context.h") << apl::context_header_text();
+  std::ofstream(folder.path() + "/scalar.h") << apl::scalar_header_text();
+  std::ofstream(folder.path() + "/packed.h") << apl::packed_header_text();
+  std::ofstream(file) << c_of(
+      "entry main [m][n][k] (A: [m][k]f32) (B: [k][n]f32): [m][n]f32 = map (\\row -> map (\\column -> "
+      "f32.minimum (map2 (+) row column)) (transpose B)) A");
+  auto compiled = apl::run_tool({"cc", "-std=c11", "-O2", "-w", "-S", "-o", assembly, file});
+  REQUIRE_MESSAGE(compiled, compiled.error().message);
+  std::ifstream in(assembly);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string kernel = between(text, "_compute_0:", ".size");
+  CHECK(contains(kernel, "\n"));
+  CHECK_FALSE(contains(kernel, "apl_fmin"));
+}
+
 TEST_CASE("generate: what an entry gives and takes has no more dims than its interface has room for") {
   const auto made = [](int dims) {
     std::string ones, text = "stage kernel\n\n";
