@@ -2,7 +2,9 @@
 
 Each case is a Futhark program that aplc compiles to a C library (`aplc c --library`), which is compiled with
 `cc -O3 -march=native -fopenmp` and called with arrays that lie in its own memory. All results are compared with those of
-torch. Times are medians of calls in milliseconds; `threads` is the number that OpenMP and the peers may use.
+torch. Times are medians of calls in milliseconds; `threads` is the number that OpenMP and the peers may use. What the cores
+reach at best (bench/peaks.c) is measured before and after. `--operators` times products of other operators beside plain
+loops in C instead.
 """
 import argparse
 import ctypes
@@ -91,6 +93,75 @@ class Library:
         self.function("free", rank)(ctypes.c_void_p(self.context), array)
 
 
+# Operators in place of a product and a sum: type, program, C of a plain loop, NumPy, and arithmetic instructions that a pair
+# of vectors takes with AVX-512: minima that heed NaN take a comparison and a blend beside them; products of 32 bits count as
+# two.
+OPERATORS = {
+    "min_plus": ("f32", "f32.minimum", "{a} + {b}", "x = a + b; s = x < s ? x : s;", "INFINITY",
+                 lambda numpy, a, b: (a[:, :, None] + b).min(1), 4),
+    "max_times": ("f32", "f32.maximum", "{a} * {b}", "x = a * b; s = x > s ? x : s;", "-INFINITY",
+                  lambda numpy, a, b: (a[:, :, None] * b).max(1), 4),
+    "distance": ("f32", "f32.sum", "({a} - {b}) * ({a} - {b})", "x = a - b; s += x * x;", "0",
+                 lambda numpy, a, b: ((a[:, :, None] - b) ** 2).sum(1), 2),
+    "product_i32": ("i32", "i32.sum", "{a} * {b}", "s += a * b;", "0", lambda numpy, a, b: a @ b, 3),
+}
+
+
+def time_operators(arguments, folder, peak, size=1024):
+    """Each operator on matrices of size by size: ours, a plain loop, and the share of what its instructions allow."""
+    import numpy
+    random = numpy.random.default_rng(1)
+    results, wrong = {}, 0
+    print(f"{'case':<14} {'ms':>9} {'plain ms':>9} {'ratio':>6} {'of its peak':>11}")
+    for name, (kind, fold, pair, loop, neutral, expected, instructions) in OPERATORS.items():
+        if arguments.only not in name:
+            continue
+        element = pair.format(a="A[i, q]", b="B[q, j]")
+        seconds = generate(arguments.aplc, folder, name,
+                           f"entry main [m][n][k] (A: [m][k]{kind}) (B: [k][n]{kind}) : [m][n]{kind} =\n"
+                           f"  tabulate m (\\i -> tabulate n (\\j -> {fold} (tabulate k (\\q -> {element}))))\n")
+        library = Library(folder, folder, name, kind, (2, 2, 2))
+        c_type = "float" if kind == "f32" else "int"
+        plain = folder / f"plain_{name}.c"
+        # The order of loops that C compilers make vectors of.
+        plain.write_text(
+            f"#include <math.h>\nvoid plain(const {c_type} *A, const {c_type} *B, {c_type} *restrict C, long n) {{\n"
+            "#pragma omp parallel for\nfor (long i = 0; i < n; ++i) {\n"
+            f"for (long j = 0; j < n; ++j) C[i * n + j] = {neutral};\n"
+            f"for (long q = 0; q < n; ++q) for (long j = 0; j < n; ++j) {{\n{c_type} x, s = C[i * n + j];\n"
+            f"const {c_type} a = A[i * n + q], b = B[q * n + j]; (void)x;\n{loop}\nC[i * n + j] = s; }} }} }}\n",
+            encoding="utf-8")
+        subprocess.run(["cc", "-O3", "-march=native", "-fopenmp", "-fwrapv", "-shared", "-fPIC", "-o",
+                        str(plain.with_suffix(".so")), str(plain)], check=True)
+        call = ctypes.CDLL(str(plain.with_suffix(".so"))).plain
+        x, y = (random.integers(-99, 99, (size, size)).astype(f"{'float' if kind == 'f32' else 'int'}32") for _ in "xy")
+        out = numpy.empty_like(x)
+        ours = [library.array(x, 2), library.array(y, 2)]
+        mine = median_of(lambda: library.free(library.call(*ours), 2), arguments.seconds)
+        peer = median_of(lambda: call(*(ctypes.c_void_p(v.ctypes.data) for v in (x, y, out)), ctypes.c_long(size)),
+                         arguments.seconds)
+        result = library.call(*ours)
+        wrong += not numpy.array_equal(library.values(result, (size, size), x.dtype.name)[:8],
+                                       expected(numpy, x[:8], y))
+        # A fused product is one instruction and two operations.
+        share = instructions * size**3 / mine / (peak / 2)
+        results[name] = {"milliseconds": {"apl": 1e3 * mine, "plain": 1e3 * peer}, "plain_over_apl": peer / mine,
+                         "instructions": instructions, "share_of_peak": share, "aplc_seconds": seconds,
+                         "cc_seconds": library.cc_seconds}
+        print(f"{name:<14} {1e3 * mine:9.3f} {1e3 * peer:9.3f} {peer / mine:6.2f} {share:11.2f}", flush=True)
+    return results, wrong
+
+
+def measured_peaks(folder, element):
+    """Operations and bytes a second at best: fused products, a sum that only reads, a triad."""
+    source = pathlib.Path(__file__).resolve().parent / "peaks.c"
+    subprocess.run(["cc", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-o", str(folder / "peaks.so"),
+                    str(source)], check=True)
+    code = ctypes.CDLL(str(folder / "peaks.so"))
+    code.peak_of.restype = code.bytes_of.restype = ctypes.c_double
+    return {"fma": code.peak_of(element), "read": code.bytes_of(1), "triad": code.bytes_of(3)}
+
+
 def cases(root, most_bytes, element):
     """Name, result, left, right and sizes of each case; sizes of the larger ones are scaled down alike."""
     for n in (64, 128, 256, 512, 1000, 1024, 2048, 4096):
@@ -164,11 +235,17 @@ class Blas:
             number(sizes[left[1]]), pointers[1], number(sizes[right[1]]), zero, pointers[2], number(n))
 
 
+def write_json(arguments, results):
+    with open(arguments.json, "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--aplc", default="build/bin/aplc")
     parser.add_argument("--json", help="file of results")
     parser.add_argument("--only", default="", help="cases whose names contain this")
+    parser.add_argument("--operators", action="store_true", help="other operators beside plain loops")
     parser.add_argument("--type", default="f32", choices=["f32", "f64"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--megabytes", type=float, default=200)
@@ -195,6 +272,14 @@ def main():
         torch.set_num_threads(arguments.threads)
     except ImportError:
         torch = None
+    with tempfile.TemporaryDirectory() as folder:
+        peaks = [measured_peaks(pathlib.Path(folder), int(kind[-2:]) // 8)]
+        print("GFLOP/s and GB/s at best: " + ", ".join(f"{k} {v / 1e9:.1f}" for k, v in peaks[0].items()))
+        if arguments.operators:
+            results, wrong = time_operators(arguments, pathlib.Path(folder), peaks[0]["fma"])
+            if arguments.json:
+                write_json(arguments, {"type": "operators", "threads": arguments.threads, "peaks": peaks, "cases": results})
+            return 1 if wrong else 0
     blas = {name: Blas(file, kind) for name, file in (one.split("=", 1) for one in arguments.blas)}
     random = numpy.random.default_rng(1)
     results, wrong = {}, 0
@@ -242,14 +327,14 @@ def main():
                   f"{' '.join(rate.get(p, '       -') for p in peers)} {best / times['apl']:6.2f}  {error:.1e}", flush=True)
             for array, dims in zip(ours, (left, right)):
                 library.free(array, len(dims))
+        peaks.append(measured_peaks(pathlib.Path(folder), int(kind[-2:]) // 8))
     ratios = [r["best_peer_over_apl"] for r in results.values()]
     if ratios:
         print(f"geomean of the best peer's time over ours: {statistics.geometric_mean(ratios):.3f} ({len(ratios)} cases), "
               f"worst {min(ratios):.2f}; {wrong} wrong")
     if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"type": arguments.type, "threads": arguments.threads, "torch": torch and torch.__version__,
-                       "numpy": numpy.__version__, "cases": results}, file, indent=1)
+        write_json(arguments, {"type": arguments.type, "threads": arguments.threads, "peaks": peaks,
+                               "torch": torch and torch.__version__, "numpy": numpy.__version__, "cases": results})
     return 1 if wrong else 0
 
 

@@ -379,22 +379,30 @@ void Kernel::run_packed(const SegOp& op) {
     micro.push_back(kernel::branch(variable("apl_first"), {for_loop(kInt, x, all, std::move(begin))},
                                    {for_loop(kInt, x, all, std::move(resume))}));
     // Lines of the results are there when the tile is stored.
-    const std::string r = unit_.fresh("r"), line = unit_.fresh("line"), start = unit_.fresh("begin");
-    KernelBlock fetch_results;
-    for (const Value result : stm_.pattern) {
-      const Type& of = values.type(result);
-      const std::string first = fmt::format("{} + {} + apl_tile->row[{}] + apl_tile->column[0]",
-                                            buffer(of.memory->block, stm_.location).name, start, r);
-      const std::string bytes = fmt::format("{} * {}", columns, byte_size(of.element));
-      Stmt lines = for_loop(kInt, line, variable(bytes),
-                            {text(fmt::format("__builtin_prefetch((const char *)({}) + {}, 1);", first, line))});
-      lines.step = variable("kPackedLine");
-      fetch_results.push_back(std::move(lines));
-    }
-    micro.push_back(kernel::branch(variable("apl_tile"),
-                                   {declare(kIndex, start, values_.poly(fixed)),
-                                    for_loop(kInt, r, variable("apl_tile->rows"), std::move(fetch_results))},
-                                   {}));
+    const std::string r = unit_.fresh("r"), line = unit_.fresh("line"), start = unit_.fresh("begin"),
+                      run = unit_.fresh("from");
+    const auto fetch_lines = [&](const std::string& from, const std::string& count) {
+      KernelBlock lines;
+      for (const Value result : stm_.pattern) {
+        const Type& of = values.type(result);
+        const std::string first = fmt::format("{} + {} + apl_tile->row[{}] + apl_tile->column[{}]",
+                                              buffer(of.memory->block, stm_.location).name, start, r, from);
+        lines.push_back(for_loop(kInt, line, variable(fmt::format("{} * {}", count, byte_size(of.element))),
+                                 {text(fmt::format("__builtin_prefetch((const char *)({}) + {}, 1);", first, line))}));
+        lines.back().step = variable("kPackedLine");
+      }
+      return lines;
+    };
+    const std::string run_here = fmt::format("apl_tile->run[{}]", run);
+    Stmt runs = for_loop(kInt, run, variable("apl_tile->columns"), fetch_lines(run, "(int)" + run_here));
+    runs.step = variable(run_here);
+    micro.push_back(
+        kernel::branch(variable("apl_tile"),
+                       {declare(kIndex, start, values_.poly(fixed)),
+                        kernel::branch(variable(fmt::format("apl_tile->run[0] == {}", columns)),
+                                       {for_loop(kInt, r, variable("apl_tile->rows"), fetch_lines("0", columns))},
+                                       {for_loop(kInt, r, variable("apl_tile->rows"), {std::move(runs)})})},
+                       {}));
     ExprPtr steps = variable("apl_depth");
     KernelBlock each_step;
     const std::string ahead = unit_.fresh("ahead"), ahead_step = unit_.fresh("ahead_step");

@@ -204,9 +204,10 @@ static inline const struct apl_packed_kernel* apl_packed_kernel_of(const struct 
   return &p->kernels[columns <= p->kernels[1].columns ? 1 : 0];
 }
 
-// The tile if its lines are worth being fetched before it is stored.
+// The tile if its lines are worth being fetched before it is stored: runs of columns are not short.
 static inline const struct apl_packed_tile* apl_packed_fetched(const struct apl_packed_tile* tile, bool last) {
-  return last && tile->run[0] == tile->width ? tile : NULL;
+  enum { kShort = 8 };
+  return last && (tile->run[0] == tile->width || tile->run[0] >= kShort) ? tile : NULL;
 }
 
 // Steps of the depth from `begin` to `end` in one batch, by the threads of a team, which all come here. Where the
@@ -214,6 +215,7 @@ static inline const struct apl_packed_tile* apl_packed_fetched(const struct apl_
 static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed_blocks* b,
                              const struct apl_packed_space* s, const void* arguments, int64_t number, int64_t begin,
                              int64_t end, char* team, char* mine, struct apl_packed_team* all, int64_t me) {
+  enum { kFewSteps = 256 };
   const int64_t threads = all->there;
   const bool whole = b->k_parts == 1;
   char* const n_packed = team;
@@ -301,9 +303,15 @@ static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed
                 column + p->kernels[0].columns,
                 column + 2 * p->kernels[0].columns,
             };
+            // A few steps are over before lines are there: those of the next tile are asked for.
+            struct apl_packed_tile next = where;
+            if (depth < kFewSteps && i + 1 < m_to) {
+              next.rows = apl_packed_least(p->kernels[0].rows, b->m - (i + 1) * p->kernels[0].rows);
+              next.row += p->kernels[0].rows;
+            }
             kernel->compute(arguments, batch, depth, &panel,
                             n_packed + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes), tile, first,
-                            apl_packed_fetched(&where, last));
+                            apl_packed_fetched(&next, last));
             if (!last) continue;
             p->store(arguments, batch, &where, tile);
           }
