@@ -35,6 +35,21 @@ FlowPtr arrow_from(const FlowPtr& param, const FlowPtr& result) {
   return make_flow(std::move(arrow));
 }
 
+// The type with `*` at the parameters that are consumed.
+std::string text_with_consumption(const TypeStore& store, Ty type, const FlowPtr& flow) {
+  std::string text;
+  const Flow* rest = flow.get();
+  for (const auto* arrow = store.get_if<TyArrow>(type); arrow != nullptr; arrow = store.get_if<TyArrow>(type)) {
+    const bool function = store.get_if<TyArrow>(arrow->from) != nullptr;
+    const std::string from = store.to_text(arrow->from);
+    const bool is_arrow = rest && rest->kind == Flow::Kind::arrow;
+    text += (is_arrow && rest->consumes ? "*" : "") + (function ? "(" + from + ")" : from) + " -> ";
+    rest = is_arrow ? rest->to.get() : nullptr;
+    type = arrow->to;
+  }
+  return text + store.to_text(type);
+}
+
 // The type alone: nothing that a value aliases.
 FlowPtr without_aliases(const FlowPtr& flow) { return with_aliases(flow, Aliases{}); }
 
@@ -113,7 +128,8 @@ FlowPtr Consumption::specified(const Definition& definition, const TypeExpr& spe
   if (!std::holds_alternative<Hole>(definition.body->node))
     check_compatible(type, value, definition.name_location,
                      "Module does not match its module type: the value does not have the type of val " +
-                         definition.name + " : " + to_text(spec));
+                         definition.name + " : " + to_text(spec) + ", but " +
+                         text_with_consumption(store_, type_of(*definition.body), value));
   return without_aliases(type->kind == Flow::Kind::arrow ? type : with_uniqueness(type, false));
 }
 

@@ -141,8 +141,8 @@ void Checker::check_abbreviation(const TypeDefinition& definition, const TypeBin
   } else if (definition.liftedness == Liftedness::unlifted) {
     if (const TypeExpr* found = anonymous_size(*binding.written))
       report(Code::type_mismatch, found->location,
-             "Non-lifted type abbreviations may not use existential sizes in their definition: an array needs a size "
-             "here.");
+             "Non-lifted type abbreviations may not use existential sizes in their definition: an array of \"" +
+                 definition.name + "\" needs a size here.");
     else if (liftedness != Liftedness::unlifted)
       report(Code::type_mismatch, binding.written->location,
              "Non-lifted type abbreviations may not contain size-lifted types: \"" + definition.name + "\" does.");

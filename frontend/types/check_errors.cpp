@@ -160,11 +160,11 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
                    "'let' beforehand";
         break;
       }
-      message += std::string(clash.existential ? ". The existential size \"" : ". The size \"") +
+      message += std::string(clash.existential ? ". Existential size \"" : ". The size \"") +
                  store_.binder(clash.escaped).name +
                  "\" would have to be known outside of where it is bound (scope-violation)";
       if (clash.existential)
-        message += ": a type parameter would be instantiated with a type containing anonymous sizes";
+        message += ": a type parameter would be instantiated with a type containing anonymous sizes (existential ones)";
       break;
     case Clash::Kind::functional:
       if (const auto* param = store_.get_if<TyParam>(clash.b); param && !store_.type_param(param->param).lifted) {

@@ -51,8 +51,10 @@ Ty Checker::opened(Ty type, Opening& opening, TypeMap sizes, const std::function
   };
   // First those that are the size of an array: other sizes may be computed from them.
   with_sizes(type, [&](Size size) {
-    const auto* name = store_.get_if<SizeName>(size);
-    if (name && is_new(size)) sizes.sizes.emplace(name->binder, make());
+    if (const auto* name = store_.get_if<SizeName>(size); name && is_new(size)) {
+      const BinderId marker = name->binder;
+      sizes.sizes.emplace(marker, make());
+    }
     return size;
   });
   type = with_sizes(type, [&](Size size) { return is_new(size) ? make() : store_.substitute(size, sizes); });

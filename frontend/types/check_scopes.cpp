@@ -150,7 +150,8 @@ void Checker::report_unknown_member(const Name& name) {
   std::vector<std::string> names = module->scalar ? member_names(*module->scalar) : std::vector<std::string>();
   for (const auto& [member, target] : module->members.values) names.push_back(member);
   report_unknown(Code::type_unknown_name, name.location,
-                 "Unknown name \"" + name.text + "\" in module \"" + path + "\"", name.text, std::move(names));
+                 "Unknown name \"" + path + "." + name.text + "\": module \"" + path + "\" does not define it",
+                 name.text, std::move(names));
 }
 
 // The type of accumulators, of the type of arrays that they accumulate to.

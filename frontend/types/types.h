@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -306,11 +307,12 @@ class TypeStore {
   bool substitute_all(std::vector<Ty>& types, const TypeMap& map, Done& done);
   Size substitute(Size size, const TypeMap& map, Done& done);
 
-  std::vector<TyNode> types_;
-  std::vector<SizeNode> sizes_;
-  std::vector<Binder> binders_;
-  std::vector<TypeParamInfo> params_;
-  std::vector<AbstractInfo> abstracts_;
+  // Deques: what was read of them stays where it is while more is added.
+  std::deque<TyNode> types_;
+  std::deque<SizeNode> sizes_;
+  std::deque<Binder> binders_;
+  std::deque<TypeParamInfo> params_;
+  std::deque<AbstractInfo> abstracts_;
   std::vector<Ty> scalars_;
   Ty error_, unit_;
 };

@@ -330,7 +330,9 @@ std::optional<Clash> Unifier::unify(Ty expected, Ty actual) {
     // A wrong element type says more than a wrong size; of sizes, the outermost.
     const auto sizes = unify(a.size, b.size);
     clash = unify(a.element, b.element);
-    if (!clash || (sizes && clash->kind == Clash::Kind::sizes)) clash = sizes;
+    const bool of_sizes =
+        clash && (clash->kind == Clash::Kind::sizes || (clash->kind == Clash::Kind::scope && clash->escaped != kNoId));
+    if (!clash || (sizes && of_sizes)) clash = sizes;
   } else if (store_.get_if<TyRecord>(expected) && store_.get_if<TyRecord>(actual)) {
     clash = unify_records(expected, actual);
   } else if (store_.get_if<TyArrow>(expected) && store_.get_if<TyArrow>(actual)) {

@@ -113,6 +113,8 @@ TEST_CASE("sizes that branches, loops, lets and updates decide are unknown outsi
            {"def f (g: i64 -> []i64) = length (g 1) def h = f (\\n -> iota (n + 1)) + f (\\n -> [n])", "i64"},
            {"def f [n] (xs: [n]i32) = xs :> []i32", "[n]i32 -> [n]i32"},
            {"def f [n] : [n]i64 = 0..1..<n", "[n]i64"},
+           {"def f (n: i64) (m: i64) (b: bool) = replicate n (replicate m b) def g = uncurry f",
+            "(i64, i64) -> bool -> [this result][this result]bool"},
        }) {
     CAPTURE(c.text);
     CHECK(type_of(c.text) == c.type);
@@ -133,7 +135,8 @@ TEST_CASE("what is wrong is refused with its code and place") {
   for (const Case& c : std::vector<Case>{
            {"def f = x", "type.unknown-name@1:9", "Unknown name \"x\""},
            {"def f (x: foo) = 1", "type.unknown-name@1:11", "Unknown type \"foo\""},
-           {"def f = f32.foo 1", "type.unknown-name@1:9", "Unknown name \"foo\" in module \"f32\""},
+           {"def f = f32.foo 1", "type.unknown-name@1:9",
+            "Unknown name \"f32.foo\": module \"f32\" does not define it"},
            {"def f = 1 + true", "type.mismatch@1:13",
             "Cannot apply \"+\" to \"true\": argument 2 does not have expected type"},
            {"def f (x: i32) : f32 = x", "type.mismatch@1:24", "expected f32, got i32"},

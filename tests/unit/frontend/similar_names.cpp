@@ -14,7 +14,8 @@ TEST_CASE("the name that was meant is a hint: prelude, modules, members, variabl
   };
   for (const Case& c : {
            Case{"entry f (xs: []i32) : i32 = recude (+) 0 xs", "Unknown name \"recude\"", "reduce"},
-           {"entry f (xs: []i32) : i32 = i32.summ xs", "Unknown name \"summ\" in module \"i32\"", "sum"},
+           {"entry f (xs: []i32) : i32 = i32.summ xs", "Unknown name \"i32.summ\": module \"i32\" does not define it",
+            "sum"},
            {"entry f (x: f32) : f32 = f23.sqrt x", "Unknown module or variable \"f23\"", "f32"},
            {"entry f (length_of: i64) : i64 = lenght_of + 1", "Unknown name \"lenght_of\"", "length_of"},
            {"def helper (x: i32) = x\nentry f (x: i32) : i32 = hepler x", "Unknown name \"hepler\"", "helper"},
