@@ -230,8 +230,10 @@ void add_test(CLI::App& app, int& exit) {
   command->add_option("--timeout", options->timeout, "seconds for a program")->capture_default_str();
   command
       ->add_option("--reference", options->reference,
-                   "what computes the result of a case without expected output: interp, or c without tiling")
-      ->check(CLI::IsMember({"interp", "c"}))
+                   "what computes the result of a case without expected output: interp, c without tiling, or "
+                   "interp-or-c: c where "
+                   "the interpreter needs too long")
+      ->check(CLI::IsMember({"interp", "c", "interp-or-c"}))
       ->capture_default_str();
   command
       ->add_option("--reference-timeout", options->reference_timeout,

@@ -144,7 +144,7 @@ def main():
     parser.add_argument("--pass-list", type=pathlib.Path, help="default: tests/futhark_pass_list/BACKEND.txt")
     parser.add_argument("--update", action="store_true", help="rewrite the pass list")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for a program")
-    parser.add_argument("--reference", choices=["interp", "c"], help="see aplc test --help")
+    parser.add_argument("--reference", choices=["interp", "c", "interp-or-c"], help="see aplc test --help")
     parser.add_argument("--concurrency", type=int, help="programs at a time")
     parser.add_argument("--json", help="keep the records of aplc test in this file")
     args = parser.parse_args()

@@ -23,7 +23,7 @@ struct TestOptions {
   TileOptions tiles;
   std::size_t concurrency = 0;  // 0: as many as there are processors
   double timeout = 60;
-  std::string reference = "interp";  // or c
+  std::string reference = "interp";  // or c, or interp-or-c
   double reference_timeout = 20;
   double memory = 8;  // gibibytes of address space; not for cuda
   std::string json;
