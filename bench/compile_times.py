@@ -43,6 +43,31 @@ def functions(n):
     return f"{text}entry main (a0: i32) (b0: f64) : (i32, f64) =\n{body}  in (a{n}, b{n})\n"
 
 
+def module(n):
+    """n functions of an ascribed module, of which each calls the one before."""
+    vals = " ".join(f"val g{i} : t -> t" for i in range(n))
+    text = "".join(f"  def g{i} (x: t) : t = {f'g{i - 1} x * {i}' if i else 'x'} + 1\n" for i in range(n))
+    return (f"module type t = {{ type t val of : i64 -> t val to : t -> i64 {vals} }}\n"
+            f"module m : t = {{\n  type t = i64\n  def of (x: t) = x\n  def to (x: t) = x\n{text}}}\n"
+            f"entry main (x: i64) : i64 = m.to (m.g{n - 1} (m.of x))\n")
+
+
+def parametric(n):
+    """A parametric module of n functions, of which each calls the one before, for three types."""
+    text = "".join(f"  def g{i} (x: t) : t = {f'g{i - 1} x p.+ p.i64 {i}' if i else 'x'}\n" for i in range(n))
+    return (f"module f (p: numeric) = {{\n  type t = p.t\n{text}}}\nmodule a = f i64\nmodule b = f f64\n"
+            f"module c = f i32\nentry main (x: i64) (y: f64) (z: i32) = (a.g{n - 1} x, b.g{n - 1} y, c.g{n - 1} z)\n")
+
+
+def applications(n):
+    """A chain of applications of a parametric module."""
+    text = "".join(f"module m{i} = f m{i - 1}\n" for i in range(1, n))
+    return ("module type t = { type t val g : t -> t }\n"
+            "module f (p: t) : t with t = p.t = { type t = p.t def g (x: t) : t = p.g x }\n"
+            f"module m0 = {{ type t = i64 def g (x: t) : t = x + 1 }}\n{text}"
+            f"entry main (x: i64) : i64 = m{n - 1}.g x\n")
+
+
 def nested(open_text, close_text, inner):
     """n texts inside of each other, the first outside of all others."""
     def make(n):
@@ -123,6 +148,9 @@ KINDS = {
     "entries": (2500, entries),
     "calls": (1000, calls),
     "functions": (2500, functions),
+    "module": (1000, module),
+    "parametric": (1000, parametric),
+    "applications": (1000, applications),
     "operators": (200, nested(lambda i: f"x {'+-*'[i % 3]} ", lambda i: "", lambda n: "y")),
     "parentheses": (20, nested(lambda i: f"(x {'+-*'[i % 3]} ", lambda i: ")", lambda n: "y")),
     "nested-ifs": (20, nested(lambda i: f"if x > y * {i} then x - {i} else (", lambda i: ")", lambda n: "y")),

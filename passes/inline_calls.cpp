@@ -5,23 +5,24 @@
 // =>
 //   entry main[m](as: [m]f32): [m]f32 = { let bs = screma(...)  in {bs} }        with m for n, as for xs
 //
-// The call graph is walked callees first, so that what is copied holds no call any more. Statements copied in keep
-// their own source locations and know the call, and the calls around it, that they came by (ir/call_table.h);
-// attributes and certificates of the call go to each of them. A reshape that the call's sizes make impossible stands
-// behind a check that fails: it becomes an array of zeros. Functions that no entry needs are dropped (in a module
-// without entries: functions that were called).
-// Takes the soac stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it.
-// Large functions are simplified before they are copied, since what is known of a call's arguments makes most of small
-// functions go away. Refuses recursion, which no later stage can express, and functions that expand to more calls or
-// statements than fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since
-// generated kernels call nothing: it gives a remark. Deliberately no cost model: all passes and kernels want
-// first-order code without calls.
+// The call graph is walked callees first, so that what is copied holds no call any more, but for functions that are
+// called once and then dropped: their own calls are replaced where they are copied to, as a chain of such functions
+// would be copied anew at each step. Statements copied in keep their own source locations and know the call, and the
+// calls around it, that they came by (ir/call_table.h); attributes and certificates of the call go to each of them. A
+// reshape that the call's sizes make impossible stands behind a check that fails: it becomes an array of zeros.
+// Functions that no entry needs are dropped (in a module without entries: functions that were called). Takes the soac
+// stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it. Large functions
+// are simplified before they are copied, since what is known of a call's arguments makes most of small functions go
+// away. Refuses recursion, which no later stage can express, and functions that expand to more calls or statements than
+// fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since generated kernels call nothing: it gives
+// a remark. Deliberately no cost model: all passes and kernels want first-order code without calls.
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <ranges>
 #include <unordered_map>
@@ -54,6 +55,7 @@ class Inliner {
 
   Result<Change> run() {
     find_calls();
+    find_called_once();
     std::vector<std::size_t> component(module_.functions.size());
     const std::size_t components = strong_components(component);
     if (std::optional<Diagnostic> error = refuse_recursion(component, components)) return std::move(*error);
@@ -101,6 +103,13 @@ class Inliner {
         calls_others_[k] = true;
       });
     }
+  }
+
+  void find_called_once() {
+    std::vector<std::size_t> calls(module_.functions.size());
+    for (const Call& call : calls_) ++calls[call.callee];
+    expanded_by_caller_.resize(calls.size());
+    for (std::size_t k = 0; k < calls.size(); ++k) expanded_by_caller_[k] = calls[k] == 1 && !needed(k);
   }
 
   std::size_t strong_components(std::vector<std::size_t>& component) const {
@@ -174,9 +183,10 @@ class Inliner {
 
   void inline_into(std::size_t k) {
     if (!calls_others_[k]) return;
+    if (expanded_by_caller_[k]) return remark_calls(*module_.functions[k]);
     Function function = *module_.functions[k];
     caller_ = k;
-    function.body = rewrite(function.body, function);
+    function.body = rewrite(function.body, function, true);
     function.body = without_impossible(function.body, function.values, sizes_of(*function.body));
     if (expanded_[k].stms > kLarge && !needed(k)) simplify(function, expanded_[k]);
     module_.functions[k] = std::make_shared<const Function>(std::move(function));
@@ -188,19 +198,29 @@ class Inliner {
     for_each_stm(*function.body, [&](const Stm&) { ++expanded.stms; });
   }
 
-  BodyPtr rewrite(const BodyPtr& body, Function& caller) {
+  // `own`: the body is the caller's, not that of a function which was expanded in it, with remarks of its own.
+  BodyPtr rewrite(const BodyPtr& body, Function& caller, bool own) {
     bool holds_call = false;
-    for_each_stm(*body, [&](const Stm& stm) { holds_call = holds_call || callee_of(stm) != nullptr; });
+    for_each_stm(*body, [&](const Stm& stm) { holds_call = holds_call || callee_of(stm).has_value(); });
     if (!holds_call) return body;
     Body result{.results = body->results};
-    for (const Stm& stm : body->stms) {
-      if (const Function* callee = callee_of(stm)) {
-        splice(stm, *callee, caller, result.stms);
-        continue;
+    std::vector<Stm> rest;  // what was copied in and may hold calls, the last statement first
+    for (const Stm& first : body->stms) {
+      rest.push_back(first);
+      for (bool copied = false; !rest.empty(); copied = true) {
+        Stm stm = std::move(rest.back());
+        rest.pop_back();
+        if (const std::optional<std::size_t> callee = callee_of(stm)) {
+          if (own && !copied) remark(stm, *module_.functions[*callee], caller);
+          std::vector<Stm> spliced = splice(stm, *module_.functions[*callee], caller);
+          std::vector<Stm>& to = expanded_by_caller_[*callee] ? rest : result.stms;
+          if (expanded_by_caller_[*callee]) std::ranges::reverse(spliced);
+          std::ranges::move(spliced, std::back_inserter(to));
+          continue;
+        }
+        stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return rewrite(inner, caller, own && !copied); });
+        result.stms.push_back(std::move(stm));
       }
-      Stm copy = stm;
-      copy.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return rewrite(inner, caller); });
-      result.stms.push_back(std::move(copy));
     }
     return std::make_shared<const Body>(std::move(result));
   }
@@ -251,16 +271,16 @@ class Inliner {
     return changed ? std::make_shared<const Body>(std::move(result)) : body;
   }
 
-  const Function* callee_of(const Stm& stm) const {
+  std::optional<std::size_t> callee_of(const Stm& stm) const {
     const Apply* apply = get_if<Apply>(stm);
-    if (apply == nullptr) return nullptr;
+    if (apply == nullptr) return std::nullopt;
     const auto found = numbers_.find(apply->function);
-    return found == numbers_.end() ? nullptr : module_.functions[found->second].get();
+    return found == numbers_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  void splice(const Stm& call, const Function& callee, Function& caller, std::vector<Stm>& out) {
+  // The callee's statements in the caller, in place of the call.
+  std::vector<Stm> splice(const Stm& call, const Function& callee, Function& caller) {
     const Apply& apply = *get_if<Apply>(call);
-    remark(call, callee, caller);
     Substitution arguments;
     for (std::size_t k = 0; k < apply.arguments.size(); ++k) {
       const Value formal = k < callee.sizes.size() ? callee.sizes[k] : callee.params[k - callee.sizes.size()];
@@ -285,6 +305,7 @@ class Inliner {
                          .location = call.location,
                          .certificates = call.certificates});
     }
+    std::vector<Stm> out;
     for (const Stm& copied : body->stms) {
       Stm stm = substitute(copied, renamed, caller.values);
       for (Value& v : stm.pattern) v = substitute(v, renamed);
@@ -293,7 +314,8 @@ class Inliner {
       if (!stm.location) stm.location = call.location;
       out.push_back(std::move(stm));
     }
-    out.insert(out.end(), aliases.begin(), aliases.end());
+    std::ranges::move(aliases, std::back_inserter(out));
+    return out;
   }
 
   // The calls that were inlined into a function are numbered like this: first those that the module came with, then
@@ -354,6 +376,12 @@ class Inliner {
     std::uint32_t first_ = UINT32_MAX, offset_ = 0;             // from `first_` on each has its number plus `offset_`
   };
 
+  void remark_calls(const Function& caller) const {
+    for_each_stm(*caller.body, [&](const Stm& stm) {
+      if (const auto callee = callee_of(stm)) remark(stm, *module_.functions[*callee], caller);
+    });
+  }
+
   void remark(const Stm& call, const Function& callee, const Function& caller) const {
     const bool asked_not_to =
         has_attribute(callee.attributes, attribute::noinline) || has_attribute(call.attributes, attribute::noinline);
@@ -381,6 +409,7 @@ class Inliner {
   std::vector<std::vector<std::size_t>> calls_of_;  // by caller
   std::vector<Expanded> expanded_;
   std::vector<bool> called_, calls_others_;
+  std::vector<bool> expanded_by_caller_;  // called once, and dropped then
   bool has_entries_ = false;
   std::size_t caller_ = 0;
   std::vector<Location> kept_calls_;

@@ -70,6 +70,31 @@ std::string functions(std::size_t n) {
   return text + fmt::format("entry main (x0: f64) : f64 =\n{}  in x{}\n", body, n);
 }
 
+// A module of n functions, of which each calls the one before, as its module type has them.
+std::string module_of_functions(std::size_t n) {
+  return fmt::format(
+      "module type t = {{ type t val of : i64 -> t val to : t -> i64 {} }}\nmodule m : t = {{\n  type t = i64\n"
+      "  def of (x: t) = x\n  def to (x: t) = x\n{}\n}}\nentry main (x: i64) : i64 = m.to (m.f{} (m.of x))\n",
+      joined(n, " ", [](std::size_t k) { return fmt::format("val f{} : t -> t", k); }),
+      joined(n, "\n",
+             [](std::size_t k) {
+               return k == 0 ? "  def f0 (x: t) : t = x + 1"
+                             : fmt::format("  def f{} (x: t) : t = f{} x * {}", k, k - 1, k);
+             }),
+      n - 1);
+}
+
+// Parametric modules, each applied to what the one before gave; and each function called from the entry.
+std::string applications(std::size_t n) {
+  return fmt::format(
+      "module type t = {{ type t val f : t -> t }}\n"
+      "module twice (p: t) : t with t = p.t = {{ type t = p.t def f (x: t) : t = p.f x }}\n"
+      "module m0 = {{ type t = i64 def f (x: t) : t = x + 1 }}\n{}\nentry main (x: i64) : i64 =\n{}  in x\n",
+      joined(n, "\n", [](std::size_t k) { return fmt::format("module m{} = twice m{}", k + 1, k); }),
+      joined(n, "", [](std::size_t k) { return fmt::format("  let x = m0.f x * {}\n", k); }) +
+          fmt::format("  let x = m{}.f x\n", n));
+}
+
 }  // namespace
 
 std::vector<Kind> all_kinds() {
@@ -88,6 +113,8 @@ std::vector<Kind> all_kinds() {
       {"parameters", 250, parameters},
       {"size-parameters", 100, size_parameters},
       {"functions", 250, functions},
+      {"module-of-functions", 250, module_of_functions},
+      {"applications", 250, applications},
   };
 }
 
