@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -48,6 +49,7 @@ using namespace apl::fuzz;
 using Clock = std::chrono::steady_clock;
 
 constexpr rlim_t kMemory = rlim_t{1} << 30;
+constexpr int kMostFiles = 10;
 constexpr std::chrono::seconds kTime{kSanitized ? 60 : 10};
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -132,7 +134,13 @@ bool read(const Input& input) {
     case Reader::source: {
       int errors = 0;
       (void)apl::suite::parse_test_blocks(input.text);
-      const auto module = apl::compile({"fuzz.fut", input.text}, [&](const apl::Diagnostic& d) {
+      // A file that imports another one does so again where that lies.
+      int files = 0;
+      apl::SourceFile file{.name = "fuzz.fut", .text = input.text};
+      file.read = [&](const std::string&) {
+        return ++files <= kMostFiles ? std::optional(input.imported) : std::nullopt;
+      };
+      const auto module = apl::compile(file, [&](const apl::Diagnostic& d) {
         errors += d.severity == apl::Severity::error ? 1 : 0;
         require(!apl::render(d, "fuzz.fut", input.text).empty());
       });

@@ -28,6 +28,27 @@ std::vector<std::string> read_files(const std::string& folder, const std::string
   return texts;
 }
 
+// The programs of a page: those that are fenced, and the first columns of tables of programs and messages.
+std::vector<std::string> programs_of(const std::string& page) {
+  std::vector<std::string> programs;
+  std::ifstream in(page);
+  bool fenced = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("```")) {
+      fenced = !fenced && line == "```futhark";
+      if (fenced) programs.emplace_back();
+      continue;
+    }
+    if (fenced) programs.back() += line + "\n";
+    const std::size_t end = line.find("` | `");
+    if (fenced || !line.starts_with("| `") || end == std::string::npos) continue;
+    std::string program = line.substr(3, end - 3);
+    for (std::size_t at = 0; (at = program.find("\\|", at)) != std::string::npos;) program.erase(at, 1);
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
 // Names and numbers as wholes, else single bytes.
 std::vector<std::string> tokens_of(const std::string& text) {
   std::vector<std::string> tokens;
@@ -67,9 +88,32 @@ class Mutator {
                                                       "1000000007",
                                                       "0x8000000000000000",
                                                       "65536"};
-    static const std::vector<std::string> kOpening = {"(",        "[",     "{",     "\\x -> ", "if true then ",
-                                                      "let x = ", "-",     "!",     "[[",      "((",
-                                                      "map (",    "#[a] ", "size(", "min(n, ", "[0 :+ "};
+    static const std::vector<std::string> kOpening = {"(",
+                                                      "[",
+                                                      "{",
+                                                      "\\x -> ",
+                                                      "if true then ",
+                                                      "let x = ",
+                                                      "-",
+                                                      "!",
+                                                      "[[",
+                                                      "((",
+                                                      "map (",
+                                                      "#[a] ",
+                                                      "size(",
+                                                      "min(n, ",
+                                                      "[0 :+ ",
+                                                      "#a (",
+                                                      "f32.(",
+                                                      "m (",
+                                                      "vjp (",
+                                                      "?[n].",
+                                                      "match x case ",
+                                                      "module m = { ",
+                                                      "module type t = { ",
+                                                      "module m (p: ",
+                                                      "type t = #a (",
+                                                      "import \"x\" "};
     switch (below(11)) {
       case 0: text_[below(text_.size())] = static_cast<char>(random_() % 256); break;
       case 1: text_[below(text_.size())] ^= static_cast<char>(1 << below(8)); break;
@@ -132,6 +176,7 @@ Pool read_pool(const std::string& source_folder) {
   Pool pool;
   for (const char* folder : {"/examples", "/tests/golden", "/tests/library", "/tests/programs"})
     for (std::string& text : read_files(source_folder + folder, ".fut")) pool.sources.push_back(std::move(text));
+  for (std::string& text : programs_of(source_folder + "/docs/language.md")) pool.sources.push_back(std::move(text));
   pool.modules = read_files(source_folder + "/tests/golden", ".aplir");
   for (const std::string_view text : test_texts::kAll) pool.modules.emplace_back(text);
   pool.values = {
@@ -180,7 +225,7 @@ Reader reader_of(std::uint64_t seed) {
 
 Input mutated(const Pool& pool, std::uint64_t seed) {
   const auto from = [&](const std::vector<std::string>& texts) {
-    return Input{reader_of(seed), Mutator(texts, seed).run()};
+    return Input{.reader = reader_of(seed), .text = Mutator(texts, seed).run(), .imported = {}};
   };
   switch (reader_of(seed)) {
     case Reader::tiling: return from(pool.tilings);
@@ -189,7 +234,9 @@ Input mutated(const Pool& pool, std::uint64_t seed) {
     case Reader::ir: return from(pool.modules);
     case Reader::source: break;
   }
-  return from(pool.sources);
+  Input input = from(pool.sources);
+  input.imported = seed % 4 == 0 ? Mutator(pool.sources, ~seed).run() : pool.sources[seed / 10 % pool.sources.size()];
+  return input;
 }
 
 }  // namespace apl::fuzz

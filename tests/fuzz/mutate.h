@@ -13,6 +13,7 @@ enum class Reader : char { source = 's', ir = 'i', values = 'v', matrix = 'm', t
 struct Input {
   Reader reader = Reader::source;
   std::string text;
+  std::string imported;  // the text of every file that a program imports
 };
 
 // Every text of the tree that has readers: programs, textual IR, values in text and binary, matrices, and
