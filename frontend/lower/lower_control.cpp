@@ -192,7 +192,9 @@ struct Lowerer::LoopState {
   const std::vector<BinderId>& varying;             // what the sizes are called inside
   std::vector<std::vector<SizeArgument>> declared;  // sizes of the parts, by type
   std::vector<Operand> start;                       // of the parts
-  std::vector<Value> sizes, params;
+  // Sizes without a name, which a module hides: of each the dims that have it, as (part, dim).
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> hidden = {};
+  std::vector<Value> sizes = {}, params = {};  // sizes: those that vary, then those that are hidden
   std::uint32_t first_inner = 0;
 };
 
@@ -211,11 +213,30 @@ std::vector<Poly> Lowerer::loop_sizes(const LoopState& state, const std::vector<
     if (!size) unsupported(location_, "a loop whose sizes depend on each other");
     result.push_back(*size);
   }
+  for (const auto& dims : state.hidden) {
+    const auto [part, dim] = dims.front();
+    result.push_back(type_of(leaves[part]).shape[dim]);
+  }
   return result;
 }
 
+// Parts of one value of an abstract type share its hidden sizes; those of two values are any two sizes.
+void Lowerer::find_hidden_sizes(LoopState& state, const std::vector<std::size_t>& owners) {
+  std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> known;
+  for (std::size_t k = 0; k < state.start.size() && k < state.declared.size(); ++k) {
+    const std::size_t rank = type_of(state.start[k]).shape.size();
+    for (std::size_t d = 0; d < rank && d < state.declared[k].size(); ++d) {
+      const Size size = store_.find(state.declared[k][d].size);
+      if (store_.get_if<SizeVar>(size) == nullptr) continue;
+      const auto [found, is_new] = known.try_emplace({owners[k], size.id}, state.hidden.size());
+      if (is_new) state.hidden.emplace_back();
+      state.hidden[found->second].emplace_back(k, d);
+    }
+  }
+}
+
 void Lowerer::bind_loop_sizes(const LoopState& state, const std::vector<Poly>& sizes) {
-  for (std::size_t k = 0; k < sizes.size(); ++k) frame_->values[state.varying[k]] = StaticValue(sizes[k]);
+  for (std::size_t k = 0; k < state.varying.size(); ++k) frame_->values[state.varying[k]] = StaticValue(sizes[k]);
 }
 
 // Each size of a parameter is what it starts as, if it does not vary or is a parameter itself.
@@ -228,6 +249,9 @@ void Lowerer::type_loop_params(LoopState& state) {
       if (size) size->for_each_symbol([&](Value symbol) { inner = inner || symbol.id >= state.first_inner; });
       if (inner) type.shape[d] = *size;
     }
+    for (std::size_t h = 0; h < state.hidden.size(); ++h)
+      for (const auto& [part, dim] : state.hidden[h])
+        if (part == k) type.shape[dim] = Poly(state.sizes[state.varying.size() + h]);
     builder_->values().set_type(state.params[k], std::move(type));
   }
 }
@@ -265,10 +289,7 @@ Operand Lowerer::loop_operand(const LoopState& state, std::size_t leaf, const Lo
       by_value = true;
       return all.numbers[static_cast<std::size_t>(part - state.params.begin())];
     });
-    const bool hidden = leaf < state.declared.size() && d < state.declared[leaf].size() &&
-                        store_.get_if<SizeVar>(store_.find(state.declared[leaf][d].size)) != nullptr;
-    // What a module hides has no name: every iteration has to keep it.
-    if ((by_value || hidden) && d < actual.size())
+    if (by_value && d < actual.size())
       require_shape({wanted[d]}, {actual[d]}, std::string(to_text(type_of(all.parts[leaf]).element)));
   }
   return operand(with_sizes(StaticValue(all.parts[leaf]), wanted));
@@ -278,10 +299,12 @@ StaticValue Lowerer::lower_loop(const Expr& expr, const LoopExpr& loop) {
   const StaticValue initial = loop.initial ? lower(*loop.initial) : implied_initial(*loop.pattern);
   static const std::vector<BinderId> kNone;
   const auto varying = checked_.loop_sizes.find(expr.id);
+  std::vector<std::size_t> owners;
   LoopState state{.loop = loop,
                   .varying = varying == checked_.loop_sizes.end() ? kNone : varying->second,
-                  .declared = leaf_shapes(checked_.pattern_types[loop.pattern->id]),
+                  .declared = leaf_shapes(checked_.pattern_types[loop.pattern->id], &owners),
                   .start = leaves(initial)};
+  find_hidden_sizes(state, owners);
   const auto* loop_while = std::get_if<While>(&loop.form);
   Loop result;
   std::optional<StaticValue> bound, array;

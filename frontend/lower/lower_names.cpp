@@ -40,6 +40,15 @@ StaticValue Lowerer::lookup(BinderId binder) {
   unsupported(location_, "the size \"" + store_.binder(binder).name + "\", which no argument fixes,");
 }
 
+bool Lowerer::is_abstract(const TypeArgument& type) const {
+  if (store_.is_abstract(type.type)) return true;
+  const auto* param = store_.get_if<TyParam>(type.type);
+  if (param == nullptr) return false;
+  const Frame* f = type.frame;
+  while (f != nullptr && f->types.count(param->param) == 0) f = f->parent;
+  return f != nullptr && is_abstract(f->types.at(param->param));
+}
+
 TypeArgument Lowerer::resolve_type(Ty type, Frame* frame) const {
   for (;;) {
     type = store_.find(type);
@@ -138,32 +147,40 @@ void Lowerer::bind_let_sizes(const Pattern& pattern, const StaticValue& value) {
 }
 
 // The sizes of each leaf of a value of that type, as the types say them.
-std::vector<std::vector<SizeArgument>> Lowerer::leaf_shapes(Ty type) {
+std::vector<std::vector<SizeArgument>> Lowerer::leaf_shapes(Ty type, std::vector<std::size_t>* owners) {
   count_leaves(store_.tree_size(type));
   std::vector<std::vector<SizeArgument>> result;
   struct Part {
     TypeArgument type;
     std::vector<SizeArgument> outer;
+    std::size_t owner = 0;
   };
+  std::size_t abstract = 0;
   std::vector<Part> todo = {{{type, frame_}, {}}};
   while (!todo.empty()) {
     Part part = std::move(todo.back());
     todo.pop_back();
+    if (is_abstract(part.type)) part.owner = ++abstract;
     const TypeArgument known = resolve_type(part.type.type, part.type.frame);
     const TyNode& node = store_.node(known.type);
     if (const auto* array = std::get_if<TyArray>(&node)) {
       part.outer.push_back({array->size, known.frame});
-      todo.push_back({{array->element, known.frame}, std::move(part.outer)});
+      todo.push_back({{array->element, known.frame}, std::move(part.outer), part.owner});
     } else if (const auto* record = std::get_if<TyRecord>(&node); record && !record->fields.empty()) {
       for (auto field = record->fields.rbegin(); field != record->fields.rend(); ++field)
-        todo.push_back({{field->second, known.frame}, part.outer});
+        todo.push_back({{field->second, known.frame}, part.outer, part.owner});
     } else if (std::holds_alternative<TySum>(node)) {
       std::vector<LeafType> leaves;
       add_leaf_types(known, part.outer, leaves);
-      for (LeafType& leaf : leaves) result.push_back(std::move(leaf.dims));
+      // Payloads may hold values of abstract types in turn.
+      for (LeafType& leaf : leaves) {
+        result.push_back(std::move(leaf.dims));
+        if (owners != nullptr) owners->push_back(++abstract);
+      }
     } else {
       result.push_back(std::move(part.outer));
     }
+    if (owners != nullptr) owners->resize(result.size(), part.owner);
   }
   return result;
 }

@@ -65,10 +65,12 @@ class Lowerer {
   StaticValue use(const Resolution& resolution);
   StaticValue with_instance(const Closure& closure, const Resolution& resolution);
   TypeArgument resolve_type(Ty type, Frame* frame) const;
+  bool is_abstract(const TypeArgument& type) const;
   ScalarType scalar_type(Ty type) const;
   void bind_pattern(const Pattern& pattern, const StaticValue& value);
   void bind_sizes(Ty type, const StaticValue& value, std::size_t dim = 0);
-  std::vector<std::vector<SizeArgument>> leaf_shapes(Ty type);
+  // `owners`: of each leaf the value of an abstract type that it is a part of, by number.
+  std::vector<std::vector<SizeArgument>> leaf_shapes(Ty type, std::vector<std::size_t>* owners = nullptr);
   void bind_let_sizes(const Pattern& pattern, const StaticValue& value);
   void forget(const std::vector<BinderId>& sizes);
   void bind_unknown(std::uint32_t expr, Ty type, const StaticValue& value);
@@ -143,6 +145,7 @@ class Lowerer {
   LoopValues loop_values(const LoopState& state, const StaticValue& value);
   Operand loop_operand(const LoopState& state, std::size_t leaf, const LoopValues& all);
   std::vector<Poly> loop_sizes(const LoopState& state, const std::vector<Operand>& leaves);
+  void find_hidden_sizes(LoopState& state, const std::vector<std::size_t>& owners);
   void bind_loop_sizes(const LoopState& state, const std::vector<Poly>& sizes);
   StaticValue lower_assert(const AssertExpr& assertion);
   StaticValue implied_initial(const Pattern& pattern);

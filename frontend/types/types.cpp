@@ -135,6 +135,13 @@ ParamId TypeStore::add_param(TypeParamInfo info) {
   return static_cast<ParamId>(params_.size() - 1);
 }
 
+bool TypeStore::is_abstract(Ty type) const {
+  for (const auto* var = std::get_if<TyVar>(&types_[type.id]); var != nullptr && var->link;
+       var = std::get_if<TyVar>(&types_[type.id]))
+    type = var->link;
+  return std::holds_alternative<TyAbstract>(types_[type.id]);
+}
+
 Ty TypeStore::find(Ty type) const {
   for (;;) {
     Ty link;

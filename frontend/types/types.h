@@ -237,6 +237,8 @@ class TypeStore {
   Ty find(Ty type) const;  // variables followed
   Size find(Size size) const;
   const TyNode& node(Ty type) const { return types_[find(type).id]; }
+  // Whether it is a type that a module type hides, also when what it stands for is known by now.
+  bool is_abstract(Ty type) const;
   const SizeNode& node(Size size) const { return sizes_[find(size).id]; }
   template <class T>
   const T* get_if(Ty type) const {

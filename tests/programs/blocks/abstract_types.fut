@@ -116,15 +116,56 @@ entry blanks (n: i64) : [n]i64 =
   let room : [n](i64, f32) = #[scratch] replicate n filler
   in (unzip (scatter (copy room) (iota n) (map (\i -> (i, 1)) (iota n)))).0
 
--- A loop keeps the sizes that a module hides, and fails where it would change them.
-module rows : { type~ t val make : (n: i64) -> t val sum : t -> i64 } = {
-  type~ t = ?[n].{a: [n]i64}
-  def make (n: i64) : t = {a = iota n}
-  def sum (t: t) : i64 = i64.sum t.a
+-- An iteration may change the sizes that a module hides.
+module type bag = { type~ t val make : (n: i64) -> t val sum : t -> i64 val grow : t -> t }
+module rows : bag = {
+  type~ t = ?[n].{a: [n]i64, b: [n]i64}
+  def make (n: i64) : t = {a = iota n, b = map (+ 1) (iota n)}
+  def sum (t: t) : i64 = i64.sum (map2 (*) t.a t.b)
+  def grow (t: t) : t = let a = t.a ++ t.b in {a = a, b = map (* 2) a}
 }
+module optional (P: bag) : bag = {
+  type~ t = #none | #some P.t
+  def make (n: i64) : t = if n == 0 then #none else #some (P.make n)
+  def sum (t: t) : i64 = match t case #none -> 0 case #some t -> P.sum t
+  def grow (t: t) : t = match t case #none -> #none case #some t -> #some (P.grow t)
+}
+module pairs_of (P: bag) : bag = {
+  type~ t = {x: P.t, y: P.t, k: i64}
+  def make (n: i64) : t = {x = P.make n, y = P.make n, k = n}
+  def sum (t: t) : i64 = P.sum t.x + 10 * P.sum t.y + t.k
+  def grow (t: t) : t = {x = P.grow t.x, y = P.make t.k, k = t.k + 1}
+}
+module deep = optional (pairs_of (optional rows))
 
 -- ==
 -- entry: hidden_sizes
--- input { 3i64 3i64 } output { 3i64 }
--- input { 3i64 5i64 } error: cannot match shape
+-- input { 3i64 3i64 } output { 8i64 }
+-- input { 3i64 5i64 } output { 40i64 }
 entry hidden_sizes (n: i64) (m: i64) : i64 = rows.sum (loop t = rows.make n for _i < 4 do rows.make (m + rows.sum t - rows.sum t))
+
+-- ==
+-- entry: hidden_sizes_while
+-- input { 3i64 100i64 } output { 190i64 }
+entry hidden_sizes_while (n: i64) (k: i64) : i64 = rows.sum (loop t = rows.make n while rows.sum t < k do rows.grow t)
+
+-- ==
+-- entry: hidden_sizes_of_two
+-- input { 3i64 3i64 4i64 } output { 88i64 40i64 }
+-- input { 2i64 5i64 3i64 } output { 38i64 20i64 }
+entry hidden_sizes_of_two (n: i64) (m: i64) (k: i64) =
+  let (a, b) = loop (a, b) = (rows.make n, rows.make m) for i < k do (rows.grow b, rows.make (i + 2))
+  in (rows.sum a, rows.sum b)
+
+-- ==
+-- entry: hidden_sizes_nested
+-- input { 0i64 3i64 } auto output
+-- input { 3i64 3i64 } auto output
+entry hidden_sizes_nested (n: i64) (k: i64) : i64 =
+  deep.sum (loop t = deep.make n for i < k do loop t for _j < i do deep.grow t)
+
+-- ==
+-- entry: hidden_sizes_in_map
+-- input { [2i64, 3, 0] 2i64 } auto output
+entry hidden_sizes_in_map [m] (ns: [m]i64) (k: i64) : [m]i64 =
+  map (\n -> rows.sum (loop t = rows.make n for _i < k do rows.grow t)) ns
