@@ -124,6 +124,8 @@ void Host::launch_own(const Stm& stm) {
 void Host::start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) {
   if (!unit_.target.on_device()) {
     out_.line("{}({});", made.function.name, fmt::format("{}", fmt::join(arguments, ", ")));
+    // What a kernel that failed has not written may be an index of the next one, or what a loop waits for.
+    if (lowering.can_fail()) run_call(synchronise_call());
   } else {
     out_.open("{{");
     pack_arguments(lowering, arguments);
@@ -175,6 +177,8 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
     (unit_.target.on_device() ? result_.lazy_kernels : result_.kernels).push_back(std::move(made.function));
   }
   out_.close("}}");
+  if (!unit_.target.on_device() && arguments.size() > 0 && arguments.back() == failure_cell())
+    run_call(synchronise_call());
   if (unit_.target.on_device()) {
     out_.line("status = ctx->backend->launch(ctx, &launch);");
     check_status();

@@ -23,6 +23,12 @@
 -- input { [7, 0] [2, 0] } error: division by zero
 -- input { [7, 0] [2, 1] } output { [3, 0] }
 
+-- Nothing goes on with what a kernel that failed has not written.
+-- ==
+-- entry: unchecked_after_failure
+-- input { [0i64, 100i64] [1099511627776i64, 0i64] } error: Index \[100\] out of bounds for array of shape \[2\]\.
+-- input { [1i64, 1i64] [1099511627776i64, 0i64] } output { 2199023255552i64 }
+
 entry slice [n] [m] (as: [n][m]i32) (i: i64) (j: i64) : [n][]i32 = as[0:n, i:j]
 
 entry row [n] [m] (as: [n][m]i32) (i: i64) : [m]i32 = as[i]
@@ -47,3 +53,7 @@ entry unused_assert (x: i32) : i32 =
   let _ = if x == 3 then () else assert (x > 0) ()
   let y = assert (x >= 0) (x + 1)
   in y
+
+entry unchecked_after_failure [n] [m] (is: [n]i64) (xs: [m]i64) : i64 =
+  let js = scan (+) 0 (map (\i -> xs[i]) is)
+  in i64.sum (map (\j -> #[unsafe] xs[j]) js)
