@@ -14,16 +14,62 @@ class Preparing {
 
   BodyPtr body(const BodyPtr& old) {
     Builder b(values_);
+    Substitution sizes;
     for (const Stm& stm : old->stms) {
-      Stm next = stm;
-      next.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(inner); });
+      Stm next = substitute(stm, sizes, values_);
+      next.op = map_bodies(next.op, [&](const BodyPtr& inner) { return body(inner); });
+      if (get_if<Loop>(next) != nullptr) drop_constant_sizes(next, sizes);
       b.set_location(stm.location);
       statement(b, std::move(next));
     }
-    return b.finish(old->results);
+    std::vector<Operand> results;
+    for (const Operand& result : old->results) results.push_back(substitute(result, sizes));
+    return b.finish(results);
   }
 
  private:
+  // What a number of the body is another name for.
+  static Operand origin(const Body& body, Operand operand) {
+    while (operand.is_value()) {
+      const Stm* stm = defining_stm(body, operand.value());
+      const Use* use = stm == nullptr ? nullptr : get_if<Use>(*stm);
+      const SizeExpr* size = stm == nullptr ? nullptr : get_if<SizeExpr>(*stm);
+      const std::optional<Value> symbol = size == nullptr ? std::nullopt : size->value.symbol();
+      if (use != nullptr)
+        operand = use->x;
+      else if (symbol)
+        operand = Operand(*symbol);
+      else
+        break;
+    }
+    return operand;
+  }
+
+  // A parameter that every iteration hands on is what the loop starts with, also where it is the size of others.
+  void drop_constant_sizes(Stm& stm, Substitution& sizes) {
+    Loop op = *get_if<Loop>(stm);
+    Body body = *op.body;
+    Substitution inside;
+    for (std::size_t k = op.params.size(); k-- > 0;) {
+      const auto at = static_cast<std::ptrdiff_t>(k);
+      const Type& type = values_.type(op.params[k]);
+      if (!type.is_scalar() || type.element != ScalarType::i64 ||
+          origin(*op.body, body.results[k]) != Operand(op.params[k]))
+        continue;
+      inside.insert_or_assign(op.params[k], op.initial[k]);
+      sizes.insert_or_assign(stm.pattern[k], op.initial[k]);
+      op.params.erase(op.params.begin() + at);
+      op.initial.erase(op.initial.begin() + at);
+      body.results.erase(body.results.begin() + at);
+      stm.pattern.erase(stm.pattern.begin() + at);
+    }
+    if (inside.empty()) return;
+    op.body = make_body(std::move(body.stms), std::move(body.results));
+    stm.op = std::move(op);
+    stm.op = substitute(stm.op, inside, values_);
+    for (const Value v : stm.pattern) values_.set_type(v, substitute(values_.type(v), sizes));
+  }
+
   void statement(Builder& b, Stm stm) {
     if (Update* update = std::get_if<Update>(&stm.op)) {
       update->array = b.let(values_.name(update->array), Copy{update->array});

@@ -169,3 +169,22 @@ entry hidden_sizes_nested (n: i64) (k: i64) : i64 =
 -- input { [2i64, 3, 0] 2i64 } auto output
 entry hidden_sizes_in_map [m] (ns: [m]i64) (k: i64) : [m]i64 =
   map (\n -> rows.sum (loop t = rows.make n for _i < k do rows.grow t)) ns
+
+-- Derivatives of loops that keep the sizes that a module hides.
+module steps : { type~ t val of [n] : [n]f64 -> t val sum : t -> f64 val step : t -> t } = {
+  type~ t = ?[n].{a: [n]f64, b: [n]f64}
+  def of [n] (a: [n]f64) : t = {a, b = map (* 2) a}
+  def sum (t: t) : f64 = f64.sum (map2 (*) t.a t.b)
+  def step ({a, b}: t) : t = {a = map2 (*) a b, b = map2 (-) a b}
+}
+def after_steps [n] (k: i64) (xs: [n]f64) = steps.sum (loop t = steps.of xs for _i < k do steps.step t)
+
+-- ==
+-- entry: hidden_sizes_gradient
+-- input { 2i64 [0.5, 0.25] } output { [-2.25, -0.203125] }
+entry hidden_sizes_gradient [n] (k: i64) (xs: [n]f64) = vjp (after_steps k) xs 1
+
+-- ==
+-- entry: hidden_sizes_direction
+-- input { 2i64 [0.5, 0.25] } output { -2.453125 }
+entry hidden_sizes_direction [n] (k: i64) (xs: [n]f64) = jvp (after_steps k) xs (map (const 1) xs)
