@@ -38,7 +38,7 @@ entry small (b: i64) (m: i64) (n: i64) (q: i64): bool =
 -- input { 4i64 3i64 1i64 } output { true }
 -- input { 70i64 300i64 64i64 } output { true }
 -- input { 2i64 5i64 0i64 } output { true }
--- input { 300i64 600i64 35i64 } output { true }
+-- input { 90i64 600i64 35i64 } output { true }
 entry widened (m: i64) (n: i64) (q: i64): bool =
   let A = tabulate_2d m q (\i k -> i8.i32 (number i k 1 * 11))
   let U = tabulate_2d m q (\i k -> u8.i32 (number i k 1 * 11))
