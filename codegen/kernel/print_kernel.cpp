@@ -41,6 +41,35 @@ int precedence(const Expr& e) {
   return 4;
 }
 
+bool mentions(const Expr& e, const std::string& name) {
+  return (e.kind == Expr::Kind::variable && e.text == name) ||
+         std::ranges::any_of(e.args, [&](const ExprPtr& arg) { return mentions(*arg, name); });
+}
+
+// Whether the variable is subtracted in it.
+bool falls_with(const Expr& e, const std::string& name) {
+  const bool subtracts =
+      (e.kind == Expr::Kind::infix && e.text == "-" && mentions(*e.args[1], name)) ||
+      (e.kind == Expr::Kind::prefix && e.text == "-" && mentions(*e.args[0], name)) ||
+      (e.kind == Expr::Kind::infix && e.text == "*" && e.args[0]->text.starts_with("-") && mentions(*e.args[1], name));
+  return subtracts || std::ranges::any_of(e.args, [&](const ExprPtr& arg) { return falls_with(*arg, name); });
+}
+
+bool reads_backwards(const Expr& e, const std::string& name) {
+  return (e.kind == Expr::Kind::element && falls_with(*e.args[0], name)) ||
+         std::ranges::any_of(e.args, [&](const ExprPtr& arg) { return reads_backwards(*arg, name); });
+}
+
+// Whether a branch of the block reads an array from its end, as the loop's variable grows.
+bool branch_reads_backwards(const Block& block, const std::string& name, bool in_branch = false) {
+  return std::ranges::any_of(block, [&](const Stmt& s) {
+    const bool inside = in_branch || s.kind == Stmt::Kind::branch;
+    return (in_branch && s.value && reads_backwards(*s.value, name)) ||
+           (s.value && s.value->kind == Expr::Kind::select && reads_backwards(*s.value, name)) ||
+           branch_reads_backwards(s.body, name, inside) || branch_reads_backwards(s.else_body, name, inside);
+  });
+}
+
 class Printer {
  public:
   Printer(const Dialect& dialect, std::set<std::string> device_arrays)
@@ -197,6 +226,10 @@ class Printer {
     if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     if (!s.pragma.empty() && !dialect_.on_device) out.line("#pragma {}", s.pragma);
+    // Unrolled, such a loop becomes masked loads in another order than their stores, which gcc 12 does not keep.
+    if (!dialect_.on_device && !s.parallel && s.pragma.empty() && s.value->kind == Expr::Kind::literal &&
+        branch_reads_backwards(s.body, s.name))
+      out.line("#pragma GCC unroll 1");
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
     block(s.body, out);
