@@ -291,8 +291,11 @@ void Kernel::run_packed(const SegOp& op) {
     offsets.push_back(accumulator_bytes);
     accumulator_bytes += static_cast<std::int64_t>(byte_size(of.scalar));
   }
+  // Sums of products of one type of the machine are written as vectors; of other operators compilers make them.
+  const bool explicit_vectors = !dots && is_sum_of_products(parts, contract.reduce, values);
   const auto micro_kernel = [&](std::size_t number) {
-    const bool direct = number >= 2, in_place = number == kInPlace;
+    const bool direct = number >= 2, in_place = number == kInPlace, vectors = explicit_vectors && !in_place;
+    std::string n_elements, first_kept;
     const std::string rows = fmt::format("{}_rows_{}", name, number),
                       columns = fmt::format("{}_columns_{}", name, number);
     KernelBlock micro, row, column;
@@ -356,6 +359,8 @@ void Kernel::run_packed(const SegOp& op) {
             fmt::format("const {0} *restrict const {1} = (const {0} *)((const char *){2} + apl_depth * {3} * {4});",
                         c_type(of), from, s == 0 ? "apl_m->packed" : "apl_n_packed", count, bytes)));
         bytes += static_cast<std::int64_t>(byte_size(of.scalar));
+        if (s == 1) n_elements = from;
+        if (s == 1 && vectors) continue;
         const ExprPtr got = element(from, variable(fmt::format("{} * {} + {}", q, count, s == 0 ? i : j)));
         const std::string one = unit_.fresh(s == 0 ? "m_element" : "n_element");
         (s == 0 ? row : column).push_back(declare(of, one, got));
@@ -367,6 +372,7 @@ void Kernel::run_packed(const SegOp& op) {
     for (std::size_t k = 0; k < accumulator_types.size(); ++k) {
       const std::string of = c_type(accumulator_types[k]), kept = unit_.fresh("kept");
       accumulators.push_back(unit_.fresh("acc"));
+      if (k == 0) first_kept = kept;
       micro.push_back(text(fmt::format("{0} *restrict const {1} = ({0} *)((char *)apl_accumulators + {2} * {3} * {4});",
                                        of, kept, rows, columns, offsets[k])));
       micro.push_back(
@@ -426,15 +432,41 @@ void Kernel::run_packed(const SegOp& op) {
       }
       const std::string one = unit_.fresh("m_pair"), sum = unit_.fresh("sum");
       row.push_back(text(fmt::format("const {} {} = {} - ({}){{0}};", lanes, one, pair, lanes)));
-      Stmt vectors = for_loop(
+      Stmt pairs = for_loop(
           kInt, v, variable(fmt::format("(int){} / (int)(sizeof({}) / 4)", columns, lanes)),
           {text(fmt::format("{0} *const {1} = ({0} *)&{2}[{3} * {4}] + {5};", lanes, sum, accumulators[0], i, columns,
                             v)),
            text(fmt::format(
                "*{0} = {1}_pairs(*{0}, {2}, ((const {1} *)((const apl_dot_pair *)apl_n_packed + {3} * {4}))[{5}]);",
                sum, lanes, one, q, columns, v))});
-      vectors.pragma = "GCC unroll 2";
-      row.push_back(std::move(vectors));
+      pairs.pragma = "GCC unroll 2";
+      row.push_back(std::move(pairs));
+    } else if (vectors) {
+      const CType of = accumulator_types[0];
+      const std::string vector = unit_.fresh("vector"), sums = unit_.fresh("sums"), one = unit_.fresh("m_value"),
+                        v = unit_.fresh("v"),
+                        width = fmt::format("({} * {} / (int)sizeof({}))", columns, byte_size(of.scalar), vector);
+      const ExprPtr count = variable(fmt::format("{} * {}", rows, width));
+      const std::string there = unit_.fresh("vector_there");
+      micro.push_back(text(
+          fmt::format("typedef {0} {1} __attribute__((vector_size(APL_PACKED_LEAST(APL_EXPLICIT_BYTES, {2} * {3}))));",
+                      c_type(of), vector, columns, byte_size(of.scalar))));
+      micro.push_back(text(
+          fmt::format("typedef {} {} __attribute__((aligned({}), may_alias));", vector, there, byte_size(of.scalar))));
+      micro.push_back(text(fmt::format("{} {}[{} * {}];", vector, sums, rows, width)));
+      Stmt load = for_loop(kInt, v, count,
+                           {text(fmt::format("{0}[{1}] = ((const {2} *){3})[{1}];", sums, v, there, accumulators[0]))});
+      Stmt keep_vectors =
+          for_loop(kInt, v, count, {text(fmt::format("(({2} *){3})[{1}] = {0}[{1}];", sums, v, there, first_kept))});
+      load.pragma = keep_vectors.pragma = "GCC unroll 64";
+      micro.push_back(std::move(load));
+      keep = {std::move(keep_vectors)};
+      row.push_back(declare(of, one, arguments.front()));
+      Stmt across = for_loop(kInt, v, variable(width),
+                             {text(fmt::format("{0}[{1} * {2} + {3}] += {4} * ((const {5} *)({6} + {7} * {8}))[{3}];",
+                                               sums, i, width, v, one, there, n_elements, q, columns))});
+      across.pragma = "GCC unroll 4";
+      row.push_back(std::move(across));
     } else {
       std::vector<ExprPtr> folded;
       const std::string here = unit_.fresh("at");
@@ -463,7 +495,8 @@ void Kernel::run_packed(const SegOp& op) {
     Stmt steps_loop = for_loop(kIndex, q, steps, std::move(each_step));
     if (!direct && !dots) steps_loop.pragma = "GCC unroll 2";
     micro.push_back(std::move(steps_loop));
-    micro.push_back(for_loop(kInt, x, all, std::move(keep)));
+    if (!vectors) keep = {for_loop(kInt, x, all, std::move(keep))};
+    micro.insert(micro.end(), std::make_move_iterator(keep.begin()), std::make_move_iterator(keep.end()));
     helper(fmt::format("_compute_{}", number), "APL_MICRO_KERNEL static",
            "const void *apl_arguments_, const int64_t *apl_batch, int64_t apl_depth, const struct apl_packed_panel "
            "*apl_m, "
@@ -590,12 +623,13 @@ void Kernel::run_packed(const SegOp& op) {
   if (packed_params_.empty()) declarations.line("char unused;");
   declarations.close("}};");
   const std::size_t wide = accumulator_types.size(), on_n = parts.side[1].body->results.size();
+  const std::string_view bytes = explicit_vectors ? "APL_EXPLICIT_BYTES" : "APL_VECTOR_BYTES";
   // Registers hold the accumulators, N's elements and one of M's.
   declarations.line("enum {{");
   for (std::size_t k = 0; k < kKernels; ++k) {
     const std::size_t vectors = k == kInPlace ? 4 : k == 0 || k == 2 || k == 3 ? 2 : 1;
     const bool narrow = k == 6 || k == 7, few = k >= 2 && k % 2 == 1;
-    const std::string vector = fmt::format("{} * APL_VECTOR_BYTES / {}", vectors, widest);
+    const std::string vector = fmt::format("{} * {} / {}", vectors, bytes, widest);
     declarations.line("  {}_columns_{} = {},", name, k,
                       narrow          ? fmt::format("{0} < kPackedNarrow ? {0} : kPackedNarrow", vector)
                       : k == kInPlace ? fmt::format("APL_PACKED_LEAST({}, kPackedRows)", vector)

@@ -99,4 +99,12 @@ bool is_dot_product(const PackedParts& parts, const ReduceOp& reduce, const Valu
          is_widened(parts.side[0], values) && is_widened(parts.side[1], values);
 }
 
+bool is_sum_of_products(const PackedParts& parts, const ReduceOp& reduce, const ValueTable& values) {
+  if (as_binary_op(reduce.op) != BinaryOp::add || as_binary_op(parts.rest) != BinaryOp::mul) return false;
+  const ScalarType of = values.type(reduce.op.params.front()).element;
+  return (byte_size(of) == 4 || byte_size(of) == 8) && std::ranges::all_of(parts.side, [&](const Lambda& side) {
+           return side.body->results.size() == 1 && values.type(side.body->results.front()).element == of;
+         });
+}
+
 }  // namespace apl::lower

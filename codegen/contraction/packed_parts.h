@@ -34,4 +34,7 @@ class PackedParts {
 // depth at once.
 bool is_dot_product(const PackedParts& parts, const ReduceOp& reduce, const ValueTable& values);
 
+// Sums of products of elements of one type that vectors of the machine have, 4 or 8 bytes wide.
+bool is_sum_of_products(const PackedParts& parts, const ReduceOp& reduce, const ValueTable& values);
+
 }  // namespace apl::lower

@@ -22,6 +22,13 @@
 #define APL_VECTOR_REGISTERS 16
 #endif
 
+// Of vectors that are written as such: clang prefers narrower ones for those that it makes itself.
+#ifdef __AVX512F__
+#define APL_EXPLICIT_BYTES 64
+#else
+#define APL_EXPLICIT_BYTES APL_VECTOR_BYTES
+#endif
+
 #define APL_PACKED_LEAST(a, b) ((a) < (b) ? (a) : (b))
 #ifndef APL_INLINE
 #define APL_INLINE static inline __attribute__((always_inline))
@@ -31,8 +38,12 @@
 // must not depend on what stands before: instructions are fetched by lines, and a loop across one more took 1.3 times
 // as long.
 #if defined(__clang__)
+#ifdef __AVX512F__
+#define APL_WIDEST __attribute__((min_vector_width(512)))
+#else
 #define APL_WIDEST
-#define APL_MICRO_KERNEL
+#endif
+#define APL_MICRO_KERNEL APL_WIDEST
 #define APL_FUSED _Pragma("clang fp contract(fast)")
 #else
 #ifdef __AVX512F__
