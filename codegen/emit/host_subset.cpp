@@ -10,6 +10,8 @@
 namespace apl {
 namespace {
 
+constexpr std::string_view kAlwaysInline = "APL_INLINE ";
+
 // The text with each word that has a replacement replaced, and what ## joins joined.
 std::string substituted(std::string_view text, const std::map<std::string, std::string>& words) {
   std::string result;
@@ -66,12 +68,13 @@ class Reader {
     if (line.starts_with("#endif")) --conditions_;
     // The header's own guard is one condition; what else is conditional is for compilers with types that others lack.
     if (conditions_ > 1) return;
-    if (line.starts_with("static ") && line.find('(') != std::string::npos) {
+    const bool always = line.starts_with(kAlwaysInline);
+    if ((always || line.starts_with("static ")) && line.find('(') != std::string::npos) {
       const std::size_t open = line.find('(');
       std::size_t from = open;
       while (from > 0 && is_word(line[from - 1])) --from;
       now_.name = line.substr(from, open - from);
-      add("inline" + line.substr(line.find(' ', 7)));
+      add("inline" + line.substr(always ? kAlwaysInline.size() - 1 : line.find(' ', 7)));
     } else if (const auto macro = macros_.find(line.substr(0, line.find('('))); macro != macros_.end()) {
       const std::size_t open = line.find('(');
       const std::vector<std::string> arguments = list(line.substr(open + 1, line.rfind(')') - open - 1));
