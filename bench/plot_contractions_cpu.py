@@ -1,6 +1,8 @@
 """Draws what contractions_cpu.py measured: shares of the peak of fused products, ours and the best peer's, a case a row.
 
 usage: plot_contractions_cpu.py RESULTS.json FIGURE.svg
+
+Of several runs in one file (`runs`) the first is drawn.
 """
 import json
 import sys
@@ -14,6 +16,7 @@ import matplotlib.pyplot as plt
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         results = json.load(file)
+    results = results.get("runs", [results])[0]
     peak = max(measured["fma"] for measured in results["peaks"])
     names = list(results["cases"])[::-1]
     ours, best = [], []
@@ -33,6 +36,7 @@ def main():
     axes.grid(axis="x", linewidth=0.3)
     figure.tight_layout()
     plt.rcParams["svg.hashsalt"] = "contractions"
+    plt.rcParams["svg.fonttype"] = "none"
     figure.savefig(sys.argv[2], metadata={"Date": None})
     return 0
 
