@@ -3,6 +3,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#ifdef __aarch64__
+#define REGISTER "w"
+#else
+#define REGISTER "v"
+#endif
 #ifdef __AVX512F__
 #define BYTES 64
 #elif defined(__AVX__)
@@ -15,25 +20,27 @@ typedef double wide_lanes __attribute__((vector_size(BYTES)));
 
 enum { kChains = 12, kSteps = 1 << 22, kTimes = 5 };
 
-#define PEAK(NAME, VECTOR)                                                                      \
-  static double NAME(void) {                                                                    \
-    double seconds = 0;                                                                         \
-    for (int r = 0; r < kTimes; ++r) {                                                          \
-      const double begin = omp_get_wtime();                                                     \
-      _Pragma("omp parallel") {                                                                 \
-        VECTOR x = {0}, y = {0}, sums[kChains] = {{0}};                                         \
-        __asm__ volatile("" : "+v"(x), "+v"(y));                                                \
-        for (int s = 0; s < kSteps; ++s) {                                                      \
-          _Pragma("GCC unroll 12") for (int c = 0; c < kChains; ++c) sums[c] = x * y + sums[c]; \
-          __asm__ volatile("" : "+v"(sums[0]), "+v"(sums[1]), "+v"(sums[2]), "+v"(sums[3]));    \
-        }                                                                                       \
-        for (int c = 0; c < kChains; ++c) __asm__ volatile("" ::"v"(sums[c]));                  \
-      }                                                                                         \
-      const double now = omp_get_wtime() - begin;                                               \
-      if (r == 0 || now < seconds) seconds = now;                                               \
-    }                                                                                           \
-    const double lanes_of = (double)(BYTES / sizeof(((VECTOR){0})[0]));                         \
-    return 2 * lanes_of * kChains * kSteps * omp_get_max_threads() / seconds;                   \
+#define PEAK(NAME, VECTOR)                                                                        \
+  static double NAME(void) {                                                                      \
+    double seconds = 0;                                                                           \
+    for (int r = 0; r < kTimes; ++r) {                                                            \
+      const double begin = omp_get_wtime();                                                       \
+      _Pragma("omp parallel") {                                                                   \
+        VECTOR x = {0}, y = {0}, sums[kChains] = {{0}};                                           \
+        __asm__ volatile("" : "+" REGISTER(x), "+" REGISTER(y));                                  \
+        for (int s = 0; s < kSteps; ++s) {                                                        \
+          _Pragma("GCC unroll 12") for (int c = 0; c < kChains; ++c) sums[c] = x * y + sums[c];   \
+          __asm__ volatile(""                                                                     \
+                           : "+" REGISTER(sums[0]), "+" REGISTER(sums[1]), "+" REGISTER(sums[2]), \
+                             "+" REGISTER(sums[3]));                                              \
+        }                                                                                         \
+        for (int c = 0; c < kChains; ++c) __asm__ volatile("" ::REGISTER(sums[c]));               \
+      }                                                                                           \
+      const double now = omp_get_wtime() - begin;                                                 \
+      if (r == 0 || now < seconds) seconds = now;                                                 \
+    }                                                                                             \
+    const double lanes_of = (double)(BYTES / sizeof(((VECTOR){0})[0]));                           \
+    return 2 * lanes_of * kChains * kSteps * omp_get_max_threads() / seconds;                     \
   }
 PEAK(peak_single, lanes)
 PEAK(peak_double, wide_lanes)
@@ -61,7 +68,7 @@ double bytes_of(int streams) {
 #pragma omp parallel for simd
       for (int64_t k = 0; k < n; ++k) a[k] = b[k] + 3.0F * c[k];
     }
-    __asm__ volatile("" ::"x"(sum));
+    __asm__ volatile("" ::REGISTER(sum));
     const double now = omp_get_wtime() - begin;
     if (r == 0 || now < seconds) seconds = now;
   }

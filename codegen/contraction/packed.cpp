@@ -555,6 +555,11 @@ void Kernel::run_packed(const SegOp& op) {
   const std::string start = unit_.fresh("begin");
   store.push_back(declare(kIndex, start, values_.poly(fixed)));
   const std::string from = unit_.fresh("from");
+  // Nothing is computed of a result before it is stored.
+  const bool plain_store = std::ranges::none_of(op.body->stms, [&](const Stm& stm) {
+    const SegOp* threads = get_if<SegOp>(stm);
+    return threads != nullptr && epilogue_map(*threads, values) != nullptr;
+  });
   enum class Columns { whole, one_run, runs };
   const auto store_loop = [&](Columns columns_are) {
     KernelBlock inner;
@@ -589,7 +594,7 @@ void Kernel::run_packed(const SegOp& op) {
                                                                 : fmt::format("apl_tile->run[{}]", from);
     KernelBlock runs;
     runs.push_back(for_loop(kInt, c, variable(count), std::move(inner)));
-    if (columns_are == Columns::whole) runs.back().pragma = "omp simd";
+    if (columns_are == Columns::whole && plain_store) runs.back().pragma = "omp simd";
     if (columns_are == Columns::runs) {
       Stmt loop = for_loop(kInt, from, variable("apl_tile->columns"), std::move(runs));
       loop.step = variable(count);
@@ -623,13 +628,13 @@ void Kernel::run_packed(const SegOp& op) {
   if (packed_params_.empty()) declarations.line("char unused;");
   declarations.close("}};");
   const std::size_t wide = accumulator_types.size(), on_n = parts.side[1].body->results.size();
-  const std::string_view bytes = explicit_vectors ? "APL_EXPLICIT_BYTES" : "APL_VECTOR_BYTES";
+  const char* const bytes = explicit_vectors ? "APL_EXPLICIT_BYTES" : "APL_VECTOR_BYTES";
   // Registers hold the accumulators, N's elements and one of M's.
   declarations.line("enum {{");
   for (std::size_t k = 0; k < kKernels; ++k) {
     const std::size_t vectors = k == kInPlace ? 4 : k == 0 || k == 2 || k == 3 ? 2 : 1;
     const bool narrow = k == 6 || k == 7, few = k >= 2 && k % 2 == 1;
-    const std::string vector = fmt::format("{} * {} / {}", vectors, bytes, widest);
+    const std::string vector = fmt::format("{} * {} / {}", vectors, k == kInPlace ? "APL_VECTOR_BYTES" : bytes, widest);
     declarations.line("  {}_columns_{} = {},", name, k,
                       narrow          ? fmt::format("{0} < kPackedNarrow ? {0} : kPackedNarrow", vector)
                       : k == kInPlace ? fmt::format("APL_PACKED_LEAST({}, kPackedRows)", vector)

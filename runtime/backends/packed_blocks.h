@@ -39,8 +39,10 @@ static inline int64_t apl_packed_second_cache(void) {
     break;
   }
   bytes = apl_packed_most(kLeast, apl_packed_least(kMost, bytes));
-  __atomic_store_n(&known, bytes, __ATOMIC_RELAXED);
-  return bytes;
+  // All threads have the number of the first: memory is asked for and used by it.
+  int64_t first = 0;
+  const bool is_first = __atomic_compare_exchange_n(&known, &first, bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return is_first ? bytes : first;
 #endif
 }
 

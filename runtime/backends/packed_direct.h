@@ -19,7 +19,7 @@ static inline int64_t apl_packed_pad(const struct apl_packed* p) {
 }
 
 // Whether M's elements are used so rarely, or all is so near, that to pack M takes longer than it saves. Where rows are
-// powers of two apart, those of a tile share a few lines of the first cache.
+// multiples of 1024 bytes apart, those of a tile share few sets of lines of the first cache.
 static inline bool apl_packed_is_direct(const struct apl_packed* p) {
   enum { kFewPanels = 2, kMorePanels = 8, kApart = 1024 };
   const int64_t m = apl_packed_size(&p->m), n = apl_packed_size(&p->n), k = apl_packed_size(&p->k);
