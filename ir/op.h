@@ -281,6 +281,7 @@ struct Schedule {
   enum class Unit : std::uint8_t {
     general,  // a thread computes its T x R elements from the tiles
     simt,     // warps share the block's M x N elements: a mainloop of multiply-adds on copies that run ahead
+    matrix,   // the same of products that matrix units know, where the machine has some and the tiles suit them
     packed,   // CPUs: panels of M and N are packed for a micro-kernel, whose tile the machine's registers give
   };
   // Which operands vary along a dim: all that are no weights of the reduction alone (batch), none (invariant), some

@@ -14,6 +14,7 @@ std::string_view to_text(Schedule::Unit unit) {
   switch (unit) {
     case Schedule::Unit::general: return "general";
     case Schedule::Unit::simt: return "simt";
+    case Schedule::Unit::matrix: return "matrix";
     case Schedule::Unit::packed: return "packed";
   }
   return "general";
@@ -51,6 +52,32 @@ bool is_scalar_code(const Lambda& lambda, const ValueTable& values) {
     for_each_binder(stm.op, [&](Value v) { scalar = scalar && values.type(v).is_scalar(); });
   });
   return scalar && std::ranges::all_of(lambda.params, [&](Value v) { return values.type(v).is_scalar(); });
+}
+
+bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values) {
+  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return false;
+  if (values.type(op.params[0]).element != ScalarType::f32) return false;
+  const ScalarType element = values.type(map.params[0]).element;
+  if ((element != ScalarType::f16 && element != ScalarType::bf16) || values.type(map.params[1]).element != element)
+    return false;
+  std::map<Value, Value> widened;
+  const Binary* product = nullptr;
+  for (const Stm& stm : map.body->stms) {
+    const Convert* convert = get_if<Convert>(stm);
+    const bool widens =
+        convert != nullptr && convert->to == ScalarType::f32 && !convert->same_bits && convert->x.is_value();
+    if (product != nullptr || (!widens && get_if<Binary>(stm) == nullptr)) return false;
+    if (widens) {
+      widened.emplace(stm.pattern.front(), convert->x.value());
+    } else {
+      product = get_if<Binary>(stm);
+      if (product->op != BinaryOp::mul || map.body->results[0] != Operand(stm.pattern.front())) return false;
+    }
+  }
+  if (product == nullptr || !product->x.is_value() || !product->y.is_value()) return false;
+  const auto x = widened.find(product->x.value()), y = widened.find(product->y.value());
+  if (x == widened.end() || y == widened.end()) return false;
+  return std::set{x->second, y->second} == std::set{map.params[0], map.params[1]};
 }
 
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
@@ -307,6 +334,8 @@ class Holds {
     if (contract.space.size() != axes_.size() || contract.depth.size() != depth() ||
         contract.operands.size() != schedule_.operands.size())
       return "a contraction of tiles has other dims or operands";
+    if (schedule_.unit == Schedule::Unit::matrix && !is_matrix_product(contract.map, contract.reduce.op, values_))
+      return "a contraction of tiles is no sum of products that matrix units know";
     for (std::size_t x = 0; x < axes_.size(); ++x)
       if (contract.space[x].tile != product_of(axes_[x], &Schedule::Dim::tile) ||
           contract.space[x].reg != product_of(axes_[x], &Schedule::Dim::reg))

@@ -142,7 +142,8 @@ std::vector<SharedPart> shared_parts(const ExplainedPlan& plan, const apl_device
   }
   apl_mn_dim mn[2] = {};
   std::int64_t results = 0;
-  if (apl_plan_mainloop(&c, &plan.plan, device.warp, &mn[0], &mn[1]) != 0 && mn[1].vector > 1)
+  if (apl_plan_mainloop(&c, &plan.plan, device.warp, device.matrix_units, &mn[0], &mn[1]) != 0 && mn[1].vector > 1 &&
+      apl_matrix_rows(&mn[0], &mn[1]) < 0)
     results = std::min(rest, std::int64_t{plan.cost.threads} * mn[1].each * c.result_bytes);
   if (rest > results) parts.push_back({"tables of row offsets", rest - results, 1});
   if (results > 0) parts.push_back({"results before they are written", results, 1});

@@ -23,49 +23,6 @@ std::string registers_name(const ValueTable& values, Value tile) {
 
 }  // namespace
 
-// Whole steps of a depth that is a multiple of the matrix units'.
-KernelBlock Kernel::matrix_steps(const TileContract& op, const Stm& stm, const ExprPtr& stage,
-                                 const std::vector<ExprPtr>& at, const std::string& inner, std::int64_t depth) {
-  Mainloop& mainloop = *mainloop_;
-  const ValueTable& values = unit_.function.values;
-  const std::size_t rank = op.space.size(), p_dim = mainloop.mn_dims[0].lanes == 8 ? 0 : 1;
-  struct Side {
-    const OperandTile* tile;
-    std::vector<ExprPtr> arguments;
-  };
-  std::array<Side, 2> sides;
-  for (const TileOperand& operand : op.operands) {
-    const Value block = mainloop.copied.at(operand.tile);
-    const OperandTile& tile = mainloop.tiles.at(block);
-    const Lmad& layout = values.type(operand.tile).memory->layout;
-    ExprPtr position = mainloop_stage(block, stage);
-    std::int64_t apart = 0;
-    for (std::size_t k = 0; k < operand.axes.size(); ++k) {
-      const auto d = static_cast<std::size_t>(operand.axes[k]);
-      if (d < rank) continue;
-      const std::int64_t stride = *unit_.fold(layout.dims()[k].stride);
-      if (d - rank == mainloop.inner_depth) apart = stride;
-      position = plus(position, mul(at[d - rank], number_of(stride)));
-    }
-    const bool is_p = tile.mn == p_dim;
-    const MnDim& mn = mainloop.mn_of(tile);
-    sides[is_p ? 0 : 1] = {&tile,
-                           {variable(buffer(block, stm.location).name), position, number_of(apart),
-                            variable(is_p ? mn.first : mn.warp_first)}};
-  }
-  const MnDim &p = mainloop.mn_dims[p_dim], &q = mainloop.mn_dims[1 - p_dim];
-  std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
-  for (const Side& side : sides) arguments.insert(arguments.end(), side.arguments.begin(), side.arguments.end());
-  Stmt loop = for_loop(kInt, inner, number_of(depth),
-                       {do_call(fmt::format("apl_multiply_tiles<{}, {}, {}, {}, {}, {}, {}>", p.each, q.each, p.vector,
-                                            q.vector, sides[0].tile->swizzled, sides[1].tile->swizzled, p_dim == 1),
-                                std::move(arguments))});
-  loop.step = number_of(kMatrixDepth);
-  KernelBlock all;
-  all.push_back(std::move(loop));
-  return all;
-}
-
 void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
@@ -158,8 +115,8 @@ void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const Exp
   KernelBlock all;
   const Poly& inner = op.depth.back();
   const auto constant = unit_.fold(inner);
-  if (mainloop.matrix_units && constant && *constant % kMatrixDepth == 0) {
-    all = matrix_steps(op, stm, stage, at, names.back(), *constant);
+  if (mainloop.matrix()) {
+    all = matrix_product(op, stm, stage, at);
   } else if (constant == 1) {
     all = step(number_of(0), number_of(0));
   } else {
@@ -204,7 +161,11 @@ void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const Exp
       all.clear();
       all.push_back(std::move(loop));
     }
+  if (mainloop.matrix() && mainloop.loop == nullptr) start_products(stm, out);
   append(out, std::move(all));
+  if (!mainloop.matrix()) return;
+  out.push_back(do_call("apl_matrix_commit", {}));
+  if (mainloop.loop == nullptr) finish_products(stm, out);
 }
 
 }  // namespace apl::lower

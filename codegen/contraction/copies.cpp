@@ -113,6 +113,14 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
   const bool inside_tile = inner_bound && !padded;  // what is inside the source is inside the tile, too
   const std::string begin = unit_.fresh("from");
   KernelBlock all{declare(kIndex, begin, start)};
+  const auto in_outer_loops = [&] {
+    for (std::size_t k = outer.size(); k-- > 0;)
+      if (outer[k].size > 1) {
+        Stmt loop = for_loop(kInt, outer[k].name, number_of(outer[k].size), std::move(all));
+        all.clear();
+        all.push_back(std::move(loop));
+      }
+  };
   // `width` elements, at depth q.
   const auto element = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, std::int64_t width) {
     ExprPtr inside = outer_inside;
@@ -143,6 +151,15 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
     if (always) return body;
     return KernelBlock{kernel::branch(infix("<", i, number_of(bound)), std::move(body))};
   };
+  if (mainloop.matrix()) {
+    CopiedTile parts{variable(target), variable(from), variable(begin), stage_start, step_stride, outer_inside, {}};
+    if (inner_bound) parts.inside = [=](const ExprPtr& q) { return infix("<", plus(inner_start, q), inner_bound); };
+    append(all, copy_matrix_tile(op, tile, parts));
+    in_outer_loops();
+    append(out, std::move(all));
+    copies_pending_ = true;
+    return;
+  }
   // Each copy under way has its address in registers; all of many would not leave enough for the accumulators.
   constexpr std::int64_t kAtOnce = 4;
   const auto some_at_once = [](const std::string& index, std::int64_t count, KernelBlock body) {
@@ -230,12 +247,7 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
   } else {
     append(all, along_rows(1));
   }
-  for (std::size_t k = outer.size(); k-- > 0;)
-    if (outer[k].size > 1) {
-      Stmt loop = for_loop(kInt, outer[k].name, number_of(outer[k].size), std::move(all));
-      all.clear();
-      all.push_back(std::move(loop));
-    }
+  in_outer_loops();
   append(out, std::move(all));
   copies_pending_ = true;
 }
@@ -260,6 +272,12 @@ ExprPtr Kernel::mainloop_alignment(const CopyTile& op, const OperandTile& tile, 
   for (std::size_t k = 0; k < tile.axes.size(); ++k)
     if (k != tile.row_axis) positions.push_back(op.window.dims()[k].stride);
   for (std::size_t p = 0; p < apart; ++p) positions.push_back(tile.split[p].stride);
+  return alignment_variable(op, positions, width);
+}
+
+// A variable of the block: the source and these positions in it are multiples of `width` elements.
+ExprPtr Kernel::alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width) {
+  const MemoryBinding& source = *unit_.function.type(op.source).memory;
   ExprPtr test = call("apl_aligned<16>", {variable(buffer(source.block, stm_.location).name)});
   if (const ExprPtr sizes = aligned(positions, width)) test = infix("&&", test, sizes);
   std::string& name = mainloop_->alignments[kernel::print(test, unit_.dialect())];
@@ -274,6 +292,7 @@ void Kernel::finish_copies(KernelBlock& out) {
   copies_pending_ = false;
   out.push_back(do_call("apl_cp_async_commit", {}));
   out.push_back(do_call("apl_cp_async_wait<0>", {}));
+  if (mainloop_ && mainloop_->matrix()) out.push_back(do_call("apl_matrix_publish", {}));
 }
 
 }  // namespace apl::lower

@@ -2,7 +2,6 @@
 // (ir/schedule.h): what is asked here is the tile numbers alone.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -16,62 +15,12 @@ namespace apl::lower {
 
 namespace {
 
-// x * y of two numbers, each widened to f32.
-bool is_widened_product(const Lambda& map) {
-  std::map<Value, Value> widened;
-  const Binary* product = nullptr;
-  for (const Stm& stm : map.body->stms) {
-    if (const Convert* convert = get_if<Convert>(stm);
-        convert && convert->to == ScalarType::f32 && !convert->same_bits && convert->x.is_value()) {
-      widened.emplace(stm.pattern.front(), convert->x.value());
-    } else if (const Binary* binary = get_if<Binary>(stm); binary && product == nullptr) {
-      product = binary;
-      if (map.body->results.size() != 1 || !map.body->results[0].is_value() ||
-          map.body->results[0].value() != stm.pattern.front())
-        return false;
-    } else {
-      return false;
-    }
-  }
-  if (product == nullptr || product->op != BinaryOp::mul || map.params.size() != 2 || widened.size() != 2) return false;
-  if (!product->x.is_value() || !product->y.is_value()) return false;
-  const auto x = widened.find(product->x.value()), y = widened.find(product->y.value());
-  if (x == widened.end() || y == widened.end()) return false;
-  const std::set<Value> factors{x->second, y->second};
-  return factors.size() == 2 && factors.contains(map.params[0]) && factors.contains(map.params[1]);
-}
-
-bool is_sum_of_f32(const Lambda& op, const ValueTable& values) {
-  if (op.params.size() != 2 || op.body->stms.size() != 1 || op.body->results.size() != 1) return false;
-  const Binary* sum = get_if<Binary>(op.body->stms[0]);
-  if (sum == nullptr || sum->op != BinaryOp::add || !sum->x.is_value() || !sum->y.is_value()) return false;
-  const Value result = op.body->stms[0].pattern.front();
-  if (values.type(result).element != ScalarType::f32 || !op.body->results[0].is_value() ||
-      op.body->results[0].value() != result)
-    return false;
-  const std::set<Value> terms{sum->x.value(), sum->y.value()};
-  return terms.size() == 2 && terms.contains(op.params[0]) && terms.contains(op.params[1]);
-}
+bool has_mainloop(Schedule::Unit unit) { return unit == Schedule::Unit::simt || unit == Schedule::Unit::matrix; }
 
 }  // namespace
 
-// Whether the machine's matrix units can do it: sums in f32 of products of two f16 or of two bf16, one along M, one
-// along N, by warps of 8 by 4 threads that have neighbouring rows and columns.
-bool Kernel::fits_matrix_units(const Mainloop& mainloop, const TileContract& contract) {
-  if (contract.operands.size() != 2 || contract.accumulators.size() != 1 || !is_widened_product(contract.map) ||
-      !is_sum_of_f32(contract.reduce.op, unit_.function.values))
-    return false;
-  const OperandTile& x = mainloop.tiles.at(mainloop.copied.at(contract.operands[0].tile));
-  const OperandTile& y = mainloop.tiles.at(mainloop.copied.at(contract.operands[1].tile));
-  if (x.element != y.element || (x.element != ScalarType::f16 && x.element != ScalarType::bf16)) return false;
-  if (x.mn == kNoMnDim || y.mn == kNoMnDim || x.mn == y.mn || x.depth % kMatrixDepth != 0) return false;
-  const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
-  return m_dim.lanes * n_dim.lanes == 32 && (m_dim.lanes == 8 || n_dim.lanes == 8) && m_dim.vector >= 2 &&
-         n_dim.vector >= 2;
-}
-
 std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
-  if (!unit_.target.has_mainloop || !op.schedule || op.schedule->unit != Schedule::Unit::simt) return nullptr;
+  if (!unit_.target.has_mainloop || !op.schedule || !has_mainloop(op.schedule->unit)) return nullptr;
   const Schedule& schedule = *op.schedule;
   const auto data = plan_data(stm_, unit_.function);
   if (!data) return nullptr;
@@ -89,7 +38,11 @@ std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
   fill_in(
       *data, [](Value) { return kSomeSize; }, contraction);
   apl_mn_dim shares[2];
-  if (apl_plan_mainloop(&contraction, &plan, unit_.target.warp, &shares[0], &shares[1]) == 0) return nullptr;
+  const int matrix_units = unit_.target.has_matrix_units ? 1 : 0;
+  if (apl_plan_mainloop(&contraction, &plan, unit_.target.warp, matrix_units, &shares[0], &shares[1]) == 0)
+    return nullptr;
+  if (matrix_units != 0 && op.schedule->unit == Schedule::Unit::matrix)
+    mainloop->matrix_rows = apl_matrix_rows(&shares[0], &shares[1]);
 
   mainloop->space_rank = op.space.size();
   mainloop->inner_depth = schedule.dims.size() - data->space_rank - 1;
@@ -114,10 +67,6 @@ std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
       mainloop->readers[operand.tile] = contract;
       add_operand_tile(*mainloop, schedule.operands[o], operand, *copies.at(operand.tile));
     }
-  mainloop->matrix_units = unit_.target.has_matrix_units && contracts.size() > 0 &&
-                           std::ranges::all_of(contracts, [&](const TileContract* contract) {
-                             return fits_matrix_units(*mainloop, *contract);
-                           });
   if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
   return mainloop;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,8 +16,6 @@ namespace apl::lower {
 constexpr std::int64_t kSwizzled = 32;  // rows that apl_swizzle permutes
 constexpr std::int64_t kUnrolled = 8;   // steps of the depth; the period of apl_swizzle
 
-constexpr std::int64_t kMatrixDepth = 16;  // of a product of the machine's matrix units
-
 // The M or the N dim of the contraction: a dim of the space, shared out among the threads of a block.
 struct MnDim {
   std::size_t dim = 0;
@@ -26,6 +25,9 @@ struct MnDim {
   std::string warp_first, first;                // variables: where the warp's rows begin, and the thread's
   std::string results;                          // table: where rows lie in the result, -1 for nowhere
 };
+
+constexpr std::int64_t kMatrixVector = 8;  // elements of 16 bytes
+constexpr std::int64_t kMatrixLine = 64;   // rows of a step that lie together in a tile of matrix units
 
 constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
 
@@ -42,6 +44,16 @@ struct OperandTile {
   bool swizzled = false;
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   std::string rows;              // table: where rows lie in the source
+  // Of matrix units: variables for the thread's first copy of a step, and an array of where its copies come from.
+  std::string first_row, first_step, to, from;
+};
+
+// A copy of a step's tile: from `begin` of the source and its rows' positions on, to `stage` of the tile.
+struct CopiedTile {
+  kernel::ExprPtr tile, source, begin, stage;
+  kernel::ExprPtr step_stride;                                         // of the innermost dim of the depth
+  kernel::ExprPtr outer_inside;                                        // whether outer dims are in the source, or null
+  std::function<kernel::ExprPtr(const kernel::ExprPtr& step)> inside;  // whether a step of the innermost one is
 };
 
 struct Mainloop {
@@ -63,7 +75,12 @@ struct Mainloop {
   const If* remainder = nullptr;
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
-  bool matrix_units = false;  // whole steps of the depth are products of the machine's matrix units
+  int matrix_rows = -1;  // 0 or 1: steps are products of matrix units, whose 64 rows run along M or N
+  bool matrix() const { return matrix_rows >= 0; }
+  // Products that are under way while the next ones start, and how many steps copies run ahead, so that those do not
+  // write where these read.
+  std::int64_t in_flight() const { return matrix() && stages > 2 ? 1 : 0; }
+  std::int64_t copies_ahead() const { return stages - 1 - in_flight(); }
   std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
   std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
   std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index

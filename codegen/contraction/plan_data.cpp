@@ -108,6 +108,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.epilogue_arrays = data.epilogue_arrays;
   c.operations = static_cast<float>(data.operations);
   c.general = schedule.unit == Schedule::Unit::general;
+  c.matrix = schedule.unit == Schedule::Unit::matrix;
   static constexpr std::int32_t kKinds[] = {APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE,
                                             APL_DIM_M,     APL_DIM_N,         APL_DIM_CONTRACTED};
   for (std::size_t d = 0; d < schedule.dims.size(); ++d) {

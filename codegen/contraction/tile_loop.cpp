@@ -44,7 +44,7 @@ void Kernel::mainloop_head(KernelBlock& out) {
   };
   const auto of_eight = [&] { return infix("%", infix("/", lane, number_of(2)), number_of(8)); };
   ExprPtr m_lane = infix("/", lane, number_of(n_dim.lanes)), n_lane = infix("%", lane, number_of(n_dim.lanes));
-  if (mainloop.matrix_units) {
+  if (mainloop.matrix()) {
     // As the sums of a product of the matrix units lie.
     if (n_dim.lanes == 8) m_lane = infix("%", lane, number_of(4)), n_lane = infix("/", lane, number_of(4));
   } else if (m_dim.lanes == 4 && n_dim.lanes == 8) {
@@ -87,6 +87,7 @@ void Kernel::mainloop_head(KernelBlock& out) {
       }
     mn.results = declare_table(s == 0 ? "result_rows" : "result_columns", s == 0 ? 2 * mn.extent : mn.extent);
   }
+  if (mainloop.matrix()) declare_matrix_copies(out);
 }
 
 // All of the kernel's body: the tile loop, whose iterations are indices of the M dim.
@@ -140,6 +141,7 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   if (mainloop.loop == nullptr) {
     for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
     out.push_back(barrier());
+    if (mainloop.matrix()) place_matrix_copies(out);
     body(out);
     mainloop_write(op, out);
     return;
@@ -157,7 +159,7 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   KernelBlock early{
       kernel::branch(infix("<", variable(ahead), variable(mainloop.steps)), mainloop_prefetch(ahead, variable(ahead))),
       do_call("apl_cp_async_commit", {})};
-  out.push_back(unrolled(ahead, mainloop.stages - 1, std::move(early)));
+  out.push_back(unrolled(ahead, mainloop.copies_ahead(), std::move(early)));
   out.push_back(declare(kInt, mainloop.stage, number_of(0), false));
   out.push_back(declare(kInt, half, number_of(0), false));
   mainloop.half = variable(half);
@@ -177,7 +179,7 @@ ExprPtr Kernel::tile_loop_length(Values& values, const SegOp& op) {
   ExprPtr steps = values.poly(mainloop_->loop->bound);
   if (mainloop_->remainder != nullptr)
     steps = plus(steps, select(values.operand(mainloop_->remainder->condition), number_of(1), number_of(0)));
-  ExprPtr test = infix(">=", steps, number_of(mainloop_->stages - 1));
+  ExprPtr test = infix(">=", steps, number_of(mainloop_->copies_ahead()));
   if (mainloop_->tile_loop_from > 0) {
     ExprPtr blocks = number_of(1);
     for (const SegDim& dim : op.space) blocks = mul(blocks, values.poly(dim.bound));
@@ -213,9 +215,19 @@ kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& 
   values_.scalars.erase(mainloop.loop->index);
   KernelBlock remainder = copies(mainloop.remainder_step);
   copies_pending_ = false;
-  if (mainloop.remainder == nullptr) return main;
-  return {
-      kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main), std::move(remainder))};
+  KernelBlock all;
+  if (mainloop.matrix()) {
+    KernelBlock places;
+    place_matrix_copies(places);
+    all.push_back(kernel::branch(infix("==", variable(step), number_of(0)), std::move(places)));
+  }
+  if (mainloop.remainder == nullptr) {
+    append(all, std::move(main));
+  } else {
+    all.push_back(kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main),
+                                 std::move(remainder)));
+  }
+  return all;
 }
 
 // The loop over the depth, with the remainder as its last step. Copies run ahead into the next tile.
@@ -223,7 +235,9 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const Value index = op.space[mainloop.mn_dims[0].dim].index;
   const std::string step = unit_.name(mainloop.loop->index);
-  KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", mainloop.stages - 2), {}), barrier()};
+  KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", mainloop.copies_ahead() - 1), {})};
+  if (mainloop.matrix()) body.push_back(do_call("apl_matrix_publish", {}));
+  body.push_back(barrier());
   // The next tile's tables, as soon as all threads have written back what the last one's were for.
   const ExprPtr here = mainloop.half, there = infix("-", number_of(1), mainloop.half);
   KernelBlock tables;
@@ -237,15 +251,21 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   const std::string later = unit_.fresh("later"), over = unit_.fresh("over"), ahead = unit_.fresh("ahead"),
                     whose = unit_.fresh("whose"), half = unit_.fresh("half"), free = unit_.fresh("free_stage");
   const auto if_over = [&](const ExprPtr& yes, const ExprPtr& no) { return select(variable(over), yes, no); };
-  body.push_back(declare(kIndex, later, plus(variable(step), number_of(mainloop.stages - 1))));
+  body.push_back(declare(kIndex, later, plus(variable(step), number_of(mainloop.copies_ahead()))));
   body.push_back(declare({ScalarType::boolean, false}, over, infix(">=", variable(later), variable(mainloop.steps))));
   body.push_back(
       declare(kIndex, ahead, if_over(infix("-", variable(later), variable(mainloop.steps)), variable(later))));
   body.push_back(declare(kIndex, whose, if_over(variable(mainloop.next), variable(mainloop.tile_index))));
   body.push_back(declare(kInt, half, if_over(there, here)));
-  body.push_back(declare(kInt, free,
-                         select(infix("==", variable(mainloop.stage), number_of(0)), number_of(mainloop.stages - 1),
-                                infix("-", variable(mainloop.stage), number_of(1)))));
+  const std::int64_t behind = mainloop.stages - mainloop.copies_ahead();
+  const ExprPtr stage = variable(mainloop.stage);
+  const ExprPtr wraps = behind == 1 ? infix("==", stage, number_of(0)) : infix("<", stage, number_of(behind));
+  const ExprPtr wrapped = plus(behind == 1 ? number_of(0) : stage, number_of(mainloop.copies_ahead()));
+  body.push_back(declare(kInt, free, select(wraps, wrapped, infix("-", stage, number_of(behind)))));
+  // Matrix units multiply while threads copy.
+  KernelBlock main, remainder;
+  mainloop_contract(*mainloop.main.contract, stm, variable(mainloop.stage), main);
+  if (mainloop.matrix()) append(body, std::move(main));
   mainloop.half = variable(half);
   values_.scalars[index] = variable(whose);
   body.push_back(
@@ -253,9 +273,10 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   mainloop.half = here;
   values_.scalars[index] = variable(mainloop.tile_index);
   body.push_back(do_call("apl_cp_async_commit", {}));
-  KernelBlock main, remainder;
-  mainloop_contract(*mainloop.main.contract, stm, variable(mainloop.stage), main);
-  if (mainloop.remainder == nullptr) {
+  if (mainloop.matrix()) {
+    // What is left of the depth is one more step, on zeros.
+    body.push_back(do_call(fmt::format("apl_matrix_wait<{}>", mainloop.in_flight()), {}));
+  } else if (mainloop.remainder == nullptr) {
     append(body, std::move(main));
   } else {
     mainloop_contract(*mainloop.remainder_step.contract, stm, variable(mainloop.stage), remainder);
@@ -265,7 +286,9 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   body.push_back(
       assign(variable(mainloop.stage), select(infix("==", variable(mainloop.stage), number_of(mainloop.stages - 1)),
                                               number_of(0), plus(variable(mainloop.stage), number_of(1)))));
+  if (mainloop.matrix()) start_products(stm, out);
   out.push_back(for_loop(kIndex, step, variable(mainloop.steps), std::move(body)));
+  if (mainloop.matrix()) finish_products(stm, out);
 }
 
 }  // namespace apl::lower

@@ -41,6 +41,10 @@ void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
   }
   out.push_back(comment("write-back; what is out of range is dropped"));
 
+  if (mainloop.matrix()) {
+    matrix_write(op, contiguous, out);
+    return;
+  }
   // Vectors, straight from registers.
   KernelBlock direct;
   const std::int64_t groups = n_dim.each / n_dim.vector;
@@ -126,6 +130,17 @@ void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
     append(out, std::move(staged));
     return;
   }
+  out.push_back(kernel::branch(aligned_results(op), std::move(direct), std::move(staged)));
+}
+
+// Whether the N dim's vectors of results are aligned in memory.
+ExprPtr Kernel::aligned_results(const SegOp& op) {
+  const ValueTable& values = unit_.function.values;
+  const MnDim& n_dim = mainloop_->mn_dims[1];
+  const Lmad& layout = values.type(stm_.pattern[0]).memory->layout;
+  const TileExtent& extent = op.results[0].extents[n_dim.dim];
+  const auto axis =
+      static_cast<std::size_t>(extent.split.empty() ? static_cast<int>(n_dim.dim) : extent.split.back().axis);
   // A vector lies inside the innermost dim, with those that lie together with it, or beyond all.
   std::set<std::size_t> inner{axis};
   Poly together = extent.split.empty() ? extent.bound : extent.split.back().bound;
@@ -139,13 +154,15 @@ void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
   for (std::size_t d = 0; d < layout.dims().size(); ++d)
     if (!inner.contains(d)) positions.push_back(layout.dims()[d].stride);
   ExprPtr test;
-  for (const Result& result : results) {
-    const auto bytes = n_dim.vector * static_cast<std::int64_t>(byte_size(result.element));
-    const ExprPtr base = call(fmt::format("apl_aligned<{}>", bytes), {variable(result.target)});
+  for (const Value result : stm_.pattern) {
+    const Type& type = values.type(result);
+    const auto bytes = n_dim.vector * static_cast<std::int64_t>(byte_size(type.element));
+    const ExprPtr base =
+        call(fmt::format("apl_aligned<{}>", bytes), {variable(buffer(type.memory->block, stm_.location).name)});
     test = test ? infix("&&", test, base) : base;
   }
   if (const ExprPtr sizes = aligned(positions, n_dim.vector)) test = infix("&&", test, sizes);
-  out.push_back(kernel::branch(test, std::move(direct), std::move(staged)));
+  return test;
 }
 
 }  // namespace apl::lower

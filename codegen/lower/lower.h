@@ -48,6 +48,7 @@ struct FileScope {
   std::unordered_map<std::uint32_t, int> call_locations_;
 };
 
+struct CopiedTile;
 struct Mainloop;
 struct MnDim;
 struct OperandTile;
@@ -240,7 +241,6 @@ class Kernel {
 
   // block level, mainloop (codegen/contraction)
   std::shared_ptr<Mainloop> make_mainloop(const SegOp& op);
-  bool fits_matrix_units(const Mainloop& mainloop, const TileContract& contract);
   void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
                         const CopyTile& copy);
   void mainloop_head(Block& out);
@@ -258,12 +258,22 @@ class Kernel {
   ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);
   ExprPtr aligned(const std::vector<Poly>& positions, std::int64_t width);
   void finish_copies(Block& out);
-  Block matrix_steps(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at,
-                     const std::string& inner, std::int64_t depth);
+  void declare_matrix_copies(Block& out);
+  void place_matrix_copies(Block& out);
+  ExprPtr matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step);
+  Block copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied);
+  ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
+  ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
+  Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
+  void start_products(const Stm& stm, Block& out);
+  void finish_products(const Stm& stm, Block& out);
+  void on_sums(const char* function, const Stm& stm, Block& out);
   void mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out);
   void mainloop_steps(const SegOp& op, const Stm& stm, Block& out);
   void mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, Block& out);
   void mainloop_write(const SegOp& op, Block& out);
+  ExprPtr aligned_results(const SegOp& op);
+  void matrix_write(const SegOp& op, bool contiguous, Block& out);
 
   // Runs `fill` for every thread of a T-space: once with this thread's indices on CUDA, in loops in C.
   template <class Fill>

@@ -64,6 +64,22 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
 
 // ---- GPU ----
 
+// Steps of the matrix units: they multiply beside the copies, whose instructions all warps issue. Two steps are under
+// way at once, so that barriers cost little.
+static double matrix_step_cycles(const struct apl_plan_shape* s, const struct apl_device* device) {
+  const double kCopy = 12, kScattered = 24, kStep = 60;  // instructions: a copy of 16 bytes, of an element, a step
+  double copies = 0;
+  for (int o = 0; o < 2; ++o) {
+    const struct apl_tile_shape* tile = &s->tiles[o];
+    const double elements = (double)tile->rows * (double)tile->depth;
+    copies += tile->copy == APL_COPY_VECTORS ? elements * tile->bytes / 16 * kCopy : elements * kScattered;
+  }
+  const double warps = (double)s->threads / device->warp;
+  const double issue = (copies / device->warp + warps * kStep) / device->schedulers;
+  const double products = (double)s->rows[0] * (double)s->rows[1] * (double)s->depth / device->matrix_fmas_per_clock;
+  return fmax(products, issue) + device->barrier_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
+}
+
 static double gpu_copy_instructions(const struct apl_tile_shape* tile, int has_mainloop) {
   const double elements = (double)tile->rows * (double)tile->depth;
   if (!has_mainloop) return elements * 12;  // an index, a guard, a load and a store each
@@ -80,7 +96,9 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double schedulers = device->schedulers, clock = device->clock_ghz * 1e9;
   // One step of the depth, a warp: instructions, and passes of shared memory.
   double loads = 0, passes = 0, least = 0;
-  if (s->has_mainloop) {
+  if (s->matrix) {
+    passes = least = 0;
+  } else if (s->has_mainloop) {
     for (int o = 0; o < c->operand_count; ++o) {
       if (s->tiles[o].mn == APL_NO_MN_DIM) {
         ++loads, ++passes, ++least;
@@ -115,13 +133,19 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // Tables of rows: a chain of 64-bit divisions for each.
   const double tables = s->has_mainloop ? (double)(s->rows[0] + s->rows[1]) / device->warp * 120 : warps * 100;
   const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
-  const double shared = warps * reduction * passes + steps * copy_passes + warps * put;
+  double shared = warps * reduction * passes + steps * copy_passes + warps * put;
   // Warps that take turns hide each other's waiting; a warp with many products in flight hides its own.
   const double per_multiprocessor = fmax(1, ceil((double)s->blocks / device->multiprocessors));
   const double resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, per_multiprocessor));
   const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 64);
   const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + device->half_busy_in_flight);
-  const double instructions = issue / schedulers / busy, block = fmax(instructions, shared);
+  double instructions = issue / schedulers / busy;
+  if (s->matrix) {
+    // Tables and results beside the steps; shared memory is read by the matrix units at their own rate.
+    instructions = steps * matrix_step_cycles(s, device) + (warps * write + tables) / schedulers;
+    shared = 0;
+  }
+  const double block = fmax(instructions, shared);
   // Starting a block, draining it, its barriers, and copies that are still on their way. A block that computes several
   // tiles starts the next one's copies while it drains (codegen/contraction/tile_loop.cpp).
   const double kTilesPerBlock = 8, kManyBlocks = 4096;

@@ -146,6 +146,41 @@ static int tile_is_free(const struct enumeration* w, const struct group* g) {
 // A tile that is mostly outside helps nobody; small ones must still make warps.
 static int far_too_large(int64_t rows, int64_t size) { return rows > 32 && rows >= 2 * power_above(size); }
 
+// Blocks of matrix units: 64 rows a warpgroup along M or N, 64 to 256 along the other, 64 bytes or more of depth.
+static int enumerate_matrix(struct enumeration* w) {
+  static const int kDepths[] = {64, 32, 16}, kStages[] = {4, 3, 2}, kColumns[] = {256, 128, 64};
+  const struct apl_contraction* c = w->c;
+  const struct group *n_group = &w->groups[w->n_group], *m_group = &w->groups[w->m_group];
+  const int last = c->dim_count - 1, stages_free = !w->forced || w->forced->stages == 0;
+  const int depth_free = !c->dims[last].fixed && forced_tile(w, last) == 0;
+  for (int d = c->space_rank; d < c->dim_count; ++d)
+    if (forced_tile(w, d) == 0) w->plan.tile[d] = 1;
+  for (int groups = 2; groups >= 1; --groups)
+    for (int k = 0; k < 3; ++k)
+      for (int of_n = 0; of_n < 2; ++of_n) {
+        const int64_t rows = 64 * groups, columns = kColumns[k];
+        const int64_t n_rows = of_n ? rows : columns, m_rows = of_n ? columns : rows;
+        if (n_rows >= 2 * apl_most(64, power_above(n_group->size)) ||
+            m_rows >= 2 * apl_most(64, power_above(m_group->size)))
+          continue;
+        const int64_t n_tile = 16, m_tile = 8 * groups;
+        set_group(w, n_group, n_tile, n_rows / n_tile, 1);
+        set_group(w, m_group, m_tile, m_rows / m_tile, 1);
+        for (int depth = 0; depth < (depth_free ? 3 : 1); ++depth) {
+          if (depth_free) w->plan.tile[last] = kDepths[depth];
+          // A tile that is mostly pad helps only where it is the smallest.
+          if (depth_free && depth < 2 && kDepths[depth] >= 2 * power_above(c->dims[last].size)) continue;
+          for (int stages = 0; stages < (stages_free ? 3 : 1); ++stages) {
+            if (stages_free) w->plan.stages = kStages[stages];
+            const int stop = w->visit(&w->plan, w->context);
+            if (stop) return stop;
+          }
+        }
+      }
+  if (stages_free) w->plan.stages = 0;
+  return 0;
+}
+
 static int enumerate_mn(struct enumeration* w) {
   static const int kGpuFast[] = {8, 16, 4, 32, 2, 1}, kGpuSlow[] = {16, 8, 4, 32, 2, 1};
   static const int kCpuFast[] = {64, 128, 32, 16, 8, 4}, kCpuSlow[] = {16, 64, 32, 8, 4, 1};
@@ -156,6 +191,10 @@ static int enumerate_mn(struct enumeration* w) {
   const int regs_free = n_group->lead >= 0 && n_group->lead_reg_free && m_group->lead >= 0 && m_group->lead_reg_free;
   const int64_t least = apl_times(n_group->tile, m_group->tile);
   const int any_forced = !n_free || !m_free || !regs_free;
+  if (w->c->matrix && w->device->matrix_units && !any_forced && w->device->warp == 32) {
+    const int stop = enumerate_matrix(w);
+    if (stop) return stop;
+  }
   for (int f = 0; f < (n_free ? 6 : 1); ++f)
     for (int s = 0; s < (m_free ? 6 : 1); ++s) {
       const int64_t n_tile = apl_times(n_group->tile, n_free ? n_tiles[f] : 1),

@@ -45,6 +45,7 @@ struct apl_contraction {
   int32_t accumulator_bytes;            // of one point's accumulators
   int32_t epilogue_arrays;              // that the epilogue reads
   int32_t general;                      // not the mainloop, even where there are M and N dims
+  int32_t matrix;                       // products of 16-bit floats, summed in f32: what matrix units know
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];
@@ -206,8 +207,12 @@ APL_PLAN_API int apl_mn_share(int64_t warp, int64_t threads, int64_t registers, 
 
 // Whether a GPU's block has the mainloop with these numbers, and how its warps share M and N: one element along all
 // other dims, tiles of M and N that whole warps share.
+// `matrix_units`: the machine has some; where the numbers suit them, the block is shared out as their products are.
 APL_PLAN_API int apl_plan_mainloop(const struct apl_contraction* contraction, const struct apl_plan* plan, int64_t warp,
-                                   struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim);
+                                   int matrix_units, struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim);
+// Whether M and N, so shared out, are for matrix units, and which of them the 64 rows of their products run along:
+// 0 (M), 1 (N), -1: they are not.
+APL_PLAN_API int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_dim);
 // Whether there are M and N dims.
 APL_PLAN_API int apl_plan_has_mn_dims(const struct apl_contraction* contraction);
 

@@ -60,6 +60,15 @@ static int vectors_fit(const struct apl_contraction* c, int o, int inner) {
   return 1;
 }
 
+// The same along the innermost contracted dim.
+static int depth_vectors_fit(const struct apl_contraction* c, int o) {
+  const int64_t width = 16 / c->operands[o].bytes, last = c->dim_count - 1;
+  if (c->operands[o].strides[last] != 1 || c->dims[last].size % width != 0) return 0;
+  for (int d = 0; d < last; ++d)
+    if (c->operands[o].strides[d] % width != 0 && c->dims[d].size > 1) return 0;
+  return 1;
+}
+
 // Neighbouring rows of a thread: 16 bytes of the widest element, four at most.
 static int64_t rows_together(const struct apl_contraction* c) {
   int widest = c->widest_result;
@@ -68,7 +77,45 @@ static int64_t rows_together(const struct apl_contraction* c) {
   return apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
 }
 
-int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp,
+// Matrix units multiply 64 rows of one operand, 16 for each of four warps, by up to 256 of the other; their sums lie as
+// those of PTX's wgmma, which are those of mma.m16n8 side by side. Tiles lie in lines of 32, 64 or 128 bytes.
+enum { kMatrixWarps = 4, kMatrixRows = 64, kMatrixColumns = 64, kMostMatrixColumns = 256 };
+
+int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_dim) {
+  const struct apl_mn_dim* dims[2] = {m_dim, n_dim};
+  for (int rows = 0; rows < 2; ++rows) {
+    const struct apl_mn_dim *p = dims[rows], *q = dims[1 - rows];
+    if (p->lanes == 8 && p->each == 2 && p->vector == 1 && p->warps % kMatrixWarps == 0 && q->lanes == 4 &&
+        q->warps == 1 && q->vector == 2 && q->extent % kMatrixColumns == 0)
+      return rows;
+  }
+  return -1;
+}
+
+// The same for a block of so many threads. 0: it is not theirs.
+static int matrix_share(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp, int64_t threads,
+                        struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
+  const int64_t depth = plan->tile[c->dim_count - 1];
+  if (!c->matrix || c->operand_count != 2 || warp != 32 || (depth != 16 && depth != 32 && depth != 64)) return 0;
+  int of[2] = {-1, -1};
+  for (int o = 0; o < 2; ++o)
+    for (int d = 0; d < c->space_rank; ++d)
+      if (apl_mn_of(c, d) >= 0 && c->operands[o].strides[d] != 0) of[o] = apl_mn_of(c, d);
+  if (of[0] < 0 || of[1] < 0 || of[0] == of[1]) return 0;
+  struct apl_mn_dim* dims[2] = {m_dim, n_dim};
+  for (int rows = 0; rows < 2; ++rows) {
+    struct apl_mn_dim *p = dims[rows], *q = dims[1 - rows];
+    if (threads % (kMatrixWarps * warp) != 0 || p->extent != threads / 2 || q->extent % kMatrixColumns != 0 ||
+        q->extent > kMostMatrixColumns || (q->extent & (q->extent - 1)) != 0)
+      continue;
+    p->warps = threads / warp, p->lanes = 8, p->each = 2, p->vector = 1;
+    q->warps = 1, q->lanes = 4, q->each = q->extent / 4, q->vector = 2;
+    return 1;
+  }
+  return 0;
+}
+
+int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp, int matrix_units,
                       struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
   int64_t threads = 1, registers = 1;
   memset(m_dim, 0, sizeof *m_dim), memset(n_dim, 0, sizeof *n_dim);
@@ -81,6 +128,7 @@ int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* pl
     if (apl_mn_of(c, d) == 0) m_dim->extent = apl_times(m_dim->extent, extent);
     if (apl_mn_of(c, d) == 1) n_dim->extent = apl_times(n_dim->extent, extent);
   }
+  if (matrix_units && matrix_share(c, plan, warp, threads, m_dim, n_dim)) return 1;
   return m_dim->extent > 1 && n_dim->extent > 1 &&
          apl_mn_share(warp, threads, registers, rows_together(c), m_dim, n_dim);
 }
@@ -135,7 +183,8 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   }
   for (int s = 0; s < 2; ++s)
     bytes += tables[s] * (apl_up((s == 0 ? 2 : 1) * shape->mn_dims[s].extent * kTableEntry, 16) * 16);
-  if (shape->mn_dims[1].vector > 1) bytes += shape->threads * shape->mn_dims[1].each * c->result_bytes;
+  if (shape->mn_dims[1].vector > 1 && !shape->matrix)
+    bytes += shape->threads * shape->mn_dims[1].each * c->result_bytes;
   return bytes;
 }
 
@@ -175,11 +224,12 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     const struct apl_tile_shape* tile = &shape->tiles[o];
     const int64_t each =
         shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
-    fragments += each * apl_up(tile->bytes, 4);
+    fragments += shape->matrix ? 0 : each * apl_up(tile->bytes, 4);
     // Copies are unrolled, and many of them keep many addresses; more so where a thread changes rows between them.
     const int64_t copies = shape->has_mainloop ? tile->rows * tile->depth / shape->threads : 0;
     const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
-    spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
+    if (!shape->matrix)
+      spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
   // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t after =
@@ -197,15 +247,23 @@ void apl_plan_shape_of(const struct apl_contraction* c, const struct apl_plan* p
 }
 
 // Whether the block can be shared out as the mainloop wants it. Plans come in the order of their blocks.
-static int share_block(struct apl_plan_known* known, struct apl_plan_shape* shape, int64_t warp, int64_t vector) {
+static int share_block(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
+                       struct apl_plan_known* known, struct apl_plan_shape* shape) {
+  if (device->matrix_units && c->matrix) {
+    for (int s = 0; s < 2; ++s) shape->mn_dims[s] = (struct apl_mn_dim){.extent = shape->rows[s]};
+    shape->matrix = matrix_share(c, plan, device->warp, shape->threads, &shape->mn_dims[0], &shape->mn_dims[1]);
+    for (int o = 0; shape->matrix && o < c->operand_count; ++o)
+      if (depth_vectors_fit(c, o)) shape->tiles[o].copy = APL_COPY_VECTORS;
+    if (shape->matrix) return 1;
+  }
   const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&
                     known->mn_dims[0].extent == shape->rows[0] && known->mn_dims[1].extent == shape->rows[1];
   if (!alike) {
     known->filled = 2, known->threads = shape->threads, known->registers = shape->registers;
     memset(known->mn_dims, 0, sizeof known->mn_dims);
     for (int s = 0; s < 2; ++s) known->mn_dims[s].extent = shape->rows[s];
-    known->shared =
-        apl_mn_share(warp, shape->threads, shape->registers, vector, &known->mn_dims[0], &known->mn_dims[1]);
+    known->shared = apl_mn_share(device->warp, shape->threads, shape->registers, rows_together(c), &known->mn_dims[0],
+                                 &known->mn_dims[1]);
   }
   memcpy(shape->mn_dims, known->mn_dims, sizeof shape->mn_dims);
   return known->shared;
@@ -255,10 +313,9 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
       shape->blocks = apl_times(shape->blocks, apl_up(shape->rows_size[s], apl_most(shape->rows[s], 1)));
   find_tiles(c, plan, shape);
 
-  const int64_t vector = rows_together(c);
   for (int s = 0; s < 2; ++s) shape->mn_dims[s].extent = shape->rows[s];
   shape->has_mainloop = shape->has_mn_dims && !c->general && own_axes && device->mainloop && shape->rows[0] > 1 &&
-                        shape->rows[1] > 1 && share_block(known, shape, device->warp, vector);
+                        shape->rows[1] > 1 && share_block(c, plan, device, known, shape);
   const int64_t stages = plan->stages > 0 ? plan->stages : kPlanStages;
   shape->shared = shape->has_mainloop ? mainloop_shared(c, shape, stages) : general_shared(c, plan, shape);
   estimate_registers(c, shape);

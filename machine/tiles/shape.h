@@ -18,11 +18,11 @@ struct apl_tile_shape {
 };
 
 struct apl_plan_shape {
-  int has_mn_dims, has_mainloop;
-  int64_t threads, registers, depth;  // depth: of all contracted dims' tiles together
-  int64_t blocks, points;             // points of the result
-  int64_t rows[2], rows_size[2];      // of a block and of the result, by M and N; without them all in [1]
-  int64_t steps, reduction;           // steps of the depth loop, and points of the reduction
+  int has_mn_dims, has_mainloop, matrix;  // matrix: whole steps are products of matrix units
+  int64_t threads, registers, depth;      // depth: of all contracted dims' tiles together
+  int64_t blocks, points;                 // points of the result
+  int64_t rows[2], rows_size[2];          // of a block and of the result, by M and N; without them all in [1]
+  int64_t steps, reduction;               // steps of the depth loop, and points of the reduction
   struct apl_mn_dim mn_dims[2];
   struct apl_tile_shape tiles[APL_PLAN_OPERANDS];
   int64_t shared;                     // bytes a block

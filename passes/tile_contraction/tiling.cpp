@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "ir/schedule.h"
 #include "machine/target/target.h"
 #include "passes/tile_contraction/tile.h"
 
@@ -109,7 +110,8 @@ Schedule::Role role_of(std::size_t d, const Contraction& contraction,
 }
 
 // With the user's numbers of the mainloop, which are enumerations counted from 1: "mm.mainloop" (1: general code, 2:
-// the mainloop), "mm.copy" (1: through registers, 2: 4 bytes at once, 3: 16), "mm.swizzle" (1: no, 2: yes).
+// the mainloop without matrix units, 3: with them where they can), "mm.copy" (1: through registers, 2: 4 bytes at once,
+// 3: 16), "mm.swizzle" (1: no, 2: yes).
 Schedule make_schedule(const Contraction& contraction, const std::vector<DimTiles>& tiles, const std::string& prefix,
                        const std::map<std::string, std::int64_t>& given, const ValueTable& values) {
   const auto number = [&](const char* name) {
@@ -118,7 +120,11 @@ Schedule make_schedule(const Contraction& contraction, const std::vector<DimTile
   };
   const auto groups = two_groups(contraction);
   Schedule schedule;
-  schedule.unit = groups && number("mainloop") != 1 ? Schedule::Unit::simt : Schedule::Unit::general;
+  if (groups && number("mainloop") != 1) {
+    const bool product =
+        contraction.operands.size() == 2 && is_matrix_product(contraction.map, contraction.reduce.op, values);
+    schedule.unit = product && number("mainloop") != 2 ? Schedule::Unit::matrix : Schedule::Unit::simt;
+  }
   schedule.parameters = prefix;
   schedule.stages = number("stages");
   schedule.tiles_per_block = number("tiles_per_block");

@@ -70,7 +70,9 @@ class CudaBackend : public Backend {
       return ok;
     if (auto ok = driver_.check(driver_.device_attribute(&minor, cuda::kCapabilityMinor, device_), asking); !ok)
       return ok;
-    auto cubin = compile_with_nvrtc(text, fmt::format("sm_{}{}", major, minor), options_);
+    // Matrix units' asynchronous products are of this one architecture alone (runtime/device/matrix.h).
+    const char* own = major == 9 ? "a" : "";
+    auto cubin = compile_with_nvrtc(text, fmt::format("sm_{}{}{}", major, minor, own), options_);
     if (!cubin) return std::move(cubin).error();
     cuda::CUmodule module = nullptr;
     if (auto ok = driver_.check(driver_.module_load(&module, cubin->data()), "loading the kernels"); !ok) return ok;

@@ -62,4 +62,6 @@ struct apl_bfloat;  // bf16
 #include "runtime/device/numbers.h"
 #include "runtime/device/warp.h"
 
+#include "runtime/device/matrix.h"
+
 #endif

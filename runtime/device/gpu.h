@@ -58,7 +58,7 @@ struct apl_shared {
 
 template <class T>
 APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
-  extern __shared__ __align__(16) unsigned char apl_shared_memory[];
+  extern __shared__ __align__(1024) unsigned char apl_shared_memory[];
   return {reinterpret_cast<T*>(apl_shared_memory + offset)};
 }
 

@@ -153,11 +153,13 @@ struct apl_traits<float> {
 };
 template <>
 struct apl_traits<apl_half> {
+  static constexpr bool is_bfloat = false;
   static constexpr bool is_float = true;
   static constexpr bool is_signed = true;
 };
 template <>
 struct apl_traits<apl_bfloat> {
+  static constexpr bool is_bfloat = true;
   static constexpr bool is_float = true;
   static constexpr bool is_signed = true;
 };

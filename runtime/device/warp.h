@@ -189,15 +189,6 @@ APL_DEVICE uint32_t apl_half_pair(float low, float high) {
 // lane 4 g + t has of a the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b those at (2t, g), (2t +
 // 8, g) along k, of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
 #if !defined(__HIP__)  // whose machines' matrix units do not have it
-template <class T>
-struct apl_is_bfloat {
-  static constexpr bool value = false;
-};
-template <>
-struct apl_is_bfloat<apl_bfloat> {
-  static constexpr bool value = true;
-};
-
 #define APL_MMA(name)                                              \
   asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name       \
       ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
@@ -207,7 +198,7 @@ struct apl_is_bfloat<apl_bfloat> {
 template <class T>
 APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b) {
 #if __CUDA_ARCH__ >= 800
-  if constexpr (apl_is_bfloat<T>::value)
+  if constexpr (apl_traits<T>::is_bfloat)
     APL_MMA("bf16");
   else
     APL_MMA("f16");
@@ -235,55 +226,4 @@ APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
 #endif
 
 #endif
-
-// Sixteen steps of the depth of a product of two tiles in shared memory, of floats of 16 bits, whose sums a warp's
-// threads keep as the mainloop of contractions does: along P a thread has rows `p_first` + i, along Q rows of its own
-// from `q_first`, the warp's first, on; `p_vector` and `q_vector` neighbours at a time, of 8 and 4 threads in turn.
-// Tiles hold the rows of a step one after the other, `step` elements a step, from `at` on; swizzled ones xor-ed by
-// apl_swizzle. `flipped`: sums lie with P innermost.
-template <int p_each, int q_each, int p_vector, int q_vector, bool p_swizzled, bool q_swizzled, bool flipped, class T>
-APL_DEVICE void apl_multiply_tiles(float* sums, const apl_shared<T>& p, int p_at, int p_step, int p_first,
-                                   const apl_shared<T>& q, int q_at, int q_step, int q_first) {
-  const int group = apl_lane() / 4, depth = apl_lane() % 4 * 2;
-  uint32_t of_p[p_each / 2][4], of_q[q_each / 2][2];
-  T low[4], high[4];
-  APL_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const int k = depth + half * 8;
-    APL_UNROLL
-    for (int i = 0; i < p_each; i += p_vector) {
-      const int row = p_first + i * 8;
-      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle(k) : row), low);
-      apl_load<p_vector>(p, p_at + (k + 1) * p_step + (p_swizzled ? row ^ apl_swizzle(k + 1) : row), high);
-      APL_UNROLL
-      for (int v = 0; v < p_vector; ++v)
-        of_p[(i + v) / 2][v % 2 + half * 2] = low[v].bits | static_cast<uint32_t>(high[v].bits) << 16;
-    }
-    // The column of a fragment is another thread's: neighbouring groups of four threads have neighbouring ones.
-    APL_UNROLL
-    for (int j = 0; j < q_each; j += q_vector) {
-      const int row = q_first + group / 2 * q_vector + j * 4;
-      apl_load<q_vector>(q, q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle(k) : row), low);
-      apl_load<q_vector>(q, q_at + (k + 1) * q_step + (q_swizzled ? row ^ apl_swizzle(k + 1) : row), high);
-      APL_UNROLL
-      for (int v = 0; v < q_vector; v += 2)
-        of_q[(j + v) / 2][half] = group % 2 == 0 ? low[v].bits | static_cast<uint32_t>(high[v].bits) << 16
-                                                 : low[v + 1].bits | static_cast<uint32_t>(high[v + 1].bits) << 16;
-    }
-  }
-  APL_UNROLL
-  for (int i = 0; i < p_each; i += 2) {
-    APL_UNROLL
-    for (int j = 0; j < q_each; j += 2) {
-      float part[4];
-      APL_UNROLL
-      for (int e = 0; e < 4; ++e)
-        part[e] = sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2];
-      apl_mma<T>(part, of_p[i / 2], of_q[j / 2]);
-      APL_UNROLL
-      for (int e = 0; e < 4; ++e)
-        sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2] = part[e];
-    }
-  }
-}
 #endif

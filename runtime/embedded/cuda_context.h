@@ -77,7 +77,8 @@ static int apl_start_device(struct futhark_context* ctx) {
   int result = 0, major = 0, minor = 0;
   if (result == 0) result = m->device_attribute(&major, kCapabilityMajor, m->device);
   if (result == 0) result = m->device_attribute(&minor, kCapabilityMinor, m->device);
-  snprintf(m->architecture, sizeof m->architecture, "sm_%d%d", major, minor);
+  // Matrix units' asynchronous products are of this one architecture alone (device.h).
+  snprintf(m->architecture, sizeof m->architecture, "sm_%d%d%s", major, minor, major == 9 ? "a" : "");
   if (result == 0) result = m->primary_retain(&m->context, m->device);
   if (result != 0) return apl_cuda_check(&ctx->base, result, "opening the device");
   apl_cuda_enter(&ctx->base);

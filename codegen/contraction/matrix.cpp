@@ -1,0 +1,254 @@
+// The mainloop of a contraction by matrix units (runtime/device/matrix.h): tiles of both operands lie in shared memory
+// as the units read them, each in the order of its source, so that 16 bytes are copied at once whichever dim is
+// contiguous; warpgroups of 128 threads multiply 64 rows of one by all rows of the other. Beyond the source tiles hold
+// zeros: the last step is as deep as the others.
+#include <fmt/format.h>
+
+#include "codegen/contraction/mainloop.h"
+#include "codegen/lower/lower.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+// How a block's threads share the copies of a tile, `vector` elements each: neighbours along what is contiguous. Copy e
+// of a thread is of element (row, step) of thread + e * threads.
+struct Sharing {
+  std::int64_t threads, inner, count;  // copies of a row or a step, and of a thread
+  std::int64_t vector, total;
+  bool by_depth;
+
+  // Rows (or steps) between a thread's copies; the other index is the same for all of them.
+  std::int64_t apart() const { return threads / inner; }
+  // Pieces are xor-ed by rows and steps modulo 8.
+  bool is_affine() const { return threads % inner == 0 && apart() % 8 == 0 && total % threads == 0; }
+};
+
+Sharing share_copies(const OperandTile& tile, std::int64_t rows, std::int64_t threads, std::int64_t vector) {
+  const std::int64_t total = rows * tile.depth / vector;
+  return {threads,      (tile.by_depth ? tile.depth : rows) / vector, (total + threads - 1) / threads, vector, total,
+          tile.by_depth};
+}
+
+}  // namespace
+
+// Where a thread's copies of vectors come from, beside where the step begins: once a tile. Where they go to: once.
+void Kernel::declare_matrix_copies(KernelBlock& out) {
+  const ValueTable& values = unit_.function.values;
+  for (auto& [block, tile] : mainloop_->tiles) {
+    std::string name = values.name(block);
+    if (name.ends_with("_mem")) name.resize(name.size() - 4);
+    const std::int64_t rows = mainloop_->mn_of(tile).extent;
+    const Sharing sharing = share_copies(tile, rows, mainloop_->threads, kMatrixVector);
+    const ExprPtr thread = variable(mainloop_->thread);
+    const ExprPtr fast = mul(infix("%", thread, number_of(sharing.inner)), number_of(kMatrixVector));
+    const ExprPtr slow = infix("/", thread, number_of(sharing.inner));
+    tile.first_row = unit_.fresh(name + "_row"), tile.first_step = unit_.fresh(name + "_step");
+    tile.to = unit_.fresh(name + "_to"), tile.from = unit_.fresh(name + "_from");
+    out.push_back(declare(kInt, tile.first_row, tile.by_depth ? slow : fast));
+    out.push_back(declare(kInt, tile.first_step, tile.by_depth ? fast : slow));
+    out.push_back(declare(kInt, tile.to, matrix_position(tile, variable(tile.first_row), variable(tile.first_step))));
+    out.push_back(declare_array(kIndex, tile.from, tile.by_depth ? sharing.count : 1));
+  }
+}
+
+void Kernel::place_matrix_copies(KernelBlock& out) {
+  for (const auto& [block, tile] : mainloop_->tiles) {
+    const std::int64_t rows = mainloop_->mn_of(tile).extent;
+    const Sharing sharing = share_copies(tile, rows, mainloop_->threads, kMatrixVector);
+    const auto row_at = [&](const ExprPtr& m) { return kernel::element(tile.rows, mainloop_slot(tile.mn, m)); };
+    if (!tile.by_depth) {
+      out.push_back(assign(kernel::element(tile.from, number_of(0)), row_at(variable(tile.first_row))));
+      continue;
+    }
+    const std::string e = unit_.fresh("e");
+    const ExprPtr row = plus(variable(tile.first_row), mul(variable(e), number_of(sharing.apart())));
+    KernelBlock place{assign(kernel::element(tile.from, variable(e)), plus(row_at(row), variable(tile.first_step)))};
+    if (sharing.total % sharing.threads != 0)
+      place = {kernel::branch(infix("<", row, number_of(rows)), std::move(place))};
+    out.push_back(unrolled(e, sharing.count, std::move(place)));
+  }
+}
+
+ExprPtr Kernel::matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step) {
+  return call(fmt::format("apl_matrix_position<{}, {}>", tile.depth, tile.by_depth), {row, step});
+}
+
+KernelBlock Kernel::copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied) {
+  const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
+  // A copy of so many elements, or zeros beyond the source.
+  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, std::int64_t vector) {
+    KernelBlock copy, zeros;
+    if (vector > 1) {
+      copy.push_back(do_call("apl_cp_async16", {copied.tile, to, copied.source, at}));
+    } else {
+      copy.push_back(assign(kernel::element(copied.tile->text, to), kernel::element(copied.source->text, at)));
+    }
+    ExprPtr inside = copied.outer_inside;
+    if (copied.inside) {
+      const ExprPtr test = copied.inside(q);
+      inside = inside ? infix("&&", inside, test) : test;
+    }
+    if (!inside) return copy;
+    for (std::int64_t k = 0; k < vector; ++k)
+      zeros.push_back(
+          assign(kernel::element(copied.tile->text, plus(to, number_of(k))), literal(Scalar::zero(tile.element))));
+    return KernelBlock{kernel::branch(inside, std::move(copy), std::move(zeros))};
+  };
+  const auto vectors = [&] {
+    const Sharing sharing = share_copies(tile, rows, threads, kMatrixVector);
+    const std::string e = unit_.fresh("e"), at = unit_.fresh("at");
+    const ExprPtr ahead = mul(variable(e), number_of(sharing.apart()));
+    const ExprPtr first_row = variable(tile.first_row), first_step = variable(tile.first_step);
+    const ExprPtr row = tile.by_depth ? plus(first_row, ahead) : first_row;
+    const ExprPtr step = tile.by_depth ? first_step : plus(first_step, ahead);
+    const std::int64_t line = tile.by_depth ? tile.depth : kMatrixLine;
+    const ExprPtr to = sharing.is_affine()
+                           ? plus(variable(tile.to), mul(variable(e), number_of(sharing.apart() * line)))
+                           : matrix_position(tile, row, step);
+    KernelBlock all, body;
+    ExprPtr source = plus(copied.begin, kernel::element(tile.from, variable(e)));
+    if (!tile.by_depth) {
+      all.push_back(declare(
+          kIndex, at,
+          plus(plus(copied.begin, kernel::element(tile.from, number_of(0))), mul(first_step, copied.step_stride)),
+          false));
+      source = variable(at);
+    }
+    body = copy_or_zeros(plus(copied.stage, to), source, step, kMatrixVector);
+    if (!tile.by_depth)
+      body.push_back(assign(variable(at), plus(variable(at), mul(number_of(sharing.apart()), copied.step_stride))));
+    if (sharing.total % threads != 0)
+      body = {kernel::branch(infix("<", tile.by_depth ? row : step, number_of(tile.by_depth ? rows : tile.depth)),
+                             std::move(body))};
+    all.push_back(unrolled(e, sharing.count, std::move(body)));
+    return all;
+  };
+  const auto singles = [&] {
+    const Sharing sharing = share_copies(tile, rows, threads, 1);
+    const std::string e = unit_.fresh("e"), x = unit_.fresh("x"), m = unit_.fresh("m"), q = unit_.fresh("q"),
+                      at = unit_.fresh("at");
+    const ExprPtr fast = infix("%", variable(x), number_of(sharing.inner));
+    const ExprPtr slow = infix("/", variable(x), number_of(sharing.inner));
+    const ExprPtr thread = call("apl_anew", {variable(mainloop_->thread)});
+    KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(threads)))),
+                     declare(kInt, m, tile.by_depth ? slow : fast), declare(kInt, q, tile.by_depth ? fast : slow)};
+    body.push_back(declare(kIndex, at,
+                           plus(plus(copied.begin, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))),
+                                mul(variable(q), copied.step_stride))));
+    append(body, copy_or_zeros(plus(copied.stage, matrix_position(tile, variable(m), variable(q))), variable(at),
+                               variable(q), 1));
+    if (sharing.total % threads != 0) {
+      KernelBlock guarded{std::move(body.front())};
+      KernelBlock others(std::make_move_iterator(body.begin() + 1), std::make_move_iterator(body.end()));
+      guarded.push_back(kernel::branch(infix("<", variable(x), number_of(sharing.total)), std::move(others)));
+      body = std::move(guarded);
+    }
+    Stmt loop = unrolled(e, sharing.count, std::move(body));
+    constexpr std::int64_t kAtOnce = 4;  // more of them would keep their addresses in registers
+    if (sharing.count > kAtOnce) loop.unroll_by = kAtOnce;
+    return KernelBlock{std::move(loop)};
+  };
+  if (tile.copy_bytes != 16 || (!tile.by_depth && !tile.by_row)) return singles();
+  const ExprPtr are_aligned = tile.by_depth ? matrix_alignment(op, tile) : mainloop_alignment(op, tile, kMatrixVector);
+  return {kernel::branch(are_aligned, vectors(), singles())};
+}
+
+// Whether vectors along the depth can be copied: rows and steps of outer dims are apart by such, and so is the end.
+ExprPtr Kernel::matrix_alignment(const CopyTile& op, const OperandTile& tile) {
+  const MemoryBinding& source = *unit_.function.type(op.source).memory;
+  std::vector<Poly> positions{source.layout.offset(), op.window.offset()};
+  for (std::size_t k = 0; k < tile.axes.size(); ++k) {
+    const auto d = static_cast<std::size_t>(tile.axes[k]);
+    if (k == tile.row_axis && !tile.split.empty()) {
+      for (const TileGuard::Part& part : tile.split) positions.push_back(part.stride);
+    } else if (d < mainloop_->space_rank || d - mainloop_->space_rank != mainloop_->inner_depth) {
+      positions.push_back(op.window.dims()[k].stride);
+    } else if (op.guards[k].bound) {
+      positions.push_back(*op.guards[k].bound);
+    }
+  }
+  return alignment_variable(op, positions, kMatrixVector);
+}
+
+KernelBlock Kernel::matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                   const std::vector<ExprPtr>& at) {
+  Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  const std::size_t rank = op.space.size(), rows = static_cast<std::size_t>(mainloop.matrix_rows);
+  std::array<std::vector<ExprPtr>, 2> sides;
+  std::array<bool, 2> by_depth{};
+  std::int64_t depth = 0;
+  for (const TileOperand& operand : op.operands) {
+    const Value block = mainloop.copied.at(operand.tile);
+    const OperandTile& tile = mainloop.tiles.at(block);
+    const Lmad& layout = values.type(operand.tile).memory->layout;
+    ExprPtr position = mainloop_stage(block, stage);
+    for (std::size_t k = 0; k < operand.axes.size(); ++k) {
+      const auto d = static_cast<std::size_t>(operand.axes[k]);
+      if (d >= rank && d - rank != mainloop.inner_depth)
+        position = plus(position, mul(at[d - rank], number_of(*unit_.fold(layout.dims()[k].stride))));
+    }
+    const std::size_t side = tile.mn == rows ? 0 : 1;
+    sides[side] = {variable(buffer(block, stm.location).name), position};
+    by_depth[side] = tile.by_depth;
+    depth = tile.depth;
+  }
+  std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
+  for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
+  return {do_call(fmt::format("apl_matrix_multiply<{}, {}, {}, {}, {}>", depth, mainloop.mn_dims[1 - rows].each,
+                              by_depth[0], by_depth[1], rows == 1),
+                  std::move(arguments))};
+}
+
+// Before the first products, and when their sums are wanted.
+void Kernel::start_products(const Stm& stm, KernelBlock& out) { on_sums("apl_matrix_start", stm, out); }
+void Kernel::finish_products(const Stm& stm, KernelBlock& out) { on_sums("apl_matrix_finish", stm, out); }
+void Kernel::on_sums(const char* function, const Stm& stm, KernelBlock& out) {
+  const TileContract* contract = mainloop_->readers.begin()->second;
+  const Value block = unit_.function.values.type(contract->accumulators[0]).memory->block;
+  out.push_back(
+      do_call(fmt::format("{}<{}>", function, mainloop_->registers), {variable(buffer(block, stm.location).name)}));
+}
+
+// Straight from registers: a warp's lanes write four neighbouring pairs of eight rows, or eight neighbours of four
+// pairs of rows, which are whole sectors of 32-bit results.
+void Kernel::matrix_write(const SegOp& op, bool contiguous, KernelBlock& out) {
+  const Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
+  const auto place = [&](const MnDim& mn, const ExprPtr& i) {
+    const ExprPtr group = mul(infix("/", i, number_of(mn.vector)), number_of(mn.lanes * mn.vector));
+    return plus(plus(variable(mn.first), group), infix("%", i, number_of(mn.vector)));
+  };
+  const auto stores = [&](std::int64_t vector) {
+    const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), z = unit_.fresh("z"), column = unit_.fresh("column");
+    const ExprPtr nth = mul(variable(j), number_of(vector));
+    KernelBlock store;
+    for (std::size_t k = 0; k < op.results.size(); ++k) {
+      const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
+      store.push_back(do_call(fmt::format("apl_store<{}>", vector),
+                              {variable(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name),
+                               plus(variable(z), variable(column)),
+                               plus(plus(variable(acc), mul(variable(i), number_of(n_dim.each))), nth)}));
+    }
+    KernelBlock each{declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), place(n_dim, nth)}))};
+    each.push_back(
+        kernel::branch(infix("&&", infix(">=", variable(z), number_of(0)), infix(">=", variable(column), number_of(0))),
+                       std::move(store)));
+    const ExprPtr here = mul(mainloop.half, number_of(m_dim.extent));
+    KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, place(m_dim, variable(i))))),
+                    unrolled(j, n_dim.each / vector, std::move(each))};
+    return KernelBlock{unrolled(i, m_dim.each, std::move(row))};
+  };
+  if (!contiguous || n_dim.vector == 1) {
+    append(out, stores(1));
+  } else {
+    out.push_back(kernel::branch(aligned_results(op), stores(n_dim.vector), stores(1)));
+  }
+}
+
+}  // namespace apl::lower

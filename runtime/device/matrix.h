@@ -1,0 +1,255 @@
+// Products of two tiles in shared memory by matrix units, of floats of 16 bits with sums in f32. A warpgroup of 128
+// threads multiplies 64 rows of tile p by all rows of tile q: on machines with `wgmma` by that, which reads both tiles
+// itself while its threads go on; on others by apl_mma.
+//
+// A tile lies as `wgmma` reads it (PTX, matrix descriptors). By depth, if its source is contiguous there: a row's 16,
+// 32 or 64 steps together. Else 64 rows of a step together. Pieces of 16 bytes are xor-ed among themselves, so that
+// neither copies nor products meet in a bank. A tile begins at a multiple of 1024 bytes.
+#ifndef APL_DEVICE_MATRIX_H
+#define APL_DEVICE_MATRIX_H
+
+// Where element (row, step) of a tile lies, in elements.
+template <int depth, bool by_depth>
+APL_DEVICE int apl_matrix_position(int row, int step) {
+  if (by_depth) {
+    constexpr int pieces = depth / 8;
+    return row * depth + (((step / 8) ^ (row * pieces / 8 % pieces)) * 8) + step % 8;
+  }
+  return row / 64 * (64 * depth) + step * 64 + (((row / 8 % 8) ^ (step % 8)) * 8) + row % 8;
+}
+
+// Of a thread's sums, the one of its row i of two (8 apart) and its column j of q_each (pairs, 8 apart).
+#define APL_MATRIX_SUM(i, j) sums[flipped ? (j)*2 + (i) : (i)*q_each + (j)]
+
+#if defined(APL_EMULATE)
+
+// Products happen when they are waited for: what is written into their tiles before that is seen.
+struct apl_product {
+  void (*run)(const void* values);
+  alignas(8) unsigned char values[120];
+};
+enum { kAplProducts = 32 };
+struct apl_products {
+  apl_product waiting[kAplProducts];
+  int count, groups, ends[kAplProducts];  // where each group ends
+};
+static apl_products apl_thread_products[1024];
+
+template <class Product>
+void apl_multiply_later(const Product& product) {
+  static_assert(sizeof(Product) <= sizeof(apl_product::values), "a product has more values");
+  apl_products& all = apl_thread_products[apl_thread()];
+  if (all.count == kAplProducts) __builtin_trap();
+  apl_product& next = all.waiting[all.count++];
+  next.run = [](const void* values) { (*static_cast<const Product*>(values))(); };
+  __builtin_memcpy(next.values, &product, sizeof product);
+}
+
+template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class T, class I, class J>
+void apl_matrix_multiply(float* sums, const apl_shared<T>& p, I p_at, const apl_shared<T>& q, J q_at,
+                         int line = __builtin_LINE()) {
+  const int row = apl_warp() * 16 + apl_lane() / 4, column = apl_lane() % 4 * 2;
+  const int p_from = static_cast<int>(p_at), q_from = static_cast<int>(q_at);
+  apl_multiply_later([=] {
+    for (int k = 0; k < depth; ++k) {
+      float x[2];
+      for (int i = 0; i < 2; ++i) x[i] = T(p(p_from + apl_matrix_position<depth, p_by_depth>(row + i * 8, k), line));
+      for (int j = 0; j < q_each; ++j) {
+        const float y = T(q(q_from + apl_matrix_position<depth, q_by_depth>(column + j / 2 * 8 + j % 2, k), line));
+        for (int i = 0; i < 2; ++i) APL_MATRIX_SUM(i, j) += x[i] * y;
+      }
+    }
+  });
+}
+inline void apl_matrix_publish() {}
+template <int count>
+void apl_matrix_start(float*) {}
+inline void apl_matrix_commit() {
+  apl_products& all = apl_thread_products[apl_thread()];
+  all.ends[all.groups++] = all.count;
+}
+template <int groups>
+void apl_matrix_wait() {
+  apl_products& all = apl_thread_products[apl_thread()];
+  const int over = all.groups - groups, done = over > 0 ? all.ends[over - 1] : 0;
+  if (over <= 0) return;
+  for (int k = 0; k < done; ++k) all.waiting[k].run(all.waiting[k].values);
+  for (int k = done; k < all.count; ++k) all.waiting[k - done] = all.waiting[k];
+  for (int g = over; g < all.groups; ++g) all.ends[g - over] = all.ends[g] - done;
+  all.count -= done, all.groups -= over;
+}
+template <int count>
+void apl_matrix_finish(float*) {
+  apl_matrix_wait<0>();
+}
+
+inline int apl_anew(int x) { return x; }
+template <class T, class I>
+T apl_read_anew(const apl_shared<T>& table, I index, int line = __builtin_LINE()) {
+  return table(index, line);
+}
+
+#else
+
+// The same number and element, in a way that the compiler neither shares nor moves out of loops: sums take most of the
+// registers.
+#if defined(__HIP__)
+APL_DEVICE int apl_anew(int x) { return x; }
+#else
+APL_DEVICE int apl_anew(int x) {
+  int y;
+  asm volatile("mov.u32 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+#endif
+template <class T, class I>
+APL_DEVICE T apl_read_anew(const apl_shared<T>& table, I index) {
+  return *const_cast<const volatile T*>(table.data + index);
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+// Before the first products: the compiler is to have the `count` sums where the matrix units keep them.
+template <int count>
+APL_DEVICE void apl_matrix_start(float* sums) {
+  APL_UNROLL
+  for (int k = 0; k < count; ++k) asm volatile("" : "+f"(sums[k])::"memory");
+}
+
+// Tells the matrix units of what threads wrote into tiles, before the barrier that tells other threads.
+APL_DEVICE void apl_matrix_publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+APL_DEVICE void apl_matrix_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Waits until at most the last `groups` committed groups of products are under way.
+template <int groups>
+APL_DEVICE void apl_matrix_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
+}
+// Waits for all of them: the thread's `count` sums are there.
+template <int count>
+APL_DEVICE void apl_matrix_finish(float* sums) {
+  apl_matrix_wait<0>();
+  APL_UNROLL
+  for (int k = 0; k < count; ++k) asm volatile("" : "+f"(sums[k])::"memory");
+}
+
+// PTX's description of a tile: its address, how far apart 64 rows (of tiles that are not by depth) and groups of eight
+// lines are, and over how many bytes pieces are xor-ed.
+template <int depth, bool by_depth>
+APL_DEVICE uint64_t apl_matrix_tile(unsigned address) {
+  constexpr uint64_t lines = by_depth ? depth * 2 : 128, mode = lines == 128 ? 1 : lines == 64 ? 2 : 3;
+  constexpr uint64_t panels = by_depth ? 16 : depth * 128;
+  return (address & 0x3ffff) >> 4 | panels >> 4 << 16 | lines * 8 >> 4 << 32 | mode << 62;
+}
+
+#define APL_NAMES_32                                                                                               \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29," \
+  "%30,%31"
+#define APL_NAMES_64                                                                                              \
+  APL_NAMES_32                                                                                                    \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58," \
+  "%59,%60,%61,%62,%63"
+#define APL_NAMES_128                                                                                                 \
+  APL_NAMES_64                                                                                                        \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91," \
+  "%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,"  \
+  "%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+// Register n of the sums is that of row n / 2 % 2, column n / 4 * 2 + n % 2.
+#define APL_SUM(n) "+f"(APL_MATRIX_SUM((n) / 2 % 2, (n) / 4 * 2 + (n) % 2))
+#define APL_SUMS_8(n)                                                                                         \
+  APL_SUM(n), APL_SUM(n + 1), APL_SUM(n + 2), APL_SUM(n + 3), APL_SUM(n + 4), APL_SUM(n + 5), APL_SUM(n + 6), \
+      APL_SUM(n + 7)
+#define APL_SUMS_32(n) APL_SUMS_8(n), APL_SUMS_8(n + 8), APL_SUMS_8(n + 16), APL_SUMS_8(n + 24)
+#define APL_SUMS_64(n) APL_SUMS_32(n), APL_SUMS_32(n + 32)
+#define APL_SUMS_128(n) APL_SUMS_64(n), APL_SUMS_64(n + 64)
+#define APL_WGMMA(type, columns, registers, a, b, turned_a, turned_b)                                  \
+  asm volatile(                                                                                        \
+      "{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n"                                                       \
+      "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " {" APL_NAMES_##registers \
+      "}, %" #a ", %" #b ", p, 1, 1, %" #turned_a ", %" #turned_b ";\n}\n"                             \
+      : APL_SUMS_##registers(0)                                                                        \
+      : "l"(of_p), "l"(of_q), "n"(p_by_depth ? 0 : 1), "n"(q_by_depth ? 0 : 1))
+#define APL_WGMMA_ALL(type)                        \
+  if constexpr (q_each == 64)                      \
+    APL_WGMMA(type, 256, 128, 128, 129, 130, 131); \
+  else if constexpr (q_each == 32)                 \
+    APL_WGMMA(type, 128, 64, 64, 65, 66, 67);      \
+  else                                             \
+    APL_WGMMA(type, 64, 32, 32, 33, 34, 35)
+
+template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class T>
+APL_DEVICE void apl_matrix_multiply(float* sums, const apl_shared<T>& p, int p_at, const apl_shared<T>& q, int q_at) {
+  static_assert(q_each == 16 || q_each == 32 || q_each == 64, "tile q has 64, 128 or 256 rows");
+  // The warpgroup's number, which the compiler is to know as the same for all of its threads.
+  const int group = __shfl_sync(~0u, apl_thread() / 128, 0);
+  const unsigned from_p = static_cast<unsigned>(__cvta_generic_to_shared(p.data)) + (p_at + group * 64 * depth) * 2;
+  const unsigned from_q = static_cast<unsigned>(__cvta_generic_to_shared(q.data)) + q_at * 2;
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  APL_UNROLL
+  for (int k = 0; k < depth / 16; ++k) {
+    const uint64_t of_p = apl_matrix_tile<depth, p_by_depth>(from_p + k * (p_by_depth ? 32 : 2048));
+    const uint64_t of_q = apl_matrix_tile<depth, q_by_depth>(from_q + k * (q_by_depth ? 32 : 2048));
+    if constexpr (apl_traits<T>::is_bfloat) {
+      APL_WGMMA_ALL("bf16");
+    } else {
+      APL_WGMMA_ALL("f16");
+    }
+  }
+}
+#undef APL_NAMES_32
+#undef APL_NAMES_64
+#undef APL_NAMES_128
+#undef APL_SUM
+#undef APL_SUMS_8
+#undef APL_SUMS_32
+#undef APL_SUMS_64
+#undef APL_SUMS_128
+#undef APL_WGMMA
+#undef APL_WGMMA_ALL
+
+#else
+
+template <int count>
+APL_DEVICE void apl_matrix_start(float*) {}
+APL_DEVICE void apl_matrix_publish() {}
+APL_DEVICE void apl_matrix_commit() {}
+template <int groups>
+APL_DEVICE void apl_matrix_wait() {}
+template <int count>
+APL_DEVICE void apl_matrix_finish(float*) {}
+
+// Steps k and k + 1 of a row, the first one in the low half.
+template <int depth, bool by_depth, class T>
+APL_DEVICE uint32_t apl_matrix_pair(const apl_shared<T>& tile, int at, int row, int k) {
+  T pair[2];
+  pair[0] = tile.data[at + apl_matrix_position<depth, by_depth>(row, k)];
+  pair[1] = tile.data[at + apl_matrix_position<depth, by_depth>(row, k + 1)];
+  return pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
+}
+
+template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class T>
+APL_DEVICE void apl_matrix_multiply(float* sums, const apl_shared<T>& p, int p_at, const apl_shared<T>& q, int q_at) {
+  const int row = apl_warp() * 16 + apl_lane() / 4, column = apl_lane() / 4, depth_at = apl_lane() % 4 * 2;
+  APL_UNROLL
+  for (int k = 0; k < depth; k += 16) {
+    uint32_t of_p[4], of_q[2];
+    APL_UNROLL
+    for (int e = 0; e < 4; ++e)
+      of_p[e] = apl_matrix_pair<depth, p_by_depth>(p, p_at, row + e % 2 * 8, k + depth_at + e / 2 * 8);
+    APL_UNROLL
+    for (int j = 0; j < q_each; j += 2) {
+      APL_UNROLL
+      for (int e = 0; e < 2; ++e)
+        of_q[e] = apl_matrix_pair<depth, q_by_depth>(q, q_at, column + j * 4, k + depth_at + e * 8);
+      float part[4];
+      APL_UNROLL
+      for (int e = 0; e < 4; ++e) part[e] = APL_MATRIX_SUM(e / 2, j + e % 2);
+      apl_mma<T>(part, of_p, of_q);
+      APL_UNROLL
+      for (int e = 0; e < 4; ++e) APL_MATRIX_SUM(e / 2, j + e % 2) = part[e];
+    }
+  }
+}
+
+#endif
+#endif
+#endif
