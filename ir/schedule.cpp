@@ -56,8 +56,9 @@ bool is_scalar_code(const Lambda& lambda, const ValueTable& values) {
 
 bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values) {
   if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return false;
-  if (values.type(op.params[0]).element != ScalarType::f32) return false;
-  const ScalarType element = values.type(map.params[0]).element;
+  const ScalarType element = values.type(map.params[0]).element, sum = values.type(op.params[0]).element;
+  if (element == ScalarType::f64 && sum == ScalarType::f64) return as_binary_op(map) == BinaryOp::mul;
+  if (sum != ScalarType::f32) return false;
   if ((element != ScalarType::f16 && element != ScalarType::bf16) || values.type(map.params[1]).element != element)
     return false;
   std::map<Value, Value> widened;

@@ -125,10 +125,14 @@ void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const Exp
     const CType type = constant ? kInt : kIndex;
     const std::string u = unit_.fresh("u");
     const ExprPtr bound = values_.poly(inner);
+    const auto eight = [&] {
+      if (mainloop.doubles) return doubles_product(op, stm, stage, at);
+      return KernelBlock{unrolled(u, kUnrolled, step(variable(u), variable(u)))};
+    };
     if (!constant) all.push_back(declare(kInt, q, number_of(0), false));
     if (!constant || *constant >= kUnrolled) {
       Stmt n_dim = for_loop(type, q, bound, {});
-      n_dim.body.push_back(unrolled(u, kUnrolled, step(variable(u), variable(u))));
+      n_dim.body = eight();
       if (constant) {
         n_dim.value = number_of(*constant / kUnrolled * kUnrolled);
         n_dim.step = number_of(kUnrolled);

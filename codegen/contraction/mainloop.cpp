@@ -15,6 +15,19 @@ namespace apl::lower {
 
 namespace {
 
+// Whether warps share the tiles as the matrix units' products of f64 lie: 8 by 4 threads, with pairs of neighbours.
+bool fits_doubles(const Mainloop& mainloop) {
+  const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
+  const MnDim &p = m_dim.lanes == 8 ? m_dim : n_dim, &q = m_dim.lanes == 8 ? n_dim : m_dim;
+  bool fits = p.lanes == 8 && q.lanes == 4 && p.each % 2 == 0 && q.vector == 2 && mainloop.tiles.size() == 2;
+  std::array<int, 3> tiles{};
+  for (const auto& [block, tile] : mainloop.tiles) {
+    ++tiles[tile.mn];
+    fits = fits && tile.element == ScalarType::f64;
+  }
+  return fits && tiles[0] == 1 && tiles[1] == 1;
+}
+
 bool has_mainloop(Schedule::Unit unit) { return unit == Schedule::Unit::simt || unit == Schedule::Unit::matrix; }
 
 }  // namespace
@@ -67,6 +80,8 @@ std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
       mainloop->readers[operand.tile] = contract;
       add_operand_tile(*mainloop, schedule.operands[o], operand, *copies.at(operand.tile));
     }
+  if (matrix_units != 0 && op.schedule->unit == Schedule::Unit::matrix && !mainloop->matrix())
+    mainloop->doubles = fits_doubles(*mainloop);
   if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
   return mainloop;
 }

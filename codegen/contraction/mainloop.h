@@ -26,6 +26,7 @@ struct MnDim {
   std::string results;                          // table: where rows lie in the result, -1 for nowhere
 };
 
+constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
 constexpr std::int64_t kMatrixVector = 8;  // elements of 16 bytes
 constexpr std::int64_t kMatrixLine = 64;   // rows of a step that lie together in a tile of matrix units
 
@@ -76,6 +77,7 @@ struct Mainloop {
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
   int matrix_rows = -1;  // 0 or 1: steps are products of matrix units, whose 64 rows run along M or N
+  bool doubles = false;  // steps are products of f64 by matrix units, from tiles as the cores have them
   bool matrix() const { return matrix_rows >= 0; }
   // Products that are under way while the next ones start, and how many steps copies run ahead, so that those do not
   // write where these read.

@@ -2,6 +2,8 @@
 // as the units read them, each in the order of its source, so that 16 bytes are copied at once whichever dim is
 // contiguous; warpgroups of 128 threads multiply 64 rows of one by all rows of the other. Beyond the source tiles hold
 // zeros: the last step is as deep as the others.
+#include <array>
+
 #include <fmt/format.h>
 
 #include "codegen/contraction/mainloop.h"
@@ -201,6 +203,41 @@ KernelBlock Kernel::matrix_product(const TileContract& op, const Stm& stm, const
   for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
   return {do_call(fmt::format("apl_matrix_multiply<{}, {}, {}, {}, {}>", depth, mainloop.mn_dims[1 - rows].each,
                               by_depth[0], by_depth[1], rows == 1),
+                  std::move(arguments))};
+}
+
+// Eight steps of f64, from tiles as the cores have them.
+KernelBlock Kernel::doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                    const std::vector<ExprPtr>& at) {
+  Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  const std::size_t rank = op.space.size(), p_dim = mainloop.mn_dims[0].lanes == 8 ? 0 : 1;
+  std::array<std::vector<ExprPtr>, 2> sides;
+  std::array<bool, 2> swizzled{};
+  for (const TileOperand& operand : op.operands) {
+    const Value block = mainloop.copied.at(operand.tile);
+    const OperandTile& tile = mainloop.tiles.at(block);
+    const Lmad& layout = values.type(operand.tile).memory->layout;
+    ExprPtr position = mainloop_stage(block, stage);
+    std::int64_t apart = 0;
+    for (std::size_t k = 0; k < operand.axes.size(); ++k) {
+      const auto d = static_cast<std::size_t>(operand.axes[k]);
+      if (d < rank) continue;
+      const std::int64_t stride = *unit_.fold(layout.dims()[k].stride);
+      if (d - rank == mainloop.inner_depth) apart = stride;
+      position = plus(position, mul(at[d - rank], number_of(stride)));
+    }
+    const std::size_t side = tile.mn == p_dim ? 0 : 1;
+    const MnDim& mn = mainloop.mn_of(tile);
+    sides[side] = {variable(buffer(block, stm.location).name), position, number_of(apart),
+                   variable(side == 0 ? mn.first : mn.warp_first)};
+    swizzled[side] = tile.swizzled;
+  }
+  const MnDim &p = mainloop.mn_dims[p_dim], &q = mainloop.mn_dims[1 - p_dim];
+  std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
+  for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
+  return {do_call(fmt::format("apl_multiply_doubles<{}, {}, {}, {}, {}, {}>", p.each, q.each, p.vector, swizzled[0],
+                              swizzled[1], p_dim == 1),
                   std::move(arguments))};
 }
 

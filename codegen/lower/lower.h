@@ -264,6 +264,7 @@ class Kernel {
   Block copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
   ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
+  Block doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   void start_products(const Stm& stm, Block& out);
   void finish_products(const Stm& stm, Block& out);

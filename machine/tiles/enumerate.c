@@ -191,7 +191,7 @@ static int enumerate_mn(struct enumeration* w) {
   const int regs_free = n_group->lead >= 0 && n_group->lead_reg_free && m_group->lead >= 0 && m_group->lead_reg_free;
   const int64_t least = apl_times(n_group->tile, m_group->tile);
   const int any_forced = !n_free || !m_free || !regs_free;
-  if (w->c->matrix && w->device->matrix_units && !any_forced && w->device->warp == 32) {
+  if (w->c->matrix && w->c->operands[0].bytes == 2 && w->device->matrix_units && !any_forced && w->device->warp == 32) {
     const int stop = enumerate_matrix(w);
     if (stop) return stop;
   }

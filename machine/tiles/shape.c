@@ -96,7 +96,9 @@ int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_d
 static int matrix_share(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp, int64_t threads,
                         struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
   const int64_t depth = plan->tile[c->dim_count - 1];
-  if (!c->matrix || c->operand_count != 2 || warp != 32 || (depth != 16 && depth != 32 && depth != 64)) return 0;
+  if (!c->matrix || c->operand_count != 2 || c->operands[0].bytes != 2 || warp != 32 ||
+      (depth != 16 && depth != 32 && depth != 64))
+    return 0;
   int of[2] = {-1, -1};
   for (int o = 0; o < 2; ++o)
     for (int d = 0; d < c->space_rank; ++d)
