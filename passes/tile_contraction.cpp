@@ -123,8 +123,9 @@ class Tiler {
     std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++tiled_;
     const std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
-    const Contraction contraction = tile::merge_reductions(
-        matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values);
+    Contraction contraction = tile::order_reductions(tile::merge_reductions(
+        matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values));
+    if (auto widened = tile::widen_sums(contraction, result_.values)) contraction = std::move(*widened);
     make_indices(contraction, host);
     const bool open = context_.flag("variants") && !any_given(prefix);
     const tile::Tiling plan =

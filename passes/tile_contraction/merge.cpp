@@ -58,4 +58,33 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
   return merged;
 }
 
+Contraction order_reductions(const Contraction& contraction) {
+  const std::size_t count = contraction.dims.size(), first = contraction.space_rank;
+  const auto op = as_binary_op(contraction.reduce.op);
+  if (count < first + 2 || !(contraction.reduce.commutative || (op && is_commutative(*op)))) return contraction;
+  // How many operands are contiguous along it.
+  const auto contiguous = [&](std::size_t d) {
+    return std::ranges::count_if(contraction.operands,
+                                 [&](const ContractionOperand& operand) { return operand.strides[d].is_one(); });
+  };
+  std::size_t best = count - 1;
+  for (std::size_t d = count - 1; d-- > first;)
+    if (contiguous(d) > contiguous(best)) best = d;
+  if (best == count - 1) return contraction;
+  std::vector<std::size_t> order;  // new dim k is the old dim order[k]
+  for (std::size_t d = 0; d < count; ++d)
+    if (d != best) order.push_back(d);
+  order.push_back(best);
+  Contraction ordered = contraction;
+  for (std::size_t k = 0; k < count; ++k) ordered.dims[k] = contraction.dims[order[k]];
+  for (auto* operands : {&ordered.operands, &ordered.uniform})
+    for (ContractionOperand& operand : *operands) {
+      const std::vector<Poly> strides = operand.strides;
+      for (std::size_t k = 0; k < count; ++k) operand.strides[k] = strides[order[k]];
+      for (int& axis : operand.axes)
+        axis = static_cast<int>(std::ranges::find(order, static_cast<std::size_t>(axis)) - order.begin());
+    }
+  return ordered;
+}
+
 }  // namespace apl::tile

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,12 @@ namespace apl::tile {
 // its name.
 Contraction merge_reductions(const Contraction& contraction, const std::function<bool(const std::string&)>& is_given,
                              ValueTable& values);
+// With the reduction dim along which most operands are contiguous innermost, where the operator is commutative: copies
+// of tiles run along it.
+Contraction order_reductions(const Contraction& contraction);
+// Where products of f16 or of bf16 are summed in their own type: each widened to f32, summed in that, and rounded once,
+// before the code after the reduction. Nothing if it is another contraction.
+std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable& values);
 
 // The tuning parameters of one dim as polynomials (symbols of get_size statements, or 1), and their defaults.
 struct DimTiles {
