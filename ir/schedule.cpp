@@ -94,6 +94,12 @@ std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
       axes.push_back({d});
     }
   }
+  // Along M results are not contiguous anyway: innermost is where the operand is.
+  for (std::size_t k = 0; k + 1 < m.size(); ++k)
+    if (std::ranges::any_of(schedule.operands, [&](const Schedule::Operand& o) { return o.strides[m[k]].is_one(); })) {
+      std::rotate(m.begin() + static_cast<std::ptrdiff_t>(k), m.begin() + static_cast<std::ptrdiff_t>(k) + 1, m.end());
+      break;
+    }
   if (!m.empty()) axes.push_back(std::move(m));
   if (!n.empty()) axes.push_back(std::move(n));
   return axes;

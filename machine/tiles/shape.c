@@ -139,6 +139,10 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
   int inner[2] = {-1, -1};  // the innermost dim of M and of N
   for (int d = 0; d < c->space_rank; ++d)
     if (apl_mn_of(c, d) >= 0) inner[apl_mn_of(c, d)] = d;
+  // Of M the one along which its operand is contiguous comes last (ir/schedule.h).
+  for (int o = 0; o < c->operand_count; ++o)
+    for (int d = 0; d < c->space_rank; ++d)
+      if (apl_mn_of(c, d) == 0 && c->operands[o].strides[d] == 1 && c->dims[d].size > 1) inner[0] = d;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_plan_operand* operand = &c->operands[o];
     struct apl_tile_shape* tile = &shape->tiles[o];
