@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -50,8 +52,10 @@ struct FileScope {
 
 struct CopiedTile;
 struct Mainloop;
+struct MicroKernel;
 struct MnDim;
 struct OperandTile;
+struct PackedKernel;
 
 // What all kernels and the host code of one entry share.
 class Unit {
@@ -233,11 +237,31 @@ class Kernel {
   std::optional<Block> in_columns(const SegOp& op, const Block& work, const std::vector<std::string>& names,
                                   const std::vector<ExprPtr>& sizes);
 
-  // block level, packed (codegen/contraction/packed.cpp)
+  // block level, packed (codegen/contraction/packed*.cpp)
   // Whether the kernel takes memory as a last argument, and says how much it needs where that is null.
   bool is_packed(const SegOp& op) const;
   void run_packed(const SegOp& op);
-  Block packed_head(const SegOp& op, const std::string& type);
+  Block packed_head(const PackedKernel& packed);
+  void packed_function(const PackedKernel& packed, const std::string& ending, std::string_view kind,
+                       std::string_view list, Block code, std::string_view first = "");
+  void packed_widths(const PackedKernel& packed, const std::string& ending, std::string_view kind,
+                     std::string_view list, std::string_view arguments, std::string_view width,
+                     std::span<const std::size_t> kernels);
+  Poly packed_begin(const PackedKernel& packed, std::size_t operand);
+  std::string packed_source(const PackedKernel& packed, std::size_t operand);
+  kernel::CType packed_type(const PackedKernel& packed, std::size_t operand) const;
+  void pack_panels(PackedKernel& packed, std::size_t s);
+  void compute_packed(const PackedKernel& packed, std::size_t number);
+  std::string micro_rows_of_m(MicroKernel& m, std::size_t k);
+  void micro_elements(MicroKernel& m, std::size_t s);
+  void micro_accumulators(MicroKernel& m);
+  void micro_fetch_results(MicroKernel& m);
+  void micro_dots(MicroKernel& m);
+  void micro_vectors(MicroKernel& m);
+  void micro_columns(MicroKernel& m);
+  void combine_packed(const PackedKernel& packed);
+  void store_packed(const PackedKernel& packed);
+  void describe_packed(const PackedKernel& packed);
 
   // block level, mainloop (codegen/contraction)
   std::shared_ptr<Mainloop> make_mainloop(const SegOp& op);

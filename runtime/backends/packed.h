@@ -13,7 +13,6 @@
 #endif
 
 #include "runtime/backends/packed_direct.h"
-#include "runtime/backends/packed_machine.h"
 
 struct apl_packed_job {
   const struct apl_packed* p;

@@ -2,8 +2,7 @@
 #ifndef APL_PACKED_BLOCKS_H
 #define APL_PACKED_BLOCKS_H
 
-#include <stdio.h>
-
+#include "runtime/backends/packed_machine.h"
 #include "runtime/backends/packed_panels.h"
 #include "runtime/backends/packed_threads.h"
 
@@ -11,40 +10,6 @@
 #ifndef APL_PACKED_DEPTH_OF_THREAD
 #define APL_PACKED_DEPTH_OF_THREAD 1024
 #endif
-
-// Bytes of the second cache: as Linux tells, else as many as is common.
-static inline int64_t apl_packed_second_cache(void) {
-#ifdef APL_PACKED_SECOND_CACHE
-  return APL_PACKED_SECOND_CACHE;
-#else
-  enum { kCommon = 1024 * 1024, kLeast = 256 * 1024, kMost = 4 * 1024 * 1024, kCaches = 8 };
-  static int64_t known;
-  int64_t bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (bytes > 0) return bytes;
-  bytes = kCommon;
-  for (int index = 0; index < kCaches; ++index) {
-    char name[96];
-    int level = 0, kilobytes = 0;
-    (void)snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
-    FILE* file = fopen(name, "r");
-    if (!file) break;
-    const bool second = fscanf(file, "%d", &level) == 1 && level == 2;
-    (void)fclose(file);
-    if (!second) continue;
-    (void)snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
-    file = fopen(name, "r");
-    if (!file) break;
-    if (fscanf(file, "%dK", &kilobytes) == 1 && kilobytes > 0) bytes = (int64_t)kilobytes * 1024;
-    (void)fclose(file);
-    break;
-  }
-  bytes = apl_packed_most(kLeast, apl_packed_least(kMost, bytes));
-  // All threads have the number of the first: memory is asked for and used by it.
-  int64_t first = 0;
-  const bool is_first = __atomic_compare_exchange_n(&known, &first, bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return is_first ? bytes : first;
-#endif
-}
 
 // Steps of a panel that has so many.
 static inline int64_t apl_packed_even(const struct apl_packed* p, int64_t depth) {

@@ -1,8 +1,10 @@
-// What micro-kernels of packed contractions ask of the machine: its vectors, and its dot instructions.
+// What packed contractions ask of the machine: its vectors, its dot instructions and its second cache.
 #ifndef APL_PACKED_MACHINE_H
 #define APL_PACKED_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Vectors of the machine that the compiler knows: bytes of one, and how many registers there are.
 #if defined(__AVX512F__) && (!defined(__clang__) || defined(APL_WIDE_VECTORS))
@@ -103,6 +105,41 @@ APL_INLINE apl_dot_wide apl_dot_wide_pairs(apl_dot_wide sum, apl_dot_wide m, apl
   return APL_DOT_32(sum, m, n);
 #else
   return APL_DOT_16(sum, m, n);
+#endif
+}
+
+// Bytes of the second cache: as Linux tells, else as many as is common.
+static inline int64_t apl_packed_second_cache(void) {
+#ifdef APL_PACKED_SECOND_CACHE
+  return APL_PACKED_SECOND_CACHE;
+#else
+  enum { kCaches = 8 };
+  const int64_t common = (int64_t)1024 * 1024, least = common / 4, most = 4 * common;
+  static int64_t known;
+  int64_t bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (bytes > 0) return bytes;
+  bytes = common;
+  for (int index = 0; index < kCaches; ++index) {
+    char name[96];
+    int level = 0, kilobytes = 0;
+    (void)snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+    FILE* file = fopen(name, "r");
+    if (!file) break;
+    const bool second = fscanf(file, "%d", &level) == 1 && level == 2;
+    (void)fclose(file);
+    if (!second) continue;
+    (void)snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    file = fopen(name, "r");
+    if (!file) break;
+    if (fscanf(file, "%dK", &kilobytes) == 1 && kilobytes > 0) bytes = (int64_t)kilobytes * 1024;
+    (void)fclose(file);
+    break;
+  }
+  bytes = bytes < least ? least : bytes > most ? most : bytes;
+  // All threads have the number of the first: memory is asked for and used by it.
+  int64_t first = 0;
+  const bool is_first = __atomic_compare_exchange_n(&known, &first, bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return is_first ? bytes : first;
 #endif
 }
 
