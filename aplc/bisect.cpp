@@ -114,6 +114,7 @@ int bisect_command(const BisectOptions& options) {
 int bisect_files(const BisectOptions& options) {
   Session session(options);
   if (!session.read()) return session.exit_code();
+  if (auto writable = check_output(options.output); !writable) return aplc::report(writable.error());
   auto pipeline = apl::parse_pipeline(expand_pipeline(options.pipeline), registry());
   if (!pipeline) return fail(session, pipeline.error());
   std::vector<apl::Module> modules{session.module()};

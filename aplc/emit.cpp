@@ -39,6 +39,9 @@ struct EmitOptions : CompileOptions {
 
 int emit_library(Session& session, const EmitOptions& options, apl::Target target, const apl::CodegenOptions& codegen) {
   std::string path = options.output;
+  if (path == "-")
+    return report(apl::make_error(apl::Code::command_bad_argument, {},
+                                  "a library or program is several files, which standard output cannot take"));
   if (path.empty()) {
     path = options.file == "-" ? "a" : options.file;
     const std::size_t slash = path.rfind('/'), dot = path.rfind('.');

@@ -276,7 +276,7 @@ int write_report(Session& session, const CompileOptions& options, const SparseEx
   input.generated = is_cpu ? program->host : program->kernels;
   if (output.empty()) output = input.file.substr(0, input.file.rfind('.')) + ".html";
   const int exit = emit(output, report_page::page(input));
-  if (exit == kFine) print_out("{}\n", output);
+  if (exit == kFine && output != "-") print_out("{}\n", output);
   return exit;
 }
 

@@ -17,6 +17,7 @@ namespace aplc {
 namespace {
 
 int first_out_error = 0;
+bool out_is_product = false;  // standard output takes a file, and nothing else
 std::set<std::pair<dev_t, ino_t>> inputs_read;
 
 // What a chain of links ends at, which need not be there. Links of the kernel's own stand for open files and cannot be
@@ -39,6 +40,11 @@ mode_t mode_of_new_files() {
   return 0666 & ~mask;
 }
 
+void put_out(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && first_out_error == 0) first_out_error = errno;
+}
+
 int put_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(file, text.data(), text.size());
@@ -51,10 +57,7 @@ int put_all(int file, std::string_view text) {
 
 }  // namespace
 
-void write_out(std::string_view text) {
-  errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && first_out_error == 0) first_out_error = errno;
-}
+void write_out(std::string_view text) { out_is_product ? write_error(text) : put_out(text); }
 
 void flush_out() {
   errno = 0;
@@ -181,7 +184,8 @@ apl::Status OutputFile::finish(bool executable) {
 }
 
 apl::Status check_output(const std::string& name, Inputs inputs) {
-  if (name.empty()) return apl::Unit{};
+  out_is_product = out_is_product || name == "-";
+  if (name.empty() || name == "-") return apl::Unit{};
   auto file = OutputFile::open(name, inputs);
   if (!file) return std::move(file).error();
   return apl::Unit{};
@@ -205,8 +209,8 @@ apl::Status append_file(const std::string& name, std::string_view text) {
 }
 
 int emit(const std::string& name, std::string_view text) {
-  if (name.empty()) {
-    write_out(text);
+  if (name.empty() || name == "-") {
+    put_out(text);
     return kFine;
   }
   const auto written = write_file(name, text);

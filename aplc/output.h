@@ -75,12 +75,13 @@ class OutputFile {
   std::optional<RemovedBySignals> removed_;  // not if it is direct
 };
 
-// Whether it could be written, before long work for it. Nothing is asked of an empty name.
+// Whether it could be written, before long work for it. Nothing is asked of an empty name. `-` is standard output,
+// which then has nothing else: what write_out gets afterwards goes to standard error.
 apl::Status check_output(const std::string& name, Inputs inputs = Inputs::kept);
 apl::Status write_file(const std::string& name, std::string_view text, Inputs inputs = Inputs::kept);
 // To the end of a file, which is made where there is none.
 apl::Status append_file(const std::string& name, std::string_view text);
-// To `name`, or to standard output if it is empty; what fails is reported. The exit code.
+// To `name`, or to standard output if it is empty or `-`; what fails is reported. The exit code.
 int emit(const std::string& name, std::string_view text);
 
 }  // namespace aplc

@@ -79,7 +79,7 @@ class Reduction {
     }
     clear_progress();
     if (failed_) return failed_;
-    if (const auto written = write_file(output, result); !written) return report(written.error());
+    if (const int status = emit(output, result); status != kFine) return status;
     print_out("{} -> {} by {} runs of the command in {:.1f} s{}: {}\n", before, after, runs_, seconds(),
               stopped() ? ", when the time was over" : "", output);
     return kFine;

@@ -225,6 +225,8 @@ int search(const SectionsOptions& options, Session& session) {
     session.report(values.error());
     return session.exit_code();
   }
+  for (const std::string& file : {options.output, options.svg})
+    if (auto writable = check_output(file); !writable) return report(writable.error());
   sparse::add_known(session.module(), name, *values, matrices);
   const apl::KnownMatrix& known = session.module().known.front();
   std::int64_t width = 1;

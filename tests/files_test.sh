@@ -114,6 +114,36 @@ cmp -s piped.c out.c || fail "a pipe was not written"
 [[ -p pipe ]] || fail "a pipe was replaced"
 clean
 
+## Standard output by its name
+for words in "c one.fut" "cuda one.fut" "hip one.fut" "cuda --emit=kernel one.fut" "opt one.fut" \
+  "sparse search m.mtx -q --device cpu"; do
+  # shellcheck disable=SC2086
+  "$aplc" $words >plain.txt || fail "$words"
+  # shellcheck disable=SC2086
+  expect 0 "" "$aplc" $words -o -
+  cmp -s plain.txt out || fail "$words -o -: another text"
+done
+# What is said besides goes to standard error.
+expect 0 "hybrid, by the model" "$aplc" sparse search m.mtx --device cpu -o -
+cmp -s plain.txt out || fail "a plan and more"
+for command in "test -i" "bench -r 1 --no-convergence-phase"; do
+  # shellcheck disable=SC2086
+  expect 0 "" "$aplc" $command --json - one.fut
+  [[ -s err ]] && python3 -c 'import json; json.load(open("out"))' 2>>err || fail "$command --json -: no JSON"
+done
+expect 0 "" "$aplc" report one.fut -o -
+[[ $(head -c 15 out)$(tail -c 8 out) == "<!doctype html></html>" ]] || fail "report -o -: no page, or more"
+expect 0 "runs of the command" "$aplc" reduce "grep -q entry" one.fut -o -
+grep -q entry out || fail "reduce -o -"
+expect 64 "standard output cannot take" "$aplc" c --library one.fut -o -
+"$aplc" c one.fut -o - >/dev/full 2>err
+same "$? $(grep -c 'cannot write standard output' err)" "71 1"
+[[ ! -e - ]] || fail "a file named -"
+expect 0 "" "$aplc" c one.fut -o ./-
+[[ -s ./- ]] || fail "no file named -"
+rm -f ./-
+clean
+
 ## Outputs that are inputs
 cp one.fut source
 cp m.mtx m2.mtx
