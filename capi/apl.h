@@ -12,6 +12,10 @@
  * thrown, printed or read from the environment. A compiler with its modules belongs to one thread at a time; different
  * ones may be used at the same time. A program takes calls from any thread, one after the other.
  *
+ * A null pointer where an object or a text is wanted is APL_FAULT_COMMAND_LINE, or gives 0, null or "" from functions
+ * without a fault; so is an object of another kind, and one that was freed as long as nothing else got its memory. No
+ * object keeps the error if it is the compiler or program itself that is missing.
+ *
  * Texts end in a null byte. Those that a function stores in a `char **` are freed by apl_text_free; those that it
  * returns are the library's, and stay until the object that they come from changes or is freed. Objects may be freed in
  * any order; freeing a null pointer does nothing.

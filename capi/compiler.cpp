@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "capi/handles.h"
 #include "codegen/codegen.h"
 #include "codegen/emit/kernel_file.h"
 #include "codegen/emit/library.h"
@@ -32,7 +33,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-Diagnostic bad_argument(std::string message) { return make_error(Code::command_bad_argument, {}, std::move(message)); }
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 
 Result<Target> target_for(const std::string& dialect, const std::string& device) {
   const Dialect* known = find_dialect(dialect);
@@ -67,24 +74,25 @@ Status Compiler::set(const std::string& name, const std::string& value) {
   } else if (name == "cuda-folders") {
     cuda_folders_ = split(value, ':');
   } else if (name == "cuda-device") {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), cuda_device_);
-    if (error != std::errc() || end != value.data() + value.size() || cuda_device_ < 0)
-      return bad_argument(fmt::format("cuda-device is a number, not `{}`", value));
+    const auto number = number_of<int>(value);
+    if (!number || *number < 0) return bad_argument(fmt::format("cuda-device is a number, not `{}`", value));
+    cuda_device_ = *number;
   } else if (name == "disable") {
-    disabled_ = split(value, ',');
-    for (const std::string& pass : disabled_)
+    std::vector<std::string> passes = split(value, ',');
+    for (const std::string& pass : passes)
       if (registry.find(pass) == nullptr) return bad_argument(fmt::format("no pass `{}` to disable", pass));
+    disabled_ = std::move(passes);
   } else if (name == "verify") {
     if (value != "0" && value != "1") return bad_argument(fmt::format("verify is 0 or 1, not `{}`", value));
     verify_ = value == "1";
   } else if (name == "seed") {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seed_);
-    if (error != std::errc() || end != value.data() + value.size())
-      return bad_argument(fmt::format("seed is a number, not `{}`", value));
+    const auto number = number_of<std::uint64_t>(value);
+    if (!number) return bad_argument(fmt::format("seed is a number, not `{}`", value));
+    seed_ = *number;
   } else {
     return bad_argument(
         fmt::format("no setting `{}`; there are device, cache, temporary, cc, c-flags, cuda-device, "
-                    "disable, verify and seed",
+                    "cuda-folders, disable, verify and seed",
                     name));
   }
   return Unit{};
@@ -180,6 +188,7 @@ Result<std::string> Compiler::emit_kernel(const Module& module, const std::strin
 
 Result<Compiler::Library> Compiler::emit_library(const Module& module, const std::string& dialect,
                                                  const std::string& name) {
+  if (name.empty()) return bad_argument("a library has a name");
   auto all = emission(module, dialect, true);
   if (!all) return std::move(all).error();
   auto library = generate_library(all->module, all->target, all->codegen, {Artifact::library, name, APL_VERSION});

@@ -134,12 +134,15 @@ RemarkView::RemarkView(const Remark& from) {
 Remark remark_of(const apl_remark& remark) {
   const auto text = [](const char* given) { return std::string(given ? given : ""); };
   Remark made;
-  made.kind = static_cast<RemarkKind>(remark.kind);
+  made.kind = remark.kind >= APL_REMARK_APPLIED && remark.kind <= APL_REMARK_ANALYSIS
+                  ? static_cast<RemarkKind>(remark.kind)
+                  : RemarkKind::analysis;
   made.code = text(remark.code);
   made.function = text(remark.function);
   made.message = text(remark.message);
   made.location = {remark.place.line, remark.place.column, remark.place.end_line, remark.place.end_column};
-  for (std::size_t k = 0; k < remark.fact_count; ++k)
+  const bool has_facts = remark.fact_names != nullptr && remark.fact_values != nullptr;
+  for (std::size_t k = 0; has_facts && k < remark.fact_count; ++k)
     made.facts.emplace_back(text(remark.fact_names[k]), text(remark.fact_values[k]));
   made.suggestion = text(remark.suggestion);
   return made;
@@ -181,6 +184,8 @@ Result<PassInfo> pass_info(const apl_pass& pass) {
     }
   }
   for (std::size_t k = 0; k < pass.option_count; ++k) {
+    if (!pass.option_names || !pass.option_defaults || !pass.option_names[k] || !pass.option_defaults[k])
+      return make_error(Code::command_bad_argument, {}, "an option has a name and a default");
     const std::string text = pass.option_defaults[k];
     OptionValue value = text;
     std::int64_t number = 0;
