@@ -59,69 +59,123 @@ struct Given {
   nb::object keep;
 };
 
+// What is wrong with an argument.
+inline Failed wrong(std::string message) { return {{bad(std::move(message))}, {}, {}}; }
+
+// For messages: "ndarray of dtype object", "str".
+inline std::string described(nb::handle object) {
+  std::string text = Py_TYPE(object.ptr())->tp_name;
+  text.erase(0, text.rfind('.') + 1);
+  if (nb::hasattr(object, "dtype")) text += std::string(" of dtype ") + nb::str(nb::getattr(object, "dtype")).c_str();
+  return text;
+}
+
+// NumPy's arrays with a mask: their elements alone are not what they mean.
+inline void refuse_mask(nb::handle object) {
+  if (nb::hasattr(object, "mask") && nb::hasattr(object, "filled"))
+    throw wrong("a masked array: entries take no masks; `filled` gives an array without one");
+}
+
+// What the array interface of CUDA says, of elements without gaps.
+inline void read_cuda_interface(const nb::dict& interface, Given& given) {
+  static constexpr std::pair<std::string_view, apl::ScalarType> kKinds[] = {
+      {"|i1", apl::ScalarType::i8},  {"<i2", apl::ScalarType::i16}, {"<i4", apl::ScalarType::i32},
+      {"<i8", apl::ScalarType::i64}, {"|u1", apl::ScalarType::u8},  {"<u2", apl::ScalarType::u16},
+      {"<u4", apl::ScalarType::u32}, {"<u8", apl::ScalarType::u64}, {"<f2", apl::ScalarType::f16},
+      {"<f4", apl::ScalarType::f32}, {"<f8", apl::ScalarType::f64}, {"|b1", apl::ScalarType::boolean}};
+  auto kind = nb::cast<std::string>(interface["typestr"]);
+  // One byte has no order.
+  if (kind.size() == 3 && kind[2] == '1') kind[0] = '|';
+  const auto known = std::ranges::find(kKinds, kind, [](const auto& one) { return std::string(one.first); });
+  if (known == std::end(kKinds)) throw wrong("an array of elements " + kind);
+  given.value.type = known->second;
+  if (interface.contains("mask") && !interface["mask"].is_none()) throw wrong("an array of a device that has a mask");
+  for (const nb::handle size : interface["shape"]) {
+    given.value.shape.push_back(nb::cast<std::int64_t>(size));
+    if (given.value.shape.back() < 0) throw wrong("an array of a device with a negative size");
+  }
+  const bool has_elements = std::ranges::find(given.value.shape, 0) == given.value.shape.end();
+  if (interface.contains("strides") && !interface["strides"].is_none()) {
+    const auto strides = nb::cast<nb::tuple>(interface["strides"]);
+    auto step = static_cast<std::int64_t>(apl::byte_size(given.value.type));
+    for (std::size_t k = given.value.shape.size(); has_elements && k-- > 0;) {
+      if (given.value.shape[k] != 1 && nb::cast<std::int64_t>(strides[k]) != step)
+        throw wrong("an array of a device that is not contiguous");
+      step *= given.value.shape[k];
+    }
+  }
+  given.value.data = reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(nb::cast<nb::tuple>(interface["data"])[0]));
+  if (given.value.data == nullptr && has_elements) throw wrong("an array of a device without memory");
+  given.value.on_device = true;
+}
+
 // Objects that have __cuda_array_interface__ and no DLPack.
 inline bool from_cuda_interface(nb::handle object, Given& given) {
   if (!nb::hasattr(object, "__cuda_array_interface__") || nb::hasattr(object, "__dlpack__")) return false;
-  const auto interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
-  const auto kind = nb::cast<std::string>(interface["typestr"]);
-  const char* const known[] = {"<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "", "<f4", "<f8"};
-  bool found = false;
-  for (std::size_t k = 0; k < std::size(known); ++k)
-    if (kind.substr(1) == std::string_view(known[k]).substr(known[k][0] != '\0' ? 1 : 0) && known[k][0] != '\0') {
-      given.value.type = static_cast<apl::ScalarType>(k);
-      found = true;
-    }
-  if (kind.ends_with("b1")) given.value.type = apl::ScalarType::boolean, found = true;
-  if (!found) throw Failed{{bad("an array of elements " + kind)}, {}, {}};
-  if (interface.contains("strides") && !interface["strides"].is_none())
-    throw Failed{{bad("an array of a device that is not contiguous")}, {}, {}};
-  for (const nb::handle size : interface["shape"]) given.value.shape.push_back(nb::cast<std::int64_t>(size));
-  const auto data = nb::cast<nb::tuple>(interface["data"]);
-  given.value.data = reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(data[0]));
-  given.value.on_device = true;
+  const auto fail = [&](const char* why) {
+    throw wrong(std::string("`__cuda_array_interface__` of an object of type ") + Py_TYPE(object.ptr())->tp_name +
+                " does not describe an array: " + why);
+  };
+  try {
+    read_cuda_interface(nb::cast<nb::dict>(object.attr("__cuda_array_interface__")), given);
+  } catch (const nb::python_error& error) {
+    fail(error.what());
+  } catch (const std::bad_cast&) {
+    fail("a part of it is of another type");
+  }
   given.keep = nb::borrow(object);
   return true;
 }
 
-inline void take(nb::handle object, const apl::ValueType& wanted, Given& given) {
-  if (wanted.rank == 0) {
-    const apl::ScalarType type = wanted.element;
-    apl::Scalar scalar;
-    nb::object plain = nb::borrow(object);
+inline apl::Scalar number(nb::handle object, apl::ScalarType type) {
+  const std::string name(apl::to_text(type));
+  nb::object plain = nb::borrow(object);
+  try {
     if (nb::hasattr(plain, "item")) plain = plain.attr("item")();
-    if (type == apl::ScalarType::boolean) {
-      scalar = apl::Scalar::boolean(nb::cast<bool>(plain));
-    } else if (apl::is_float(type)) {
-      scalar = apl::Scalar::floating(type, nb::cast<double>(nb::float_(plain)));
-    } else if (nb::isinstance<nb::int_>(plain)) {
-      const nb::int_ number(plain);
-      const auto bits = 8 * apl::byte_size(type);
-      const nb::int_ low(apl::is_signed(type) ? -(nb::int_(1) << nb::int_(bits - 1)) : nb::object(nb::int_(0)));
-      const nb::int_ high(nb::int_(1) << nb::int_(apl::is_signed(type) ? bits - 1 : bits));
-      if (number < low || !(number < high))
-        throw Failed{{bad("a number that " + std::string(apl::to_text(type)) + " cannot hold")}, {}, {}};
-      scalar = apl::is_signed(type) ? apl::Scalar::integer(type, nb::cast<std::int64_t>(number))
-                                    : apl::Scalar::from_bits(type, nb::cast<std::uint64_t>(number));
-    } else {
-      throw Failed{{bad("a number of type " + std::string(apl::to_text(type)) + " is wanted")}, {}, {}};
+  } catch (const nb::python_error&) {
+    throw wrong("a number of type " + name + " is wanted, not several: " + described(object));
+  }
+  const bool has_index = PyIndex_Check(plain.ptr()) != 0;
+  if (type == apl::ScalarType::boolean) {
+    if (nb::isinstance<nb::bool_>(plain)) return apl::Scalar::boolean(nb::cast<bool>(plain));
+  } else if (apl::is_float(type)) {
+    if (has_index || nb::hasattr(plain, "__float__")) {
+      const double value = PyFloat_AsDouble(plain.ptr());
+      if (value != -1.0 || PyErr_Occurred() == nullptr) return apl::Scalar::floating(type, value);
+      PyErr_Clear();
+      throw wrong("a number that " + name + " cannot hold");
     }
-    given.scalar = apl::HostValue::scalar(scalar);
-    given.value.type = type;
+  } else if (nb::isinstance<nb::int_>(plain)) {
+    const nb::int_ given(plain);
+    const auto bits = 8 * apl::byte_size(type);
+    const nb::int_ low(apl::is_signed(type) ? -(nb::int_(1) << nb::int_(bits - 1)) : nb::object(nb::int_(0)));
+    const nb::int_ high(nb::int_(1) << nb::int_(apl::is_signed(type) ? bits - 1 : bits));
+    if (given < low || !(given < high)) throw wrong("a number that " + name + " cannot hold");
+    return apl::is_signed(type) ? apl::Scalar::integer(type, nb::cast<std::int64_t>(given))
+                                : apl::Scalar::from_bits(type, nb::cast<std::uint64_t>(given));
+  }
+  throw wrong("a number of type " + name + " is wanted, not " + described(object));
+}
+
+inline void take(nb::handle object, const apl::ValueType& wanted, Given& given) {
+  refuse_mask(object);
+  if (wanted.rank == 0) {
+    given.scalar = apl::HostValue::scalar(number(object, wanted.element));
+    given.value.type = wanted.element;
     given.value.data = given.scalar.data.data();
     return;
   }
   if (from_cuda_interface(object, given)) return;
-  if (!nb::try_cast(object, given.array, false))
-    throw Failed{{bad(std::string("no array: an object of type ") + Py_TYPE(object.ptr())->tp_name)}, {}, {}};
+  if (!nb::try_cast(object, given.array, false)) throw wrong("no array that apl can read: " + described(object));
   if (!is_contiguous(given.array)) {
     const nb::object dense = nb::hasattr(object, "contiguous")
                                  ? object.attr("contiguous")()
                                  : nb::module_::import_("numpy").attr("ascontiguousarray")(object);
     if (!nb::try_cast(dense, given.array, false) || !is_contiguous(given.array))
-      throw Failed{{bad("an array that is not contiguous")}, {}, {}};
+      throw wrong("an array that is not contiguous");
   }
   const auto type = scalar_type(given.array.dtype());
-  if (!type) throw Failed{{bad("an array of elements that apl does not have")}, {}, {}};
+  if (!type) throw wrong("an array of elements that apl does not have: " + described(object));
   given.value.type = *type;
   for (std::size_t k = 0; k < given.array.ndim(); ++k)
     given.value.shape.push_back(static_cast<std::int64_t>(given.array.shape(k)));

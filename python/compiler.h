@@ -40,6 +40,10 @@ struct Failed {
   std::string file, source;
 };
 
+inline Failed refused(std::string message) {
+  return {{apl::make_error(apl::Code::command_bad_argument, {}, std::move(message))}, {}, {}};
+}
+
 inline int fault_number(apl::Fault fault) {
   switch (fault) {
     case apl::Fault::program: return 2;
@@ -84,8 +88,10 @@ inline void check(const apl::Status& status, const std::string& file = {}, const
 // What an option of a Python pass is.
 inline apl::OptionValue option_value(nb::handle value) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
-  if (nb::isinstance<nb::int_>(value)) return nb::cast<std::int64_t>(value);
-  return nb::cast<std::string>(value);
+  if (std::int64_t number = 0; nb::isinstance<nb::int_>(value) && nb::try_cast(value, number)) return number;
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  throw refused(std::string("an option is True or False, a number of 64 bits or a text, not ") +
+                Py_TYPE(value.ptr())->tp_name);
 }
 
 inline nb::object option_object(const apl::OptionValue& value) {
@@ -115,46 +121,68 @@ struct Module {
   apl::Module module;
 };
 
-// The compiler, and the exception that a Python pass threw while a pipeline ran.
+// The compiler, and what passes say while a pipeline runs. Threads may share it: they take turns.
 class Compiler {
  public:
+  // What one run of a pipeline gives.
+  struct Collected {
+    std::vector<apl::Remark> remarks;
+    std::optional<nb::python_error> thrown;  // by a pass in Python
+  };
+  // Of whoever has the turn. Passes in Python know it: a registry can outlive the compiler.
+  struct Turn {
+    std::recursive_mutex mutex;  // a pass may run others
+    std::shared_ptr<Collected> collected = std::make_shared<Collected>();
+  };
+
   apl::capi::Compiler compiler;
 
-  // Runs `work` without the lock of the interpreter; remarks are collected.
+  // Does `work` without the lock of the interpreter, in the thread's turn.
+  template <class Work>
+  auto in_turn(Work work) const {
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(turn_->mutex);
+    return work();
+  }
+
+  // The same; remarks are collected.
   template <class Work>
   auto collect(const apl::Module& module, Work work) {
     const std::string file = module.file, source = module.source;
-    remarks_.clear();
-    thrown_.reset();
-    compiler.remarks = [this](const apl::Remark& remark) { remarks_.push_back(remark); };
-    auto result = [&] {
-      const nb::gil_scoped_release release;
-      return work();
-    }();
-    if (thrown_) {
-      const auto thrown = std::exchange(thrown_, nullptr);
-      throw nb::python_error(*thrown);
-    }
+    const auto collected = std::make_shared<Collected>();
+    auto result = in_turn([&] {
+      const auto before = std::exchange(turn_->collected, collected);
+      compiler.remarks = [collected](const apl::Remark& remark) { collected->remarks.push_back(remark); };
+      auto done = work();
+      turn_->collected = before;
+      compiler.remarks = [before](const apl::Remark& remark) { before->remarks.push_back(remark); };
+      return done;
+    });
+    last_ = collected;
+    if (collected->thrown) throw nb::python_error(*std::exchange(collected->thrown, std::nullopt));
     return need(std::move(result), file, source);
   }
 
   nb::list remarks() const {
     nb::list all;
-    for (const apl::Remark& remark : remarks_) all.append(remark_dict(remark));
+    for (const apl::Remark& remark : last_->remarks) all.append(remark_dict(remark));
     return all;
   }
 
   void add_pass(const std::string& name, nb::callable run, const std::string& summary,
                 const std::vector<std::string>& stages, nb::dict options) {
-    if (compiler.registry.find(name))
-      throw Failed{{apl::make_error(apl::Code::command_bad_argument, {}, "there is a pass `" + name + "`")}, {}, {}};
+    if (in_turn([&] { return compiler.registry.find(name) != nullptr; }))
+      throw refused("there is a pass `" + name + "`");
     apl::PassInfo info;
     info.name = name;
     info.summary = summary;
     if (!stages.empty()) info.takes = 0;
-    for (const std::string& stage : stages)
+    for (const std::string& stage : stages) {
+      bool is_stage = false;
       for (const apl::Stage known : {apl::Stage::soac, apl::Stage::kernel, apl::Stage::memory})
-        if (stage == apl::to_text(known)) info.takes |= apl::stage_bit(known);
+        if (stage == apl::to_text(known)) info.takes |= apl::stage_bit(known), is_stage = true;
+      if (!is_stage) throw refused("no stage `" + stage + "`");
+    }
     for (const auto& [key, value] : options)
       info.options.push_back({nb::cast<std::string>(key), option_value(value), ""});
     // Kept by whoever keeps the registry; let go under the interpreter's lock.
@@ -162,15 +190,18 @@ class Compiler {
       const nb::gil_scoped_acquire acquire;
       delete callable;
     });
-    info.run = [this, function, name](apl::Module& module, apl::PassContext& context) -> apl::Result<apl::Change> {
+    info.run = [turn = turn_, function, name](apl::Module& module,
+                                              apl::PassContext& context) -> apl::Result<apl::Change> {
+      const std::lock_guard lock(turn->mutex);  // not yet held by a copy of the compiler
       const nb::gil_scoped_acquire acquire;
+      const std::shared_ptr<Collected> collected = turn->collected;
       try {
         const std::string before = apl::print(module, {.locations = true});
         nb::dict given;
         for (const auto& [key, value] : context.options) given[key.c_str()] = option_object(value);
         nb::object theirs = nb::cast(Module{module});
-        const auto remark = [&](const std::string& kind, const std::string& code, const std::string& message,
-                                std::uint32_t line, std::uint32_t column) {
+        const auto remark = [collected, name](const std::string& kind, const std::string& code,
+                                              const std::string& message, std::uint32_t line, std::uint32_t column) {
           apl::Remark made;
           made.kind = kind == "applied"  ? apl::RemarkKind::applied
                       : kind == "missed" ? apl::RemarkKind::missed
@@ -178,34 +209,31 @@ class Compiler {
           made.code = code;
           made.message = message;
           made.location = {line, column, line, column};
-          remarks_.push_back(std::move(made));
+          made.pass = name;
+          collected->remarks.push_back(std::move(made));
         };
-        const std::size_t first = remarks_.size();
         (*function)(theirs, given, nb::cpp_function(remark));
-        for (std::size_t k = first; k < remarks_.size(); ++k) remarks_[k].pass = name;
         module = nb::cast<Module&>(theirs).module;
         return apl::print(module, {.locations = true}) == before ? apl::Change::no : apl::Change::yes;
       } catch (nb::python_error& error) {
-        thrown_ = std::make_shared<nb::python_error>(error);
+        collected->thrown.emplace(error);
         return apl::make_error(apl::Code::command_bad_argument, {}, error.what());
       }
     };
-    compiler.registry.add(std::move(info));
+    in_turn([&] { compiler.registry.add(std::move(info)); });
   }
 
  private:
-  std::vector<apl::Remark> remarks_;
-  std::shared_ptr<nb::python_error> thrown_;
+  std::shared_ptr<Turn> turn_ = std::make_shared<Turn>();
+  std::shared_ptr<Collected> last_ = std::make_shared<Collected>();
 };
 
 inline Module parse(Compiler& compiler, const std::string& name, const std::string& text, bool is_ir) {
   Failed failed{{}, name, text};
-  std::optional<apl::Module> module;
-  {
-    const nb::gil_scoped_release release;
-    const auto sink = [&](const apl::Diagnostic& d) { failed.diagnostics.push_back(d); };
-    module = is_ir ? compiler.compiler.parse_ir(name, text, sink) : compiler.compiler.parse_source(name, text, sink);
-  }
+  const auto sink = [&](const apl::Diagnostic& d) { failed.diagnostics.push_back(d); };
+  std::optional<apl::Module> module = compiler.in_turn([&] {
+    return is_ir ? compiler.compiler.parse_ir(name, text, sink) : compiler.compiler.parse_source(name, text, sink);
+  });
   if (!module) throw std::move(failed);
   return {*std::move(module)};
 }

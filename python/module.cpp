@@ -80,26 +80,36 @@ NB_MODULE(_apl, m) {
   nb::class_<Compiler>(m, "Compiler")
       .def(nb::init<>())
       .def("set", [](Compiler& self, const std::string& name,
-                     const std::string& value) { check(self.compiler.set(name, value)); })
+                     const std::string& value) { check(self.in_turn([&] { return self.compiler.set(name, value); })); })
       .def("set_parameters",
-           [](Compiler& self, std::map<std::string, std::int64_t> all) { self.compiler.parameters = std::move(all); })
+           [](Compiler& self, std::map<std::string, std::int64_t> all) {
+             self.in_turn([&] { self.compiler.parameters = std::move(all); });
+           })
       .def("set_sizes",
-           [](Compiler& self, std::map<std::string, std::int64_t> all) { self.compiler.sizes = std::move(all); })
+           [](Compiler& self, std::map<std::string, std::int64_t> all) {
+             self.in_turn([&] { self.compiler.sizes = std::move(all); });
+           })
       .def("passes",
            [](const Compiler& self) {
              std::vector<std::tuple<std::string, std::string>> all;
-             for (const apl::PassInfo& pass : self.compiler.registry.passes())
-               all.emplace_back(pass.name, pass.summary);
+             self.in_turn([&] {
+               for (const apl::PassInfo& pass : self.compiler.registry.passes())
+                 all.emplace_back(pass.name, pass.summary);
+             });
              return all;
            })
       .def("add_pass", &Compiler::add_pass, "name"_a, "run"_a, "summary"_a, "stages"_a, "options"_a)
       .def("insert",
-           [](Compiler& self, const std::string& text) { check(apl::insert_pipeline(text, self.compiler.registry)); })
+           [](Compiler& self, const std::string& text) {
+             check(self.in_turn([&] { return apl::insert_pipeline(text, self.compiler.registry); }));
+           })
       .def("load_plugin",
-           [](Compiler& self, const std::string& path) { check(apl::load_plugin(path, self.compiler.registry)); })
+           [](Compiler& self, const std::string& path) {
+             check(self.in_turn([&] { return apl::load_plugin(path, self.compiler.registry); }));
+           })
       .def("standard_pipeline",
            [](const Compiler& self, const std::string& backend, const std::string& stage) {
-             return need(self.compiler.standard_pipeline(backend, stage));
+             return need(self.in_turn([&] { return self.compiler.standard_pipeline(backend, stage); }));
            })
       .def("parse", &parse, "name"_a, "text"_a, "is_ir"_a)
       .def("remarks", &Compiler::remarks)

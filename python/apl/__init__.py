@@ -299,7 +299,7 @@ class Module:
 
     def interpret(self, entry: str, *arguments: Any) -> Any:
         """What the module means, by the interpreter, on arrays and numbers."""
-        results = self._compiler._raw.interpret(self._raw, entry, _flat(self.entries[entry], arguments))
+        results = self._compiler._raw.interpret(self._raw, entry, _flat(_entry(self.entries, entry, "module"), arguments))
         results = [r[()] if r.ndim == 0 else r for r in results]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -354,6 +354,10 @@ def _is_scipy(value: Any) -> bool:
 
 def _csr(matrix: Any) -> Any:
     """Compressed rows whose columns rise, without duplicates; a copy only where that is not so yet."""
+    if len(matrix.shape) != 2:
+        raise ValueError(f"a sparse matrix has 2 dims, not {len(matrix.shape)}")
+    if matrix.shape[1] > 2**31 - 1:
+        raise ValueError(f"a sparse matrix has 2^31 - 1 columns at most, not {matrix.shape[1]}")
     csr = matrix.tocsr()
     if not csr.has_canonical_format:
         csr = csr.copy()
@@ -361,10 +365,32 @@ def _csr(matrix: Any) -> Any:
     return csr
 
 
+def _converted(values: Any, type_: str, what: str) -> Any:
+    """Elements as those of a type that can hold them; numbers of floats are rounded, nothing else is lost."""
+    if type_ not in _NUMPY:
+        raise TypeError(f"{what}: there are no numbers of {type_} in NumPy; an array of them is wanted")
+    wanted = _np.dtype(_NUMPY[type_])
+    given = _np.asarray(values)
+    if given.size and not (
+        _np.can_cast(given.dtype, wanted, "same_kind") or (given.dtype.kind in "iu" and wanted.kind in "iu")
+    ):
+        raise TypeError(f"{what}: elements of {given.dtype} are no {type_}")
+    made = _np.ascontiguousarray(given, dtype=wanted)
+    if wanted.kind in "iu" and given.size and not (made == given).all():
+        raise OverflowError(f"{what}: an element that {type_} cannot hold")
+    return made.reshape(given.shape)
+
+
 _NUMPY = {
     "i8": _np.int8, "i16": _np.int16, "i32": _np.int32, "i64": _np.int64, "u8": _np.uint8, "u16": _np.uint16,
     "u32": _np.uint32, "u64": _np.uint64, "f16": _np.float16, "f32": _np.float32, "f64": _np.float64, "bool": _np.bool_,
 }  # fmt: skip
+
+
+def _entry(entries: Mapping[str, Entry], name: str, what: str) -> Entry:
+    if name not in entries:
+        raise AttributeError(f"the {what} has no entry {name!r}; it has {', '.join(entries)}")
+    return entries[name]
 
 
 def _flat(entry: Entry, arguments: Sequence[Any]) -> list:
@@ -393,7 +419,7 @@ def _flat(entry: Entry, arguments: Sequence[Any]) -> list:
             raise TypeError(f"argument {param.name} of type {param.type} has {param.values} parts")
     for k, (value, wanted) in enumerate(zip(values, entry.inputs)):
         if isinstance(value, list) and wanted.rank > 0:
-            values[k] = _np.asarray(value, dtype=_NUMPY[wanted.type])
+            values[k] = _converted(value, wanted.type, f"argument {Program._operand(entry, k)} of entry {entry.name}")
     return values
 
 
@@ -429,9 +455,7 @@ class Program:
     def call(self, name: str, *arguments: Any, wait: bool = True) -> Any:
         """Calls an entry; several results are a tuple. With `wait` false, kernels of a GPU may still run when it
         returns, in order on the stream of the program; what they find wrong is then the error of a later call."""
-        entry = self.entries.get(name)
-        if entry is None:
-            raise AttributeError(f"the program has no entry {name!r}")
+        entry = _entry(self.entries, name, "program")
         values = _flat(entry, arguments)
         sparse = {}
         for k, wanted in enumerate(entry.inputs):
@@ -469,8 +493,8 @@ class Program:
         """A matrix of scipy.sparse as an operand of an entry, packed once for many calls. Its elements are converted
         to the operand's type. A plan that was set for the operand, and is for this matrix, is followed."""
         csr = _csr(matrix)
-        known = self.entries[entry]
-        type_ = next(t.type for k, t in enumerate(known.inputs) if self._operand(known, k) == operand)
+        known = _entry(self.entries, entry, "program")
+        type_ = next((t.type for k, t in enumerate(known.inputs) if self._operand(known, k) == operand), "")
         rows, columns = csr.shape
         return Matrix(
             self._raw.matrix(
@@ -480,7 +504,7 @@ class Program:
                 columns,
                 _np.ascontiguousarray(csr.indptr, dtype=_np.int64),
                 _np.ascontiguousarray(csr.indices, dtype=_np.int32),
-                _np.ascontiguousarray(csr.data, dtype=_NUMPY[type_]),
+                _converted(csr.data, type_, f"matrix for {operand}") if type_ else csr.data,
             )
         )
 
@@ -507,7 +531,7 @@ class Program:
 
     def addresses(self, name: str, *arguments: Any) -> list[int]:
         """Where a call reads its arguments: 0 for scalars and for what it has to copy."""
-        return self._raw.addresses(name, _flat(self.entries[name], arguments))
+        return self._raw.addresses(name, _flat(_entry(self.entries, name, "program"), arguments))
 
     def __repr__(self) -> str:
         return f"<program of backend {self.backend} with entries {', '.join(self.entries)}>"

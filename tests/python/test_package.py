@@ -102,6 +102,84 @@ class Calls(unittest.TestCase):
         # It goes on after errors.
         self.assertEqual(self.program.third(np.arange(3, dtype=np.float32)), 2)
 
+    def refused(self, text, entry, *arguments):
+        with self.assertRaisesRegex(apl.ProgramError, text) as caught:
+            self.program.call(entry, *arguments)
+        self.assertEqual(caught.exception.code, "run.argument")
+
+    def test_arrays_of_every_kind(self):
+        f32 = np.float32
+        xs = np.arange(3, dtype=f32)
+        locked = xs.copy()
+        locked.flags.writeable = False
+        fields = np.zeros(3, dtype=[("a", "i4"), ("b", "f4")])
+        fields["b"] = xs
+        shifted = np.zeros(13, dtype=np.uint8)[1:].view(f32)
+        shifted[:] = xs
+        for array in (locked, np.arange(6, dtype=f32)[::2] / 2, xs[::-1][::-1], fields["b"], memoryview(xs), shifted):
+            np.testing.assert_array_equal(self.program.same(array), xs)
+        np.testing.assert_array_equal(self.program.same(np.broadcast_to(f32(2), (3,))), [2, 2, 2])
+        for shape in ((0, 3), (3, 0)):
+            product = self.program.mm(np.zeros(shape, f32), np.zeros(shape[::-1], f32))
+            np.testing.assert_array_equal(product, np.zeros((shape[0], shape[0])))
+        a = np.asfortranarray(np.arange(6, dtype=f32).reshape(2, 3))
+        np.testing.assert_array_equal(self.program.mm(a, a.T), a @ a.T)
+
+        self.refused("a masked array", "same", np.ma.masked_array(xs, mask=[0, 1, 0]))
+        self.refused("a masked array", "same", np.ma.masked_array(xs))
+        self.refused("a masked array", "two", np.ma.masked, np.arange(3))
+        self.refused("a masked array", "spmm", np.ma.masked_array(np.eye(3, dtype=f32)), np.eye(3, dtype=f32))
+        self.refused("ndarray of dtype object", "same", xs.astype(object))
+        self.refused("ndarray of dtype >f4", "same", xs.astype(">f4"))
+        self.refused("ndarray of dtype complex64", "same", xs.astype(np.complex64))
+        self.refused("ndarray of dtype datetime64", "same", np.arange(3).astype("datetime64[s]"))
+        self.refused("ndarray of dtype <U1", "same", np.array(["a"]))
+        self.refused("an array of 1 dims of f64", "same", xs.astype(np.float64))
+        self.refused("an array of 0 dims", "same", np.array(3, f32))
+        self.refused("an array of 1 dims of u8", "same", b"abcd")
+        for other in (None, "abc", 3.0, (1, 2), {"a": 1}, object()):
+            self.refused("no array that apl can read: " + type(other).__name__, "same", other)
+
+    def test_numbers_of_every_kind(self):
+        for number in (2**31, -(2**70)):
+            self.refused("a number that i8 cannot hold", "scalars", number, 0, 0, 0, False)
+        for other in (1.0, "1", None, 1j, [1], np.float32(1), np.arange(2)):
+            self.refused("a number of type i8 is wanted", "scalars", other, 0, 0, 0, False)
+        self.refused("a number that u64 cannot hold", "scalars", 0, -1, 0, 0, False)
+        for other in ("1.5", None, 1j, [1.0]):
+            self.refused("a number of type f64 is wanted", "scalars", 0, 0, 0, other, False)
+        self.refused("a number that f64 cannot hold", "scalars", 0, 0, 0, 10**400, False)
+        for other in (1, "x", None):
+            self.refused("a number of type bool is wanted", "scalars", 0, 0, 0, 0, other)
+        self.assertEqual(self.program.scalars(np.array(4), True, 1, np.int8(2), np.bool_(False)), (4, 1, 1, 2, True))
+
+    def test_lists(self):
+        self.assertEqual(self.program.two(1, [1, True])[1].tolist(), [2, 2])
+        self.assertEqual(self.program.same([]).tolist(), [])
+        with self.assertRaisesRegex(TypeError, "argument xs of entry two: elements of float64 are no i64"):
+            self.program.two(1, [1.5])
+        with self.assertRaises(OverflowError):
+            self.program.two(1, [2**63])
+        with self.assertRaises(TypeError):
+            self.program.flags([1, 0])
+
+    def test_matrices_of_every_kind(self):
+        b = np.ones((3, 2), dtype=np.float32)
+        for matrix in (sparse.coo_array(([1, 2, 3.0], ([0, 0, 2], [1, 1, 0])), shape=(3, 3)),
+                       sparse.csc_array(np.triu(np.ones((3, 3)))), sparse.csr_array((3, 3)),
+                       sparse.csr_array(np.eye(3, dtype=np.int64))):
+            np.testing.assert_array_equal(self.program.spmm(matrix, b), matrix @ b)
+        with self.assertRaisesRegex(TypeError, "elements of complex128 are no f32"):
+            self.program.spmm(sparse.csr_array(np.eye(3) * 1j), b)
+        with self.assertRaisesRegex(ValueError, "2 dims, not 1"):
+            self.program.spmm(sparse.coo_array(np.ones(3)), b)
+        with self.assertRaisesRegex(ValueError, "columns at most"):
+            self.program.spmm(sparse.csr_array((1, 2**31)), b)
+        with self.assertRaisesRegex(AttributeError, "no entry 'none'; it has mm"):
+            self.program.matrix("none", "A", sparse.eye_array(3))
+        with self.assertRaises(apl.ProgramError):
+            self.program.matrix("spmm", "none", sparse.eye_array(3, format="csr"))
+
     def test_sparse(self):
         rng = np.random.default_rng(1)
         dense = (rng.random((40, 30)) < 0.2) * rng.integers(1, 5, (40, 30)).astype(np.float32)
@@ -245,6 +323,44 @@ class Passes(unittest.TestCase):
         with self.assertRaises(apl.CommandError):
             compiler.add_pass("fuse", broken)
 
+    def test_what_passes_are_made_of(self):
+        compiler = apl.Compiler()
+        with self.assertRaisesRegex(apl.CommandError, "no stage `attic`"):
+            compiler.add_pass("p", lambda module, remark: None, stages=["attic"])
+        for value in (1.5, None, 2**80):
+            with self.assertRaisesRegex(apl.CommandError, "an option is"):
+                compiler.add_pass("p", lambda module, remark, x: None, options={"x": value})
+        # One that runs others, and one whose compiler is gone.
+        compiler.add_pass("simpler", lambda module, remark: (module.run("simplify"), remark("done"))[1])
+        module = compiler.parse("entry main (x: i64) = x + 0")
+        del compiler
+        gc.collect()
+        module.run("simpler")
+        self.assertEqual([r.message for r in module.remarks], ["done"])
+        self.assertNotIn("+", module.ir)
+
+    def test_threads_that_share_a_compiler(self):
+        compiler = apl.Compiler()
+        compiler.add_pass("say", lambda module, remark: remark("said"))
+        compiler.insert("start", "say")
+        wrong = []
+
+        def work(number):
+            try:
+                for _ in range(5):
+                    compiler.parse(f"entry main (x: i64) = x + {number}").run("kernel")
+                    compiler.add_pass(f"pass-{number}-{_}", lambda module, remark: None)
+                    self.assertIn("say", compiler.passes)
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
     def test_modules(self):
         module = apl.parse(SOURCE)
         again = apl.parse(module.ir)
@@ -316,6 +432,23 @@ class Cuda(unittest.TestCase):
         self.assertEqual(self.program.addresses("same", Interface()), [where])
         self.assertEqual(self.program.third(Interface()), 2)
         self.assertEqual(self.program.addresses("same", a.ravel()), [0])  # host memory is copied
+
+        # The same with strides, and what is no such array.
+        def interface(**parts):
+            whole = {"shape": (6,), "typestr": "<f4", "data": (where, False), "version": 3, **parts}
+            return type("Other", (), {"__cuda_array_interface__": whole})()
+
+        self.assertEqual(self.program.third(interface(strides=(4,))), 2)
+        for text, parts in (("elements >f4", {"typestr": ">f4"}), ("elements <f3", {"typestr": "<f3"}),
+                            ("has a mask", {"mask": 1}), ("not contiguous", {"strides": (8,)}),
+                            ("not contiguous", {"strides": (-4,)}), ("without memory", {"data": (0, False)}),
+                            ("negative size", {"shape": (-1,)}), ("does not describe", {"data": None}),
+                            ("does not describe", {"shape": 6}), ("does not describe", {"typestr": 4})):
+            with self.assertRaisesRegex(apl.ProgramError, text):
+                self.program.third(interface(**parts))
+        for whole in (None, 5, {}):
+            with self.assertRaisesRegex(apl.ProgramError, "does not describe an array"):
+                self.program.third(type("Other", (), {"__cuda_array_interface__": whole})())
         self.program.same(first, wait=False)
         self.program.wait()
 
