@@ -79,7 +79,7 @@ class ValueParser {
   }
 
   HostValue value() {
-    if (next_is("b")) return binary();
+    if (next_is("b") && !next_is("bf16.")) return binary();
     if (take("empty(")) return empty();
     if (take("\"")) return string();
     shape_.clear();

@@ -53,11 +53,39 @@ std::string spelled_out(std::string text, const Dialect& dialect) {
 }
 
 // What host code calls beside the header's scalar operations: calls of the runtime's API where `@` stands, which begins
-// all of its names.
+// all of its names. Floats of 16 bits are here, too: f16 is the dialect's type, bf16 is its bits.
 struct Helper {
   std::string_view name, text;
+  bool comes_first = false;  // the header's operations call it
 };
 constexpr Helper kHelpers[] = {
+    {"apl_from_half", "inline float apl_from_half(__half a) { return __half2float(a); }\n", true},
+    {"apl_to_half", "inline __half apl_to_half(float x) { return __float2half(x); }\n", true},
+    {"apl_to_bits_f16",
+     "inline uint16_t apl_to_bits_f16(__half a) {\n"
+     "  uint16_t bits;\n"
+     "  memcpy(&bits, &a, sizeof bits);\n"
+     "  return bits;\n"
+     "}\n",
+     true},
+    {"apl_from_bits_f16",
+     "inline __half apl_from_bits_f16(uint16_t bits) {\n"
+     "  __half a;\n"
+     "  memcpy(&a, &bits, sizeof a);\n"
+     "  return a;\n"
+     "}\n",
+     true},
+    {"apl_to_half_of_f64",
+     "inline __half apl_to_half_of_f64(double x) { return apl_to_half(apl_float_to_be_rounded(x)); }\n"},
+    {"apl_from_bf16",
+     "inline float apl_from_bf16(uint16_t bits) { return apl_from_bits_f32(static_cast<uint32_t>(bits) << 16); }\n"},
+    {"apl_to_bf16",
+     "inline uint16_t apl_to_bf16(float x) {\n"
+     "  const uint32_t bits = apl_to_bits_f32(x);\n"
+     "  return static_cast<uint16_t>(x != x ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);\n"
+     "}\n"},
+    {"apl_to_bf16_of_f64",
+     "inline uint16_t apl_to_bf16_of_f64(double x) { return apl_to_bf16(apl_float_to_be_rounded(x)); }\n"},
     {"apl_floor_div", "inline int64_t host_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }\n"},
     {"apl_ceil_div", "inline int64_t host_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }\n"},
     {"apl_index_min", "inline int64_t host_index_min(int64_t a, int64_t b) { return b < a ? b : a; }\n"},
@@ -117,12 +145,46 @@ std::string replaced_api(std::string_view text, const Dialect& dialect) {
   return result;
 }
 
+// Types of floats of 16 bits in host code, and what they are in the file.
+constexpr std::pair<std::string_view, std::string_view> kNarrowTypes[] = {{"apl_half", "__half"},
+                                                                          {"apl_bfloat", "uint16_t"}};
+
 // The names that begin so, of which a helper or an operation of the header may be called.
 std::set<std::string> names_of_ours(const std::string& text) {
   std::set<std::string> names;
   for (std::string& word : words_in(text))
     if (word.starts_with("apl_")) names.insert(std::move(word));
+  for (const auto& [type, spelling] : kNarrowTypes) names.erase(std::string(type));
   return names;
+}
+
+// What host code calls: helpers, and operations of the header between those that come first and the others.
+std::string called_functions(const apl::Function& function, const Dialect& dialect, std::set<std::string> names) {
+  std::set<std::string> operations, known;
+  std::string operations_text;
+  while (known != names) {
+    known = names;
+    for (const std::string& name : known) {
+      const auto* helper = std::ranges::find(kHelpers, name, &Helper::name);
+      if (helper == std::end(kHelpers)) {
+        operations.insert(name);
+      } else {
+        names.merge(names_of_ours(std::string(helper->text)));
+      }
+    }
+    operations_text = host_subset(scalar_header_text(), operations);
+    for (const std::string& name : names_of_ours(operations_text))
+      if (std::ranges::find(kHelpers, name, &Helper::name) != std::end(kHelpers)) names.insert(name);
+  }
+  std::string first, last;
+  for (const Helper& helper : kHelpers)
+    if (names.contains(std::string(helper.name)))
+      (helper.comes_first ? first : last) += replaced_api(helper.text, dialect);
+  std::string text = first + operations_text + last;
+  for (const std::string& called : operations)
+    if (find_word(text, called + "(") == std::string::npos)
+      unsupported(function.location, fmt::format("a kernel file whose host code computes with {}", called));
+  return text;
 }
 
 // Which parameters are a sparse operand's.
@@ -145,25 +207,14 @@ std::string host_text(const PlainHost& lowering, const apl::Function& function, 
   if (!lowering.can_fail())
     text = replaced(std::move(text), "apl_synchronise(failure, stream)",
                     fmt::format("{}StreamSynchronize(stream)", dialect.api));
-  std::string helpers, uses;
-  std::set<std::string> operations;
-  for (const std::string& called : names_of_ours(text)) {
-    uses += fmt::format("  using {}_kernels::host_{};\n", name, called.substr(4));
-    const auto* helper = std::ranges::find(kHelpers, called, &Helper::name);
-    if (helper == std::end(kHelpers)) {
-      operations.insert(called);
-    } else {
-      helpers += replaced_api(helper->text, dialect);
-    }
+  const std::set<std::string> called = names_of_ours(text);
+  std::string uses;
+  for (const std::string& one : called) uses += fmt::format("  using {}_kernels::host_{};\n", name, one.substr(4));
+  std::string helpers = called_functions(function, dialect, called);
+  for (const auto& [type, spelling] : kNarrowTypes) {
+    helpers = replaced(std::move(helpers), type, spelling);
+    text = replaced(std::move(text), type, spelling);
   }
-  const std::string functions = host_subset(scalar_header_text(), operations);
-  for (const std::string& called : operations)
-    if (find_word(functions, called + "(") == std::string::npos)
-      unsupported(function.location, fmt::format("a kernel file whose host code computes with {}", called));
-  for (const std::string_view type : {"apl_half", "apl_bfloat"})
-    if (find_word(functions, type) != std::string::npos)
-      unsupported(function.location, "a kernel file whose host code computes with floats of 16 bits");
-  helpers = functions + helpers;
   for (const std::string& ours : names_of_ours(helpers + text)) {
     helpers = replaced(std::move(helpers), ours, "host_" + ours.substr(4));
     text = replaced(std::move(text), ours, "host_" + ours.substr(4));

@@ -104,13 +104,11 @@ void PlainHost::give_result(std::size_t k) {
     run_call(copy_call(results_[k], here, checked_bytes({byte_size(type.element), type.shape, {}})));
   if (passing_[k] != Passing::allocated) return;
   for (std::size_t d = 0; d < type.rank(); ++d) out_.line("{}[{}] = {};", allocated_[k], d, text(type.shape[d]));
-  out_.line("*{} = static_cast<{} *>({});", results_[k], element_type(type.element, false), here);
+  out_.line("*{} = static_cast<{} *>({});", results_[k], element_type(type.element), here);
   out_.line("{} = NULL;  // the caller's now", here);
 }
 
-std::string PlainHost::element_type(ScalarType type, bool is_scalar) const {
-  if (byte_size(type) == 2 && is_float(type) && is_scalar)
-    unsupported(unit_.function.location, fmt::format("a kernel file with a scalar of {}", to_text(type)));
+std::string PlainHost::element_type(ScalarType type) {
   return type == ScalarType::f16 ? "__half" : is_storage(type) ? "uint16_t" : c_type({type, false});
 }
 
@@ -123,13 +121,13 @@ std::vector<std::string> PlainHost::parameters() const {
     if (std::ranges::any_of(find_soas(f), [&](const SparseSoa& soa) { return soa.first == k; })) continue;
     const Value param = f.params[k];
     const Type& type = f.type(param);
-    const std::string element = element_type(type.element, type.is_scalar());
+    const std::string element = element_type(type.element);
     list.push_back(type.is_scalar() ? fmt::format("{} {}", element, unit_.name(param))
                                     : fmt::format("const {} *{}", element, unit_.name(param)));
   }
   for (std::size_t k = 0; k < results_.size(); ++k) {
     const Type type = table_.type(f.body->results[k]);
-    const std::string element = element_type(type.element, type.is_scalar());
+    const std::string element = element_type(type.element);
     list.push_back(fmt::format("{} *{}{}", element, passing_[k] == Passing::allocated ? "*" : "", results_[k]));
     if (const auto sizes = allocated_.find(k); sizes != allocated_.end()) list.push_back("int64_t *" + sizes->second);
   }

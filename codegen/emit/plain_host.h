@@ -39,7 +39,7 @@ class PlainHost : public Host {
   void name_results();
   void find_exchanged(const Body& body);
   void give_result(std::size_t k);
-  std::string element_type(ScalarType type, bool is_scalar) const;
+  static std::string element_type(ScalarType type);
   std::vector<std::string> parameters() const;
   void declare_temporary(const std::string& name);
   std::string api(std::string_view name) const;

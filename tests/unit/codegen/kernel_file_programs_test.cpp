@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "ir/interpret.h"
+#include "ir/parse.h"
 #include "ir/sparse_arguments.h"
 #include "machine/target/target.h"
 #include "runtime/embed.h"
@@ -32,6 +33,8 @@ typedef void *cudaStream_t;
 enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 typedef uint16_t __half;
+inline float __half2float(__half a) { return apl_half_number(a); }
+inline __half __float2half(float x) { return apl_half_bits(x); }
 struct dim3 {
   unsigned x;
   explicit dim3(unsigned n) : x(n) {}
@@ -338,12 +341,83 @@ TEST_CASE("kernel file: every entry of the tour gives in emulation what the inte
   CHECK(entries > 20);
 }
 
+namespace {
+
+// Scalars of f16 and bf16 as arguments and results, and what the host computes with them.
+struct NarrowEntry {
+  apl::Module module;
+  std::string name;
+  std::vector<std::string> arguments;  // of calls
+};
+std::vector<NarrowEntry> narrow_entries() {
+  const apl::Module f16 = emitted::compiled("f16.fut", R"(
+entry passed (s: f16) (xs: []f16) = (map (* s) xs, s)
+entry branch (s: f16) (t: f16) (xs: []f16) = map (+ (if s < t then s * t else f16.max s t)) xs
+entry loops (n: i64) (xs: []f16) = loop ys = xs for i < n do map (* (f16.i64 i / f16.f32 3)) ys
+entry sums (s: f16) (xs: []f16) = (f16.sum xs + s, f16.sqrt s, xs)
+entry filled (s: f16) (n: i64) = replicate n s
+entry doubles (x: f64) (y: f32) (s: f16) (xs: []f16) =
+  map (+ (f16.f64 x + f16.sgn s + f16.nextafter s (f16.f32 y))) xs
+entry until (xs: []f16) (s: f16) = loop (t, ys) = (s, xs) while t < 10f16 do (t * 2 + f16.maximum ys, map (+ t) ys)
+)");
+  const apl::Module bf16 = emitted::take(apl::parse_module(R"(stage soac
+
+entry kept (s : "bf16", w : "f64", xs : "[d0]f32") : {"[d0]f32", "bf16", "bf16"}
+fun kept [d0] (s : bf16, w : f64, xs : [d0]f32) : {[d0]f32, bf16, bf16} = {
+  let {t : f32} = convert(s, f32)
+  let {u : f32} = mul(t, 3.3f32)
+  let {v : bf16} = convert(u, bf16)
+  let {v_1 : bf16} = convert(w, bf16)
+  let {u_1 : f32} = convert(v, f32)
+  let {ys : [d0]f32} = map(i < d0, {xs}, \{x : f32} -> { let {y : f32} = mul(x, u_1) in {y} })
+  in {ys, v, v_1}
+}
+)",
+                                                           "bf16.aplir"));
+  return {
+      {f16, "passed", {"1.5f16 [2f16, 0.1f16]", "f16.nan [1f16]", "-0.0f16 [3f16]"}},
+      {f16, "branch", {"1.1f16 2.3f16 [1f16]", "f16.inf 1f16 [1f16]", "f16.nan 2f16 [1f16]"}},
+      {f16, "loops", {"4i64 [1000f16, 0.3f16]", "0i64 [1f16]"}},
+      {f16, "sums", {"60000f16 [5000f16, 5000f16]", "0.3f16 [0.1f16, 0.2f16]", "-1f16 [1f16]"}},
+      {f16, "filled", {"0.1f16 5i64", "1f16 0i64"}},
+      // Halfway between two of f16, by a number that f32 does not have; subnormal; too large.
+      {f16, "doubles", {"1.00048828125000001 2f32 -3f16 [0f16]", "3e-8 0f32 0f16 [0f16]", "7e4 0f32 -0.0f16 [1f16]"}},
+      {f16, "until", {"[1f16, 2f16] 0.5f16", "[1f16] 11f16"}},
+      {bf16, "kept", {"1.5bf16 2.7 [1f32, 3f32]", "1bf16 1.00390625000000001 [0.1f32]", "bf16.nan 1e300 [2f32]"}}};
+}
+
+}  // namespace
+
+TEST_CASE("kernel file: floats of 16 bits are scalar arguments and results, and the host computes with them") {
+  for (const NarrowEntry& one : narrow_entries()) {
+    CAPTURE(one.name);
+    const apl::Module memory = emitted::at(apl::Stage::memory, one.module);
+    const apl::Function& entry = *memory.find_entry(one.name);
+    Emulated emulated(emitted::take(apl::generate_kernel_file(memory, one.name, {}, apl::cuda_target())));
+    std::vector<apl::ScalarType> types;
+    for (const apl::Value param : entry.params) types.push_back(entry.type(param).element);
+    for (const std::string& text : one.arguments) {
+      CAPTURE(text);
+      const auto arguments = emitted::take(apl::parse_values(text, apl::OutOfRange::refuse, types));
+      const auto expected = emitted::take(apl::interpret(one.module, one.name, arguments));
+      const std::vector<apl::HostValue> results = emulated.call(entry, arguments);
+      REQUIRE(emulated.status == 0);
+      const auto difference = apl::suite::difference(results, expected);
+      CHECK_MESSAGE(!difference, *difference);
+    }
+  }
+}
+
 TEST_CASE("kernel file: nvcc compiles those of the tour, all in one file" * doctest::test_suite("nvcc")) {
   if (auto found = apl::run_tool({"nvcc", "--version"}); !found) return tests::skip(found.error().message);
   auto folder = emitted::take(apl::TemporaryFolder::make("/tmp"));
   std::ofstream all(folder.path() + "/all.cu");
   for (const TourProgram& program : tour())
     for (const apl::KernelFile& file : program.files) all << file.text;
+  for (const NarrowEntry& one : narrow_entries()) {
+    const apl::Module memory = emitted::at(apl::Stage::memory, one.module);
+    all << emitted::take(apl::generate_kernel_file(memory, one.name, {}, apl::cuda_target())).text;
+  }
   all.close();
   auto compiled = apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-c",
                                  folder.path() + "/all.cu", "-o", folder.path() + "/all.o"});

@@ -105,8 +105,6 @@ TEST_CASE("kernel file: what cannot be one is refused, with the reason") {
   };
   CHECK(contains(refusal(emitted::example("mm0"), ""), "there are: mm0, mm0_i32"));
   CHECK(contains(refusal(emitted::example("mm0"), "mm1"), "no entry `mm1`"));
-  CHECK(contains(refusal(emitted::compiled("f.fut", "entry f [n] (x: f16) (xs: [n]f16) = map (* x) xs"), "f"),
-                 "a scalar of f16"));
 }
 
 TEST_CASE("kernel file: of a module with variants of a contraction it has the tiled one") {

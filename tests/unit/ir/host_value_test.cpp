@@ -58,6 +58,8 @@ TEST_CASE("host value: other ways to write the same") {
                         {"[1f32, 2, 2.5]", "[1.0f32, 2.0f32, 2.5f32]"},
                         {"f32.nan", "f32.nan"},
                         {"-f64.inf", "-f64.inf"},
+                        {"bf16.nan", "bf16.nan"},
+                        {"[bf16.inf, -bf16.inf]", "[bf16.inf, -bf16.inf]"},
                         {"[true,false]", "[true, false]"},
                         {"0x10i32", "16i32"},
                         {"-0x1F", "-31i32"},
