@@ -26,9 +26,11 @@ const Name* name_of(const TypeExpr& written) {
 using Abbreviations = std::unordered_map<const TypeExpr*, const TypeExpr*>;
 
 // The names that the source gives a type or its elements, and those that it gives fields of them, also where these are
-// written in the type that a name stands for.
+// written in the type that a name stands for. A name of an array as a whole has the place "PLACE[]": `paths [n]`, and
+// `[]paths` of an array of such.
 void name_types(const TypeStore& store, const Abbreviations& abbreviations, const std::string& place, Ty type,
                 const TypeExpr* written, Function& function) {
+  std::string outer;
   while (written != nullptr) {
     if (const auto* unique = std::get_if<TypeUnique>(&written->node)) {
       written = unique->type.get();
@@ -39,8 +41,18 @@ void name_types(const TypeStore& store, const Abbreviations& abbreviations, cons
     if (array == nullptr || elements == nullptr) break;
     written = array->element.get();
     type = elements->element;
+    outer += "[]";
   }
-  if (written == nullptr || !is_compound(store, type)) return;
+  if (written == nullptr) return;
+  if (const auto* array = store.get_if<TyArray>(type)) {
+    const Name* name = name_of(*written);
+    Ty element = array->element;
+    while (const auto* inner = store.get_if<TyArray>(element)) element = inner->element;
+    if (name != nullptr && is_compound(store, element))
+      function.attributes.push_back(make_attribute(attribute::type_name, place + "[]", outer + name->text));
+    return;
+  }
+  if (!is_compound(store, type)) return;
   if (const Name* name = name_of(*written)) {
     function.attributes.push_back(make_attribute(attribute::type_name, place, name->text));
     for (auto meant = abbreviations.find(written); meant != abbreviations.end(); meant = abbreviations.find(written))

@@ -126,6 +126,19 @@ static void units(void) {
        futhark_free_opaque_arr1d_unit(ctx, all) == 0);
 }
 
+// What a name stands for is the array of records that it is.
+static void named_arrays(void) {
+  const float x[] = {1, 2, 3}, y[] = {10, 20, 30};
+  struct futhark_f32_1d *xs = futhark_new_f32_1d(ctx, x, 3), *ys = futhark_new_f32_1d(ctx, y, 3), *moved = NULL;
+  struct futhark_opaque_points *ps = NULL, *qs = NULL;
+  WANT(futhark_zip_opaque_points(ctx, &ps, xs, ys) == 0 && futhark_shape_opaque_points(ctx, ps)[0] == 3);
+  WANT(futhark_entry_moved(ctx, &qs, ys, ps) == 0 && futhark_project_opaque_points_x(ctx, &moved, qs) == 0);
+  float got[3] = {0};
+  WANT(futhark_values_f32_1d(ctx, moved, got) == 0 && futhark_context_sync(ctx) == 0 && got[2] == 33);
+  WANT(futhark_free_f32_1d(ctx, xs) == 0 && futhark_free_f32_1d(ctx, ys) == 0 && futhark_free_f32_1d(ctx, moved) == 0);
+  WANT(futhark_free_opaque_points(ctx, ps) == 0 && futhark_free_opaque_points(ctx, qs) == 0);
+}
+
 int main(int argc, char** argv) {
   struct futhark_context_config* cfg = futhark_context_config_new();
   futhark_context_config_set_profiling(cfg, 1);
@@ -134,6 +147,7 @@ int main(int argc, char** argv) {
   nested();
   sums();
   units();
+  named_arrays();
   char* report = futhark_context_report(ctx);
   WANT(report != NULL && strstr(report, "\"current\": 0,") != NULL);  // nothing was lost
   WANT(report != NULL && strstr(report, "{\"name\": \"far\", \"start\": ") != NULL);

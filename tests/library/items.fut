@@ -17,3 +17,11 @@ entry nothing (n: i64) : [n]() = replicate n ()
 type ends = {first: point, last: point}
 type segment = ends
 entry ends_of [n] (ps: [n]point) : segment = {first = ps[0], last = ps[n - 1]}
+
+-- Names of arrays as a whole, and of elements that are such; one of numbers stays what it is.
+type points [n] = [n]point
+type sides_of [n][m] = [n][m]side
+type numbers [n] = [n]f32
+entry moved [n] (by: numbers [n]) (ps: points [n]) : points [n] = map2 (\d p -> p with x = p.x + d) by ps
+entry grouped [n][k] (ps: [k](points [n])) (kept: {all: points [n]}) : (points [n], [k](points [n])) = (kept.all, ps)
+entry same_sides [n][m] (ss: sides_of [n][m]) : sides_of [n][m] = ss

@@ -163,14 +163,19 @@ const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const
   const bool is_free = taken == by_name_.end() || taken->second->structure == structure;
   if (!known.empty() && is_free) type.name = known;
   if (type.name.empty()) type.name = structure;
-  type.c_name = "opaque_" + c_name_of(known.empty() || !is_free ? c_name : known);
+  std::string_view called = known;
+  std::size_t outer = 0;
+  for (; called.starts_with("[]"); ++outer) called.remove_prefix(2);
+  type.c_name = "opaque_" + (known.empty() || !is_free ? c_name_of(c_name)
+                             : outer > 0               ? fmt::format("arr{}d_{}", outer, c_name_of(std::string(called)))
+                                                       : c_name_of(known));
   return add(std::move(type));
 }
 
-const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank) {
+const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank, const std::string& known) {
   if (rank == 0) return &element;
   if (element.kind != ApiType::Kind::opaque) return leaf(element.element, element.rank + rank);
-  if (element.item != nullptr) return array_of(*element.item, element.outer + rank);
+  if (element.item != nullptr) return array_of(*element.item, element.outer + rank, known);
   if (&element == leaf(ScalarType::unit, 0)) return leaf(ScalarType::unit, rank);
   ApiType type;
   type.item = &element;
@@ -188,7 +193,7 @@ const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank) {
   };
   type.name = enclosed(element.name, is_sum && element.name == element.structure);
   return named(std::move(type), enclosed(element.structure, is_sum), fmt::format("arr{}d_{}", rank, part_name(element)),
-               "");
+               known);
 }
 
 // As frontend/lower/lower_sums.cpp lays it out: scalars of payloads share places of their type, arrays have their own.
@@ -249,6 +254,8 @@ const ApiType* ApiTypes::parse(std::string_view& text, const std::string& place,
   std::size_t rank = 0;
   const auto found = names.find(place);
   const std::string known = found == names.end() ? "" : found->second;
+  const auto found_array = names.find(place + "[]");
+  const std::string known_array = found_array == names.end() ? "" : found_array->second;
   while (accept(text, '*')) continue;
   while (accept(text, '[')) {
     if (!skip_size(text)) return nullptr;
@@ -259,7 +266,7 @@ const ApiType* ApiTypes::parse(std::string_view& text, const std::string& place,
   if (is_enclosed(text)) {
     accept(text, '(');
     const ApiType* type = parse(text, place, names);
-    return type != nullptr && accept(text, ')') ? array_of(*type, rank) : nullptr;
+    return type != nullptr && accept(text, ')') ? array_of(*type, rank, known_array) : nullptr;
   }
   const bool is_tuple = accept(text, '(');
   if (!is_tuple && !accept(text, '{')) {
@@ -280,7 +287,7 @@ const ApiType* ApiTypes::parse(std::string_view& text, const std::string& place,
     fields.push_back({label, field, 0, {}});
   } while (accept(text, ','));
   if (!accept(text, close)) return nullptr;
-  return array_of(*compound(std::move(fields), is_tuple, known), rank);
+  return array_of(*compound(std::move(fields), is_tuple, known), rank, known_array);
 }
 
 const ApiType* ApiTypes::parse(std::string_view text, const std::vector<const ApiType*>& flat, const Names& names) {
@@ -300,7 +307,7 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     for (const Attribute& attribute : function.attributes)
       if (const auto named = read_attribute(attribute, attribute::type_name)) {
         const auto& [place, name] = *named;
-        if (place == of || place.starts_with(of + ".")) names[place.substr(of.size())] = name;
+        if (place == of || place == of + "[]" || place.starts_with(of + ".")) names[place.substr(of.size())] = name;
       }
     return names;
   };

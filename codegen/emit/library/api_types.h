@@ -52,7 +52,8 @@ class ApiTypes {
  public:
   const ApiType* leaf(ScalarType element, std::size_t rank);
   // What a type's text in the source says. `names` are what the source calls types, by place: "" is the type or its
-  // elements, ".0.x" the field `x` of its field `0`. nullptr if the text does not describe values of the types `flat`.
+  // elements, ".0.x" the field `x` of its field `0`, "[]" behind one an array as a whole. nullptr if the text does not
+  // describe values of the types `flat`.
   using Names = std::map<std::string, std::string>;
   const ApiType* parse(std::string_view text, const std::vector<const ApiType*>& flat, const Names& names);
   // The sparse operand of these elements, with all arrays that were wanted.
@@ -70,7 +71,8 @@ class ApiTypes {
   const ApiType* compound(std::vector<ApiType::Field> fields, bool is_tuple, const std::string& known);
   // Past the first `#`; nullptr if that is no sum type.
   const ApiType* sum(std::string_view& text, const std::string& known);
-  const ApiType* array_of(const ApiType& element, std::size_t rank);
+  // `known` is what the source calls the array as a whole, or "".
+  const ApiType* array_of(const ApiType& element, std::size_t rank, const std::string& known = {});
   // Of an opaque type whose parts are known: its name, in the source or else what it is made of.
   const ApiType* named(ApiType type, const std::string& structure, const std::string& c_name, const std::string& known);
 
