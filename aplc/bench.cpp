@@ -38,6 +38,7 @@ struct BenchOptions {
   bool no_cache = false;
   bool profile = false, skip_compilation = false;
   std::vector<std::string> pass_options;
+  std::uint64_t seed = 1;  // of random inputs
   std::string spec_file;
   std::string temporary_folder;
 };
@@ -110,7 +111,7 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
   }
   if (Server* server = executable.server())
     if (auto cleared = server->clear(); !cleared) return fail(cleared.error());
-  auto inputs = case_inputs(file, bench_case.test_case.input, *entry);
+  auto inputs = case_inputs(file, bench_case.test_case.input, *entry, options.seed);
   if (!inputs) return fail(inputs.error());
   if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
   const apl::suite::Expected& expected = bench_case.test_case.expected;
@@ -365,6 +366,9 @@ void add_bench(CLI::App& app, int& exit) {
       ->allow_extra_args(false);
   command->add_flag("--skip-compilation", options->skip_compilation,
                     "programs are there as servers, named as the file without .fut");
+  command->add_option("--seed", options->seed, "of random inputs of test blocks")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--spec-file", options->spec_file, "test blocks for all programs, without the comments' dashes")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);

@@ -141,12 +141,12 @@ class TestRun {
 
   void progress(const std::string& file) {
     flush_out();
-    if (!isatty(STDERR_FILENO)) return;
+    if (options_.no_terminal || !isatty(STDERR_FILENO)) return;
     const std::size_t done = programs_.passed + programs_.failed + programs_.skipped;
     print_error("\r\x1b[K{}/{}, {} failed: {}", done, plans_.size(), programs_.failed, file);
   }
-  static void clear_progress() {
-    if (!isatty(STDERR_FILENO)) return;
+  void clear_progress() const {
+    if (options_.no_terminal || !isatty(STDERR_FILENO)) return;
     print_error("\r\x1b[K");
   }
 
@@ -219,6 +219,7 @@ void add_test(CLI::App& app, int& exit) {
       "-C,--compile", [options] { options->mode = TestMode::compile; }, "only compile");
   command->add_flag_callback(
       "-t,--typecheck", [options] { options->mode = TestMode::typecheck; }, "only parse and type-check");
+  command->add_flag("--no-terminal", options->no_terminal, "no line of progress, also in a terminal");
   command->add_flag("-s,--structure", options->structure, "check structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
@@ -250,6 +251,9 @@ void add_test(CLI::App& app, int& exit) {
                    "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
       ->type_name("OPTION")
       ->allow_extra_args(false);
+  command->add_option("--seed", options->seed, "of random inputs of test blocks")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--spec-file", options->spec_file, "test blocks for all programs, without the comments' dashes")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);

@@ -208,7 +208,7 @@ Result<HostValue> generate_value(std::string_view text, std::uint64_t seed, cons
   return std::move((*values)[0]);
 }
 
-Result<std::vector<HostValue>> generate_values(std::string_view text) {
+Result<std::vector<HostValue>> generate_values(std::string_view text, std::uint64_t seed) {
   std::vector<HostValue> values;
   constexpr std::string_view kBlanks = " \t\r\n";
   for (std::size_t at = text.find_first_not_of(kBlanks); at < text.size(); at = text.find_first_not_of(kBlanks, at)) {
@@ -223,7 +223,7 @@ Result<std::vector<HostValue>> generate_values(std::string_view text) {
       if (c == ']' || c == ')') --depth;
       if (depth == 0 && kBlanks.find(c) != std::string_view::npos) break;
     }
-    auto value = generate_value(text.substr(from, at - from), 1);
+    auto value = generate_value(text.substr(from, at - from), seed);
     if (!value) return std::move(value).error();
     values.push_back(std::move(*value));
   }

@@ -45,7 +45,7 @@ HostValue random_value(ScalarType type, std::vector<std::int64_t> shape, std::ui
 // `[10][20]f32` and `i32` (random), `5i32`, `[1, 2]` (as they are). Code run.argument.
 Result<HostValue> generate_value(std::string_view type_or_value, std::uint64_t seed, const AllBounds& bounds = {});
 
-// Several of them, with blanks between, as the random inputs of test blocks: each starts at seed 1.
-Result<std::vector<HostValue>> generate_values(std::string_view types_or_values);
+// Several of them, with blanks between, as the random inputs of test blocks: each starts at the seed.
+Result<std::vector<HostValue>> generate_values(std::string_view types_or_values, std::uint64_t seed = 1);
 
 }  // namespace apl::suite

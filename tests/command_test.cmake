@@ -106,6 +106,16 @@ endif()
 aplc(1 bench -r 1 --no-convergence-phase --backend=interp fails.fut)
 want("wrong: wrong result: ")
 
+# Random inputs of another seed.
+aplc(0 dataset -s 7 --text -g i64)
+string(STRIP "${output}" seventh)
+file(WRITE "${FOLDER}/seeded.fut" "-- ==\n-- random input { i64 } output { ${seventh} }\nentry main (x: i64) = x\n")
+aplc(1 test -i "${FOLDER}/seeded.fut")
+aplc(0 test -i --seed=7 --no-terminal "${FOLDER}/seeded.fut")
+aplc(1 bench -r 1 --no-convergence-phase --backend=interp "${FOLDER}/seeded.fut")
+aplc(0 bench -r 1 --no-convergence-phase --backend=interp --seed=7 "${FOLDER}/seeded.fut")
+aplc(64 test --seed=-1 "${FOLDER}/seeded.fut")
+
 # As servers: with options of their own, profiled, or compiled before.
 file(COPY "${PROGRAMS}/passes.fut" DESTINATION "${FOLDER}/served")
 set(served "${FOLDER}/served/passes.fut")

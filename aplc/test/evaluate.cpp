@@ -149,7 +149,7 @@ class Evaluation {
   Verdict run_test(const Test& test, Executable& executable) const {
     const apl::Function* entry = front_.module->find_entry(test.entry);
     if (!entry) return {TestKind::bad_test, fmt::format("no entry `{}`", test.entry)};
-    auto inputs = case_inputs(plan_.file, test.test_case.input, *entry);
+    auto inputs = case_inputs(plan_.file, test.test_case.input, *entry, options_.seed);
     if (!inputs) {
       const int code = exit_code(inputs.error());
       return {code == kLimitation || code == kMachine ? refusal(code) : TestKind::bad_test,

@@ -255,14 +255,15 @@ apl::Result<Values> run_script(const std::string& file, const std::string& sourc
 
 }  // namespace
 
-apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input, const apl::Function& entry) {
+apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input, const apl::Function& entry,
+                                std::uint64_t seed) {
   using Kind = apl::suite::Input::Kind;
   std::vector<apl::ScalarType> types;
   for (const apl::Value param : entry.params) types.push_back(entry.type(param).element);
   switch (input.kind) {
     case Kind::values: return apl::parse_values(input.text, apl::OutOfRange::wrap);
     case Kind::file: return apl::suite::read_values(std::filesystem::path(file).parent_path() / input.text, types);
-    case Kind::random: return apl::suite::generate_values(input.text);
+    case Kind::random: return apl::suite::generate_values(input.text, seed);
     case Kind::script: return run_script(file, input.text);
     case Kind::script_file: {
       const std::string name = (std::filesystem::path(file).parent_path() / input.text).string();

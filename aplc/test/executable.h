@@ -90,8 +90,9 @@ class Executable {
 };
 
 // The values of a case's input; files are looked up beside `file`, and numbers in them that have no suffix are of the
-// types of the entry's parameters.
-apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input, const apl::Function& entry);
+// types of the entry's parameters. Random ones are those of the seed.
+apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input& input, const apl::Function& entry,
+                                std::uint64_t seed = 1);
 // Whether the entry takes values of such types (run.argument). What it keeps in a narrower float may be given as f32,
 // and is rounded.
 apl::Status fit_inputs(const apl::Function& entry, Values& inputs);

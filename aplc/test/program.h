@@ -31,7 +31,9 @@ struct TestOptions {
   bool no_tuning = false;
   bool no_cache = false;
   bool structure = false;
+  bool no_terminal = false;               // no line of progress
   std::vector<std::string> pass_options;  // for programs that run as servers
+  std::uint64_t seed = 1;                 // of random inputs
   std::string spec_file;                  // has the test blocks of all programs; empty: each has its own
   std::string temporary_folder;           // set by the run
 };
