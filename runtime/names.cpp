@@ -69,7 +69,7 @@ bool is_known(std::string_view name) {
 
 // The beginning that whole families of others' names have, if this is one of them.
 std::string_view prefix_of_others(std::string_view name, bool is_global) {
-  for (const std::string_view prefix : {"apl", "APL", "futhark", "FUTHARK", "M", "L", "P"})
+  for (const std::string_view prefix : {"apl", "APL", "futhark", "FUTHARK", "host", "M", "L", "P"})
     if (name.starts_with(prefix) && name.substr(prefix.size()).starts_with('_') && name.size() > prefix.size() + 1)
       if (prefix.size() > 1 || !is_lower(name[2])) return prefix;
   for (const std::string_view prefix : {"cuda", "nvrtc", "PRI", "SCN"})
@@ -79,7 +79,17 @@ std::string_view prefix_of_others(std::string_view name, bool is_global) {
     if (is_global && name.starts_with(prefix) && name.substr(prefix.size()).starts_with('_')) return prefix;
   return {};
 }
+// CUDA's and HIP's types float2, uchar4, longlong1, which a variable may hide.
+bool is_vector_type(std::string_view name) {
+  if (name.empty() || name.back() < '1' || name.back() > '4') return false;
+  name.remove_suffix(1);
+  if (name.starts_with('u') && name != "u") name.remove_prefix(1);
+  constexpr std::string_view kElements[] = {"char", "short", "int", "long", "longlong", "float", "double", "half"};
+  return std::ranges::find(kElements, name) != std::end(kElements);
+}
+
 bool ends_like_others(std::string_view name, bool is_global) {
+  if (is_global && is_vector_type(name)) return true;
   for (const std::string_view ending : {"_l", "_r", "_np", "_unlocked", "_exit", "_alloc"})
     if (is_global && name.ends_with(ending)) return true;
   return name.ends_with("_t");
