@@ -356,6 +356,8 @@ struct SegOp {
   std::vector<KernelResult> results;          // one a body result
   std::optional<Schedule> schedule = {};      // block level
   std::optional<SparseSchedule> sparse = {};  // thread level
+  // Thread level: so many threads share each index' reduction (ir/team.h). A power of two up to kMostTeam.
+  std::optional<Poly> team = {};
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.

@@ -50,9 +50,10 @@ bool within_line(std::int64_t elements, ScalarType element) {
   return elements >= -kLine && elements <= kLine && std::abs(elements) * byte_size(element) <= kLine;
 }
 
+// Threads that share reductions read neighbouring elements as it is.
 bool is_thread_kernel(const Stm& stm) {
   const SegOp* kernel = get_if<SegOp>(stm);
-  return kernel && kernel->level == SegLevel::thread && !kernel->space.empty();
+  return kernel && kernel->level == SegLevel::thread && !kernel->space.empty() && !kernel->team;
 }
 
 // How neighbouring threads read an array.

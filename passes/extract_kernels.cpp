@@ -131,9 +131,11 @@ class Extractor {
 
   Chunks next_chunks() {
     const bool few = context_.flag("few-threads");
-    return {.parameter = numbered(++chunked_, "chunks"),
-            .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
-            .interleaved = !few};
+    Chunks chunks{.parameter = numbered(++chunked_, "chunks"),
+                  .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
+                  .interleaved = !few};
+    if (!few) chunks.team = numbered(chunked_, "team");
+    return chunks;
   }
 
   // The same for segments: a reduction goes by columns if that reads neighbouring elements.

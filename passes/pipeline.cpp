@@ -15,6 +15,7 @@
 #include "ir/print.h"
 #include "ir/schedule.h"
 #include "ir/sparse_schedule.h"
+#include "ir/team.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 
@@ -127,7 +128,7 @@ class Manager {
         bool changed = false;
         for (const Stm& stm : body->stms) {
           const SegOp* kernel = get_if<SegOp>(stm);
-          if (kernel != nullptr && !kernel->schedule && !kernel->sparse) {
+          if (kernel != nullptr && !kernel->schedule && !kernel->sparse && !kernel->team) {
             stms.push_back(stm);
             continue;
           }
@@ -136,10 +137,12 @@ class Manager {
             if (!layouts) layouts.emplace(*function);
             fault = sparse_schedule_fault(stm, *function, *layouts);
           }
+          if (kernel != nullptr && kernel->team && !fault) fault = team_fault(*kernel, function->values);
           Stm made = stm;
           if (fault) {
             std::get<SegOp>(made.op).schedule.reset();
             std::get<SegOp>(made.op).sparse.reset();
+            std::get<SegOp>(made.op).team.reset();
             changed = true;
             report_dropped(info, *function, stm, *fault);
           } else if (kernel == nullptr) {

@@ -65,6 +65,7 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
   if (!unit_.target.on_device()) return made;
   Poly indices = 1;
   for (const SegDim& dim : op.space) indices *= dim.bound;
+  if (op.team) indices *= *op.team;
   made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(made.function.threads)));
   if (const ExprPtr walking = lowering.tile_loop_blocks(op, values_)) made.blocks = text(walking);
   return made;

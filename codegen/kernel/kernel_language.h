@@ -63,6 +63,7 @@ struct Stmt {
     comment,
     text,     // C: the line `name`, as it is
     fail,     // the failure cell
+    scope,    // CUDA: `body`, which alone is left by a `leave` in it
     leave,    // out of this index: return on CUDA, to the label `name` in C
     label,    // C: where leave goes
     heap,     // a slot for an array on the heap, empty at first

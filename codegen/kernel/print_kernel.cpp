@@ -196,6 +196,11 @@ class Printer {
         out.line("tries = 0;");
         out.close("}}");
         break;
+      case Stmt::Kind::scope:
+        out.open("[&] {{");
+        block(s.body, out);
+        out.close("}}();");
+        break;
       case Stmt::Kind::leave:
         if (dialect_.on_device) {
           out.line("return;");

@@ -51,6 +51,8 @@ kernel::Function Kernel::run() {
     }
   if (block_level_) {
     run_block(op);
+  } else if (op.team && unit_.target.on_device()) {
+    run_team(op);
   } else {
     run_thread(op, get_if<Scatter>(stm_));
   }

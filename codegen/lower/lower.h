@@ -231,6 +231,13 @@ class Kernel {
   void write_results(const SegOp& op, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
 
+  // teams of threads that share reductions, on GPUs (codegen/lower/team.cpp)
+  void run_team(const SegOp& op);
+  void share(const Screma& op, const Stm& stm, Block& out);
+  void fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
+                 const std::function<ExprPtr(Value)>& take, Block& out);
+  void fold_lanes(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
+
   // loops of a thread as vectors, on CPUs (codegen/lower/vector_loops.cpp)
   Poly without_divisions(const Poly& position) const;
   void sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, kernel::Stmt& loop) const;
@@ -350,11 +357,21 @@ class Kernel {
   Block mainloop_declarations_;         // of what is known at its start
   bool copies_pending_ = false;
   std::vector<kernel::Param> packed_params_;
+  struct Team {
+    const Stm* reduction = nullptr;  // that it shares; null: the kernel has no teams
+    std::string size, shift, lane;   // variables: its threads, the logarithm of their number, this thread's
+  };
+  Team team_;
 };
 
 // Before which statements of a block's body a barrier is needed (codegen/lower/barriers.cpp); nullptr: before its
 // results.
 std::set<const Stm*> find_barriers(const SegOp& op, const ValueTable& values);
+
+// Rounds of a loop over a chunk that are unrolled on GPUs: so many loads are on their way.
+constexpr std::int64_t kRoundsAtOnce = 8;
+// Whether a body has loops, reductions or maps.
+bool has_loops(const Body& body);
 
 // The whole entry: host function text, and what stands before it; kernels are appended.
 struct HostText {

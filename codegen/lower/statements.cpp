@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "codegen/lower/lower.h"
+#include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
 #include "ir/schedule.h"
@@ -83,7 +84,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
-    screma(*s, stm, out);
+    &stm == team_.reduction ? share(*s, stm, out) : screma(*s, stm, out);
   } else if (const Scatter* s = get_if<Scatter>(stm)) {
     scatter(*s, stm, out);
   } else if (const Assert* assertion = get_if<Assert>(stm)) {
@@ -312,6 +313,11 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
   for (std::size_t k = first; k < stm.pattern.size(); ++k)
     store(stm.pattern[k], at, op.map.body->results[k], stm.location, inner);
   around_loops(op.indices, op.widths, std::move(inner), out);
+  if (unit_.target.on_device() && has_attribute(stm_.attributes, attribute::chunks) && !op.scans() &&
+      !has_loops(*op.map.body)) {
+    out.back().unroll = true;
+    out.back().unroll_by = kRoundsAtOnce;
+  }
   sum_in_vectors(op, stm, first_read, out.back());
 }
 

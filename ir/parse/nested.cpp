@@ -213,6 +213,11 @@ Op Parser::segmap() {
   });
   if (accept("schedule")) result.schedule = schedule();
   if (accept("sparse")) result.sparse = sparse_schedule();
+  if (accept("team")) {
+    expect("(");
+    result.team = poly();
+    expect(")");
+  }
   expect("{");
   std::vector<Stm> statements = stms();
   expect("return", "and the results of the kernel");

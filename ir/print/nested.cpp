@@ -202,6 +202,11 @@ void Printer::put(const SegOp& op) {
   list(") (", op.space, ")");
   if (op.schedule) put(*op.schedule);
   if (op.sparse) put(*op.sparse);
+  if (op.team) {
+    out_ += " team(";
+    put(*op.team);
+    out_ += ')';
+  }
   out_ += ' ';
   put_kernel_block(op);
 }

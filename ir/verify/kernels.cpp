@@ -7,6 +7,7 @@
 #include "ir/fields.h"
 #include "ir/schedule.h"
 #include "ir/sparse_schedule.h"
+#include "ir/team.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
@@ -80,10 +81,14 @@ void check_op(Check& check, const Stm& stm, const SegOp& op) {
   };
   if (op.schedule) for_each_leaf(*op.schedule, check_sizes);
   if (op.sparse) for_each_leaf(*op.sparse, check_sizes);
+  if (op.team) check_size(check, stm, *op.team);
 }
 
 void check_schedule(Check& check, const Stm& stm) {
   const SegOp* op = get_if<SegOp>(stm);
+  if (op != nullptr && op->team)
+    if (const auto fault = team_fault(*op, check.values()))
+      return check.broken(stm, fmt::format("it cannot have a team: {}", *fault));
   if (op != nullptr && op->sparse)
     if (const auto fault = sparse_schedule_fault(stm, check.function, Layouts(check.function)))
       return check.broken(stm, fmt::format("its sparse schedule does not hold: {}", *fault));

@@ -34,6 +34,7 @@
 
 #include "ir/attributes.h"
 #include "ir/builder.h"
+#include "ir/team.h"
 #include "ir/walk.h"
 #include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/nest.h"
@@ -45,6 +46,13 @@ namespace {
 using Operands = std::vector<Operand>;
 
 constexpr std::int64_t kFewerChunks = 128;
+// Of reductions on GPUs: threads that keep one busy, over all segments; elements, or partial results, from which on a
+// thread is worth having; threads that share a row even where there are many rows, so that they read neighbours.
+constexpr std::int64_t kThreadsOfReduction = std::int64_t{1} << 18;
+constexpr std::int64_t kElementsOfThread = 8, kPartsOfThread = 2;
+constexpr std::int64_t kThreadsOfRow = 32;
+// A team folds the partial results of a column, which lie apart.
+constexpr std::int64_t kMostPartsOfColumn = 8192;
 
 // The operators in a kernel, with what `here` says of values outside it.
 std::vector<ReduceOp> fresh_operators(const Screma& screma, const Substitution& here, ValueTable& values) {
@@ -54,12 +62,6 @@ std::vector<ReduceOp> fresh_operators(const Screma& screma, const Substitution& 
     for (Operand& neutral : result.back().neutral) neutral = substitute(neutral, here);
   }
   return result;
-}
-
-bool commutes(const ReduceOp& reduce) {
-  if (reduce.commutative) return true;
-  const std::optional<BinaryOp> op = as_binary_op(reduce.op);
-  return op && is_commutative(*op);
 }
 
 // The same, folding or scanning whatever they did before.
@@ -80,9 +82,11 @@ Operands neutral_elements(const Screma& screma, const Substitution& here) {
 // stand in it for the segments'.
 using Fill = std::function<Operands(Builder& thread, const Substitution& here)>;
 std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> own, bool by_columns,
-                               const std::vector<std::string>& names, Builder& host, const Fill& fill) {
+                               const std::vector<std::string>& names, Builder& host, const Fill& fill,
+                               const std::optional<Poly>& team = {}) {
   ValueTable& values = host.values();
   SegOp kernel{.level = SegLevel::thread};
+  kernel.team = team;
   Substitution here;
   for (std::size_t k = 0; k < segments.widths.size(); ++k) {
     const Value index = values.add(Type::scalar(ScalarType::i64), values.name(segments.indices[k]));
@@ -141,39 +145,37 @@ struct Work {
   bool interleaved, by_columns;
 };
 
-// One array of partial results an operand, of `chunks` in each segment.
+// One array of partial results an operand, of `chunks` in each segment, which so many threads share.
 std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::vector<std::string>& names,
-                               Builder& host) {
+                               Builder& host, const std::optional<Poly>& team = {}) {
   ValueTable& values = host.values();
   const Screma& screma = work.screma;
   const Poly total = product(screma.widths);
-  const Poly per = host.size(ceil_div(total, chunks), "per_chunk");
+  // In a kernel that reads it in a loop it is a number that it is given: no division is left to be done there.
+  const Poly per =
+      team && !(chunks == Poly(1))
+          ? Poly(host.binary(BinaryOp::quot, host.size(total + chunks - 1), *as_operand(chunks), "per_chunk"))
+          : Poly(host.size(ceil_div(total, chunks), "per_chunk"));
   const Value c = values.add(Type::scalar(ScalarType::i64), "c");
   const Value k = values.add(Type::scalar(ScalarType::i64), "k");
-  const bool strided = work.interleaved && !screma.scans() && std::ranges::all_of(screma.reduces, commutes);
+  const bool strided = work.interleaved && !team && !screma.scans() && folds_in_any_order(screma);
   const auto thread_body = [&](Builder& thread, const Substitution& here) {
     const Operands neutral = neutral_elements(screma, here);
     Screma fold{.widths = {per}, .indices = {k}};
     fold.reduces = fresh_operators(screma, false, here, values);
-    // Neighbours: as many as are left. Every so-manieth: threads go on together, with nothing to do beyond the end.
-    if (!strided) fold.widths = {thread.size(poly_max(0, poly_min(per, total - Poly(c) * per)), "own")};
+    // As many as are left: of neighbours, or of every so-manieth.
+    const Poly left = strided ? ceil_div(total - Poly(c), chunks) : poly_min(per, total - Poly(c) * per);
+    fold.widths = {chunks == Poly(1) ? total : Poly(thread.size(poly_max(0, left), "own"))};
     fold.map.body = thread.body([&](Builder& step) {
       const Value flat = step.size(strided ? Poly(k) * chunks + Poly(c) : Poly(c) * per + Poly(k), "at");
-      const auto fill = [&](Builder& then) {
-        Operands rows = element_at(screma, flat, here, then);
-        rows.resize(neutral.size());  // a scan's mapped rows are made later
-        return rows;
-      };
-      if (!strided) return fill(step);
-      const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
-      const BodyPtr element = step.body(fill);
-      const std::vector<Value> folded = step.let_many(names, If{inside, element, make_body({}, neutral)});
-      return Operands(folded.begin(), folded.end());
+      Operands rows = element_at(screma, flat, here, step);
+      rows.resize(neutral.size());  // a scan's mapped rows are made later
+      return rows;
     });
     const std::vector<Value> parts = thread.let_many(names, std::move(fold));
     return Operands(parts.begin(), parts.end());
   };
-  return kernel_over(work.segments, SegDim{c, chunks}, work.by_columns, names, host, thread_body);
+  return kernel_over(work.segments, SegDim{c, chunks}, work.by_columns, names, host, thread_body, team);
 }
 
 // The same operators over the `count` partial results of each segment.
@@ -310,6 +312,69 @@ std::vector<std::string> names_of(const std::vector<Value>& pattern, const Value
 
 Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
 
+// Whether several threads can share the operation in a segment.
+bool can_share(const Work& work, ValueTable& values) {
+  SegOp kernel{.level = SegLevel::thread, .space = {{values.add(Type::scalar(ScalarType::i64), "i"), Poly(1)}}};
+  Screma fold = work.screma;
+  fold.widths = {Poly(1)};
+  std::vector<Stm> stms = work.segments.prefix;
+  stms.push_back({.pattern = {}, .op = Use{}});
+  for (const Operand& row : fold.map.body->results) stms.back().pattern.push_back(values.add(values.type(row), "part"));
+  Operands results(stms.back().pattern.begin(), stms.back().pattern.end());
+  stms.back().op = std::move(fold);
+  kernel.body = make_body(std::move(stms), std::move(results));
+  return !team_fault(kernel, values);
+}
+
+// The largest power of two that is no more than `number`, which is at least 1.
+Value power_of_two(const Poly& number, const std::string& name, Builder& host) {
+  const Value whole = host.size(number, name);
+  const Value digits = host.binary(BinaryOp::sub, i64_constant(63), host.unary(UnaryOp::clz, whole), "digits");
+  return host.binary(BinaryOp::shl, i64_constant(1), digits, name);
+}
+
+// The threads that share `elements`: so many that each has `each` elements. More than a warp only where there are less
+// than `threads` otherwise.
+Poly team_of(const Poly& elements, const Poly& segments, const Poly& threads, std::int64_t each, const Poly& most,
+             Builder& host) {
+  const Poly free = poly_max(kThreadsOfRow, floor_div(threads, poly_max(1, segments)));
+  const Poly wanted = poly_min(floor_div(elements, each), poly_min(free, poly_min(most, kMostTeam)));
+  return power_of_two(poly_max(1, wanted), "team", host);
+}
+
+// A reduction in teams: one chunk a segment, or several and a second kernel that folds what those give.
+std::vector<Value> fold_in_teams(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
+                                 Builder& host) {
+  const Poly segments = product(work.segments.widths), elements = product(work.screma.widths);
+  const Poly threads = host.let("threads", GetSize{chunks.parameter, SizeClass::grid_size, kThreadsOfReduction});
+  const Poly most = host.let("team", GetSize{chunks.team, SizeClass::thread_block_size, kMostTeam});
+  std::optional<Poly> team;
+  if (!work.by_columns) team = team_of(elements, segments, threads, kElementsOfThread, most, host);
+  const Poly shared = team.value_or(1);
+  const Poly wanted =
+      poly_min(floor_div(threads, poly_max(1, segments * shared)), floor_div(elements, kElementsOfThread * shared));
+  const Poly many = host.size(poly_max(1, work.by_columns ? poly_min(kMostPartsOfColumn, wanted) : wanted), "chunks");
+  const std::vector<Poly>& widths = work.segments.widths;
+  // One chunk in each segment, folded by threads that lie as its elements do.
+  const auto fold_whole = [&](const Work& whole, const std::optional<Poly>& threads_each, Builder& at) {
+    std::vector<DimIndex> first;
+    for (const Poly& width : widths) first.push_back(DimIndex::slice(0, width));
+    first.push_back(DimIndex::fix(0));
+    Operands all;
+    for (const Value part : fold_chunks(whole, 1, names, at, threads_each))
+      all.emplace_back(widths.empty() || whole.by_columns ? at.let(at.values().name(part), Index{part, first})
+                                                          : at.let(at.values().name(part), Reshape{part, widths}));
+    return all;
+  };
+  const auto fold_parts = [&](Builder& at) {
+    Work parts = over_parts(work, fold_chunks(work, many, names, at, team), many, at.values());
+    parts.by_columns = false;
+    return fold_whole(parts, team_of(many, segments, threads, kPartsOfThread, most, at), at);
+  };
+  return if_one_chunk(
+      many, names, host, [&](Builder& at) { return fold_whole(work, team, at); }, fold_parts);
+}
+
 }  // namespace
 
 std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Builder& out) {
@@ -384,6 +449,8 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
   const std::vector<std::string> names = names_of(stm.pattern, values);
   Builder host(values);
   host.set_location(stm.location);
+  if (!chunks.team.empty() && can_share(work, values))
+    return bound_to(stm, fold_in_teams(work, chunks, names, host), host);
   const Poly many = many_chunks(work, chunks, host);
   const std::vector<Value> parts = fold_chunks(work, many, names, host);
   const auto fold_rest = [&](Builder& at) {

@@ -21,6 +21,8 @@ struct Chunks {
   std::int64_t most = 0;     // the number unless it is given, over all segments
   bool interleaved = false;  // element k is chunk k mod chunks', where the operators commute
   bool by_columns = false;   // of segments: neighbouring threads fold neighbouring segments, not chunks of one
+  // Of a GPU: the name of the largest number of threads that share a chunk; empty: a thread has one for itself.
+  std::string team = {};
 };
 
 // A reduction beside scans or mapped rows becomes one of its own; anything else stays one statement. What their lambda

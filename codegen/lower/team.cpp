@@ -1,0 +1,220 @@
+// Kernels whose threads share reductions in teams (ir/team.h), on GPUs. A block has kMostTeam threads, a team so many
+// neighbours of them that divide it:
+//
+//   const int lane = apl_thread() & (team - 1);         // this thread of its team
+//   float s = 0.0f;
+//   for (round < (n - lane + team - 1) / team) s += xs(i * n + lane + round * team);
+//   for (step = 1; step < min(team, warp); step *= 2) s += apl_shuffle_xor(s, step);
+//   if (team > warp) { s_s(warp of this thread) = s; apl_barrier(); s = the sum of those of the team's warps; }
+//   if (lane == 0) r(i) = s;
+//
+// Each thread has the team's result then, so that code after the reduction is that of a thread. Where operators do not
+// commute a thread folds neighbouring elements, and of two threads the one with the smaller number comes first. Threads
+// beyond the last index do the last one's work once more, and store nothing: all lanes of a warp come to each shuffle,
+// and all threads to the barrier. A check that fails leaves the loop alone, for the same reason.
+#include <algorithm>
+
+#include "codegen/lower/lower.h"
+#include "ir/team.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+ExprPtr number_of(std::int64_t n) { return literal(n); }
+
+}  // namespace
+
+bool has_loops(const Body& body) {
+  bool found = false;
+  for_each_stm(body, [&](const Stm& stm) { found = found || get_if<Loop>(stm) || get_if<Screma>(stm); });
+  return found;
+}
+
+void Kernel::run_team(const SegOp& op) {
+  KernelBlock& out = function_.body;
+  threads_ = kMostTeam;
+  team_ = {team_reduction(op), unit_.fresh("team"), unit_.fresh("shift"), unit_.fresh("lane")};
+  const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
+  std::vector<std::string> names;
+  std::vector<ExprPtr> sizes;
+  ExprPtr count = number_of(1);
+  for (const SegDim& dim : op.space) {
+    names.push_back(unit_.name(dim.index));
+    sizes.push_back(values_.poly(dim.bound));
+    count = mul(count, sizes.back());
+  }
+  const ExprPtr thread = call("apl_thread", {});
+  const std::string own = unit_.fresh("own"), flat = unit_.fresh("index");
+  out.push_back(declare(kInt, team_.size, cast(kInt, values_.poly(*op.team))));
+  out.push_back(declare(kInt, team_.shift, call("apl_ones", {infix("-", team, number_of(1))})));
+  out.push_back(declare(kInt, team_.lane, infix("&", thread, infix("-", team, number_of(1)))));
+  out.push_back(declare(kIndex, own,
+                        infix("+", infix("*", call("apl_block", {}), infix(">>", number_of(threads_), shift)),
+                              infix(">>", thread, shift))));
+  if (number(count) != 1)
+    out.push_back(declare(kIndex, flat,
+                          select(infix("<", variable(own), count), variable(own), infix("-", count, number_of(1)))));
+  const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, out);
+  for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
+  body(*op.body, out);
+  KernelBlock write;
+  for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
+    store(stm_.pattern[k], indices, op.body->results[k], stm_.location, write);
+  const ExprPtr first = infix("==", lane, number_of(0));
+  out.push_back(kernel::branch(infix("&&", first, infix("<", variable(own), count)), std::move(write)));
+}
+
+// What this thread folds of its team's reduction: rounds of a loop, and the index of a round.
+void Kernel::share(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
+  std::vector<Value> accumulators = stm.pattern;
+  std::size_t next = 0;
+  for (const ReduceOp& reduce : op.reduces)
+    for (const Operand& neutral : reduce.neutral) {
+      const Value acc = accumulators[next++];
+      out.push_back(
+          declare({unit_.function.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
+    }
+  const bool in_any_order = folds_in_any_order(op);
+  const std::string bound = unit_.fresh("bound"), rounds = unit_.fresh("rounds"), round = unit_.fresh("round");
+  KernelBlock work, inner;
+  work.push_back(declare(kIndex, bound, values_.poly(op.widths.front())));
+  const ExprPtr above = infix("-", team, number_of(1));
+  ExprPtr at;
+  if (in_any_order) {
+    work.push_back(declare(kIndex, rounds, infix(">>", infix("+", infix("-", variable(bound), lane), above), shift)));
+    at = infix("+", infix("<<", variable(round), shift), lane);
+  } else {
+    const std::string each = unit_.fresh("each"), first = unit_.fresh("first");
+    work.push_back(declare(kIndex, each, infix(">>", infix("+", variable(bound), above), shift)));
+    work.push_back(declare(kIndex, first, infix("*", variable(each), lane)));
+    const ExprPtr left = call("apl_index_min", {infix("-", variable(bound), variable(first)), variable(each)});
+    work.push_back(declare(kIndex, rounds, call("apl_index_max", {number_of(0), left})));
+    at = infix("+", variable(first), variable(round));
+  }
+  inner.push_back(declare(kIndex, unit_.name(op.indices.front()), at));
+  stream(op.inputs, op.map.params, op.indices, stm.location, inner);
+  body(*op.map.body, inner);
+  std::ptrdiff_t from = 0;
+  for (const ReduceOp& reduce : op.reduces) {
+    const auto n = static_cast<std::ptrdiff_t>(reduce.neutral.size());
+    const auto& results = op.map.body->results;
+    fold(reduce, {accumulators.begin() + from, accumulators.begin() + from + n},
+         {results.begin() + from, results.begin() + from + n}, stm.location, inner);
+    from += n;
+  }
+  Stmt last = for_loop(kIndex, round, variable(rounds), inner);
+  if (!has_loops(*op.map.body)) {
+    // A number of rounds at once, then half as many, so that loads of short rows are not waited for one by one.
+    const std::string from = unit_.fresh("from"), next = unit_.fresh("next");
+    inner.insert(inner.begin(), declare(kIndex, round, infix("+", variable(from), variable(next))));
+    Stmt at_once = for_loop(kInt, next, number_of(kRoundsAtOnce), std::move(inner));
+    at_once.unroll = true;
+    Stmt many = for_loop(kIndex, from, infix("-", variable(rounds), number_of(kRoundsAtOnce - 1)), {at_once});
+    many.step = number_of(kRoundsAtOnce);
+    work.push_back(std::move(many));
+    last.from = infix("-", variable(rounds), infix("%", variable(rounds), number_of(kRoundsAtOnce)));
+    last.unroll = true;
+    last.unroll_by = kRoundsAtOnce / 2;
+  }
+  work.push_back(std::move(last));
+  if (apl::can_fail(*op.map.body, unit_.function.values)) {
+    Stmt scope;
+    scope.kind = Stmt::Kind::scope;
+    scope.body = std::move(work);
+    out.push_back(std::move(scope));
+  } else {
+    out.insert(out.end(), work.begin(), work.end());
+  }
+  fold_lanes(op, accumulators, in_any_order, out);
+}
+
+// What `take` gives for each accumulator is folded into it, or it into that, if `before` holds.
+void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
+                       const std::function<ExprPtr(Value)>& take, KernelBlock& out) {
+  const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
+  std::vector<std::string> others;
+  for (const Value acc : accumulators) {
+    others.push_back(unit_.fresh("other"));
+    out.push_back(declare(type_of(acc), others.back(), take(acc)));
+  }
+  std::size_t first = 0;
+  std::vector<ExprPtr> made;
+  for (const ReduceOp& reduce : op.reduces) {
+    std::vector<ExprPtr> left, right;
+    for (std::size_t k = first; k < first + reduce.neutral.size(); ++k) {
+      const ExprPtr own = variable(unit_.name(accumulators[k])), other = variable(others[k]);
+      if (!before) {
+        left.push_back(own), right.push_back(other);
+        continue;
+      }
+      const std::string l = unit_.fresh("left"), r = unit_.fresh("right");
+      out.push_back(declare(type_of(accumulators[k]), l, select(before, other, own)));
+      out.push_back(declare(type_of(accumulators[k]), r, select(before, own, other)));
+      left.push_back(variable(l)), right.push_back(variable(r));
+    }
+    left.insert(left.end(), right.begin(), right.end());
+    for (const ExprPtr& result : inline_lambda(reduce.op, left, out)) {
+      const std::string name = unit_.fresh("next");
+      out.push_back(declare(type_of(accumulators[made.size()]), name, result));
+      made.push_back(variable(name));
+    }
+    first += reduce.neutral.size();
+  }
+  for (std::size_t k = 0; k < made.size(); ++k) out.push_back(assign(variable(unit_.name(accumulators[k])), made[k]));
+}
+
+// The threads of a warp by shuffles, the warps of a team in shared memory: each thread ends with the team's result.
+void Kernel::fold_lanes(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), lane = variable(team_.lane);
+  const std::int64_t warp = unit_.target.warp;
+  const std::string step = unit_.fresh("step");
+  KernelBlock shuffled;
+  const ExprPtr upper = in_any_order ? nullptr : infix("!=", infix("&", lane, variable(step)), number_of(0));
+  fold_with(
+      op, accumulators, upper,
+      [&](Value acc) {
+        return call("apl_shuffle_xor", {variable(unit_.name(acc)), variable(step)});
+      },
+      shuffled);
+  Stmt lanes =
+      for_loop(kInt, step, select(infix("<", team, number_of(warp)), team, number_of(warp)), std::move(shuffled));
+  lanes.from = number_of(1);
+  lanes.step = variable(step);
+  out.push_back(std::move(lanes));
+  KernelBlock wide;
+  std::vector<std::string> shared;
+  for (const Value acc : accumulators) {
+    shared.push_back(unit_.fresh(unit_.function.values.name(acc) + "_s"));
+    out.push_back(shared_array(shared.back(), {unit_.function.type(acc).element, false}, threads_ / warp));
+  }
+  const std::string own = unit_.fresh("warp"), first = unit_.fresh("first"), other = unit_.fresh("warp");
+  const ExprPtr thread = call("apl_thread", {});
+  wide.push_back(declare(kInt, own, infix("/", thread, number_of(warp))));
+  wide.push_back(declare(kInt, first, infix("/", infix("-", thread, lane), number_of(warp))));
+  const auto of_warp = [&](std::size_t k, const std::string& at) { return element(shared[k], variable(at)); };
+  KernelBlock leads;
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    leads.push_back(assign(of_warp(k, own), variable(unit_.name(accumulators[k]))));
+  wide.push_back(kernel::branch(infix("==", infix("%", thread, number_of(warp)), number_of(0)), std::move(leads)));
+  Stmt barrier;
+  barrier.kind = Stmt::Kind::barrier;
+  wide.push_back(std::move(barrier));
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    wide.push_back(assign(variable(unit_.name(accumulators[k])), of_warp(k, first)));
+  KernelBlock each;
+  std::size_t next = 0;
+  fold_with(
+      op, accumulators, nullptr, [&](Value) { return of_warp(next++, other); }, each);
+  Stmt warps = for_loop(kInt, other, infix("+", variable(first), infix("/", team, number_of(warp))), std::move(each));
+  warps.from = infix("+", variable(first), number_of(1));
+  wide.push_back(std::move(warps));
+  out.push_back(kernel::branch(infix(">", team, number_of(warp)), std::move(wide)));
+}
+
+}  // namespace apl::lower

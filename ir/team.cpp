@@ -1,0 +1,61 @@
+#include "ir/team.h"
+
+#include <algorithm>
+
+#include "ir/walk.h"
+
+namespace apl {
+namespace {
+
+bool is_reduction(const Stm& stm) {
+  const Screma* screma = get_if<Screma>(stm);
+  return screma != nullptr && !screma->reduces.empty();
+}
+
+// An array of a kernel's own would be one for each thread of a team.
+bool makes_array(const Stm& stm, const ValueTable& values) {
+  if (std::holds_alternative<Index>(stm.op) || std::holds_alternative<Rearrange>(stm.op) ||
+      std::holds_alternative<Reshape>(stm.op))
+    return false;
+  return std::ranges::any_of(stm.pattern, [&](Value v) { return !values.type(v).is_scalar(); });
+}
+
+}  // namespace
+
+const Stm* team_reduction(const SegOp& kernel) {
+  const auto found = std::ranges::find_if(kernel.body->stms, is_reduction);
+  return found == kernel.body->stms.end() ? nullptr : &*found;
+}
+
+bool folds_in_any_order(const Screma& reduction) {
+  return std::ranges::all_of(reduction.reduces, [](const ReduceOp& reduce) {
+    const std::optional<BinaryOp> op = as_binary_op(reduce.op);
+    return reduce.commutative || (op && is_commutative(*op));
+  });
+}
+
+std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values) {
+  if (kernel.level != SegLevel::thread) return "its level is not `thread`";
+  if (kernel.space.empty()) return "its space has no dims";
+  for (const Operand& result : kernel.body->results)
+    if (!values.type(result).is_scalar()) return "a result is no scalar";
+  if (std::ranges::count_if(kernel.body->stms, is_reduction) != 1) return "not one reduction stands in its body";
+  const Stm& reduction = *team_reduction(kernel);
+  const Screma& screma = std::get<Screma>(reduction.op);
+  if (screma.scans()) return "a scan stands in its body";
+  if (screma.widths.size() != 1) return "its reduction has several widths";
+  if (reduction.pattern.size() != screma.reduced_count()) return "its reduction maps rows, too";
+  for (const Value v : reduction.pattern)
+    if (const Type& type = values.type(v); !type.is_scalar() || type.element == ScalarType::unit)
+      return "its reduction is not one of scalars";
+  for (const ReduceOp& reduce : screma.reduces)
+    if (can_fail(*reduce.op.body, values)) return "an operator of its reduction can fail";
+  bool arrays = false;
+  for_each_stm(*kernel.body, [&](const Stm& stm) { arrays = arrays || makes_array(stm, values); });
+  if (arrays) return "its body makes arrays";
+  for (const Stm& stm : kernel.body->stms)
+    if (&stm != &reduction && can_fail(stm.op, values)) return "what stands beside its reduction can fail";
+  return std::nullopt;
+}
+
+}  // namespace apl
