@@ -236,7 +236,13 @@ class Kernel {
   void share(const Screma& op, const Stm& stm, Block& out);
   void fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
                  const std::function<ExprPtr(Value)>& take, Block& out);
-  void fold_lanes(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
+  Block fold_element(const Screma& op, const Stm& stm, const ExprPtr& at);
+  void append_fallible(const Screma& op, Block work, Block& out);
+  void share_in_rounds(const Screma& op, const Stm& stm, Block& out);
+  void share_in_tiles(const Screma& op, const Stm& stm, Block& out);
+  void uniform_in_warp(const Screma& op, const std::string& number, Block& out);
+  void fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
+  void fold_warps(const Screma& op, const std::vector<Value>& accumulators, Block& out);
 
   // loops of a thread as vectors, on CPUs (codegen/lower/vector_loops.cpp)
   Poly without_divisions(const Poly& position) const;

@@ -9,9 +9,9 @@
 //   if (lane == 0) r(i) = s;
 //
 // Each thread has the team's result then, so that code after the reduction is that of a thread. Where operators do not
-// commute a thread folds neighbouring elements, and of two threads the one with the smaller number comes first. Threads
-// beyond the last index do the last one's work once more, and store nothing: all lanes of a warp come to each shuffle,
-// and all threads to the barrier. A check that fails leaves the loop alone, for the same reason.
+// commute a thread folds neighbouring elements of a tile, and of two threads the one with the smaller number comes
+// first. Threads beyond the last index do the last one's work once more, and store nothing: all lanes of a warp come to
+// each shuffle, and all threads to the barrier. A check that fails leaves the loop alone, for the same reason.
 #include <algorithm>
 
 #include "codegen/lower/lower.h"
@@ -26,6 +26,14 @@ using KernelBlock = kernel::Block;
 namespace {
 
 ExprPtr number_of(std::int64_t n) { return literal(n); }
+
+// The accumulators of a reduction of scalars with what they start with.
+std::vector<std::pair<Value, Operand>> neutral_elements(const Screma& op, const Stm& stm) {
+  std::vector<std::pair<Value, Operand>> result;
+  for (const ReduceOp& reduce : op.reduces)
+    for (const Operand& neutral : reduce.neutral) result.emplace_back(stm.pattern[result.size()], neutral);
+  return result;
+}
 
 }  // namespace
 
@@ -69,51 +77,62 @@ void Kernel::run_team(const SegOp& op) {
   out.push_back(kernel::branch(infix("&&", first, infix("<", variable(own), count)), std::move(write)));
 }
 
-// What this thread folds of its team's reduction: rounds of a loop, and the index of a round.
 void Kernel::share(const Screma& op, const Stm& stm, KernelBlock& out) {
-  const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
-  std::vector<Value> accumulators = stm.pattern;
-  std::size_t next = 0;
-  for (const ReduceOp& reduce : op.reduces)
-    for (const Operand& neutral : reduce.neutral) {
-      const Value acc = accumulators[next++];
-      out.push_back(
-          declare({unit_.function.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
-    }
-  const bool in_any_order = folds_in_any_order(op);
-  const std::string bound = unit_.fresh("bound"), rounds = unit_.fresh("rounds"), round = unit_.fresh("round");
-  KernelBlock work, inner;
-  work.push_back(declare(kIndex, bound, values_.poly(op.widths.front())));
-  const ExprPtr above = infix("-", team, number_of(1));
-  ExprPtr at;
-  if (in_any_order) {
-    work.push_back(declare(kIndex, rounds, infix(">>", infix("+", infix("-", variable(bound), lane), above), shift)));
-    at = infix("+", infix("<<", variable(round), shift), lane);
+  const std::vector<Value>& accumulators = stm.pattern;
+  for (const auto& [acc, neutral] : neutral_elements(op, stm))
+    out.push_back(declare({unit_.function.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
+  if (folds_in_any_order(op)) {
+    share_in_rounds(op, stm, out);
+    fold_warp(op, accumulators, true, out);
   } else {
-    const std::string each = unit_.fresh("each"), first = unit_.fresh("first");
-    work.push_back(declare(kIndex, each, infix(">>", infix("+", variable(bound), above), shift)));
-    work.push_back(declare(kIndex, first, infix("*", variable(each), lane)));
-    const ExprPtr left = call("apl_index_min", {infix("-", variable(bound), variable(first)), variable(each)});
-    work.push_back(declare(kIndex, rounds, call("apl_index_max", {number_of(0), left})));
-    at = infix("+", variable(first), variable(round));
+    share_in_tiles(op, stm, out);
   }
-  inner.push_back(declare(kIndex, unit_.name(op.indices.front()), at));
-  stream(op.inputs, op.map.params, op.indices, stm.location, inner);
-  body(*op.map.body, inner);
+  fold_warps(op, accumulators, out);
+}
+
+// The element at index `at` is folded into the accumulators.
+KernelBlock Kernel::fold_element(const Screma& op, const Stm& stm, const ExprPtr& at) {
+  KernelBlock out;
+  out.push_back(declare(kIndex, unit_.name(op.indices.front()), at));
+  stream(op.inputs, op.map.params, op.indices, stm.location, out);
+  body(*op.map.body, out);
   std::ptrdiff_t from = 0;
   for (const ReduceOp& reduce : op.reduces) {
     const auto n = static_cast<std::ptrdiff_t>(reduce.neutral.size());
     const auto& results = op.map.body->results;
-    fold(reduce, {accumulators.begin() + from, accumulators.begin() + from + n},
-         {results.begin() + from, results.begin() + from + n}, stm.location, inner);
+    fold(reduce, {stm.pattern.begin() + from, stm.pattern.begin() + from + n},
+         {results.begin() + from, results.begin() + from + n}, stm.location, out);
     from += n;
   }
-  Stmt last = for_loop(kIndex, round, variable(rounds), inner);
+  return out;
+}
+
+// A check that fails in `work` ends that alone.
+void Kernel::append_fallible(const Screma& op, KernelBlock work, KernelBlock& out) {
+  if (!apl::can_fail(*op.map.body, unit_.function.values)) {
+    out.insert(out.end(), work.begin(), work.end());
+    return;
+  }
+  Stmt scope;
+  scope.kind = Stmt::Kind::scope;
+  scope.body = std::move(work);
+  out.push_back(std::move(scope));
+}
+
+// In any order neighbouring threads fold neighbouring elements in each round.
+void Kernel::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
+  const std::string bound = unit_.fresh("bound"), rounds = unit_.fresh("rounds"), round = unit_.fresh("round");
+  out.push_back(declare(kIndex, bound, values_.poly(op.widths.front())));
+  const ExprPtr left = infix("-", variable(bound), lane), above = infix("-", team, number_of(1));
+  out.push_back(declare(kIndex, rounds, infix(">>", infix("+", left, above), shift)));
+  KernelBlock each = fold_element(op, stm, infix("+", infix("<<", variable(round), shift), lane)), work;
+  Stmt last = for_loop(kIndex, round, variable(rounds), each);
   if (!has_loops(*op.map.body)) {
     // A number of rounds at once, then half as many, so that loads of short rows are not waited for one by one.
     const std::string from = unit_.fresh("from"), next = unit_.fresh("next");
-    inner.insert(inner.begin(), declare(kIndex, round, infix("+", variable(from), variable(next))));
-    Stmt at_once = for_loop(kInt, next, number_of(kRoundsAtOnce), std::move(inner));
+    each.insert(each.begin(), declare(kIndex, round, infix("+", variable(from), variable(next))));
+    Stmt at_once = for_loop(kInt, next, number_of(kRoundsAtOnce), std::move(each));
     at_once.unroll = true;
     Stmt many = for_loop(kIndex, from, infix("-", variable(rounds), number_of(kRoundsAtOnce - 1)), {at_once});
     many.step = number_of(kRoundsAtOnce);
@@ -123,18 +142,78 @@ void Kernel::share(const Screma& op, const Stm& stm, KernelBlock& out) {
     last.unroll_by = kRoundsAtOnce / 2;
   }
   work.push_back(std::move(last));
-  if (apl::can_fail(*op.map.body, unit_.function.values)) {
-    Stmt scope;
-    scope.kind = Stmt::Kind::scope;
-    scope.body = std::move(work);
-    out.push_back(std::move(scope));
-  } else {
-    out.insert(out.end(), work.begin(), work.end());
-  }
-  fold_lanes(op, accumulators, in_any_order, out);
+  append_fallible(op, std::move(work), out);
 }
 
-// What `take` gives for each accumulator is folded into it, or it into that, if `before` holds.
+// In order each warp of the team has a part. It goes through that in tiles, of which each thread folds neighbours; what
+// a tile gives is the same for all threads of the warp, and is folded behind what the tiles before gave.
+void Kernel::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), lane = variable(team_.lane), one = number_of(1);
+  const ExprPtr warp = number_of(unit_.target.warp), each = number_of(kRoundsAtOnce);
+  const std::string width = unit_.fresh("width"), parts = unit_.fresh("parts"), bound = unit_.fresh("bound"),
+                    part = unit_.fresh("part"), begin = unit_.fresh("begin"), end = unit_.fresh("end"),
+                    size = unit_.fresh("size"), tiles = unit_.fresh("tiles"), tile = unit_.fresh("tile"),
+                    from = unit_.fresh("from"), count = unit_.fresh("count"), next = unit_.fresh("next");
+  const auto by = [&](const ExprPtr& x, const std::string& power) {  // rounded up; x + power > 0
+    const ExprPtr above = infix("-", variable(power), one);
+    return infix(">>", infix("+", x, above), call("apl_ones", {above}));
+  };
+  const auto declare_size = [&](const std::string& name, ExprPtr value) {
+    out.push_back(declare(kIndex, name, value));
+  };
+  out.push_back(declare(kInt, width, select(infix("<", team, warp), team, warp)));
+  out.push_back(declare(kInt, parts, infix("/", team, variable(width))));
+  declare_size(bound, values_.poly(op.widths.front()));
+  declare_size(part, by(variable(bound), parts));
+  declare_size(begin, infix("*", infix("/", lane, variable(width)), variable(part)));
+  declare_size(end, call("apl_index_min", {infix("+", variable(begin), variable(part)), variable(bound)}));
+  out.push_back(declare(kInt, size, infix("*", variable(width), each)));
+  out.push_back(declare(kIndex, tiles, by(infix("-", variable(end), variable(begin)), size), false));
+  uniform_in_warp(op, tiles, out);
+  std::map<Value, std::string> totals;
+  for (const auto& [acc, neutral] : neutral_elements(op, stm)) {
+    totals[acc] = unit_.fresh("total");
+    out.push_back(declare({unit_.function.type(acc).element, false}, totals[acc], values_.operand(neutral), false));
+  }
+  KernelBlock in_tile;
+  const ExprPtr first = infix("+", variable(begin), infix("*", variable(tile), variable(size)));
+  const ExprPtr own = infix("*", infix("&", lane, infix("-", variable(width), one)), each);
+  in_tile.push_back(declare(kIndex, from, infix("+", first, own)));
+  in_tile.push_back(declare(kIndex, count, call("apl_index_min", {infix("-", variable(end), variable(from)), each})));
+  for (const auto& [acc, neutral] : neutral_elements(op, stm))
+    in_tile.push_back(assign(variable(unit_.name(acc)), values_.operand(neutral)));
+  const KernelBlock element = fold_element(op, stm, infix("+", variable(from), variable(next)));
+  KernelBlock work{for_loop(kInt, next, variable(count), element)};
+  if (!has_loops(*op.map.body)) {
+    Stmt whole = for_loop(kInt, next, each, element);
+    whole.unroll = true;
+    work = {kernel::branch(infix("==", variable(count), each), {whole}, std::move(work))};
+  }
+  append_fallible(op, std::move(work), in_tile);
+  fold_warp(op, stm.pattern, false, in_tile);
+  fold_with(
+      op, stm.pattern, one, [&](Value acc) { return variable(totals.at(acc)); }, in_tile);
+  for (const auto& [acc, total] : totals) in_tile.push_back(assign(variable(total), variable(unit_.name(acc))));
+  out.push_back(for_loop(kIndex, tile, variable(tiles), std::move(in_tile)));
+  for (const auto& [acc, total] : totals) out.push_back(assign(variable(unit_.name(acc)), variable(total)));
+}
+
+// All threads of a warp go through as many tiles, since all come to each shuffle: those of several teams may have
+// different numbers of elements.
+void Kernel::uniform_in_warp(const Screma& op, const std::string& number, KernelBlock& out) {
+  bool varies = false;
+  op.widths.front().for_each_symbol([&](Value v) { varies = varies || !outside_.contains(v); });
+  if (!varies) return;
+  const std::string step = unit_.fresh("step");
+  const ExprPtr other = call("apl_shuffle_xor", {variable(number), variable(step)});
+  Stmt lanes = for_loop(kInt, step, number_of(unit_.target.warp),
+                        {assign(variable(number), call("apl_index_max", {variable(number), other}))});
+  lanes.from = number_of(1);
+  lanes.step = variable(step);
+  out.push_back(std::move(lanes));
+}
+
+// What `take` gives for each accumulator is folded into it: behind it, or before it where `before` holds.
 void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
                        const std::function<ExprPtr(Value)>& take, KernelBlock& out) {
   const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
@@ -149,8 +228,8 @@ void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators,
     std::vector<ExprPtr> left, right;
     for (std::size_t k = first; k < first + reduce.neutral.size(); ++k) {
       const ExprPtr own = variable(unit_.name(accumulators[k])), other = variable(others[k]);
-      if (!before) {
-        left.push_back(own), right.push_back(other);
+      if (!before || number(before)) {
+        left.push_back(before ? other : own), right.push_back(before ? own : other);
         continue;
       }
       const std::string l = unit_.fresh("left"), r = unit_.fresh("right");
@@ -169,8 +248,8 @@ void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators,
   for (std::size_t k = 0; k < made.size(); ++k) out.push_back(assign(variable(unit_.name(accumulators[k])), made[k]));
 }
 
-// The threads of a warp by shuffles, the warps of a team in shared memory: each thread ends with the team's result.
-void Kernel::fold_lanes(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, KernelBlock& out) {
+// Threads of a warp that are of one team: each ends with what they have together.
+void Kernel::fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), lane = variable(team_.lane);
   const std::int64_t warp = unit_.target.warp;
   const std::string step = unit_.fresh("step");
@@ -187,6 +266,12 @@ void Kernel::fold_lanes(const Screma& op, const std::vector<Value>& accumulators
   lanes.from = number_of(1);
   lanes.step = variable(step);
   out.push_back(std::move(lanes));
+}
+
+// The warps of a team, in shared memory: each thread ends with the team's result.
+void Kernel::fold_warps(const Screma& op, const std::vector<Value>& accumulators, KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), lane = variable(team_.lane);
+  const std::int64_t warp = unit_.target.warp;
   KernelBlock wide;
   std::vector<std::string> shared;
   for (const Value acc : accumulators) {

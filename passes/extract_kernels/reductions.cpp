@@ -1,12 +1,17 @@
-// A reduction in three kernels: threads fold a chunk each, fewer threads fold what those gave, and one thread folds the
-// rest.
+// A reduction in two kernels: teams of threads (ir/team.h) fold a chunk of neighbouring elements each, and one team
+// folds what those gave. Where there is one chunk, one kernel:
 //
 //   let {r} = redomap(i < n, {xs}, f, op, ne)
 // =>
-//   let {parts} = segmap(thread) (c < chunks) { redomap(k < per, {}, \{} -> if in(c, k) then f(xs[at(c, k)]) else ne,
-//                                                       op, ne) }
-//   let {fewer} = segmap(thread) (c < 128) { the same over parts }
-//   let {r} = segmap(thread) () { reduce(c < 128, {fewer}, op, ne) }
+//   let {r} = if chunks == 1 {
+//     segmap(thread) (c < 1) team(T) { redomap(k < n, {}, \{} -> f(xs[k]), op, ne) }
+//   } else {
+//     let {parts} = segmap(thread) (c < chunks) team(T) { redomap(k < own, {}, \{} -> f(xs[c * per + k]), op, ne) }
+//     segmap(thread) (c < 1) team(T') { redomap(k < chunks, {}, \{} -> parts[k], op, ne) }
+//   }
+//
+// Chunks and teams are numbers of the host, computed from the sizes (team_of). For a CPU, and where a team cannot share
+// the reduction, threads fold a chunk each, fewer threads fold what those gave, and one thread folds the rest.
 //
 // A scan goes on from there: the partial results are scanned in the same manner, and threads scan a chunk each,
 // starting with what the chunks before them gave:
@@ -16,14 +21,11 @@
 //                                                   c == 0 ? ne : ends[c-1]) }
 //   let {r} = the first n of rows, flattened
 //
-// Interleaved, a chunk is every chunks-th element if the operators commute, so that neighbouring threads read
+// Interleaved, a thread's chunk is every chunks-th element if the operators commute, so that neighbouring threads read
 // neighbouring elements; else it is contiguous, since operators are only associative.
 //
 // Inside maps all of it happens in segments: each kernel has the maps' dims before its own, and there are fewer chunks
-// the more segments there are. With one chunk a segment nothing is left to be done after the first kernel:
-//
-//   let {parts} = segmap(thread) (i < m, c < chunks) { ... }
-//   let {r} = if chunks == 1 then reshape(parts, [m]) else { fewer and the rest, as above, in segments }
+// the more segments there are. With one chunk a segment nothing is left to be done after the first kernel.
 //
 // By columns, where the elements of neighbouring segments lie side by side, the maps' dims come last, and partial
 // results lie likewise: segmap(thread) (c < chunks, i < m).
@@ -145,17 +147,20 @@ struct Work {
   bool interleaved, by_columns;
 };
 
+// On GPUs it is a quotient, which kernels are given: as a size it would be computed where it is read, in their loops.
+Poly elements_of_chunk(const Work& work, const Poly& chunks, Builder& host) {
+  const Poly total = product(work.screma.widths);
+  if (!work.interleaved || chunks == Poly(1)) return host.size(ceil_div(total, chunks), "per_chunk");
+  return host.binary(BinaryOp::quot, host.size(total + chunks - 1), *as_operand(chunks), "per_chunk");
+}
+
 // One array of partial results an operand, of `chunks` in each segment, which so many threads share.
 std::vector<Value> fold_chunks(const Work& work, const Poly& chunks, const std::vector<std::string>& names,
                                Builder& host, const std::optional<Poly>& team = {}) {
   ValueTable& values = host.values();
   const Screma& screma = work.screma;
   const Poly total = product(screma.widths);
-  // In a kernel that reads it in a loop it is a number that it is given: no division is left to be done there.
-  const Poly per =
-      team && !(chunks == Poly(1))
-          ? Poly(host.binary(BinaryOp::quot, host.size(total + chunks - 1), *as_operand(chunks), "per_chunk"))
-          : Poly(host.size(ceil_div(total, chunks), "per_chunk"));
+  const Poly per = elements_of_chunk(work, chunks, host);
   const Value c = values.add(Type::scalar(ScalarType::i64), "c");
   const Value k = values.add(Type::scalar(ScalarType::i64), "k");
   const bool strided = work.interleaved && !team && !screma.scans() && folds_in_any_order(screma);
@@ -246,7 +251,7 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
   const Screma& screma = work.screma;
   const Segments& segments = work.segments;
   const Poly total = product(screma.widths);
-  const Poly per = host.size(ceil_div(total, chunks), "per_chunk");
+  const Poly per = elements_of_chunk(work, chunks, host);
   const Value c = values.add(Type::scalar(ScalarType::i64), "c");
   const Value k = values.add(Type::scalar(ScalarType::i64), "k");
   const auto thread_body = [&](Builder& thread, const Substitution& here) {

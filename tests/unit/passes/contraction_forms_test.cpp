@@ -9,6 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
+#include "ir/team.h"
 #include "ir/walk.h"
 #include "passes/pipeline.h"
 
@@ -228,16 +229,18 @@ TEST_CASE("contraction forms: a matrix times a vector is reduced in chunks, and 
   REQUIRE(run_pipeline(*module, *pipeline, options));
   CHECK(reason == "no-free-dim");
   CHECK(suggestion.find("several right-hand sides") != std::string::npos);
-  // The first kernel's last index is the chunk, and the last index of what it reads moves with it by one.
+  // The first kernel's threads share a row, and the last index of what they read moves with that of the row by one.
   bool first = true;
   for_each_stm(*module->functions.front()->body, [&](const Stm& stm) {
     const SegOp* kernel = get_if<SegOp>(stm);
     if (kernel == nullptr || !std::exchange(first, false)) return;
+    REQUIRE(kernel->team);
+    const Screma& row = std::get<Screma>(team_reduction(*kernel)->op);
     int reads = 0;
-    for_each_stm(*kernel->body, [&](const Stm& inner) {
+    for_each_stm(*row.map.body, [&](const Stm& inner) {
       const Index* index = get_if<Index>(inner);
       if (index == nullptr) return;
-      const auto along = index->dims.back().start.linear_in(kernel->space.back().index);
+      const auto along = index->dims.back().start.linear_in(row.indices.front());
       REQUIRE(along);
       CHECK(along->coefficient.is_one());
       ++reads;

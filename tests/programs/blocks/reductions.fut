@@ -1,0 +1,56 @@
+-- Reductions of all lengths, of rows and columns: on GPUs a thread, a part of a warp, a warp, a block or several blocks
+-- fold each of them.
+-- ==
+-- entry: product largest largest_in_order
+-- random input { [0]i64 } auto output
+-- random input { [1]i64 } auto output
+-- random input { [1000]i64 } auto output
+-- random input { [70001]i64 } auto output
+entry product [n] (xs: [n]i64) : i64 = i64.product (map (| 1) xs)
+entry largest [n] (xs: [n]i64) : (i64, i64) =
+  reduce_comm (\(x, i) (y, j) -> if x > y || (x == y && i < j) then (x, i) else (y, j))
+              (i64.lowest, i64.highest)
+              (zip xs (iota n))
+entry largest_in_order [n] (xs: [n]i64) : (i64, i64) =
+  reduce (\(x, i) (y, j) -> if x >= y then (x, i) else (y, j)) (i64.lowest, -1) (zip xs (iota n))
+
+-- Products of matrices do not commute.
+def matrix (x: i32) : (i32, i32, i32, i32) = (x, 1, x + 3, 2)
+def times (a: i32, b: i32, c: i32, d: i32) (e: i32, f: i32, g: i32, h: i32) =
+  (a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h)
+
+-- ==
+-- entry: matrices cyclic
+-- random input { [1]i32 } auto output
+-- random input { [1000]i32 } auto output
+-- random input { [70001]i32 } auto output
+entry matrices [n] (xs: [n]i32) : (i32, i32, i32, i32) = reduce times (1, 0, 0, 1) (map matrix xs)
+-- The index is checked.
+entry cyclic [n] (xs: [n]i32) : i32 = i32.sum (map (\x -> xs[i64.i32 (x % i32.i64 n)]) xs)
+
+-- ==
+-- entry: rows columns matrices_of_rows halves
+-- random input { [0][7]i32 } auto output
+-- random input { [5][0]i32 } auto output
+-- random input { [5][1]i32 } auto output
+-- random input { [1000][3]i32 } auto output
+-- random input { [1000][16]i32 } auto output
+-- random input { [1000][100]i32 } auto output
+-- random input { [7][20000]i32 } auto output
+-- random input { [3][100000]i32 } auto output
+-- random input { [100000][3]i32 } auto output
+-- random input { [1][100000]i32 } auto output
+-- random input { [100000][1]i32 } auto output
+entry rows [m][n] (xss: [m][n]i32) : [m]i32 = map i32.sum xss
+entry columns [m][n] (xss: [m][n]i32) : [n]i32 = map i32.sum (transpose xss)
+entry matrices_of_rows [m][n] (xss: [m][n]i32) : [m](i32, i32, i32, i32) =
+  map (\xs -> reduce times (1, 0, 0, 1) (map matrix xs)) xss
+-- Two reductions of small elements, of which one is what the other's results are scaled by.
+entry halves [m][n] (xss: [m][n]i32) : [m](f16, bool) =
+  map (\xs -> (f16.maximum (map (\x -> f16.i32 (x % 1000)) xs), any (\x -> x % 10007 == 0) xs)) xss
+
+-- ==
+-- entry: picked
+-- input { [1i32, 2i32, 3i32] [0i64, 2i64, 1i64] } output { 6i32 }
+-- input { [1i32, 2i32, 3i32] [0i64, 7i64, 1i64] } error: Index \[7\] out of bounds
+entry picked [n][k] (xs: [n]i32) (at: [k]i64) : i32 = i32.sum (map (\i -> xs[i]) at)
