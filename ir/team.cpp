@@ -37,21 +37,28 @@ bool folds_in_any_order(const Screma& reduction) {
 std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values) {
   if (kernel.level != SegLevel::thread) return "its level is not `thread`";
   if (kernel.space.empty()) return "its space has no dims";
-  for (const Operand& result : kernel.body->results)
-    if (!values.type(result).is_scalar()) return "a result is no scalar";
   if (std::ranges::count_if(kernel.body->stms, is_reduction) != 1) return "not one reduction stands in its body";
   const Stm& reduction = *team_reduction(kernel);
   const Screma& screma = std::get<Screma>(reduction.op);
-  if (screma.scans()) return "a scan stands in its body";
+  const bool scans = std::ranges::all_of(screma.reduces, &ReduceOp::scan);
+  if (!scans && screma.scans()) return "its reduction scans, too";
   if (screma.widths.size() != 1) return "its reduction has several widths";
-  if (reduction.pattern.size() != screma.reduced_count()) return "its reduction maps rows, too";
-  for (const Value v : reduction.pattern)
-    if (const Type& type = values.type(v); !type.is_scalar() || type.element == ScalarType::unit)
+  if (!scans && reduction.pattern.size() != screma.reduced_count()) return "its reduction maps rows, too";
+  for (const Operand& row : screma.map.body->results)
+    if (const Type& type = values.type(row); !type.is_scalar() || type.element == ScalarType::unit)
       return "its reduction is not one of scalars";
   for (const ReduceOp& reduce : screma.reduces)
     if (can_fail(*reduce.op.body, values)) return "an operator of its reduction can fail";
+  const auto is_row = [&](const Operand& result) {
+    return scans && result.is_value() &&
+           std::ranges::find(reduction.pattern, result.value()) != reduction.pattern.end();
+  };
+  for (const Operand& result : kernel.body->results)
+    if (!values.type(result).is_scalar() && !is_row(result)) return "a result is no scalar";
   bool arrays = false;
-  for_each_stm(*kernel.body, [&](const Stm& stm) { arrays = arrays || makes_array(stm, values); });
+  for_each_stm(*kernel.body, [&](const Stm& stm) {
+    arrays = arrays || (!(scans && stm.pattern == reduction.pattern) && makes_array(stm, values));
+  });
   if (arrays) return "its body makes arrays";
   for (const Stm& stm : kernel.body->stms)
     if (&stm != &reduction && can_fail(stm.op, values)) return "what stands beside its reduction can fail";

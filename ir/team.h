@@ -6,9 +6,10 @@
 //     return {returns s}
 //   }
 //
-// It never changes what the kernel means. Code for GPUs gives index i to so many threads of one block, a segment of a
-// warp or several warps: neighbours take neighbouring elements, then what they have is folded by shuffles and, between
-// warps, in shared memory. All else in the body is done by each of them. The number is known when the kernel starts.
+// Scans are shared in the same way. It never changes what the kernel means. Code for GPUs gives index i to so many
+// threads of one block, a segment of a warp or several warps: neighbours take neighbouring elements, then what they
+// have is folded by shuffles and, between warps, in shared memory. All else in the body is done by each of them. The
+// number is known when the kernel starts. A scan is shared by a warp at most.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ const Stm* team_reduction(const SegOp& kernel);
 bool folds_in_any_order(const Screma& reduction);
 
 // Why the kernel cannot have a team: a sentence; nothing if it can. That is so where
-//   - the level is `thread`, the space has dims, the results are scalars,
-//   - one reduction stands directly in the body, with one width and operators on scalars that cannot fail,
+//   - the level is `thread`, the space has dims, the results are scalars, or rows of a scan,
+//   - one reduction or scan stands directly in the body, with one width and operators on scalars that cannot fail,
 //   - all else in the body cannot fail and makes no arrays, only views.
 // What is reduced may fail.
 std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values);

@@ -235,7 +235,8 @@ class Kernel {
   void run_team(const SegOp& op);
   void share(const Screma& op, const Stm& stm, Block& out);
   void fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
-                 const std::function<ExprPtr(Value)>& take, Block& out);
+                 const std::function<ExprPtr(Value)>& take, Block& out, const ExprPtr& where = nullptr);
+  void share_scan(const Screma& op, const Stm& stm, Block& out);
   Block fold_element(const Screma& op, const Stm& stm, const ExprPtr& at);
   void append_fallible(const Screma& op, Block work, Block& out);
   void share_in_rounds(const Screma& op, const Stm& stm, Block& out);
@@ -366,6 +367,7 @@ class Kernel {
   struct Team {
     const Stm* reduction = nullptr;  // that it shares; null: the kernel has no teams
     std::string size, shift, lane;   // variables: its threads, the logarithm of their number, this thread's
+    ExprPtr has_index;               // whether there is an index for it
   };
   Team team_;
 };

@@ -27,6 +27,13 @@ namespace {
 
 ExprPtr number_of(std::int64_t n) { return literal(n); }
 
+Stmt scope_of(KernelBlock body) {
+  Stmt scope;
+  scope.kind = Stmt::Kind::scope;
+  scope.body = std::move(body);
+  return scope;
+}
+
 // The accumulators of a reduction of scalars with what they start with.
 std::vector<std::pair<Value, Operand>> neutral_elements(const Screma& op, const Stm& stm) {
   std::vector<std::pair<Value, Operand>> result;
@@ -46,7 +53,7 @@ bool has_loops(const Body& body) {
 void Kernel::run_team(const SegOp& op) {
   KernelBlock& out = function_.body;
   threads_ = kMostTeam;
-  team_ = {team_reduction(op), unit_.fresh("team"), unit_.fresh("shift"), unit_.fresh("lane")};
+  team_ = {team_reduction(op), unit_.fresh("team"), unit_.fresh("shift"), unit_.fresh("lane"), nullptr};
   const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
@@ -58,7 +65,10 @@ void Kernel::run_team(const SegOp& op) {
   }
   const ExprPtr thread = call("apl_thread", {});
   const std::string own = unit_.fresh("own"), flat = unit_.fresh("index");
-  out.push_back(declare(kInt, team_.size, cast(kInt, values_.poly(*op.team))));
+  const bool scans = std::get<Screma>(team_.reduction->op).scans();
+  ExprPtr threads = cast(kInt, values_.poly(*op.team));
+  if (scans) threads = call("apl_index_min", {threads, number_of(unit_.target.warp)});
+  out.push_back(declare(kInt, team_.size, threads));
   out.push_back(declare(kInt, team_.shift, call("apl_ones", {infix("-", team, number_of(1))})));
   out.push_back(declare(kInt, team_.lane, infix("&", thread, infix("-", team, number_of(1)))));
   out.push_back(declare(kIndex, own,
@@ -67,17 +77,20 @@ void Kernel::run_team(const SegOp& op) {
   if (number(count) != 1)
     out.push_back(declare(kIndex, flat,
                           select(infix("<", variable(own), count), variable(own), infix("-", count, number_of(1)))));
+  team_.has_index = infix("<", variable(own), count);
   const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, out);
   for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
   body(*op.body, out);
   KernelBlock write;
   for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
     store(stm_.pattern[k], indices, op.body->results[k], stm_.location, write);
-  const ExprPtr first = infix("==", lane, number_of(0));
-  out.push_back(kernel::branch(infix("&&", first, infix("<", variable(own), count)), std::move(write)));
+  if (write.empty()) return;  // rows that were made where they are
+  if (scans) unsupported(stm_.location, "rows of a scan that several threads make elsewhere");
+  out.push_back(kernel::branch(infix("&&", infix("==", lane, number_of(0)), team_.has_index), std::move(write)));
 }
 
 void Kernel::share(const Screma& op, const Stm& stm, KernelBlock& out) {
+  if (op.scans()) return share_scan(op, stm, out);
   const std::vector<Value>& accumulators = stm.pattern;
   for (const auto& [acc, neutral] : neutral_elements(op, stm))
     out.push_back(declare({unit_.function.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
@@ -113,10 +126,7 @@ void Kernel::append_fallible(const Screma& op, KernelBlock work, KernelBlock& ou
     out.insert(out.end(), work.begin(), work.end());
     return;
   }
-  Stmt scope;
-  scope.kind = Stmt::Kind::scope;
-  scope.body = std::move(work);
-  out.push_back(std::move(scope));
+  out.push_back(scope_of(std::move(work)));
 }
 
 // In any order neighbouring threads fold neighbouring elements in each round.
@@ -213,9 +223,10 @@ void Kernel::uniform_in_warp(const Screma& op, const std::string& number, Kernel
   out.push_back(std::move(lanes));
 }
 
-// What `take` gives for each accumulator is folded into it: behind it, or before it where `before` holds.
+// What `take` gives for each accumulator is folded into it, if `where` holds: behind it, or before it where `before`
+// holds.
 void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
-                       const std::function<ExprPtr(Value)>& take, KernelBlock& out) {
+                       const std::function<ExprPtr(Value)>& take, KernelBlock& out, const ExprPtr& where) {
   const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
   std::vector<std::string> others;
   for (const Value acc : accumulators) {
@@ -245,7 +256,100 @@ void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators,
     }
     first += reduce.neutral.size();
   }
-  for (std::size_t k = 0; k < made.size(); ++k) out.push_back(assign(variable(unit_.name(accumulators[k])), made[k]));
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    const ExprPtr own = variable(unit_.name(accumulators[k]));
+    out.push_back(assign(own, where ? select(where, made[k], own) : made[k]));
+  }
+}
+
+// A scan goes through the row in tiles of one element a thread, so that neighbours read and write neighbours; several
+// tiles are read at once. Those of a tile are scanned by shuffles, behind what the tiles before gave.
+void Kernel::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), lane = variable(team_.lane), shift = variable(team_.shift);
+  const std::string bound = unit_.fresh("bound"), batches = unit_.fresh("batches"), batch = unit_.fresh("batch"),
+                    next = unit_.fresh("next"), step = unit_.fresh("step"), at = unit_.name(op.indices.front());
+  const ExprPtr width = values_.poly(op.widths.front()), rounds = number_of(kRoundsAtOnce);
+  const auto type_of = [&](Value v) { return CType{unit_.function.type(v).element, false}; };
+  struct Scanned {
+    std::string elements, carry;
+  };
+  std::vector<Value> accumulators;
+  std::map<Value, Scanned> scanned;
+  KernelBlock batch_body;
+  for (const ReduceOp& reduce : op.reduces)
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) {
+      const Value acc = reduce.op.params[k];
+      const std::string& name = unit_.function.values.name(stm.pattern[accumulators.size()]);
+      accumulators.push_back(acc);
+      scanned[acc] = {unit_.fresh(name + "_s"), unit_.fresh(name + "_before")};
+      out.push_back(declare(type_of(acc), scanned[acc].carry, values_.operand(reduce.neutral[k]), false));
+      batch_body.push_back(declare_array(type_of(acc), scanned[acc].elements, kRoundsAtOnce));
+    }
+  out.push_back(declare(kIndex, bound, select(team_.has_index, width, number_of(0))));
+  const ExprPtr size = infix("*", team, rounds);
+  out.push_back(declare(kIndex, batches, infix("/", infix("-", infix("+", width, size), number_of(1)), size), false));
+  uniform_in_warp(op, batches, out);
+  const ExprPtr tile = infix("+", infix("*", variable(batch), rounds), variable(next));
+  const Stmt index = declare(kIndex, at, infix("+", infix("<<", tile, shift), lane));
+  const ExprPtr inside = infix("<", variable(at), variable(bound));
+  KernelBlock read{index}, element;
+  for (const Value acc : accumulators)
+    read.push_back(assign(kernel::element(scanned[acc].elements, variable(next)),
+                          values_.constant(Scalar::zero(unit_.function.type(acc).element))));
+  stream(op.inputs, op.map.params, op.indices, stm.location, element);
+  body(*op.map.body, element);
+  const std::vector<Operand>& made = op.map.body->results;
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    element.push_back(
+        assign(kernel::element(scanned[accumulators[k]].elements, variable(next)), values_.operand(made[k])));
+  for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
+    store(stm.pattern[k], {variable(at)}, made[k], stm.location, element);
+  read.push_back(kernel::branch(inside, std::move(element)));
+  const auto unrolled = [&](KernelBlock block) {
+    Stmt loop = for_loop(kInt, next, rounds, std::move(block));
+    loop.unroll = true;
+    return loop;
+  };
+  append_fallible(op, {unrolled(std::move(read))}, batch_body);
+  const ExprPtr own = call("apl_lane", {}), reaches = infix("<=", variable(step), lane), always = number_of(1);
+  const auto name_of = [&](Value acc) { return variable(unit_.name(acc)); };
+  const auto elements_of = [&](Value acc) { return kernel::element(scanned[acc].elements, variable(next)); };
+  const auto carry_of = [&](Value acc) { return variable(scanned[acc].carry); };
+  const auto shuffled = [&](Value acc, const ExprPtr& from) { return call("apl_shuffle", {name_of(acc), from}); };
+  // The tiles of a batch take each step together, so that shuffles do not wait for each other.
+  KernelBlock one_step;
+  for (const Value acc : accumulators)
+    one_step.push_back(declare(type_of(acc), unit_.name(acc), elements_of(acc), false));
+  const ExprPtr from = infix("-", own, select(reaches, variable(step), number_of(0)));
+  fold_with(
+      op, accumulators, always, [&](Value acc) { return shuffled(acc, from); }, one_step, reaches);
+  for (const Value acc : accumulators) one_step.push_back(assign(elements_of(acc), name_of(acc)));
+  Stmt lanes = for_loop(kInt, step, team, {unrolled(std::move(one_step))});
+  lanes.from = number_of(1);
+  lanes.step = variable(step);
+  batch_body.push_back(std::move(lanes));
+  KernelBlock write{index}, result;
+  const ExprPtr last = infix("|", own, infix("-", team, number_of(1)));
+  std::vector<std::string> totals;
+  for (const Value acc : accumulators) {
+    write.push_back(declare(type_of(acc), unit_.name(acc), elements_of(acc), false));
+    totals.push_back(unit_.fresh("total"));
+    write.push_back(declare(type_of(acc), totals.back(), shuffled(acc, last)));
+  }
+  fold_with(op, accumulators, always, carry_of, write);
+  for (std::size_t k = 0; k < accumulators.size(); ++k) {
+    values_.scalars[accumulators[k]] = name_of(accumulators[k]);
+    store(stm.pattern[k], {variable(at)}, accumulators[k], stm.location, result);
+  }
+  write.push_back(kernel::branch(inside, std::move(result)));
+  for (std::size_t k = 0; k < accumulators.size(); ++k)
+    write.push_back(assign(name_of(accumulators[k]), variable(totals[k])));
+  KernelBlock carry;
+  fold_with(op, accumulators, always, carry_of, carry);
+  for (const Value acc : accumulators) carry.push_back(assign(carry_of(acc), name_of(acc)));
+  write.push_back(scope_of(std::move(carry)));
+  batch_body.push_back(unrolled(std::move(write)));
+  out.push_back(for_loop(kIndex, batch, variable(batches), std::move(batch_body)));
 }
 
 // Threads of a warp that are of one team: each ends with what they have together.

@@ -13,8 +13,9 @@
 // Chunks and teams are numbers of the host, computed from the sizes (team_of). For a CPU, and where a team cannot share
 // the reduction, threads fold a chunk each, fewer threads fold what those gave, and one thread folds the rest.
 //
-// A scan goes on from there: the partial results are scanned in the same manner, and threads scan a chunk each,
-// starting with what the chunks before them gave:
+// A scan goes on from there: one team scans the partial results, and teams scan a chunk each, starting with what the
+// chunks before them gave. Where a team cannot share it, threads do, and partial results are scanned in the same
+// manner:
 //
 //   let {ends} = the scan of parts
 //   let {rows} = segmap(thread) (c < chunks) { scan(k < per, {}, \{} -> f(xs[c * per + k]), op,
@@ -47,12 +48,16 @@ namespace {
 
 using Operands = std::vector<Operand>;
 
+Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
+
 constexpr std::int64_t kFewerChunks = 128;
 // Of reductions on GPUs: threads that keep one busy, over all segments; elements, or partial results, from which on a
 // thread is worth having; threads that share a row even where there are many rows, so that they read neighbours.
 constexpr std::int64_t kThreadsOfReduction = std::int64_t{1} << 18;
 constexpr std::int64_t kElementsOfThread = 8, kPartsOfThread = 2;
 constexpr std::int64_t kThreadsOfRow = 32;
+// The same of scans: one warp scans the chunks' partial results.
+constexpr std::int64_t kThreadsOfScan = std::int64_t{1} << 17, kElementsOfScan = 32;
 // A team folds the partial results of a column, which lie apart.
 constexpr std::int64_t kMostPartsOfColumn = 8192;
 
@@ -246,7 +251,8 @@ Fewer fold_parts(const Work& work, const Poly& many, const std::vector<Value>& p
 // `work`, a scan, in one kernel: chunk c starts with row c-1 of `ends`, what the chunks up to there gave. The results
 // are arrays of the segments' and the widths' shape; rows that the scan maps are made, too.
 std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::vector<Value>& ends,
-                               const std::vector<std::string>& names, Builder& host) {
+                               const std::vector<std::string>& names, Builder& host,
+                               const std::optional<Poly>& team = {}) {
   ValueTable& values = host.values();
   const Screma& screma = work.screma;
   const Segments& segments = work.segments;
@@ -265,7 +271,8 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
       for (std::size_t n = 0; n < ends.size(); ++n) rows.emplace_back(other.index(ends[n], at, names[n]));
       return rows;
     });
-    const std::vector<Value> starts = thread.let_many(names, If{is_first, make_body({}, neutral), before});
+    Operands starts = neutral;
+    if (!ends.empty()) starts = to_operands(thread.let_many(names, If{is_first, make_body({}, neutral), before}));
     Screma scan{.widths = {per}, .indices = {k}};
     scan.reduces = fresh_operators(screma, true, here, values);
     std::size_t next = 0;
@@ -291,7 +298,7 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
   std::vector<Poly> shape = segments.widths;
   shape.insert(shape.end(), screma.widths.begin(), screma.widths.end());
   std::vector<Value> results;
-  for (const Value rows : kernel_over(segments, SegDim{c, chunks}, false, names, host, thread_body)) {
+  for (const Value rows : kernel_over(segments, SegDim{c, chunks}, false, names, host, thread_body, team)) {
     const Value flat = host.let(values.name(rows), Reshape{rows, shape_of(segments, {chunks * per})});
     const Value all = host.let(values.name(rows), Index{flat, wanted});
     results.push_back(screma.widths.size() == 1 ? all : host.let(values.name(rows), Reshape{all, shape}));
@@ -315,8 +322,6 @@ std::vector<std::string> names_of(const std::vector<Value>& pattern, const Value
   return names;
 }
 
-Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
-
 // Whether several threads can share the operation in a segment.
 bool can_share(const Work& work, ValueTable& values) {
   SegOp kernel{.level = SegLevel::thread, .space = {{values.add(Type::scalar(ScalarType::i64), "i"), Poly(1)}}};
@@ -324,7 +329,10 @@ bool can_share(const Work& work, ValueTable& values) {
   fold.widths = {Poly(1)};
   std::vector<Stm> stms = work.segments.prefix;
   stms.push_back({.pattern = {}, .op = Use{}});
-  for (const Operand& row : fold.map.body->results) stms.back().pattern.push_back(values.add(values.type(row), "part"));
+  for (const Operand& row : fold.map.body->results) {
+    const Type type = values.type(row);
+    stms.back().pattern.push_back(values.add(fold.scans() ? Type::array(type.element, {Poly(1)}) : type, "part"));
+  }
   Operands results(stms.back().pattern.begin(), stms.back().pattern.end());
   stms.back().op = std::move(fold);
   kernel.body = make_body(std::move(stms), std::move(results));
@@ -345,6 +353,17 @@ Poly team_of(const Poly& elements, const Poly& segments, const Poly& threads, st
   const Poly free = poly_max(kThreadsOfRow, floor_div(threads, poly_max(1, segments)));
   const Poly wanted = poly_min(floor_div(elements, each), poly_min(free, poly_min(most, kMostTeam)));
   return power_of_two(poly_max(1, wanted), "team", host);
+}
+
+// How many chunks a segment of a scan has, each of which `team` shares: a part of a warp.
+Poly chunks_in_teams(const Work& work, const Chunks& chunks, std::optional<Poly>& team, Builder& host) {
+  const Poly segments = product(work.segments.widths), elements = product(work.screma.widths);
+  const Poly threads = host.let("threads", GetSize{chunks.parameter, SizeClass::grid_size, kThreadsOfScan});
+  const Poly most = host.let("team", GetSize{chunks.team, SizeClass::thread_block_size, kThreadsOfRow});
+  team = team_of(elements, segments, threads, kElementsOfThread, poly_min(kThreadsOfRow, most), host);
+  const Poly wanted =
+      poly_min(floor_div(threads, poly_max(1, segments * *team)), floor_div(elements, kElementsOfScan * *team));
+  return host.size(poly_max(1, wanted), "chunks");
 }
 
 // A reduction in teams: one chunk a segment, or several and a second kernel that folds what those give.
@@ -422,9 +441,15 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
                                              names.begin() + static_cast<std::ptrdiff_t>(work.screma.reduced_count()));
   Builder host(values);
   host.set_location(stm.location);
-  const Poly many = many_chunks(work, chunks, host);
+  const bool shares = !chunks.team.empty() && can_share(work, values);
+  std::optional<Poly> team;
+  const Poly many = shares ? chunks_in_teams(work, chunks, team, host) : many_chunks(work, chunks, host);
   const auto scan_parts = [&](Builder& at) {
-    const std::vector<Value> parts = fold_chunks(work, many, parts_names, at);
+    const std::vector<Value> parts = fold_chunks(work, many, parts_names, at, team);
+    if (shares) {
+      const Poly warp = power_of_two(poly_max(1, poly_min(kThreadsOfRow, many)), "team", at);
+      return scan_chunks(over_parts(work, parts, many, at.values()), 1, {}, parts_names, at, warp);
+    }
     const Fewer fewer = fold_parts(work, many, parts, parts_names, at);
     const Work of_fewer = over_parts(fewer.of_parts, fewer.parts, fewer.count, values);
     const std::vector<Value> ends = in_one_thread(of_fewer, parts_names, at);
@@ -444,7 +469,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
     };
     ends = if_one_chunk(many, parts_names, host, unread, [&](Builder& at) { return to_operands(scan_parts(at)); });
   }
-  const std::vector<Value> results = scan_chunks(work, many, ends, names, host);
+  const std::vector<Value> results = scan_chunks(work, many, ends, names, host, team);
   return bound_to(stm, results, host);
 }
 

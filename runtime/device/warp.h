@@ -31,6 +31,14 @@ T apl_shuffle_xor(T value, int mask, int line = __builtin_LINE()) {
   return value;
 }
 
+template <class T>
+T apl_shuffle(T value, int lane, int line = __builtin_LINE()) {
+  uint32_t words[2] = {};
+  __builtin_memcpy(words, &value, sizeof(T));
+  apl_exchange<2>(words, line, [&](const uint32_t(*lanes)[8]) { __builtin_memcpy(&value, lanes[lane], sizeof(T)); });
+  return value;
+}
+
 // The access of so many bytes at an element; a fault if it is not aligned.
 template <int bytes, class T>
 void apl_touch_wide(const T* data, int64_t index, int write, int line) {
@@ -117,30 +125,37 @@ struct apl_chunk<16> {
   typedef uint4 type;
 };
 
-// The value of the lane whose number differs in these bits. All lanes of the warp come to it.
-template <class Word>
-APL_DEVICE Word apl_shuffled(Word bits, int mask) {
-#if defined(__HIP__)
-  return __shfl_xor(bits, mask, APL_WARP);
-#else
-  return __shfl_xor_sync(~0u, bits, mask);
-#endif
-}
-template <class T>
-APL_DEVICE T apl_shuffle_xor(T value, int mask) {
+// What `get` makes of the value's bits, a word of 32 or 64 of them.
+template <class T, class Get>
+APL_DEVICE T apl_by_words(T value, const Get& get) {
   if constexpr (sizeof(T) == 8) {
     unsigned long long bits;
     memcpy(&bits, &value, 8);
-    bits = apl_shuffled(bits, mask);
+    bits = get(bits);
     memcpy(&value, &bits, 8);
   } else {
     unsigned bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    bits = apl_shuffled(bits, mask);
+    bits = get(bits);
     memcpy(&value, &bits, sizeof(T));
   }
   return value;
 }
+// The value of the lane whose number differs in these bits, of that lane. All lanes of the warp come to it.
+#if defined(__HIP__)
+#define APL_SHUFFLE(name, ...) name(__VA_ARGS__, APL_WARP)
+#else
+#define APL_SHUFFLE(name, ...) name##_sync(~0u, __VA_ARGS__)
+#endif
+template <class T>
+APL_DEVICE T apl_shuffle_xor(T value, int mask) {
+  return apl_by_words(value, [=](auto bits) { return APL_SHUFFLE(__shfl_xor, bits, mask); });
+}
+template <class T>
+APL_DEVICE T apl_shuffle(T value, int lane) {
+  return apl_by_words(value, [=](auto bits) { return APL_SHUFFLE(__shfl, bits, lane); });
+}
+#undef APL_SHUFFLE
 
 // `count` neighbouring elements, in accesses of up to 16 bytes; the address is a multiple of an access' size.
 template <int count, class T, class I>

@@ -14,18 +14,20 @@ namespace apl::test::teams {
 
 const std::string kSum = "{commutative \\{a : i32, b : i32} -> { let {ab : i32} = add(a, b) in {ab} }, {0i32}}";
 
-std::string program(const std::string& kernel) {
-  return "stage kernel\n\nfun main [m, n] (A : [m][n]i32, t : i64) : {[m]i32} = {\n  let {r : [m]i32} =\n    " +
-         kernel + "\n  in {r}\n}\n";
+std::string program(const std::string& kernel, const std::string& type = "[m]i32") {
+  return "stage kernel\n\nfun main [m, n] (A : [m][n]i32, t : i64) : {" + type + "} = {\n  let {r : " + type +
+         "} =\n    " + kernel + "\n  in {r}\n}\n";
 }
 
 // What the verifier says.
-std::string fault(const std::string& kernel) {
-  const Result<Module> module = parse_module(program(kernel), "team.aplir");
+std::string fault(const std::string& kernel, const std::string& type = "[m]i32") {
+  const Result<Module> module = parse_module(program(kernel, type), "team.aplir");
   REQUIRE(module);
   const std::vector<Diagnostic> faults = verify(*module);
   return faults.empty() ? "" : faults.front().message;
 }
+
+std::string rows_fault(const std::string& kernel) { return fault(kernel, "[m][n]i32"); }
 
 std::string sum_of(const std::string& row) {
   return "let {s : i32} = redomap(k < n, {}, \\{} -> { " + row + " in {x} }, " + kSum + ")";
@@ -51,6 +53,15 @@ TEST_CASE("teams: what is reduced may fail, what stands beside it may not") {
   CHECK(fault(kHead + sum_of("let {x : i32} = checked A[i, 2*k]") + kTail) == "");
   CHECK(fault(kHead + "let {y : i32} = checked A[i, 2*i] " + sum_of("let {x : i32} = add(y, 1i32)") + kTail)
             .find("it cannot have a team: what stands beside its reduction can fail") != std::string::npos);
+}
+
+TEST_CASE("teams: a scan may have one where the kernel returns its rows") {
+  const std::string scan =
+      "let {w : [n]i32} = scan(k < n, {}, \\{} -> { let {x : i32} = A[i, k] in {x} }, "
+      "{scan \\{a : i32, b : i32} -> { let {ab : i32} = add(a, b) in {ab} }, {0i32}})";
+  CHECK(rows_fault(kHead + scan + " return {returns w} }") == "");
+  CHECK(rows_fault(kHead + scan + " let {v : [n]i32} = copy(w) return {returns v} }").find("a result is no scalar") !=
+        std::string::npos);
 }
 
 TEST_CASE("teams: what cannot have one is refused with the reason") {
