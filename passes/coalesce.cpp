@@ -16,6 +16,8 @@
 // the kernel (before the loops around it that do not change the array), by a kernel that goes through shared memory. It
 // is made if fewer bytes move than before for all sizes: 32 for each read, against those of the element for each read
 // and twice for each element of the array. Copies are shared by the kernels of a body.
+// A kernel that only copies an array into such an order, and the copy of a result that is a view in such an order, go
+// through shared memory themselves.
 // Where the array is what another kernel's threads return, a row each, no copy is needed: the rows are stored one
 // element of all threads after the other (attribute `interleaved`, which place-memory follows), if all that read them
 // read them so.
@@ -100,6 +102,7 @@ class Coalescer {
     for (const Value size : sizes) facts_.at_least(size, 1);
     note_uses(*function_.body);
     BodyPtr made = body(*function_.body, std::move(scope), false);
+    made = returned_views(std::move(made));
     if (changed_) function_.body = std::move(made);
     return changed_;
   }
@@ -154,11 +157,120 @@ class Coalescer {
     } else if (is_branch(stm.op)) {
       next.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(*inner, {}, false); });
     } else if (is_thread_kernel(stm)) {
-      inputs(next);
-      results(next);
+      if (!copies_in_order(next)) {
+        inputs(next);
+        results(next);
+      }
     }
     frames_.back().bound.insert(stm.pattern.begin(), stm.pattern.end());
     frames_.back().out.push_back(std::move(next));
+  }
+
+  // ---- copies
+
+  // The array that a view has with its dims in another order, the last one behind others: which of its dims the view's
+  // are. Nothing where neighbours in the view lie within a cache line.
+  struct Reordered {
+    Value base;
+    std::vector<std::size_t> order;
+  };
+  std::optional<Reordered> reordered(Value view) const {
+    const Type& type = values_.type(view);
+    const Layout* layout = layouts_.find(view);
+    if (layout == nullptr || type.rank() < 2 || layout->lmad.offset() != Poly(0) || apart_.contains(layout->base))
+      return std::nullopt;
+    const std::vector<Poly>& shape = values_.type(layout->base).shape;
+    if (shape.size() != type.rank()) return std::nullopt;
+    const std::vector<Poly> strides = Lmad::row_major(shape).strides();
+    Reordered result{layout->base, {}};
+    std::set<std::size_t> left;
+    for (std::size_t d = 0; d < shape.size(); ++d) left.insert(d);
+    for (const LmadDim& dim : layout->lmad.dims()) {
+      const auto same = [&](std::size_t d) { return shape[d] == dim.size && strides[d] == dim.stride; };
+      const auto found = std::ranges::find_if(left, same);
+      if (found == left.end()) return std::nullopt;
+      result.order.push_back(*found);
+      left.erase(found);
+    }
+    if (result.order.back() + 1 == shape.size() || byte_size(type.element) == 0) return std::nullopt;
+    const auto stride = strides[result.order.back()].constant();
+    if (stride && within_line(*stride, type.element)) return std::nullopt;
+    return result;
+  }
+
+  // A kernel that only copies an array into another order of its dims goes through tiles.
+  bool copies_in_order(Stm& stm) {
+    const SegOp& kernel = std::get<SegOp>(stm.op);
+    if (kernel.body->stms.size() != 1 || stm.pattern.size() != 1) return false;
+    const Stm& read = kernel.body->stms.front();
+    const Index* index = get_if<Index>(read);
+    if (index == nullptr || index->checked || !values_.type(read.pattern.front()).is_scalar() ||
+        kernel.body->results.front() != Operand(read.pattern.front()) || index->dims.size() != kernel.space.size())
+      return false;
+    const Type& source = values_.type(index->array);
+    std::optional<Reordered> view = reordered_or_whole(index->array);
+    if (!view) return false;
+    // Dim k of the result is that of the array which index k of the space is for.
+    std::vector<std::size_t> order;
+    for (const SegDim& dim : kernel.space) {
+      const auto reads = [&](const DimIndex& at) { return !at.count && at.start == Poly(dim.index); };
+      const auto found = std::ranges::find_if(index->dims, reads);
+      if (found == index->dims.end()) return false;
+      const auto d = static_cast<std::size_t>(found - index->dims.begin());
+      if (source.shape[d] != dim.bound) return false;
+      order.push_back(view->order[d]);
+    }
+    const std::set<std::size_t> all(order.begin(), order.end());
+    const std::vector<Poly>& shape = values_.type(view->base).shape;
+    if (all.size() != shape.size() || order.back() + 1 == shape.size()) return false;
+    const auto stride = Lmad::row_major(shape).strides()[order.back()].constant();
+    if (stride && within_line(*stride, source.element)) return false;
+    Builder host(values_);
+    host.set_location(stm.location);
+    stm.op = coalesce::transposition(view->base, order, shape.size() - 1, host);
+    in_tiles(stm, view->base);
+    return true;
+  }
+
+  // The same for any order, or for the array itself.
+  std::optional<Reordered> reordered_or_whole(Value array) const {
+    const Layout* layout = layouts_.find(array);
+    if (layout == nullptr || apart_.contains(layout->base) || byte_size(values_.type(array).element) == 0)
+      return std::nullopt;
+    if (layout->base != array) return reordered(array);
+    Reordered whole{array, {}};
+    for (std::size_t d = 0; d < values_.type(array).rank(); ++d) whole.order.push_back(d);
+    return whole;
+  }
+
+  // A result that is a view of an array in another order is copied anyway.
+  BodyPtr returned_views(BodyPtr made) {
+    std::vector<Operand> results = made->results;
+    std::vector<Stm> stms = made->stms;
+    bool any = false;
+    for (Operand& result : results) {
+      if (!result.is_value() || !values_.type(result.value()).is_array()) continue;
+      const std::optional<Reordered> view = reordered(result.value());
+      if (!view) continue;
+      const Type& type = values_.type(result.value());
+      const Value dense = values_.add(Type::array(type.element, type.shape), values_.name(result.value()));
+      Builder host(values_);
+      const std::size_t partner = view->order.size() - 1;
+      Stm copy{.pattern = {dense}, .op = coalesce::transposition(view->base, view->order, partner, host)};
+      in_tiles(copy, view->base);
+      stms.push_back(std::move(copy));
+      result = Operand(dense);
+      any = true;
+    }
+    return any ? make_body(std::move(stms), std::move(results)) : made;
+  }
+
+  void in_tiles(const Stm& stm, Value array) {
+    changed_ = true;
+    remark(RemarkKind::applied, "in-tiles", stm,
+           fmt::format("'{}' is copied into another order of its dims in tiles, so that reads and writes coalesce",
+                       values_.name(array)),
+           {{"array", std::string(values_.name(array))}});
   }
 
   // The stride of one dim in memory.
@@ -370,6 +482,7 @@ PassInfo coalesce_pass() {
   pass.takes = stage_bit(Stage::kernel);
   pass.remark_codes = {
       {"transposed", "a kernel reads a copy of an array with its dims in another order"},
+      {"in-tiles", "a copy of an array with its dims in another order goes through tiles"},
       {"rows-apart", "rows that threads return are stored an element of all threads after the other"},
       {"does-not-pay", "missed: the copy is not proved to move fewer bytes than it saves"},
       {"short-rows", "missed: what neighbouring threads read or write lies within a cache line"},

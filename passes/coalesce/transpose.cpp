@@ -3,14 +3,17 @@
 namespace apl::coalesce {
 
 Value moved_to_end(Value array, std::size_t fast, std::size_t partner, Builder& host) {
-  ValueTable& values = host.values();
-  const Type type = values.type(array);
-  const std::size_t rank = type.rank();
-  // Dims of the array in the order of the result.
   std::vector<std::size_t> order;
-  for (std::size_t d = 0; d < rank; ++d)
+  for (std::size_t d = 0; d < host.values().type(array).rank(); ++d)
     if (d != fast) order.push_back(d);
   order.push_back(fast);
+  return host.let(host.values().name(array) + "_t", transposition(array, order, partner, host));
+}
+
+SegOp transposition(Value array, const std::vector<std::size_t>& order, std::size_t partner, Builder& host) {
+  ValueTable& values = host.values();
+  const Type type = values.type(array);
+  const std::size_t rank = type.rank(), fast = order.back();
   const auto tile = [&](std::size_t d) { return Poly(d == fast || d == partner ? kTile : 1); };
 
   SegOp kernel{.level = SegLevel::block, .space = {}, .body = {}, .results = {}};
@@ -52,7 +55,7 @@ Value moved_to_end(Value array, std::size_t fast, std::size_t partner, Builder& 
     return std::vector<Operand>{block.let("r", std::move(threads))};
   });
   kernel.results = {{KernelResult::Kind::regtile, extents}};
-  return host.let(values.name(array) + "_t", std::move(kernel));
+  return kernel;
 }
 
 }  // namespace apl::coalesce

@@ -12,4 +12,8 @@ constexpr std::int64_t kTile = 16;
 // another dim, its elements are neighbours now.
 Value moved_to_end(Value array, std::size_t fast, std::size_t partner, Builder& host);
 
+// The same for any order of the dims: the kernel whose result's dim k is dim order[k] of the array. The last is another
+// than `partner`.
+SegOp transposition(Value array, const std::vector<std::size_t>& order, std::size_t partner, Builder& host);
+
 }  // namespace apl::coalesce

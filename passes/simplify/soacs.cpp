@@ -101,11 +101,13 @@ Fired Simplifier::screma_results(Stm& stm, const Screma& op) {
   return Fired::none;
 }
 
-// A mapped result that is a view of an input's row is that view of the input, with the widths in front.
+// A mapped result that is a view of an input's row is that view of the input, with the widths in front. Where the
+// result has to be an array of its own, and the view has the dims in another order, it is a copy in that order.
 bool Simplifier::map_of_view(const Stm& stm, const Screma& op, std::size_t k, Value row) {
   const Value result = stm.pattern[k];
   const Stm* made = defining_stm(*op.map.body, row);
-  if (made == nullptr || consumption_.consumed(result) || consumption_.escapes(result)) return false;
+  const bool is_own = consumption_.consumed(result) || consumption_.escapes(result);
+  if (made == nullptr || (is_own && !std::holds_alternative<Rearrange>(made->op))) return false;
   const auto input_of = [&](Value param) -> std::optional<Value> {
     const auto at = std::ranges::find(op.map.params, param);
     if (at == op.map.params.end()) return std::nullopt;
@@ -126,7 +128,13 @@ bool Simplifier::map_of_view(const Stm& stm, const Screma& op, std::size_t k, Va
     std::vector<int> permutation(outer);
     std::iota(permutation.begin(), permutation.end(), 0);
     for (const int dim : rearrange->permutation) permutation.push_back(dim + static_cast<int>(outer));
-    if (const auto input = input_of(rearrange->array)) view = Rearrange{*input, std::move(permutation)};
+    if (const auto input = input_of(rearrange->array)) {
+      if (is_own) {
+        view = Manifest{*input, std::move(permutation)};
+      } else {
+        view = Rearrange{*input, std::move(permutation)};
+      }
+    }
   } else if (const auto* reshape = get_if<Reshape>(*made)) {
     std::vector<Poly> shape = op.widths;
     shape.insert(shape.end(), reshape->shape.begin(), reshape->shape.end());

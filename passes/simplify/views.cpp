@@ -31,6 +31,12 @@ Fired Simplifier::rearrange(Stm& stm, const Rearrange& op) {
     stm.op = Rearrange{inner->array, compose(inner->permutation, op.permutation)};
     return Fired::again;
   }
+  // What is returned is copied in its order anyway.
+  if (const auto* inner = definition<Manifest>(op.array);
+      inner != nullptr && consumption_.escapes(stm.pattern.front()) && !consumption_.consumed(inner->array)) {
+    stm.op = Manifest{inner->array, compose(inner->permutation, op.permutation)};
+    return Fired::again;
+  }
   if (const auto* inner = definition<Replicate>(op.array); inner != nullptr && !consumption_.consumed(op.array)) {
     const bool of_scalar = !inner->value.is_value() || values().type(inner->value).is_scalar();
     if (of_scalar) {
