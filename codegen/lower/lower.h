@@ -238,6 +238,7 @@ class Kernel {
                  const std::function<ExprPtr(Value)>& take, Block& out, const ExprPtr& where = nullptr);
   void share_scan(const Screma& op, const Stm& stm, Block& out);
   Block fold_element(const Screma& op, const Stm& stm, const ExprPtr& at);
+  Block fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at);
   void append_fallible(const Screma& op, Block work, Block& out);
   void share_in_rounds(const Screma& op, const Stm& stm, Block& out);
   void share_in_tiles(const Screma& op, const Stm& stm, Block& out);

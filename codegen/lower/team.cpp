@@ -120,6 +120,32 @@ KernelBlock Kernel::fold_element(const Screma& op, const Stm& stm, const ExprPtr
   return out;
 }
 
+// The elements at some indices, which `at` gives by the variable `next`: all are read before the first is folded, so
+// that no load waits for a branch of the operator.
+KernelBlock Kernel::fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at) {
+  const auto loop = [&](KernelBlock block) {
+    Stmt result = for_loop(kInt, next, number_of(kRoundsAtOnce), std::move(block));
+    result.unroll = true;
+    return result;
+  };
+  std::map<Value, std::string> elements;
+  KernelBlock out, read, folded;
+  for (const Value acc : stm.pattern) {
+    elements[acc] = unit_.fresh(unit_.function.values.name(acc) + "_read");
+    out.push_back(declare_array({unit_.function.type(acc).element, false}, elements[acc], kRoundsAtOnce));
+  }
+  const auto read_of = [&](Value acc) { return element(elements.at(acc), variable(next)); };
+  read.push_back(declare(kIndex, unit_.name(op.indices.front()), at));
+  stream(op.inputs, op.map.params, op.indices, stm.location, read);
+  body(*op.map.body, read);
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+    read.push_back(assign(read_of(stm.pattern[k]), values_.operand(op.map.body->results[k])));
+  out.push_back(loop(std::move(read)));
+  fold_with(op, stm.pattern, nullptr, read_of, folded);
+  out.push_back(loop(std::move(folded)));
+  return out;
+}
+
 // A check that fails in `work` ends that alone.
 void Kernel::append_fallible(const Screma& op, KernelBlock work, KernelBlock& out) {
   if (!apl::can_fail(*op.map.body, unit_.function.values)) {
@@ -136,15 +162,14 @@ void Kernel::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out)
   out.push_back(declare(kIndex, bound, values_.poly(op.widths.front())));
   const ExprPtr left = infix("-", variable(bound), lane), above = infix("-", team, number_of(1));
   out.push_back(declare(kIndex, rounds, infix(">>", infix("+", left, above), shift)));
-  KernelBlock each = fold_element(op, stm, infix("+", infix("<<", variable(round), shift), lane)), work;
-  Stmt last = for_loop(kIndex, round, variable(rounds), each);
+  const auto at = [&](const ExprPtr& number) { return infix("+", infix("<<", number, shift), lane); };
+  Stmt last = for_loop(kIndex, round, variable(rounds), fold_element(op, stm, at(variable(round))));
+  KernelBlock work;
   if (!has_loops(*op.map.body)) {
     // A number of rounds at once, then half as many, so that loads of short rows are not waited for one by one.
     const std::string from = unit_.fresh("from"), next = unit_.fresh("next");
-    each.insert(each.begin(), declare(kIndex, round, infix("+", variable(from), variable(next))));
-    Stmt at_once = for_loop(kInt, next, number_of(kRoundsAtOnce), std::move(each));
-    at_once.unroll = true;
-    Stmt many = for_loop(kIndex, from, infix("-", variable(rounds), number_of(kRoundsAtOnce - 1)), {at_once});
+    KernelBlock at_once = fold_at_once(op, stm, next, at(infix("+", variable(from), variable(next))));
+    Stmt many = for_loop(kIndex, from, infix("-", variable(rounds), number_of(kRoundsAtOnce - 1)), std::move(at_once));
     many.step = number_of(kRoundsAtOnce);
     work.push_back(std::move(many));
     last.from = infix("-", variable(rounds), infix("%", variable(rounds), number_of(kRoundsAtOnce)));
@@ -192,12 +217,11 @@ void Kernel::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) 
   in_tile.push_back(declare(kIndex, count, call("apl_index_min", {infix("-", variable(end), variable(from)), each})));
   for (const auto& [acc, neutral] : neutral_elements(op, stm))
     in_tile.push_back(assign(variable(unit_.name(acc)), values_.operand(neutral)));
-  const KernelBlock element = fold_element(op, stm, infix("+", variable(from), variable(next)));
-  KernelBlock work{for_loop(kInt, next, variable(count), element)};
+  KernelBlock work{
+      for_loop(kInt, next, variable(count), fold_element(op, stm, infix("+", variable(from), variable(next))))};
   if (!has_loops(*op.map.body)) {
-    Stmt whole = for_loop(kInt, next, each, element);
-    whole.unroll = true;
-    work = {kernel::branch(infix("==", variable(count), each), {whole}, std::move(work))};
+    KernelBlock whole = fold_at_once(op, stm, next, infix("+", variable(from), variable(next)));
+    work = {kernel::branch(infix("==", variable(count), each), std::move(whole), std::move(work))};
   }
   append_fallible(op, std::move(work), in_tile);
   fold_warp(op, stm.pattern, false, in_tile);
