@@ -94,12 +94,18 @@ std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
       axes.push_back({d});
     }
   }
-  // Along M results are not contiguous anyway: innermost is where the operand is.
-  for (std::size_t k = 0; k + 1 < m.size(); ++k)
-    if (std::ranges::any_of(schedule.operands, [&](const Schedule::Operand& o) { return o.strides[m[k]].is_one(); })) {
-      std::rotate(m.begin() + static_cast<std::ptrdiff_t>(k), m.begin() + static_cast<std::ptrdiff_t>(k) + 1, m.end());
-      break;
-    }
+  // Along M results are not contiguous anyway: innermost is where the operand is, with those that lie together with it.
+  for (std::size_t last = 0; last + 1 < m.size(); ++last) {
+    const auto operand = std::ranges::find_if(schedule.operands,
+                                              [&](const Schedule::Operand& o) { return o.strides[m[last]].is_one(); });
+    if (operand == schedule.operands.end()) continue;
+    std::size_t first = last;
+    while (first > 0 && operand->strides[m[first - 1]] == operand->strides[m[first]] * schedule.dims[m[first]].size)
+      --first;
+    const auto at = [&](std::size_t k) { return m.begin() + static_cast<std::ptrdiff_t>(k); };
+    std::rotate(at(first), at(last + 1), m.end());
+    break;
+  }
   if (!m.empty()) axes.push_back(std::move(m));
   if (!n.empty()) axes.push_back(std::move(n));
   return axes;

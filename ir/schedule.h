@@ -32,7 +32,7 @@ bool is_scalar_code(const Lambda& lambda, const ValueTable& values);
 // or bf16, each widened to f32.
 bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values);
 // The dims that make up each dim of the kernel's space, outermost first. With M and N dims all others have one of their
-// own, then come M and N, flattened, of M last the one along which its operand is contiguous; else every dim has one.
+// own, then come M and N, flattened, of M last those along which its operand is contiguous; else every dim has one.
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule);
 
 // What the schedule of a kernel says that its body does not do: a sentence; nothing if it holds, or there is none. A

@@ -31,11 +31,14 @@ aplc(64 explain --all product.fut --device=h300)
 # Products of matrix units: where the operands are f16 or bf16 and the machine has them.
 set(MATRIX_UNITS "${CMAKE_CURRENT_LIST_DIR}/programs/matrix_units.fut")
 aplc(0 cuda --kernels "${MATRIX_UNITS}")
-want("apl_multiply_tiles<[0-9a-z, ]+>.acc, ")
+want("apl_matrix_multiply<64, [0-9]+, true, false, false>.acc, ")
+want("apl_matrix_multiply<[0-9]+, [0-9]+, false, true, (true|false)>.acc, ")
 aplc(0 cuda --kernels product.fut)
-if(output MATCHES "apl_multiply_tiles<[0-9]")
+if(output MATCHES "apl_matrix_multiply<[0-9]")
   message(FATAL_ERROR "matrix units for sums of f32 in:\n${output}")
 endif()
+aplc(0 cuda --kernels "${MATRIX_UNITS}" --param wide_nn.mainloop=2)
+want("KERNEL[^\n]*wide_nn")
 
 # Given numbers.
 aplc(64 run --backend=emulate product.fut --param product.T_m=64 --param product.T_n=32 "[[1f32]]" "[[2f32]]")

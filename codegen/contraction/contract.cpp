@@ -136,6 +136,7 @@ void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const Exp
       if (constant) {
         n_dim.value = number_of(*constant / kUnrolled * kUnrolled);
         n_dim.step = number_of(kUnrolled);
+        n_dim.unroll = mainloop.doubles;  // the next steps' loads beside the products of these
         all.push_back(std::move(n_dim));
       } else {
         Stmt loop;

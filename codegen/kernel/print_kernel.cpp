@@ -95,7 +95,7 @@ class Printer {
       case Expr::Kind::prefix: return e.text + text(e.args[0], 15);
       // C warns about && inside ||, and people misread shifts and masks: parentheses there.
       case Expr::Kind::infix: {
-        int inner = mine <= 9 || mine == 11 ? mine + 1 : mine;
+        int inner = mine <= 9 ? mine + 1 : mine == 11 ? 13 : mine;
         if (e.text == "||") inner = 6;
         return fmt::format("{} {} {}", text(e.args[0], inner), e.text, text(e.args[1], std::max(inner, mine + 1)));
       }

@@ -253,51 +253,45 @@ APL_DEVICE void apl_matrix_multiply(float* sums, const apl_shared<T>& p, int p_a
 #endif
 #endif
 
-// sums[16][8] += a[16][8] b[8][8], shared out over a warp's lanes as PTX's mma.m16n8k8 of f64 does: lane 4 g + t has of
-// a (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), of b (t, g), (t + 4, g), of the sums (g, 2t), (g, 2t + 1), (g + 8,
-// 2t), (g + 8, 2t + 1).
+// sums[16][8] += a[16][4] b[4][8], shared out over a warp's lanes as PTX's mma.m16n8k4 of f64 does: lane 4 g + t has of
+// a (g, t), (g + 8, t), of b (t, g), of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
 #if defined(APL_EMULATE)
-inline void apl_mma_doubles(double* sums, const double* a, const double* b, int line = __builtin_LINE()) {
-  double next[4] = {sums[0], sums[1], sums[2], sums[3]};
-  for (int half = 0; half < 2; ++half) {
-    uint32_t words[6];
-    __builtin_memcpy(words, a + half * 2, 16);
-    __builtin_memcpy(words + 4, b + half, 8);
-    apl_exchange<6>(words, line, [&](const uint32_t(*lanes)[8]) {
-      for (int e = 0; e < 4; ++e)
-        for (int k = 0; k < 4; ++k) {
-          double x, y;
-          __builtin_memcpy(&x, lanes[apl_lane() / 4 * 4 + k] + e / 2 * 2, 8);
-          __builtin_memcpy(&y, lanes[(apl_lane() % 4 * 2 + e % 2) * 4 + k] + 4, 8);
-          next[e] += x * y;
-        }
-    });
-  }
-  for (int e = 0; e < 4; ++e) sums[e] = next[e];
+inline void apl_mma_doubles(double* sums, const double* a, double b, int line = __builtin_LINE()) {
+  uint32_t words[6];
+  __builtin_memcpy(words, a, 16);
+  __builtin_memcpy(words + 4, &b, 8);
+  apl_exchange<6>(words, line, [&](const uint32_t(*lanes)[8]) {
+    for (int e = 0; e < 4; ++e)
+      for (int k = 0; k < 4; ++k) {
+        double x, y;
+        __builtin_memcpy(&x, lanes[apl_lane() / 4 * 4 + k] + e / 2 * 2, 8);
+        __builtin_memcpy(&y, lanes[(apl_lane() % 4 * 2 + e % 2) * 4 + k] + 4, 8);
+        sums[e] += x * y;
+      }
+  });
 }
 #elif defined(__HIP__)
-APL_DEVICE void apl_mma_doubles(double* sums, const double* a, const double* b);
+APL_DEVICE void apl_mma_doubles(double* sums, const double* a, double b);
 #else
-APL_DEVICE void apl_mma_doubles(double* sums, const double* a, const double* b) {
-#if __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+APL_DEVICE void apl_mma_doubles(double* sums, const double* a, double b) {
+#if __CUDA_ARCH__ >= 900  // where m8n8k4 is half as fast, and deeper ones need more warps to be as fast
+  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
       : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
-      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+      : "d"(a[0]), "d"(a[1]), "d"(b));
 #elif __CUDA_ARCH__ >= 800
   APL_UNROLL
-  for (int e = 0; e < 4; ++e)
+  for (int e = 0; e < 2; ++e)
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-        : "+d"(sums[e % 2 * 2]), "+d"(sums[e % 2 * 2 + 1])
-        : "d"(a[e]), "d"(b[e / 2]));
+        : "+d"(sums[e * 2]), "+d"(sums[e * 2 + 1])
+        : "d"(a[e]), "d"(b));
 #else
   // Devices without it, which are given programs for others: by the cores.
   const int lane = apl_lane();
   APL_UNROLL
   for (int e = 0; e < 4; ++e) {
     APL_UNROLL
-    for (int k = 0; k < 8; ++k)
-      sums[e] += __shfl_sync(~0u, a[e / 2 + k / 4 * 2], lane / 4 * 4 + k % 4) *
-                 __shfl_sync(~0u, b[k / 4], (lane % 4 * 2 + e % 2) * 4 + k % 4);
+    for (int k = 0; k < 4; ++k)
+      sums[e] += __shfl_sync(~0u, a[e / 2], lane / 4 * 4 + k) * __shfl_sync(~0u, b, (lane % 4 * 2 + e % 2) * 4 + k);
   }
 #endif
 }
@@ -311,36 +305,37 @@ template <int p_each, int q_each, int p_vector, bool p_swizzled, bool q_swizzled
 APL_DEVICE void apl_multiply_doubles(double* sums, const apl_shared<double>& p, int p_at, int p_step, int p_first,
                                      const apl_shared<double>& q, int q_at, int q_step, int q_first) {
   const int group = apl_lane() / 4, depth = apl_lane() % 4;
-  double of_p[p_each / 2][4], of_q[q_each / 2][2];
+  // Both halves are loaded before the first one's products, which the second one's loads go beside.
+  double of_p[2][p_each], of_q[2][q_each / 2];
   APL_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int k = depth + half * 4;
     APL_UNROLL
     for (int i = 0; i < p_each; i += p_vector) {
       const int row = p_first + i * 8;
-      double rows[p_vector];
-      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle(k) : row), rows);
-      APL_UNROLL
-      for (int v = 0; v < p_vector; ++v) of_p[(i + v) / 2][(i + v) % 2 + half * 2] = rows[v];
+      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle(k) : row), of_p[half] + i);
     }
     APL_UNROLL
     for (int j = 0; j < q_each; j += 2) {
       const int row = q_first + j * 4 + group;
-      of_q[j / 2][half] = q(q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle(k) : row));
+      of_q[half][j / 2] = q(q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle(k) : row));
     }
   }
   APL_UNROLL
-  for (int i = 0; i < p_each; i += 2) {
+  for (int half = 0; half < 2; ++half) {
     APL_UNROLL
-    for (int j = 0; j < q_each; j += 2) {
-      double part[4];
+    for (int i = 0; i < p_each; i += 2) {
       APL_UNROLL
-      for (int e = 0; e < 4; ++e)
-        part[e] = sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2];
-      apl_mma_doubles(part, of_p[i / 2], of_q[j / 2]);
-      APL_UNROLL
-      for (int e = 0; e < 4; ++e)
-        sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2] = part[e];
+      for (int j = 0; j < q_each; j += 2) {
+        double part[4];
+        APL_UNROLL
+        for (int e = 0; e < 4; ++e)
+          part[e] = sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2];
+        apl_mma_doubles(part, of_p[half] + i, of_q[half][j / 2]);
+        APL_UNROLL
+        for (int e = 0; e < 4; ++e)
+          sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2] = part[e];
+      }
     }
   }
 }

@@ -125,37 +125,38 @@ struct apl_chunk<16> {
   typedef uint4 type;
 };
 
-// What `get` makes of the value's bits, a word of 32 or 64 of them.
-template <class T, class Get>
-APL_DEVICE T apl_by_words(T value, const Get& get) {
+// The value of a lane: `by_mask`, of the one whose number differs in these bits. All lanes of the warp come to it.
+template <bool by_mask, class Word>
+APL_DEVICE Word apl_shuffle_word(Word bits, int lane) {
+#if defined(__HIP__)
+  return by_mask ? __shfl_xor(bits, lane, APL_WARP) : __shfl(bits, lane, APL_WARP);
+#else
+  return by_mask ? __shfl_xor_sync(~0u, bits, lane) : __shfl_sync(~0u, bits, lane);
+#endif
+}
+template <bool by_mask, class T>
+APL_DEVICE T apl_shuffled(T value, int lane) {
   if constexpr (sizeof(T) == 8) {
     unsigned long long bits;
     memcpy(&bits, &value, 8);
-    bits = get(bits);
+    bits = apl_shuffle_word<by_mask>(bits, lane);
     memcpy(&value, &bits, 8);
   } else {
     unsigned bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    bits = get(bits);
+    bits = apl_shuffle_word<by_mask>(bits, lane);
     memcpy(&value, &bits, sizeof(T));
   }
   return value;
 }
-// The value of the lane whose number differs in these bits, of that lane. All lanes of the warp come to it.
-#if defined(__HIP__)
-#define APL_SHUFFLE(name, ...) name(__VA_ARGS__, APL_WARP)
-#else
-#define APL_SHUFFLE(name, ...) name##_sync(~0u, __VA_ARGS__)
-#endif
 template <class T>
 APL_DEVICE T apl_shuffle_xor(T value, int mask) {
-  return apl_by_words(value, [=](auto bits) { return APL_SHUFFLE(__shfl_xor, bits, mask); });
+  return apl_shuffled<true>(value, mask);
 }
 template <class T>
 APL_DEVICE T apl_shuffle(T value, int lane) {
-  return apl_by_words(value, [=](auto bits) { return APL_SHUFFLE(__shfl, bits, lane); });
+  return apl_shuffled<false>(value, lane);
 }
-#undef APL_SHUFFLE
 
 // `count` neighbouring elements, in accesses of up to 16 bytes; the address is a multiple of an access' size.
 template <int count, class T, class I>

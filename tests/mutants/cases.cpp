@@ -95,8 +95,23 @@ std::vector<Case> cases() {
                   {{"a", 4}, {"b", 5}, {"c", 5}, {"d", 7}, {"e", 1}, {"q", 4}},
                   {{"a", 3}, {"b", 3}, {"c", 3}, {"d", 3}, {"e", 1}, {"q", 4}},
                   {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 7}, {"e", 1}, {"q", 3}},
+                  {{"a", 4}, {"b", 3}, {"c", 5}, {"d", 8}, {"e", 2}, {"q", 13}},
+                  {{"a", 4}, {"b", 3}, {"c", 9}, {"d", 8}, {"e", 1}, {"q", 4}},
+                  {{"a", 4}, {"b", 3}, {"c", 9}, {"d", 8}, {"e", 1}, {"q", 3}},
                   {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 8}, {"e", 1}, {"q", 0}},
                   {{"a", 7}, {"b", 3}, {"c", 7}, {"d", 8}, {"e", 1}, {"q", 3}}}});
+  // Products of matrix units, from tiles by depth and by rows.
+  all.push_back({"units",
+                 "entry units [n][m][b] (A: [n][m]f16) (B: [m][b]f16) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> "
+                 "f32.sum (tabulate m (\\k -> f32.f16 A[i, k] * f32.f16 B[k, j]))))\n",
+                 {{"T_n", 8}, {"R_n", 8}, {"T_b", 16}, {"R_b", 4}, {"T_m", 16}, {"stages", 3}, {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 70}, {"b", 67}},
+                  {{"n", 64}, {"m", 48}, {"b", 64}},
+                  {{"n", 9}, {"m", 40}, {"b", 8}},
+                  {{"n", 200}, {"m", 8}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
   // Two dims of the reduction, neither a multiple of its tiles.
   all.push_back(
       {"deep",
@@ -134,7 +149,8 @@ const std::vector<Equivalent>& equivalents() {
       {"short long staged flat bytes after", "guard `ahead < steps`",
        "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
       {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
-      {"", "guard `next < last` 1", "rows beyond the last tile are as rows outside of it, and no turn uses them"},
+      {"short long staged unstaged filled after flat deep bytes", "guard `next < last` 1",
+       "rows beyond the last tile are as rows outside of it, and no turn uses them"},
       {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
       {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
       {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},

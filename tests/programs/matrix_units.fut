@@ -28,3 +28,19 @@ entry wide_tn [n][m][b] (A: [m][n]f16) (B: [m][b]f16): [n][b]f32 =
 entry wide_tensor [a][c][b][d][e][f] (A: [a][c][b][d]f16) (B: [d][e][c][f]f16): [a][f][b][e]f32 =
   tabulate a (\i -> tabulate f (\l -> tabulate b (\j -> tabulate e (\k ->
     f32.sum (flatten (tabulate_2d c d (\p q -> f32.f16 A[i, p, j, q] * f32.f16 B[q, k, p, l])))))))
+
+-- Products of f64, and sums of f16 in their own type, which are kept in f32.
+-- ==
+-- entry: doubles_nn doubles_nt
+-- random input { [70][90]f64 [90][70]f64 } auto output
+-- random input { [130][64]f64 [64][200]f64 } auto output
+entry doubles_nn [n][m][b] (A: [n][m]f64) (B: [m][b]f64): [n][b]f64 =
+  map (\row -> map (\col -> f64.sum (map2 (*) row col)) (transpose B)) A
+entry doubles_nt [n][m][b] (A: [n][m]f64) (B: [m][b]f64): [b][n]f64 =
+  map (\col -> map (\row -> f64.sum (map2 (*) row col)) A) (transpose B)
+
+-- ==
+-- entry: narrow
+-- random input { [70][90]f16 [90][33]f16 [70][33]f16 } auto output
+entry narrow [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (C: [n][b]f16): [n][b]f16 =
+  map2 (\row cs -> map2 (\col c -> 2 * f16.sum (map2 (*) row col) + c) (transpose B) cs) A C
