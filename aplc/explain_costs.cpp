@@ -244,6 +244,14 @@ class Host {
     }
   }
 
+  // Threads of a team share what an index has to do.
+  static void share(double team, double& threads, Work& work) {
+    threads *= team;
+    work.steps /= team;
+    work.operations /= team;
+    for (auto& [array, count] : work.reads) count /= team;
+  }
+
   std::optional<double> kernel(const apl::Stm& stm) {
     double threads = 1;
     Work work;
@@ -252,8 +260,12 @@ class Host {
         const auto n = number(dim.bound);
         if (!n) return std::nullopt;
         threads *= *n;
+        known_[dim.index] = apl::Scalar::integer(apl::ScalarType::i64, 0);  // no thread has more to do than the first
       }
+      for (const apl::Stm& inner : seg->body->stms)
+        if (apl::get_if<apl::SizeExpr>(inner)) learn(inner);
       add(*seg->body, 1, work);
+      if (seg->team) share(number(*seg->team).value_or(1), threads, work);
     } else {
       // A copy, or a scatter whose indices are its threads.
       const std::vector<Poly>* widths = nullptr;

@@ -12,6 +12,18 @@ bool is_reduction(const Stm& stm) {
   return screma != nullptr && !screma->reduces.empty();
 }
 
+bool returns(const SegOp& kernel, Value row) {
+  return std::ranges::find(kernel.body->results, Operand(row)) != kernel.body->results.end();
+}
+
+// Memory of a scan's rows that nobody reads.
+bool is_unused_row(const Stm& stm, const SegOp& kernel, const Stm& scan, const ValueTable& values) {
+  return std::holds_alternative<Alloc>(stm.op) && std::ranges::any_of(scan.pattern, [&](Value row) {
+           const auto& memory = values.type(row).memory;
+           return memory && memory->block == stm.pattern.front() && !returns(kernel, row);
+         });
+}
+
 // An array of a kernel's own would be one for each thread of a team.
 bool makes_array(const Stm& stm, const ValueTable& values) {
   if (std::holds_alternative<Index>(stm.op) || std::holds_alternative<Rearrange>(stm.op) ||
@@ -57,7 +69,8 @@ std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& val
     if (!values.type(result).is_scalar() && !is_row(result)) return "a result is no scalar";
   bool arrays = false;
   for_each_stm(*kernel.body, [&](const Stm& stm) {
-    arrays = arrays || (!(scans && stm.pattern == reduction.pattern) && makes_array(stm, values));
+    const bool is_scan = scans && (stm.pattern == reduction.pattern || is_unused_row(stm, kernel, reduction, values));
+    arrays = arrays || (!is_scan && makes_array(stm, values));
   });
   if (arrays) return "its body makes arrays";
   for (const Stm& stm : kernel.body->stms)

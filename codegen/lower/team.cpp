@@ -326,8 +326,10 @@ void Kernel::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
   for (std::size_t k = 0; k < accumulators.size(); ++k)
     element.push_back(
         assign(kernel::element(scanned[accumulators[k]].elements, variable(next)), values_.operand(made[k])));
+  const std::vector<Operand>& rows = std::get<SegOp>(stm_.op).body->results;
+  const auto is_returned = [&](Value row) { return std::ranges::find(rows, Operand(row)) != rows.end(); };
   for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
-    store(stm.pattern[k], {variable(at)}, made[k], stm.location, element);
+    if (is_returned(stm.pattern[k])) store(stm.pattern[k], {variable(at)}, made[k], stm.location, element);
   read.push_back(kernel::branch(inside, std::move(element)));
   const auto unrolled = [&](KernelBlock block) {
     Stmt loop = for_loop(kInt, next, rounds, std::move(block));
@@ -363,7 +365,7 @@ void Kernel::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
   fold_with(op, accumulators, always, carry_of, write);
   for (std::size_t k = 0; k < accumulators.size(); ++k) {
     values_.scalars[accumulators[k]] = name_of(accumulators[k]);
-    store(stm.pattern[k], {variable(at)}, accumulators[k], stm.location, result);
+    if (is_returned(stm.pattern[k])) store(stm.pattern[k], {variable(at)}, accumulators[k], stm.location, result);
   }
   write.push_back(kernel::branch(inside, std::move(result)));
   for (std::size_t k = 0; k < accumulators.size(); ++k)

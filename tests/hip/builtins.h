@@ -38,6 +38,8 @@ __device__ unsigned atomicExch(unsigned* at, unsigned made);
 __device__ unsigned long long atomicAdd(unsigned long long* at, unsigned long long more);
 __device__ unsigned __shfl_xor(unsigned value, int mask, int width);
 __device__ unsigned long long __shfl_xor(unsigned long long value, int mask, int width);
+__device__ unsigned __shfl(unsigned value, int lane, int width);
+__device__ unsigned long long __shfl(unsigned long long value, int lane, int width);
 __device__ long long __mul64hi(long long a, long long b);
 __device__ unsigned long long __umul64hi(unsigned long long a, unsigned long long b);
 __device__ int __popc(unsigned bits);

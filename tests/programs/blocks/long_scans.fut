@@ -40,3 +40,11 @@ entry largest [m][n] (xss: [m][n]i32) : [m][n](i16, bool) =
 -- input { [1i32, 2i32, 3i32] [0i64, 2i64, 1i64] } output { [1i32, 4i32, 6i32] }
 -- input { [1i32, 2i32, 3i32] [0i64, 7i64, 1i64] } error: Index \[7\] out of bounds
 entry picked [n][k] (xs: [n]i32) (at: [k]i64) : [k]i32 = scan (+) 0 (map (\i -> xs[i]) at)
+
+-- Of two numbers that are scanned together one is read.
+-- ==
+-- entry: totals
+-- random input { [31]i32 } auto output
+-- random input { [5000]i32 } auto output
+entry totals [n] (xs: [n]i32) : [n]i32 =
+  map (.1) (scan (\(f, x) (g, y) -> (f || g, if g then y else x + y)) (false, 0) (map (\x -> (x % 7 == 0, x)) xs))
