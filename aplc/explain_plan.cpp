@@ -133,20 +133,26 @@ struct ChosenVariant {
 void choose_variant(const apl::Function& function, const apl_device& device, ChosenVariant& chosen, Facts& facts) {
   const PlannedContraction& planned = chosen.shown;
   const apl_contraction whole = *planned.contraction;
-  std::vector<apl_plan> parts;
+  std::vector<apl_plan> parts, others;
   if (planned.parts) parts = candidates_of(*planned.parts, planned, function, device);
+  if (planned.of_transposed) others = candidates_of(*planned.transposed, planned, function, device);
   const auto list = [](const std::vector<apl_plan>& plans) {
     return apl_plan_list{plans.data(), static_cast<int>(plans.size()), nullptr};
   };
-  const apl_plan_list of_whole = list(chosen.candidates), of_parts = list(parts);
+  const apl_plan_list of_whole = list(chosen.candidates), of_parts = list(parts), of_others = list(others);
+  const apl_variant_lists lists{&of_whole, parts.empty() ? nullptr : &of_parts,
+                                others.empty() ? nullptr : &*planned.of_transposed, &of_others};
   apl_variant_choice choice;
-  if (apl_variant_select(&whole, &of_whole, parts.empty() ? nullptr : &of_parts, planned.only, &device, &choice) == 0)
-    return;
+  if (apl_variant_select(&whole, &lists, planned.only, &device, &choice) == 0) return;
   struct Words {
     const char *name, *text;
   };
   static constexpr Words kWords[] = {
-      {"", ""}, {"tiled", "tiled"}, {"split", "split into {} parts"}, {"untiled", "not tiled"}};  // by enum apl_variant
+      {"", ""},  // by enum apl_variant
+      {"tiled", "tiled"},
+      {"split", "split into {} parts"},
+      {"untiled", "not tiled"},
+      {"transposed", "with transposed operands"}};
   static_assert(std::size(kWords) == APL_VARIANTS);
   std::vector<std::string> variants;
   for (int variant = APL_VARIANT_TILED; variant < APL_VARIANTS; ++variant)
@@ -159,6 +165,14 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
                                               time_text(choice.padded_seconds)));
   facts.emplace_back("variant", kWords[choice.variant].name);
   if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
+  if (choice.variant == APL_VARIANT_TRANSPOSED) {
+    facts.emplace_back("transposed", fmt::format("{} of the operands by kernels before, {}", planned.of_transposed->copies,
+                                                 time_text(apl_copies_estimate(&*planned.of_transposed, &device))));
+    chosen.shown.contraction = planned.of_transposed;
+    chosen.shown.data = *chosen.shown.transposed;
+    chosen.candidates = std::move(others);
+    return;
+  }
   apl_contraction split;
   if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;
   chosen.whole = choice.seconds[APL_VARIANT_SPLIT];
@@ -261,10 +275,14 @@ void join_variants(const apl::Function& function, const Parameters& given, std::
     for (PlannedContraction& part : all)
       if (whole.has_variants && part.data.splits() && part.data.parameters == whole.data.parameters)
         whole.parts = part.data;
+    for (PlannedContraction& other : all)
+      if (whole.has_variants && other.data.parameters == whole.data.parameters + "transposed.")
+        whole.transposed = other.data, whole.of_transposed = other.contraction;
   }
   std::erase_if(all, [&](const PlannedContraction& one) {
     return std::any_of(all.begin(), all.end(), [&](const PlannedContraction& whole) {
-      return whole.parts && one.data.splits() && one.data.parameters == whole.data.parameters;
+      return (whole.parts && one.data.splits() && one.data.parameters == whole.data.parameters) ||
+             (whole.transposed && one.data.parameters == whole.transposed->parameters);
     });
   });
 }

@@ -19,6 +19,8 @@ struct PlannedContraction {
   apl::PlanData data;
   std::optional<apl_contraction> contraction;
   std::optional<apl::PlanData> parts;  // the same with its reduction split, if the program leaves that open
+  std::optional<apl::PlanData> transposed;  // and with operands that are transposed before
+  std::optional<apl_contraction> of_transposed;
   bool has_variants = false;
   int only = 0;  // the variant that the user asks for
   apl_forced forced{};

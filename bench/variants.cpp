@@ -38,7 +38,7 @@ bool run_variants(const AblationOptions& options, nlohmann::ordered_json& all) {
                               {256, 256, 100000}, {512, 512, 20000}, {300, 300, 4000},   {64, 64, 2000},
                               {1, 4096, 4096},    {4096, 1, 4096},   {1024, 1024, 1024}, {100, 100, 100},
                               {16, 16, 16},       {4096, 4096, 4},   {4096, 4096, 1}};
-  constexpr const char* kNames[] = {"chosen", "tiled", "split", "not tiled"};
+  constexpr const char* kNames[] = {"chosen", "tiled", "split", "not tiled", "transposed"};
   const auto device = find_device("h200");
   if (!device) return false;
   ProgramOptions load;
@@ -65,7 +65,8 @@ bool run_variants(const AblationOptions& options, nlohmann::ordered_json& all) {
     const apl_contraction contraction = contraction_of_product(s);
     const apl_plan_list any{};
     apl_variant_choice choice;
-    apl_variant_select(&contraction, &any, &any, 0, &*device, &choice);
+    const apl_variant_lists lists{&any, &any, nullptr, nullptr};
+    apl_variant_select(&contraction, &lists, 0, &*device, &choice);
     const std::vector<HostValue> inputs = random_inputs(c);
     fmt::print("{:<20}", c.name);
     for (int variant = 0; variant < APL_VARIANTS; ++variant) {

@@ -123,16 +123,23 @@ class Tiler {
     std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++tiled_;
     const std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
+    const Contraction contraction = prepared(matched, prefix);
+    make_indices(contraction, host);
+    const bool open = context_.flag("variants") && !any_given(prefix);
+    std::vector<std::string> variants;
+    const tile::Tiling plan = open ? all_variants(contraction, matched, prefix, stm, host, variants)
+                                   : one_variant(contraction, prefix, stm, host);
+    for (Stm& made : host.stms()) out.push_back(std::move(made));
+    applied(matched, plan, number(prefix + "splits"), variants);
+    return true;
+  }
+
+  // With its reduction dims in the order that tiles want.
+  Contraction prepared(const Contraction& matched, const std::string& prefix) {
     Contraction contraction = tile::order_reductions(tile::merge_reductions(
         matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values));
     if (auto widened = tile::widen_sums(contraction, result_.values)) contraction = std::move(*widened);
-    make_indices(contraction, host);
-    const bool open = context_.flag("variants") && !any_given(prefix);
-    const tile::Tiling plan =
-        open ? all_variants(contraction, prefix, stm, host) : one_variant(contraction, prefix, stm, host);
-    for (Stm& made : host.stms()) out.push_back(std::move(made));
-    applied(matched, plan, number(prefix + "splits"), open, tile::may_split(contraction));
-    return true;
+    return contraction;
   }
 
   std::int64_t number(const std::string& name) const {
@@ -167,8 +174,10 @@ class Tiler {
 
   // All of them, of which one runs:
   //   splits = get_size "mm.splits"
-  //   C = choose model "mm.variant" { tiled { .. } split { the parts, and what joins them } untiled { as it was } }
-  tile::Tiling all_variants(const Contraction& contraction, const std::string& prefix, const Stm& stm, Builder& host) {
+  //   C = choose model "mm.variant" { tiled { .. } split { the parts, and what joins them } untiled { as it was }
+  //                                   transposed { copies of operands in another order, and the tiled kernel of them } }
+  tile::Tiling all_variants(const Contraction& contraction, const Contraction& matched, const std::string& prefix,
+                            const Stm& stm, Builder& host, std::vector<std::string>& variants) {
     tile::Tiling plan;
     Choose choose{.by = Choose::By::model, .parameter = prefix + "variant", .alternatives = {}};
     // An alternative's results have names of their own.
@@ -196,6 +205,20 @@ class Tiler {
       inner.attributes.push_back(make_attribute(attribute::untiled));
       body.append(std::move(inner));
     });
+    // Caches make copies of packed panels anyway.
+    const std::vector<std::size_t> which = plan.schedule.unit == Schedule::Unit::general || context_.flag("packed")
+                                               ? std::vector<std::size_t>{}
+                                               : tile::operands_to_transpose(matched, plan.schedule);
+    if (!which.empty())
+      alternative("transposed", [&](const Stm& inner, Builder& body) {
+        const std::string own = prefix + "transposed.";
+        Contraction transposed = prepared(tile::transpose_operands(matched, which, body), own);
+        // Indices as arrays are there already.
+        for (std::size_t o = 0; o < transposed.operands.size(); ++o)
+          if (transposed.operands[o].index) transposed.operands[o].base = contraction.operands[o].base;
+        tiled_kernels(transposed, std::nullopt, own, inner, body);
+      });
+    for (const Choose::Alternative& one : choose.alternatives) variants.push_back(one.name);
     host.append({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});
     return plan;
   }
@@ -302,14 +325,14 @@ class Tiler {
     context_.remark({RemarkKind::missed, kName, code, location, function_.name, message, std::move(facts), suggestion});
   }
 
-  void applied(const Contraction& contraction, const tile::Tiling& plan, std::int64_t splits, bool open,
-               bool may_split) {
+  void applied(const Contraction& contraction, const tile::Tiling& plan, std::int64_t splits,
+               const std::vector<std::string>& variants) {
     if (!context_.remarks) return;
     RemarkFacts all = contraction_facts(contraction, result_);
     for (auto& fact : firing_facts(contraction, result_.values)) all.push_back(std::move(fact));
     all.insert(all.end(), windows_.begin(), windows_.end());
     if (splits > 1) all.emplace_back("splits", fmt::format("{} (given)", splits));
-    if (open) all.emplace_back("variants", may_split ? "tiled, split, untiled" : "tiled, untiled");
+    if (!variants.empty()) all.emplace_back("variants", fmt::format("{}", fmt::join(variants, ", ")));
     for (const tile::Parameter& parameter : plan.parameters)
       all.emplace_back(parameter.name, fmt::format("{}{}", parameter.default_value, parameter.given ? " (given)" : ""));
     context_.remark({RemarkKind::applied,

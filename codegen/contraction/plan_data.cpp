@@ -57,6 +57,25 @@ int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   return static_cast<int>(read.size());
 }
 
+// Beside the contraction its alternative `transposed` has nothing but the kernels that transpose operands.
+void note_copies(const Stm& contraction, const Function& function, PlanData& data) {
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    const Choose* choose = get_if<Choose>(stm);
+    if (choose == nullptr) return;
+    for (const Choose::Alternative& alternative : choose->alternatives) {
+      const std::vector<Stm>& stms = alternative.body->stms;
+      const auto is_it = [&](const Stm& other) { return other.pattern == contraction.pattern; };
+      if (alternative.name != "transposed" || std::ranges::none_of(stms, is_it)) continue;
+      for (const Stm& copy : stms) {
+        if (is_it(copy) || get_if<SegOp>(copy) == nullptr) continue;
+        const Type& type = function.values.type(copy.pattern.front());
+        data.copied_bytes += product(type.shape) * byte_size(type.element);
+        ++data.copies;
+      }
+    }
+  });
+}
+
 }  // namespace
 
 std::set<Value> PlanData::symbols() const {
@@ -65,6 +84,7 @@ std::set<Value> PlanData::symbols() const {
   for (const Schedule::Dim& dim : schedule.dims) add(dim.size);
   for (const Schedule::Operand& operand : schedule.operands)
     for (const Poly& stride : operand.strides) add(stride);
+  add(copied_bytes);
   return all;
 }
 
@@ -92,6 +112,7 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
     data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
   data.epilogue_arrays = epilogue_reads(*op, values);
   data.operations = operations_of(*contract, values);
+  note_copies(stm, function, data);
   return data;
 }
 
@@ -109,6 +130,8 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.operations = static_cast<float>(data.operations);
   c.general = schedule.unit == Schedule::Unit::general;
   c.matrix = schedule.unit == Schedule::Unit::matrix;
+  c.copies = data.copies;
+  c.copied_bytes = number(data.copied_bytes);
   static constexpr std::int32_t kKinds[] = {APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE,
                                             APL_DIM_M,     APL_DIM_N,         APL_DIM_CONTRACTED};
   for (std::size_t d = 0; d < schedule.dims.size(); ++d) {

@@ -25,6 +25,8 @@ struct PlanData {
   std::size_t space_rank = 0;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
   int epilogue_arrays = 0;  // that the epilogue reads
+  int copies = 0;           // operands that kernels of the same alternative transpose before,
+  Poly copied_bytes;        // and what these write
   double operations = 1;
   std::string parameters;  // what the names of its parameters begin with: "mm."
 

@@ -10,7 +10,7 @@
 namespace apl::lower {
 namespace {
 
-constexpr std::string_view kNames[] = {"", "tiled", "split", "untiled"};  // of alternatives, by enum apl_variant
+constexpr std::string_view kNames[] = {"", "tiled", "split", "untiled", "transposed"};  // of alternatives, by enum apl_variant
 static_assert(std::size(kNames) == APL_VARIANTS);
 
 }  // namespace
@@ -31,7 +31,7 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
       for_each_stm(*alternative.body, [&](const Stm& kernel) {
         const auto planned = kernel.pattern.empty() ? plan_kernels.end() : plan_kernels.find(kernel.pattern.front());
         if (planned != plan_kernels.end())
-          (variant_number(alternative) == APL_VARIANT_SPLIT ? found.parts : found.tiled) = planned->second;
+          found.planned(variant_number(alternative)) = planned->second;
       });
     if (!found.tiled) return;
     if (found.parts) found.splits = found.parts->data.splits();
@@ -42,6 +42,10 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     all.emplace_back(choose, std::make_shared<Variants>(found));
   });
   return all;
+}
+
+std::shared_ptr<PlanKernels>& Variants::planned(int variant) {
+  return variant == APL_VARIANT_SPLIT ? parts : variant == APL_VARIANT_TRANSPOSED ? transposed : tiled;
 }
 
 bool is_of_variants(const Choose& choose) {
@@ -59,15 +63,21 @@ int variant_number(const Choose::Alternative& alternative) {
 }
 
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
-  variants.name = unit.fresh_in_file(variants.tiled->name + "_variants", {"_data", "_splits", "_0", "_1", "_2"});
+  variants.name = unit.fresh_in_file(variants.tiled->name + "_variants", {"_data", "_transposed", "_splits", "_0", "_1", "_2", "_3", "_4"});
   variants.number = unit.fresh("variant");
   std::string splits = variants.name + "_splits";
   if (variants.splits) splits = unit.name(variants.splits);
   out.line("");
   out.line("const struct apl_contraction {}_data = {};", variants.name, contraction_text(variants.tiled->data, values));
+  std::string transposed = "NULL";
+  if (variants.transposed) {
+    transposed = fmt::format("&{}_transposed", variants.name);
+    out.line("const struct apl_contraction {}_transposed = {};", variants.name,
+             contraction_text(variants.transposed->data, values));
+  }
   out.line("int64_t {} = {}, {} = 1;", variants.number, static_cast<int>(APL_VARIANT_TILED), splits);
-  out.line("status = ctx->backend->choose_variant(ctx, &{0}_data, &{0}, {1}, &{2}, &{3});", variants.name,
-           variants.only, variants.number, splits);
+  out.line("status = ctx->backend->choose_variant(ctx, &{0}_data, {4}, &{0}, {1}, &{2}, &{3});", variants.name,
+           variants.only, variants.number, splits, transposed);
   out.line("if (status != APL_SUCCESS) goto done;");
 }
 
@@ -82,8 +92,8 @@ void declare_variants(const Variants& variants, Target target, Writer& declarati
   const auto set = [](const std::shared_ptr<PlanKernels>& plan_kernels) {
     return plan_kernels && plan_kernels->open ? fmt::format("&{}_set", plan_kernels->name) : std::string("NULL");
   };
-  declarations.line("static const struct apl_variant_set {} = {{{}, {}, {{{}}}}};", variants.name, set(variants.tiled),
-                    set(variants.parts), fmt::join(lists, ", "));
+  declarations.line("static const struct apl_variant_set {} = {{{}, {}, {}, {{{}}}}};", variants.name,
+                    set(variants.tiled), set(variants.parts), set(variants.transposed), fmt::join(lists, ", "));
 }
 
 }  // namespace apl::lower

@@ -14,10 +14,12 @@ namespace apl::lower {
 // One contraction's `choose`.
 struct Variants {
   Value splits;  // what get_size gives; none if it is never split
-  std::shared_ptr<PlanKernels> tiled, parts;
+  std::shared_ptr<PlanKernels> tiled, parts, transposed;
   int only = 0;                                    // the one that the user asks for
   std::string name, number;                        // of the set, and the variable; empty until the choice is made
   std::vector<std::string> kernels[APL_VARIANTS];  // beside those of plans
+
+  std::shared_ptr<PlanKernels>& planned(int variant);
 };
 
 // In the order of the program; where there are no plans there is nothing to choose. How often a reduction is split is

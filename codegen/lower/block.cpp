@@ -277,9 +277,22 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   // Neighbouring threads take neighbouring elements of the tile, whose axes lie as in memory.
   KernelBlock inner;
   std::string flat = unit_.fresh("i");
+  const std::int64_t elements = product_of(extents), each = elements / threads_;
+  constexpr std::int64_t kAtOnce = 8;
+  if (elements % threads_ == 0 && each <= kAtOnce) {
+    // So many elements for each thread: all are on their way before the first one is written.
+    const std::string nth = unit_.fresh("e");
+    inner.push_back(declare(kInt, flat, plus(call("apl_thread", {}), mul(variable(nth), literal(threads_)))));
+    const std::vector<ExprPtr> at = unflatten(flat, sizes, names, kInt, inner);
+    element(at, inner);
+    Stmt loop = for_loop(kInt, nth, literal(each), std::move(inner));
+    loop.unroll = true;
+    out.push_back(std::move(loop));
+    return;
+  }
   std::vector<ExprPtr> at = unflatten(flat, sizes, names, kInt, inner);
   element(at, inner);
-  Stmt loop = for_loop(kInt, flat, literal(product_of(extents)), std::move(inner));
+  Stmt loop = for_loop(kInt, flat, literal(elements), std::move(inner));
   loop.from = call("apl_thread", {});
   loop.step = literal(threads_);
   out.push_back(std::move(loop));

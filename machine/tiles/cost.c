@@ -39,6 +39,20 @@ static double transposed_passes(int64_t extent, const struct apl_device* device)
 
 // ---- traffic ----
 
+// Whether what else is in a sector is gone from the cache when a block wants it: between two neighbours along the
+// operand's contiguous dim lie all blocks of the dims inside of that.
+static int sectors_are_lost(const struct apl_contraction* c, const struct apl_plan_operand* operand,
+                            const struct apl_device* device) {
+  double between = device->sector_bytes;
+  int fast = -1;
+  for (int d = 0; d < c->space_rank; ++d)
+    if (operand->strides[d] == 1 && c->dims[d].size > 1) fast = d;
+  if (fast < 0) return 0;
+  for (int d = fast + 1; d < c->dim_count; ++d)
+    if (operand->strides[d] != 0) between *= (double)c->dims[d].size;
+  return 2 * between > (double)device->cache_bytes;
+}
+
 // What a block's tiles read, and all of the operands once, in bytes of memory.
 static void traffic(const struct apl_contraction* c, const struct apl_plan_shape* s, const struct apl_device* device,
                     struct apl_plan_cost* cost) {
@@ -51,7 +65,10 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
     // Whole sectors come, whatever is wanted of them.
     const struct apl_tile_shape* tile = &s->tiles[o];
     double sector = 1;
-    if (tile->copy == APL_COPY_SCATTERED) sector = (double)device->sector_bytes / tile->bytes;
+    if (tile->copy == APL_COPY_SCATTERED) {
+      sector = (double)device->sector_bytes / tile->bytes;
+      if (sectors_are_lost(c, &c->operands[o], device)) once += elements * c->operands[o].bytes * (sector - 1);
+    }
     if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < device->sector_bytes)
       sector = (double)device->sector_bytes / (double)(tile->depth * tile->bytes);
     steps = (double)s->steps;
@@ -234,6 +251,7 @@ void apl_plan_cost_of(const struct apl_contraction* c, const struct apl_plan* pl
   } else {
     cpu_cost(c, plan, shape, device, cost);
   }
+  if (c->copies > 0) cost->seconds += apl_copies_estimate(c, device);
 }
 
 void apl_plan_estimate(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,

@@ -46,6 +46,8 @@ struct apl_contraction {
   int32_t epilogue_arrays;              // that the epilogue reads
   int32_t general;                      // not the mainloop, even where there are M and N dims
   int32_t matrix;                       // sums of products that matrix units know: of 16-bit floats, of f64
+  int32_t copies;                       // operands that kernels before transpose,
+  int64_t copied_bytes;                 // and what these write
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];
@@ -153,9 +155,15 @@ APL_PLAN_API int apl_plan_cover(const struct apl_contraction* contractions, int 
 
 // ---- how a contraction is computed ----
 
-// Tiled; tiled in parts of the outermost contracted dim, whose results a second kernel joins; or one thread a point,
-// which reads everything itself.
-enum apl_variant { APL_VARIANT_TILED = 1, APL_VARIANT_SPLIT, APL_VARIANT_UNTILED, APL_VARIANTS };
+// Tiled; tiled in parts of the outermost contracted dim, whose results a second kernel joins; one thread a point, which
+// reads everything itself; or tiled, with operands that are transposed by kernels before.
+enum apl_variant {
+  APL_VARIANT_TILED = 1,
+  APL_VARIANT_SPLIT,
+  APL_VARIANT_UNTILED,
+  APL_VARIANT_TRANSPOSED,
+  APL_VARIANTS
+};
 
 // Plans to choose among, and which are struck out (null: none are). Null `plans`: any plan will do.
 struct apl_plan_list {
@@ -173,19 +181,26 @@ struct apl_variant_choice {
   double padded_seconds;
 };
 
-// The cheapest variant. `tiled` and `parts` are plans of the contraction and of its parts; `parts` may be null: it is
-// not split. `only` restricts to one variant; 0: any.
-APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, const struct apl_plan_list* tiled,
-                                    const struct apl_plan_list* parts, int only, const struct apl_device* device,
-                                    struct apl_variant_choice* choice);
+// What there is to choose among: plans of the contraction, of its parts (null: it is not split), and of the same with
+// transposed operands (`transposed` null: there is no such variant).
+struct apl_variant_lists {
+  const struct apl_plan_list *tiled, *parts;
+  const struct apl_contraction* transposed;
+  const struct apl_plan_list* of_transposed;
+};
+
+// The cheapest variant. `only` restricts to one variant; 0: any.
+APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, const struct apl_variant_lists* lists,
+                                    int only, const struct apl_device* device, struct apl_variant_choice* choice);
 
 // The contraction of so many parts, which are a batch dim; 0: there are too many dims.
 APL_PLAN_API int apl_contraction_parts(const struct apl_contraction* contraction, int64_t splits,
                                        struct apl_contraction* parts);
 
-// What joining parts costs, packed panels on a CPU, and one thread a point, in seconds.
+// What joining parts costs, transposing operands before, packed panels on a CPU, and one thread a point, in seconds.
 APL_PLAN_API double apl_join_estimate(const struct apl_contraction* contraction, int64_t splits,
                                       const struct apl_device* device);
+APL_PLAN_API double apl_copies_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
 APL_PLAN_API double apl_packed_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
 APL_PLAN_API double apl_untiled_estimate(const struct apl_contraction* contraction, const struct apl_device* device);
 // The time of a plan with padding, by that of the same with a remainder step.

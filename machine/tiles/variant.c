@@ -1,5 +1,5 @@
-// How a contraction is computed: tiled, in parts, or one thread a point. The first two are priced by their plans; what
-// comes beside them (joining parts, a kernel more) here.
+// How a contraction is computed: tiled, in parts, with transposed operands, or one thread a point. All but the last are
+// priced by their plans; what comes beside them (joining parts, kernels before) here.
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +7,8 @@
 
 // Variants that differ by less are as good as each other, and the earlier one stays.
 static const double kVariantsAlike = 1.15;
+// The same kernel with fewer conflicts: the two prices have the same errors.
+static const double kTransposedAlike = 1.04;
 // A load that waits for memory or the cache, in cycles; so many of one thread are under way at once.
 static const double kLoadsAhead = 4;
 
@@ -52,6 +54,13 @@ double apl_join_estimate(const struct apl_contraction* c, int64_t splits, const 
   const double threads = (double)device->multiprocessors * device->multiprocessor_threads;
   const double waves = fmax(1, points / threads);
   return fmax(reads, chain * waves / clock) + device->launch_us * 1e-6;
+}
+
+// Tiles through shared memory: all is read and written once.
+double apl_copies_estimate(const struct apl_contraction* c, const struct apl_device* device) {
+  const double kShareOfBandwidth = 0.75;
+  return c->copies * device->launch_us * 1e-6 +
+         2 * (double)c->copied_bytes / (device->memory_gbs * 1e9 * kShareOfBandwidth);
 }
 
 // How many lines of a warp's elements a load touches, with lanes along the innermost space dims.
@@ -215,27 +224,29 @@ static void split(struct split_search* s, const struct apl_plan_list* list) {
   }
 }
 
-int apl_variant_select(const struct apl_contraction* c, const struct apl_plan_list* tiled,
-                       const struct apl_plan_list* parts, int only, const struct apl_device* device,
-                       struct apl_variant_choice* choice) {
+int apl_variant_select(const struct apl_contraction* c, const struct apl_variant_lists* lists, int only,
+                       const struct apl_device* device, struct apl_variant_choice* choice) {
   memset(choice, 0, sizeof *choice);
   choice->splits = 1;
   for (int v = 0; v < APL_VARIANTS; ++v) choice->seconds[v] = -1;
   choice->padded_seconds = -1;
   struct apl_plan plan;
-  choice->seconds[APL_VARIANT_TILED] = best_time(c, tiled, device, &plan);
+  choice->seconds[APL_VARIANT_TILED] = best_time(c, lists->tiled, device, &plan);
   if (choice->seconds[APL_VARIANT_TILED] >= 0) choice->padded_seconds = apl_padded_estimate(c, &plan, device);
-  if (parts && points_of(c) > 0) {
+  if (lists->parts && points_of(c) > 0) {
     struct split_search s = {.c = c, .device = device, .splits = 1};
-    split(&s, parts);
+    split(&s, lists->parts);
     choice->splits = s.splits;
     if (s.splits > 1) choice->seconds[APL_VARIANT_SPLIT] = s.seconds;
   }
   choice->seconds[APL_VARIANT_UNTILED] = apl_untiled_estimate(c, device);
+  if (lists->transposed)
+    choice->seconds[APL_VARIANT_TRANSPOSED] = best_time(lists->transposed, lists->of_transposed, device, &plan);
   double least = -1;
   for (int v = APL_VARIANT_TILED; v < APL_VARIANTS; ++v) {
     if (choice->seconds[v] < 0 || (only != 0 && only != v)) continue;
-    if (least >= 0 && choice->seconds[v] * kVariantsAlike >= least) continue;
+    const double alike = v == APL_VARIANT_TRANSPOSED ? kTransposedAlike : kVariantsAlike;
+    if (least >= 0 && choice->seconds[v] * alike >= least) continue;
     least = choice->seconds[v], choice->variant = v;
   }
   return choice->variant != 0;

@@ -14,7 +14,10 @@ SegOp transposition(Value array, const std::vector<std::size_t>& order, std::siz
   ValueTable& values = host.values();
   const Type type = values.type(array);
   const std::size_t rank = type.rank(), fast = order.back();
-  const auto tile = [&](std::size_t d) { return Poly(d == fast || d == partner ? kTile : 1); };
+  // Of a block; a thread has several neighbours along `partner`.
+  const auto threads_of = [&](std::size_t d) { return d == fast ? kTile : d == partner ? kTile / kEach : 1; };
+  const auto each_of = [&](std::size_t d) { return d == partner ? kEach : 1; };
+  const auto tile = [&](std::size_t d) { return Poly(threads_of(d) * each_of(d)); };
 
   SegOp kernel{.level = SegLevel::block, .space = {}, .body = {}, .results = {}};
   std::vector<Poly> start(rank);
@@ -23,7 +26,7 @@ SegOp transposition(Value array, const std::vector<std::size_t>& order, std::siz
     const Value block = values.add(Type::scalar(ScalarType::i64), "b");
     kernel.space.push_back({block, ceil_div(type.shape[d], tile(d))});
     start[d] = Poly(block) * tile(d);
-    extents.push_back({type.shape[d], tile(d), Poly(1)});
+    extents.push_back({type.shape[d], Poly(threads_of(d)), Poly(each_of(d))});
   }
   kernel.body = host.body([&](Builder& block) {
     // One element more in each row, so that a column lies in different banks.
@@ -40,16 +43,19 @@ SegOp transposition(Value array, const std::vector<std::size_t>& order, std::siz
     copy.pad = Scalar::zero(type.element);
     const Value filled = block.let(values.name(array) + "_s", std::move(copy));
     SegOp threads{.level = SegLevel::inblock, .space = {}, .body = {}, .results = {}};
-    std::vector<Poly> at(2);
+    std::vector<Poly> at(2), each;
+    std::size_t nth = 0;
     for (const std::size_t d : order) {
       const Value thread = values.add(Type::scalar(ScalarType::i64), "t");
-      threads.space.push_back({thread, tile(d)});
+      threads.space.push_back({thread, Poly(threads_of(d))});
       if (d == fast) at[0] = Poly(thread);
-      if (d == partner) at[1] = Poly(thread);
+      if (d == partner) at[1] = Poly(thread) * Poly(each_of(d)), nth = each.size();
+      each.push_back(Poly(each_of(d)));
     }
     threads.body = block.body([&](Builder& thread) {
-      const Value x = thread.index(filled, at, "x");
-      return std::vector<Operand>{thread.let("r", Replicate{std::vector<Poly>(rank, Poly(1)), x})};
+      return std::vector<Operand>{thread.tabulate("r", each, [&](Builder& one, BoundValues register_index) {
+        return Operand(one.index(filled, {at[0], at[1] + Poly(register_index[nth])}, "x"));
+      })};
     });
     threads.results = {{KernelResult::Kind::private_, {}}};
     return std::vector<Operand>{block.let("r", std::move(threads))};

@@ -96,7 +96,7 @@ struct apl_plan_set {
 // The variants of a contraction: kernels of its plans, and those beside them, which are compiled when
 // their variant is chosen (their names end with NULL).
 struct apl_variant_set {
-  const struct apl_plan_set *tiled, *parts;  // `parts`: NULL if it is not split
+  const struct apl_plan_set *tiled, *parts, *transposed;  // NULL: there is no such variant
   const char* const* kernels[APL_VARIANTS];
 };
 
@@ -167,9 +167,10 @@ struct apl_backend {
   int (*choose)(struct apl_context* ctx, const struct apl_contraction* contraction, const struct apl_plan_set* set,
                 int32_t* plan);
   // How a contraction is computed with these sizes (enum apl_variant; `only`: if not 0, which one), and in how many
-  // parts.
+  // parts. `transposed` is what remains of it once operands are transposed, or NULL.
   int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* contraction,
-                        const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits);
+                        const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
+                        int64_t* variant, int64_t* splits);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
   int (*synchronise)(struct apl_context* ctx);
   // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.

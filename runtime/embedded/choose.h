@@ -104,11 +104,13 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
 
 // The same for the variants of a contraction.
 static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* contraction,
-                              const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits) {
+                              const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
+                              int64_t* variant, int64_t* splits) {
   struct futhark_context* ctx = apl_of(base);
   struct apl_choices* tiled = apl_choices_of(ctx, set->tiled);
   struct apl_choices* parts = set->parts ? apl_choices_of(ctx, set->parts) : NULL;
-  if (!tiled || (set->parts && !parts)) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
+  struct apl_choices* others = set->transposed ? apl_choices_of(ctx, set->transposed) : NULL;
+  if (!tiled || (set->parts && !parts) || (set->transposed && !others)) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
   for (int32_t k = 0; k < tiled->known_variants; ++k)
     if (apl_same_sizes(&tiled->variants[k].sizes, contraction)) {
       *variant = tiled->variants[k].variant;
@@ -116,14 +118,16 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
       return APL_SUCCESS;
     }
   const struct apl_plan_list tiled_list = {set->tiled->plans, set->tiled->count, tiled->banned};
-  struct apl_plan_list parts_list = {NULL, 0, NULL};
+  struct apl_plan_list parts_list = {NULL, 0, NULL}, others_list = {NULL, 0, NULL};
   if (parts) parts_list = (struct apl_plan_list){set->parts->plans, set->parts->count, parts->banned};
+  if (others) others_list = (struct apl_plan_list){set->transposed->plans, set->transposed->count, others->banned};
+  const struct apl_variant_lists lists = {&tiled_list, parts ? &parts_list : NULL, others ? transposed : NULL,
+                                          &others_list};
   struct apl_variant_choice choice;
   int32_t left = 0;
   for (int32_t k = 0; k < set->tiled->count; ++k) left += !tiled->banned[k];
   // Where no plan fits, the choice among them says so.
-  if (left == 0 ||
-      apl_variant_select(contraction, &tiled_list, parts ? &parts_list : NULL, only, &ctx->device, &choice) == 0)
+  if (left == 0 || apl_variant_select(contraction, &lists, only, &ctx->device, &choice) == 0)
     choice.variant = APL_VARIANT_TILED;
   for (const char* const* kernel = set->kernels[choice.variant]; kernel && *kernel; ++kernel) {
     int32_t spilled = 0;
@@ -147,8 +151,9 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   return APL_SUCCESS;
 }
 static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* contraction,
-                              const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits) {
-  (void)base, (void)contraction, (void)set, (void)only;
+                              const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
+                              int64_t* variant, int64_t* splits) {
+  (void)base, (void)contraction, (void)transposed, (void)set, (void)only;
   *variant = APL_VARIANT_TILED;
   *splits = 1;
   return APL_SUCCESS;

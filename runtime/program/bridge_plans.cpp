@@ -74,13 +74,13 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
   return chosen;
 }
 
-int Bridge::choose_variant(apl_context* ctx, const apl_contraction* contraction, const apl_variant_set* set, int only,
-                           std::int64_t* variant, std::int64_t* splits) {
-  return finish(ctx, of(ctx).choose_variant(*contraction, *set, only, *variant, *splits));
+int Bridge::choose_variant(apl_context* ctx, const apl_contraction* contraction, const apl_contraction* transposed,
+                           const apl_variant_set* set, int only, std::int64_t* variant, std::int64_t* splits) {
+  return finish(ctx, of(ctx).choose_variant(*contraction, transposed, *set, only, *variant, *splits));
 }
 
-Status Bridge::choose_variant(const apl_contraction& contraction, const apl_variant_set& set, int only,
-                              std::int64_t& variant, std::int64_t& splits) {
+Status Bridge::choose_variant(const apl_contraction& contraction, const apl_contraction* transposed,
+                              const apl_variant_set& set, int only, std::int64_t& variant, std::int64_t& splits) {
   constexpr std::size_t kKnown = 16;
   VariantChoices& choices = variants_[&set];
   for (const VariantChoices::Known& known : choices.known)
@@ -93,10 +93,12 @@ Status Bridge::choose_variant(const apl_contraction& contraction, const apl_vari
     return apl_plan_list{plans->plans, plans->count,
                          spilled == choices_.end() ? nullptr : spilled->second.spilled.data()};
   };
-  const apl_plan_list tiled = list(set.tiled), parts = set.parts ? list(set.parts) : apl_plan_list{};
+  const apl_plan_list tiled = list(set.tiled), parts = set.parts ? list(set.parts) : apl_plan_list{},
+                      others = set.transposed ? list(set.transposed) : apl_plan_list{};
+  const apl_variant_lists lists{&tiled, set.parts ? &parts : nullptr, set.transposed ? transposed : nullptr, &others};
   apl_variant_choice choice;
   // Where no plan fits, the choice among them says so.
-  if (apl_variant_select(&contraction, &tiled, set.parts ? &parts : nullptr, only, &plans_.device, &choice) == 0)
+  if (apl_variant_select(&contraction, &lists, only, &plans_.device, &choice) == 0)
     choice.variant = APL_VARIANT_TILED;
   for (const char* const* kernel = set.kernels[choice.variant]; kernel != nullptr && *kernel != nullptr; ++kernel)
     if (auto loaded = load_kernel(*kernel); !loaded) return loaded;

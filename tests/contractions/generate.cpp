@@ -147,7 +147,7 @@ void draw_odd(Spec& spec, Dice& dice) {
 void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
   Dice dice(spec.seed ^ 0x504c414e);
   // Where it is open how it is computed, half say so.
-  if (spec.default_plan && dice.chance(50)) spec.plan["variant"] = static_cast<std::int64_t>(1 + dice.below(3));
+  if (spec.default_plan && dice.chance(50)) spec.plan["variant"] = static_cast<std::int64_t>(1 + dice.below(4));
   if (spec.default_plan || parameters.empty()) return;
   for (const Parameter& p : parameters) spec.plan[p.name] = 1;
   if (dice.chance(60)) {
@@ -160,7 +160,7 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
     if (name[0] == 'T' && spec.plan.count("R" + name.substr(1)) == 0)
       number = dice.one_of({1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 32});
   if (dice.chance(50)) spec.plan["stages"] = static_cast<std::int64_t>(1 + dice.below(4));
-  if (dice.chance(50)) spec.plan["tiles_per_block"] = static_cast<std::int64_t>(1 + dice.below(3));
+  if (dice.chance(50)) spec.plan["tiles_per_block"] = static_cast<std::int64_t>(1 + dice.below(4));
   if (dice.chance(15)) spec.plan["copy"] = static_cast<std::int64_t>(1 + dice.below(2));
   if (dice.chance(10)) spec.plan["swizzle"] = 1;
   if (dice.chance(5)) spec.plan["mainloop"] = 1;

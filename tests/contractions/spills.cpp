@@ -135,9 +135,8 @@ Choice choose(Subject& subject, const apl_device& device) {
   Choice choice{&subject.tiled, 0, contraction_of(subject, subject.tiled, 1)};
   const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts);
   apl_variant_choice variant;
-  if (apl_variant_select(&choice.contraction, &tiled, subject.parts.plan_kernels ? &parts : nullptr, 0, &device,
-                         &variant) == 0)
-    variant.variant = APL_VARIANT_TILED;
+  const apl_variant_lists lists{&tiled, subject.parts.plan_kernels ? &parts : nullptr, nullptr, nullptr};
+  if (apl_variant_select(&choice.contraction, &lists, 0, &device, &variant) == 0) variant.variant = APL_VARIANT_TILED;
   if (variant.variant == APL_VARIANT_UNTILED) return {};
   if (variant.variant == APL_VARIANT_SPLIT)
     choice = {&subject.parts, 0, contraction_of(subject, subject.parts, variant.splits)};

@@ -382,6 +382,12 @@ TEST_CASE("plans: a dozen cover random sizes") {
   CHECK(apl_plan_best_of(&samples[0], plans, 1, &h200, banned) == -1);
 }
 
+int select_variant(const apl_contraction* c, const apl_plan_list* tiled, const apl_plan_list* parts, int only,
+                   const apl_device* device, apl_variant_choice* choice) {
+  const apl_variant_lists lists{tiled, parts, nullptr, nullptr};
+  return apl_variant_select(c, &lists, only, device, choice);
+}
+
 TEST_CASE("variants: few results of a long sum are computed in parts, large products are tiled, tiny ones are not") {
   struct Expected {
     std::int64_t m, n, q;
@@ -396,7 +402,7 @@ TEST_CASE("variants: few results of a long sum are computed in parts, large prod
   for (const Expected& e : kExpected) {
     const apl_contraction c = product("aq", "qb", e.m, e.n, e.q);
     apl_variant_choice choice;
-    REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
+    REQUIRE(select_variant(&c, &any, &any, 0, &h200, &choice) == 1);
     CAPTURE(e.m);
     CAPTURE(e.q);
     CHECK(choice.variant == e.variant);
@@ -407,9 +413,9 @@ TEST_CASE("variants: few results of a long sum are computed in parts, large prod
     CHECK(choice.seconds[choice.variant] > flops / 67e12);
     if (e.variant == APL_VARIANT_SPLIT) CHECK(choice.splits > 1);
     // What is asked for counts; without plans for parts nothing is split.
-    REQUIRE(apl_variant_select(&c, &any, &any, APL_VARIANT_TILED, &h200, &choice) == 1);
+    REQUIRE(select_variant(&c, &any, &any, APL_VARIANT_TILED, &h200, &choice) == 1);
     CHECK(choice.variant == APL_VARIANT_TILED);
-    REQUIRE(apl_variant_select(&c, &any, nullptr, 0, &h200, &choice) == 1);
+    REQUIRE(select_variant(&c, &any, nullptr, 0, &h200, &choice) == 1);
     CHECK(choice.variant != APL_VARIANT_SPLIT);
     CHECK(choice.splits == 1);
     // Padding pays nowhere that it was measured.
@@ -419,7 +425,7 @@ TEST_CASE("variants: few results of a long sum are computed in parts, large prod
   LetterSizes sizes{{'a', 31}, {'b', 31}, {'c', 31}, {'i', 31}, {'j', 31}, {'k', 31}, {'q', 31}};
   const apl_contraction tensor = contraction_of({"icaq", "qbjk"}, "abcijk", sizes);
   apl_variant_choice choice;
-  REQUIRE(apl_variant_select(&tensor, &any, &any, 0, &h200, &choice) == 1);
+  REQUIRE(select_variant(&tensor, &any, &any, 0, &h200, &choice) == 1);
   CHECK(choice.variant == APL_VARIANT_TILED);
 }
 
@@ -428,7 +434,7 @@ TEST_CASE("variants: 64 x 64 results of a million products are thirty times as f
   const apl_plan_list any{};
   const apl_contraction c = product("aq", "qb", 64, 64, 1000000);
   apl_variant_choice choice;
-  REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
+  REQUIRE(select_variant(&c, &any, &any, 0, &h200, &choice) == 1);
   CHECK(choice.seconds[APL_VARIANT_TILED] > 30 * choice.seconds[APL_VARIANT_SPLIT]);
   // Enough of them that no multiprocessor idles, and hardly anything is left for the join.
   CHECK(choice.splits >= h200.multiprocessors / 4);
@@ -436,11 +442,11 @@ TEST_CASE("variants: 64 x 64 results of a million products are thirty times as f
   // Parts are chosen for the plans that are there, too.
   const apl_plan plans[] = {{{8, 8, 16}, {8, 8}, 3, 0}, {{1, 8, 8, 16}, {1, 8, 8}, 3, 0}};
   const apl_plan_list whole{&plans[0], 1, nullptr}, parts{&plans[1], 1, nullptr};
-  REQUIRE(apl_variant_select(&c, &whole, &parts, 0, &h200, &choice) == 1);
+  REQUIRE(select_variant(&c, &whole, &parts, 0, &h200, &choice) == 1);
   CHECK(choice.variant == APL_VARIANT_SPLIT);
   const unsigned char banned[] = {1};
   const apl_plan_list none{&plans[1], 1, banned};
-  REQUIRE(apl_variant_select(&c, &whole, &none, 0, &h200, &choice) == 1);
+  REQUIRE(select_variant(&c, &whole, &none, 0, &h200, &choice) == 1);
   CHECK(choice.variant != APL_VARIANT_SPLIT);
 }
 
@@ -457,7 +463,7 @@ TEST_CASE("variants: what parts cost is near what was measured") {
   for (const Measured& m : kMeasured) {
     const apl_contraction c = product("aq", "qb", m.m, m.n, m.q);
     apl_variant_choice choice;
-    REQUIRE(apl_variant_select(&c, &any, &any, 0, &h200, &choice) == 1);
+    REQUIRE(select_variant(&c, &any, &any, 0, &h200, &choice) == 1);
     CAPTURE(m.m);
     CAPTURE(m.q);
     CHECK(choice.variant == APL_VARIANT_SPLIT);

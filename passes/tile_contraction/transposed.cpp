@@ -1,0 +1,110 @@
+// Operands that kernels before transpose, so that tiles are copied in the order in which results are written:
+//
+//   X_t : [batch][outer free..][depth..][inner free..] = X, each in the order of the space and of the reduction
+//
+// The inner ones are as many as a tile is wide, so that what a block reads lies together: with all of them inside of the
+// depth steps are megabytes apart (a short reduction took four times as long, waiting for its pages).
+// The kernel behind them is that of a product of two matrices with rows along M and N, whatever the layouts were; its
+// reduction dims lie together and become one (merge.cpp). What the copies cost is the model's to weigh
+// (machine/tiles/variant.c): a transposition reads and writes an operand once, where its tiles are copied as often as
+// there are tiles of the other one.
+#include <algorithm>
+
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+namespace {
+
+// Whether copies of its tiles cannot follow both the operand and the result. Matrix units of 16-bit numbers read rows
+// along the depth as they are.
+bool wants_transposition(const Contraction& contraction, const ContractionOperand& operand, bool reads_along_depth,
+                         std::size_t innermost_depth) {
+  if (operand.index || !operand.exact || operand.axes.size() < 2) return false;
+  const auto is_depth = [&](int axis) { return static_cast<std::size_t>(axis) >= contraction.space_rank; };
+  const auto is_free = [&](int axis) {
+    return !is_depth(axis) && contraction.dims[static_cast<std::size_t>(axis)].dim_class == DimClass::free;
+  };
+  if (std::ranges::none_of(operand.axes, is_depth) || std::ranges::none_of(operand.axes, is_free)) return false;
+  const int fast = operand.axes.back();
+  if (is_depth(fast)) return !reads_along_depth || static_cast<std::size_t>(fast) != innermost_depth;
+  int last_free = 0;
+  for (int axis : operand.axes)
+    if (is_free(axis)) last_free = std::max(last_free, axis);
+  return fast != last_free;
+}
+
+// The dims of an operand in their new order.
+std::vector<int> transposed_axes(const Contraction& contraction, const ContractionOperand& operand) {
+  constexpr std::int64_t kWide = 128;  // a tile
+  std::vector<int> axes, depth, inner;
+  for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
+    const int axis = static_cast<int>(d);
+    if (!operand.varies(d)) continue;
+    (d >= contraction.space_rank ? depth : axes).push_back(axis);
+  }
+  const auto size = [&](int axis) { return contraction.dims[static_cast<std::size_t>(axis)].size.constant(); };
+  std::int64_t width = 1;
+  while (!axes.empty() && contraction.dims[static_cast<std::size_t>(axes.back())].dim_class == DimClass::free &&
+         width < kWide) {
+    // Neighbours in the results, whose sizes are known.
+    if (!inner.empty() && axes.back() + 1 != inner.front()) break;
+    inner.insert(inner.begin(), axes.back());
+    axes.pop_back();
+    width *= size(inner.front()).value_or(kWide);
+  }
+  axes.insert(axes.end(), depth.begin(), depth.end());
+  axes.insert(axes.end(), inner.begin(), inner.end());
+  return axes;
+}
+
+}  // namespace
+
+std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule) {
+  const auto is_half = [](const Schedule::Operand& operand) { return byte_size(operand.element) == 2; };
+  const bool reads_along_depth =
+      schedule.unit == Schedule::Unit::matrix && std::ranges::all_of(schedule.operands, is_half);
+  // The one that order_reductions puts innermost.
+  std::size_t innermost = contraction.dims.size() - 1, most = 0;
+  for (std::size_t d = contraction.dims.size(); d-- > contraction.space_rank;) {
+    const auto along = static_cast<std::size_t>(std::ranges::count_if(
+        contraction.operands, [&](const ContractionOperand& operand) { return operand.strides[d].is_one(); }));
+    if (along > most) innermost = d, most = along;
+  }
+  std::vector<std::size_t> all;
+  for (std::size_t o = 0; o < contraction.operands.size(); ++o)
+    if (wants_transposition(contraction, contraction.operands[o], reads_along_depth, innermost)) all.push_back(o);
+  return all;
+}
+
+Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which, Builder& host) {
+  ValueTable& values = host.values();
+  Contraction changed = contraction;
+  for (std::size_t o : which) {
+    ContractionOperand& operand = changed.operands[o];
+    const std::vector<int> axes = transposed_axes(contraction, operand);
+    std::vector<Poly> before, after;
+    for (int axis : operand.axes) before.push_back(contraction.dims[static_cast<std::size_t>(axis)].size);
+    Value base = operand.base;
+    if (values.type(base).shape != before) base = host.let(values.name(base), Reshape{base, before});
+    SegOp copy{.level = SegLevel::thread, .space = {}, .body = {}, .results = {{KernelResult::Kind::returns, {}}}};
+    std::vector<Poly> at(axes.size());
+    for (int axis : axes) {
+      const ContractionDim& dim = contraction.dims[static_cast<std::size_t>(axis)];
+      const Value index = values.add(Type::scalar(ScalarType::i64), dim.name);
+      copy.space.push_back({index, dim.size});
+      at[static_cast<std::size_t>(std::ranges::find(operand.axes, axis) - operand.axes.begin())] = Poly(index);
+      after.push_back(dim.size);
+    }
+    copy.body = host.body(
+        [&](Builder& point) { return std::vector<Operand>{point.index(base, at, values.name(operand.element))}; });
+    operand.base = host.let(values.name(operand.base) + "_t", std::move(copy));
+    operand.axes = axes;
+    operand.offset = Poly(0);
+    const std::vector<Poly> strides = Lmad::row_major(after).strides();
+    std::ranges::fill(operand.strides, Poly(0));
+    for (std::size_t k = 0; k < axes.size(); ++k) operand.strides[static_cast<std::size_t>(axes[k])] = strides[k];
+  }
+  return changed;
+}
+
+}  // namespace apl::tile
