@@ -211,12 +211,14 @@ class Tiler {
                                                : tile::operands_to_transpose(matched, plan.schedule);
     if (!which.empty())
       alternative("transposed", [&](const Stm& inner, Builder& body) {
+        const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "transposed.";
         Contraction transposed = prepared(tile::transpose_operands(matched, which, body), own);
         // Indices as arrays are there already.
         for (std::size_t o = 0; o < transposed.operands.size(); ++o)
           if (transposed.operands[o].index) transposed.operands[o].base = contraction.operands[o].base;
         tiled_kernels(transposed, std::nullopt, own, inner, body);
+        windows_ = of_tiled;
       });
     for (const Choose::Alternative& one : choose.alternatives) variants.push_back(one.name);
     host.append({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});

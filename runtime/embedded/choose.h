@@ -36,6 +36,13 @@ static struct apl_choices* apl_choices_of(struct futhark_context* ctx, const str
   return ctx->choices[ctx->choice_count++] = made;
 }
 
+// Whether a number of these plans was given.
+static bool apl_is_given(struct futhark_context* ctx, const struct apl_plan_set* set) {
+  for (const struct apl_plan_parameter* p = set->parameters; p && p->name; ++p)
+    if (apl_parameter(ctx, p->name)) return true;
+  return false;
+}
+
 // What was asked for, and what there is.
 static int apl_refuse_parameters(struct apl_context* base, const struct apl_plan_set* set) {
   char text[700] = "";
@@ -117,6 +124,15 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
       *splits = tiled->variants[k].splits;
       return APL_SUCCESS;
     }
+  // Numbers that were given ask for the variant that has them.
+  if (others && only == 0 && apl_is_given(ctx, set->tiled)) {
+    others = NULL;
+  } else if (others && only == 0 && apl_is_given(ctx, set->transposed)) {
+    only = APL_VARIANT_TRANSPOSED;
+    int32_t left = 0;
+    for (int32_t k = 0; k < set->transposed->count; ++k) left += !others->banned[k];
+    if (left == 0) return apl_refuse_parameters(base, set->transposed);
+  }
   const struct apl_plan_list tiled_list = {set->tiled->plans, set->tiled->count, tiled->banned};
   struct apl_plan_list parts_list = {NULL, 0, NULL}, others_list = {NULL, 0, NULL};
   if (parts) parts_list = (struct apl_plan_list){set->parts->plans, set->parts->count, parts->banned};
