@@ -358,6 +358,8 @@ struct SegOp {
   std::optional<SparseSchedule> sparse = {};  // thread level
   // Thread level: so many threads share each index' reduction (ir/team.h). A power of two up to kMostTeam.
   std::optional<Poly> team = {};
+  // Of a team: it holds the rows that the body makes, each thread kRowElements of their elements (ir/team.h).
+  bool rows = false;
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.

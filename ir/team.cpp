@@ -1,6 +1,7 @@
 #include "ir/team.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/walk.h"
 
@@ -32,7 +33,78 @@ bool makes_array(const Stm& stm, const ValueTable& values) {
   return std::ranges::any_of(stm.pattern, [&](Value v) { return !values.type(v).is_scalar(); });
 }
 
+bool has_loop(const Body& body) {
+  bool found = false;
+  for_each_stm(body, [&](const Stm& stm) { found = found || get_if<Loop>(stm) || get_if<Screma>(stm); });
+  return found;
+}
+
+bool is_array(const Operand& x, const ValueTable& values) {
+  return x.is_value() && !values.type(x.value()).is_scalar();
+}
+
+// A map, reduction or scan that a team shares, with rows of `held`, and its own rows then.
+std::optional<std::string> row_fault(const Stm& stm, std::set<Value>& held, const ValueTable& values) {
+  const Screma& screma = std::get<Screma>(stm.op);
+  for (const Operand& result : screma.map.body->results)
+    if (const Type& type = values.type(result); !type.is_scalar() || type.element == ScalarType::unit)
+      return "what is made of a row's elements is no scalar";
+  const auto is_simple = [&](const Body& body) {
+    bool arrays = false;
+    for_each_stm(body, [&](const Stm& inner) { arrays = arrays || makes_array(inner, values); });
+    return !arrays && !has_loop(body);
+  };
+  bool simple = is_simple(*screma.map.body);
+  for (const ReduceOp& reduce : screma.reduces) simple = simple && is_simple(*reduce.op.body);
+  if (!simple) return "what is done for an element has loops or arrays";
+  std::set<Value> read = free_values(screma.map, values);
+  for (const ReduceOp& reduce : screma.reduces) read.merge(free_values(reduce.op, values));
+  if (std::ranges::any_of(held, [&](Value row) { return read.contains(row); }))
+    return "a row that it makes is read by index";
+  for (const Value made : stm.pattern)
+    if (!values.type(made).is_scalar()) held.insert(made);
+  return std::nullopt;
+}
+
+std::optional<std::string> rows_fault(const SegOp& kernel, const ValueTable& values) {
+  if (kernel.level != SegLevel::thread) return "its level is not `thread`";
+  if (kernel.space.empty()) return "its space has no dims";
+  if (can_fail(*kernel.body, values)) return "a statement in its body can fail";
+  std::set<Value> bound, held;
+  for (const SegDim& dim : kernel.space) bound.insert(dim.index);
+  for_each_stm(*kernel.body, [&](const Stm& stm) { bound.insert(stm.pattern.begin(), stm.pattern.end()); });
+  const Poly* width = nullptr;
+  for (const Stm& stm : kernel.body->stms) {
+    if (const Screma* screma = get_if<Screma>(stm)) {
+      if (screma->widths.size() != 1 || (width != nullptr && screma->widths.front() != *width))
+        return "its maps and reductions have several widths";
+      width = &screma->widths.front();
+      if (auto fault = row_fault(stm, held, values)) return fault;
+      continue;
+    }
+    if (std::holds_alternative<Alloc>(stm.op)) continue;  // for rows
+    bool loops = std::holds_alternative<Loop>(stm.op), reads = false;
+    for_each_body(stm.op, [&](const BodyPtr& body) { loops = loops || has_loop(*body); });
+    for (const Value v : free_values(stm.op, values)) reads = reads || held.contains(v);
+    if (loops) return "a loop stands in its body";
+    if (reads) return "a row that it makes is read by index";
+    if (makes_array(stm, values)) return "its body makes arrays";
+  }
+  if (width == nullptr) return "no map, reduction or scan stands in its body";
+  bool known = true;
+  width->for_each_symbol([&](Value v) { known = known && !bound.contains(v); });
+  if (!known) return "the width of its rows is known only in the kernel";
+  for (const Operand& result : kernel.body->results)
+    if (is_array(result, values) && !held.contains(result.value())) return "a result is a row that it does not make";
+  return std::nullopt;
+}
+
 }  // namespace
+
+const Poly& row_width(const SegOp& kernel) {
+  const auto found = std::ranges::find_if(kernel.body->stms, [](const Stm& stm) { return get_if<Screma>(stm); });
+  return std::get<Screma>(found->op).widths.front();
+}
 
 const Stm* team_reduction(const SegOp& kernel) {
   const auto found = std::ranges::find_if(kernel.body->stms, is_reduction);
@@ -47,6 +119,7 @@ bool folds_in_any_order(const Screma& reduction) {
 }
 
 std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values) {
+  if (kernel.rows) return rows_fault(kernel, values);
   if (kernel.level != SegLevel::thread) return "its level is not `thread`";
   if (kernel.space.empty()) return "its space has no dims";
   if (std::ranges::count_if(kernel.body->stms, is_reduction) != 1) return "not one reduction stands in its body";

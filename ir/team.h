@@ -26,14 +26,34 @@ constexpr std::int64_t kMostTeam = 256;
 // The reduction that a team shares: the only one directly in the body that goes over a width. Null if there is none.
 const Stm* team_reduction(const SegOp& kernel);
 
+// The elements of each row of a kernel whose team holds rows.
+const Poly& row_width(const SegOp& kernel);
+
 // Whether the operators of a reduction commute, so that it may take elements in any order.
 bool folds_in_any_order(const Screma& reduction);
+
+// Elements of a row that each thread of a team holds in registers where the team holds rows. A row has at most so many
+// for each thread, or the program ends with an error before the kernel.
+constexpr std::int64_t kRowElements = 16;
 
 // Why the kernel cannot have a team: a sentence; nothing if it can. That is so where
 //   - the level is `thread`, the space has dims, the results are scalars, or rows of a scan,
 //   - one reduction or scan stands directly in the body, with one width and operators on scalars that cannot fail,
 //   - all else in the body cannot fail and makes no arrays, only views.
-// What is reduced may fail.
+// What is reduced may fail. A team that holds rows shares all maps, reductions and scans of its kernel:
+//
+//   segmap(thread) (i < m) team(32) rows {
+//     let {xs : [n]f32} = A[i]
+//     let {s : f32} = redomap(k < n, {xs}, f, op, ne)
+//     let {ys : [n]f32} = map(k < n, {xs}, g)
+//     return {returns ys}
+//   }
+//
+// There
+//   - one or more of them stand directly in the body, all over one width that the host knows, on scalars, without
+//     loops in their functions,
+//   - rows that they make are streamed into others of them, or returned, and used by nothing else,
+//   - nothing can fail, and there are no other arrays but views.
 std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values);
 
 }  // namespace apl

@@ -43,6 +43,7 @@
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/rows.h"
 #include "passes/extract_kernels/segment_order.h"
 #include "passes/extract_kernels/sparse_sums.h"
 #include "passes/pass.h"
@@ -206,12 +207,41 @@ class Extractor {
     Stm flat = flatten(stm, nest, function_.values);
     if (context_.flag("few-threads")) {
       if (around_contractions(stm, flat, stms)) return;
+    } else if (in_rows(stm, flat, stms)) {
+      return;
     } else if (std::optional<std::vector<Stm>> apart = taken_apart(stm, flat)) {
       std::ranges::move(*apart, std::back_inserter(stms));
       return;
     }
     if (context_.remarks) explain(stm, nest);
     stms.push_back(make_kernel(std::move(flat)));
+  }
+
+  // What is done with each row in one kernel, where rows are short enough; else the nest is taken apart.
+  bool in_rows(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
+    const std::string prefix = numbered(rows_ + 1, "together");
+    std::optional<RowsTogether> rows = rows_together(flat, views_, prefix, function_.values);
+    if (!rows) return false;
+    ++rows_;
+    if (context_.remarks)
+      remark(RemarkKind::applied, "rows", stm,
+             fmt::format("the {} maps, reductions and scans that make '{}' are one kernel, whose threads hold the rows "
+                         "in registers, where these have at most so many elements",
+                         rows->operations, name_of(stm)),
+             {{"width", print(rows->width, function_)}, {"most", prefix + ".rows"}});
+    Stm inner = flat;
+    for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+    std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
+    if (!apart) apart = std::vector<Stm>{make_kernel(inner)};
+    std::ranges::move(rows->before, std::back_inserter(stms));
+    const BodyPtr together = make_body(std::move(rows->kernel), {rows->results.begin(), rows->results.end()});
+    const BodyPtr otherwise = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
+    stms.push_back({.pattern = stm.pattern,
+                    .op = Choose{Choose::By::first,
+                                 prefix + ".variant",
+                                 {{"rows", rows->fits, together}, {"apart", Scalar::boolean(true), otherwise}}},
+                    .location = stm.location});
+    return true;
   }
 
   // What is inside in parallel, too; nullopt: there is nothing beside a single map.
@@ -491,8 +521,8 @@ class Extractor {
   const PassContext& context_;
   Replicated replicated_;
   HostViews views_;
-  int chunked_ = 0, histograms_ = 0, nests_ = 0;  // numbered so far
-  std::vector<Remark>* held_ = nullptr;           // what is said of a nest that may not be taken apart after all
+  int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0;  // numbered so far
+  std::vector<Remark>* held_ = nullptr;  // what is said of a nest that may not be taken apart after all
 };
 
 Result<Change> extract(Module& module, PassContext& context) {
@@ -522,6 +552,7 @@ PassInfo extract_kernels_pass() {
                        {"scatter", "a scatter or histogram became a kernel"},
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
+                       {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
                        {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
                        {"by-columns", "a reduction of columns has them side by side in its threads"},
                        {"not-tiled", "a reduction in a map is no contraction that can be tiled, and runs in chunks"},

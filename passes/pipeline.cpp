@@ -143,6 +143,7 @@ class Manager {
             std::get<SegOp>(made.op).schedule.reset();
             std::get<SegOp>(made.op).sparse.reset();
             std::get<SegOp>(made.op).team.reset();
+            std::get<SegOp>(made.op).rows = false;
             changed = true;
             report_dropped(info, *function, stm, *fault);
           } else if (kernel == nullptr) {

@@ -89,8 +89,6 @@ struct Mainloop {
   kernel::ExprPtr half;                                     // which half of the M dim's tables
 };
 
-inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
-
 inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
   kernel::Stmt s;
   s.kind = kernel::Stmt::Kind::call;

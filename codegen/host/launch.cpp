@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "codegen/kernel/c_string.h"
+#include "ir/team.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -108,6 +109,11 @@ void Host::launch_own(const Stm& stm) {
   const auto plan_kernels = stm.pattern.empty() ? plan_kernels_.end() : plan_kernels_.find(stm.pattern.front());
   if (plan_kernels != plan_kernels_.end() && plan_kernels->second->open)
     return launch_plan(stm, op, *plan_kernels->second);
+  if (op.rows && unit_.target.on_device()) {
+    const ExprPtr width = values_.poly(row_width(op)), team = values_.poly(*op.team);
+    refuse_if(infix(">", width, mul(team, literal(kRowElements))), APL_ASSERT, stm.location,
+              "rows of %lld elements are too long for teams of %lld threads", {width, team});
+  }
   Kernel lowering(unit_, stm);
   Launched made = lower_kernel(lowering, op);
   std::vector<std::string> arguments = arguments_of(lowering);

@@ -246,6 +246,15 @@ class Kernel {
   void fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
   void fold_warps(const Screma& op, const std::vector<Value>& accumulators, Block& out);
 
+  // teams that hold rows (codegen/lower/rows.cpp)
+  void share_row(const Screma& op, const Stm& stm, Block& out);
+  kernel::Stmt for_rounds(const std::string& round, const std::string& at, Block body);
+  std::string hold_row(Value row, const std::string& hint, Block& out);
+  void read_rows(const Screma& op, const Stm& stm, Block& out);
+  void fold_in_order(const Screma& op, const std::vector<Value>& accumulators, const std::vector<std::string>& elements,
+                     const std::vector<Value>& results, Block& out);
+  void write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, Block& out);
+
   // loops of a thread as vectors, on CPUs (codegen/lower/vector_loops.cpp)
   Poly without_divisions(const Poly& position) const;
   void sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, kernel::Stmt& loop) const;
@@ -366,11 +375,13 @@ class Kernel {
   bool copies_pending_ = false;
   std::vector<kernel::Param> packed_params_;
   struct Team {
-    const Stm* reduction = nullptr;  // that it shares; null: the kernel has no teams
+    const Stm* reduction = nullptr;  // that it shares; null: the kernel has no teams, or they hold rows
     std::string size, shift, lane;   // variables: its threads, the logarithm of their number, this thread's
     ExprPtr has_index;               // whether there is an index for it
+    std::string width;               // variable: elements of the rows that it holds; empty: it holds none
   };
   Team team_;
+  std::map<Value, std::string> rows_;  // that the team holds: a thread's elements
 };
 
 // Before which statements of a block's body a barrier is needed (codegen/lower/barriers.cpp); nullptr: before its
@@ -379,6 +390,13 @@ std::set<const Stm*> find_barriers(const SegOp& op, const ValueTable& values);
 
 // Rounds of a loop over a chunk that are unrolled on GPUs: so many loads are on their way.
 constexpr std::int64_t kRoundsAtOnce = 8;
+inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
+inline kernel::Stmt scope_of(kernel::Block body) {
+  kernel::Stmt scope;
+  scope.kind = kernel::Stmt::Kind::scope;
+  scope.body = std::move(body);
+  return scope;
+}
 // Whether a body has loops, reductions or maps.
 bool has_loops(const Body& body);
 

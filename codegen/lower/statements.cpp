@@ -84,6 +84,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
+    if (!team_.width.empty()) return share_row(*s, stm, out);
     &stm == team_.reduction ? share(*s, stm, out) : screma(*s, stm, out);
   } else if (const Scatter* s = get_if<Scatter>(stm)) {
     scatter(*s, stm, out);
@@ -102,8 +103,8 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     fail(2, stm, message, numbers, failed);
     out.push_back(kernel::branch(prefix("!", values_.operand(assertion->condition)), std::move(failed)));
   } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
-    // A team's would be that of a row of its scan, which is not stored where nobody reads it.
-    if (team_.reduction == nullptr) block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
+    // A team's would be that of a row, which it holds or does not store, since nobody reads it.
+    if (team_.size.empty()) block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     mainloop_ ? mainloop_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {

@@ -25,15 +25,6 @@ using KernelBlock = kernel::Block;
 
 namespace {
 
-ExprPtr number_of(std::int64_t n) { return literal(n); }
-
-Stmt scope_of(KernelBlock body) {
-  Stmt scope;
-  scope.kind = Stmt::Kind::scope;
-  scope.body = std::move(body);
-  return scope;
-}
-
 // The accumulators of a reduction of scalars with what they start with.
 std::vector<std::pair<Value, Operand>> neutral_elements(const Screma& op, const Stm& stm) {
   std::vector<std::pair<Value, Operand>> result;
@@ -53,7 +44,9 @@ bool has_loops(const Body& body) {
 void Kernel::run_team(const SegOp& op) {
   KernelBlock& out = function_.body;
   threads_ = kMostTeam;
-  team_ = {team_reduction(op), unit_.fresh("team"), unit_.fresh("shift"), unit_.fresh("lane"), nullptr};
+  team_ = {
+      op.rows ? nullptr : team_reduction(op), unit_.fresh("team"), unit_.fresh("shift"), unit_.fresh("lane"), nullptr,
+      op.rows ? unit_.fresh("width") : ""};
   const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
@@ -65,7 +58,7 @@ void Kernel::run_team(const SegOp& op) {
   }
   const ExprPtr thread = call("apl_thread", {});
   const std::string own = unit_.fresh("own"), flat = unit_.fresh("index");
-  const bool scans = std::get<Screma>(team_.reduction->op).scans();
+  const bool scans = !op.rows && std::get<Screma>(team_.reduction->op).scans();
   ExprPtr threads = cast(kInt, values_.poly(*op.team));
   if (scans) threads = call("apl_index_min", {threads, number_of(unit_.target.warp)});
   out.push_back(declare(kInt, team_.size, threads));
@@ -80,10 +73,13 @@ void Kernel::run_team(const SegOp& op) {
   team_.has_index = infix("<", variable(own), count);
   const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, out);
   for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
+  if (op.rows) out.push_back(declare(kIndex, team_.width, values_.poly(row_width(op))));
   body(*op.body, out);
+  if (op.rows) write_held_rows(op, indices, out);
   KernelBlock write;
   for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
-    store(stm_.pattern[k], indices, op.body->results[k], stm_.location, write);
+    if (!op.rows || unit_.function.values.type(op.body->results[k]).is_scalar())
+      store(stm_.pattern[k], indices, op.body->results[k], stm_.location, write);
   if (write.empty()) return;  // rows that were made where they are
   if (scans) unsupported(stm_.location, "rows of a scan that several threads make elsewhere");
   out.push_back(kernel::branch(infix("&&", infix("==", lane, number_of(0)), team_.has_index), std::move(write)));

@@ -217,6 +217,7 @@ Op Parser::segmap() {
     expect("(");
     result.team = poly();
     expect(")");
+    result.rows = accept("rows");
   }
   expect("{");
   std::vector<Stm> statements = stms();

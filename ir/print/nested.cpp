@@ -205,7 +205,7 @@ void Printer::put(const SegOp& op) {
   if (op.team) {
     out_ += " team(";
     put(*op.team);
-    out_ += ')';
+    out_ += op.rows ? ") rows" : ")";
   }
   out_ += ' ';
   put_kernel_block(op);

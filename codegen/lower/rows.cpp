@@ -1,0 +1,272 @@
+// Kernels whose teams hold the rows that they work on (ir/team.h), on GPUs: element k of a row belongs to thread
+// k mod team, which has its elements in registers from the operation that makes or first reads them to the end.
+//
+//   float x_r[16];                                              // of the row x
+//   for (round < 16) x_r[round] = at < n ? x(i * n + at) : 0;   // at = lane + round * team
+//   float m = -inf;
+//   for (round < 16) m = at < n ? max(m, x_r[round]) : m;
+//   m = what the team's threads have together;                  // by shuffles and shared memory (team.cpp)
+//   float y_r[16];
+//   for (round < 16) y_r[round] = exp(x_r[round] - m);
+//   for (round < 16) if (at < n) y(i * n + at) = y_r[round];
+//
+// All rounds' loops are unrolled, and code that cannot do harm is done beyond the row's end, too, so that no round has
+// a branch. Operators that do not commute, and scans, go through rounds in order: each warp scans its elements of a
+// round, and what a warp has is folded behind the warps before it and the rounds before. The host has seen that a row
+// has no more elements than its team holds.
+#include <algorithm>
+
+#include "codegen/lower/lower.h"
+#include "ir/team.h"
+#include "ir/walk.h"
+
+namespace apl::lower {
+
+using namespace kernel;
+using KernelBlock = kernel::Block;
+
+namespace {
+
+// Whether the code may run for an element that is not there: it reads nothing by index and divides no integers.
+bool is_harmless(const Body& body, const ValueTable& values) {
+  bool harmless = true;
+  for_each_stm(body, [&](const Stm& stm) {
+    const Binary* binary = get_if<Binary>(stm);
+    const bool divides = binary != nullptr && !is_float(values.type(binary->x).element) &&
+                         (binary->op == BinaryOp::div || binary->op == BinaryOp::mod || binary->op == BinaryOp::quot ||
+                          binary->op == BinaryOp::rem || binary->op == BinaryOp::pow);
+    harmless = harmless && !divides && !get_if<Index>(stm) && !get_if<If>(stm);
+  });
+  return harmless;
+}
+
+}  // namespace
+
+// The loop over a thread's elements; `body` sees which one by `round`, and its index in the row by `at`.
+kernel::Stmt Kernel::for_rounds(const std::string& round, const std::string& at, KernelBlock body) {
+  const ExprPtr index =
+      infix("+", variable(team_.lane), infix("<<", cast(kIndex, variable(round)), variable(team_.shift)));
+  body.insert(body.begin(), declare(kIndex, at, index));
+  Stmt loop = for_loop(kInt, round, number_of(kRowElements), std::move(body));
+  loop.unroll = true;
+  return loop;
+}
+
+// Registers for a row.
+std::string Kernel::hold_row(Value row, const std::string& hint, KernelBlock& out) {
+  const std::string name = unit_.fresh(hint);
+  out.push_back(declare_array({unit_.function.type(row).element, false}, name, kRowElements));
+  rows_.insert_or_assign(row, name);
+  return name;
+}
+
+// Rows that are read for the first time.
+void Kernel::read_rows(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  const std::string round = unit_.fresh("round"), at = unit_.name(op.indices.front());
+  KernelBlock each, inside;
+  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+    const Value row = op.inputs[k], param = op.map.params[k];
+    const ScalarType type = table.type(param).element;
+    if (type == ScalarType::unit || rows_.contains(row)) continue;
+    const std::string name = hold_row(row, table.name(param) + "_r", out);
+    each.push_back(assign(element(name, variable(round)), values_.constant(Scalar::zero(type))));
+    inside.push_back(assign(element(name, variable(round)), element_of(row, {variable(at)}, stm.location)));
+  }
+  if (inside.empty()) return;
+  each.push_back(kernel::branch(infix("<", variable(at), variable(team_.width)), std::move(inside)));
+  out.push_back(for_rounds(round, at, std::move(each)));
+}
+
+void Kernel::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
+  const ValueTable& table = unit_.function.values;
+  read_rows(op, stm, out);
+  const std::string round = unit_.fresh("round"), at = unit_.name(op.indices.front());
+  const ExprPtr inside = infix("<", variable(at), variable(team_.width));
+  KernelBlock each, made;
+  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+    const Type& type = table.type(op.map.params[k]);
+    if (type.element == ScalarType::unit) continue;
+    each.push_back(
+        declare({type.element, false}, unit_.name(op.map.params[k]), element(rows_.at(op.inputs[k]), variable(round))));
+  }
+  body(*op.map.body, made);
+  // What operators fold in any order is folded by each thread; what needs the order is kept.
+  Screma free;
+  std::vector<Value> accumulators;
+  std::map<Value, ExprPtr> taken;
+  struct Ordered {
+    Screma op;
+    std::vector<Value> accumulators, results;
+    std::vector<std::string> elements;
+  };
+  std::vector<Ordered> ordered;
+  std::size_t next = 0;
+  KernelBlock beyond;
+  const auto keep = [&](const std::string& row, const Operand& result, const Operand& otherwise) {
+    const ExprPtr target = element(row, variable(round));
+    made.push_back(assign(target, values_.operand(result)));
+    beyond.push_back(assign(target, values_.operand(otherwise)));
+  };
+  for (const ReduceOp& reduce : op.reduces) {
+    Screma alone;
+    alone.reduces = {reduce};
+    const bool any_order = !reduce.scan && folds_in_any_order(alone);
+    Ordered in_order{alone, {}, {}, {}};
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k, ++next) {
+      const Value result = stm.pattern[next];
+      const CType type{table.type(reduce.op.params[k]).element, false};
+      if (any_order) {
+        accumulators.push_back(result);
+        out.push_back(declare(type, unit_.name(result), values_.operand(reduce.neutral[k]), false));
+        taken[result] = values_.operand(op.map.body->results[next]);
+        continue;
+      }
+      in_order.accumulators.push_back(reduce.op.params[k]);
+      in_order.results.push_back(result);
+      const std::string& hint = table.name(result);
+      if (reduce.scan) {
+        in_order.elements.push_back(hold_row(result, hint + "_r", out));
+      } else {
+        in_order.elements.push_back(unit_.fresh(hint + "_r"));
+        out.push_back(declare_array(type, in_order.elements.back(), kRowElements));
+      }
+      keep(in_order.elements.back(), op.map.body->results[next], reduce.neutral[k]);
+    }
+    if (any_order) {
+      free.reduces.push_back(reduce);
+    } else {
+      ordered.push_back(std::move(in_order));
+    }
+  }
+  for (; next < stm.pattern.size(); ++next) {
+    const Operand& result = op.map.body->results[next];
+    keep(hold_row(stm.pattern[next], table.name(stm.pattern[next]) + "_r", out), result,
+         Scalar::zero(table.type(result).element));
+  }
+  const auto take = [&](Value acc) { return taken.at(acc); };
+  if (is_harmless(*op.map.body, table)) {
+    // Neutral elements beyond the end are needed by what needs the order alone.
+    if (!accumulators.empty()) fold_with(free, accumulators, nullptr, take, made, inside);
+    each.insert(each.end(), made.begin(), made.end());
+    if (!ordered.empty()) each.push_back(kernel::branch(prefix("!", inside), std::move(beyond)));
+  } else {
+    if (!accumulators.empty()) fold_with(free, accumulators, nullptr, take, made);
+    each.push_back(kernel::branch(inside, std::move(made), std::move(beyond)));
+  }
+  out.push_back(for_rounds(round, at, std::move(each)));
+  if (!accumulators.empty()) {
+    fold_warp(free, accumulators, true, out);
+    fold_warps(free, accumulators, out);
+  }
+  for (const Ordered& each_in_order : ordered)
+    fold_in_order(each_in_order.op, each_in_order.accumulators, each_in_order.elements, each_in_order.results, out);
+}
+
+// A scan of the elements, which become what it gives; a reduction's results are what it gives at the end.
+void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulators,
+                           const std::vector<std::string>& elements, const std::vector<Value>& results,
+                           KernelBlock& out) {
+  const ExprPtr team = variable(team_.size), one = number_of(1), always = number_of(1);
+  const ExprPtr warp = number_of(unit_.target.warp), thread = call("apl_thread", {});
+  const std::int64_t warps = threads_ / unit_.target.warp;
+  const std::string width = unit_.fresh("width"), step = unit_.fresh("step"), round = unit_.fresh("round"),
+                    place = unit_.fresh("place"), own_warp = unit_.fresh("warp"), first = unit_.fresh("first"),
+                    other = unit_.fresh("warp");
+  const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
+  const auto own = [&](Value acc) { return variable(unit_.name(acc)); };
+  const auto unrolled = [&](KernelBlock block) {
+    Stmt loop = for_loop(kInt, round, number_of(kRowElements), std::move(block));
+    loop.unroll = true;
+    return loop;
+  };
+  std::map<Value, std::string> held, carries, shared;
+  for (std::size_t k = 0; k < accumulators.size(); ++k) {
+    held[accumulators[k]] = elements[k];
+    carries[accumulators[k]] = unit_.fresh(unit_.function.values.name(results[k]) + "_before");
+    out.push_back(declare(type_of(accumulators[k]), carries[accumulators[k]],
+                          values_.operand(op.reduces.front().neutral[k]), false));
+    shared[accumulators[k]] = unit_.fresh(unit_.function.values.name(results[k]) + "_s");
+    out.push_back(shared_array(shared[accumulators[k]], type_of(accumulators[k]), kRowElements * warps));
+  }
+  const auto element_here = [&](Value acc) { return element(held.at(acc), variable(round)); };
+  out.push_back(declare(kInt, width, select(infix("<", team, warp), team, warp)));
+  out.push_back(declare(kInt, place, infix("&", thread, infix("-", variable(width), one))));
+  const ExprPtr lane = call("apl_lane", {}), reaches = infix("<=", variable(step), variable(place));
+  const auto shuffled = [&](Value acc, const ExprPtr& from) { return call("apl_shuffle", {own(acc), from}); };
+  // Each warp's elements of a round; the rounds take a step together, so that shuffles do not wait for each other.
+  KernelBlock one_step;
+  for (const Value acc : accumulators)
+    one_step.push_back(declare(type_of(acc), unit_.name(acc), element_here(acc), false));
+  const ExprPtr from = infix("-", lane, select(reaches, variable(step), number_of(0)));
+  fold_with(
+      op, accumulators, always, [&](Value acc) { return shuffled(acc, from); }, one_step, reaches);
+  for (const Value acc : accumulators) one_step.push_back(assign(element_here(acc), own(acc)));
+  Stmt lanes = for_loop(kInt, step, variable(width), {unrolled(std::move(one_step))});
+  lanes.from = one;
+  lanes.step = variable(step);
+  out.push_back(std::move(lanes));
+  // `value` behind what came before: the row's element, and what comes before the next.
+  const auto carry = [&](const std::function<ExprPtr(Value)>& value, const std::function<ExprPtr(Value)>& target,
+                         const ExprPtr& where, KernelBlock& into) {
+    KernelBlock block;
+    for (const Value acc : accumulators) block.push_back(declare(type_of(acc), unit_.name(acc), value(acc), false));
+    fold_with(
+        op, accumulators, always, [&](Value acc) { return variable(carries.at(acc)); }, block);
+    for (const Value acc : accumulators)
+      block.push_back(assign(target(acc), where ? select(where, own(acc), target(acc)) : own(acc)));
+    into.push_back(scope_of(std::move(block)));
+  };
+  const auto carry_of = [&](Value acc) { return variable(carries.at(acc)); };
+  // A team within a warp.
+  KernelBlock narrow;
+  std::map<Value, std::string> totals;
+  for (const Value acc : accumulators) {
+    totals[acc] = unit_.fresh("total");
+    narrow.push_back(
+        declare(type_of(acc), totals[acc],
+                call("apl_shuffle", {element_here(acc), infix("|", lane, infix("-", variable(width), one))})));
+  }
+  carry(element_here, element_here, nullptr, narrow);
+  carry([&](Value acc) { return variable(totals.at(acc)); }, carry_of, nullptr, narrow);
+  // Several warps: what each has of each round is in shared memory.
+  const auto of_warp = [&](Value acc, const std::string& which) {
+    return element(shared.at(acc), infix("+", infix("*", variable(round), number_of(warps)), variable(which)));
+  };
+  KernelBlock wide, leads, each, each_warp;
+  wide.push_back(declare(kInt, own_warp, infix("/", thread, warp)));
+  wide.push_back(declare(kInt, first, infix("/", infix("-", thread, variable(team_.lane)), warp)));
+  for (const Value acc : accumulators) leads.push_back(assign(of_warp(acc, own_warp), element_here(acc)));
+  wide.push_back(kernel::branch(infix("==", variable(place), infix("-", warp, one)), {unrolled(std::move(leads))}));
+  Stmt barrier;
+  barrier.kind = Stmt::Kind::barrier;
+  wide.push_back(std::move(barrier));
+  carry(element_here, element_here, infix("==", variable(other), variable(own_warp)), each_warp);
+  carry([&](Value acc) { return of_warp(acc, other); }, carry_of, nullptr, each_warp);
+  Stmt in_turn = for_loop(kInt, other, infix("+", variable(first), infix("/", team, warp)), std::move(each_warp));
+  in_turn.from = variable(first);
+  wide.push_back(unrolled({std::move(in_turn)}));
+  out.push_back(kernel::branch(infix(">", team, warp), std::move(wide), {unrolled(std::move(narrow))}));
+  for (std::size_t k = 0; k < results.size(); ++k)
+    if (unit_.function.type(results[k]).is_scalar())
+      out.push_back(declare(type_of(accumulators[k]), unit_.name(results[k]), carry_of(accumulators[k])));
+}
+
+// Rows that the kernel returns, each element by the thread that has it.
+void Kernel::write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, KernelBlock& out) {
+  const std::string round = unit_.fresh("round"), at = unit_.fresh("at");
+  KernelBlock rows;
+  for (std::size_t k = 0; k < stm_.pattern.size(); ++k) {
+    const Operand& result = op.body->results[k];
+    if (!result.is_value() || unit_.function.type(result.value()).is_scalar()) continue;
+    std::vector<ExprPtr> all = indices;
+    all.push_back(variable(at));
+    rows.push_back(
+        assign(element_of(stm_.pattern[k], all, stm_.location), element(rows_.at(result.value()), variable(round))));
+  }
+  if (rows.empty()) return;
+  const ExprPtr inside = infix("&&", team_.has_index, infix("<", variable(at), variable(team_.width)));
+  out.push_back(for_rounds(round, at, {kernel::branch(inside, std::move(rows))}));
+}
+
+}  // namespace apl::lower
