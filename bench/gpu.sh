@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-programs,sparse-check,constant,engines (default: all)
+#     sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check,constant,engines}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check,constant,engines,kernel-files}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -182,6 +182,12 @@ if wanted engines; then
   step "operators of PyTorch and functions of JAX"
   PYTHONPATH=$bin/../python python3 bench/engines.py --json="$out/engines.json" 2>"$out/engines.log"
   note $? "engines; see $out/engines.log"
+fi
+
+if wanted kernel-files; then
+  step "kernel files of the tour's entries, compiled by nvcc"
+  timeout 200 python3 bench/kernel_files.py "$bin/aplc" --json="$out/kernel-files.json"
+  note $? "kernel files"
 fi
 
 wanted bench || exit $status

@@ -1,0 +1,25 @@
+-- Contractions whose operands are contiguous along another dim than the results: variant `transposed`, which the model
+-- takes where sizes are large, must give what the others give. Reduction dims that lie apart, empty ones, 16 bits,
+-- another operator.
+-- ==
+-- entry: one
+-- random input { [31][37][29]f32 [5][37]f32 } auto output
+-- random input { [1][1][1]f32 [1][1]f32 } auto output
+-- random input { [7][0][9]f32 [5][0]f32 } auto output
+entry one [a][b][c][d] (L: [a][d][b]f32) (R: [c][d]f32): [c][b][a]f32 =
+  tabulate c (\j -> tabulate b (\k -> tabulate a (\l -> f32.sum (tabulate d (\q -> L[l,q,k] * R[j,q])))))
+-- ==
+-- entry: two
+-- random input { [9][11][8][7]f64 [13][11][8]f64 } auto output
+entry two [a][b][c][e][f] (L: [a][e][f][b]f64) (R: [c][e][f]f64): [c][b][a]f64 =
+  tabulate c (\j -> tabulate b (\k -> tabulate a (\l -> f64.sum (tabulate e (\q -> f64.sum (tabulate f (\r -> L[l,q,r,k] * R[j,q,r])))))))
+-- ==
+-- entry: half
+-- random input { [40][24][16]f16 [12][24]f16 } auto output
+entry half [a][b][c][d] (L: [a][d][b]f16) (R: [c][d]f16): [c][b][a]f32 =
+  tabulate c (\j -> tabulate b (\k -> tabulate a (\l -> f32.sum (tabulate d (\q -> f32.f16 L[l,q,k] * f32.f16 R[j,q])))))
+-- ==
+-- entry: minplus
+-- random input { [20][30]i32 [30][25]i32 } auto output
+entry minplus [a][b][q] (A: [a][q]i32) (B: [q][b]i32): [b][a]i32 =
+  tabulate b (\j -> tabulate a (\i -> i32.minimum (tabulate q (\k -> A[i,k] + B[k,j]))))
