@@ -248,7 +248,8 @@ class Kernel {
 
   // teams that hold rows (codegen/lower/rows.cpp)
   void share_row(const Screma& op, const Stm& stm, Block& out);
-  kernel::Stmt for_rounds(const std::string& round, const std::string& at, Block body);
+  kernel::Stmt for_rounds(const std::string& round, Block body);
+  kernel::Stmt for_elements_of_row(const std::string& round, const std::string& at, Block body);
   std::string hold_row(Value row, const std::string& hint, Block& out);
   void read_rows(const Screma& op, const Stm& stm, Block& out);
   void fold_in_order(const Screma& op, const std::vector<Value>& accumulators, const std::vector<std::string>& elements,

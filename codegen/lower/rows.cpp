@@ -10,10 +10,10 @@
 //   for (round < 16) y_r[round] = exp(x_r[round] - m);
 //   for (round < 16) if (at < n) y(i * n + at) = y_r[round];
 //
-// All rounds' loops are unrolled, and code that cannot do harm is done beyond the row's end, too, so that no round has
-// a branch. Operators that do not commute, and scans, go through rounds in order: each warp scans its elements of a
-// round, and what a warp has is folded behind the warps before it and the rounds before. The host has seen that a row
-// has no more elements than its team holds.
+// All rounds' loops are unrolled, in groups that are left out where the row ends before them, and code that cannot do
+// harm is done beyond the row's end, too, so that no round has a branch. Operators that do not commute, and scans, go
+// through rounds in order: each warp scans its elements of a round, and what a warp has is folded behind the warps
+// before it and the rounds before. The host has seen that a row has no more elements than its team holds.
 #include <algorithm>
 
 #include "codegen/lower/lower.h"
@@ -26,6 +26,10 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 namespace {
+
+// Rounds between which no branch stands.
+constexpr std::int64_t kRowGroup = 4;
+static_assert(kRowElements % kRowGroup == 0);
 
 // Whether the code may run for an element that is not there: it reads nothing by index and divides no integers.
 bool is_harmless(const Body& body, const ValueTable& values) {
@@ -42,14 +46,26 @@ bool is_harmless(const Body& body, const ValueTable& values) {
 
 }  // namespace
 
-// The loop over a thread's elements; `body` sees which one by `round`, and its index in the row by `at`.
-kernel::Stmt Kernel::for_rounds(const std::string& round, const std::string& at, KernelBlock body) {
-  const ExprPtr index =
-      infix("+", variable(team_.lane), infix("<<", cast(kIndex, variable(round)), variable(team_.shift)));
-  body.insert(body.begin(), declare(kIndex, at, index));
-  Stmt loop = for_loop(kInt, round, number_of(kRowElements), std::move(body));
-  loop.unroll = true;
-  return loop;
+// The loop over a thread's elements; `body` sees which one by `round`. Those of a group that no thread of the team has
+// are left out, so that short rows do not pay for long ones.
+kernel::Stmt Kernel::for_rounds(const std::string& round, KernelBlock body) {
+  const std::string group = unit_.fresh("group"), next = unit_.fresh("next");
+  const ExprPtr first = infix("*", variable(group), number_of(kRowGroup));
+  body.insert(body.begin(), declare(kInt, round, infix("+", first, variable(next))));
+  Stmt inner = for_loop(kInt, next, number_of(kRowGroup), std::move(body));
+  inner.unroll = true;
+  const ExprPtr begin = infix("<<", cast(kIndex, first), variable(team_.shift));
+  Stmt outer = for_loop(kInt, group, number_of(kRowElements / kRowGroup),
+                        {kernel::branch(infix("<", begin, variable(team_.width)), {std::move(inner)})});
+  outer.unroll = true;
+  return outer;
+}
+
+// The same; `body` sees the element's index in the row, too.
+kernel::Stmt Kernel::for_elements_of_row(const std::string& round, const std::string& at, KernelBlock body) {
+  const ExprPtr before = infix("<<", cast(kIndex, variable(round)), variable(team_.shift));
+  body.insert(body.begin(), declare(kIndex, at, infix("+", variable(team_.lane), before)));
+  return for_rounds(round, std::move(body));
 }
 
 // Registers for a row.
@@ -75,7 +91,7 @@ void Kernel::read_rows(const Screma& op, const Stm& stm, KernelBlock& out) {
   }
   if (inside.empty()) return;
   each.push_back(kernel::branch(infix("<", variable(at), variable(team_.width)), std::move(inside)));
-  out.push_back(for_rounds(round, at, std::move(each)));
+  out.push_back(for_elements_of_row(round, at, std::move(each)));
 }
 
 void Kernel::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
@@ -154,7 +170,7 @@ void Kernel::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
     if (!accumulators.empty()) fold_with(free, accumulators, nullptr, take, made);
     each.push_back(kernel::branch(inside, std::move(made), std::move(beyond)));
   }
-  out.push_back(for_rounds(round, at, std::move(each)));
+  out.push_back(for_elements_of_row(round, at, std::move(each)));
   if (!accumulators.empty()) {
     fold_warp(free, accumulators, true, out);
     fold_warps(free, accumulators, out);
@@ -175,11 +191,6 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
                     other = unit_.fresh("warp");
   const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
   const auto own = [&](Value acc) { return variable(unit_.name(acc)); };
-  const auto unrolled = [&](KernelBlock block) {
-    Stmt loop = for_loop(kInt, round, number_of(kRowElements), std::move(block));
-    loop.unroll = true;
-    return loop;
-  };
   std::map<Value, std::string> held, carries, shared;
   for (std::size_t k = 0; k < accumulators.size(); ++k) {
     held[accumulators[k]] = elements[k];
@@ -202,7 +213,7 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
   fold_with(
       op, accumulators, always, [&](Value acc) { return shuffled(acc, from); }, one_step, reaches);
   for (const Value acc : accumulators) one_step.push_back(assign(element_here(acc), own(acc)));
-  Stmt lanes = for_loop(kInt, step, variable(width), {unrolled(std::move(one_step))});
+  Stmt lanes = for_loop(kInt, step, variable(width), {for_rounds(round, std::move(one_step))});
   lanes.from = one;
   lanes.step = variable(step);
   out.push_back(std::move(lanes));
@@ -237,7 +248,8 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
   wide.push_back(declare(kInt, own_warp, infix("/", thread, warp)));
   wide.push_back(declare(kInt, first, infix("/", infix("-", thread, variable(team_.lane)), warp)));
   for (const Value acc : accumulators) leads.push_back(assign(of_warp(acc, own_warp), element_here(acc)));
-  wide.push_back(kernel::branch(infix("==", variable(place), infix("-", warp, one)), {unrolled(std::move(leads))}));
+  wide.push_back(
+      kernel::branch(infix("==", variable(place), infix("-", warp, one)), {for_rounds(round, std::move(leads))}));
   Stmt barrier;
   barrier.kind = Stmt::Kind::barrier;
   wide.push_back(std::move(barrier));
@@ -245,8 +257,8 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
   carry([&](Value acc) { return of_warp(acc, other); }, carry_of, nullptr, each_warp);
   Stmt in_turn = for_loop(kInt, other, infix("+", variable(first), infix("/", team, warp)), std::move(each_warp));
   in_turn.from = variable(first);
-  wide.push_back(unrolled({std::move(in_turn)}));
-  out.push_back(kernel::branch(infix(">", team, warp), std::move(wide), {unrolled(std::move(narrow))}));
+  wide.push_back(for_rounds(round, {std::move(in_turn)}));
+  out.push_back(kernel::branch(infix(">", team, warp), std::move(wide), {for_rounds(round, std::move(narrow))}));
   for (std::size_t k = 0; k < results.size(); ++k)
     if (unit_.function.type(results[k]).is_scalar())
       out.push_back(declare(type_of(accumulators[k]), unit_.name(results[k]), carry_of(accumulators[k])));
@@ -266,7 +278,7 @@ void Kernel::write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indice
   }
   if (rows.empty()) return;
   const ExprPtr inside = infix("&&", team_.has_index, infix("<", variable(at), variable(team_.width)));
-  out.push_back(for_rounds(round, at, {kernel::branch(inside, std::move(rows))}));
+  out.push_back(for_elements_of_row(round, at, {kernel::branch(inside, std::move(rows))}));
 }
 
 }  // namespace apl::lower

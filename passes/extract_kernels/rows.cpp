@@ -8,8 +8,8 @@
 //   }
 //
 // Memory is read and written once, then, and what crosses from one operation to another stays in registers. T is a
-// power of two that the host computes: so many threads that each has at most kRowElements elements, a warp at least
-// where rows are as long (neighbours read neighbours), and more where there are few rows.
+// power of two that the host computes: so many threads that each has at most kRowElements elements, 4 in short rows, a
+// warp at least in longer ones (neighbours read neighbours), and more threads where there are few rows.
 #include "passes/extract_kernels/rows.h"
 
 #include <algorithm>
@@ -25,8 +25,11 @@ namespace apl {
 namespace {
 
 constexpr std::int64_t kLongestRow = kMostTeam * kRowElements;
-// Threads that read neighbours, if rows are as long; threads that keep a GPU busy, over all rows.
-constexpr std::int64_t kNeighbours = 32, kThreadsOfRows = std::int64_t{1} << 17;
+// Elements that a thread of a short row has; threads that read neighbours where rows are longer; threads that keep a
+// GPU busy, over all rows.
+constexpr std::int64_t kElementsOfShort = 4, kNeighbours = 32, kThreadsOfRows = std::int64_t{1} << 17;
+// A known number of elements that one thread goes through (extract_kernels/parts).
+constexpr std::int64_t kRowOfThread = 32;
 // A thread has so many elements where there are threads enough.
 constexpr std::int64_t kFewElements = 2;
 
@@ -69,6 +72,7 @@ std::optional<RowsTogether> rows_together(const Stm& flat, const HostViews& view
   op.rows = true;
   op.team = Poly(1);
   if (team_fault(op, values) || !lie_along_rows(map, views, values)) return std::nullopt;
+  if (row_width(op).constant().value_or(kLongestRow) <= kRowOfThread) return std::nullopt;
   RowsTogether result{.operations = static_cast<std::size_t>(operations), .width = row_width(op)};
   Builder host(values);
   host.set_location(flat.location);
@@ -81,7 +85,8 @@ std::optional<RowsTogether> rows_together(const Stm& flat, const HostViews& view
   result.before = host.take();
   const Poly most = host.let("team", GetSize{prefix + ".team", SizeClass::thread_block_size, kMostTeam});
   const Poly free = floor_div(kThreadsOfRows, poly_max(1, product(map.widths)));
-  const Poly wanted = poly_max(poly_min(width, kNeighbours), poly_min(free, ceil_div(width, kFewElements)));
+  const Poly wanted =
+      poly_max(poly_min(ceil_div(width, kElementsOfShort), kNeighbours), poly_min(free, ceil_div(width, kFewElements)));
   const Poly needed = ceil_div(width, kRowElements);
   op.team = Poly(power_of_two_from(poly_max(1, poly_max(needed, poly_min(wanted, poly_min(most, kMostTeam)))), host));
   host.append(std::move(kernel));

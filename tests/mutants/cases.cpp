@@ -140,6 +140,22 @@ std::vector<Case> cases() {
                  {{"T_m", 2}, {"R_m", 2}, {"T_n", 3}, {"R_n", 1}, {"T_p", 4}, {"R_p", 2}, {"T_q", 3}},
                  {{{"m", 5}, {"n", 4}, {"p", 9}, {"q", 7}}, {{"m", 3}, {"n", 7}, {"p", 7}, {"q", 3}}},
                  false});
+  // A team that holds rows: operators in any order and in order, a scan, rows that it returns.
+  all.push_back({"held",
+                 "entry held [m][n] (A: [m][n]i32) : [m][n]i32 =\n"
+                 "  map (\\xs -> let most = i32.maximum xs\n"
+                 "              let (p, q) = reduce (\\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0) "
+                 "(zip xs (map (+ most) xs))\n"
+                 "              let ys = scan (+) 0 (map (+ q) xs)\n"
+                 "              in map2 (\\x y -> x * most + y * p) xs ys) A\n",
+                 {},
+                 {{{"m", 3}, {"n", 600}},
+                  {{"m", 2}, {"n", 2100}},
+                  {{"m", 5}, {"n", 41}},
+                  {{"m", 70}, {"n", 3}},
+                  {{"m", 1}, {"n", 1}}},
+                 false,
+                 "held_xs"});
   return all;
 }
 

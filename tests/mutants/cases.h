@@ -14,7 +14,8 @@ struct Case {
   std::string source;
   std::map<std::string, std::int64_t> plan;  // what is behind the entry's name
   std::vector<testing::Sizes> sizes;
-  bool fast = true;  // has the mainloop
+  bool fast = true;       // has the mainloop
+  std::string only = {};  // the kernel that is broken; empty: all of the entry
 };
 std::vector<Case> cases();
 

@@ -56,7 +56,7 @@ Result<Built> build(const std::vector<Case>& cases) {
   std::set<std::string> fast;
   auto generated = lower::generate_edited(memory, cuda_target(), codegen, [&](kernel::Function& function) {
     for (const Case& c : cases) {
-      if (!function.name.starts_with(c.entry + "_")) continue;
+      if (!function.name.starts_with(c.entry + "_") || (!c.only.empty() && function.name != c.only)) continue;
       mutator.mutate(function, found[c.entry]);
       if (kernel::print(function, *find_dialect("cuda")).find(" result_rows") != std::string::npos)
         fast.insert(c.entry);

@@ -73,8 +73,12 @@ entry windows [k][m][n] (xsss: [k][m][n]f64) : [k][m][]f64 =
   map (map (\xs -> let ys = drop 1 xs
                    let s = f64.sum ys in map2 (\x y -> x * s - y) ys (take (n - 1) xs))) xsss
 
--- Sizes that the program knows: rows of a number of elements.
+-- Rows of a number of elements that the program knows.
 -- ==
 -- entry: eights
 -- random input { [100][8]f32 } auto output
 entry eights [m] (xss: [m][8]f32) : [m][8]f32 = map softmax xss
+-- ==
+-- entry: hundreds
+-- random input { [7][100]f32 } auto output
+entry hundreds [m] (xss: [m][100]f32) : [m][100]f32 = map softmax xss

@@ -91,4 +91,63 @@ TEST_CASE("teams: what cannot have one is refused with the reason") {
           "its body makes arrays");
 }
 
+// Of a team that holds rows.
+std::string held_fault(const std::string& body, const std::string& result = "v",
+                       const std::string& type = "[m][n]i32") {
+  return fault(
+      "segmap(thread) (i < m) team(t) rows { let {row : [n]i32} = A[i] " + body + " return {returns " + result + "} }",
+      type);
+}
+
+std::string map_of(const std::string& input, const std::string& made,
+                   const std::string& code = "let {y : i32} = add(e, e)") {
+  return " let {" + made + " : [n]i32} = map(k_" + made + " < n, {" + input + "}, \\{e : i32} -> { " + code +
+         " in {y} })";
+}
+
+TEST_CASE("teams: one that holds rows has maps, reductions and scans over them, and says so in the text") {
+  const std::string sum = sum_of("let {x : i32} = A[i, k]");
+  CHECK(held_fault(sum + map_of("row", "w", "let {y : i32} = add(e, s)") + map_of("w", "v")) == "");
+  CHECK(held_fault(sum + map_of("row", "v"), "s", "[m]i32") == "");
+  const Result<Module> module =
+      parse_module(program("segmap(thread) (i < m) team(t) rows { " + sum + " return {returns s} }"), "team.aplir");
+  REQUIRE(module);
+  const std::string text = print(*module);
+  CHECK(text.find("segmap(thread) (i < m) team(t) rows {") != std::string::npos);
+  const Result<Module> again = parse_module(text, "team.aplir");
+  REQUIRE(again);
+  CHECK(print(*again) == text);
+}
+
+TEST_CASE("teams: rows that a team cannot hold are refused with the reason") {
+  const auto refuses = [](const std::string& said, const std::string& reason) {
+    CAPTURE(said);
+    CHECK(said.find("it cannot have a team: " + reason) != std::string::npos);
+  };
+  refuses(held_fault("let {v : i32} = A[i, 0]", "v", "[m]i32"), "no map, reduction or scan stands in its body");
+  refuses(held_fault(map_of("row", "v", "let {y : i32} = checked A[i, 2*i]")), "a statement in its body can fail");
+  refuses(held_fault(map_of("row", "w") + map_of("row", "v", "let {y : i32} = w[0]")),
+          "a row that it makes is read by index");
+  refuses(held_fault(map_of("row", "w") + " let {v : i32} = w[0]", "v", "[m]i32"),
+          "a row that it makes is read by index");
+  refuses(held_fault(map_of("row", "w"), "row"), "a result is a row that it does not make");
+  refuses(held_fault(map_of("row", "w") + " let {v : [n]i32} = copy(row)"), "its body makes arrays");
+  refuses(held_fault("let {q : [m]i32} = A[0 :+ m, 0]" + sum_of("let {x : i32} = A[i, k]") +
+                         " let {v : i32} = redomap(k2 < m, {q}, \\{e : i32} -> { in {e} }, " + kSum + ")",
+                     "v", "[m]i32"),
+          "its maps and reductions have several widths");
+  refuses(held_fault("let {own : i64} = size(min(n, i)) let {part : [own]i32} = row[0 :+ own] let {v : i32} = "
+                     "redomap(k < own, {part}, \\{e : i32} -> { in {e} }, " +
+                         kSum + ")",
+                     "v", "[m]i32"),
+          "the width of its rows is known only in the kernel");
+  refuses(held_fault(
+              map_of("row", "v", "let {y : i32} = redomap(k2 < n, {row}, \\{e2 : i32} -> { in {e2} }, " + kSum + ")")),
+          "what is done for an element has loops or arrays");
+  refuses(held_fault(
+              "let {v : i32} = loop {a : i32 = 0i32} for k < n { let {b : i32} = row[k] in {b} }" + map_of("row", "w"),
+              "v", "[m]i32"),
+          "a loop stands in its body");
+}
+
 }  // namespace apl::test::teams
