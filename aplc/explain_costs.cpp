@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ir/attributes.h"
+#include "ir/team.h"
 #include "ir/walk.h"
 
 namespace aplc {
@@ -103,6 +104,13 @@ class Host {
     kernels_.push_back({.statement = &stm, .location = stm.location, .seconds = {}, .launches = times});
     if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
     kernels_.back().chunks = apl::has_attribute(stm.attributes, apl::attribute::chunks);
+    if (const auto* seg = apl::get_if<apl::SegOp>(stm); seg && seg->rows) {
+      kernels_.back().holds_rows = true;
+      const auto width = number(apl::row_width(*seg)), team = number(*seg->team);
+      kernels_.back().version = width && team
+                                    ? fmt::format("rows of {:.0f} elements held by {:.0f} threads each", *width, *team)
+                                    : "rows held by teams of threads";
+    }
     apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) {
       apl::for_each_stm(*inner, [&](const apl::Stm& nested) {
         const auto* soac = apl::get_if<apl::Screma>(nested);
@@ -144,7 +152,16 @@ class Host {
 
   void one_of(const apl::Stm& stm, double times) {
     if (const apl::BodyPtr known = taken(stm.op)) {
+      const std::size_t first = kernels_.size();
       body(*known, times);
+      const auto* choose = std::get_if<apl::Choose>(&stm.op);
+      const std::string_view ending = "together.variant";
+      if (choose != nullptr && choose->parameter.ends_with(ending) && known != choose->alternatives.front().body)
+        for (std::size_t k = first; k < kernels_.size(); ++k)
+          kernels_[k].version = parameters_.contains(choose->parameter)
+                                    ? "rows not held, as asked"
+                                    : fmt::format("rows too long to be held ({}rows)",
+                                                  choose->parameter.substr(0, choose->parameter.size() - 7));
       return take_results(stm, *known);
     }
     std::vector<KernelCost> before = std::move(kernels_);

@@ -18,6 +18,8 @@ struct KernelCost {
   double bytes = 0, operations = 0;     // of one launch
   bool reduces = false, scans = false;  // whether its threads do, one after the other
   bool chunks = false;                  // whether it does a part of a reduction or scan
+  bool holds_rows = false;              // whether its teams hold the rows that they work on
+  std::string version = {};             // of those that a choice by the rows' length has, and why
 };
 
 // The kernels that the host of a function launches with these sizes. Branches whose condition the sizes decide are

@@ -144,7 +144,8 @@ class Overviewer {
       // One of the kernels of a line may do the reduction, another what is before or after it.
       if (kernel.chunks && row->second.what.starts_with("map")) {
         row->second.what = kernel.scans ? "scan" : "reduction";
-        if (row->second.decision == kByElement) row->second.decision = "in chunks";
+        if (row->second.decision.starts_with(kByElement))
+          row->second.decision.replace(0, std::string_view(kByElement).size(), "in chunks");
       }
       if (!is_new && row->second.seconds && kernel.seconds)
         row->second.seconds = *row->second.seconds + *kernel.seconds;
@@ -272,6 +273,11 @@ class Overviewer {
         row.what = "dense copy";
         row.decision = without_made_names(remark.message, text_);
       }
+    if (kernel.holds_rows) {
+      row.what = kernel.scans ? "scan of rows" : "reduction of rows";
+      row.decision = kernel.version;
+      row.suggestion.clear();
+    }
     if (row.what.empty() || row.what == "map")
       row.what = kernel.reduces ? "map with a reduction" : kernel.scans ? "map with a scan" : "map";
     if (row.decision.empty())
@@ -281,6 +287,7 @@ class Overviewer {
                                                        ? "in shared memory where that pays"
                                                        : "a copy for each thread where that pays"
                                                  : "in chunks";
+    if (!kernel.holds_rows && !kernel.version.empty()) row.decision += "; " + kernel.version;
     return row;
   }
 

@@ -170,7 +170,9 @@ void Kernel::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
     if (!accumulators.empty()) fold_with(free, accumulators, nullptr, take, made);
     each.push_back(kernel::branch(inside, std::move(made), std::move(beyond)));
   }
-  out.push_back(for_elements_of_row(round, at, std::move(each)));
+  const bool knows = !accumulators.empty() || !ordered.empty() || !is_harmless(*op.map.body, table) ||
+                     free_values(*op.map.body, table).contains(op.indices.front());
+  out.push_back(knows ? for_elements_of_row(round, at, std::move(each)) : for_rounds(round, std::move(each)));
   if (!accumulators.empty()) {
     fold_warp(free, accumulators, true, out);
     fold_warps(free, accumulators, out);
@@ -238,7 +240,8 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
         declare(type_of(acc), totals[acc],
                 call("apl_shuffle", {element_here(acc), infix("|", lane, infix("-", variable(width), one))})));
   }
-  carry(element_here, element_here, nullptr, narrow);
+  const bool scans = op.reduces.front().scan;  // of a reduction only the end is wanted
+  if (scans) carry(element_here, element_here, nullptr, narrow);
   carry([&](Value acc) { return variable(totals.at(acc)); }, carry_of, nullptr, narrow);
   // Several warps: what each has of each round is in shared memory.
   const auto of_warp = [&](Value acc, const std::string& which) {
@@ -253,7 +256,7 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
   Stmt barrier;
   barrier.kind = Stmt::Kind::barrier;
   wide.push_back(std::move(barrier));
-  carry(element_here, element_here, infix("==", variable(other), variable(own_warp)), each_warp);
+  if (scans) carry(element_here, element_here, infix("==", variable(other), variable(own_warp)), each_warp);
   carry([&](Value acc) { return of_warp(acc, other); }, carry_of, nullptr, each_warp);
   Stmt in_turn = for_loop(kInt, other, infix("+", variable(first), infix("/", team, warp)), std::move(each_warp));
   in_turn.from = variable(first);
