@@ -147,12 +147,11 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
   struct Words {
     const char *name, *text;
   };
-  static constexpr Words kWords[] = {
-      {"", ""},  // by enum apl_variant
-      {"tiled", "tiled"},
-      {"split", "split into {} parts"},
-      {"untiled", "not tiled"},
-      {"transposed", "with transposed operands"}};
+  static constexpr Words kWords[] = {{"", ""},  // by enum apl_variant
+                                     {"tiled", "tiled"},
+                                     {"split", "split into {} parts"},
+                                     {"untiled", "not tiled"},
+                                     {"transposed", "with transposed operands"}};
   static_assert(std::size(kWords) == APL_VARIANTS);
   std::vector<std::string> variants;
   for (int variant = APL_VARIANT_TILED; variant < APL_VARIANTS; ++variant)
@@ -166,8 +165,9 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
   facts.emplace_back("variant", kWords[choice.variant].name);
   if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
   if (choice.variant == APL_VARIANT_TRANSPOSED) {
-    facts.emplace_back("transposed", fmt::format("{} of the operands by kernels before, {}", planned.of_transposed->copies,
-                                                 time_text(apl_copies_estimate(&*planned.of_transposed, &device))));
+    facts.emplace_back("transposed",
+                       fmt::format("{} of the operands by kernels before, {}", planned.of_transposed->copies,
+                                   time_text(apl_copies_estimate(&*planned.of_transposed, &device))));
     chosen.shown.contraction = planned.of_transposed;
     chosen.shown.data = *chosen.shown.transposed;
     chosen.candidates = std::move(others);

@@ -175,7 +175,8 @@ class Tiler {
   // All of them, of which one runs:
   //   splits = get_size "mm.splits"
   //   C = choose model "mm.variant" { tiled { .. } split { the parts, and what joins them } untiled { as it was }
-  //                                   transposed { copies of operands in another order, and the tiled kernel of them } }
+  //                                   transposed { copies of operands in another order, and the tiled kernel of them }
+  //                                   }
   tile::Tiling all_variants(const Contraction& contraction, const Contraction& matched, const std::string& prefix,
                             const Stm& stm, Builder& host, std::vector<std::string>& variants) {
     tile::Tiling plan;
@@ -377,9 +378,10 @@ PassInfo tile_contraction_pass() {
   pass.name = kName;
   pass.summary = "block and register tiling of tensor contractions";
   pass.takes = stage_bit(Stage::kernel);
-  pass.options = {
-      {"variants", false, "leave open whether it is tiled, split, as it was, or has operands transposed before: chosen when sizes are known"},
-      {"packed", false, "panels are packed for a micro-kernel of a CPU, where no tile numbers are given"}};
+  pass.options = {{"variants", false,
+                   "leave open whether it is tiled, split, as it was, or has operands transposed before: chosen when "
+                   "sizes are known"},
+                  {"packed", false, "panels are packed for a micro-kernel of a CPU, where no tile numbers are given"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},
       {"isolated", "a kernel was split or rewritten, so that a contraction stands alone"},

@@ -10,7 +10,8 @@
 namespace apl::lower {
 namespace {
 
-constexpr std::string_view kNames[] = {"", "tiled", "split", "untiled", "transposed"};  // of alternatives, by enum apl_variant
+constexpr std::string_view kNames[] = {"", "tiled", "split", "untiled",
+                                       "transposed"};  // of alternatives, by enum apl_variant
 static_assert(std::size(kNames) == APL_VARIANTS);
 
 }  // namespace
@@ -30,8 +31,7 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     for (const Choose::Alternative& alternative : choose->alternatives)
       for_each_stm(*alternative.body, [&](const Stm& kernel) {
         const auto planned = kernel.pattern.empty() ? plan_kernels.end() : plan_kernels.find(kernel.pattern.front());
-        if (planned != plan_kernels.end())
-          found.planned(variant_number(alternative)) = planned->second;
+        if (planned != plan_kernels.end()) found.planned(variant_number(alternative)) = planned->second;
       });
     if (!found.tiled) return;
     if (found.parts) found.splits = found.parts->data.splits();
@@ -63,7 +63,8 @@ int variant_number(const Choose::Alternative& alternative) {
 }
 
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
-  variants.name = unit.fresh_in_file(variants.tiled->name + "_variants", {"_data", "_transposed", "_splits", "_0", "_1", "_2", "_3", "_4"});
+  variants.name = unit.fresh_in_file(variants.tiled->name + "_variants",
+                                     {"_data", "_transposed", "_splits", "_0", "_1", "_2", "_3", "_4"});
   variants.number = unit.fresh("variant");
   std::string splits = variants.name + "_splits";
   if (variants.splits) splits = unit.name(variants.splits);

@@ -68,12 +68,17 @@ void Kernel::run_block(const SegOp& op) {
     return;
   }
   if (unit_.target.on_device()) {
-    KernelBlock head;
-    std::string flat = unit_.fresh("block");
-    head.push_back(declare(kIndex, flat, call("apl_block", {})));
-    std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, head);
+    // A grid has fewer than 2^31 blocks, and so has each of its dims: divisions of 32 bits take a third of those of 64.
+    const std::string flat = unit_.fresh("block");
+    out.push_back(declare(kInt, flat, call("apl_block", {})));
+    for (ExprPtr& size : sizes) {
+      if (number(size)) continue;
+      const std::string count = unit_.fresh("blocks");
+      out.push_back(declare(kInt, count, size));
+      size = variable(count);
+    }
+    const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, out, kInt);
     for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
-    out.insert(out.end(), head.begin(), head.end());
     body(*op.body, out);
     write_results(op, out);
     return;

@@ -166,9 +166,11 @@ void Kernel::store(Value array, const std::vector<ExprPtr>& indices, const Opera
   });
 }
 
-// Indices of row-major position `flat` under sizes, outermost first; dims of one element are 0.
+// Indices of row-major position `flat` under sizes, outermost first; dims of one element are 0. `divided`: the type of
+// what is left of the position, if it is another one than that of the indices.
 std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes,
-                                       const std::vector<std::string>& names, CType type, KernelBlock& out) {
+                                       const std::vector<std::string>& names, CType type, KernelBlock& out,
+                                       std::optional<CType> divided) {
   std::vector<ExprPtr> indices(sizes.size());
   std::vector<std::size_t> real;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
@@ -190,7 +192,7 @@ std::vector<ExprPtr> Kernel::unflatten(const std::string& flat, const std::vecto
     std::string next = unit_.fresh("rest");
     // The last division is the outermost index itself.
     if (n == 1) next = names[real[0]];
-    out.push_back(declare(type, next, infix("/", variable(rest), sizes[k])));
+    out.push_back(declare(n > 1 && divided ? *divided : type, next, infix("/", variable(rest), sizes[k])));
     if (n == 1) {
       indices[real[0]] = variable(next);
       break;

@@ -344,7 +344,8 @@ class Kernel {
   ExprPtr layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices);
   void store(Value array, const std::vector<ExprPtr>& indices, const Operand& value, Location location, Block& out);
   std::vector<ExprPtr> unflatten(const std::string& flat, const std::vector<ExprPtr>& sizes,
-                                 const std::vector<std::string>& names, kernel::CType type, Block& out);
+                                 const std::vector<std::string>& names, kernel::CType type, Block& out,
+                                 std::optional<kernel::CType> divided = {});
 
   Unit& unit_;
   const Stm& stm_;

@@ -15,7 +15,7 @@ SegOp transposition(Value array, const std::vector<std::size_t>& order, std::siz
   const Type type = values.type(array);
   const std::size_t rank = type.rank(), fast = order.back();
   // Of a block; a thread has several neighbours along `partner`.
-  const auto threads_of = [&](std::size_t d) { return d == fast ? kTile : d == partner ? kTile / kEach : 1; };
+  const auto threads_of = [&](std::size_t d) { return d == fast ? kFast : d == partner ? kPartner / kEach : 1; };
   const auto each_of = [&](std::size_t d) { return d == partner ? kEach : 1; };
   const auto tile = [&](std::size_t d) { return Poly(threads_of(d) * each_of(d)); };
 
@@ -30,13 +30,13 @@ SegOp transposition(Value array, const std::vector<std::size_t>& order, std::siz
   }
   kernel.body = host.body([&](Builder& block) {
     // One element more in each row, so that a column lies in different banks.
-    const Lmad padded(Poly(0), {{Poly(kTile), Poly(kTile + 1)}, {Poly(kTile), Poly(1)}});
+    const Lmad padded(Poly(0), {{Poly(kFast), Poly(kPartner + 1)}, {Poly(kPartner), Poly(1)}});
     const Value shared = block.let(values.name(array) + "_s", SharedArray{type.element, padded});
     CopyTile copy;
     const std::vector<Poly> strides = Lmad::row_major(type.shape).strides();
     Poly offset;
     for (std::size_t d = 0; d < rank; ++d) offset += start[d] * strides[d];
-    copy.window = Lmad(offset, {{Poly(kTile), strides[fast]}, {Poly(kTile), strides[partner]}});
+    copy.window = Lmad(offset, {{Poly(kFast), strides[fast]}, {Poly(kPartner), strides[partner]}});
     copy.guards = {{start[fast], type.shape[fast]}, {start[partner], type.shape[partner]}};
     copy.target = shared;
     copy.source = array;

@@ -5,11 +5,12 @@
 
 namespace apl::coalesce {
 
-// Elements of a tile along each of the two dims that are exchanged: a warp reads and writes 32 neighbours. A thread has
-// some of them, which share what finding the tile costs (measured on an H200: with one element each, indices took 80 %
-// of the issue slots, and a transposition a quarter of the bandwidth).
-constexpr std::int64_t kTile = 32;
-constexpr std::int64_t kEach = 4;
+// Elements of a tile along the dim that becomes the fast one, and along the one that was: a warp writes 32 neighbours
+// and reads as many. A thread has several, which share what finding the tile costs (measured on an H200: with one
+// element each, indices took 80 % of the issue slots, and a transposition a quarter of the bandwidth).
+constexpr std::int64_t kFast = 32;
+constexpr std::int64_t kEach = 8;
+constexpr std::int64_t kPartner = 8 * kEach;
 
 // The array with dim `fast` moved to the end, dense in that order; in tiles through shared memory. In `partner`,
 // another dim, its elements are neighbours now.

@@ -117,7 +117,8 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
   struct apl_choices* tiled = apl_choices_of(ctx, set->tiled);
   struct apl_choices* parts = set->parts ? apl_choices_of(ctx, set->parts) : NULL;
   struct apl_choices* others = set->transposed ? apl_choices_of(ctx, set->transposed) : NULL;
-  if (!tiled || (set->parts && !parts) || (set->transposed && !others)) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
+  if (!tiled || (set->parts && !parts) || (set->transposed && !others))
+    return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
   for (int32_t k = 0; k < tiled->known_variants; ++k)
     if (apl_same_sizes(&tiled->variants[k].sizes, contraction)) {
       *variant = tiled->variants[k].variant;
