@@ -1,5 +1,14 @@
 -- Maps, reductions and scans over the same rows, with operators that need the order, of several values, and rows of
 -- several types.
+-- ==
+-- entry: composed places counted
+-- random input { [3][0]i32 } auto output
+-- random input { [4][1]i32 } auto output
+-- random input { [70][3]i32 } auto output
+-- random input { [9][40]i32 } auto output
+-- random input { [5][700]i32 } auto output
+-- random input { [2][4095]i32 } auto output
+-- random input { [3000][100]i32 } auto output
 entry composed [m][n] (xss: [m][n]i32) : ([m][n]i32, [m]i32) =
   unzip (map (\xs ->
     let op (a: i32, b: i32) (c: i32, d: i32) = (a * c, b * c + d)

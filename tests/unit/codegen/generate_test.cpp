@@ -383,3 +383,33 @@ TEST_CASE("generate: the entry refuses arguments whose sizes do not fit, with th
           HostValue::array(apl::ScalarType::f32, {1, 1}, std::vector<float>{3}));
   }
 }
+
+TEST_CASE("generate: rows that are too long for the team that is to hold them are an error, not a wrong result") {
+  const apl::ProgramText text = take(apl::generate(placed(R"(stage kernel
+
+entry main (A : "[m][n]i32") : {"[m]i32"}
+fun main [m, n] (A : [m][n]i32) : {[m]i32} = {
+  let {r : [m]i32} =
+    segmap(thread) (i < m) team(1) rows {
+      let {row : [n]i32} = A[i]
+      let {s : i32} =
+        reduce(k < n, {row}, \{x : i32} -> { in {x} },
+          {commutative \{a : i32, b : i32} -> { let {ab : i32} = add(a, b) in {ab} }, {0i32}})
+      return {returns s}
+    }
+  in {r}
+}
+)"),
+                                                   apl::cuda_target()));
+  apl::ProgramOptions options;
+  options.backend = "emulate";
+  apl::Program program = take(apl::Program::load(text.host, text.kernels, options));
+  const auto row = [](std::int64_t n) {
+    return HostValue::array(apl::ScalarType::i32, {1, n}, std::vector<std::int32_t>(static_cast<std::size_t>(n), 3));
+  };
+  CHECK(take(program.call("main", {row(16)})).front() ==
+        HostValue::array(apl::ScalarType::i32, {1}, std::vector<std::int32_t>{48}));
+  const auto refused = program.call("main", {row(17)});
+  REQUIRE_FALSE(refused);
+  CHECK(contains(refused.error().message, "rows of 17 elements are too long for teams of 1 threads"));
+}
