@@ -16,6 +16,7 @@
 #include "aplc/registry.h"
 #include "aplc/sparse/constants.h"
 #include "codegen/emit/load.h"
+#include "codegen/sparse/constant.h"
 #include "ir/attributes.h"
 #include "ir/read_file.h"
 #include "runtime/program/program.h"
@@ -24,7 +25,7 @@ namespace aplc {
 namespace {
 
 struct SectionsOptions : CompileOptions {
-  std::string entry, backend = "c", output, log, svg;
+  std::string entry, backend = "c", output, log, svg, kernels;
   std::vector<std::string> arguments, space;
   std::int64_t clusters = 0;
   bool no_clusters = false, no_truncation = false, exhaustive = false, no_final = false;
@@ -207,6 +208,33 @@ class Search {
   double seconds_ = 0;
 };
 
+// FOLDER/proxy-M-N-P.cu and constant-M-N-P.cu for each tile, and FOLDER/kernels.tsv: how each is launched.
+int write_kernels(const SectionsOptions& options, const apl::KnownMatrix& known, const std::vector<Tile>& tiles,
+                  std::int64_t width) {
+  std::string table;
+  for (const Tile& tile : tiles)
+    for (const bool is_proxy : {true, false}) {
+      apl::lower::ConstantProduct product;
+      product.name = "constant";
+      product.matrix = &*known.matrix;
+      product.sections = {.key = known.key, .rows = tile.rows, .columns = tile.columns, .pieces = tile.pieces};
+      product.result = known.matrix->values.type;
+      product.b_row = width;
+      if (is_proxy)
+        product.proxy = apl::ProxyOptions{.clusters = options.no_clusters ? 0 : options.clusters,
+                                          .truncates = !options.no_truncation};
+      const apl::lower::DeviceText text = apl::lower::print_constant_device(product, {}, {}, 32);
+      const std::string name =
+          fmt::format("{}-{}-{}-{}", is_proxy ? "proxy" : "constant", tile.rows, tile.columns, tile.pieces);
+      table += fmt::format("{}\t{}\t{}\t{}\t{}\n", name, text.sections, (width + tile.columns - 1) / tile.columns,
+                           text.threads, text.shared_bytes);
+      const std::string defines =
+          fmt::format("#define APL_CONSTANT_NAME constant\n#define APL_CONSTANT_B_ROW {}\n", width);
+      if (const int code = emit(options.kernels + "/" + name + ".cu", defines + text.text); code != kFine) return code;
+    }
+  return emit(options.kernels + "/kernels.tsv", table);
+}
+
 int search(const SectionsOptions& options, Session& session) {
   const apl::Function* entry = nullptr;
   for (const apl::FunctionPtr& function : session.module().functions)
@@ -233,6 +261,9 @@ int search(const SectionsOptions& options, Session& session) {
   for (const apl::HostValue& value : *values)
     if (value.rank() == 2 && value.shape[0] == known.matrix->columns) width = value.shape[1];
   const bool on_host = options.backend == "c";
+  if (!options.kernels.empty())
+    return write_kernels(options, known,
+                         tile_space(false, width, std::max(4, apl::byte_size(known.matrix->values.type))), width);
   Search search(options, session, name, operand, *values, matrices);
   search.read_log();
   std::vector<Measured> all;
@@ -298,6 +329,8 @@ void add_sections(CLI::App& app, int& exit) {
       ->type_name("FILE");
   command->add_option("--svg", options->svg, "draw the times of proxies and kernels (with --exhaustive)")
       ->type_name("FILE");
+  command->add_option("--kernels", options->kernels, "write the texts of all tiles' kernels for GPUs, and time none")
+      ->type_name("FOLDER");
   options->clusters = 0;
   command
       ->add_option("--clusters", options->clusters,
