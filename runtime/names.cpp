@@ -61,10 +61,16 @@ const std::unordered_set<std::string_view>& known_words() {
   return words;
 }
 
-// f32's functions of mathematics.
+// What a launch passes, numbered, in variables of its own: arg_0, arg_1.
+bool is_launch_argument(std::string_view name) {
+  return name.starts_with("arg_") && name.size() > 4 && std::ranges::all_of(name.substr(4), is_digit);
+}
+
+// With f32's functions of mathematics.
 bool is_known(std::string_view name) {
   const auto& words = known_words();
-  return words.contains(name) || (name.ends_with('f') && words.contains(name.substr(0, name.size() - 1)));
+  return is_launch_argument(name) || words.contains(name) ||
+         (name.ends_with('f') && words.contains(name.substr(0, name.size() - 1)));
 }
 
 // The beginning that whole families of others' names have, if this is one of them.

@@ -13,6 +13,7 @@
 #include "ir/sparse_arguments.h"
 #include "machine/target/target.h"
 #include "runtime/embed.h"
+#include "runtime/names.h"
 #include "suite/test_block.h"
 #include "suite/values.h"
 #include "tests/testing.h"
@@ -234,7 +235,7 @@ std::vector<apl::HostValue> Emulated::call(const apl::Function& entry, const std
     pointers.push_back(result.is_allocated ? &result.data : result.data ? result.data : result.value.data.data());
     if (result.is_allocated) pointers.push_back(result.value.shape.data());
   }
-  const std::string name = entry.entry->name;
+  const std::string name = apl::legal_name(entry.entry->name);
   const std::string& signature = signatures_.at(name);
   if (signature.find("void *failure") != std::string::npos) pointers.push_back(&machine_.failure);
   pointers.push_back(nullptr);
@@ -310,6 +311,53 @@ std::vector<std::vector<apl::HostValue>> arguments_of(const TourProgram& program
 }
 
 }  // namespace
+
+// Names of parameters that are those which the launch function declares itself, or is made of.
+constexpr const char* kNamedAsTheLaunch =
+    "entry stream [blocks] [n] [threads] (stream: [blocks][n]i32) (failure: [threads]i32) (status: i32) (args: "
+    "[n]i64)\n"
+    "    (arg_1: [n]i32) (arg_0: [n]i32) (arg_2: i32) (arg_3: i64) (bytes: i64) (shape: i64) (result: i32)\n"
+    "    (result_0: i32) (result_0_shape: i64) (shape_1: i64) (bytes_1: i64) (r_mem: i32) (r_mem_end: i32) (data: "
+    "i32)\n"
+    "    (stream_kernels: i32) (release_at_end: i32) (dim3: i32) (host_allocate: i32) (launch: i32) (cudaSuccess: "
+    "i32)\n"
+    "    : ([blocks]i32, [n]i32, i32, []i32) =\n"
+    "  let sums = map (\\row -> i32.sum (map2 (*) row arg_0)) stream\n"
+    "  let scaled = map3 (\\a x y -> failure[a] * status + x - 2 * y + arg_2) args arg_1 arg_0\n"
+    "  let numbers = 2 * result + 3 * result_0 + 5 * r_mem + 7 * r_mem_end + 11 * data + 13 * stream_kernels\n"
+    "              + 17 * release_at_end + 19 * dim3 + 23 * host_allocate + 29 * launch + 31 * cudaSuccess\n"
+    "  let sizes = arg_3 + 2 * bytes + 3 * shape + 5 * result_0_shape + 7 * shape_1 + 11 * bytes_1\n"
+    "  let out = map (+ numbers) scaled\n"
+    "  in (sums, out, i32.sum out + i32.i64 sizes, filter (> numbers) out)\n";
+
+TEST_CASE("kernel file: parameters may have the names of the launch function's own variables") {
+  using apl::HostValue;
+  const apl::Module source = emitted::compiled("names.fut", kNamedAsTheLaunch);
+  const apl::Module memory = emitted::at(apl::Stage::memory, source);
+  const apl::KernelFile file = emitted::take(apl::generate_kernel_file(memory, "stream", {}, apl::cuda_target()));
+  const auto i32 = [](std::int32_t x) { return HostValue::array<std::int32_t>(apl::ScalarType::i32, {}, {x}); };
+  const auto i64 = [](std::int64_t x) { return HostValue::array<std::int64_t>(apl::ScalarType::i64, {}, {x}); };
+  std::vector<HostValue> arguments = {HostValue::array<std::int32_t>(apl::ScalarType::i32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+                                      HostValue::array<std::int32_t>(apl::ScalarType::i32, {4}, {3, 1, 4, 1}),
+                                      i32(7),
+                                      HostValue::array<std::int64_t>(apl::ScalarType::i64, {3}, {2, 0, 3}),
+                                      HostValue::array<std::int32_t>(apl::ScalarType::i32, {3}, {10, 200, 3000}),
+                                      HostValue::array<std::int32_t>(apl::ScalarType::i32, {3}, {5, 6, 8}),
+                                      i32(-4)};
+  for (const std::int64_t x : {101, 103, 107}) arguments.push_back(i64(x));
+  for (const std::int32_t x : {2, 3}) arguments.push_back(i32(x));
+  for (const std::int64_t x : {109, 113, 127}) arguments.push_back(i64(x));
+  for (std::int32_t x = 1; x <= 9; ++x) arguments.push_back(i32(x));
+  const auto expected = emitted::take(apl::interpret(source, "stream", arguments));
+  Emulated emulated(file);
+  const auto got = emulated.call(*memory.find_entry("stream"), arguments);
+  REQUIRE(emulated.status == 0);
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    CAPTURE(k);
+    CHECK(got[k] == expected[k]);
+  }
+}
 
 TEST_CASE("kernel file: every entry of the tour gives in emulation what the interpreter gives") {
   std::size_t entries = 0;

@@ -38,14 +38,15 @@ TEST_CASE("no legal name is a word, a macro or a name of the runtime") {
         "M_1_PI",   "PRId64",     "L_tmpnam", "apl_ceil_div", "int64_t",  "while",     "nullptr",
         "expf",     "j0",         "stdin",    "errno",        "cudaFree", "threadIdx", "pthread_create",
         "strtok_r", "APL_KERNEL", "x'",       "_x",           "2",        "",          "float2",
-        "uchar4",   "longlong1",  "half2",    "host_to_half"}) {
+        "uchar4",   "longlong1",  "half2",    "host_to_half", "arg_0",    "arg_12"}) {
     const std::string legal = apl::legal_name(name);
     CAPTURE(name);
     CHECK(legal != name);
     CHECK(legal.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
           std::string::npos);
   }
-  for (const char* name : {"x", "A", "T_a", "xs_2", "matrix", "Ab", "A_1", "hosts", "u1", "int5"})
+  for (const char* name :
+       {"x", "A", "T_a", "xs_2", "matrix", "Ab", "A_1", "hosts", "u1", "int5", "arg_", "arg_x", "args_0"})
     CHECK(apl::legal_name(name) == name);
 }
 
