@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 import threading
 import unittest
 
@@ -406,32 +405,6 @@ class Passes(unittest.TestCase):
             with self.assertRaises(apl.LimitationError) as caught:
                 apl.compile("entry f (xs: []i32) = map (+ 1) xs", backend="cuda")
             self.assertEqual(caught.exception.code, "unsupported.backend")
-
-
-class Docs(unittest.TestCase):
-    """What the docs print of this package."""
-
-    def test_blocks_of_python(self):
-        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-        if not os.path.exists(os.path.join(root, "docs", "embedding.md")):
-            self.skipTest("the docs are not here")
-        with open(os.path.join(root, "docs", "embedding.md"), encoding="utf-8") as file:
-            blocks = re.findall(r"```python\n(.*?)```", file.read(), re.S)
-        before = os.getcwd()
-        os.chdir(root)
-        run = 0
-        try:
-            for block in blocks:
-                if "torch" in block:  # test_torch.py and test_jax.py
-                    continue
-                names = {}
-                exec(compile(block, "docs/embedding.md", "exec"), names)
-                run += 1
-                if "product" in names:
-                    np.testing.assert_array_equal(names["product"], np.ones((3, 2)))
-        finally:
-            os.chdir(before)
-        self.assertGreater(run, 0)
 
 
 class Cuda(unittest.TestCase):
