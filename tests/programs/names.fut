@@ -40,3 +40,10 @@ entry apl_reserve [apl_entry_main] (apl_fail: [apl_entry_main]i32) (futhark_entr
   map (+ futhark_entry_main) apl_fail
 entry pthread (create: []i64) : []i64 = map (* 3) create
 entry int (double: []f64) : []f64 = map (* 2) double
+
+-- As the variables are called that pass arguments to a kernel.
+-- ==
+-- entry: arg_0
+-- input { [1, 2] [10, 20] 3 5 [100, 200] } output { [547, 1094] }
+entry arg_0 [n] (arg_1: [n]i32) (arg_0: [n]i32) (arg_4: i32) (arg_5: i32) (arg_2: [n]i32): [n]i32 =
+  map3 (\a b c -> a * arg_4 + b * 4 + c * arg_5 + a * 4) arg_1 arg_0 arg_2
