@@ -18,7 +18,7 @@ struct PlannedContraction {
   std::string entry;
   apl::PlanData data;
   std::optional<apl_contraction> contraction;
-  std::optional<apl::PlanData> parts;  // the same with its reduction split, if the program leaves that open
+  std::optional<apl::PlanData> parts;       // the same with its reduction split, if the program leaves that open
   std::optional<apl::PlanData> transposed;  // and with operands that are transposed before
   std::optional<apl_contraction> of_transposed;
   bool has_variants = false;

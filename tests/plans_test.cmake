@@ -69,7 +69,8 @@ aplc(0 tune --cover --device=h200 --backend=cuda --plans=3 --tuning=cover produc
 want("product: [1-3] plans are within [0-9.]+ of the best for each of 66 sizes on h200")
 file(STRINGS "${FOLDER}/product.fut.cover" listed REGEX "^product.plan[1-3].T_m=")
 list(LENGTH listed plans)
-aplc(0 explain --all --tuning=product.fut.cover product.fut --size m=4096 --size n=4096 --size q=4096)
+aplc(0 explain --all --tuning=product.fut.cover product.fut --size m=4096 --size n=4096 --size q=4096
+     --param product.variant=1)
 want("considered +[0-9]+ plans, of which the program has ${plans}")
 aplc(64 cuda product.fut --param product.plan1.T_m=64 --param product.plan1.T_n=64)
 want_error("4096 threads a block, 1024 at most on h200")

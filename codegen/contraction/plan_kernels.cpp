@@ -148,10 +148,11 @@ std::string contraction_text(const PlanData& data, Values& host) {
     for (const Poly& stride : operand.strides) strides.push_back(number(stride));
     operands.push_back(fmt::format("{{{}, {{{}}}}}", byte_size(operand.element), fmt::join(strides, ", ")));
   }
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(), data.space_rank,
-                     data.schedule.operands.size(), data.result_bytes, data.widest_result, data.accumulator_bytes,
-                     data.epilogue_arrays, known.general, known.matrix, known.copies, number(data.copied_bytes), fmt::format("{:.1f}", data.operations),
-                     fmt::join(dims, ", "), fmt::join(operands, ", "));
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(),
+                     data.space_rank, data.schedule.operands.size(), data.result_bytes, data.widest_result,
+                     data.accumulator_bytes, data.epilogue_arrays, known.general, known.matrix, known.copies,
+                     number(data.copied_bytes), fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "),
+                     fmt::join(operands, ", "));
 }
 
 std::string plan_text(const PlanData& data, const apl_plan& plan) {

@@ -71,8 +71,9 @@ void Kernel::run_block(const SegOp& op) {
     // A grid has fewer than 2^31 blocks, and so has each of its dims: divisions of 32 bits take a third of those of 64.
     const std::string flat = unit_.fresh("block");
     out.push_back(declare(kInt, flat, call("apl_block", {})));
+    bool is_outermost = true;  // nothing is divided by its size
     for (ExprPtr& size : sizes) {
-      if (number(size)) continue;
+      if (number(size) == 1 || std::exchange(is_outermost, false) || number(size)) continue;
       const std::string count = unit_.fresh("blocks");
       out.push_back(declare(kInt, count, size));
       size = variable(count);

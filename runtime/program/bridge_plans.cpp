@@ -98,8 +98,7 @@ Status Bridge::choose_variant(const apl_contraction& contraction, const apl_cont
   const apl_variant_lists lists{&tiled, set.parts ? &parts : nullptr, set.transposed ? transposed : nullptr, &others};
   apl_variant_choice choice;
   // Where no plan fits, the choice among them says so.
-  if (apl_variant_select(&contraction, &lists, only, &plans_.device, &choice) == 0)
-    choice.variant = APL_VARIANT_TILED;
+  if (apl_variant_select(&contraction, &lists, only, &plans_.device, &choice) == 0) choice.variant = APL_VARIANT_TILED;
   for (const char* const* kernel = set.kernels[choice.variant]; kernel != nullptr && *kernel != nullptr; ++kernel)
     if (auto loaded = load_kernel(*kernel); !loaded) return loaded;
   variant = choice.variant;

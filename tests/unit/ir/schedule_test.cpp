@@ -253,7 +253,8 @@ TEST_CASE("choose: what is no choice is refused") {
   CHECK(verdict(text).empty());
   CHECK(verdict_of("      split {", "      tiled {").find("two alternatives have the name 'tiled'") !=
         std::string::npos);
-  CHECK(verdict_of("      transposed {", "      transposed when false {").find("may not always run") != std::string::npos);
+  CHECK(verdict_of("      transposed {", "      transposed when false {").find("may not always run") !=
+        std::string::npos);
   CHECK(verdict_of("      split {", "      split when 1i64 {").find("the condition 1i64 has type i64") !=
         std::string::npos);
   CHECK(verdict_of("choose model", "choose cheapest").find("or `first`") != std::string::npos);
