@@ -188,16 +188,17 @@ class TuneRun {
 
   // Datasets of which candidates would differ by chance.
   void say_what_is_too_short(const Trial& baseline) const {
-    constexpr double kSteps = 100;           // a time of so many steps of the timer is known to 1 %
+    // A time is the difference of two readings, each of which is wrong by up to a step of the timer: after so many
+    // steps it is known to 1 %.
+    constexpr double kReadings = 2, kSteps = 100 * kReadings;
     constexpr double kCudaResolution = 0.5;  // of the events that measure calls on a GPU, as CUDA documents it
     const double step = options_.backend == "cuda" ? kCudaResolution : apl::suite::clock_resolution();
     for (const auto& [name, time] : baseline.times)
       if (time < kSteps * step)
         print_out(
             "{} takes {}, and the timer's resolution is {}: candidates cannot be told apart by less than {:.0f} %; "
-            "take a "
-            "larger dataset\n",
-            name, microseconds_text(time), microseconds_text(step), 100 * step / std::max(time, step));
+            "take a larger dataset\n",
+            name, microseconds_text(time), microseconds_text(step), 100 * kReadings * step / std::max(time, step));
   }
 
   // Of each contraction, as many as are wanted.

@@ -321,10 +321,15 @@ if command -v script >/dev/null; then
   TERM=dumb script -qec "'$aplc' bench -r 1 --convergence-max-seconds=1 one.fut" terminal >/dev/null
   grep -q "one.fut #0.*runs, .* s of 1 s at most" terminal || fail "bench says nothing while it runs"
 fi
-# One thread: many that share few processors wait for each other.
+# One thread: many that share few processors wait for each other. A loaded machine may take long over a short call, so
+# that it is tried some times.
 sed 's/"tiny" input .*/"tiny" input { [[1f32]] [[2f32]] }/' mm.fut >tiny.fut
-expect 0 "" env OMP_NUM_THREADS=1 "$aplc" tune --most=1 -r 5 tiny.fut
-grep -q "timer's resolution" out || fail "tune does not say that times are too short"
+for ((attempt = 0; attempt < 5; ++attempt)); do
+  expect 0 "" env OMP_NUM_THREADS=1 "$aplc" tune --most=1 -r 5 tiny.fut
+  if grep -q "timer's resolution" out; then break; fi
+  rm -f tiny.fut.tuning tiny.fut.tuning-log
+done
+((attempt < 5)) || fail "tune does not say that times are too short"
 # A kernel that is compiled when it is called, by a slow compiler.
 printf '#!/bin/sh\nsleep 4\nexec %s "$@"\n' "$(command -v c++)" >bin/c++
 chmod +x bin/c++
