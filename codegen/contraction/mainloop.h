@@ -28,7 +28,11 @@ struct MnDim {
 
 constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
 constexpr std::int64_t kMatrixVector = 8;  // elements of 16 bytes
-constexpr std::int64_t kMatrixLine = 64;   // rows of a step that lie together in a tile of matrix units
+// Where the rows of a tile begin that lie outside of the operand: matrix units have zeros for them, of which nothing is
+// read (apl_is_row of runtime/device/matrix.h). Reading one element of the operand for all of them would let all blocks
+// of the device wait for one line of its cache.
+constexpr std::int64_t kRowOutside = -(std::int64_t{1} << 62);
+constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in a tile of matrix units
 
 constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
 

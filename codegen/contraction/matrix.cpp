@@ -82,23 +82,14 @@ ExprPtr Kernel::matrix_position(const OperandTile& tile, const ExprPtr& row, con
 KernelBlock Kernel::copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied) {
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
   // A copy of so many elements, or zeros beyond the source.
-  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, std::int64_t vector) {
-    KernelBlock copy, zeros;
-    if (vector > 1) {
-      copy.push_back(do_call("apl_cp_async16", {copied.tile, to, copied.source, at}));
-    } else {
-      copy.push_back(assign(kernel::element(copied.tile->text, to), kernel::element(copied.source->text, at)));
-    }
-    ExprPtr inside = copied.outer_inside;
-    if (copied.inside) {
-      const ExprPtr test = copied.inside(q);
-      inside = inside ? infix("&&", inside, test) : test;
-    }
-    if (!inside) return copy;
-    for (std::int64_t k = 0; k < vector; ++k)
-      zeros.push_back(
-          assign(kernel::element(copied.tile->text, plus(to, number_of(k))), literal(Scalar::zero(tile.element))));
-    return KernelBlock{kernel::branch(inside, std::move(copy), std::move(zeros))};
+  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, const ExprPtr& row,
+                                 std::int64_t vector) {
+    ExprPtr inside = call("apl_is_row", {row});
+    if (copied.inside) inside = infix("&&", inside, copied.inside(q));
+    if (copied.outer_inside) inside = infix("&&", inside, copied.outer_inside);
+    if (vector > 1) return do_call("apl_cp_async_or_zeros", {copied.tile, to, copied.source, at, inside});
+    return assign(kernel::element(copied.tile->text, to),
+                  select(inside, kernel::element(copied.source->text, at), literal(Scalar::zero(tile.element))));
   };
   const auto vectors = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, kMatrixVector);
@@ -120,7 +111,8 @@ KernelBlock Kernel::copy_matrix_tile(const CopyTile& op, const OperandTile& tile
           false));
       source = variable(at);
     }
-    body = copy_or_zeros(plus(copied.stage, to), source, step, kMatrixVector);
+    const ExprPtr of_row = kernel::element(tile.from, tile.by_depth ? variable(e) : number_of(0));
+    body = {copy_or_zeros(plus(copied.stage, to), source, step, of_row, kMatrixVector)};
     if (!tile.by_depth)
       body.push_back(assign(variable(at), plus(variable(at), mul(number_of(sharing.apart()), copied.step_stride))));
     if (sharing.total % threads != 0)
@@ -132,17 +124,16 @@ KernelBlock Kernel::copy_matrix_tile(const CopyTile& op, const OperandTile& tile
   const auto singles = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, 1);
     const std::string e = unit_.fresh("e"), x = unit_.fresh("x"), m = unit_.fresh("m"), q = unit_.fresh("q"),
-                      at = unit_.fresh("at");
+                      row = unit_.fresh("row");
     const ExprPtr fast = infix("%", variable(x), number_of(sharing.inner));
     const ExprPtr slow = infix("/", variable(x), number_of(sharing.inner));
     const ExprPtr thread = call("apl_anew", {variable(mainloop_->thread)});
     KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(threads)))),
                      declare(kInt, m, tile.by_depth ? slow : fast), declare(kInt, q, tile.by_depth ? fast : slow)};
-    body.push_back(declare(kIndex, at,
-                           plus(plus(copied.begin, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))),
-                                mul(variable(q), copied.step_stride))));
-    append(body, copy_or_zeros(plus(copied.stage, matrix_position(tile, variable(m), variable(q))), variable(at),
-                               variable(q), 1));
+    body.push_back(declare(kIndex, row, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))));
+    const ExprPtr at = plus(plus(copied.begin, variable(row)), mul(variable(q), copied.step_stride));
+    body.push_back(copy_or_zeros(plus(copied.stage, matrix_position(tile, variable(m), variable(q))), at, variable(q),
+                                 variable(row), 1));
     if (sharing.total % threads != 0) {
       KernelBlock guarded{std::move(body.front())};
       KernelBlock others(std::make_move_iterator(body.begin() + 1), std::make_move_iterator(body.end()));

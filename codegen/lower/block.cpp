@@ -1,5 +1,6 @@
 // Block-level kernels: shared arrays, inblock SegMaps, tile copies, register-tiled contraction, write-back.
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,11 @@ std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
 // Of a block that scatters into shared memory, at most: few enough that a multiprocessor holds several blocks. Smaller
 // arrays have fewer, since so many more blocks fit.
 constexpr std::int64_t kScatterThreads = 512;
+
+// A position goes on by additions, of which compilers would make a multiplication of 64 bits each.
+Stmt go_on(const std::string& position, const std::string& by) {
+  return assign(variable(position), call("apl_anew", {plus(variable(position), variable(by))}));
+}
 
 // "T_a" and "R_a" give "a".
 std::string dim_of(const Poly& tile, const ValueTable& values) {
@@ -285,6 +291,11 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   std::string flat = unit_.fresh("i");
   const std::int64_t elements = product_of(extents), each = elements / threads_;
   constexpr std::int64_t kAtOnce = 8;
+  const bool is_split = std::ranges::any_of(op.guards, [](const TileGuard& guard) { return !guard.split.empty(); });
+  if (elements % threads_ == 0 && each <= kAtOnce && threads_ % (elements / extents[0]) == 0 && !is_split) {
+    copy_rows(op, stm, extents, out);
+    return;
+  }
   if (elements % threads_ == 0 && each <= kAtOnce) {
     // So many elements for each thread: all are on their way before the first one is written.
     const std::string nth = unit_.fresh("e");
@@ -302,6 +313,52 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   loop.from = call("apl_thread", {});
   loop.step = literal(threads_);
   out.push_back(std::move(loop));
+}
+
+// A copy in which a thread's elements differ only in the outermost axis: what they have in common is worked out once.
+void Kernel::copy_rows(const CopyTile& op, const Stm& stm, const std::vector<std::int64_t>& extents, KernelBlock& out) {
+  const Type& source = unit_.function.type(op.source);
+  const std::int64_t elements = product_of(extents), each = elements / threads_;
+  const std::int64_t apart = threads_ / (elements / extents[0]);  // rows between two elements of a thread
+  std::vector<ExprPtr> sizes, at;
+  std::vector<std::string> names;
+  for (const std::int64_t extent : extents) {
+    sizes.push_back(literal(extent));
+    names.push_back(extent == 1 ? "" : unit_.fresh("i"));
+  }
+  const std::string flat = unit_.fresh("thread"), from = unit_.fresh("from"), further = unit_.fresh("further"),
+                    left = unit_.fresh("left"), nth = unit_.fresh("e");
+  KernelBlock head{declare(kInt, flat, call("apl_thread", {}))};
+  at = unflatten(flat, sizes, names, kInt, head);
+  ExprPtr position = plus(values_.poly(source.memory->layout.offset()), values_.poly(op.window.offset()));
+  for (std::size_t k = 0; k < at.size(); ++k)
+    position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
+  head.push_back(declare(kIndex, from, position, false));
+  head.push_back(declare(kIndex, further, mul(number_of(apart), values_.poly(op.window.dims()[0].stride))));
+  // How many rows are left from the thread's first one on: none where it is outside by another axis.
+  ExprPtr inside;
+  for (std::size_t k = 1; k < at.size(); ++k) {
+    if (!op.guards[k].bound) continue;
+    const ExprPtr test = infix("<", plus(values_.poly(op.guards[k].start), at[k]), values_.poly(*op.guards[k].bound));
+    inside = inside ? infix("&&", inside, test) : test;
+  }
+  ExprPtr rows = number_of(extents[0]);
+  if (op.guards[0].bound) {
+    const ExprPtr bound = values_.poly(*op.guards[0].bound), start = plus(values_.poly(op.guards[0].start), at[0]);
+    rows = call("apl_index_min", {number_of(extents[0]), infix("-", bound, start)});
+  }
+  const bool guarded = inside || op.guards[0].bound;
+  if (guarded) head.push_back(declare(kInt, left, inside ? select(inside, rows, number_of(0)) : rows));
+  // All elements are on their way before the first one is written.
+  const ExprPtr row = mul(variable(nth), number_of(apart));
+  ExprPtr value = element_flat(source.memory->block, variable(from), stm.location);
+  if (guarded) value = select(infix("<", row, variable(left)), value, values_.operand(op.pad));
+  at[0] = plus(at[0], row);
+  KernelBlock copy{assign(element_of(op.target, at, stm.location), value), go_on(from, further)};
+  Stmt loop = for_loop(kInt, nth, literal(each), std::move(copy));
+  loop.unroll = true;
+  head.push_back(std::move(loop));
+  out.insert(out.end(), head.begin(), head.end());
 }
 
 void Kernel::tile_contract(const TileContract& op, const Stm& stm, KernelBlock& out) {
@@ -416,6 +473,15 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
     names.push_back(dim_of(extent.tile, table));
   }
   out.push_back(comment("write-back; what is out of range is dropped"));
+  const auto several = [&](std::size_t d) { return regs[d] > 1; };
+  const auto dims = std::views::iota(std::size_t{0}, extents.size());
+  const bool is_split = std::ranges::any_of(extents, [](const TileExtent& extent) { return !extent.split.empty(); });
+  if (unit_.target.on_device() && op.results.size() == 1 && !is_split && std::ranges::count_if(dims, several) == 1) {
+    for_threads(tiles, names, out, [&](const std::vector<ExprPtr>& thread, KernelBlock& inner) {
+      write_line(op, stm, thread, static_cast<std::size_t>(*std::ranges::find_if(dims, several)), inner);
+    });
+    return;
+  }
   for_threads(tiles, names, out, [&](const std::vector<ExprPtr>& thread, KernelBlock& inner) {
     // A guard as far out as its dim's index is known.
     std::vector<ExprPtr> reg, global;
@@ -462,6 +528,45 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
     }
     inner.insert(inner.end(), body.begin(), body.end());
   });
+}
+
+// A thread's registers along one dim: where the first one goes is worked out once, and how many of them are inside.
+void Kernel::write_line(const SegOp& op, const Stm& stm, const std::vector<ExprPtr>& thread, std::size_t along,
+                        KernelBlock& out) {
+  const std::vector<TileExtent>& extents = op.results[0].extents;
+  const Lmad& layout = unit_.function.type(stm.pattern[0]).memory->layout;
+  const std::int64_t count = unit_.constant(extents[along].reg, "a tile number");
+  ExprPtr inside, left, position = values_.poly(layout.offset());
+  KernelBlock body;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const std::int64_t reg = d == along ? count : 1, tile = unit_.constant(extents[d].tile, "a tile number") * reg;
+    const std::string index = unit_.fresh("i");
+    body.push_back(declare(
+        kIndex, index, plus(mul(values_.value(op.space[d].index), number_of(tile)), mul(thread[d], number_of(reg)))));
+    position = plus(position, mul(variable(index), values_.poly(layout.dims()[d].stride)));
+    const ExprPtr bound = values_.poly(extents[d].bound);
+    if (d == along) {
+      left = call("apl_index_min", {number_of(count), infix("-", bound, variable(index))});
+    } else if (tile > 1) {
+      const ExprPtr test = infix("<", variable(index), bound);
+      inside = inside ? infix("&&", inside, test) : test;
+    }
+  }
+  const std::string inner_count = unit_.fresh("left"), to = unit_.fresh("to"), apart = unit_.fresh("apart"),
+                    r = unit_.fresh("r");
+  body.push_back(declare(kInt, inner_count, inside ? select(inside, left, number_of(0)) : left));
+  body.push_back(declare(kIndex, to, position, false));
+  body.push_back(declare(kIndex, apart, values_.poly(layout.dims()[along].stride)));
+  std::vector<ExprPtr> at = thread;
+  for (std::size_t d = 0; d < extents.size(); ++d) at.push_back(d == along ? variable(r) : number_of(0));
+  const Value block = unit_.function.type(stm.pattern[0]).memory->block;
+  KernelBlock write{assign(element_flat(block, variable(to), stm.location),
+                           element_of(op.body->results[0].value(), at, stm.location))};
+  KernelBlock one{kernel::branch(infix("<", variable(r), variable(inner_count)), std::move(write)), go_on(to, apart)};
+  Stmt loop = for_loop(kInt, r, number_of(count), std::move(one));
+  loop.unroll = true;
+  body.push_back(std::move(loop));
+  out.insert(out.end(), body.begin(), body.end());
 }
 
 }  // namespace apl::lower

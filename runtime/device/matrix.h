@@ -18,6 +18,9 @@ APL_DEVICE int apl_matrix_position(int row, int step) {
   return row / 64 * (64 * depth) + step * 64 + (((row / 8 % 8) ^ (step % 8)) * 8) + row % 8;
 }
 
+// Whether a row of a tile is one of its operand, by where its copy begins: far below all positions where it is none.
+APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }
+
 // Of a thread's sums, the one of its row i of two (8 apart) and its column j of q_each (pairs, 8 apart).
 #define APL_MATRIX_SUM(i, j) sums[flipped ? (j)*2 + (i) : (i)*q_each + (j)]
 
@@ -84,6 +87,7 @@ void apl_matrix_finish(float*) {
 }
 
 inline int apl_anew(int x) { return x; }
+inline int64_t apl_anew(int64_t x) { return x; }
 template <class T, class I>
 T apl_read_anew(const apl_shared<T>& table, I index, int line = __builtin_LINE()) {
   return table(index, line);
@@ -92,13 +96,19 @@ T apl_read_anew(const apl_shared<T>& table, I index, int line = __builtin_LINE()
 #else
 
 // The same number and element, in a way that the compiler neither shares nor moves out of loops: sums take most of the
-// registers.
+// registers. Of positions: steps from one to the next stay additions, which it makes multiplications of.
 #if defined(__HIP__)
 APL_DEVICE int apl_anew(int x) { return x; }
+APL_DEVICE int64_t apl_anew(int64_t x) { return x; }
 #else
 APL_DEVICE int apl_anew(int x) {
   int y;
   asm volatile("mov.u32 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+APL_DEVICE int64_t apl_anew(int64_t x) {
+  int64_t y;
+  asm volatile("mov.b64 %0, %1;" : "=l"(y) : "l"(x));
   return y;
 }
 #endif

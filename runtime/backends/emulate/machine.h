@@ -63,7 +63,7 @@ class Machine {
   // A copy to shared memory under way.
   struct Copy {
     std::int64_t offset, count, index;
-    const unsigned char* from;
+    const unsigned char* from;  // null: zeros
     int elements, bytes;
     int group;  // how many its thread had closed before
   };

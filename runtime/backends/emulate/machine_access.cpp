@@ -71,12 +71,12 @@ void Machine::shared(std::int64_t offset, std::int64_t count, std::int64_t index
 // The value arrives at the wait; until then the elements are being written, and nobody may read them.
 void Machine::copy(Copy copy, const void* base, std::int64_t from, int line) {
   for (int i = 0; i < copy.elements; ++i) {
-    global(base, from + i, copy.bytes, Use::read, line);
+    if (base != nullptr) global(base, from + i, copy.bytes, Use::read, line);
     shared(copy.offset, copy.count, copy.index + i, copy.bytes, Use::begin_copy, line);
   }
   const std::int64_t size = std::int64_t{copy.elements} * copy.bytes;
   const std::int64_t target = copy.offset + copy.index * copy.bytes;
-  copy.from = static_cast<const unsigned char*>(base) + from * copy.bytes;
+  copy.from = base == nullptr ? nullptr : static_cast<const unsigned char*>(base) + from * copy.bytes;
   if (target % size != 0) stop(Use::write, line, shared_name(copy.offset), target, {FaultKind::misaligned}, copy.count);
   if (reinterpret_cast<std::uintptr_t>(copy.from) % static_cast<std::uintptr_t>(size) != 0) {
     Allocation& allocation = *memory.find(base);
@@ -96,8 +96,9 @@ void Machine::wait(int groups, int line) {
   for (auto copy = thread.copies.begin(); copy != still; ++copy) {
     for (int i = 0; i < copy->elements; ++i)
       shared(copy->offset, copy->count, copy->index + i, copy->bytes, Use::write, line);
-    std::memcpy(memory_bytes + copy->offset + copy->index * copy->bytes, copy->from,
-                static_cast<std::size_t>(copy->elements) * static_cast<std::size_t>(copy->bytes));
+    unsigned char* to = memory_bytes + copy->offset + copy->index * copy->bytes;
+    const auto size = static_cast<std::size_t>(copy->elements) * static_cast<std::size_t>(copy->bytes);
+    copy->from == nullptr ? std::memset(to, 0, size) : std::memcpy(to, copy->from, size);
   }
   thread.copies.erase(thread.copies.begin(), still);
 }
