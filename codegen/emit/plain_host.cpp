@@ -158,6 +158,11 @@ std::string PlainHost::copy_call(const std::string& to, const std::string& from,
 }
 // Whether a kernel can fail is known at the end: an earlier one may stand further down, in a loop.
 std::string PlainHost::synchronise_call() { return "apl_synchronise(failure, stream)"; }
+// The copy is on no stream of the caller's.
+void PlainHost::download_scalar(const std::string& to, const std::string& from, const std::string& bytes) {
+  run_call(synchronise_call());
+  run_call(download_call(to, from, bytes));
+}
 
 // The bytes of an array, after a check that there can be one.
 std::string PlainHost::checked_bytes(const Extent& extent) {

@@ -52,6 +52,7 @@ class PlainHost : public Host {
   std::string download_call(const std::string& to, const std::string& from, const std::string& bytes) override;
   std::string copy_call(const std::string& to, const std::string& from, const std::string& bytes) override;
   std::string synchronise_call() override;
+  void download_scalar(const std::string& to, const std::string& from, const std::string& bytes) override;
   void check_extent(const Extent& extent) override { checked_bytes(extent); }
   void allocate(Value block, const Extent& extent) override;
   std::string reserve_threads(const std::string& hint, const Extent& wanted, bool may_lack) override;

@@ -29,6 +29,13 @@ std::string Host::copy_call(const std::string& to, const std::string& from, cons
 }
 std::string Host::synchronise_call() { return "ctx->backend->synchronise(ctx)"; }
 
+// A check that failed in a kernel ends the entry before the host acts on what is missing. After the copy nothing is left
+// to wait for.
+void Host::download_scalar(const std::string& to, const std::string& from, const std::string& bytes) {
+  run_call(download_call(to, from, bytes));
+  run_call(synchronise_call());
+}
+
 void Host::run_call(const std::string& call) {
   out_.line("status = {};", call);
   check_status();
@@ -216,11 +223,9 @@ void Host::download(const Index& op, const Stm& stm) {
   if (!is_variable(v)) return;
   std::string type = c_type({table_.type(v).element, false});
   out_.line("{} {};", type, unit_.name(v));
-  // A check that failed in a kernel ends the entry before the host acts on what is missing.
-  run_call(synchronise_call());
-  run_call(download_call("&" + unit_.name(v),
-                         fmt::format("(const {} *){} + ({})", type, block(source.memory->block), text(here.offset())),
-                         "sizeof " + unit_.name(v)));
+  download_scalar("&" + unit_.name(v),
+                  fmt::format("(const {} *){} + ({})", type, block(source.memory->block), text(here.offset())),
+                  "sizeof " + unit_.name(v));
 }
 
 // A block as the host has it: an allocation, or the data of a parameter.

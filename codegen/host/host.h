@@ -37,6 +37,7 @@ class Host {
   virtual std::string download_call(const std::string& to, const std::string& from, const std::string& bytes);
   virtual std::string copy_call(const std::string& to, const std::string& from, const std::string& bytes);
   virtual std::string synchronise_call();
+  virtual void download_scalar(const std::string& to, const std::string& from, const std::string& bytes);
   // An array that memory is for: its size is checked where the program runs.
   struct Extent {
     std::int64_t width = 1;  // bytes of an element

@@ -292,8 +292,13 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   const std::int64_t elements = product_of(extents), each = elements / threads_;
   constexpr std::int64_t kAtOnce = 8;
   const bool is_split = std::ranges::any_of(op.guards, [](const TileGuard& guard) { return !guard.split.empty(); });
-  if (elements % threads_ == 0 && each <= kAtOnce && threads_ % (elements / extents[0]) == 0 && !is_split) {
-    copy_rows(op, stm, extents, out);
+  // Of tiles, one beyond the other along the outermost axis, each by itself.
+  const std::int64_t tiles = extents.size() > 2 ? extents[0] : 1;
+  const std::size_t rows = tiles > 1 ? 1 : 0;
+  const bool is_even = elements / tiles % threads_ == 0 && elements / tiles / threads_ <= kAtOnce &&
+                       threads_ % (elements / tiles / extents[rows]) == 0;
+  if (is_even && !is_split) {
+    copy_rows(op, stm, extents, rows, out);
     return;
   }
   if (elements % threads_ == 0 && each <= kAtOnce) {
@@ -315,49 +320,72 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   out.push_back(std::move(loop));
 }
 
-// A copy in which a thread's elements differ only in the outermost axis: what they have in common is worked out once.
-void Kernel::copy_rows(const CopyTile& op, const Stm& stm, const std::vector<std::int64_t>& extents, KernelBlock& out) {
+// A copy in which a thread's elements differ only in their row, and in their tile where rows are the second axis: what
+// they have in common is worked out once.
+void Kernel::copy_rows(const CopyTile& op, const Stm& stm, const std::vector<std::int64_t>& extents, std::size_t rows,
+                       KernelBlock& out) {
   const Type& source = unit_.function.type(op.source);
-  const std::int64_t elements = product_of(extents), each = elements / threads_;
-  const std::int64_t apart = threads_ / (elements / extents[0]);  // rows between two elements of a thread
+  const std::int64_t tiles = rows == 0 ? 1 : extents[0], elements = product_of(extents) / tiles;
+  const std::int64_t apart = threads_ / (elements / extents[rows]);  // rows between two elements of a thread
   std::vector<ExprPtr> sizes, at;
   std::vector<std::string> names;
-  for (const std::int64_t extent : extents) {
-    sizes.push_back(literal(extent));
-    names.push_back(extent == 1 ? "" : unit_.fresh("i"));
+  for (std::size_t k = rows; k < extents.size(); ++k) {
+    sizes.push_back(literal(extents[k]));
+    names.push_back(extents[k] == 1 ? "" : unit_.fresh("i"));
   }
   const std::string flat = unit_.fresh("thread"), from = unit_.fresh("from"), further = unit_.fresh("further"),
                     left = unit_.fresh("left"), nth = unit_.fresh("e");
   KernelBlock head{declare(kInt, flat, call("apl_thread", {}))};
   at = unflatten(flat, sizes, names, kInt, head);
+  at.insert(at.begin(), rows, number_of(0));
   ExprPtr position = plus(values_.poly(source.memory->layout.offset()), values_.poly(op.window.offset()));
   for (std::size_t k = 0; k < at.size(); ++k)
     position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
   head.push_back(declare(kIndex, from, position, false));
-  head.push_back(declare(kIndex, further, mul(number_of(apart), values_.poly(op.window.dims()[0].stride))));
+  head.push_back(declare(kIndex, further, mul(number_of(apart), values_.poly(op.window.dims()[rows].stride))));
   // How many rows are left from the thread's first one on: none where it is outside by another axis.
   ExprPtr inside;
-  for (std::size_t k = 1; k < at.size(); ++k) {
+  for (std::size_t k = rows + 1; k < at.size(); ++k) {
     if (!op.guards[k].bound) continue;
     const ExprPtr test = infix("<", plus(values_.poly(op.guards[k].start), at[k]), values_.poly(*op.guards[k].bound));
     inside = inside ? infix("&&", inside, test) : test;
   }
-  ExprPtr rows = number_of(extents[0]);
-  if (op.guards[0].bound) {
-    const ExprPtr bound = values_.poly(*op.guards[0].bound), start = plus(values_.poly(op.guards[0].start), at[0]);
-    rows = call("apl_index_min", {number_of(extents[0]), infix("-", bound, start)});
+  ExprPtr count = number_of(extents[rows]);
+  if (op.guards[rows].bound) {
+    const ExprPtr start = plus(values_.poly(op.guards[rows].start), at[rows]);
+    count = call("apl_index_min", {count, infix("-", values_.poly(*op.guards[rows].bound), start)});
   }
-  const bool guarded = inside || op.guards[0].bound;
-  if (guarded) head.push_back(declare(kInt, left, inside ? select(inside, rows, number_of(0)) : rows));
-  // All elements are on their way before the first one is written.
-  const ExprPtr row = mul(variable(nth), number_of(apart));
-  ExprPtr value = element_flat(source.memory->block, variable(from), stm.location);
-  if (guarded) value = select(infix("<", row, variable(left)), value, values_.operand(op.pad));
-  at[0] = plus(at[0], row);
-  KernelBlock copy{assign(element_of(op.target, at, stm.location), value), go_on(from, further)};
-  Stmt loop = for_loop(kInt, nth, literal(each), std::move(copy));
-  loop.unroll = true;
-  head.push_back(std::move(loop));
+  const bool guarded = inside || op.guards[rows].bound || (tiles > 1 && op.guards[0].bound);
+  if (guarded) head.push_back(declare(kInt, left, inside ? select(inside, count, number_of(0)) : count));
+  // All elements of a tile are on their way before the first one is written.
+  const auto tile = [&](const ExprPtr& nth_tile, const std::string& rows_left, const std::string& position_in) {
+    const ExprPtr row = mul(variable(nth), number_of(apart));
+    std::vector<ExprPtr> to = at;
+    to[rows] = plus(to[rows], row);
+    if (tiles > 1) to[0] = nth_tile;
+    ExprPtr value = element_flat(source.memory->block, variable(position_in), stm.location);
+    if (guarded) value = select(infix("<", row, variable(rows_left)), value, values_.operand(op.pad));
+    KernelBlock copy{assign(element_of(op.target, to, stm.location), value), go_on(position_in, further)};
+    Stmt loop = for_loop(kInt, nth, number_of(elements / threads_), std::move(copy));
+    loop.unroll = true;
+    return loop;
+  };
+  if (tiles == 1) {
+    head.push_back(tile(nullptr, left, from));
+  } else {
+    const std::string nth_tile = unit_.fresh("tile"), here = unit_.fresh("here"), there = unit_.fresh("left");
+    KernelBlock each{declare(kIndex, here, variable(from), false)};
+    if (op.guards[0].bound) {
+      const ExprPtr test =
+          infix("<", plus(values_.poly(op.guards[0].start), variable(nth_tile)), values_.poly(*op.guards[0].bound));
+      each.push_back(declare(kInt, there, select(test, variable(left), number_of(0))));
+    }
+    each.push_back(tile(variable(nth_tile), op.guards[0].bound ? there : left, here));
+    each.push_back(assign(variable(from), plus(variable(from), values_.poly(op.window.dims()[0].stride))));
+    Stmt loop = for_loop(kInt, nth_tile, number_of(tiles), std::move(each));
+    loop.unroll = true;
+    head.push_back(std::move(loop));
+  }
   out.insert(out.end(), head.begin(), head.end());
 }
 
@@ -476,9 +504,10 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
   const auto several = [&](std::size_t d) { return regs[d] > 1; };
   const auto dims = std::views::iota(std::size_t{0}, extents.size());
   const bool is_split = std::ranges::any_of(extents, [](const TileExtent& extent) { return !extent.split.empty(); });
-  if (unit_.target.on_device() && op.results.size() == 1 && !is_split && std::ranges::count_if(dims, several) == 1) {
+  const auto lines = std::ranges::count_if(dims, several);
+  if (unit_.target.on_device() && op.results.size() == 1 && !is_split && (lines == 1 || lines == 2)) {
     for_threads(tiles, names, out, [&](const std::vector<ExprPtr>& thread, KernelBlock& inner) {
-      write_line(op, stm, thread, static_cast<std::size_t>(*std::ranges::find_if(dims, several)), inner);
+      write_lines(op, stm, thread, regs, inner);
     });
     return;
   }
@@ -530,42 +559,61 @@ void Kernel::write_regtiles(const SegOp& op, const Stm& stm, KernelBlock& out) {
   });
 }
 
-// A thread's registers along one dim: where the first one goes is worked out once, and how many of them are inside.
-void Kernel::write_line(const SegOp& op, const Stm& stm, const std::vector<ExprPtr>& thread, std::size_t along,
-                        KernelBlock& out) {
+// A thread's registers along one dim, or lines of them along another: where the first one goes is worked out once, and
+// how many of them are inside.
+void Kernel::write_lines(const SegOp& op, const Stm& stm, const std::vector<ExprPtr>& thread,
+                         const std::vector<std::int64_t>& regs, KernelBlock& out) {
   const std::vector<TileExtent>& extents = op.results[0].extents;
-  const Lmad& layout = unit_.function.type(stm.pattern[0]).memory->layout;
-  const std::int64_t count = unit_.constant(extents[along].reg, "a tile number");
-  ExprPtr inside, left, position = values_.poly(layout.offset());
+  const MemoryBinding& target = *unit_.function.type(stm.pattern[0]).memory;
+  const auto along = static_cast<std::size_t>(std::ranges::max_element(regs) - regs.begin());
+  std::size_t across = extents.size();  // the dim of lines, if there are several
+  ExprPtr inside, left, lines_left, position = values_.poly(target.layout.offset());
   KernelBlock body;
   for (std::size_t d = 0; d < extents.size(); ++d) {
-    const std::int64_t reg = d == along ? count : 1, tile = unit_.constant(extents[d].tile, "a tile number") * reg;
+    const std::int64_t tile = unit_.constant(extents[d].tile, "a tile number") * regs[d];
     const std::string index = unit_.fresh("i");
-    body.push_back(declare(
-        kIndex, index, plus(mul(values_.value(op.space[d].index), number_of(tile)), mul(thread[d], number_of(reg)))));
-    position = plus(position, mul(variable(index), values_.poly(layout.dims()[d].stride)));
+    const ExprPtr start = mul(values_.value(op.space[d].index), number_of(tile));
+    body.push_back(declare(kIndex, index, plus(start, mul(thread[d], number_of(regs[d])))));
+    position = plus(position, mul(variable(index), values_.poly(target.layout.dims()[d].stride)));
     const ExprPtr bound = values_.poly(extents[d].bound);
+    const ExprPtr inside_of = call("apl_index_min", {number_of(regs[d]), infix("-", bound, variable(index))});
     if (d == along) {
-      left = call("apl_index_min", {number_of(count), infix("-", bound, variable(index))});
+      left = inside_of;
+    } else if (regs[d] > 1) {
+      across = d;
+      lines_left = inside_of;
     } else if (tile > 1) {
       const ExprPtr test = infix("<", variable(index), bound);
       inside = inside ? infix("&&", inside, test) : test;
     }
   }
-  const std::string inner_count = unit_.fresh("left"), to = unit_.fresh("to"), apart = unit_.fresh("apart"),
-                    r = unit_.fresh("r");
-  body.push_back(declare(kInt, inner_count, inside ? select(inside, left, number_of(0)) : left));
+  const std::string count = unit_.fresh("left"), to = unit_.fresh("to"), apart = unit_.fresh("apart"),
+                    r = unit_.fresh("r"), line = unit_.fresh("line"), at_line = unit_.fresh("to");
+  body.push_back(declare(kInt, count, inside ? select(inside, left, number_of(0)) : left));
   body.push_back(declare(kIndex, to, position, false));
-  body.push_back(declare(kIndex, apart, values_.poly(layout.dims()[along].stride)));
+  body.push_back(declare(kIndex, apart, values_.poly(target.layout.dims()[along].stride)));
+  const bool one_line = across == extents.size();
   std::vector<ExprPtr> at = thread;
-  for (std::size_t d = 0; d < extents.size(); ++d) at.push_back(d == along ? variable(r) : number_of(0));
-  const Value block = unit_.function.type(stm.pattern[0]).memory->block;
-  KernelBlock write{assign(element_flat(block, variable(to), stm.location),
+  for (std::size_t d = 0; d < extents.size(); ++d)
+    at.push_back(d == along ? variable(r) : d == across ? variable(line) : number_of(0));
+  const std::string& here = one_line ? to : at_line;
+  KernelBlock write{assign(element_flat(target.block, variable(here), stm.location),
                            element_of(op.body->results[0].value(), at, stm.location))};
-  KernelBlock one{kernel::branch(infix("<", variable(r), variable(inner_count)), std::move(write)), go_on(to, apart)};
-  Stmt loop = for_loop(kInt, r, number_of(count), std::move(one));
-  loop.unroll = true;
-  body.push_back(std::move(loop));
+  KernelBlock one{kernel::branch(infix("<", variable(r), variable(count)), std::move(write)), go_on(here, apart)};
+  Stmt elements = for_loop(kInt, r, number_of(regs[along]), std::move(one));
+  elements.unroll = true;
+  if (one_line) {
+    body.push_back(std::move(elements));
+  } else {
+    const std::string lines = unit_.fresh("lines");
+    body.push_back(declare(kInt, lines, lines_left));
+    KernelBlock each{declare(kIndex, at_line, variable(to), false), std::move(elements)};
+    KernelBlock all{kernel::branch(infix("<", variable(line), variable(lines)), std::move(each)),
+                    assign(variable(to), plus(variable(to), values_.poly(target.layout.dims()[across].stride)))};
+    Stmt loop = for_loop(kInt, line, number_of(regs[across]), std::move(all));
+    loop.unroll = true;
+    body.push_back(std::move(loop));
+  }
   out.insert(out.end(), body.begin(), body.end());
 }
 

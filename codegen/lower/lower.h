@@ -227,12 +227,13 @@ class Kernel {
   std::vector<ExprPtr> split(const ExprPtr& flat, const std::vector<Poly>& bounds, Block& out);
   void inblock(const SegOp& op, const Stm& stm, Block& out);
   void copy_tile(const CopyTile& op, const Stm& stm, Block& out);
-  void copy_rows(const CopyTile& op, const Stm& stm, const std::vector<std::int64_t>& extents, kernel::Block& out);
+  void copy_rows(const CopyTile& op, const Stm& stm, const std::vector<std::int64_t>& extents, std::size_t rows,
+                 Block& out);
   void tile_contract(const TileContract& op, const Stm& stm, Block& out);
   void write_results(const SegOp& op, Block& out);
   void write_regtiles(const SegOp& op, const Stm& stm, Block& out);
-  void write_line(const SegOp& op, const Stm& stm, const std::vector<kernel::ExprPtr>& thread, std::size_t along,
-                  kernel::Block& out);
+  void write_lines(const SegOp& op, const Stm& stm, const std::vector<ExprPtr>& thread,
+                   const std::vector<std::int64_t>& regs, Block& out);
 
   // teams of threads that share reductions, on GPUs (codegen/lower/team.cpp)
   void run_team(const SegOp& op);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "runtime/backends/cuda/driver.h"
@@ -30,7 +32,7 @@ class CudaBackend : public Backend {
       CurrentContext current(driver_, context_);
       if (stream_) driver_.stream_synchronise(stream_);
       apl_pool_close(&pool_);
-      if (failure_) driver_.free(failure_);
+      if (page_) driver_.host_free(page_);
       for (cuda::CUevent event : {start_, stop_})
         if (event) driver_.event_destroy(event);
       for (cuda::CUmodule module : modules_) driver_.module_unload(module);
@@ -54,9 +56,12 @@ class CudaBackend : public Backend {
         return ok;
     for (cuda::CUevent* event : {&start_, &stop_})
       if (auto ok = driver_.check(driver_.event_create(event, 0), "making an event"); !ok) return ok;
-    if (auto ok = driver_.check(driver_.allocate(&failure_, sizeof(apl_failure)), "allocating the failure cell"); !ok)
+    void* page = nullptr;
+    if (auto ok = driver_.check(driver_.host_allocate(&page, sizeof(Page), cuda::kHostMapped), "allocating a page");
+        !ok)
       return ok;
-    return clear_failure();
+    page_ = new (page) Page{};
+    return Unit{};
   }
 
   const char* name() const override { return "cuda"; }
@@ -103,11 +108,15 @@ class CudaBackend : public Backend {
   Status download(void* host, const void* data, std::int64_t bytes) override {
     if (bytes <= 0) return Unit{};
     CurrentContext current(driver_, context_);
-    if (auto ok = driver_.check(driver_.to_host(host, device_address(data), static_cast<std::size_t>(bytes), stream_),
+    const bool is_staged = bytes <= kStagedBytes;
+    const auto size = static_cast<std::size_t>(bytes);
+    if (auto ok = driver_.check(driver_.to_host(is_staged ? page_->staged : host, device_address(data), size, stream_),
                                 fmt::format("copying {} bytes to the host", bytes));
         !ok)
       return ok;
-    return wait();
+    if (auto ok = wait(); !ok) return ok;
+    if (is_staged) std::memcpy(host, page_->staged, size);
+    return Unit{};
   }
   Status copy(void* to, const void* from, std::int64_t bytes) override {
     if (bytes <= 0) return Unit{};
@@ -159,14 +168,11 @@ class CudaBackend : public Backend {
     return driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream");
   }
 
-  apl_failure* failure() override { return reinterpret_cast<apl_failure*>(failure_); }
+  apl_failure* failure() override { return &page_->failure; }
   Result<apl_failure> take_failure() override {
-    apl_failure taken{};
-    if (auto ok = download(&taken, failure(), sizeof taken); !ok) return std::move(ok).error();
-    if (taken.code == APL_OK) return taken;
     CurrentContext current(driver_, context_);
-    if (auto ok = clear_failure(); !ok) return std::move(ok).error();
-    return taken;
+    if (auto ok = wait(); !ok) return std::move(ok).error();
+    return std::exchange(page_->failure, apl_failure{});
   }
 
   Status start_timer() override {
@@ -235,6 +241,13 @@ class CudaBackend : public Backend {
   }
 
  private:
+  // Memory of the host that the device writes to. A failed check is seen without a copy, and few bytes come in one that
+  // waits for no pages.
+  static constexpr std::int64_t kStagedBytes = 1024;
+  struct Page {
+    apl_failure failure{};
+    char staged[kStagedBytes]{};
+  };
   struct Kernel {
     cuda::CUfunction function = nullptr;
     int dynamic_shared_bytes = 0;  // of the last launch
@@ -250,9 +263,6 @@ class CudaBackend : public Backend {
     Diagnostic error = driver_.error(result, what);
     error.notes.push_back({"backend emulate finds the line of a kernel's fault", {}});
     return error;
-  }
-  Status clear_failure() {
-    return driver_.check(driver_.set_bytes(failure_, 0, sizeof(apl_failure), stream_), "clearing the failure cell");
   }
 
   // Where the pool's memory comes from; the context is current.
@@ -286,7 +296,7 @@ class CudaBackend : public Backend {
   std::vector<cuda::CUmodule> modules_;
   cuda::CUstream stream_ = nullptr;
   cuda::CUevent start_ = nullptr, stop_ = nullptr;
-  CUdeviceptr failure_ = 0;
+  Page* page_ = nullptr;
   std::map<std::string, Kernel> kernels_;
   apl_pool pool_{};
 };

@@ -15,6 +15,14 @@ struct apl_kernel {
   int32_t shared_bytes;  // dynamic ones that a launch can have: for more the kernel must ask
 };
 
+// Memory of the host that the device writes to. A failed check is seen without a copy, and few bytes come in one that
+// waits for no pages.
+enum { kStagedBytes = 1024 };
+struct apl_page {
+  struct apl_failure failure;
+  char staged[kStagedBytes];
+};
+
 struct apl_machine {
 #define APL_CUDA_DECLARE(member, symbol, parameters) int(*member) parameters;
   APL_CUDA_FUNCTIONS(APL_CUDA_DECLARE)
@@ -24,7 +32,7 @@ struct apl_machine {
   CUstream stream;
   bool owns_stream;
   char architecture[16];
-  CUdeviceptr failure;
+  struct apl_page* page;
   CUmodule* modules;
   int32_t module_count;
   struct apl_kernel* kernels;
@@ -120,8 +128,10 @@ static int apl_cuda_upload(struct apl_context* base, void* data, const void* hos
 static int apl_cuda_download(struct apl_context* base, void* host, const void* data, int64_t bytes) {
   if (bytes <= 0) return APL_SUCCESS;
   struct apl_machine* m = apl_cuda_enter(base);
-  int result = m->to_host(host, (CUdeviceptr)(uintptr_t)data, (size_t)bytes, m->stream);
+  const bool is_staged = bytes <= kStagedBytes;
+  int result = m->to_host(is_staged ? m->page->staged : host, (CUdeviceptr)(uintptr_t)data, (size_t)bytes, m->stream);
   if (result == 0) result = m->stream_synchronise(m->stream);
+  if (result == 0 && is_staged) memcpy(host, m->page->staged, (size_t)bytes);
   return apl_cuda_leave(base, result, "copying to the host");
 }
 static int apl_cuda_copy(struct apl_context* base, void* to, const void* from, int64_t bytes) {
@@ -214,11 +224,10 @@ static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* la
 
 static int apl_cuda_synchronise(struct apl_context* base) {
   struct apl_machine* m = apl_cuda_enter(base);
-  struct apl_failure failure;
-  int result = m->to_host(&failure, m->failure, sizeof failure, m->stream);
-  if (result == 0) result = m->stream_synchronise(m->stream);
+  const int result = m->stream_synchronise(m->stream);
+  const struct apl_failure failure = m->page->failure;
   const bool has_failed = result == 0 && failure.code != APL_OK;
-  if (has_failed) result = m->set_bytes(m->failure, 0, sizeof failure, m->stream);
+  if (has_failed) memset(&m->page->failure, 0, sizeof failure);
   const int status = apl_cuda_leave(base, result, "running kernels");
   return status == APL_SUCCESS && has_failed ? apl_failed_check(base, &failure) : status;
 }

@@ -87,9 +87,13 @@ static int apl_start_device(struct futhark_context* ctx) {
     result = m->stream_create(&m->stream, kNonBlocking);
     m->owns_stream = result == 0;
   }
-  if (result == 0) result = m->allocate(&m->failure, sizeof(struct apl_failure));
-  if (result == 0) result = m->set_bytes(m->failure, 0, sizeof(struct apl_failure), m->stream);
-  ctx->base.failure = (struct apl_failure*)(uintptr_t)m->failure;
+  void* page = NULL;
+  if (result == 0) result = m->host_allocate(&page, sizeof *m->page, kHostMapped);
+  if (result == 0) {
+    m->page = page;
+    memset(page, 0, sizeof *m->page);
+    ctx->base.failure = &m->page->failure;
+  }
   return apl_cuda_leave(&ctx->base, result, "setting up the device");
 }
 
@@ -104,7 +108,7 @@ static void apl_machine_close(struct futhark_context* ctx) {
     apl_cuda_enter(&ctx->base);
     if (m->stream) m->stream_synchronise(m->stream);
     apl_pool_close(&m->pool);
-    if (m->failure) m->free(m->failure);
+    if (m->page) m->host_free(m->page);
     for (int32_t k = 0; k < m->module_count; ++k) m->module_unload(m->modules[k]);
     if (m->owns_stream) m->stream_destroy(m->stream);
     apl_cuda_leave(&ctx->base, 0, "");

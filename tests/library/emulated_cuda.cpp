@@ -1,6 +1,7 @@
 // The CUDA driver and NVRTC, as far as generated libraries use them, over the emulator: libraries find it by dlopen as
 // they find the real ones, so that all of their own code runs on machines without a GPU.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -112,6 +113,11 @@ int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes
   const std::vector<unsigned char> filled(bytes, byte);
   return finish(driver().backend->upload(address(to), filled.data(), static_cast<std::int64_t>(bytes)));
 }
+int cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
+  *data = std::malloc(bytes);
+  return *data == nullptr ? kOutOfMemory : 0;
+}
+int cuMemFreeHost(void* data) { return std::free(data), 0; }
 
 // Machine code is the kernels' text.
 int cuModuleLoadData(void** module, const void* code) {

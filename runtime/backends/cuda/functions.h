@@ -30,6 +30,7 @@ enum {
   kRegisters = 4,                 // CU_FUNC_ATTRIBUTE_NUM_REGS
   kMaxDynamicSharedBytes = 8,     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
   kNonBlocking = 1,               // CU_STREAM_NON_BLOCKING
+  kHostMapped = 2,                // CU_MEMHOSTALLOC_DEVICEMAP
 };
 
 // X(member, symbol, parameters)
@@ -48,6 +49,8 @@ enum {
   X(stream_synchronise, "cuStreamSynchronize", (CUstream))                                                        \
   X(allocate, "cuMemAlloc_v2", (CUdeviceptr*, size_t))                                                            \
   X(free, "cuMemFree_v2", (CUdeviceptr))                                                                          \
+  X(host_allocate, "cuMemHostAlloc", (void**, size_t, unsigned))                                                  \
+  X(host_free, "cuMemFreeHost", (void*))                                                                          \
   X(to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void*, size_t, CUstream))                              \
   X(to_host, "cuMemcpyDtoHAsync_v2", (void*, CUdeviceptr, size_t, CUstream))                                      \
   X(copy, "cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                   \
