@@ -177,12 +177,13 @@ namespace {
 
 using SymbolSizes = std::map<Value, std::int64_t>;
 
-// All alike, the largest first, then sizes of every magnitude; the same ones every time.
+// All alike, large ones and such of contractions of higher rank first, then sizes of every magnitude; the same ones
+// every time.
 std::vector<SymbolSizes> sizes_of_all_kinds(const PlanData& data) {
   constexpr int kRandom = 32;
   const std::set<Value> symbols = data.symbols();
   std::vector<SymbolSizes> all;
-  for (const std::int64_t n : {4096, 2048, 1024, 1000, 512, 500, 256, 128, 100, 64, 32, 31, 16, 10, 4, 1}) {
+  for (const std::int64_t n : {4096, 72, 2048, 1024, 1000, 512, 500, 256, 128, 100, 64, 32, 31, 24, 16, 10, 4, 1}) {
     SymbolSizes& sizes = all.emplace_back();
     for (Value v : symbols) sizes[v] = n;
     if (symbols.empty()) break;

@@ -52,9 +52,10 @@ int apl_plan_cover(const struct apl_contraction* contractions, int count, const 
       t.ratios[k][s] = (float)(cost.seconds / least[s]);
     }
   // The first contraction's best plan, then greedily: the plan after which the samples are worst off by least, those
-  // beyond the factor first.
+  // beyond the factor first. Of many, the last is the second contraction's best one.
+  const int has_last = most > 4 && count > 1 && least[1] > 0;
   int used = 0;
-  while (used < most) {
+  while (used < most - has_last) {
     int next = used == 0 && least[0] > 0 ? 0 : -1;
     double best = 0;
     for (int k = 0; k < t.count && next != 0; ++k) {
@@ -74,6 +75,12 @@ int apl_plan_cover(const struct apl_contraction* contractions, int count, const 
     plans[used++] = t.plans[next];
     for (int s = 0; s < count; ++s)
       if (t.ratios[next][s] > 0 && (reached[s] <= 0 || t.ratios[next][s] < reached[s])) reached[s] = t.ratios[next][s];
+  }
+  if (has_last) {
+    apl_plan_select(&contractions[1], forced, device, &choice);
+    int is_new = 1;
+    for (int k = 0; k < used; ++k) is_new &= !same_plan(&contractions[1], &plans[k], &choice.best);
+    if (is_new) plans[used++] = choice.best;
   }
   *worst = 0;
   for (int s = 0; s < count; ++s)
