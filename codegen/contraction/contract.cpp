@@ -23,7 +23,8 @@ std::string registers_name(const ValueTable& values, Value tile) {
 
 }  // namespace
 
-void Kernel::mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, KernelBlock& out) {
+void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                         KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size();

@@ -14,47 +14,16 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 // Row m in a table. Those of the M dim have two halves, for a tile and the next.
-ExprPtr Kernel::mainloop_slot(std::size_t mn, const ExprPtr& m) {
+ExprPtr MainloopLowering::mainloop_slot(std::size_t mn, const ExprPtr& m) {
   return mn == 0 ? plus(mul(mainloop_->half, number_of(mainloop_->mn_dims[0].extent)), m) : m;
 }
 
-// Whether positions made of these are multiples of `width` elements, as a condition on the sizes. What changes inside
-// the kernel is left out of a product: what stays must divide.
-ExprPtr Kernel::aligned(const std::vector<Poly>& positions, std::int64_t width) {
-  std::vector<Poly> wanted;
-  for (const Poly& position : positions) {
-    const Poly known = position.substitute([&](Value v) -> std::optional<Poly> {
-      if (auto number = unit_.tile(v)) return Poly(*number);
-      return std::nullopt;
-    });
-    for (const Term& term : known.terms()) {
-      if (term.coefficient % width == 0) continue;
-      Poly remainder = term.coefficient;
-      for (const Factor& factor : term.factors) {
-        bool known_outside = true;
-        Poly(factor).for_each_symbol(
-            [&](Value v) { known_outside = known_outside && (outside_.contains(v) || unit_.tile(v)); });
-        if (known_outside) remainder *= Poly(factor);
-      }
-      const bool implied = std::any_of(wanted.begin(), wanted.end(),
-                                       [&](const Poly& p) { return remainder.divide_exact(p).has_value(); });
-      if (!implied) wanted.push_back(remainder);
-    }
-  }
-  ExprPtr all;
-  for (const Poly& p : wanted) {
-    const ExprPtr test = infix("==", infix("%", values_.poly(p), number_of(width)), number_of(0));
-    all = all ? infix("&&", all, test) : test;
-  }
-  return all;
-}
-
-ExprPtr Kernel::mainloop_stage(Value block, const ExprPtr& stage) {
+ExprPtr MainloopLowering::mainloop_stage(Value block, const ExprPtr& stage) {
   return mul(stage, number_of(buffer(block, stm_.location).count / mainloop_->stages));
 }
 
 // Whether the contraction stops, in every dim of the depth, where the source does.
-bool Kernel::mainloop_reads_no_pad(const CopyTile& op, Value copied) {
+bool MainloopLowering::mainloop_reads_no_pad(const CopyTile& op, Value copied) {
   const OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied));
   const TileContract& reader = *mainloop_->readers.at(copied);
   for (std::size_t k = 0; k < tile.axes.size(); ++k) {
@@ -68,7 +37,7 @@ bool Kernel::mainloop_reads_no_pad(const CopyTile& op, Value copied) {
   return true;
 }
 
-void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
+void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const Value block = mainloop.copied.at(copied);
@@ -253,7 +222,7 @@ void Kernel::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stag
 }
 
 // Whether vectors of rows can be copied: a variable of the block, worked out once a tile.
-ExprPtr Kernel::mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width) {
+ExprPtr MainloopLowering::mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width) {
   const MemoryBinding& source = *unit_.function.type(op.source).memory;
   // A vector lies inside the innermost dim, with those that lie together with it, or beyond all.
   const TileGuard& rows = op.guards[tile.row_axis];
@@ -276,7 +245,8 @@ ExprPtr Kernel::mainloop_alignment(const CopyTile& op, const OperandTile& tile, 
 }
 
 // A variable of the block: the source and these positions in it are multiples of `width` elements.
-ExprPtr Kernel::alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width) {
+ExprPtr MainloopLowering::alignment_variable(const CopyTile& op, const std::vector<Poly>& positions,
+                                             std::int64_t width) {
   const MemoryBinding& source = *unit_.function.type(op.source).memory;
   ExprPtr test = call("apl_aligned<16>", {variable(buffer(source.block, stm_.location).name)});
   if (const ExprPtr sizes = aligned(positions, width)) test = infix("&&", test, sizes);
@@ -287,12 +257,12 @@ ExprPtr Kernel::alignment_variable(const CopyTile& op, const std::vector<Poly>& 
   return variable(name);
 }
 
-void Kernel::finish_copies(KernelBlock& out) {
+void MainloopLowering::finish_copies(KernelBlock& out) {
   if (!copies_pending_) return;
   copies_pending_ = false;
   out.push_back(do_call("apl_cp_async_commit", {}));
   out.push_back(do_call("apl_cp_async_wait<0>", {}));
-  if (mainloop_ && mainloop_->matrix()) out.push_back(do_call("apl_matrix_publish", {}));
+  if (mainloop_->matrix()) out.push_back(do_call("apl_matrix_publish", {}));
 }
 
 }  // namespace apl::lower

@@ -8,7 +8,7 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 // The code says which element it is for by the indices (t, r) of T threads and R registers; here others have them.
-void Kernel::mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, KernelBlock& out) {
+void MainloopLowering::mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];

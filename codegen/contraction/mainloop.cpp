@@ -32,13 +32,24 @@ bool has_mainloop(Schedule::Unit unit) { return unit == Schedule::Unit::simt || 
 
 }  // namespace
 
-std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
+std::unique_ptr<MainloopPart> make_mainloop(Kernel& kernel, const SegOp& op) {
+  auto made = std::make_unique<MainloopLowering>(kernel);
+  if (!made->find(op)) return nullptr;
+  return made;
+}
+
+bool MainloopLowering::find(const SegOp& op) {
+  mainloop_ = make_mainloop(op);
+  return mainloop_ != nullptr;
+}
+
+std::unique_ptr<Mainloop> MainloopLowering::make_mainloop(const SegOp& op) {
   if (!unit_.target.has_mainloop || !op.schedule || !has_mainloop(op.schedule->unit)) return nullptr;
   const Schedule& schedule = *op.schedule;
   const auto data = plan_data(stm_, unit_.function);
   if (!data) return nullptr;
   apl_plan plan{};
-  auto mainloop = std::make_shared<Mainloop>();
+  auto mainloop = std::make_unique<Mainloop>();
   mainloop->threads = mainloop->registers = 1;
   for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
     const auto tile = unit_.fold(schedule.dims[d].tile), reg = unit_.fold(schedule.dims[d].reg);
@@ -86,8 +97,8 @@ std::shared_ptr<Mainloop> Kernel::make_mainloop(const SegOp& op) {
   return mainloop;
 }
 
-void Kernel::add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
-                              const CopyTile& copy) {
+void MainloopLowering::add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled,
+                                        const TileOperand& operand, const CopyTile& copy) {
   const ValueTable& table = unit_.function.values;
   const Value block = table.type(operand.tile).memory->block;
   mainloop.copied.emplace(operand.tile, block);
@@ -115,14 +126,12 @@ void Kernel::add_operand_tile(Mainloop& mainloop, const Schedule::Operand& sched
   mainloop.tiles.emplace(block, std::move(tile));
 }
 
-std::int64_t Kernel::mainloop_stages(Value block) const {
-  return mainloop_ && mainloop_->tiles.contains(block) ? mainloop_->stages : 1;
+std::int64_t MainloopLowering::mainloop_stages(Value block) const {
+  return mainloop_->tiles.contains(block) ? mainloop_->stages : 1;
 }
 
-bool Kernel::is_mainloop(const Loop& loop) const { return mainloop_ && mainloop_->loop == &loop; }
-
 // The loop over the depth, if it is one, and the step behind it.
-void Kernel::find_steps(Mainloop& mainloop, const Body& body) {
+void MainloopLowering::find_steps(Mainloop& mainloop, const Body& body) {
   for (const Stm& stm : body.stms) {
     if (const Loop* loop = get_if<Loop>(stm)) {
       auto step = schedule_step(*loop->body);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -89,8 +90,65 @@ struct Mainloop {
   std::int64_t copies_ahead() const { return stages - 1 - in_flight(); }
   std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
   std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
+  std::string per_block;                                    // variable: tiles_per_block, or 1
   std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index
   kernel::ExprPtr half;                                     // which half of the M dim's tables
+};
+
+class MainloopLowering final : public MainloopPart, KernelPart {
+ public:
+  explicit MainloopLowering(Kernel& kernel) : KernelPart(kernel) {}
+
+  // Whether the kernel has a mainloop, with the tile numbers that it has.
+  bool find(const SegOp& op);
+
+  void tile_loop(const SegOp& op, Block& out) override;
+  ExprPtr tile_loop_blocks(const SegOp& op, Values& host) const override;
+  std::int64_t mainloop_stages(Value block) const override;
+  bool is_mainloop(const Loop& loop) const override { return mainloop_->loop == &loop; }
+  void mainloop_steps(const SegOp& op, const Stm& stm, Block& out) override;
+  void mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out) override;
+  void mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out) override;
+  void mainloop_epilogue(const SegOp& op, const Screma& each, const Stm& stm, Block& out) override;
+  void finish_copies(Block& out) override;
+
+ private:
+  std::unique_ptr<Mainloop> make_mainloop(const SegOp& op);
+  void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
+                        const CopyTile& copy);
+  void mainloop_head(Block& out);
+  void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
+  ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
+  void find_steps(Mainloop& mainloop, const Body& body);
+  void declare_steps(Block& out);
+  ExprPtr locate_block(const SegOp& op, Block& out);
+  void tile_statements(const SegOp& op, Block& out);
+  void one_tile(const SegOp& op, Block& out);
+  void loop_over_tiles(const SegOp& op, const ExprPtr& start, Block& out);
+  void for_tile(const SegOp& op, const std::string& tile, ExprPtr half);
+  ExprPtr tile_loop_length(Values& values, const SegOp& op) const;
+  ExprPtr mainloop_slot(std::size_t mn, const ExprPtr& m);
+  Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
+  bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
+  ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);
+  void declare_matrix_copies(Block& out);
+  void place_matrix_copies(Block& out);
+  ExprPtr matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step);
+  Block copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied);
+  ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
+  ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
+  Block doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
+  Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
+  void start_products(const Stm& stm, Block& out);
+  void finish_products(const Stm& stm, Block& out);
+  void on_sums(const char* function, const Stm& stm, Block& out);
+  void mainloop_write(const SegOp& op, Block& out);
+  ExprPtr aligned_results(const SegOp& op);
+  void matrix_write(const SegOp& op, bool contiguous, Block& out);
+
+  std::unique_ptr<Mainloop> mainloop_;
+  Block mainloop_declarations_;  // of what is known at the kernel's start
+  bool copies_pending_ = false;
 };
 
 inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {

@@ -38,7 +38,7 @@ Sharing share_copies(const OperandTile& tile, std::int64_t rows, std::int64_t th
 }  // namespace
 
 // Where a thread's copies of vectors come from, beside where the step begins: once a tile. Where they go to: once.
-void Kernel::declare_matrix_copies(KernelBlock& out) {
+void MainloopLowering::declare_matrix_copies(KernelBlock& out) {
   const ValueTable& values = unit_.function.values;
   for (auto& [block, tile] : mainloop_->tiles) {
     std::string name = values.name(block);
@@ -57,7 +57,7 @@ void Kernel::declare_matrix_copies(KernelBlock& out) {
   }
 }
 
-void Kernel::place_matrix_copies(KernelBlock& out) {
+void MainloopLowering::place_matrix_copies(KernelBlock& out) {
   for (const auto& [block, tile] : mainloop_->tiles) {
     const std::int64_t rows = mainloop_->mn_of(tile).extent;
     const Sharing sharing = share_copies(tile, rows, mainloop_->threads, kMatrixVector);
@@ -75,11 +75,11 @@ void Kernel::place_matrix_copies(KernelBlock& out) {
   }
 }
 
-ExprPtr Kernel::matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step) {
+ExprPtr MainloopLowering::matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step) {
   return call(fmt::format("apl_matrix_position<{}, {}>", tile.depth, tile.by_depth), {row, step});
 }
 
-KernelBlock Kernel::copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied) {
+KernelBlock MainloopLowering::copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied) {
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
   // A copy of so many elements, or zeros beyond the source.
   const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, const ExprPtr& row,
@@ -151,7 +151,7 @@ KernelBlock Kernel::copy_matrix_tile(const CopyTile& op, const OperandTile& tile
 }
 
 // Whether vectors along the depth can be copied: rows and steps of outer dims are apart by such, and so is the end.
-ExprPtr Kernel::matrix_alignment(const CopyTile& op, const OperandTile& tile) {
+ExprPtr MainloopLowering::matrix_alignment(const CopyTile& op, const OperandTile& tile) {
   const MemoryBinding& source = *unit_.function.type(op.source).memory;
   std::vector<Poly> positions{source.layout.offset(), op.window.offset()};
   for (std::size_t k = 0; k < tile.axes.size(); ++k) {
@@ -167,8 +167,8 @@ ExprPtr Kernel::matrix_alignment(const CopyTile& op, const OperandTile& tile) {
   return alignment_variable(op, positions, kMatrixVector);
 }
 
-KernelBlock Kernel::matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
-                                   const std::vector<ExprPtr>& at) {
+KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                             const std::vector<ExprPtr>& at) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size(), rows = static_cast<std::size_t>(mainloop.matrix_rows);
@@ -198,8 +198,8 @@ KernelBlock Kernel::matrix_product(const TileContract& op, const Stm& stm, const
 }
 
 // Eight steps of f64, from tiles as the cores have them.
-KernelBlock Kernel::doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
-                                    const std::vector<ExprPtr>& at) {
+KernelBlock MainloopLowering::doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                              const std::vector<ExprPtr>& at) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size(), p_dim = mainloop.mn_dims[0].lanes == 8 ? 0 : 1;
@@ -233,9 +233,9 @@ KernelBlock Kernel::doubles_product(const TileContract& op, const Stm& stm, cons
 }
 
 // Before the first products, and when their sums are wanted.
-void Kernel::start_products(const Stm& stm, KernelBlock& out) { on_sums("apl_matrix_start", stm, out); }
-void Kernel::finish_products(const Stm& stm, KernelBlock& out) { on_sums("apl_matrix_finish", stm, out); }
-void Kernel::on_sums(const char* function, const Stm& stm, KernelBlock& out) {
+void MainloopLowering::start_products(const Stm& stm, KernelBlock& out) { on_sums("apl_matrix_start", stm, out); }
+void MainloopLowering::finish_products(const Stm& stm, KernelBlock& out) { on_sums("apl_matrix_finish", stm, out); }
+void MainloopLowering::on_sums(const char* function, const Stm& stm, KernelBlock& out) {
   const TileContract* contract = mainloop_->readers.begin()->second;
   const Value block = unit_.function.values.type(contract->accumulators[0]).memory->block;
   out.push_back(
@@ -244,7 +244,7 @@ void Kernel::on_sums(const char* function, const Stm& stm, KernelBlock& out) {
 
 // Straight from registers: a warp's lanes write four neighbouring pairs of eight rows, or eight neighbours of four
 // pairs of rows, which are whole sectors of 32-bit results.
-void Kernel::matrix_write(const SegOp& op, bool contiguous, KernelBlock& out) {
+void MainloopLowering::matrix_write(const SegOp& op, bool contiguous, KernelBlock& out) {
   const Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];

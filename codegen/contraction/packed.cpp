@@ -52,12 +52,14 @@ std::vector<std::size_t> sides_of(const Schedule& schedule, const std::vector<st
 
 }  // namespace
 
-bool Kernel::is_packed(const SegOp& op) const {
-  return !unit_.target.on_device() && op.schedule && op.schedule->unit == Schedule::Unit::packed;
+bool is_packed(const Unit& unit, const SegOp& op) {
+  return !unit.target.on_device() && op.schedule && op.schedule->unit == Schedule::Unit::packed;
 }
 
+void run_packed(Kernel& kernel, const SegOp& op) { PackedLowering(kernel).run_packed(op); }
+
 // What all functions of the kernel begin with: arguments, and what is the same for a batch.
-KernelBlock Kernel::packed_head(const PackedKernel& packed) {
+KernelBlock PackedLowering::packed_head(const PackedKernel& packed) {
   const SegOp& op = packed.op;
   KernelBlock out;
   out.push_back(statement_text(fmt::format("const struct {} *const apl_arguments = apl_arguments_;", packed.type())));
@@ -86,8 +88,8 @@ KernelBlock Kernel::packed_head(const PackedKernel& packed) {
 }
 
 // A function of the kernel, and the line that it begins with.
-void Kernel::packed_function(const PackedKernel& packed, const std::string& ending, std::string_view kind,
-                             std::string_view list, KernelBlock code, std::string_view first) {
+void PackedLowering::packed_function(const PackedKernel& packed, const std::string& ending, std::string_view kind,
+                                     std::string_view list, KernelBlock code, std::string_view first) {
   kernel::Function made;
   made.name = packed.name + ending;
   made.signature = fmt::format("{} void {}({})", kind, made.name, list);
@@ -99,9 +101,9 @@ void Kernel::packed_function(const PackedKernel& packed, const std::string& endi
 }
 
 // A function that does for each width of a panel what `ending`_of does for the one that it is given as a constant.
-void Kernel::packed_widths(const PackedKernel& packed, const std::string& ending, std::string_view kind,
-                           std::string_view list, std::string_view arguments, std::string_view width,
-                           std::span<const std::size_t> kernels) {
+void PackedLowering::packed_widths(const PackedKernel& packed, const std::string& ending, std::string_view kind,
+                                   std::string_view list, std::string_view arguments, std::string_view width,
+                                   std::span<const std::size_t> kernels) {
   kernel::Function made;
   made.name = packed.name + ending;
   made.signature = fmt::format("{} void {}({})", kind, made.name, list);
@@ -114,7 +116,7 @@ void Kernel::packed_widths(const PackedKernel& packed, const std::string& ending
 }
 
 // Where an operand begins: its window in the first block, in this batch.
-Poly Kernel::packed_begin(const PackedKernel& packed, std::size_t operand) {
+Poly PackedLowering::packed_begin(const PackedKernel& packed, std::size_t operand) {
   const SegOp& op = packed.op;
   const CopyTile& copy = packed.copy(operand);
   const Poly offset = unit_.function.values.type(copy.source).memory->layout.offset() + copy.window.offset();
@@ -128,15 +130,15 @@ Poly Kernel::packed_begin(const PackedKernel& packed, std::size_t operand) {
   });
 }
 
-std::string Kernel::packed_source(const PackedKernel& packed, std::size_t operand) {
+std::string PackedLowering::packed_source(const PackedKernel& packed, std::size_t operand) {
   return buffer(unit_.function.values.type(packed.copy(operand).source).memory->block, stm_.location).name;
 }
 
-CType Kernel::packed_type(const PackedKernel& packed, std::size_t operand) const {
+CType PackedLowering::packed_type(const PackedKernel& packed, std::size_t operand) const {
   return {unit_.function.values.type(packed.copy(operand).source).element, false};
 }
 
-void Kernel::run_packed(const SegOp& op) {
+void PackedLowering::run_packed(const SegOp& op) {
   const ValueTable& values = unit_.function.values;
   const Schedule& schedule = *op.schedule;
   const auto step = first_step(*op.body);

@@ -29,7 +29,7 @@ Stmt prefetch(const std::string& line, const std::string& bytes, const std::stri
 
 // Rows of operand `k` of M where they lie: what row i is called. Rows of the next tile are fetched, one line in so many
 // steps as it has elements.
-std::string Kernel::micro_rows_of_m(MicroKernel& m, std::size_t k) {
+std::string PackedLowering::micro_rows_of_m(MicroKernel& m, std::size_t k) {
   const PackedKernel& packed = m.packed;
   const std::string begin = unit_.fresh("begin"), from = unit_.fresh("m_row"),
                     source = packed_source(packed, packed.sides[0][k]);
@@ -52,7 +52,7 @@ std::string Kernel::micro_rows_of_m(MicroKernel& m, std::size_t k) {
 }
 
 // Elements of side `s` at a step: those of a panel, or what the side's function makes of operands where they lie.
-void Kernel::micro_elements(MicroKernel& m, std::size_t s) {
+void PackedLowering::micro_elements(MicroKernel& m, std::size_t s) {
   const PackedKernel& packed = m.packed;
   const std::vector<std::size_t>& operands = packed.sides[s];
   KernelBlock& into = s == 0 ? m.row : m.column;
@@ -95,7 +95,7 @@ void Kernel::micro_elements(MicroKernel& m, std::size_t s) {
 }
 
 // Accumulators in registers: neutral elements at first, then what was kept of the steps before.
-void Kernel::micro_accumulators(MicroKernel& m) {
+void PackedLowering::micro_accumulators(MicroKernel& m) {
   const PackedKernel& packed = m.packed;
   KernelBlock begin, resume, keep;
   for (std::size_t k = 0; k < packed.accumulator_types.size(); ++k) {
@@ -118,7 +118,7 @@ void Kernel::micro_accumulators(MicroKernel& m) {
 }
 
 // Lines of the results are there when the tile is stored.
-void Kernel::micro_fetch_results(MicroKernel& m) {
+void PackedLowering::micro_fetch_results(MicroKernel& m) {
   const std::string r = unit_.fresh("r"), line = unit_.fresh("line"), start = unit_.fresh("begin"),
                     run = unit_.fresh("from");
   const auto lines_of = [&](const std::string& from, const std::string& count) {
@@ -145,7 +145,7 @@ void Kernel::micro_fetch_results(MicroKernel& m) {
 }
 
 // Dot instructions, two steps of the depth at once.
-void Kernel::micro_dots(MicroKernel& m) {
+void PackedLowering::micro_dots(MicroKernel& m) {
   const std::string lanes = m.kind.narrow ? "apl_dot_narrow" : "apl_dot_wide", v = unit_.fresh("v");
   std::string pair = fmt::format("((const apl_dot_pair *)apl_m->packed)[{} * {} + {}]", m.q, m.rows, m.i);
   if (m.kind.direct) {
@@ -172,7 +172,7 @@ void Kernel::micro_dots(MicroKernel& m) {
 }
 
 // Sums of products as vectors of the machine.
-void Kernel::micro_vectors(MicroKernel& m) {
+void PackedLowering::micro_vectors(MicroKernel& m) {
   const CType of = m.packed.accumulator_types[0];
   const std::string vector = unit_.fresh("vector"), sums = unit_.fresh("sums"), one = unit_.fresh("m_value"),
                     v = unit_.fresh("v"), there = unit_.fresh("vector_there"),
@@ -202,7 +202,7 @@ void Kernel::micro_vectors(MicroKernel& m) {
 }
 
 // Any map function and operator: a loop over columns.
-void Kernel::micro_columns(MicroKernel& m) {
+void PackedLowering::micro_columns(MicroKernel& m) {
   std::vector<ExprPtr> folded;
   const std::string here = unit_.fresh("at");
   m.column.push_back(declare(kInt, here, variable(fmt::format("{} * {} + {}", m.i, m.columns, m.j))));
@@ -222,7 +222,7 @@ void Kernel::micro_columns(MicroKernel& m) {
   m.row.push_back(std::move(columns));
 }
 
-void Kernel::compute_packed(const PackedKernel& packed, std::size_t number) {
+void PackedLowering::compute_packed(const PackedKernel& packed, std::size_t number) {
   MicroKernel m(packed, number);
   m.x = unit_.fresh("x"), m.q = unit_.fresh("q"), m.i = unit_.fresh("i"), m.j = unit_.fresh("j");
   for (const std::size_t s : {0U, 1U})

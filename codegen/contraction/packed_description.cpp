@@ -50,7 +50,7 @@ void print_sizes(const PackedKernel& packed, Writer& out) {
 }  // namespace
 
 // Types of the kernel, and its own function: the description of the contraction and the call of the loops.
-void Kernel::describe_packed(const PackedKernel& packed) {
+void PackedLowering::describe_packed(const PackedKernel& packed) {
   const Schedule& schedule = *packed.op.schedule;
   const Lmad& layout = unit_.function.values.type(stm_.pattern.front()).memory->layout;
   const std::string &name = packed.name, type = packed.type();

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -75,6 +77,38 @@ struct MicroKernel {
   std::vector<kernel::ExprPtr> arguments;  // of what is left of the map function
   std::string n_packed;                    // N's elements, if they are packed
   std::vector<std::string> accumulators, kept;
+};
+
+class PackedLowering : KernelPart {
+ public:
+  explicit PackedLowering(Kernel& kernel) : KernelPart(kernel) {}
+
+  void run_packed(const SegOp& op);
+
+ private:
+  Block packed_head(const PackedKernel& packed);
+  void packed_function(const PackedKernel& packed, const std::string& ending, std::string_view kind,
+                       std::string_view list, Block code, std::string_view first = "");
+  void packed_widths(const PackedKernel& packed, const std::string& ending, std::string_view kind,
+                     std::string_view list, std::string_view arguments, std::string_view width,
+                     std::span<const std::size_t> kernels);
+  Poly packed_begin(const PackedKernel& packed, std::size_t operand);
+  std::string packed_source(const PackedKernel& packed, std::size_t operand);
+  kernel::CType packed_type(const PackedKernel& packed, std::size_t operand) const;
+  void pack_panels(PackedKernel& packed, std::size_t s);
+  void compute_packed(const PackedKernel& packed, std::size_t number);
+  std::string micro_rows_of_m(MicroKernel& m, std::size_t k);
+  void micro_elements(MicroKernel& m, std::size_t s);
+  void micro_accumulators(MicroKernel& m);
+  void micro_fetch_results(MicroKernel& m);
+  void micro_dots(MicroKernel& m);
+  void micro_vectors(MicroKernel& m);
+  void micro_columns(MicroKernel& m);
+  void combine_packed(const PackedKernel& packed);
+  void store_packed(const PackedKernel& packed);
+  void describe_packed(const PackedKernel& packed);
+
+  std::vector<kernel::Param> packed_params_;
 };
 
 // A line of C.

@@ -10,7 +10,7 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 // Side `s` of the contraction: 0 for M, 1 for N.
-void Kernel::pack_panels(PackedKernel& packed, std::size_t s) {
+void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
   const ValueTable& values = unit_.function.values;
   const auto& sides = packed.sides;
   const PackedParts& parts = packed.parts;

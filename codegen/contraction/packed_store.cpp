@@ -11,7 +11,7 @@ using namespace kernel;
 using KernelBlock = kernel::Block;
 
 // Accumulators of a tile with those of later steps of the depth.
-void Kernel::combine_packed(const PackedKernel& packed) {
+void PackedLowering::combine_packed(const PackedKernel& packed) {
   const TileContract& contract = packed.contract;
   const std::vector<CType>& accumulator_types = packed.accumulator_types;
   const std::vector<std::int64_t>& offsets = packed.accumulator_offsets;
@@ -47,7 +47,7 @@ void Kernel::combine_packed(const PackedKernel& packed) {
 }
 
 // The results of a tile, behind the epilogue.
-void Kernel::store_packed(const PackedKernel& packed) {
+void PackedLowering::store_packed(const PackedKernel& packed) {
   const ValueTable& values = unit_.function.values;
   const TileContract& contract = packed.contract;
   const std::vector<CType>& accumulator_types = packed.accumulator_types;

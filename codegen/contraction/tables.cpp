@@ -11,7 +11,7 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-void Kernel::fill_mainloop_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
+void MainloopLowering::fill_mainloop_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const MnDim& mn = mainloop.mn_dims[s];
   const TileExtent& extent = op.results[0].extents[mn.dim];

@@ -26,7 +26,7 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-void Kernel::mainloop_head(KernelBlock& out) {
+void MainloopLowering::mainloop_head(KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
@@ -91,30 +91,41 @@ void Kernel::mainloop_head(KernelBlock& out) {
 }
 
 // All of the kernel's body: the tile loop, whose iterations are indices of the M dim.
-void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
-  Mainloop& mainloop = *mainloop_;
+void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
+  const auto top = static_cast<std::ptrdiff_t>(out.size());
   for (const Stm& stm : op.body->stms)
     if (const Alloc* alloc = get_if<Alloc>(stm)) declare_shared(stm, *alloc, out);
   mainloop_head(out);
-  if (mainloop.loop != nullptr) {
-    mainloop.tiles_name = unit_.fresh("tiles");
-    out.push_back(declare(kIndex, mainloop.tiles_name, values_.poly(mainloop.loop->bound)));
-    mainloop.steps = mainloop.tiles_name;
-    if (mainloop.remainder != nullptr) {
-      mainloop.steps = unit_.fresh("steps");
-      out.push_back(declare(kIndex, mainloop.steps,
-                            plus(variable(mainloop.tiles_name),
-                                 select(values_.operand(mainloop.remainder->condition), number_of(1), number_of(0)))));
-    }
-  }
-  // What stays the same for all tiles of a block: the batch and the N dim, which differs between neighbouring blocks.
+  if (mainloop_->loop != nullptr) declare_steps(out);
+  const ExprPtr start = locate_block(op, out);
+  mainloop_->loop == nullptr ? one_tile(op, out) : loop_over_tiles(op, start, out);
+  out.insert(out.begin() + top, mainloop_declarations_.begin(), mainloop_declarations_.end());
+}
+
+// Variables: tiles of the depth, and steps, which are one more where there is a remainder.
+void MainloopLowering::declare_steps(KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  mainloop.tiles_name = unit_.fresh("tiles");
+  out.push_back(declare(kIndex, mainloop.tiles_name, values_.poly(mainloop.loop->bound)));
+  mainloop.steps = mainloop.tiles_name;
+  if (mainloop.remainder == nullptr) return;
+  mainloop.steps = unit_.fresh("steps");
+  out.push_back(declare(kIndex, mainloop.steps,
+                        plus(variable(mainloop.tiles_name),
+                             select(values_.operand(mainloop.remainder->condition), number_of(1), number_of(0)))));
+}
+
+// What stays the same for all tiles of a block: the batch and the N dim, which differs between neighbouring blocks.
+// The result says which of the parts of the M dim is the block's.
+ExprPtr MainloopLowering::locate_block(const SegOp& op, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
   const std::size_t m_dim = mainloop.mn_dims[0].dim;
-  const Value index = op.space[m_dim].index;
-  ExprPtr many = values_.poly(op.space[m_dim].bound), tiles_per_block = number_of(1);
+  ExprPtr many = values_.poly(op.space[m_dim].bound);
   if (mainloop.loop != nullptr) {
-    tiles_per_block = variable(unit_.fresh("tiles_per_block"));
-    out.push_back(declare(kIndex, tiles_per_block->text, tile_loop_length(values_, op)));
-    many = infix("/", plus(many, infix("-", tiles_per_block, number_of(1))), tiles_per_block);
+    mainloop.per_block = unit_.fresh("tiles_per_block");
+    const ExprPtr per_block = variable(mainloop.per_block);
+    out.push_back(declare(kIndex, mainloop.per_block, tile_loop_length(values_, op)));
+    many = infix("/", plus(many, infix("-", per_block, number_of(1))), per_block);
   }
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < op.space.size(); ++d)
@@ -131,29 +142,36 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   out.push_back(declare(kIndex, block, call("apl_block", {})));
   const std::vector<ExprPtr> at = unflatten(block, sizes, names, kIndex, out);
   for (std::size_t k = 0; k < order.size(); ++k) values_.scalars[op.space[order[k]].index] = at[k];
-  const ExprPtr start = at[order.size() - 2];
-  const auto body = [&](KernelBlock& inner) {
-    for (const Stm& stm : op.body->stms)
-      if (!get_if<Alloc>(stm) && (mainloop.remainder == nullptr || get_if<If>(stm) != mainloop.remainder))
-        statement(stm, inner);
-  };
-  mainloop.half = number_of(0);
-  if (mainloop.loop == nullptr) {
-    for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
-    out.push_back(barrier());
-    if (mainloop.matrix()) place_matrix_copies(out);
-    body(out);
-    mainloop_write(op, out);
-    return;
-  }
-  mainloop.tile_index = unit_.name(index), mainloop.next = unit_.fresh("next"), mainloop.last = unit_.fresh("last");
+  return at[order.size() - 2];
+}
+
+void MainloopLowering::tile_statements(const SegOp& op, KernelBlock& out) {
+  for (const Stm& stm : op.body->stms)
+    if (!get_if<Alloc>(stm) && (mainloop_->remainder == nullptr || get_if<If>(stm) != mainloop_->remainder))
+      statement(stm, out);
+}
+
+// No loop over the depth: a block has one tile.
+void MainloopLowering::one_tile(const SegOp& op, KernelBlock& out) {
+  mainloop_->half = number_of(0);
+  for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
+  out.push_back(barrier());
+  if (mainloop_->matrix()) place_matrix_copies(out);
+  tile_statements(op, out);
+  mainloop_write(op, out);
+}
+
+void MainloopLowering::loop_over_tiles(const SegOp& op, const ExprPtr& start, KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  const SegDim& dim = op.space[mainloop.mn_dims[0].dim];
+  mainloop.tile_index = unit_.name(dim.index), mainloop.next = unit_.fresh("next"), mainloop.last = unit_.fresh("last");
   mainloop.stage = unit_.fresh("stage");
   const std::string half = unit_.fresh("half"), begin = unit_.fresh("begin"), ahead = unit_.fresh("ahead");
-  out.push_back(declare(kIndex, begin, mul(start, tiles_per_block)));
-  out.push_back(
-      declare(kIndex, mainloop.last,
-              call("apl_index_min", {plus(variable(begin), tiles_per_block), values_.poly(op.space[m_dim].bound)})));
-  values_.scalars[index] = variable(begin);
+  const ExprPtr per_block = variable(mainloop.per_block);
+  out.push_back(declare(kIndex, begin, mul(start, per_block)));
+  out.push_back(declare(kIndex, mainloop.last,
+                        call("apl_index_min", {plus(variable(begin), per_block), values_.poly(dim.bound)})));
+  for_tile(op, begin, number_of(0));
   for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
   out.push_back(barrier());
   KernelBlock early{
@@ -162,10 +180,9 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   out.push_back(unrolled(ahead, mainloop.copies_ahead(), std::move(early)));
   out.push_back(declare(kInt, mainloop.stage, number_of(0), false));
   out.push_back(declare(kInt, half, number_of(0), false));
-  mainloop.half = variable(half);
-  values_.scalars[index] = variable(mainloop.tile_index);
+  for_tile(op, mainloop.tile_index, variable(half));
   KernelBlock inner{declare(kIndex, mainloop.next, plus(variable(mainloop.tile_index), number_of(1)))};
-  body(inner);
+  tile_statements(op, inner);
   mainloop_write(op, inner);
   inner.push_back(assign(variable(half), infix("-", number_of(1), variable(half))));
   Stmt loop = for_loop(kIndex, mainloop.tile_index, variable(mainloop.last), std::move(inner));
@@ -173,8 +190,14 @@ void Kernel::tile_loop(const SegOp& op, KernelBlock& out) {
   out.push_back(std::move(loop));
 }
 
+// What is made from here on is for that tile of the M dim, whose tables are in that half.
+void MainloopLowering::for_tile(const SegOp& op, const std::string& tile, ExprPtr half) {
+  mainloop_->half = std::move(half);
+  values_.scalars[op.space[mainloop_->mn_dims[0].dim].index] = variable(tile);
+}
+
 // How many tiles a block computes; the host asks, too.
-ExprPtr Kernel::tile_loop_length(Values& values, const SegOp& op) {
+ExprPtr MainloopLowering::tile_loop_length(Values& values, const SegOp& op) const {
   // Copies run into the next tile, but not beyond it.
   ExprPtr steps = values.poly(mainloop_->loop->bound);
   if (mainloop_->remainder != nullptr)
@@ -189,8 +212,8 @@ ExprPtr Kernel::tile_loop_length(Values& values, const SegOp& op) {
 }
 
 // How many blocks the host starts, if that is not one for each index.
-ExprPtr Kernel::tile_loop_blocks(const SegOp& op, Values& host) {
-  if (!mainloop_ || mainloop_->loop == nullptr) return nullptr;
+ExprPtr MainloopLowering::tile_loop_blocks(const SegOp& op, Values& host) const {
+  if (mainloop_->loop == nullptr) return nullptr;
   ExprPtr blocks = number_of(1);
   const ExprPtr tiles_per_block = tile_loop_length(host, op);
   for (std::size_t d = 0; d < op.space.size(); ++d) {
@@ -203,7 +226,7 @@ ExprPtr Kernel::tile_loop_blocks(const SegOp& op, Values& host) {
 }
 
 // The copies of one step of the loop, or of the remainder behind it.
-kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& stage) {
+kernel::Block MainloopLowering::mainloop_prefetch(const std::string& step, const ExprPtr& stage) {
   Mainloop& mainloop = *mainloop_;
   const auto copies = [&](const ScheduleStep& phase) {
     KernelBlock made;
@@ -231,9 +254,8 @@ kernel::Block Kernel::mainloop_prefetch(const std::string& step, const ExprPtr& 
 }
 
 // The loop over the depth, with the remainder as its last step. Copies run ahead into the next tile.
-void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
+void MainloopLowering::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
-  const Value index = op.space[mainloop.mn_dims[0].dim].index;
   const std::string step = unit_.name(mainloop.loop->index);
   KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", mainloop.copies_ahead() - 1), {})};
   if (mainloop.matrix()) body.push_back(do_call("apl_matrix_publish", {}));
@@ -241,8 +263,7 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   // The next tile's tables, as soon as all threads have written back what the last one's were for.
   const ExprPtr here = mainloop.half, there = infix("-", number_of(1), mainloop.half);
   KernelBlock tables;
-  mainloop.half = there;
-  values_.scalars[index] = variable(mainloop.next);
+  for_tile(op, mainloop.next, there);
   fill_mainloop_tables(op, 0, tables);
   tables.push_back(barrier());
   body.push_back(kernel::branch(infix("&&", infix("==", variable(step), number_of(0)),
@@ -266,12 +287,10 @@ void Kernel::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   KernelBlock main, remainder;
   mainloop_contract(*mainloop.main.contract, stm, variable(mainloop.stage), main);
   if (mainloop.matrix()) append(body, std::move(main));
-  mainloop.half = variable(half);
-  values_.scalars[index] = variable(whose);
+  for_tile(op, whose, variable(half));
   body.push_back(
       kernel::branch(infix("<", variable(whose), variable(mainloop.last)), mainloop_prefetch(ahead, variable(free))));
-  mainloop.half = here;
-  values_.scalars[index] = variable(mainloop.tile_index);
+  for_tile(op, mainloop.tile_index, here);
   body.push_back(do_call("apl_cp_async_commit", {}));
   if (mainloop.matrix()) {
     // What is left of the depth is one more step, on zeros.

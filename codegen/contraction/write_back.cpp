@@ -14,7 +14,7 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
+void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
@@ -134,7 +134,7 @@ void Kernel::mainloop_write(const SegOp& op, KernelBlock& out) {
 }
 
 // Whether the N dim's vectors of results are aligned in memory.
-ExprPtr Kernel::aligned_results(const SegOp& op) {
+ExprPtr MainloopLowering::aligned_results(const SegOp& op) {
   const ValueTable& values = unit_.function.values;
   const MnDim& n_dim = mainloop_->mn_dims[1];
   const Lmad& layout = values.type(stm_.pattern[0]).memory->layout;

@@ -6,6 +6,7 @@
 
 #include "codegen/lower/lower.h"
 #include "codegen/lower/register_loops.h"
+#include "codegen/lower/scatter.h"
 #include "ir/builder.h"
 #include "ir/walk.h"
 
@@ -42,7 +43,7 @@ std::string dim_of(const Poly& tile, const ValueTable& values) {
 }  // namespace
 
 void Kernel::run_block(const SegOp& op) {
-  if (is_packed(op)) return run_packed(op);
+  if (is_packed(unit_, op)) return run_packed(*this, op);
   KernelBlock& out = function_.body;
   // The block's threads: the largest T-space inside.
   threads_ = 1;
@@ -60,7 +61,7 @@ void Kernel::run_block(const SegOp& op) {
     threads_ = std::max(threads_, product_of(space));
   });
   barriers_ = find_barriers(op, unit_.function.values);
-  mainloop_ = make_mainloop(op);
+  mainloop_ = make_mainloop(*this, op);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
   for (const SegDim& dim : op.space) {
@@ -68,9 +69,7 @@ void Kernel::run_block(const SegOp& op) {
     sizes.push_back(values_.poly(dim.bound));
   }
   if (mainloop_) {
-    const auto first = static_cast<std::ptrdiff_t>(out.size());
-    tile_loop(op, out);
-    out.insert(out.begin() + first, mainloop_declarations_.begin(), mainloop_declarations_.end());
+    mainloop_->tile_loop(op, out);
     return;
   }
   if (unit_.target.on_device()) {
@@ -110,7 +109,12 @@ void Kernel::write_results(const SegOp& op, KernelBlock& out) {
     out.push_back(std::move(barrier));
   }
   const auto is_tile = [](const KernelResult& result) { return result.kind == KernelResult::Kind::regtile; };
-  std::ranges::any_of(op.results, is_tile) ? write_regtiles(op, stm_, out) : write_block_rows(op, stm_, out);
+  std::ranges::any_of(op.results, is_tile) ? write_regtiles(op, stm_, out) : scatters_->write_block_rows(op, stm_, out);
+}
+
+bool Kernel::is_shared(Value array) const {
+  const Type& type = unit_.function.type(array);
+  return type.memory && unit_.function.type(type.memory->block).space == Space::shared;
 }
 
 void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out) {
@@ -120,7 +124,7 @@ void Kernel::declare_shared(const Stm& stm, const Alloc& alloc, KernelBlock& out
   buffer.element = elements_[block];
   buffer.name = unit_.fresh(block_name(table, block));
   buffer.count = unit_.constant(alloc.bytes, "the size of an array in a kernel") / byte_size(buffer.element);
-  buffer.count *= mainloop_stages(block);
+  if (mainloop_) buffer.count *= mainloop_->mainloop_stages(block);
   CType type{buffer.element, false};
   if (alloc.space == Space::shared) {
     buffer.kind = BufferKind::shared;

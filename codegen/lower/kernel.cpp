@@ -5,6 +5,9 @@
 #include <fmt/ranges.h>
 
 #include "codegen/lower/lower.h"
+#include "codegen/lower/scatter.h"
+#include "codegen/lower/team.h"
+#include "codegen/lower/vector_loops.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
@@ -14,7 +17,18 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-Kernel::Kernel(Unit& unit, const Stm& stm) : unit_(unit), stm_(stm), values_(unit, unit.dialect()) {}
+Kernel::Kernel(Unit& unit, const Stm& stm)
+    : unit_(unit),
+      stm_(stm),
+      values_(unit, unit.dialect()),
+      scatters_(std::make_unique<Scatters>(*this)),
+      vector_loops_(std::make_unique<VectorLoops>(*this)) {}
+
+Kernel::~Kernel() = default;
+
+ExprPtr Kernel::tile_loop_blocks(const SegOp& op, Values& host) const {
+  return mainloop_ ? mainloop_->tile_loop_blocks(op, host) : nullptr;
+}
 
 SegOp kernel_frame(const Stm& stm) {
   if (const SegOp* op = get_if<SegOp>(stm)) return *op;
@@ -32,7 +46,7 @@ kernel::Function Kernel::run() {
   const std::string made = stm_.pattern.empty() ? "check" : unit_.function.values.name(stm_.pattern.front());
   const std::string name = fmt::format("{}_{}", entry, made);
   function_.name =
-      is_packed(op)
+      is_packed(unit_, op)
           ? unit_.fresh_in_file(name, {"_arguments", "_rows", "_columns", "_pack_m", "_pack_n", "_compute", "_store"})
           : unit_.fresh_in_file(name);
   block_level_ = op.level == SegLevel::block;
@@ -52,7 +66,8 @@ kernel::Function Kernel::run() {
   if (block_level_) {
     run_block(op);
   } else if (op.team && unit_.target.on_device()) {
-    run_team(op);
+    team_ = std::make_unique<Team>(*this);
+    team_->run_team(op);
   } else {
     run_thread(op, get_if<Scatter>(stm_));
   }
@@ -144,8 +159,7 @@ ExprPtr Kernel::element_of(Value array, const std::vector<ExprPtr>& indices, Loc
 ExprPtr Kernel::element_at(Value array, const Poly& position, Location location) {
   const Type& type = unit_.function.type(array);
   if (!type.memory) unsupported(location, fmt::format("`{}` has no memory", unit_.function.values.name(array)));
-  read_.push_back(without_divisions(position));
-  return element_flat(type.memory->block, values_.poly(read_.back()), location);
+  return element_flat(type.memory->block, values_.poly(vector_loops_->note_read(position)), location);
 }
 
 // Stores a scalar, or a whole row, at the given outer indices.
@@ -221,7 +235,7 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
   auto work = [&](KernelBlock& into) {
     KernelBlock made;
     body(*op.body, made);
-    if (scatter != nullptr) write_rows(*scatter, stm_, true, made);
+    if (scatter != nullptr) scatters_->write_rows(*scatter, stm_, true, made);
     for (std::size_t k = 0; k < stm_.pattern.size() && scatter == nullptr; ++k)
       store(stm_.pattern[k], indices, op.body->results[k], stm_.location, made);
     into.insert(into.end(), heap_.begin(), heap_.end());
@@ -249,8 +263,8 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
     return;
   }
   work(inner);
-  if (scatter == nullptr)
-    if (std::optional<KernelBlock> columns = in_columns(op, inner, names, sizes)) {
+  if (scatter == nullptr && !can_fail_ && heap_.empty())
+    if (std::optional<KernelBlock> columns = vector_loops_->in_columns(op, inner, names, sizes)) {
       out.insert(out.end(), columns->begin(), columns->end());
       return;
     }

@@ -16,7 +16,8 @@
 // before it and the rounds before. The host has seen that a row has no more elements than its team holds.
 #include <algorithm>
 
-#include "codegen/lower/lower.h"
+#include "codegen/lower/team.h"
+
 #include "ir/team.h"
 #include "ir/walk.h"
 
@@ -48,7 +49,7 @@ bool is_harmless(const Body& body, const ValueTable& values) {
 
 // The loop over a thread's elements; `body` sees which one by `round`. Those of a group that no thread of the team has
 // are left out, so that short rows do not pay for long ones.
-kernel::Stmt Kernel::for_rounds(const std::string& round, KernelBlock body) {
+kernel::Stmt Team::for_rounds(const std::string& round, KernelBlock body) {
   const std::string group = unit_.fresh("group"), next = unit_.fresh("next");
   const ExprPtr first = infix("*", variable(group), number_of(kRowGroup));
   body.insert(body.begin(), declare(kInt, round, infix("+", first, variable(next))));
@@ -62,14 +63,14 @@ kernel::Stmt Kernel::for_rounds(const std::string& round, KernelBlock body) {
 }
 
 // The same; `body` sees the element's index in the row, too.
-kernel::Stmt Kernel::for_elements_of_row(const std::string& round, const std::string& at, KernelBlock body) {
+kernel::Stmt Team::for_elements_of_row(const std::string& round, const std::string& at, KernelBlock body) {
   const ExprPtr before = infix("<<", cast(kIndex, variable(round)), variable(team_.shift));
   body.insert(body.begin(), declare(kIndex, at, infix("+", variable(team_.lane), before)));
   return for_rounds(round, std::move(body));
 }
 
 // Registers for a row.
-std::string Kernel::hold_row(Value row, const std::string& hint, KernelBlock& out) {
+std::string Team::hold_row(Value row, const std::string& hint, KernelBlock& out) {
   const std::string name = unit_.fresh(hint);
   out.push_back(declare_array({unit_.function.type(row).element, false}, name, kRowElements));
   rows_.insert_or_assign(row, name);
@@ -77,7 +78,7 @@ std::string Kernel::hold_row(Value row, const std::string& hint, KernelBlock& ou
 }
 
 // Rows that are read for the first time.
-void Kernel::read_rows(const Screma& op, const Stm& stm, KernelBlock& out) {
+void Team::read_rows(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   const std::string round = unit_.fresh("round"), at = unit_.name(op.indices.front());
   KernelBlock each, inside;
@@ -94,7 +95,7 @@ void Kernel::read_rows(const Screma& op, const Stm& stm, KernelBlock& out) {
   out.push_back(for_elements_of_row(round, at, std::move(each)));
 }
 
-void Kernel::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
+void Team::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   read_rows(op, stm, out);
   const std::string round = unit_.fresh("round"), at = unit_.name(op.indices.front());
@@ -182,9 +183,9 @@ void Kernel::share_row(const Screma& op, const Stm& stm, KernelBlock& out) {
 }
 
 // A scan of the elements, which become what it gives; a reduction's results are what it gives at the end.
-void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulators,
-                           const std::vector<std::string>& elements, const std::vector<Value>& results,
-                           KernelBlock& out) {
+void Team::fold_in_order(const Screma& op, const std::vector<Value>& accumulators,
+                         const std::vector<std::string>& elements, const std::vector<Value>& results,
+                         KernelBlock& out) {
   const ExprPtr team = variable(team_.size), one = number_of(1), always = number_of(1);
   const ExprPtr warp = number_of(unit_.target.warp), thread = call("apl_thread", {});
   const std::int64_t warps = threads_ / unit_.target.warp;
@@ -268,7 +269,7 @@ void Kernel::fold_in_order(const Screma& op, const std::vector<Value>& accumulat
 }
 
 // Rows that the kernel returns, each element by the thread that has it.
-void Kernel::write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, KernelBlock& out) {
+void Team::write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, KernelBlock& out) {
   const std::string round = unit_.fresh("round"), at = unit_.fresh("at");
   KernelBlock rows;
   for (std::size_t k = 0; k < stm_.pattern.size(); ++k) {

@@ -2,7 +2,8 @@
 // shared memory.
 #include <algorithm>
 
-#include "codegen/lower/lower.h"
+#include "codegen/lower/scatter.h"
+
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -17,7 +18,7 @@ constexpr std::int64_t kLocksOfBlock = 512;
 }  // namespace
 
 // Inside a thread: loops over the widths. So in C for a block, whose threads are one.
-void Kernel::scatter(const Scatter& op, const Stm& stm, KernelBlock& out) {
+void Scatters::scatter(const Scatter& op, const Stm& stm, KernelBlock& out) {
   if (unit_.target.on_device() && is_shared(op.targets.front())) return scatter_in_block(op, stm, out);
   KernelBlock inner;
   stream(op.inputs, op.map.params, op.indices, stm.location, inner);
@@ -26,13 +27,8 @@ void Kernel::scatter(const Scatter& op, const Stm& stm, KernelBlock& out) {
   around_loops(op.indices, op.widths, std::move(inner), out);
 }
 
-bool Kernel::is_shared(Value array) const {
-  const Type& type = unit_.function.type(array);
-  return type.memory && unit_.function.type(type.memory->block).space == Space::shared;
-}
-
 // A block's threads share the indices out among themselves: neighbours get neighbouring ones.
-void Kernel::scatter_in_block(const Scatter& op, const Stm& stm, KernelBlock& out) {
+void Scatters::scatter_in_block(const Scatter& op, const Stm& stm, KernelBlock& out) {
   if (op.op && op.targets.size() > 1 && locks_.empty()) declare_locks(out);
   std::vector<ExprPtr> sizes;
   std::vector<std::string> names;
@@ -56,7 +52,7 @@ void Kernel::scatter_in_block(const Scatter& op, const Stm& stm, KernelBlock& ou
   out.push_back(for_indices_of_block(flat, total, std::move(inner)));
 }
 
-Stmt Kernel::for_indices_of_block(const std::string& name, const ExprPtr& bound, KernelBlock inner) {
+Stmt Scatters::for_indices_of_block(const std::string& name, const ExprPtr& bound, KernelBlock inner) {
   Stmt loop = for_loop(kIndex, name, bound, std::move(inner));
   loop.from = call("apl_thread", {});
   loop.step = literal(threads_);
@@ -65,7 +61,7 @@ Stmt Kernel::for_indices_of_block(const std::string& name, const ExprPtr& bound,
 
 // For operators on several values in shared memory. The barrier before the first use is that before what is folded
 // into, which was written, too.
-void Kernel::declare_locks(KernelBlock& out) {
+void Scatters::declare_locks(KernelBlock& out) {
   locks_ = unit_.fresh("locks");
   const std::string at = unit_.fresh("lock");
   KernelBlock head;
@@ -79,7 +75,7 @@ void Kernel::declare_locks(KernelBlock& out) {
 }
 
 // The rows in shared memory that a block returns.
-void Kernel::write_block_rows(const SegOp& op, const Stm& stm, KernelBlock& out) {
+void Scatters::write_block_rows(const SegOp& op, const Stm& stm, KernelBlock& out) {
   std::vector<ExprPtr> here;
   for (const SegDim& dim : op.space) here.push_back(values_.value(dim.index));
   for (std::size_t k = 0; k < op.results.size(); ++k) {
@@ -111,7 +107,7 @@ void Kernel::write_block_rows(const SegOp& op, const Stm& stm, KernelBlock& out)
 }
 
 // Another thread may write the same there, and the emulator must know what the source calls the element.
-Stmt Kernel::scattered(const Stm& stm, Value target, const std::vector<ExprPtr>& at, ExprPtr value) {
+Stmt Scatters::scattered(const Stm& stm, Value target, const std::vector<ExprPtr>& at, ExprPtr value) {
   Stmt step;
   step.kind = Stmt::Kind::atomic;
   step.name = "store";
@@ -127,7 +123,7 @@ Stmt Kernel::scattered(const Stm& stm, Value target, const std::vector<ExprPtr>&
 }
 
 // What the lambda gave goes to where it says. Parallel: other threads do the same now.
-void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, KernelBlock& out) {
+void Scatters::write_rows(const Scatter& op, const Stm& stm, bool parallel, KernelBlock& out) {
   const std::vector<Operand>& results = op.map.body->results;
   const Type& target = unit_.function.type(op.targets.front());
   std::vector<ExprPtr> at;
@@ -164,7 +160,7 @@ void Kernel::write_rows(const Scatter& op, const Stm& stm, bool parallel, Kernel
 }
 
 // The operator on the rows that are there and the new ones.
-void Kernel::fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, KernelBlock& out) {
+void Scatters::fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   const ReduceOp& reduce = *op.op;
   const std::size_t n = op.targets.size();
@@ -222,7 +218,7 @@ std::optional<std::string> native_atomic(const Lambda& lambda, ScalarType type) 
 }  // namespace
 
 // One value: a loop of compare-and-swap around the operator. Several: a lock for the element.
-void Kernel::fold_atomically(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, KernelBlock& out) {
+void Scatters::fold_atomically(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, KernelBlock& out) {
   const ReduceOp& reduce = *op.op;
   const Type& type = unit_.function.type(reduce.op.params.front());
   Stmt step;

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include "codegen/lower/lower.h"
+#include "codegen/lower/scatter.h"
+#include "codegen/lower/team.h"
+#include "codegen/lower/vector_loops.h"
 #include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
@@ -49,7 +52,7 @@ void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
 void Kernel::statement(const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (barriers_.count(&stm)) {
-    finish_copies(out);
+    if (mainloop_) mainloop_->finish_copies(out);
     Stmt barrier;
     barrier.kind = Stmt::Kind::barrier;
     out.push_back(std::move(barrier));
@@ -72,7 +75,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
   } else if (const Convert* convert = get_if<Convert>(stm)) {
     scalar(stm, values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)), out);
   } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
-    sizes_.insert_or_assign(stm.pattern.front(), size->value);
+    vector_loops_->note_size(stm.pattern.front(), size->value);
     scalar(stm, values_.poly(size->value), out);
   } else if (const Index* i = get_if<Index>(stm)) {
     index(*i, stm, out);
@@ -80,14 +83,14 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
              (array && array_operation(stm, out))) {
     // Views are layouts, and scratch is memory that is there already; the others have said what they do.
   } else if (const Loop* l = get_if<Loop>(stm)) {
-    is_mainloop(*l) ? mainloop_steps(std::get<SegOp>(stm_.op), stm, out) : loop(*l, stm, out);
+    mainloop_ && mainloop_->is_mainloop(*l) ? mainloop_->mainloop_steps(std::get<SegOp>(stm_.op), stm, out)
+                                            : loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
-    if (!team_.width.empty()) return share_row(*s, stm, out);
-    &stm == team_.reduction ? share(*s, stm, out) : screma(*s, stm, out);
+    team_ && team_->shares(stm) ? team_->share(*s, stm, out) : screma(*s, stm, out);
   } else if (const Scatter* s = get_if<Scatter>(stm)) {
-    scatter(*s, stm, out);
+    scatters_->scatter(*s, stm, out);
   } else if (const Assert* assertion = get_if<Assert>(stm)) {
     KernelBlock failed;
     std::string message;
@@ -104,15 +107,16 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     out.push_back(kernel::branch(prefix("!", values_.operand(assertion->condition)), std::move(failed)));
   } else if (const Alloc* alloc = get_if<Alloc>(stm)) {
     // A team's would be that of a row, which it holds or does not store, since nobody reads it.
-    if (team_.size.empty()) block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
+    if (!team_) block_level_ ? declare_shared(stm, *alloc, out) : thread_block(stm, *alloc, out);
   } else if (const CopyTile* copy = get_if<CopyTile>(stm)) {
-    mainloop_ ? mainloop_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
+    mainloop_ ? mainloop_->mainloop_copy(*copy, first, literal(std::int64_t{0}), out) : copy_tile(*copy, stm, out);
   } else if (const TileContract* contract = get_if<TileContract>(stm)) {
-    mainloop_ ? mainloop_contract(*contract, stm, literal(std::int64_t{0}), out) : tile_contract(*contract, stm, out);
+    mainloop_ ? mainloop_->mainloop_contract(*contract, stm, literal(std::int64_t{0}), out)
+              : tile_contract(*contract, stm, out);
   } else if (const SegOp* seg = get_if<SegOp>(stm)) {
     const Screma* after = mainloop_ ? epilogue_map(*seg, table) : nullptr;
     if (after != nullptr) {
-      mainloop_epilogue(*seg, *after, stm, out);
+      mainloop_->mainloop_epilogue(*seg, *after, stm, out);
     } else {
       mainloop_ ? body(*seg->body, out) : inblock(*seg, stm, out);
     }
@@ -298,7 +302,7 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
     }
   KernelBlock inner;
   std::vector<ExprPtr> at;
-  const std::size_t first_read = read_.size();
+  const std::size_t first_read = vector_loops_->reads();
   for (Value i : op.indices) at.push_back(variable(unit_.name(i)));
   stream(op.inputs, op.map.params, op.indices, stm.location, inner);
   body(*op.map.body, inner);
@@ -320,7 +324,7 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
     out.back().unroll = true;
     out.back().unroll_by = kRoundsAtOnce;
   }
-  sum_in_vectors(op, stm, first_read, out.back());
+  if (!block_level_) vector_loops_->sum_in_vectors(op, stm, first_read, out.back());
 }
 
 }  // namespace apl::lower

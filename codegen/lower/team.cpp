@@ -14,7 +14,8 @@
 // each shuffle, and all threads to the barrier. A check that fails leaves the loop alone, for the same reason.
 #include <algorithm>
 
-#include "codegen/lower/lower.h"
+#include "codegen/lower/team.h"
+
 #include "ir/team.h"
 #include "ir/walk.h"
 
@@ -41,7 +42,7 @@ bool has_loops(const Body& body) {
   return found;
 }
 
-void Kernel::run_team(const SegOp& op) {
+void Team::run_team(const SegOp& op) {
   KernelBlock& out = function_.body;
   threads_ = kMostTeam;
   team_ = {
@@ -85,7 +86,8 @@ void Kernel::run_team(const SegOp& op) {
   out.push_back(kernel::branch(infix("&&", infix("==", lane, number_of(0)), team_.has_index), std::move(write)));
 }
 
-void Kernel::share(const Screma& op, const Stm& stm, KernelBlock& out) {
+void Team::share(const Screma& op, const Stm& stm, KernelBlock& out) {
+  if (holds_rows()) return share_row(op, stm, out);
   if (op.scans()) return share_scan(op, stm, out);
   const std::vector<Value>& accumulators = stm.pattern;
   for (const auto& [acc, neutral] : neutral_elements(op, stm))
@@ -100,7 +102,7 @@ void Kernel::share(const Screma& op, const Stm& stm, KernelBlock& out) {
 }
 
 // The element at index `at` is folded into the accumulators.
-KernelBlock Kernel::fold_element(const Screma& op, const Stm& stm, const ExprPtr& at) {
+KernelBlock Team::fold_element(const Screma& op, const Stm& stm, const ExprPtr& at) {
   KernelBlock out;
   out.push_back(declare(kIndex, unit_.name(op.indices.front()), at));
   stream(op.inputs, op.map.params, op.indices, stm.location, out);
@@ -118,7 +120,7 @@ KernelBlock Kernel::fold_element(const Screma& op, const Stm& stm, const ExprPtr
 
 // The elements at some indices, which `at` gives by the variable `next`: all are read before the first is folded, so
 // that no load waits for a branch of the operator.
-KernelBlock Kernel::fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at) {
+KernelBlock Team::fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at) {
   const auto loop = [&](KernelBlock block) {
     Stmt result = for_loop(kInt, next, number_of(kRoundsAtOnce), std::move(block));
     result.unroll = true;
@@ -143,7 +145,7 @@ KernelBlock Kernel::fold_at_once(const Screma& op, const Stm& stm, const std::st
 }
 
 // A check that fails in `work` ends that alone.
-void Kernel::append_fallible(const Screma& op, KernelBlock work, KernelBlock& out) {
+void Team::append_fallible(const Screma& op, KernelBlock work, KernelBlock& out) {
   if (!apl::can_fail(*op.map.body, unit_.function.values)) {
     out.insert(out.end(), work.begin(), work.end());
     return;
@@ -152,7 +154,7 @@ void Kernel::append_fallible(const Screma& op, KernelBlock work, KernelBlock& ou
 }
 
 // In any order neighbouring threads fold neighbouring elements in each round.
-void Kernel::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out) {
+void Team::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
   const std::string bound = unit_.fresh("bound"), rounds = unit_.fresh("rounds"), round = unit_.fresh("round");
   out.push_back(declare(kIndex, bound, values_.poly(op.widths.front())));
@@ -178,7 +180,7 @@ void Kernel::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out)
 
 // In order each warp of the team has a part. It goes through that in tiles, of which each thread folds neighbours; what
 // a tile gives is the same for all threads of the warp, and is folded behind what the tiles before gave.
-void Kernel::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) {
+void Team::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), lane = variable(team_.lane), one = number_of(1);
   const ExprPtr warp = number_of(unit_.target.warp), each = number_of(kRoundsAtOnce);
   const std::string width = unit_.fresh("width"), parts = unit_.fresh("parts"), bound = unit_.fresh("bound"),
@@ -230,7 +232,7 @@ void Kernel::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) 
 
 // All threads of a warp go through as many tiles, since all come to each shuffle: those of several teams may have
 // different numbers of elements.
-void Kernel::uniform_in_warp(const Screma& op, const std::string& number, KernelBlock& out) {
+void Team::uniform_in_warp(const Screma& op, const std::string& number, KernelBlock& out) {
   bool varies = false;
   op.widths.front().for_each_symbol([&](Value v) { varies = varies || !outside_.contains(v); });
   if (!varies) return;
@@ -245,8 +247,8 @@ void Kernel::uniform_in_warp(const Screma& op, const std::string& number, Kernel
 
 // What `take` gives for each accumulator is folded into it, if `where` holds: behind it, or before it where `before`
 // holds.
-void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
-                       const std::function<ExprPtr(Value)>& take, KernelBlock& out, const ExprPtr& where) {
+void Team::fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
+                     const std::function<ExprPtr(Value)>& take, KernelBlock& out, const ExprPtr& where) {
   const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
   std::vector<std::string> others;
   for (const Value acc : accumulators) {
@@ -284,7 +286,7 @@ void Kernel::fold_with(const Screma& op, const std::vector<Value>& accumulators,
 
 // A scan goes through the row in tiles of one element a thread, so that neighbours read and write neighbours; several
 // tiles are read at once. Those of a tile are scanned by shuffles, behind what the tiles before gave.
-void Kernel::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
+void Team::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), lane = variable(team_.lane), shift = variable(team_.shift);
   const std::string bound = unit_.fresh("bound"), batches = unit_.fresh("batches"), batch = unit_.fresh("batch"),
                     next = unit_.fresh("next"), step = unit_.fresh("step"), at = unit_.name(op.indices.front());
@@ -375,7 +377,7 @@ void Kernel::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
 }
 
 // Threads of a warp that are of one team: each ends with what they have together.
-void Kernel::fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, KernelBlock& out) {
+void Team::fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), lane = variable(team_.lane);
   const std::int64_t warp = unit_.target.warp;
   const std::string step = unit_.fresh("step");
@@ -395,7 +397,7 @@ void Kernel::fold_warp(const Screma& op, const std::vector<Value>& accumulators,
 }
 
 // The warps of a team, in shared memory: each thread ends with the team's result.
-void Kernel::fold_warps(const Screma& op, const std::vector<Value>& accumulators, KernelBlock& out) {
+void Team::fold_warps(const Screma& op, const std::vector<Value>& accumulators, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), lane = variable(team_.lane);
   const std::int64_t warp = unit_.target.warp;
   KernelBlock wide;

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "codegen/lower/lower.h"
+#include "codegen/lower/vector_loops.h"
+
 #include "ir/attributes.h"
 #include "ir/walk.h"
 
@@ -66,7 +67,7 @@ std::size_t opaque_nodes(const Poly& p) {
 
 // A position in which sizes are what they were computed from, if divisions cancel then: an element of a flattened array
 // is found by a quotient and a remainder, which are one index again.
-Poly Kernel::without_divisions(const Poly& position) const {
+Poly VectorLoops::without_divisions(const Poly& position) const {
   std::size_t divisions = 0;
   Poly result = position;
   constexpr int kDepth = 8;  // of sizes that are computed from others
@@ -85,10 +86,10 @@ Poly Kernel::without_divisions(const Poly& position) const {
 }
 
 // Terms may be added in any order, by the operator's laws, unless the program asks for one.
-void Kernel::sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, Stmt& loop) const {
+void VectorLoops::sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, Stmt& loop) const {
   const bool sequential =
       has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm_.attributes, attribute::sequential);
-  if (unit_.target.on_device() || block_level_ || sequential || op.widths.size() != 1 || op.reduces.empty()) return;
+  if (unit_.target.on_device() || sequential || op.widths.size() != 1 || op.reduces.empty()) return;
   if (op.map.body->results.size() != op.reduces.size() || !is_straight(loop.body)) return;
   for (std::size_t k = first_read; k < read_.size(); ++k) {
     const auto step = step_along(read_[k], op.indices.front());
@@ -105,10 +106,9 @@ void Kernel::sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_
 
 // A kernel that folds along columns, which lie side by side: each thread takes many at once, row by row, so that lines
 // are read whole and in order. nullopt: that is not its form. `work` is what one index does.
-std::optional<KernelBlock> Kernel::in_columns(const SegOp& op, const KernelBlock& work,
-                                              const std::vector<std::string>& names,
-                                              const std::vector<ExprPtr>& sizes) {
-  if (can_fail_ || !heap_.empty()) return std::nullopt;
+std::optional<KernelBlock> VectorLoops::in_columns(const SegOp& op, const KernelBlock& work,
+                                                   const std::vector<std::string>& names,
+                                                   const std::vector<ExprPtr>& sizes) {
   const Value column = op.space.back().index;
   const Screma* fold = nullptr;
   for (const Stm& stm : op.body->stms) {

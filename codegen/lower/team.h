@@ -1,0 +1,57 @@
+// Kernels of teams of threads on GPUs (ir/team.h).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/lower/lower.h"
+
+namespace apl::lower {
+
+class Team : KernelPart {
+ public:
+  explicit Team(Kernel& kernel) : KernelPart(kernel) {}
+
+  void run_team(const SegOp& op);
+  // Whether the team does the statement together, which is one thread's elsewhere.
+  bool shares(const Stm& stm) const { return holds_rows() || &stm == team_.reduction; }
+  void share(const Screma& op, const Stm& stm, Block& out);
+
+ private:
+  bool holds_rows() const { return !team_.width.empty(); }
+
+  void fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
+                 const std::function<ExprPtr(Value)>& take, Block& out, const ExprPtr& where = nullptr);
+  void share_scan(const Screma& op, const Stm& stm, Block& out);
+  Block fold_element(const Screma& op, const Stm& stm, const ExprPtr& at);
+  Block fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at);
+  void append_fallible(const Screma& op, Block work, Block& out);
+  void share_in_rounds(const Screma& op, const Stm& stm, Block& out);
+  void share_in_tiles(const Screma& op, const Stm& stm, Block& out);
+  void uniform_in_warp(const Screma& op, const std::string& number, Block& out);
+  void fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
+  void fold_warps(const Screma& op, const std::vector<Value>& accumulators, Block& out);
+
+  // rows that the team holds (codegen/lower/rows.cpp)
+  void share_row(const Screma& op, const Stm& stm, Block& out);
+  kernel::Stmt for_rounds(const std::string& round, Block body);
+  kernel::Stmt for_elements_of_row(const std::string& round, const std::string& at, Block body);
+  std::string hold_row(Value row, const std::string& hint, Block& out);
+  void read_rows(const Screma& op, const Stm& stm, Block& out);
+  void fold_in_order(const Screma& op, const std::vector<Value>& accumulators, const std::vector<std::string>& elements,
+                     const std::vector<Value>& results, Block& out);
+  void write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, Block& out);
+
+  struct Threads {
+    const Stm* reduction = nullptr;  // that they share; null: they hold rows
+    std::string size, shift, lane;   // variables: how many, the logarithm of it, this one
+    ExprPtr has_index;               // whether there is an index for the team
+    std::string width;               // variable: elements of the rows that they hold; empty: they hold none
+  };
+  Threads team_;
+  std::map<Value, std::string> rows_;  // that the team holds: a thread's elements
+};
+
+}  // namespace apl::lower
