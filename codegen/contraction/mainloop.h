@@ -56,10 +56,23 @@ struct OperandTile {
 
 // A copy of a step's tile: from `begin` of the source and its rows' positions on, to `stage` of the tile.
 struct CopiedTile {
-  kernel::ExprPtr tile, source, begin, stage;
-  kernel::ExprPtr step_stride;                                         // of the innermost dim of the depth
-  kernel::ExprPtr outer_inside;                                        // whether outer dims are in the source, or null
-  std::function<kernel::ExprPtr(const kernel::ExprPtr& step)> inside;  // whether a step of the innermost one is
+  struct OuterLoop {
+    std::string index;  // empty for one element
+    std::int64_t size;
+  };
+  const CopyTile& op;
+  const OperandTile& tile;
+  bool padded = true;  // what is not in the source is read, so it is filled
+  kernel::ExprPtr target = {}, source = {}, begin = {}, stage = {};
+  std::vector<OuterLoop> outer = {};       // over outer dims of the depth
+  kernel::ExprPtr outer_inside = {};       // whether those are in the source; null: always
+  kernel::ExprPtr first = {}, bound = {};  // of the innermost dim of the depth, in the source; null: it is inside
+  kernel::ExprPtr step_stride = kernel::literal(std::int64_t{0});  // of the same, in the source
+  std::int64_t step_size = 0;                                      // of the same, in the tile
+
+  kernel::ExprPtr inside(const kernel::ExprPtr& step) const;  // null: always
+  bool inside_tile() const { return bound && !padded; }       // what is inside the source is inside the tile, too
+  kernel::Block in_outer_loops(kernel::Block body) const;
 };
 
 struct Mainloop {
@@ -130,11 +143,18 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   ExprPtr mainloop_slot(std::size_t mn, const ExprPtr& m);
   Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
   bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
+  CopiedTile describe_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  Block copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at, const ExprPtr& step,
+                      std::int64_t width);
+  ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
+  kernel::Stmt copy_along_depth(const CopiedTile& copy);
+  Block copy_along_rows(const CopiedTile& copy, std::int64_t width);
+  Block copy_same_rows(const CopiedTile& copy, std::int64_t width, const std::string& e);
   ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);
   void declare_matrix_copies(Block& out);
   void place_matrix_copies(Block& out);
   ExprPtr matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step);
-  Block copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied);
+  Block copy_matrix_tile(const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
   ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
   Block doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);

@@ -79,16 +79,16 @@ ExprPtr MainloopLowering::matrix_position(const OperandTile& tile, const ExprPtr
   return call(fmt::format("apl_matrix_position<{}, {}>", tile.depth, tile.by_depth), {row, step});
 }
 
-KernelBlock MainloopLowering::copy_matrix_tile(const CopyTile& op, const OperandTile& tile, const CopiedTile& copied) {
+KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
+  const OperandTile& tile = copied.tile;
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
   // A copy of so many elements, or zeros beyond the source.
   const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, const ExprPtr& row,
                                  std::int64_t vector) {
     ExprPtr inside = call("apl_is_row", {row});
-    if (copied.inside) inside = infix("&&", inside, copied.inside(q));
-    if (copied.outer_inside) inside = infix("&&", inside, copied.outer_inside);
-    if (vector > 1) return do_call("apl_cp_async_or_zeros", {copied.tile, to, copied.source, at, inside});
-    return assign(kernel::element(copied.tile->text, to),
+    if (const ExprPtr test = copied.inside(q)) inside = infix("&&", inside, test);
+    if (vector > 1) return do_call("apl_cp_async_or_zeros", {copied.target, to, copied.source, at, inside});
+    return assign(kernel::element(copied.target->text, to),
                   select(inside, kernel::element(copied.source->text, at), literal(Scalar::zero(tile.element))));
   };
   const auto vectors = [&] {
@@ -146,7 +146,8 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopyTile& op, const Operand
     return KernelBlock{std::move(loop)};
   };
   if (tile.copy_bytes != 16 || (!tile.by_depth && !tile.by_row)) return singles();
-  const ExprPtr are_aligned = tile.by_depth ? matrix_alignment(op, tile) : mainloop_alignment(op, tile, kMatrixVector);
+  const ExprPtr are_aligned =
+      tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, kMatrixVector);
   return {kernel::branch(are_aligned, vectors(), singles())};
 }
 
