@@ -19,6 +19,7 @@
 #include "codegen/sparse/constant.h"
 #include "ir/attributes.h"
 #include "ir/read_file.h"
+#include "passes/sparse/parallel.h"
 #include "runtime/program/program.h"
 
 namespace aplc {
@@ -29,7 +30,7 @@ struct SectionsOptions : CompileOptions {
   std::vector<std::string> arguments, space;
   std::int64_t clusters = 0;
   bool no_clusters = false, no_truncation = false, exhaustive = false, no_final = false;
-  int runs = 30;
+  int runs = 30, jobs = 0;
 };
 
 // L's M1 and N1, and the pieces of a section.
@@ -42,6 +43,13 @@ struct Tile {
 struct Measured {
   Tile tile;
   std::optional<double> proxy, real;  // microseconds
+};
+
+// A program that is compiled and waits to be timed.
+struct Prepared {
+  std::optional<apl::Program> program;
+  std::vector<apl::HostValue> values;
+  std::optional<apl::Diagnostic> error;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -112,15 +120,18 @@ std::string scatter_svg(const std::vector<Measured>& all) {
 class Search {
  public:
   Search(const SectionsOptions& options, Session& session, std::string entry, std::string operand,
-         const std::vector<apl::HostValue>& values, const GivenMatrices& matrices)
+         const std::vector<apl::HostValue>& values, const GivenMatrices& matrices, std::string place, WorkFolder folder)
       : options_(options),
         session_(session),
         prefix_(fmt::format("{}.{}.", entry, operand)),
         entry_(std::move(entry)),
         values_(values),
-        matrices_(matrices) {}
+        matrices_(matrices),
+        module_(session.module()),
+        place_(std::move(place)),
+        folder_(std::move(folder)) {}
 
-  // Times that an interrupted run left, by `proxy|real ROWS COLUMNS PIECES` and the time.
+  // Times that an interrupted run left, by `KIND ROWS COLUMNS PIECES` and the time.
   void read_log() {
     const auto text = options_.log.empty() ? apl::Result<std::string>(std::string()) : apl::read_bytes(options_.log);
     std::istringstream lines(text ? *text : "");
@@ -134,28 +145,74 @@ class Search {
   // What is measured: a proxy, the code for the matrix, the kernels of any sparse operand, the dense product.
   enum class Kind { proxy, constant, sparse, dense };
 
-  std::optional<double> measure(const Tile& tile, Kind kind) {
-    const std::string name = fmt::format("{} {}", kind_name(kind), tile.text());
-    if (const auto found = known_.find(name); found != known_.end()) return found->second;
-    const auto start = std::chrono::steady_clock::now();
-    const auto time = run(tile, kind);
-    if (!time) return std::nullopt;
-    seconds_ += seconds_since(start);
-    known_[name] = *time;
-    log_ += fmt::format("{} {:.4f}\n", name, *time);
-    if (!options_.log.empty()) emit(options_.log, log_);
-    return *time;
+  // Compiles on several threads first, as compilers take nearly all of the time, and times one program after the other,
+  // while none is compiled. What was timed is in the log after each group of tiles.
+  std::vector<std::optional<double>> measure(const std::vector<Tile>& tiles, Kind kind) {
+    const int threads = apl::sparse::thread_count(options_.jobs);
+    const auto group = static_cast<std::size_t>(threads) * 4;
+    std::vector<std::optional<double>> times;
+    while (times.size() < tiles.size()) {
+      const std::size_t end = std::min(times.size() + group, tiles.size());
+      measure_group(
+          {tiles.begin() + static_cast<std::ptrdiff_t>(times.size()), tiles.begin() + static_cast<std::ptrdiff_t>(end)},
+          kind, threads, times);
+      if (tiles.size() > 1) print_error("\r{} tiles, {:.1f} s", times.size(), seconds_);
+    }
+    if (tiles.size() > 1) print_error("\n");
+    return times;
   }
+  std::optional<double> measure(const Tile& tile, Kind kind) { return measure(std::vector{tile}, kind).front(); }
   double seconds() const { return seconds_; }
-  std::string kind_name(Kind kind) const {
-    if (kind != Kind::proxy) return kind == Kind::constant ? "constant" : kind == Kind::sparse ? "sparse" : "dense";
-    return fmt::format("proxy-{}-{}", options_.no_clusters ? 0 : options_.clusters,
-                       options_.no_truncation ? "whole" : "cut");
-  }
 
  private:
-  std::optional<double> run(const Tile& tile, Kind kind) {
-    apl::Module module = session_.module();
+  // Times are of a matrix, a width and a backend: a log may have those of others.
+  std::string kind_name(Kind kind) const {
+    std::string name = kind == Kind::proxy      ? "proxy"
+                       : kind == Kind::constant ? "constant"
+                       : kind == Kind::sparse   ? "sparse"
+                                                : "dense";
+    if (kind == Kind::proxy)
+      name +=
+          fmt::format("-{}-{}", options_.no_clusters ? 0 : options_.clusters, options_.no_truncation ? "whole" : "cut");
+    return fmt::format("{}@{}", name, place_);
+  }
+
+  void measure_group(const std::vector<Tile>& tiles, Kind kind, int threads,
+                     std::vector<std::optional<double>>& times) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Prepared> programs(tiles.size());
+    const auto log_name = [&](const Tile& tile) { return fmt::format("{} {}", kind_name(kind), tile.text()); };
+    apl::sparse::in_pieces(std::ssize(tiles), 1, threads, [&](std::int64_t begin, std::int64_t) {
+      const auto k = static_cast<std::size_t>(begin);
+      if (!known_.contains(log_name(tiles[k]))) programs[k] = prepare(tiles[k], kind);
+    });
+    bool measured = false;
+    for (std::size_t k = 0; k < tiles.size(); ++k) {
+      const std::string name = log_name(tiles[k]);
+      if (const auto found = known_.find(name); found != known_.end()) {
+        times.emplace_back(found->second);
+        continue;
+      }
+      times.push_back(time(programs[k]));
+      programs[k] = {};
+      if (!times.back()) continue;
+      measured = true;
+      known_[name] = *times.back();
+      log_ += fmt::format("{} {:.4f}\n", name, *times.back());
+      if (!options_.log.empty()) emit(options_.log, log_);
+    }
+    if (measured) seconds_ += seconds_since(start);
+  }
+
+  // Is called by several threads at a time.
+  Prepared prepare(const Tile& tile, Kind kind) const {
+    Prepared prepared;
+    const auto fail = [&](apl::Diagnostic error) {
+      prepared.program.reset();
+      prepared.error = std::move(error);
+      return std::move(prepared);
+    };
+    apl::Module module = module_;
     if (kind == Kind::dense)
       for (apl::FunctionPtr& function : module.functions) {
         apl::Function dense = *function;
@@ -171,30 +228,40 @@ class Search {
                                        {"variant", std::int64_t{kind == Kind::sparse ? 1 : 2}}})
       pipeline_options.parameters[prefix_ + name] = number;
     const auto pipeline = apl::parse_pipeline(pipeline_for(options_.backend), registry());
-    if (!pipeline || !apl::run_pipeline(module, *pipeline, pipeline_options)) return std::nullopt;
-    auto folder = WorkFolder::make();
-    if (!folder) return std::nullopt;
+    if (!pipeline) return fail(pipeline.error());
+    if (auto passed = apl::run_pipeline(module, *pipeline, pipeline_options); !passed) return fail(passed.error());
     apl::ProgramOptions program_options;
-    program_options.temporary_folder = folder->path();
+    program_options.temporary_folder = folder_.path();
     program_options.backend = options_.backend;
     program_options.device_record = options_.device;
-    program_options.cache = std::make_shared<apl::ObjectCache>(cache_folder());
+    program_options.cache = cache_;
     apl::CodegenOptions codegen;
     codegen.parameters = pipeline_options.parameters;
     if (kind == Kind::proxy)
       codegen.proxy = {.clusters = options_.no_clusters ? 0 : options_.clusters, .truncates = !options_.no_truncation};
     auto program = apl::load_program(module, program_options, codegen);
-    if (!program) return complain(program.error());
+    if (!program) return fail(program.error());
     auto placed = sparse::place_operands(*module.find_entry(entry_), values_, matrices_, {});
-    if (!placed) return complain(placed.error());
-    auto times = program->benchmark(entry_, placed->values, options_.runs);
-    if (!times || times->empty()) return times ? std::nullopt : complain(times.error());
+    if (!placed) return fail(placed.error());
+    prepared.program = *std::move(program);
+    prepared.values = std::move(placed->values);
+    // On a GPU a kernel is compiled before its first launch.
+    if (options_.backend == "cuda")
+      if (auto called = prepared.program->call(entry_, prepared.values); !called) return fail(called.error());
+    return prepared;
+  }
+
+  std::optional<double> time(Prepared& prepared) {
+    if (!prepared.program) return complain(prepared.error);
+    auto times = prepared.program->benchmark(entry_, prepared.values, options_.runs);
+    if (!times) return complain(times.error());
+    if (times->empty()) return std::nullopt;
     std::ranges::sort(*times);
     return (*times)[times->size() / 2];
   }
 
-  std::optional<double> complain(const apl::Diagnostic& error) {
-    session_.report(error);
+  std::optional<double> complain(const std::optional<apl::Diagnostic>& error) {
+    if (error) session_.report(*error);
     return std::nullopt;
   }
 
@@ -203,6 +270,10 @@ class Search {
   const std::string prefix_, entry_;
   const std::vector<apl::HostValue>& values_;
   const GivenMatrices& matrices_;
+  const apl::Module& module_;
+  const std::string place_;
+  const WorkFolder folder_;
+  const std::shared_ptr<apl::ObjectCache> cache_ = std::make_shared<apl::ObjectCache>(cache_folder());
   std::map<std::string, double> known_;
   std::string log_;
   double seconds_ = 0;
@@ -264,25 +335,35 @@ int search(const SectionsOptions& options, Session& session) {
   if (!options.kernels.empty())
     return write_kernels(options, known,
                          tile_space(false, width, std::max(4, apl::byte_size(known.matrix->values.type))), width);
-  Search search(options, session, name, operand, *values, matrices);
+  auto folder = WorkFolder::make();
+  if (!folder) return report(folder.error());
+  Search search(options, session, name, operand, *values, matrices,
+                fmt::format("{}-{}-{}", known.key, width, options.backend), *std::move(folder));
   search.read_log();
+  const std::vector<Tile> tiles = tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type)));
   std::vector<Measured> all;
-  for (const Tile& tile : tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type)))) {
-    all.push_back({tile, search.measure(tile, Search::Kind::proxy), {}});
-    print_error("\r{} tiles, {:.1f} s", all.size(), search.seconds());
-  }
+  const auto times = search.measure(tiles, Search::Kind::proxy);
+  for (std::size_t k = 0; k < tiles.size(); ++k) all.push_back({tiles[k], times[k], {}});
   const double proxy_seconds = search.seconds();
-  print_error("\n");
   std::erase_if(all, [](const Measured& one) { return !one.proxy; });
   if (all.empty()) return session.exit_code() == kFine ? int{kBug} : session.exit_code();
   std::ranges::sort(all, {}, [](const Measured& one) { return *one.proxy; });
-  for (std::size_t k = 0; k < all.size(); ++k)
-    if (options.exhaustive || (k == 0 && !options.no_final))
-      all[k].real = search.measure(all[k].tile, Search::Kind::constant);
-  print_out("{:>5} {:>8} {:>7} {:>11} {:>11}\n", "rows", "columns", "pieces", "proxy us", "kernel us");
-  for (const Measured& one : all)
-    print_out("{:>5} {:>8} {:>7} {:>11.2f} {:>11}\n", one.tile.rows, one.tile.columns, one.tile.pieces, *one.proxy,
-              one.real ? fmt::format("{:.2f}", *one.real) : "-");
+  if (options.exhaustive) {
+    std::vector<Tile> ranked;
+    for (const Measured& one : all) ranked.push_back(one.tile);
+    const auto kernels = search.measure(ranked, Search::Kind::constant);
+    for (std::size_t k = 0; k < all.size(); ++k) all[k].real = kernels[k];
+  } else if (!options.no_final) {
+    all.front().real = search.measure(all.front().tile, Search::Kind::constant);
+  }
+  print_out("{:>5} {:>8} {:>7} {:>11} {:>11} {:>5}\n", "rows", "columns", "pieces", "proxy us", "kernel us", "rank");
+  for (const Measured& one : all) {
+    const auto faster =
+        std::ranges::count_if(all, [&](const Measured& other) { return other.real && other.real < one.real; });
+    print_out("{:>5} {:>8} {:>7} {:>11.2f} {:>11} {:>5}\n", one.tile.rows, one.tile.columns, one.tile.pieces,
+              *one.proxy, one.real ? fmt::format("{:.2f}", *one.real) : "-",
+              one.real && options.exhaustive ? fmt::format("{}", 1 + faster) : "-");
+  }
   print_out("proxies: {:.1f} s; with the kernels that were compiled: {:.1f} s\n", proxy_seconds, search.seconds());
   std::vector<double> proxies, kernels;
   for (const Measured& one : all)
@@ -291,7 +372,7 @@ int search(const SectionsOptions& options, Session& session) {
     print_out("Spearman {:.3f}; the chosen tile takes {:.3f} of the best's time\n", spearman(proxies, kernels),
               kernels.front() / *std::ranges::min_element(kernels));
   // The choice: code, the kernels of any sparse operand, or the dense product.
-  const auto sparse = search.measure({}, Search::Kind::sparse), dense = search.measure({}, Search::Kind::dense);
+  const auto sparse = search.measure(Tile{}, Search::Kind::sparse), dense = search.measure(Tile{}, Search::Kind::dense);
   const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
   const std::optional<double> constant = all.front().real;
   print_out("constant {}, sparse {}, dense {}\n", shown(constant), shown(sparse), shown(dense));
@@ -341,6 +422,9 @@ void add_sections(CLI::App& app, int& exit) {
   command->add_flag("--exhaustive", options->exhaustive,
                     "measure the kernel of each tile, too, and say how well proxies rank them");
   command->add_flag("--no-final", options->no_final, "measure proxies alone");
+  command
+      ->add_option("-j,--jobs", options->jobs, "programs that are compiled at a time (default: one for each processor)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--runs", options->runs, "calls of each, of which the median counts")->check(CLI::PositiveNumber);
   command->callback([options, &exit] {
     if (options->clusters == 0) options->clusters = options->backend == "c" ? 12 : 24;

@@ -32,7 +32,7 @@ void join(Cluster& to, const Cluster& from) {
 Section proxy_section(const HostCsr& matrix, std::int64_t rows, std::int64_t pieces, std::int64_t loads,
                       std::int64_t terms, std::int64_t& number) {
   Section section;
-  rows = std::max<std::int64_t>(1, std::min(rows, terms));
+  rows = std::max<std::int64_t>(1, std::min({rows, terms, matrix.rows}));
   for (std::int64_t r = 0; r < rows; ++r) section.rows.push_back(static_cast<std::int32_t>(r));
   pieces = std::max<std::int64_t>(1, std::min(std::max(pieces, (terms + kMostTerms - 1) / kMostTerms), loads));
   section.pieces.resize(static_cast<std::size_t>(pieces));

@@ -240,3 +240,20 @@ TEST_CASE("a proxy has the loads and terms of each cluster's mean, and ends wher
   CHECK(apl::make_proxy(wide, long_row, 1, 1, {.clusters = 1, .truncates = false}).functions.sections[0].loads() ==
         2000);
 }
+
+TEST_CASE("proxies write no rows that the matrix does not have") {
+  const Module source = read(spmm("f32"));
+  for (const std::int64_t n : {3, 4, 11, 40}) {
+    const apl::HostCsr matrix = apl::to_csr(random_inputs(source, n, 30, 4, 9).front());
+    for (const std::int64_t rows : {1, 2, 8, 24}) {
+      const apl::Sections sections = apl::make_sections(matrix, rows, 1, apl::kMostTerms);
+      const apl::SectionUses proxy = apl::make_proxy(matrix, sections, rows, 1, {.clusters = 2, .truncates = true});
+      for (const apl::SectionUses::Use& use : proxy.uses)
+        for (const std::int32_t row : proxy.functions.sections[use.function].rows) {
+          CAPTURE(n);
+          CAPTURE(rows);
+          CHECK(row + use.base < n);
+        }
+    }
+  }
+}
