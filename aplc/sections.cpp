@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
@@ -14,6 +15,7 @@
 #include "aplc/cleanup.h"
 #include "aplc/driver.h"
 #include "aplc/registry.h"
+#include "aplc/sections_device.h"
 #include "aplc/sparse/constants.h"
 #include "codegen/emit/load.h"
 #include "codegen/sparse/constant.h"
@@ -26,23 +28,27 @@ namespace aplc {
 namespace {
 
 struct SectionsOptions : CompileOptions {
-  std::string entry, backend = "c", output, log, svg, kernels;
-  std::vector<std::string> arguments, space;
+  std::string entry, backend = "c", output, log, svg, kernels, json;
+  std::vector<std::string> arguments;
   std::int64_t clusters = 0;
-  bool no_clusters = false, no_truncation = false, exhaustive = false, no_final = false;
+  bool no_clusters = false, no_truncation = false, no_sharing = false, no_occupancy = false, no_pruning = false;
+  bool exhaustive = false, no_final = false;
   int runs = 30, jobs = 0;
-};
+  double seconds = 0;
 
-// L's M1 and N1, and the pieces of a section.
-struct Tile {
-  std::int64_t rows = 1, columns = 1, pieces = 1;
-  auto operator<=>(const Tile&) const = default;
-  std::string text() const { return fmt::format("{} {} {}", rows, columns, pieces); }
+  Reductions reductions() const {
+    return {.kernels = !no_sharing,
+            .clusters = !no_clusters,
+            .loops = !no_truncation,
+            .shares = !no_occupancy,
+            .cluster_count = clusters};
+  }
 };
 
 struct Measured {
   Tile tile;
   std::optional<double> proxy, real;  // microseconds
+  double code_bytes = 0;              // that a multiprocessor fetches, as estimated; 0 on a CPU
 };
 
 // A program that is compiled and waits to be timed.
@@ -75,6 +81,23 @@ std::vector<Tile> tile_space(bool on_host, std::int64_t width, std::int64_t byte
         if (columns < 2 * width && columns * pieces <= 1024 && rows * columns * pieces * bytes <= 49152)
           tiles.push_back({rows, columns, pieces});
   return tiles;
+}
+
+// Takes away those whose code is over twice as long, for a multiprocessor, as the least of all: what is fetched
+// decides, and no tile of that length was near the best. The bytes of each that was there.
+std::map<Tile, double> prune(std::vector<Tile>& tiles, const apl::HostCsr& matrix, std::int64_t width,
+                             const apl_device& device, bool keeps_all) {
+  constexpr double kMost = 2;
+  std::vector<double> bytes(tiles.size());
+  apl::sparse::in_pieces(std::ssize(tiles), 1, 0, [&](std::int64_t begin, std::int64_t) {
+    const auto k = static_cast<std::size_t>(begin);
+    bytes[k] = code_bytes(matrix, tiles[k], width, device);
+  });
+  std::map<Tile, double> found;
+  for (std::size_t k = 0; k < tiles.size(); ++k) found[tiles[k]] = bytes[k];
+  const double least = tiles.empty() ? 0 : *std::ranges::min_element(bytes);
+  if (!keeps_all) std::erase_if(tiles, [&](const Tile& tile) { return found[tile] > kMost * least; });
+  return found;
 }
 
 // Ranks; equals share theirs.
@@ -117,10 +140,18 @@ std::string scatter_svg(const std::vector<Measured>& all) {
   return text + "</svg>\n";
 }
 
+// Where no number of clusters was given: on a CPU all threads run functions of one cache.
+apl::ProxyOptions proxy_options(const SectionsOptions& options) {
+  constexpr std::int64_t kOnHost = 12, kOnDevice = 24;
+  const std::int64_t clusters = options.clusters > 0 ? options.clusters : options.backend == "c" ? kOnHost : kOnDevice;
+  return {.clusters = options.no_clusters ? 0 : clusters, .truncates = !options.no_truncation};
+}
+
 class Search {
  public:
   Search(const SectionsOptions& options, Session& session, std::string entry, std::string operand,
-         const std::vector<apl::HostValue>& values, const GivenMatrices& matrices, std::string place, WorkFolder folder)
+         const std::vector<apl::HostValue>& values, const GivenMatrices& matrices, std::string place, WorkFolder folder,
+         DeviceTiles* device)
       : options_(options),
         session_(session),
         prefix_(fmt::format("{}.{}.", entry, operand)),
@@ -129,7 +160,8 @@ class Search {
         matrices_(matrices),
         module_(session.module()),
         place_(std::move(place)),
-        folder_(std::move(folder)) {}
+        folder_(std::move(folder)),
+        device_(device) {}
 
   // Times that an interrupted run left, by `KIND ROWS COLUMNS PIECES` and the time.
   void read_log() {
@@ -149,13 +181,24 @@ class Search {
   // while none is compiled. What was timed is in the log after each group of tiles.
   std::vector<std::optional<double>> measure(const std::vector<Tile>& tiles, Kind kind) {
     const int threads = apl::sparse::thread_count(options_.jobs);
-    const auto group = static_cast<std::size_t>(threads) * 4;
+    const bool on_device = device_ != nullptr && (kind == Kind::proxy || kind == Kind::constant);
+    // Tiles share proxies on a GPU, where nothing but compiling takes long.
+    const std::size_t group = on_device ? kind == Kind::proxy ? tiles.size() : static_cast<std::size_t>(threads) * 2
+                                        : static_cast<std::size_t>(threads) * 4;
     std::vector<std::optional<double>> times;
     while (times.size() < tiles.size()) {
       const std::size_t end = std::min(times.size() + group, tiles.size());
-      measure_group(
-          {tiles.begin() + static_cast<std::ptrdiff_t>(times.size()), tiles.begin() + static_cast<std::ptrdiff_t>(end)},
-          kind, threads, times);
+      if (is_late()) {
+        times.resize(tiles.size());
+        break;
+      }
+      const std::vector<Tile> some{tiles.begin() + static_cast<std::ptrdiff_t>(times.size()),
+                                   tiles.begin() + static_cast<std::ptrdiff_t>(end)};
+      if (on_device) {
+        measure_on_device(some, kind, times);
+      } else {
+        measure_group(some, kind, threads, times);
+      }
       if (tiles.size() > 1) print_error("\r{} tiles, {:.1f} s", times.size(), seconds_);
     }
     if (tiles.size() > 1) print_error("\n");
@@ -163,8 +206,44 @@ class Search {
   }
   std::optional<double> measure(const Tile& tile, Kind kind) { return measure(std::vector{tile}, kind).front(); }
   double seconds() const { return seconds_; }
+  // What is known of a kernel beside its time; null if it was not compiled in this run, or is no GPU's.
+  const DeviceTiles::Timed* details(const Tile& tile, Kind kind) const {
+    const auto found = details_.find(log_name(tile, kind));
+    return found == details_.end() ? nullptr : &found->second;
+  }
 
  private:
+  bool is_late() const { return options_.seconds > 0 && seconds_since(start_) > options_.seconds; }
+  std::string log_name(const Tile& tile, Kind kind) const { return fmt::format("{} {}", kind_name(kind), tile.text()); }
+  void add_to_log(const std::string& name, double time) {
+    known_[name] = time;
+    log_ += fmt::format("{} {:.4f}\n", name, time);
+    if (!options_.log.empty()) emit(options_.log, log_);
+  }
+
+  void measure_on_device(const std::vector<Tile>& tiles, Kind kind, std::vector<std::optional<double>>& times) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Tile> missing;
+    for (const Tile& tile : tiles)
+      if (!known_.contains(log_name(tile, kind))) missing.push_back(tile);
+    if (!missing.empty()) {
+      const auto found = device_->measure(missing, kind == Kind::proxy);
+      for (std::size_t k = 0; k < missing.size(); ++k) {
+        if (!found[k]) {
+          complain(found[k].error());
+          continue;
+        }
+        details_[log_name(missing[k], kind)] = *found[k];
+        add_to_log(log_name(missing[k], kind), found[k]->microseconds);
+      }
+      seconds_ += seconds_since(start);
+    }
+    for (const Tile& tile : tiles) {
+      const auto found = known_.find(log_name(tile, kind));
+      times.push_back(found == known_.end() ? std::optional<double>() : found->second);
+    }
+  }
+
   // Times are of a matrix, a width and a backend: a log may have those of others.
   std::string kind_name(Kind kind) const {
     std::string name = kind == Kind::proxy      ? "proxy"
@@ -172,8 +251,13 @@ class Search {
                        : kind == Kind::sparse   ? "sparse"
                                                 : "dense";
     if (kind == Kind::proxy)
-      name +=
-          fmt::format("-{}-{}", options_.no_clusters ? 0 : options_.clusters, options_.no_truncation ? "whole" : "cut");
+      name += fmt::format("-{}-{}",
+                          options_.no_clusters     ? "own"
+                          : options_.clusters == 0 ? "auto"
+                                                   : fmt::format("{}", options_.clusters),
+                          options_.no_truncation ? "whole" : "cut");
+    if (kind == Kind::proxy && device_ != nullptr)
+      name += fmt::format("-{}-{}", options_.no_sharing ? "each" : "shared", options_.no_occupancy ? "free" : "held");
     return fmt::format("{}@{}", name, place_);
   }
 
@@ -181,14 +265,13 @@ class Search {
                      std::vector<std::optional<double>>& times) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<Prepared> programs(tiles.size());
-    const auto log_name = [&](const Tile& tile) { return fmt::format("{} {}", kind_name(kind), tile.text()); };
     apl::sparse::in_pieces(std::ssize(tiles), 1, threads, [&](std::int64_t begin, std::int64_t) {
       const auto k = static_cast<std::size_t>(begin);
-      if (!known_.contains(log_name(tiles[k]))) programs[k] = prepare(tiles[k], kind);
+      if (!known_.contains(log_name(tiles[k], kind))) programs[k] = prepare(tiles[k], kind);
     });
     bool measured = false;
     for (std::size_t k = 0; k < tiles.size(); ++k) {
-      const std::string name = log_name(tiles[k]);
+      const std::string name = log_name(tiles[k], kind);
       if (const auto found = known_.find(name); found != known_.end()) {
         times.emplace_back(found->second);
         continue;
@@ -197,9 +280,7 @@ class Search {
       programs[k] = {};
       if (!times.back()) continue;
       measured = true;
-      known_[name] = *times.back();
-      log_ += fmt::format("{} {:.4f}\n", name, *times.back());
-      if (!options_.log.empty()) emit(options_.log, log_);
+      add_to_log(name, *times.back());
     }
     if (measured) seconds_ += seconds_since(start);
   }
@@ -237,8 +318,7 @@ class Search {
     program_options.cache = cache_;
     apl::CodegenOptions codegen;
     codegen.parameters = pipeline_options.parameters;
-    if (kind == Kind::proxy)
-      codegen.proxy = {.clusters = options_.no_clusters ? 0 : options_.clusters, .truncates = !options_.no_truncation};
+    if (kind == Kind::proxy) codegen.proxy = proxy_options(options_);
     auto program = apl::load_program(module, program_options, codegen);
     if (!program) return fail(program.error());
     auto placed = sparse::place_operands(*module.find_entry(entry_), values_, matrices_, {});
@@ -253,6 +333,11 @@ class Search {
 
   std::optional<double> time(Prepared& prepared) {
     if (!prepared.program) return complain(prepared.error);
+    if (device_ != nullptr) {
+      auto time = prepared.program->kernel_time(entry_, prepared.values);
+      if (!time) return complain(time.error());
+      return *time;
+    }
     auto times = prepared.program->benchmark(entry_, prepared.values, options_.runs);
     if (!times) return complain(times.error());
     if (times->empty()) return std::nullopt;
@@ -273,9 +358,12 @@ class Search {
   const apl::Module& module_;
   const std::string place_;
   const WorkFolder folder_;
+  DeviceTiles* const device_;  // null for backends that are no GPU
   const std::shared_ptr<apl::ObjectCache> cache_ = std::make_shared<apl::ObjectCache>(cache_folder());
   std::map<std::string, double> known_;
+  std::map<std::string, DeviceTiles::Timed> details_;
   std::string log_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double seconds_ = 0;
 };
 
@@ -291,9 +379,7 @@ int write_kernels(const SectionsOptions& options, const apl::KnownMatrix& known,
       product.sections = {.key = known.key, .rows = tile.rows, .columns = tile.columns, .pieces = tile.pieces};
       product.result = known.matrix->values.type;
       product.b_row = width;
-      if (is_proxy)
-        product.proxy = apl::ProxyOptions{.clusters = options.no_clusters ? 0 : options.clusters,
-                                          .truncates = !options.no_truncation};
+      if (is_proxy) product.proxy = proxy_options(options);
       const apl::lower::DeviceText text = apl::lower::print_constant_device(product, {}, {}, 32);
       const std::string name =
           fmt::format("{}-{}-{}-{}", is_proxy ? "proxy" : "constant", tile.rows, tile.columns, tile.pieces);
@@ -324,7 +410,7 @@ int search(const SectionsOptions& options, Session& session) {
     session.report(values.error());
     return session.exit_code();
   }
-  for (const std::string& file : {options.output, options.svg})
+  for (const std::string& file : {options.output, options.svg, options.json})
     if (auto writable = check_output(file); !writable) return report(writable.error());
   sparse::add_known(session.module(), name, *values, matrices);
   const apl::KnownMatrix& known = session.module().known.front();
@@ -335,19 +421,31 @@ int search(const SectionsOptions& options, Session& session) {
   if (!options.kernels.empty())
     return write_kernels(options, known,
                          tile_space(false, width, std::max(4, apl::byte_size(known.matrix->values.type))), width);
+  std::unique_ptr<DeviceTiles> device;
+  if (options.backend == "cuda") {
+    const apl::HostValue* b = nullptr;
+    for (const apl::HostValue& value : *values)
+      if (value.rank() > 0 && value.shape[0] == known.matrix->columns && value.type == known.matrix->values.type)
+        b = &value;
+    auto opened = DeviceTiles::open({&known, width, b, options.reductions(), apl::sparse::thread_count(options.jobs)});
+    if (!opened) return report(opened.error());
+    device = *std::move(opened);
+  }
   auto folder = WorkFolder::make();
   if (!folder) return report(folder.error());
   Search search(options, session, name, operand, *values, matrices,
-                fmt::format("{}-{}-{}", known.key, width, options.backend), *std::move(folder));
+                fmt::format("{}-{}-{}", known.key, width, options.backend), *std::move(folder), device.get());
   search.read_log();
-  const std::vector<Tile> tiles = tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type)));
+  std::vector<Tile> tiles = tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type)));
+  std::map<Tile, double> bytes;
+  if (device) bytes = prune(tiles, *known.matrix, width, device->device(), options.no_pruning);
   std::vector<Measured> all;
   const auto times = search.measure(tiles, Search::Kind::proxy);
-  for (std::size_t k = 0; k < tiles.size(); ++k) all.push_back({tiles[k], times[k], {}});
+  for (std::size_t k = 0; k < tiles.size(); ++k) all.push_back({tiles[k], times[k], {}, bytes[tiles[k]]});
   const double proxy_seconds = search.seconds();
   std::erase_if(all, [](const Measured& one) { return !one.proxy; });
   if (all.empty()) return session.exit_code() == kFine ? int{kBug} : session.exit_code();
-  std::ranges::sort(all, {}, [](const Measured& one) { return *one.proxy; });
+  std::ranges::stable_sort(all, {}, [](const Measured& one) { return *one.proxy; });
   if (options.exhaustive) {
     std::vector<Tile> ranked;
     for (const Measured& one : all) ranked.push_back(one.tile);
@@ -356,21 +454,28 @@ int search(const SectionsOptions& options, Session& session) {
   } else if (!options.no_final) {
     all.front().real = search.measure(all.front().tile, Search::Kind::constant);
   }
-  print_out("{:>5} {:>8} {:>7} {:>11} {:>11} {:>5}\n", "rows", "columns", "pieces", "proxy us", "kernel us", "rank");
+  print_out("{:>5} {:>8} {:>7} {:>11} {:>11} {:>5}{}\n", "rows", "columns", "pieces", "proxy us", "kernel us", "rank",
+            device ? fmt::format(" {:>10} {:>9}", "code", "compiled") : "");
   for (const Measured& one : all) {
     const auto faster =
         std::ranges::count_if(all, [&](const Measured& other) { return other.real && other.real < one.real; });
-    print_out("{:>5} {:>8} {:>7} {:>11.2f} {:>11} {:>5}\n", one.tile.rows, one.tile.columns, one.tile.pieces,
+    const DeviceTiles::Timed* kernel = search.details(one.tile, Search::Kind::constant);
+    print_out("{:>5} {:>8} {:>7} {:>11.2f} {:>11} {:>5}{}\n", one.tile.rows, one.tile.columns, one.tile.pieces,
               *one.proxy, one.real ? fmt::format("{:.2f}", *one.real) : "-",
-              one.real && options.exhaustive ? fmt::format("{}", 1 + faster) : "-");
+              one.real && options.exhaustive ? fmt::format("{}", 1 + faster) : "-",
+              !device  ? ""
+              : kernel ? fmt::format(" {:>7.1f} KB {:>7.1f} s", 1e-3 * one.code_bytes, kernel->compile_seconds)
+                       : fmt::format(" {:>7.1f} KB {:>9}", 1e-3 * one.code_bytes, "-"));
   }
   print_out("proxies: {:.1f} s; with the kernels that were compiled: {:.1f} s\n", proxy_seconds, search.seconds());
-  std::vector<double> proxies, kernels;
+  std::vector<double> proxies, kernels, lengths;
   for (const Measured& one : all)
-    if (one.real) proxies.push_back(*one.proxy), kernels.push_back(*one.real);
+    if (one.real) proxies.push_back(*one.proxy), kernels.push_back(*one.real), lengths.push_back(one.code_bytes);
   if (kernels.size() > 1)
     print_out("Spearman {:.3f}; the chosen tile takes {:.3f} of the best's time\n", spearman(proxies, kernels),
               kernels.front() / *std::ranges::min_element(kernels));
+  if (kernels.size() > 1 && device)
+    print_out("Spearman of the bytes of code alone {:.3f}\n", spearman(lengths, kernels));
   // The choice: code, the kernels of any sparse operand, or the dense product.
   const auto sparse = search.measure(Tile{}, Search::Kind::sparse), dense = search.measure(Tile{}, Search::Kind::dense);
   const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
@@ -383,6 +488,48 @@ int search(const SectionsOptions& options, Session& session) {
     print_out("chosen: {}\n", is_dense      ? "the dense product: leave out #[sparse]"
                               : is_constant ? "constant"
                                             : "sparse");
+  if (!options.json.empty()) {
+    nlohmann::ordered_json json{{"entry", name},
+                                {"operand", operand},
+                                {"key", known.key},
+                                {"rows", known.matrix->rows},
+                                {"columns", known.matrix->columns},
+                                {"nonzeros", known.matrix->nonzeros()},
+                                {"width", width},
+                                {"backend", options.backend},
+                                {"proxy_seconds", proxy_seconds},
+                                {"seconds", search.seconds()},
+                                {"tile_space", bytes.size()}};
+    if (kernels.size() > 1) {
+      json["spearman"] = spearman(proxies, kernels);
+      json["chosen_over_best"] = kernels.front() / *std::ranges::min_element(kernels);
+      if (device) json["spearman_of_code_bytes"] = spearman(lengths, kernels);
+    }
+    const auto number = [](const std::optional<double>& time) {
+      return time ? nlohmann::ordered_json(*time) : nlohmann::ordered_json();
+    };
+    json["constant_us"] = number(constant);
+    json["sparse_us"] = number(sparse);
+    json["dense_us"] = number(dense);
+    for (const Measured& one : all) {
+      nlohmann::ordered_json tile{{"rows", one.tile.rows},
+                                  {"columns", one.tile.columns},
+                                  {"pieces", one.tile.pieces},
+                                  {"proxy_us", number(one.proxy)},
+                                  {"kernel_us", number(one.real)}};
+      if (device) tile["code_bytes"] = one.code_bytes;
+      for (const auto& [kind, called] : {std::pair{Search::Kind::proxy, "proxy"}, {Search::Kind::constant, "kernel"}})
+        if (const DeviceTiles::Timed* timed = search.details(one.tile, kind))
+          tile[called] = {{"blocks", timed->blocks},
+                          {"threads", timed->threads},
+                          {"registers", timed->registers},
+                          {"shared_bytes", timed->shared_bytes},
+                          {"machine_code", timed->machine_code},
+                          {"compile_seconds", timed->compile_seconds}};
+      json["tiles"].push_back(tile);
+    }
+    if (const int code = emit(options.json, json.dump(1) + "\n"); code != kFine) return code;
+  }
   if (!options.svg.empty())
     if (const int code = emit(options.svg, scatter_svg(all)); code != kFine) return code;
   if (options.output.empty()) return kFine;
@@ -412,13 +559,19 @@ void add_sections(CLI::App& app, int& exit) {
       ->type_name("FILE");
   command->add_option("--kernels", options->kernels, "write the texts of all tiles' kernels for GPUs, and time none")
       ->type_name("FOLDER");
-  options->clusters = 0;
   command
       ->add_option("--clusters", options->clusters,
-                   "functions of a proxy (default: 3 for each block that the device runs at once)")
+                   "functions of a proxy (default: 12 on a CPU, 3 for each block that a GPU's multiprocessor holds)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--no-clusters", options->no_clusters, "proxies have a function for each section");
   command->add_flag("--no-truncation", options->no_truncation, "proxies have all iterations");
+  command->add_flag("--no-sharing", options->no_sharing, "a proxy of its own for each N1 (GPUs)");
+  command->add_flag("--no-occupancy", options->no_occupancy,
+                    "proxies have no shared memory beside the kernel's (GPUs)");
+  command->add_flag("--no-pruning", options->no_pruning, "tiles whose code is long, too (GPUs)");
+  command->add_option("--seconds", options->seconds, "begin to measure no more after so long")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--json", options->json, "all that was measured")->type_name("FILE");
   command->add_flag("--exhaustive", options->exhaustive,
                     "measure the kernel of each tile, too, and say how well proxies rank them");
   command->add_flag("--no-final", options->no_final, "measure proxies alone");
@@ -427,7 +580,6 @@ void add_sections(CLI::App& app, int& exit) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--runs", options->runs, "calls of each, of which the median counts")->check(CLI::PositiveNumber);
   command->callback([options, &exit] {
-    if (options->clusters == 0) options->clusters = options->backend == "c" ? 12 : 24;
     Session session(*options);
     exit = session.read() ? search(*options, session) : session.exit_code();
   });

@@ -16,6 +16,8 @@ namespace apl {
 struct ProxyOptions {
   std::int64_t clusters = 0;  // functions of all sections (5.1.2); 0: each section has its own
   bool truncates = true;      // loops end after min(N_NC, 300 / (1 - sparsity)) loads (5.1.3)
+  // A kernel for GPUs has N1 as an argument, and stands for the tiles of all N1 (5.1.1); `columns` is then the largest.
+  bool any_columns = false;
 };
 
 struct CodegenOptions {

@@ -41,8 +41,11 @@ class DeviceWriter {
         sum_(constant_sum_type(element_)),
         columns_(product.sections.columns),
         pieces_(product.sections.pieces),
+        any_columns_(product.proxy && product.proxy->any_columns),
+        columns_text_(any_columns_ ? "columns" : fmt::format("{}", columns_)),
         epilogue_(std::move(epilogue_type)) {
     const std::size_t rows = most_rows();
+    full_sections_ = made_.uses.size();
     for (std::size_t k = 0; k < sections_.empty_rows.size(); k += rows) {
       const auto first = sections_.empty_rows.begin() + static_cast<std::ptrdiff_t>(k);
       made_.uses.push_back({sections_.sections.size(), 0});
@@ -69,7 +72,7 @@ class DeviceWriter {
     out_.line("typedef {} apl_constant_element;", memory_type(element_));
     out_.line("");
     out_.raw(epilogue_text);
-    out_.line("APL_CONSTANT_FUNCTION void {}_nothing({}) {{}}", product_.name, kParameters);
+    out_.line("APL_CONSTANT_FUNCTION void {}_nothing({}) {{}}", product_.name, parameters());
     for (std::size_t s = 0; s < sections_.sections.size(); ++s) write_section(s);
     write_tables();
     write_kernel();
@@ -77,8 +80,19 @@ class DeviceWriter {
   }
 
  private:
-  static constexpr const char* kParameters = "apl_in<apl_constant_element>, apl_shared<apl_constant_sum>, int";
-  static constexpr const char* kNamed = "apl_in<apl_constant_element> b, apl_shared<apl_constant_sum> sums, int at";
+  // Of a piece's function; `columns` where they are an argument.
+  const char* parameters() const {
+    return any_columns_ ? "apl_in<apl_constant_element>, apl_shared<apl_constant_sum>, int, int"
+                        : "apl_in<apl_constant_element>, apl_shared<apl_constant_sum>, int";
+  }
+  const char* named_parameters() const {
+    return any_columns_ ? "apl_in<apl_constant_element> b, apl_shared<apl_constant_sum> sums, int at, int columns"
+                        : "apl_in<apl_constant_element> b, apl_shared<apl_constant_sum> sums, int at";
+  }
+  // How far the sums of so many rows lie apart.
+  std::string sums_of(std::int64_t rows) const {
+    return any_columns_ ? fmt::format("{} * columns", rows) : fmt::format("{}", rows * columns_);
+  }
 
   std::size_t most_rows() const { return static_cast<std::size_t>(product_.sections.rows); }
   std::int64_t shared_elements() const { return pieces_ * product_.sections.rows * columns_; }
@@ -97,7 +111,7 @@ class DeviceWriter {
     const Section& section = sections_.sections[s];
     for (std::size_t p = 0; p < section.pieces.size(); ++p) {
       out_.line("// rows {}", fmt::join(section.rows, ", "));
-      out_.open("APL_CONSTANT_FUNCTION void {}_{}_{}({}) {{", product_.name, s, p, kNamed);
+      out_.open("APL_CONSTANT_FUNCTION void {}_{}_{}({}) {{", product_.name, s, p, named_parameters());
       const std::vector<SectionColumn>& piece = section.pieces[p];
       std::vector<bool> begun(section.rows.size());
       for (std::size_t first = 0; first < piece.size(); first += kAtOnce) {
@@ -111,11 +125,11 @@ class DeviceWriter {
       const bool adds = static_cast<std::int64_t>(p) >= pieces_;
       for (std::size_t r = 0; r < begun.size(); ++r)
         if (begun[r] && adds)
-          out_.line("sums(at + {0}) = {1};", static_cast<std::int64_t>(r) * columns_,
-                    add(fmt::format("apl_constant_sum(sums(at + {}))", static_cast<std::int64_t>(r) * columns_),
+          out_.line("sums(at + {0}) = {1};", sums_of(static_cast<std::int64_t>(r)),
+                    add(fmt::format("apl_constant_sum(sums(at + {}))", sums_of(static_cast<std::int64_t>(r))),
                         fmt::format("s{}", r)));
         else if (begun[r])
-          out_.line("sums(at + {}) = s{};", static_cast<std::int64_t>(r) * columns_, r);
+          out_.line("sums(at + {}) = s{};", sums_of(static_cast<std::int64_t>(r)), r);
       out_.close("}}");
     }
   }
@@ -139,13 +153,21 @@ class DeviceWriter {
 
   // The rows of each section, -1 behind them; its functions, and where they begin.
   void write_tables() {
-    out_.line("typedef void (*apl_constant_piece)({});", kParameters);
+    out_.line("typedef void (*apl_constant_piece)({});", parameters());
     std::vector<std::int32_t> rows, starts;
     std::vector<std::string> functions;
-    for (const SectionUses::Use& use : made_.uses) {
+    const std::int64_t full_rows = product_.matrix->rows - std::ssize(sections_.empty_rows);
+    for (std::size_t s = 0; s < made_.uses.size(); ++s) {
+      const SectionUses::Use& use = made_.uses[s];
       const Section& section = sections_.sections[use.function];
-      for (std::size_t r = 0; r < most_rows(); ++r)
-        rows.push_back(r < section.rows.size() ? section.rows[r] + static_cast<std::int32_t>(use.base) : -1);
+      // Those of proxies in order, so that no two blocks write the same one.
+      const bool is_in_order = product_.proxy && s < full_sections_;
+      for (std::size_t r = 0; r < most_rows(); ++r) {
+        const std::int64_t row = is_in_order               ? static_cast<std::int64_t>(s * most_rows() + r)
+                                 : r < section.rows.size() ? section.rows[r] + use.base
+                                                           : -1;
+        rows.push_back(static_cast<std::int32_t>(is_in_order && row >= full_rows ? -1 : row));
+      }
       starts.push_back(static_cast<std::int32_t>(functions.size()));
       for (std::size_t p = 0; p < section.pieces.size(); ++p)
         functions.push_back(fmt::format("{}_{}_{}", product_.name, use.function, p));
@@ -163,31 +185,34 @@ class DeviceWriter {
     out_.line("#define APL_CONSTANT_EXPORT(kernel) APL_EXPORT(kernel)");
     out_.open(
         "APL_KERNEL({}) void APL_CONSTANT_NAME(apl_in<apl_constant_element> b, apl_out<{}> c, int64_t c_row, int64_t "
-        "width{}) {{",
-        columns_ * pieces_, result, epilogue_.empty() ? "" : fmt::format(", {} after", epilogue_));
-    out_.line("const apl_shared<apl_constant_sum> sums = apl_shared_at<apl_constant_sum>(0, {});", shared_elements());
-    out_.line("const int64_t strips = (width + {}) / {};", columns_ - 1, columns_);
+        "width{}{}) {{",
+        columns_ * pieces_, result, any_columns_ ? ", int columns" : "",
+        epilogue_.empty() ? "" : fmt::format(", {} after", epilogue_));
+    out_.line("const apl_shared<apl_constant_sum> sums = apl_shared_at<apl_constant_sum>(0, {});",
+              sums_of(pieces_ * product_.sections.rows));
+    out_.line("const int64_t strips = (width + {0} - 1) / {0};", columns_text_);
     out_.line("const int section = int(apl_block() / strips), piece = apl_thread() / {0}, column = apl_thread() % {0};",
-              columns_);
-    out_.line("const int64_t first = apl_block() % strips * {};", columns_);
+              columns_text_);
+    out_.line("const int64_t first = apl_block() % strips * {};", columns_text_);
     out_.line("// Threads beyond the end read what is there, and drop it.");
     out_.line("const int64_t j = first + column < width ? first + column : width - 1;");
     out_.line("const apl_in<apl_constant_element> from{{b.data + j}};");
-    out_.line("const int at = piece * {} + column;", product_.sections.rows * columns_);
+    out_.line("const int at = piece * {} + column;", sums_of(product_.sections.rows));
     out_.line("APL_UNROLL");
     out_.line("for (int r = 0; r < {}; ++r) sums(at + r * {}) = apl_constant_sum(0);", product_.sections.rows,
-              columns_);
+              columns_text_);
     out_.line("for (int k = apl_constant_start[section] + piece; k < apl_constant_start[section + 1]; k += {})",
               pieces_);
-    out_.line("  apl_constant_pieces[k](from, sums, at);");
+    out_.line("  apl_constant_pieces[k](from, sums, at{});", any_columns_ ? ", columns" : "");
     out_.line("apl_barrier();");
     out_.open("for (int r = piece; r < {}; r += {}) {{", product_.sections.rows, pieces_);
     out_.line("const int32_t row = apl_constant_row[section * {} + r];", product_.sections.rows);
     out_.line("if (row < 0 || first + column >= width) continue;");
-    out_.line("apl_constant_sum sum = sums(r * {} + column);", columns_);
+    out_.line("apl_constant_sum sum = sums(r * {} + column);", columns_text_);
     out_.line("APL_UNROLL");
     out_.line("for (int p = 1; p < {}; ++p) {{", pieces_);
-    out_.line("  const apl_constant_sum part = sums((p * {} + r) * {} + column);", product_.sections.rows, columns_);
+    out_.line("  const apl_constant_sum part = sums((p * {} + r) * {} + column);", product_.sections.rows,
+              columns_text_);
     out_.line("  sum = {};", add("sum", "part"));
     out_.line("}}");
     out_.line("c(row * c_row + first + column) = {}({});", result,
@@ -202,7 +227,9 @@ class DeviceWriter {
   Sections& sections_;
   const ScalarType element_, sum_;
   const std::int64_t columns_, pieces_;
-  const std::string epilogue_;
+  std::size_t full_sections_ = 0;  // the sections behind have no pieces
+  const bool any_columns_;
+  const std::string columns_text_, epilogue_;
   Writer out_;
 };
 

@@ -29,10 +29,10 @@ void join(Cluster& to, const Cluster& from) {
 }
 
 // So many loads with so many terms between them, columns spread over those of the matrix.
-Section proxy_section(const HostCsr& matrix, std::int64_t rows, std::int64_t pieces, std::int64_t loads,
-                      std::int64_t terms, std::int64_t& number) {
+Section proxy_section(const HostCsr& matrix, std::int64_t full_rows, std::int64_t rows, std::int64_t pieces,
+                      std::int64_t loads, std::int64_t terms, std::int64_t& number) {
   Section section;
-  rows = std::max<std::int64_t>(1, std::min({rows, terms, matrix.rows}));
+  rows = std::max<std::int64_t>(1, std::min({rows, terms, full_rows}));
   for (std::int64_t r = 0; r < rows; ++r) section.rows.push_back(static_cast<std::int32_t>(r));
   pieces = std::max<std::int64_t>(1, std::min(std::max(pieces, (terms + kMostTerms - 1) / kMostTerms), loads));
   section.pieces.resize(static_cast<std::size_t>(pieces));
@@ -97,7 +97,10 @@ SectionUses own_sections(Sections sections) {
 SectionUses make_proxy(const HostCsr& matrix, const Sections& sections, std::int64_t rows, std::int64_t pieces,
                        const ProxyOptions& options) {
   SectionUses proxy;
-  proxy.functions.empty_rows = sections.empty_rows;
+  // Rows are other ones than the sections': in order, the empty ones behind all others.
+  const std::int64_t full_rows = matrix.rows - std::ssize(sections.empty_rows);
+  for (std::int64_t row = full_rows; row < matrix.rows; ++row)
+    proxy.functions.empty_rows.push_back(static_cast<std::int32_t>(row));
   if (sections.sections.empty()) return proxy;
   std::vector<SectionFeatures> features;
   for (const Section& section : sections.sections)
@@ -118,12 +121,12 @@ SectionUses make_proxy(const HostCsr& matrix, const Sections& sections, std::int
     double loads = sum.loads / members, terms = sum.terms / members;
     const double most = std::ceil(kIterations / density);
     if (options.truncates && loads > most) terms *= most / loads, loads = most;
-    proxy.functions.sections.push_back(proxy_section(matrix, rows, pieces, std::llround(loads),
+    proxy.functions.sections.push_back(proxy_section(matrix, full_rows, rows, pieces, std::llround(loads),
                                                      std::max(std::llround(loads), std::llround(terms)), number));
   }
   for (std::size_t s = 0; s < features.size(); ++s) {
     const std::int64_t base =
-        std::min(static_cast<std::int64_t>(s) * rows, std::max<std::int64_t>(0, matrix.rows - rows));
+        std::min(static_cast<std::int64_t>(s) * rows, std::max<std::int64_t>(0, full_rows - rows));
     proxy.uses.push_back({cluster_of[s], base});
   }
   return proxy;

@@ -24,6 +24,15 @@ class Backend {
   // kernel before its first launch.
   virtual Status load(std::string_view kernel_text) = 0;
 
+  // The same of machine code that was compiled elsewhere for this device.
+  virtual Status load_code(std::string_view machine_code) {
+    (void)machine_code;
+    return make_error(Code::unsupported_backend, {}, std::string("backend ") + name() + " loads no machine code");
+  }
+
+  // What that is compiled for ("sm_90a"); empty where there is no such thing.
+  virtual Result<std::string> architecture() const { return std::string(); }
+
   // Device memory. `what` is for messages. run.out-of-memory says how much was asked for.
   virtual Result<void*> allocate(std::int64_t bytes, const char* what) = 0;
   virtual Status release(void* data) = 0;
@@ -55,6 +64,14 @@ class Backend {
   // Time between the two, in microseconds, on the device's own clock where it has one.
   virtual Status start_timer() = 0;
   virtual Result<double> stop_timer() = 0;
+
+  // From `begin` to `end` each launch happens many times, and its time is what one of them takes by the device's clock:
+  // a kernel of some microseconds is not told from the time that a call takes otherwise. `end` gives the sum of the
+  // launches' times. For kernels that may run again; unsupported.backend where there is no such clock.
+  virtual Status begin_launch_times() {
+    return make_error(Code::unsupported_backend, {}, std::string("backend ") + name() + " times no kernels");
+  }
+  virtual Result<double> end_launch_times() { return 0.0; }
 
   virtual std::vector<KernelStats> kernels() const { return {}; }
 

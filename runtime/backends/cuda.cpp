@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -18,6 +19,21 @@ using cuda::CUdeviceptr;
 using cuda::CurrentContext;
 
 CUdeviceptr device_address(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
+
+// Launches that were recorded.
+struct Graph {
+  explicit Graph(const cuda::Driver& with) : driver(with) {}
+  ~Graph() {
+    if (executable) driver.graph_exec_destroy(executable);
+    if (graph) driver.graph_destroy(graph);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  const cuda::Driver& driver;
+  cuda::CUgraph graph = nullptr;
+  cuda::CUgraphExec executable = nullptr;
+};
 
 class CudaBackend : public Backend {
  public:
@@ -68,21 +84,33 @@ class CudaBackend : public Backend {
 
   Status load(std::string_view text) override {
     if (text.empty()) return Unit{};
+    const auto compiled_for = architecture();
+    if (!compiled_for) return compiled_for.error();
+    const auto cubin = compile_with_nvrtc(text, *compiled_for, options_);
+    if (!cubin) return cubin.error();
+    return load_code(*cubin);
+  }
+
+  Status load_code(std::string_view machine_code) override {
+    CurrentContext current(driver_, context_);
+    cuda::CUmodule module = nullptr;
+    if (auto ok = driver_.check(driver_.module_load(&module, machine_code.data()), "loading the kernels"); !ok)
+      return ok;
+    modules_.push_back(module);
+    return Unit{};
+  }
+
+  Result<std::string> architecture() const override {
     CurrentContext current(driver_, context_);
     int major = 0, minor = 0;
     const char* asking = "asking for the compute capability";
     if (auto ok = driver_.check(driver_.device_attribute(&major, cuda::kCapabilityMajor, device_), asking); !ok)
-      return ok;
+      return std::move(ok).error();
     if (auto ok = driver_.check(driver_.device_attribute(&minor, cuda::kCapabilityMinor, device_), asking); !ok)
-      return ok;
+      return std::move(ok).error();
     // Matrix units' asynchronous products are of this one architecture alone (runtime/device/matrix.h).
     const char* own = major == 9 ? "a" : "";
-    auto cubin = compile_with_nvrtc(text, fmt::format("sm_{}{}{}", major, minor, own), options_);
-    if (!cubin) return std::move(cubin).error();
-    cuda::CUmodule module = nullptr;
-    if (auto ok = driver_.check(driver_.module_load(&module, cubin->data()), "loading the kernels"); !ok) return ok;
-    modules_.push_back(module);
-    return Unit{};
+    return fmt::format("sm_{}{}{}", major, minor, own);
   }
 
   Result<void*> allocate(std::int64_t bytes, const char* what) override {
@@ -144,11 +172,18 @@ class CudaBackend : public Backend {
       (*kernel)->most_shared_bytes = launch.shared_bytes;
     }
     (*kernel)->dynamic_shared_bytes = launch.shared_bytes;
-    return driver_.check(
-        driver_.launch((*kernel)->function, static_cast<unsigned>(launch.blocks), 1, 1,
-                       static_cast<unsigned>(launch.threads), 1, 1, static_cast<unsigned>(launch.shared_bytes), stream_,
-                       launch.args, nullptr),
-        fmt::format("launching kernel {} with {} blocks of {} threads", launch.kernel, launch.blocks, launch.threads));
+    if (times_launches_) return time_launch((*kernel)->function, launch);
+    return launch_once((*kernel)->function, launch);
+  }
+
+  Status begin_launch_times() override {
+    times_launches_ = true;
+    launch_microseconds_ = 0;
+    return Unit{};
+  }
+  Result<double> end_launch_times() override {
+    times_launches_ = false;
+    return launch_microseconds_;
   }
 
   Status synchronise() override {
@@ -254,6 +289,53 @@ class CudaBackend : public Backend {
     int most_shared_bytes = 0;     // dynamic ones that a launch can have: for more the kernel must ask
   };
 
+  Status launch_once(cuda::CUfunction function, const apl_launch& launch) {
+    return driver_.check(
+        driver_.launch(function, static_cast<unsigned>(launch.blocks), 1, 1, static_cast<unsigned>(launch.threads), 1,
+                       1, static_cast<unsigned>(launch.shared_bytes), stream_, launch.args, nullptr),
+        fmt::format("launching kernel {} with {} blocks of {} threads", launch.kernel, launch.blocks, launch.threads));
+  }
+
+  // The median of some rounds of kLaunches, one behind the other.
+  Status time_launch(cuda::CUfunction function, const apl_launch& launch) {
+    constexpr int kLaunches = 20, kRounds = 7;
+    const auto launch_all = [&]() -> Status {
+      for (int k = 0; k < kLaunches; ++k)
+        if (auto ok = launch_once(function, launch); !ok) return ok;
+      return Unit{};
+    };
+    // The first launch brings the code to the device.
+    if (auto ok = launch_once(function, launch); !ok) return ok;
+    if (auto ok = wait(); !ok) return ok;
+    Graph graph(driver_);
+    if (driver_.has_graphs()) {
+      constexpr int kOfThisThread = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+      const char* recording = "recording launches";
+      if (auto ok = driver_.check(driver_.capture_begin(stream_, kOfThisThread), recording); !ok) return ok;
+      auto launched = launch_all();
+      auto recorded = driver_.check(driver_.capture_end(stream_, &graph.graph), recording);
+      if (!launched) return launched;
+      if (!recorded) return recorded;
+      if (auto ok = driver_.check(driver_.graph_instantiate(&graph.executable, graph.graph, 0), recording); !ok)
+        return ok;
+    }
+    std::vector<double> times;
+    for (int round = -1; round < kRounds; ++round) {
+      if (auto ok = start_timer(); !ok) return ok;
+      if (auto ok = graph.executable
+                        ? driver_.check(driver_.graph_launch(graph.executable, stream_), "launching a graph")
+                        : launch_all();
+          !ok)
+        return ok;
+      auto time = stop_timer();
+      if (!time) return std::move(time).error();
+      if (round >= 0) times.push_back(*time / kLaunches);
+    }
+    std::ranges::nth_element(times, times.begin() + kRounds / 2);
+    launch_microseconds_ += times[kRounds / 2];
+    return Unit{};
+  }
+
   Status wait() {
     const int result = driver_.stream_synchronise(stream_);
     if (result == 0) return Unit{};
@@ -297,6 +379,8 @@ class CudaBackend : public Backend {
   cuda::CUstream stream_ = nullptr;
   cuda::CUevent start_ = nullptr, stop_ = nullptr;
   Page* page_ = nullptr;
+  bool times_launches_ = false;
+  double launch_microseconds_ = 0;
   std::map<std::string, Kernel> kernels_;
   apl_pool pool_{};
 };

@@ -117,6 +117,22 @@ Result<std::vector<double>> Program::benchmark(std::string_view entry, const std
   return times;
 }
 
+Result<double> Program::kernel_time(std::string_view entry, const std::vector<HostValue>& inputs) {
+  const std::lock_guard turn(state_->mutex);
+  auto preparing = state_->prepare(entry, inputs);
+  if (!preparing) return std::move(preparing).error();
+  const program::Prepared prepared = *std::move(preparing);
+  const auto call = [&] { return state_->call(prepared.function, *prepared.arguments, false); };
+  if (auto called = call(); !called) return std::move(called).error();
+  Backend& backend = state_->bridge->backend();
+  if (auto begun = backend.begin_launch_times(); !begun) return std::move(begun).error();
+  auto called = call();
+  auto time = backend.end_launch_times();
+  state_->report_plans(entry);
+  if (!called) return std::move(called).error();
+  return time;
+}
+
 double Program::last_microseconds() const { return state_->microseconds; }
 
 std::int64_t Program::peak_bytes() const { return state_->bridge->peak_bytes(); }

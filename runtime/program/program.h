@@ -150,6 +150,10 @@ class Program {
   Result<std::vector<double>> benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs,
                                         double seconds = std::numeric_limits<double>::infinity());
 
+  // Microseconds that the kernels of a call take by the device's clock, each launched many times; after a call that does
+  // not count. unsupported.backend where there is no such clock.
+  Result<double> kernel_time(std::string_view entry, const std::vector<HostValue>& inputs);
+
   double last_microseconds() const;  // of the last call, likewise
   std::int64_t peak_bytes() const;   // of device memory, as asked for, inputs and results included, in any call so far
   std::vector<KernelStats> kernels() const;

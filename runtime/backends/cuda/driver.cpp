@@ -17,6 +17,10 @@ Result<Driver> Driver::open(const std::vector<std::string>& folders) {
   if (!driver.member) missing = symbol;
   APL_CUDA_FUNCTIONS(APL_CUDA_BIND)
 #undef APL_CUDA_BIND
+#define APL_CUDA_BIND(member, symbol, parameters) \
+  driver.member = reinterpret_cast<decltype(driver.member)>(dlsym(*library, symbol));
+  APL_CUDA_GRAPH_FUNCTIONS(APL_CUDA_BIND)
+#undef APL_CUDA_BIND
   if (missing)
     return make_error(Code::unsupported_backend, {}, fmt::format("the CUDA driver of this machine has no {}", missing));
   if (const int result = driver.init(0); result != 0) {

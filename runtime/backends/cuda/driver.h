@@ -11,10 +11,27 @@ namespace apl::cuda {
 
 #include "runtime/backends/cuda/functions.h"
 
+typedef struct CUgraph_st* CUgraph;
+typedef struct CUgraphExec_st* CUgraphExec;
+
+// What measuring uses, and generated libraries do not; null where a driver lacks it.
+#define APL_CUDA_GRAPH_FUNCTIONS(X)                                                                \
+  X(capture_begin, "cuStreamBeginCapture_v2", (CUstream, int))                                     \
+  X(capture_end, "cuStreamEndCapture", (CUstream, CUgraph*))                                       \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec*, CUgraph, unsigned long long)) \
+  X(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                        \
+  X(graph_exec_destroy, "cuGraphExecDestroy", (CUgraphExec))                                       \
+  X(graph_destroy, "cuGraphDestroy", (CUgraph))
+
 struct Driver {
 #define APL_CUDA_DECLARE(member, symbol, parameters) int(*member) parameters = nullptr;
   APL_CUDA_FUNCTIONS(APL_CUDA_DECLARE)
+  APL_CUDA_GRAPH_FUNCTIONS(APL_CUDA_DECLARE)
 #undef APL_CUDA_DECLARE
+
+  bool has_graphs() const {
+    return capture_begin && capture_end && graph_instantiate && graph_launch && graph_exec_destroy && graph_destroy;
+  }
 
   // Found and started. unsupported.backend if there is none.
   static Result<Driver> open(const std::vector<std::string>& folders);
