@@ -78,7 +78,8 @@ std::vector<Tile> tile_space(bool on_host, std::int64_t width, std::int64_t byte
   for (const std::int64_t rows : {2, 3, 4, 6, 8, 12})
     for (const std::int64_t columns : {32, 64, 128, 256})
       for (const std::int64_t pieces : {1, 2, 3, 4, 8})
-        if (columns < 2 * width && columns * pieces <= 1024 && rows * columns * pieces * bytes <= 49152)
+        if ((columns < 2 * width || columns == 32) && columns * pieces <= 1024 &&
+            rows * columns * pieces * bytes <= 49152)
           tiles.push_back({rows, columns, pieces});
   return tiles;
 }
@@ -444,7 +445,11 @@ int search(const SectionsOptions& options, Session& session) {
   for (std::size_t k = 0; k < tiles.size(); ++k) all.push_back({tiles[k], times[k], {}, bytes[tiles[k]]});
   const double proxy_seconds = search.seconds();
   std::erase_if(all, [](const Measured& one) { return !one.proxy; });
-  if (all.empty()) return session.exit_code() == kFine ? int{kBug} : session.exit_code();
+  if (all.empty()) {
+    if (session.exit_code() == kFine)
+      session.report(apl::make_error(apl::Code::run_stopped, {}, "no tile was measured in that time"));
+    return session.exit_code();
+  }
   std::ranges::stable_sort(all, {}, [](const Measured& one) { return *one.proxy; });
   if (options.exhaustive) {
     std::vector<Tile> ranked;

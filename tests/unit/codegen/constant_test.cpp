@@ -5,10 +5,12 @@
 #include <set>
 
 #include "codegen/codegen.h"
+#include "codegen/sparse/occupancy.h"
 #include "codegen/sparse/proxy.h"
 #include "codegen/sparse/sections.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
+#include "machine/target/records.h"
 #include "passes/pipeline.h"
 #include "runtime/program/known_matrix.h"
 #include "runtime/program/program.h"
@@ -255,5 +257,33 @@ TEST_CASE("proxies write no rows that the matrix does not have") {
           CHECK(row + use.base < n);
         }
     }
+  }
+}
+
+TEST_CASE("a multiprocessor holds as many blocks as there are, and as its registers, threads and memory allow") {
+  const apl_device device = *apl::find_device("h200");
+  CHECK(apl::active_blocks({.blocks = 128, .threads = 128, .registers = 32}, device) == 1);
+  CHECK(apl::active_blocks({.blocks = 384, .threads = 128, .registers = 32}, device) == 3);
+  CHECK(apl::active_blocks({.blocks = 9999, .threads = 128, .registers = 32}, device) == 16);
+  CHECK(apl::active_blocks({.blocks = 9999, .threads = 128, .registers = 64}, device) == 8);
+  CHECK(apl::active_blocks({.blocks = 9999, .threads = 1024, .registers = 32}, device) == 2);
+  CHECK(apl::active_blocks({.blocks = 9999, .threads = 32, .registers = 16}, device) == 32);
+  CHECK(apl::active_blocks({.blocks = 9999, .threads = 128, .registers = 32, .shared_bytes = 48 << 10}, device) == 4);
+  CHECK(apl::active_blocks({.blocks = 0, .threads = 128, .registers = 32}, device) == 1);
+}
+
+TEST_CASE("shared memory holds a proxy to the blocks of its kernel") {
+  const apl_device device = *apl::find_device("h200");
+  apl::BlockNeeds proxy{.blocks = 9999, .threads = 128, .registers = 16, .shared_bytes = 512};
+  REQUIRE(apl::active_blocks(proxy, device) == 16);
+  CHECK(apl::proxy_shared_bytes(proxy, 16, device) == 512);
+  // Of one block it takes all that a block can have, which is less than a multiprocessor's.
+  for (std::int64_t active = 1; active < 16; ++active) {
+    CAPTURE(active);
+    apl::BlockNeeds held = proxy;
+    held.shared_bytes = apl::proxy_shared_bytes(proxy, active, device);
+    CHECK(held.shared_bytes > proxy.shared_bytes);
+    CHECK(held.shared_bytes <= device.block_shared);
+    CHECK(apl::active_blocks(held, device) == active);
   }
 }
