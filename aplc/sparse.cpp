@@ -1,5 +1,6 @@
 // aplc sparse: looks at sparse matrices, and searches for plans (docs/sparse.md).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <bit>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,8 @@
 #include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/picture.h"
+#include "aplc/test/executable.h"
+#include "ir/sparse_soa.h"
 #include "machine/target/target.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/read.h"
@@ -31,7 +35,8 @@ struct SparseOptions {
   std::string input, output, matrix, svg, device = std::string(apl::find_dialect("cuda")->record),
                                           name = "this-machine";
   std::string op = "spmm", formats = "block,ell,1d";
-  std::int64_t dense = 128, element_bytes = 2;
+  std::string type, program, entry;  // empty: not said
+  std::int64_t dense = 128, element_bytes = 0;
   double ratio = 1.2, seconds = 0;
   int levels = 0, threads = 0;
   bool keep_order = false, no_withdraw = false, measure = false, quiet = false;
@@ -106,20 +111,66 @@ void print_tiles(const apl_sparse_tiles& t) {
   print_out("1d:    {:.1f} % in {} tiles\n", share(t.segment_elements), t.segments);
 }
 
-// The runtime's kernels for GPUs have a model for elements of 16 bits on the usual machine. For larger matrices it
-// takes longer than a search.
-constexpr std::int64_t kMostForKernelModel = 4'000'000;
-bool has_kernel_model(const SparseOptions& options) {
-  return options.device == apl::find_dialect("cuda")->record && options.element_bytes == 2;
+// The type of the elements of sparse operands in the program; an error of the command if it is not one.
+std::optional<apl::ScalarType> type_in_program(const SparseOptions& options, int& exit) {
+  const auto fail = [&](const std::string& why) {
+    print_error("aplc: error: --for {}: {} [command.bad-argument]\n", options.program, why);
+    exit = kCommandLine;
+    return std::nullopt;
+  };
+  const FrontEnd front = run_front_end(options.program);
+  if (!front.module) {
+    print_error("{}", front.said);
+    exit = front.exit_code;
+    return std::nullopt;
+  }
+  std::map<apl::ScalarType, std::string> types;  // of whose operands
+  bool has_entry = false;
+  for (const apl::FunctionPtr& function : front.module->functions) {
+    if (!function->entry || (!options.entry.empty() && function->entry->name != options.entry)) continue;
+    has_entry = true;
+    const auto requests = apl::sparse_requests(*function);
+    if (!requests) continue;
+    for (const apl::SparseRequest& request : *requests)
+      types.try_emplace(
+          function->type(function->params[request.value]).element,
+          fmt::format("`{}` of `{}`", function->entry->params[request.param].name, function->entry->name));
+  }
+  if (!has_entry) return fail(fmt::format("no entry `{}`", options.entry));
+  if (types.empty()) return fail("no entry has a sparse operand");
+  if (types.size() == 1) return types.begin()->first;
+  std::vector<std::string> all;
+  for (const auto& [type, whose] : types) all.push_back(fmt::format("{} in {}", apl::to_text(type), whose));
+  return fail(fmt::format("sparse operands differ: {}; choose by -e or --type", fmt::join(all, ", ")));
 }
 
+// The type of elements that a search is for.
+std::optional<apl::ScalarType> searched_type(const SparseOptions& options, int& exit) {
+  if (!options.program.empty()) return type_in_program(options, exit);
+  if (!options.type.empty()) return apl::scalar_type_from_text(options.type);
+  switch (options.element_bytes) {
+    case 1: return apl::ScalarType::i8;
+    case 4: return apl::ScalarType::f32;
+    case 8: return apl::ScalarType::f64;
+    default: return apl::ScalarType::f16;
+  }
+}
+
+bool is_half(apl::ScalarType type) { return apl::is_float(type) && apl::byte_size(type) == 2; }
+
+// The runtime's kernels for GPUs have a model on the usual machine. For larger matrices it takes longer than a search.
+constexpr std::int64_t kMostForKernelModel = 4'000'000;
+bool has_kernel_model(const SparseOptions& options) { return options.device == apl::find_dialect("cuda")->record; }
+
 // What the runtime's own kernels are expected to take with the plan (may be null), where there is a model of them.
-void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_plan* plan) {
+void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_plan* plan,
+                    apl::ScalarType type) {
   if (!has_kernel_model(options)) return;
-  const auto times = sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", options.dense);
+  const auto times = sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", type, options.dense);
   if (times)
-    print_out("the runtime's kernels: {:.2f} us, dense {:.2f} us, by their model; dense: {}\n", times->sparse,
-              times->dense, times->verdict());
+    print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their model{}; dense: {}\n",
+              apl::to_text(type), times->sparse, times->dense, is_half(type) ? "" : ", which was fitted to f16",
+              times->verdict());
 }
 
 std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) {
@@ -165,18 +216,26 @@ void print_search(const apl::sparse::Plan& plan) {
 
 int search(const SparseOptions& options) {
   int exit = kFine;
-  const auto formats = parse_formats(options.formats);
+  auto formats = parse_formats(options.formats);
   if (!formats) {
     print_error("aplc: error: formats are block, ell and 1d, not `{}` [command.bad-argument]\n", options.formats);
     return kCommandLine;
   }
+  const auto type = searched_type(options, exit);
+  if (!type) return exit;
+  if (options.program.empty() && options.type.empty() && options.element_bytes == 0 && !options.quiet)
+    print_error(
+        "aplc: note: elements are taken for {}; --type says otherwise, or --for PROGRAM that they are its own\n",
+        apl::to_text(*type));
   const auto profile = sparse::load_profile(options.device, exit);
   if (!profile) return exit;
+  // Matrix units multiply floats.
+  if (profile->block_bytes == 2 && apl::byte_size(*type) == 2 && !is_half(*type)) formats->block = false;
   const auto matrix = sparse::load_matrix(options.input, false, exit);
   if (!matrix || !are_writable({options.output, options.svg}, exit)) return exit;
   apl::sparse::SearchOptions how;
   how.problem = {options.op == "spmm" ? apl::sparse::Operator::spmm : apl::sparse::Operator::sddmm, options.dense,
-                 options.element_bytes};
+                 apl::byte_size(*type)};
   how.greedy = {options.ratio, !options.no_withdraw, options.levels};
   how.formats = *formats;
   how.reorder = !options.keep_order;
@@ -195,7 +254,7 @@ int search(const SparseOptions& options) {
     measure.emplace(*matrix, how.problem);
     how.measure = std::ref(*measure);
   } else if (has_kernel_model(options) && matrix->nonzeros() <= kMostForKernelModel) {
-    how.measure = [&](const apl::sparse::Plan& plan) { return sparse::kernel_nanoseconds(*matrix, plan); };
+    how.measure = [&](const apl::sparse::Plan& plan) { return sparse::kernel_nanoseconds(*matrix, plan, *type); };
     how.measured = "by the kernels' model";
   }
   const apl::sparse::Plan plan = [&] {
@@ -207,7 +266,7 @@ int search(const SparseOptions& options) {
   if (const int code = emit(options.output, text); code != kFine) return code;
   const bool talks = !options.quiet && !options.output.empty();
   if (talks) print_search(plan);
-  if (plan.dense && talks) print_estimate(options, *matrix, nullptr);
+  if (plan.dense && talks) print_estimate(options, *matrix, nullptr, *type);
   if (plan.dense) return draw(options, *matrix, nullptr);
   if (!talks && options.svg.empty()) return kFine;
   const auto parsed = sparse::parse_plan(text, options.output, exit);
@@ -215,7 +274,7 @@ int search(const SparseOptions& options) {
   const auto tiles = sparse::make_tiles(*matrix, *parsed, exit);
   if (!tiles) return exit;
   if (talks) print_tiles(*tiles);
-  if (talks) print_estimate(options, *matrix, parsed.get());
+  if (talks) print_estimate(options, *matrix, parsed.get(), *type);
   return draw(options, *matrix, tiles.get());
 }
 
@@ -286,8 +345,19 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_option("--operator", options->op, "spmm (default) or sddmm")->check(CLI::IsMember({"spmm", "sddmm"}));
   sub->add_option("--dense", options->dense, "iterations of the dense loop (default 128)")
       ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--bytes", options->element_bytes, "bytes of an element (default 2)")
-      ->check(CLI::IsMember({1, 2, 4, 8}));
+  CLI::Option* type =
+      sub->add_option("--type", options->type, "of the elements (default f16)")->check([](const std::string& text) {
+        const auto type = apl::scalar_type_from_text(text);
+        return type && (apl::is_integer(*type) || apl::is_float(*type)) ? "" : "is no type of numbers";
+      });
+  CLI::Option* bytes = sub->add_option("--bytes", options->element_bytes, "bytes of an element: i8, f16, f32, f64")
+                           ->check(CLI::IsMember({1, 2, 4, 8}))
+                           ->excludes(type);
+  CLI::Option* program = sub->add_option("--for", options->program, "a program: the type of its sparse operand")
+                             ->type_name("FILE")
+                             ->excludes(type)
+                             ->excludes(bytes);
+  sub->add_option("-e,--entry", options->entry, "of that program")->needs(program);
   sub->add_option("--device", options->device, "h200 (default), cpu, or a profile")->type_name("PROFILE");
   sub->add_option("--formats", options->formats, "of block, ell, 1d; default all")->type_name("LIST");
   sub->add_option("--ratio", options->ratio, "local search: take what is so much worse than the best (default 1.2)")

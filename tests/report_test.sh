@@ -11,8 +11,8 @@ fail() { printf 'FAILED: %s\n' "$*"; failed=1; }
 
 cat > sparse.fut <<'TEXT'
 #[sparse(A)]
-entry product [n][m][b] (A: [n][m]f32) (B: [m][b]f32) : [n][b]f32 =
-  map (\row -> map (\col -> f32.sum (map2 (*) row col)) (transpose B)) A
+entry product [n][m][b] (A: [n][m]f16) (B: [m][b]f16) : [n][b]f16 =
+  map (\row -> map (\col -> f16.sum (map2 (*) row col)) (transpose B)) A
 TEXT
 # Full blocks of 16 by 16 on the diagonal, and a column.
 {
@@ -23,7 +23,7 @@ TEXT
     ((i <= 48)) && echo "$i 60"
   done
 } > A.mtx
-"$aplc" sparse search A.mtx -o A.plan --dense 64 --bytes 4 > out.txt || fail "a plan for the matrix"
+"$aplc" sparse search A.mtx -o A.plan --dense 64 --for sparse.fut > out.txt || fail "a plan for the matrix"
 printf '%s\n' '-- Nothing that is tiled </script> & "quoted".' 'entry f [n] (xs: [n]f32) : f32 = f32.sum xs' > plain.fut
 printf '%s\n' '{"key": "k", "parameters": "main.T_m=16", "times": {"a": 12.5}}' \
   '{"key": "k", "parameters": "main.T_m=8", "times": {}, "error": "no"}' \

@@ -22,7 +22,18 @@ file(WRITE "${FOLDER}/other.plan" "${other}operator spmm\ndense 20 part 20\nform
 
 # A search says what the kernels take by their own model, too.
 aplc(0 sparse search a.mtx -o found.plan --dense 64)
-want("the runtime's kernels: [0-9.]+ us, dense [0-9.]+ us, by their model; dense: ")
+want("the runtime's kernels in f16: [0-9.]+ us, dense [0-9.]+ us, by their model; dense: ")
+want_error("elements are taken for f16; --type says otherwise")
+# For the type that the program has: no tensor cores, so no blocks.
+aplc(0 sparse search a.mtx -o found.plan --dense 64 --for product.fut -e product)
+want("the runtime's kernels in f32: [0-9.]+ us, dense [0-9.]+ us, by their model, which was fitted to f16; dense: ")
+if(errors MATCHES "elements are taken" OR output MATCHES "block of")
+  message(FATAL_ERROR "the program's type was not taken:\n${output}${errors}")
+endif()
+aplc(64 sparse search a.mtx --for product.fut -e nothing)
+want_error("no entry `nothing`")
+aplc(64 sparse search a.mtx --for product.fut --type f16)
+aplc(64 sparse search a.mtx --type bool)
 
 set(rows "")
 foreach(row RANGE 1 20)
@@ -64,7 +75,7 @@ want("ELL +25.0 %")
 want("padding +16.25 elements stored for each non-zero")
 want("compared +lists: 1.00 us by the model")
 want("measured +[0-9.]+ us on a core")
-want("predicted +nothing: the kernels' model is for f16")
+want("predicted +[0-9.]+ us .f32 on an H200, by what was fitted to f16")
 want("SDDMM over the non-zeros of `A`")
 want("why +its operator is not a plain sum")
 want("tiles.plan is not used: it is for spmm")

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "aplc/sparse/estimate.h"
+#include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
@@ -80,8 +81,8 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     const std::unique_ptr<apl_sparse_sddmm_packed, FreePacked> samples(made);
     facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
                                                        : "a list of coordinates, four to a group of lanes");
-    sparse = apl_sparse_sddmm_microseconds(made, width);
-    dense = apl_sparse_dense_microseconds(&modelled_device(), csr.rows, width, csr.columns);
+    sparse = apl_sparse_sddmm_microseconds(made, type, width);
+    dense = apl_sparse_dense_microseconds(&modelled_device(), type, csr.rows, width, csr.columns);
   } else {
     apl_sparse_packed* made = nullptr;
     if (apl_sparse_packed_make(&csr, plan, &modelled_device(), type, width, nullptr, &made) != APL_SPARSE_FINE) return;
@@ -95,16 +96,14 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     facts.emplace_back("kernels", kernels);
     facts.emplace_back("padding of kernels", fmt::format("{:.2f} values stored for each non-zero",
                                                          stored_times(packed->values, csr.nonzeros)));
-    sparse = apl_sparse_microseconds(made, width);
-    dense = apl_sparse_dense_microseconds(&modelled_device(), csr.rows, csr.columns, width);
-  }
-  if (product.type != apl::ScalarType::f16) {
-    facts.emplace_back("predicted", "nothing: the kernels' model is for f16 on an H200");
-    return;
+    sparse = apl_sparse_microseconds(made, type, width);
+    dense = apl_sparse_dense_microseconds(&modelled_device(), type, csr.rows, csr.columns, width);
   }
   const Estimate both{sparse, dense};
-  facts.emplace_back("predicted", fmt::format("{} (f16 on an H200, {} {})", microseconds(sparse),
-                                              product.sddmm ? "depth" : "width", width));
+  facts.emplace_back("predicted",
+                     fmt::format("{} ({} on an H200{}, {} {})", microseconds(sparse), apl::to_text(product.type),
+                                 apl_sparse_is_half(type) != 0 ? "" : ", by what was fitted to f16",
+                                 product.sddmm ? "depth" : "width", width));
   facts.emplace_back("predicted dense", microseconds(dense));
   facts.emplace_back("dense", both.verdict() + (both.says_dense() && dense < sparse
                                                     ? fmt::format("; leave out #[sparse({})]", product.operand)

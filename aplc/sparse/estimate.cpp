@@ -24,34 +24,36 @@ std::string Estimate::verdict() const {
 }
 
 std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
-                                 std::int64_t width) {
+                                 apl::ScalarType element, std::int64_t width) {
+  const auto type = static_cast<std::int32_t>(element);
   if (plan != nullptr && plan->dense) plan = nullptr;
   if (sddmm) {
     apl_sparse_sddmm_packed* samples = nullptr;
-    if (apl_sparse_sddmm_packed_make(&matrix, plan, &modelled_device(), APL_F16, width, nullptr, &samples) !=
+    if (apl_sparse_sddmm_packed_make(&matrix, plan, &modelled_device(), type, width, nullptr, &samples) !=
         APL_SPARSE_FINE)
       return std::nullopt;
-    const double time = apl_sparse_sddmm_microseconds(samples, width);
+    const double time = apl_sparse_sddmm_microseconds(samples, type, width);
     apl_sparse_sddmm_packed_free(samples);
-    return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, width, matrix.columns)};
+    return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, width, matrix.columns)};
   }
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&matrix, plan, &modelled_device(), APL_F16, width, nullptr, &packed) != APL_SPARSE_FINE)
+  if (apl_sparse_packed_make(&matrix, plan, &modelled_device(), type, width, nullptr, &packed) != APL_SPARSE_FINE)
     return std::nullopt;
-  const double time = apl_sparse_microseconds(packed, width);
+  const double time = apl_sparse_microseconds(packed, type, width);
   apl_sparse_packed_free(packed);
-  return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, matrix.columns, width)};
+  return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, matrix.columns, width)};
 }
 
-double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan) {
+double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan, apl::ScalarType element) {
+  const auto type = static_cast<std::int32_t>(element);
   const bool sddmm = plan.problem.op == apl::sparse::Operator::sddmm;
   const std::int64_t width = plan.problem.dense;
   if (plan.dense)
-    return 1e3 * (sddmm ? apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, width, matrix.columns)
-                        : apl_sparse_dense_microseconds(&modelled_device(), matrix.rows, matrix.columns, width));
+    return 1e3 * (sddmm ? apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, width, matrix.columns)
+                        : apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, matrix.columns, width));
   int exit = 0;
   const auto parsed = parse_plan(to_text(plan), "plan", exit);
-  const auto times = parsed ? estimate(apl::csr_view(matrix), parsed.get(), sddmm, width) : std::nullopt;
+  const auto times = parsed ? estimate(apl::csr_view(matrix), parsed.get(), sddmm, element, width) : std::nullopt;
   return times ? 1e3 * times->sparse : 0;
 }
 

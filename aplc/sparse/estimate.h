@@ -1,10 +1,11 @@
-// What the runtime's kernels for GPUs are expected to take (runtime/sparse/device_cost.c): f16 on an H200.
+// What the runtime's kernels for GPUs are expected to take (runtime/sparse/device_cost.c) on an H200.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "ir/scalar.h"
 #include "machine/tiles/plan.h"
 #include "passes/sparse/plan.h"
 #include "runtime/sparse/sparse.h"
@@ -22,10 +23,10 @@ struct Estimate {
 };
 // `plan` may be null. Nothing without memory.
 std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
-                                 std::int64_t width);
+                                 apl::ScalarType element, std::int64_t width);
 
 // What the runtime's kernels for GPUs take with a plan of a search, by their model, or the dense product for one that
 // says so; 0 if there is no packed operand.
-double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan);
+double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan, apl::ScalarType element);
 
 }  // namespace aplc::sparse

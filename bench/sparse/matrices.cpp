@@ -175,6 +175,102 @@ Csr by_offset(std::int64_t size, const std::function<bool(std::int64_t)>& wanted
   return matrix;
 }
 
+// A row at a time: `length` columns that `draw` proposes, and `more` of them.
+Csr by_rows(std::int64_t rows, std::int64_t columns,
+            const std::function<void(std::int64_t, std::vector<std::int32_t>&)>& add) {
+  Csr matrix{rows, columns, {0}, {}, {}};
+  std::vector<std::int32_t> here;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    here.clear();
+    add(row, here);
+    std::sort(here.begin(), here.end());
+    here.erase(std::unique(here.begin(), here.end()), here.end());
+    matrix.column.insert(matrix.column.end(), here.begin(), here.end());
+    matrix.row_start.push_back(matrix.nonzeros());
+  }
+  return matrix;
+}
+
+// Diagonals up to `half` beside the main one, `percent` of each.
+void add_band(Random& random, std::int64_t row, std::int64_t columns, std::int64_t half, double share,
+              std::vector<std::int32_t>& here) {
+  for (std::int64_t j = std::max<std::int64_t>(0, row - half); j <= std::min(columns - 1, row + half); ++j)
+    if (random.unit() < share) here.push_back(static_cast<std::int32_t>(j));
+}
+
+void add_any(Random& random, std::int64_t count, std::int64_t columns, double exponent,
+             std::vector<std::int32_t>& here) {
+  for (std::int64_t k = 0; k < count; ++k)
+    here.push_back(static_cast<std::int32_t>(std::min(
+        columns - 1, static_cast<std::int64_t>(std::pow(random.unit(), exponent) * static_cast<double>(columns)))));
+}
+
+void add_all(std::int64_t columns, std::vector<std::int32_t>& here) {
+  for (std::int64_t j = 0; j < columns; ++j) here.push_back(static_cast<std::int32_t>(j));
+}
+
+// Patterns of several kinds in one matrix. `size` and `amount` are what the name says.
+std::optional<Csr> composed(const std::string& name, const std::string& kind, std::int64_t size, std::int64_t amount) {
+  const std::uint64_t seed = seed_of(name);
+  const auto random_of = [&](std::int64_t row) { return Random(seed, static_cast<std::uint64_t>(row)); };
+  if (kind == "banded")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random random = random_of(row);
+      add_band(random, row, size, amount, 0.6, here);
+    });
+  // The first rows and columns are full, and a band.
+  if (kind == "arrow")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random random = random_of(row);
+      if (row < amount) return add_all(size, here);
+      add_all(amount, here);
+      add_band(random, row, size, 2, 1, here);
+    });
+  // So many full rows in a graph of short ones.
+  if (kind == "longrows")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random random = random_of(row);
+      if (row % (size / amount) == 7) return add_all(size, here);
+      add_any(random, 5, size, 1, here);
+    });
+  // Full blocks of 32 on so many percent of the diagonal, and everywhere columns by a power law.
+  if (kind == "levels")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random of_block = random_of(~(row / 32)), random = random_of(row);
+      if (of_block.unit() * 100 < static_cast<double>(amount))
+        for (std::int64_t j = row / 32 * 32; j < std::min(size, row / 32 * 32 + 32); ++j)
+          here.push_back(static_cast<std::int32_t>(j));
+      add_any(random, 6, size, 3, here);
+    });
+  // A band, so many full rows, noise.
+  if (kind == "bandrows")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random random = random_of(row);
+      if (row % (size / amount) == size / amount / 2) return add_all(size, here);
+      add_band(random, row, size, 24, 0.7, here);
+      add_any(random, 3, size, 1, here);
+    });
+  // Attention: so many neighbours on either side, and each 512th token sees all and is seen by all.
+  if (kind == "window")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random random = random_of(row);
+      if (row % 512 == 0) return add_all(size, here);
+      add_band(random, row, size, amount, 1, here);
+      for (std::int64_t j = 0; j < size; j += 512) here.push_back(static_cast<std::int32_t>(j));
+    });
+  // Half of the rows in full blocks of 16 by 64, the others short.
+  if (kind == "halves")
+    return by_rows(size, size, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random of_block = random_of(~(row / 16)), random = random_of(row);
+      if (row >= size / 2) return add_any(random, amount, size, 2, here);
+      for (int k = 0; k < 3; ++k) {
+        const std::int64_t first = of_block.below(size / 64) * 64;
+        for (std::int64_t j = first; j < first + 64; ++j) here.push_back(static_cast<std::int32_t>(j));
+      }
+    });
+  return std::nullopt;
+}
+
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 // Figure 12's idea: blocks of 16 by 16 that cross pieces of rows of 32.
@@ -229,6 +325,13 @@ const std::vector<MatrixName>& matrix_names() {
   return kAll;
 }
 
+std::string kind_of(const std::string& name) {
+  if (name.rfind("levels", 0) == 0 || name.rfind("bandrows", 0) == 0 || name.rfind("halves", 0) == 0) return "mixed";
+  if (name.rfind("banded", 0) == 0 || name.rfind("arrow", 0) == 0) return "banded";
+  if (name.rfind("window", 0) == 0) return "attention";
+  return name.rfind("longrows", 0) == 0 ? "graph" : "other";
+}
+
 std::optional<sparse::Csr> make_matrix(const std::string& name, int threads) {
   for (const auto& [other, c] : communities())
     if (name == other) return community(name, c, threads);
@@ -241,6 +344,10 @@ std::optional<sparse::Csr> make_matrix(const std::string& name, int threads) {
   long long rows = 0, columns = 0, amount = 0;
   if (std::sscanf(name.c_str(), "blocks_%lldx%lld_%lld", &rows, &columns, &amount) == 3)
     return blocks(name, rows, columns, amount);
+  for (const char* kind : {"banded", "arrow", "longrows", "levels", "bandrows", "window", "halves"})
+    if (std::sscanf(name.c_str(), (std::string(kind) + "_%lld_%lld").c_str(), &rows, &amount) == 2 && rows > 0 &&
+        amount > 0 && amount < rows)
+      return composed(name, kind, rows, amount);
   const bool skewed = name.rfind("move_", 0) == 0;
   if (std::sscanf(name.c_str() + (skewed ? 5 : 0), "%lldx%lld_s%lld", &rows, &columns, &amount) == 3 && amount < 100)
     return pruned(name, rows, columns, std::llround(static_cast<double>(rows * columns * (100 - amount)) / 100),

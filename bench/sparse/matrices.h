@@ -19,6 +19,9 @@ struct MatrixName {
 // Stand-ins for matrices of STile's table 4 and of pruned networks: graphs have the sizes, the non-zeros and a power
 // law of degrees in communities; names ending in `clu` have tight communities of neighbouring vertices.
 const std::vector<MatrixName>& matrix_names();
+// Names of these and, of so many rows and so much of what the kind has (bench/sparse/matrices.cpp): banded_N_K,
+// arrow_N_K, longrows_N_K, and levels_N_K, bandrows_N_K, window_N_K and halves_N_K, which are mixed.
+std::string kind_of(const std::string& name);
 // Patterns alone. `threads` does not change the matrix. Nothing for an unknown name.
 std::optional<sparse::Csr> make_matrix(const std::string& name, int threads);
 

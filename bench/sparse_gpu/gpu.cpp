@@ -17,20 +17,19 @@ namespace {
 
 constexpr int kCompareBlocks = 1024;
 
-const char* const kHelpers = R"(#include "device.h"
-APL_DEVICE float some_number(uint64_t i, uint32_t seed) {
+const char* const kHelpers = R"(APL_DEVICE float some_number(uint64_t i, uint32_t seed) {
   uint64_t z = i * 0x9E3779B97F4A7C15ull + seed * 0xD1B54A32D192ED03ull + 0x1234567;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   const int q = int((z ^ (z >> 31)) & 1023) - 512;
   return float(q == 0 ? 1 : q) * (1.0f / 512);
 }
-APL_KERNEL(256) void bench_fill(apl_out<apl_half> x, int64_t count, int64_t seed) {
-  for (int64_t i = apl_block() * 256 + apl_thread(); i < count; i += int64_t(256) * 4096) x(i) = apl_half(some_number(i, uint32_t(seed)));
+APL_KERNEL(256) void bench_fill(apl_out<Element> x, int64_t count, int64_t seed) {
+  for (int64_t i = apl_block() * 256 + apl_thread(); i < count; i += int64_t(256) * 4096) x(i) = Element(some_number(i, uint32_t(seed)));
 }
 APL_EXPORT(bench_fill)
-APL_KERNEL(128) void bench_spmm(apl_in<int32_t> start, apl_in<int32_t> column, apl_in<apl_half> value,
-                                apl_in<apl_half> b, int64_t width, apl_out<float> c) {
+APL_KERNEL(128) void bench_spmm(apl_in<int32_t> start, apl_in<int32_t> column, apl_in<Element> value,
+                                apl_in<Element> b, int64_t width, apl_out<float> c) {
   const int64_t row = apl_block();
   const int first = start(row), last = start(row + 1);
   for (int64_t j = apl_thread(); j < width; j += 128) {
@@ -40,8 +39,8 @@ APL_KERNEL(128) void bench_spmm(apl_in<int32_t> start, apl_in<int32_t> column, a
   }
 }
 APL_EXPORT(bench_spmm)
-APL_KERNEL(128) void bench_sddmm(apl_in<int32_t> start, apl_in<int32_t> column, apl_in<apl_half> x,
-                                 apl_in<apl_half> y, int64_t depth, apl_out<float> c) {
+APL_KERNEL(128) void bench_sddmm(apl_in<int32_t> start, apl_in<int32_t> column, apl_in<Element> x,
+                                 apl_in<Element> y, int64_t depth, apl_out<float> c) {
   const int64_t row = apl_block();
   const int last = start(row + 1);
   for (int n = start(row) + apl_thread(); n < last; n += 128) {
@@ -52,7 +51,7 @@ APL_KERNEL(128) void bench_sddmm(apl_in<int32_t> start, apl_in<int32_t> column, 
   }
 }
 APL_EXPORT(bench_sddmm)
-APL_KERNEL(256) void bench_compare(apl_in<apl_half> x, apl_in<float> wanted, int64_t count, apl_out<double> sums) {
+APL_KERNEL(256) void bench_compare(apl_in<Element> x, apl_in<float> wanted, int64_t count, apl_out<double> sums) {
   const apl_shared<double> part = apl_shared_at<double>(0, 512);
   double off = 0, all = 0;
   for (int64_t i = apl_block() * 256 + apl_thread(); i < count; i += int64_t(256) * 1024) {
@@ -69,6 +68,11 @@ APL_KERNEL(256) void bench_compare(apl_in<apl_half> x, apl_in<float> wanted, int
   sums(apl_block() * 2 + apl_thread()) = sum;
 }
 APL_EXPORT(bench_compare)
+APL_KERNEL(256) void bench_place(apl_in<Element> values, apl_in<int32_t> slot, int64_t count, apl_out<Element> to) {
+  const int64_t at = apl_block() * 256 + apl_thread();
+  if (at < count) to(slot(at)) = Element(values(at));
+}
+APL_EXPORT(bench_place)
 )";
 
 }  // namespace
@@ -88,7 +92,7 @@ struct Gpu::Graphs {
   int (*drop_executable)(void* executable) = nullptr;
 };
 
-Gpu::Gpu(bool emulated, bool once) : once_(once || emulated) {
+Gpu::Gpu(bool emulated, bool once, ScalarType type) : once_(once || emulated), type_(type) {
   std::unique_ptr<Backend> backend;
   if (emulated) {
     backend = make_emulate_backend({});
@@ -118,7 +122,9 @@ Gpu::Gpu(bool emulated, bool once) : once_(once || emulated) {
     backend = need(make_cuda_backend(options));
   }
   bridge_ = std::make_unique<program::Bridge>(std::move(backend), nullptr);
-  check(context()->backend->load(context(), "bench_helpers", kHelpers));
+  const std::string text =
+      fmt::format("#include \"device.h\"\ntypedef {} Element;\n{}", facts(type).kernel_type, kHelpers);
+  check(context()->backend->load(context(), "bench_helpers", text.c_str()));
   sums_ = scratch(kCompareBlocks * 2 * 8, "sums");
 }
 
@@ -143,8 +149,19 @@ void Gpu::launch(const char* kernel, std::int64_t blocks, int threads, Arguments
   check(context()->backend->launch(context(), &launch));
 }
 
-void Gpu::fill(void* halves, std::int64_t count, std::int32_t seed) {
-  launch("bench_fill", emulated() ? (count + 255) / 256 : 4096, 256, halves, count, std::int64_t{seed});
+void Gpu::fill(void* elements, std::int64_t count, std::int32_t seed) {
+  launch("bench_fill", emulated() ? (count + 255) / 256 : 4096, 256, elements, count, std::int64_t{seed});
+}
+
+void Gpu::clear(void* data, std::int64_t bytes) {
+  if (!emulated())
+    need(driver_.check(
+        driver_.set_bytes(reinterpret_cast<cuda::CUdeviceptr>(data), 0, static_cast<std::size_t>(bytes), stream_),
+        "clearing"));
+}
+
+void Gpu::place(const void* values, const void* slot, std::int64_t count, void* to) {
+  launch("bench_place", (count + 255) / 256, 256, values, slot, count, to);
 }
 
 void Gpu::poison(void* data, std::int64_t bytes) {

@@ -1,5 +1,6 @@
-// A GPU as the benchmark of sparse products wants it: arrays, times of repeated launches without the gaps between them,
-// and the kernels that fill, multiply naively and compare. In emulation all but the times.
+// A GPU as the benchmark of sparse products wants it, for elements of one type: f16, f32: arrays, times of repeated
+// launches without the gaps between them, and the kernels that fill, multiply naively and compare. In emulation all but
+// the times.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/scalar.h"
 #include "runtime/backends/cuda/driver.h"
 #include "runtime/program/bridge.h"
 
@@ -25,12 +27,17 @@ T need(Result<T> result) {
 class Gpu {
  public:
   // `once`: nothing is timed.
-  Gpu(bool emulated, bool once);
+  Gpu(bool emulated, bool once, ScalarType type);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
   bool emulated() const { return stream_ == nullptr; }
+  ScalarType type() const { return type_; }
+  std::int32_t c_type() const { return static_cast<std::int32_t>(type_); }
+  std::int64_t element() const { return byte_size(type_); }  // bytes
+  // The error below which results are right: f16 is rounded once, f32 is added in another order.
+  double tolerance() const { return type_ == ScalarType::f32 ? 2e-5 : 2e-3; }
   void* stream() const { return stream_; }
   program::Bridge& bridge() { return *bridge_; }
   apl_context* context() { return bridge_->context(); }
@@ -47,8 +54,11 @@ class Gpu {
     return data;
   }
 
-  // f16 numbers from -1 to 1, which f16 has exactly.
-  void fill(void* halves, std::int64_t count, std::int32_t seed);
+  // Numbers from -1 to 1, which f16 has exactly.
+  void fill(void* elements, std::int64_t count, std::int32_t seed);
+  void clear(void* data, std::int64_t bytes);
+  // to[slot[k]] = values[k]
+  void place(const void* values, const void* slot, std::int64_t count, void* to);
   // What no product is.
   void poison(void* data, std::int64_t bytes);
   // f32 results of the plainest kernels, for a matrix of 32-bit row starts and columns.
@@ -56,7 +66,7 @@ class Gpu {
                   std::int64_t width, void* wanted);
   void plain_sddmm(const void* start, const void* column, std::int64_t rows, const void* x, const void* y,
                    std::int64_t depth, void* wanted);
-  // |results - wanted| / |wanted|, f16 against f32.
+  // |results - wanted| / |wanted|, elements against f32.
   double error_of(const void* results, const void* wanted, std::int64_t count);
 
   // Microseconds of one of many launches in a graph, the median of a few replays. 0 where it runs once.
@@ -68,6 +78,7 @@ class Gpu {
 
   struct Graphs;
   bool once_;
+  ScalarType type_;
   cuda::Driver driver_;
   std::unique_ptr<Graphs> graphs_;
   cuda::CUdevice device_ = 0;

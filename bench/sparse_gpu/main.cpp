@@ -1,7 +1,7 @@
-// Sparse products on a GPU, f16 with f32 sums, beside cuSPARSE and dense cuBLAS in the same run: times, and every
-// result checked in full against the plainest kernel.
+// Sparse products on a GPU, f16 with f32 sums or f32, beside cuSPARSE and dense cuBLAS in the same run: times, and
+// every result checked in full against the plainest kernel.
 //   apl_sparse_gpu [--emulate] [--operators=spmm,sddmm] [--matrices=A,B] [--widths=32,128] [--folder=DIR] [--json=FILE]
-//                  [--sweep] [--plans] [--once] [--no-peers]
+//                  [--type=f16|f32] [--sweep] [--plans] [--searched] [--once] [--no-peers] [--formats]
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,7 +31,9 @@ namespace apl::bench {
 namespace {
 
 struct Request {
-  bool emulate = false, sweep = false, plans = false, no_peers = false, once = false;
+  bool emulate = false, sweep = false, plans = false, searched = false, no_peers = false, once = false;
+  bool formats = false;  // of cuSPARSE, beside CSR
+  ScalarType type = ScalarType::f16;
   std::vector<std::string> operators = {"spmm", "sddmm"}, matrices;
   std::vector<std::int64_t> widths;
   std::string folder, json;
@@ -45,14 +47,13 @@ struct Case {
 // Above so many non-zeros only one width is run.
 constexpr std::int64_t kLargeMatrix = 3'000'000;
 constexpr std::int64_t kLargestDense = std::int64_t{1} << 29;  // elements
-constexpr double kWrong = 2e-3;                                // f16 results are rounded once
 
 class Bench {
  public:
   explicit Bench(const Request& request)
       : request_(request),
-        gpu_(request.emulate, request.once),
-        peers_(gpu_),
+        gpu_(request.emulate, request.once, request.type),
+        peers_(gpu_, request.formats),
         has_peers_(!request.emulate && !request.no_peers) {}
 
   void run(const Case& a);
@@ -69,6 +70,7 @@ class Bench {
     nlohmann::json shape = {}, sweep = {};  // of a sweep: each packed operand, and the times of its kernels
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
+    nlohmann::json searched = {};  // by plans that the model chose: for this type, and for f16
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
@@ -107,11 +109,11 @@ Packed make_packed(Gpu& gpu, const sparse::Csr& m, const void* values, std::int6
   const auto start = std::chrono::steady_clock::now();
   const apl_sparse_csr csr = apl::csr_view(m);
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&csr, plan, &h200(), APL_F16, width, &options, &packed) != APL_SPARSE_FINE)
+  if (apl_sparse_packed_make(&csr, plan, &h200(), gpu.c_type(), width, &options, &packed) != APL_SPARSE_FINE)
     give_up("no form");
   const double seconds = seconds_since(start);
   Packed made;
-  gpu.check(apl_sparse_upload(gpu.context(), packed, APL_F16, &made.operand));
+  gpu.check(apl_sparse_upload(gpu.context(), packed, gpu.c_type(), &made.operand));
   gpu.check(apl_sparse_set_values(gpu.context(), &made.operand, values));
   made.text = packed->parts > 0 ? fmt::format("windows of {}: {} steps of 16, {:.2f} a gather", 8 * packed->parts,
                                               packed->steps, static_cast<double>(m.nonzeros()) / (16.0 * packed->steps))
@@ -137,12 +139,22 @@ PlanPointer parse_plan(const sparse::Plan& plan) {
 }
 
 // What the search finds that runs its candidates by `time`, in microseconds.
-sparse::Plan search_by(const sparse::Csr& matrix, sparse::Operator op, std::int64_t width,
+sparse::Plan search_by(const sparse::Csr& matrix, sparse::Operator op, std::int64_t width, std::int64_t bytes,
                        const std::function<double(const apl_sparse_plan&)>& time) {
   sparse::SearchOptions options;
-  options.problem = {op, width, 2};
+  options.problem = {op, width, bytes};
   options.measure = [&](const sparse::Plan& plan) { return plan.dense ? 0 : 1e3 * time(*parse_plan(plan)); };
   return sparse::search(matrix, *sparse::builtin_profile("h200"), options);
+}
+
+// By the kernels' model, in microseconds.
+double modelled(const sparse::Csr& matrix, const apl_sparse_plan& plan, std::int32_t type, std::int64_t width) {
+  const apl_sparse_csr csr = apl::csr_view(matrix);
+  apl_sparse_packed* packed = nullptr;
+  if (apl_sparse_packed_make(&csr, &plan, &h200(), type, width, nullptr, &packed) != APL_SPARSE_FINE) return 0;
+  const double time = apl_sparse_microseconds(packed, type, width);
+  apl_sparse_packed_free(packed);
+  return time;
 }
 
 void Bench::run(const Case& a) {
@@ -154,7 +166,7 @@ void Bench::run(const Case& a) {
                  m.nonzeros(),
                  gpu_.array(start, "row starts"),
                  gpu_.array(m.column, "columns"),
-                 gpu_.scratch(2 * m.nonzeros(), "values")};
+                 gpu_.scratch(gpu_.element() * m.nonzeros(), "values")};
   gpu_.fill(there.value, m.nonzeros(), 3);
   std::vector<std::int64_t> widths = request_.widths;
   if (widths.empty()) widths = {32, 64, 128, 256, 512};
@@ -172,13 +184,13 @@ void Bench::run(const Case& a) {
 
 void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   const std::int64_t count = there.rows * width;
-  void *b = gpu_.scratch(2 * there.columns * width, "B"), *c = gpu_.scratch(2 * count, "C");
+  void *b = gpu_.scratch(gpu_.element() * there.columns * width, "B"), *c = gpu_.scratch(gpu_.element() * count, "C");
   void* wanted = gpu_.scratch(4 * count, "what C should be");
   gpu_.fill(b, there.columns * width, 7);
   gpu_.plain_spmm(there.start, there.column, there.value, there.rows, b, width, wanted);
   Line line{a.name, a.kind, "spmm", width, 0, 0, 0, 0, 0, 0, "", {}};
   const auto measure = [&](const Packed& packed, const apl_sparse_options& options) {
-    gpu_.poison(c, 2 * count);
+    gpu_.poison(c, gpu_.element() * count);
     const double time = gpu_.time([&] {
       gpu_.check(apl_sparse_spmm(gpu_.context(), &packed.operand, {b, width}, {c, width}, width, &options, nullptr));
     });
@@ -189,8 +201,8 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   Packed packed = make_packed(gpu_, a.matrix, there.value, width, {});
   line.how = packed.text;
   line.shape = shape_of(packed.operand.packed);
-  line.model = apl_sparse_microseconds(&packed.operand.packed, width);
-  line.dense_model = apl_sparse_dense_microseconds(&h200(), there.rows, there.columns, width);
+  line.model = apl_sparse_microseconds(&packed.operand.packed, gpu_.c_type(), width);
+  line.dense_model = apl_sparse_dense_microseconds(&h200(), gpu_.c_type(), there.rows, there.columns, width);
   line.ours = line.best = measure(packed, {});
   gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
   if (request_.sweep) {
@@ -210,25 +222,45 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
     line.how += "; best " + best;
   }
   if (request_.plans) {
-    const sparse::Plan plan = search_by(a.matrix, sparse::Operator::spmm, width, [&](const apl_sparse_plan& candidate) {
-      Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
-      const double time = measure(other, {});
-      fmt::print("    {:9.2f} us  {}\n", time, other.text);
-      gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
-      for (const int window : {8, 16, 32}) {
-        if (!request_.sweep || other.operand.packed.parts == 0) break;
-        Packed high = make_packed(gpu_, a.matrix, there.value, width, {.window = window}, &candidate);
-        fmt::print("    {:9.2f} us  {}\n", measure(high, {}), high.text);
-        gpu_.check(apl_sparse_release(gpu_.context(), &high.operand));
-      }
-      return time;
-    });
+    const sparse::Plan plan =
+        search_by(a.matrix, sparse::Operator::spmm, width, gpu_.element(), [&](const apl_sparse_plan& candidate) {
+          Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
+          const double time = measure(other, {});
+          fmt::print("    {:9.2f} us  {}\n", time, other.text);
+          gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
+          for (const int window : {8, 16, 32}) {
+            if (!request_.sweep || other.operand.packed.parts == 0) break;
+            Packed high = make_packed(gpu_, a.matrix, there.value, width, {.window = window}, &candidate);
+            fmt::print("    {:9.2f} us  {}\n", measure(high, {}), high.text);
+            gpu_.check(apl_sparse_release(gpu_.context(), &high.operand));
+          }
+          return time;
+        });
     take_plan(line, plan);
+  }
+  if (request_.searched) {
+    // As `aplc sparse search` chooses: of what the search finds, by the kernels' model.
+    std::vector<ScalarType> types{gpu_.type()};
+    if (gpu_.type() != ScalarType::f16) types.push_back(ScalarType::f16);
+    for (const ScalarType priced : types) {
+      const std::string name(to_text(priced));
+      const sparse::Plan plan =
+          search_by(a.matrix, sparse::Operator::spmm, width, byte_size(priced), [&](const apl_sparse_plan& candidate) {
+            return modelled(a.matrix, candidate, static_cast<std::int32_t>(priced), width);
+          });
+      Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, parse_plan(plan).get());
+      const double time = measure(other, {});
+      line.searched[name] = {{"us", time}, {"order", plan.order}, {"how", other.text}};
+      fmt::print("    {:9.2f} us  by the plan for {}, rows by {}, {}\n", time, name, plan.order, other.text);
+      gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
+    }
   }
   if (has_peers_) {
     line.peers = peers_.spmm(there, b, width, c, wanted);
+    if (request_.formats)
+      for (PeerTime& each : peers_.formats(a.matrix, there, b, width, c, wanted)) line.peers.push_back(std::move(each));
     if (there.rows * there.columns <= kLargestDense) {
-      void* full = gpu_.scratch(2 * there.rows * there.columns, "A with its zeros");
+      void* full = gpu_.scratch(gpu_.element() * there.rows * there.columns, "A with its zeros");
       gpu_.fill(full, there.rows * there.columns, 9);
       line.dense = peers_.dense(there.rows, there.columns, width, full, b, c);
     }
@@ -237,8 +269,10 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
 }
 
 void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
-  void *x = gpu_.scratch(2 * there.rows * depth, "X"), *y = gpu_.scratch(2 * there.columns * depth, "Y");
-  void *result = gpu_.scratch(2 * there.nonzeros, "samples"), *wanted = gpu_.scratch(4 * there.nonzeros, "wanted");
+  void *x = gpu_.scratch(gpu_.element() * there.rows * depth, "X"),
+       *y = gpu_.scratch(gpu_.element() * there.columns * depth, "Y");
+  void *result = gpu_.scratch(gpu_.element() * there.nonzeros, "samples"),
+       *wanted = gpu_.scratch(4 * there.nonzeros, "wanted");
   gpu_.fill(x, there.rows * depth, 13);
   gpu_.fill(y, there.columns * depth, 11);
   gpu_.plain_sddmm(there.start, there.column, there.rows, x, y, depth, wanted);
@@ -248,20 +282,20 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
                            const apl_sparse_plan* plan = nullptr) {
     apl_sparse_sddmm_packed* samples = nullptr;
     const auto start = std::chrono::steady_clock::now();
-    if (apl_sparse_sddmm_packed_make(&csr, plan, &h200(), APL_F16, depth, &options, &samples) != APL_SPARSE_FINE)
+    if (apl_sparse_sddmm_packed_make(&csr, plan, &h200(), gpu_.c_type(), depth, &options, &samples) != APL_SPARSE_FINE)
       give_up("no form of samples");
     const double seconds = seconds_since(start);
     apl_sparse_sddmm_operand operand{};
-    gpu_.check(apl_sparse_upload_sddmm(gpu_.context(), samples, APL_F16, &operand));
+    gpu_.check(apl_sparse_upload_sddmm(gpu_.context(), samples, gpu_.c_type(), &operand));
     if (name.empty())
       line.how = (samples->windows > 0 ? fmt::format("windows of 8: {} tasks", samples->tasks) : std::string("list")) +
                  fmt::format(", shared {:.2f}, made in {:.2f} s", samples->statistics.shared, seconds);
     if (name.empty()) {
-      line.model = apl_sparse_sddmm_microseconds(samples, depth);
+      line.model = apl_sparse_sddmm_microseconds(samples, gpu_.c_type(), depth);
       line.shape = shape_of(*samples);
     }
     apl_sparse_sddmm_packed_free(samples);
-    gpu_.poison(result, 2 * there.nonzeros);
+    gpu_.poison(result, gpu_.element() * there.nonzeros);
     const double time = gpu_.time([&] {
       gpu_.check(apl_sparse_sddmm(gpu_.context(), &operand, nullptr, {x, depth}, {y, depth}, depth, result, nullptr));
     });
@@ -271,7 +305,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     if (!name.empty() && plan == nullptr) fmt::print("    {:9.2f} us  {}\n", time, name);
     return time;
   };
-  line.dense_model = apl_sparse_dense_microseconds(&h200(), there.rows, depth, there.columns);
+  line.dense_model = apl_sparse_dense_microseconds(&h200(), gpu_.c_type(), there.rows, depth, there.columns);
   line.ours = line.best = measure({}, "");
   if (request_.sweep) {
     std::string best = "the rules";
@@ -282,13 +316,13 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     line.how += "; best " + best;
   }
   if (request_.plans)
-    take_plan(line, search_by(a.matrix, sparse::Operator::sddmm, depth,
+    take_plan(line, search_by(a.matrix, sparse::Operator::sddmm, depth, gpu_.element(),
                               [&](const apl_sparse_plan& plan) { return measure({}, "by a plan", &plan); }));
   if (has_peers_) {
     line.peers = peers_.sddmm(there, x, y, depth, result, wanted);
     if (there.rows * there.columns <= kLargestDense)
       line.dense = peers_.dense_samples(there.rows, there.columns, depth, x, y,
-                                        gpu_.scratch(2 * there.rows * there.columns, "all products"));
+                                        gpu_.scratch(gpu_.element() * there.rows * there.columns, "all products"));
   }
   report(std::move(line));
 }
@@ -301,13 +335,13 @@ void Bench::take_plan(Line& line, const sparse::Plan& plan) {
 }
 
 void Bench::report(Line line) {
-  const bool is_wrong = !(line.error < kWrong);
+  const bool is_wrong = !(line.error < gpu_.tolerance());
   wrong_ += is_wrong;
   std::string peers;
   double best = 0;
   for (const PeerTime& peer : line.peers) {
-    peers += fmt::format(" {} {:.1f}{}", peer.name, peer.microseconds, peer.error < kWrong ? "" : "(wrong)");
-    if (best == 0 || peer.microseconds < best) best = peer.microseconds;
+    peers += fmt::format(" {} {:.1f}{}", peer.name, peer.microseconds, peer.error < gpu_.tolerance() ? "" : "(wrong)");
+    if (peer.error < gpu_.tolerance() && (best == 0 || peer.microseconds < best)) best = peer.microseconds;
   }
   fmt::print("  {:5} {:4} {:9.2f} us {:9}{:9} |{} | dense {:.1f} | {}{}\n", line.op, line.width, line.ours,
              request_.sweep ? fmt::format("({:.2f})", line.best) : "",
@@ -329,7 +363,8 @@ bool Bench::finish() {
   for (const Line& line : lines_) {
     nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
                            {"width", line.width},    {"us", line.ours},   {"error", line.error},
-                           {"dense_us", line.dense}, {"how", line.how}};
+                           {"dense_us", line.dense}, {"how", line.how},   {"type", std::string(to_text(gpu_.type()))}};
+    if (!line.searched.is_null()) each["searched"] = line.searched;
     each["shape"] = line.shape;
     if (request_.sweep) each["best_us"] = line.best;
     if (!line.sweep.is_null()) each["sweep"] = line.sweep;
@@ -338,7 +373,11 @@ bool Bench::finish() {
     double best = 0;
     for (const PeerTime& peer : line.peers) {
       each["peers"][peer.name] = peer.microseconds;
-      if (best == 0 || peer.microseconds < best) best = peer.microseconds;
+      // Who is not exact is no peer.
+      if (!(peer.error < gpu_.tolerance()))
+        each["inexact"][peer.name] = peer.error;
+      else if (best == 0 || peer.microseconds < best)
+        best = peer.microseconds;
     }
     all.push_back(std::move(each));
     Mean& mean = means[line.op + " " + line.kind];
@@ -403,7 +442,7 @@ int main_of(const Request& request) {
   }
   for (const std::string& name : request.matrices)
     if (std::none_of(known.begin(), known.end(), [&](const MatrixName& other) { return other.name == name; }))
-      bench.run(make_case({name, "other", 0}, request));
+      bench.run(make_case({name, kind_of(name), 0}, request));
   return bench.finish() ? 0 : 1;
 }
 
@@ -416,6 +455,10 @@ int main(int argc, char** argv) {
   app.add_flag("--emulate", request.emulate, "run in emulation, without times");
   app.add_flag("--sweep", request.sweep, "try many parameters beside the rules'");
   app.add_flag("--plans", request.plans, "search for plans, and run those that the model likes");
+  app.add_flag("--searched", request.searched, "run the plans that a search finds by the models alone");
+  app.add_flag("--formats", request.formats, "cuSPARSE with COO, BSR and blocked ELL, too");
+  std::string type = "f16";
+  app.add_option("--type", type, "of the elements")->check(CLI::IsMember({"f16", "f32"}));
   app.add_flag("--once", request.once, "check results, time nothing");
   app.add_flag("--no-peers", request.no_peers, "ours alone");
   app.add_option("--operators", request.operators)->delimiter(',');
@@ -424,5 +467,6 @@ int main(int argc, char** argv) {
   app.add_option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
   app.add_option("--json", request.json);
   CLI11_PARSE(app, argc, argv);
+  request.type = *apl::scalar_type_from_text(type);
   return apl::bench::main_of(request);
 }

@@ -1,6 +1,7 @@
 #include "passes/sparse/cost.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <tuple>
@@ -59,6 +60,7 @@ double step_cost(const Profile& profile, Operator op, std::int64_t height, std::
 
 CostModel::CostModel(const Profile& profile, const Problem& problem, std::int64_t part)
     : profile_(profile), problem_(problem), part_(part), tile_(profile.block_tile) {
+  if (profile.block_bytes != 0 && profile.block_bytes != problem.element_bytes) return;
   for (const std::int64_t height : {8, 16, 32, 64})
     step_[height_index(height)] = step_cost(profile, problem.op, height, part);
 }
@@ -93,8 +95,9 @@ double CostModel::total(std::span<const TileShape> shapes) const {
 }
 
 double CostModel::dense_product(std::int64_t rows, std::int64_t columns) const {
+  const auto size = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(problem_.element_bytes)));
   return profile_.dense_launch + 2 * static_cast<double>(rows) * static_cast<double>(columns) *
-                                     static_cast<double>(problem_.dense) / profile_.dense_rate;
+                                     static_cast<double>(problem_.dense) / profile_.dense_rates[size];
 }
 
 std::pair<double, double> fit_line(std::span<const double> x, std::span<const double> y) {

@@ -15,7 +15,7 @@ namespace apl::sparse {
 struct Problem {
   Operator op = Operator::spmm;
   std::int64_t dense = 128;        // iterations of the dense loop
-  std::int64_t element_bytes = 2;  // of values and of the dense matrices
+  std::int64_t element_bytes = 2;  // of values and of the dense matrices: 1, 2, 4 or 8
 };
 
 // All that the cost of a tile depends on.
@@ -34,6 +34,7 @@ class CostModel {
 
   // Whether there are blocks of this height, and the cost of a tile of so many steps.
   bool has_block(std::int64_t height) const { return step_[height_index(height)] > 0; }
+  bool has_blocks() const { return has_block(8) || has_block(16) || has_block(32) || has_block(64); }
   double block(std::int64_t height, std::int64_t steps) const {
     return tile_ + static_cast<double>(steps) * step_[height_index(height)];
   }

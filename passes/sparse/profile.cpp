@@ -18,6 +18,8 @@ namespace {
 
 // The profile at the end of a machine's record.
 constexpr std::string_view kFirstWord = "apl-device-profile";
+// Rates of the dense product by the bytes of an element, where they are not that of `dense`.
+constexpr std::array<std::string_view, 4> kDenseKeys = {"dense-1", "dense-2", "dense-4", "dense-8"};
 
 Diagnostic bad_profile(std::uint32_t line, std::string message) {
   return make_error(Code::syntax_error, {line, 1, line, 1}, std::move(message));
@@ -110,8 +112,21 @@ class ProfileReader {
     if (key == "ell-widths") return read_widths();
     if (key == "dense") {
       if (!numbers(1, 2, v) || v[0] == 0) return "expected a rate and a time";
-      profile_.dense_rate = v[0];
+      for (std::size_t k = 0; k < kDenseKeys.size(); ++k)
+        if (!has_own_rate_[k]) profile_.dense_rates[k] = v[0];
       profile_.dense_launch = v[1];
+      return "";
+    }
+    if (const auto* of = std::ranges::find(kDenseKeys, key); of != kDenseKeys.end()) {
+      if (!numbers(1, 1, v) || v[0] == 0) return "expected a rate";
+      const auto k = static_cast<std::size_t>(of - kDenseKeys.begin());
+      profile_.dense_rates[k] = v[0];
+      has_own_rate_[k] = true;
+      return "";
+    }
+    if (key == "block-bytes") {
+      if (!numbers(1, 1, v) || (v[0] != 1 && v[0] != 2 && v[0] != 4 && v[0] != 8)) return "expected 1, 2, 4 or 8";
+      profile_.block_bytes = static_cast<std::int64_t>(v[0]);
       return "";
     }
     const bool whole = key == "workers" || key == "ell-elements" || key == "segment-length";
@@ -166,6 +181,7 @@ class ProfileReader {
   std::string_view text_;
   std::uint32_t line_ = 0;
   std::vector<std::string_view> words_;
+  std::array<bool, 4> has_own_rate_{};
   Profile profile_;
 };
 
@@ -187,8 +203,12 @@ std::string to_text(const Profile& p) {
       "apl-device-profile 2\nname {}\nkind {}\nworkers {}\nlaunch {}\npeak {}\ndense {} {}\nspmm ell {}\nspmm segments "
       "{}\nsddmm ell "
       "{}\nsddmm segments {}\nblock-tile {}\n",
-      p.name, p.gpu ? "gpu" : "cpu", p.workers, p.launch, p.peak, p.dense_rate, p.dense_launch, line_text(p.spmm_ell),
-      line_text(p.spmm_segments), line_text(p.sddmm_ell), line_text(p.sddmm_segments), p.block_tile);
+      p.name, p.gpu ? "gpu" : "cpu", p.workers, p.launch, p.peak, p.dense_rates[1], p.dense_launch,
+      line_text(p.spmm_ell), line_text(p.spmm_segments), line_text(p.sddmm_ell), line_text(p.sddmm_segments),
+      p.block_tile);
+  for (std::size_t k = 0; k < kDenseKeys.size(); ++k)
+    if (p.dense_rates[k] != p.dense_rates[1]) text += fmt::format("{} {}\n", kDenseKeys[k], p.dense_rates[k]);
+  if (p.block_bytes != 0) text += fmt::format("block-bytes {}\n", p.block_bytes);
   for (const BlockCost& b : p.blocks)
     text += fmt::format("{} block {} {} {}\n", to_text(b.op), b.height, b.dense, b.nanoseconds);
   return text + fmt::format("ell-widths {}\nell-elements {}\nsegment-length {}\n", fmt::join(p.widths, " "),

@@ -2,6 +2,7 @@
 // added without a compiler.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,14 +33,17 @@ struct BlockCost {
 
 struct Profile {
   std::string name;
-  bool gpu = false;         // else a CPU
-  int workers = 1;          // multiprocessors, or cores
-  double launch = 0;        // nanoseconds that every product takes
-  double peak = 1;          // operations a byte: peak rate over bandwidth
-  double dense_rate = 1;    // operations a nanosecond of the dense product on the whole device
-  double dense_launch = 0;  // nanoseconds that every dense product takes
+  bool gpu = false;   // else a CPU
+  int workers = 1;    // multiprocessors, or cores
+  double launch = 0;  // nanoseconds that every product takes
+  double peak = 1;    // operations a byte: peak rate over bandwidth
+  // Of the dense product on the whole device: operations a nanosecond for elements of 1, 2, 4 and 8 bytes, and
+  // nanoseconds that every one takes.
+  std::array<double, 4> dense_rates{1, 1, 1, 1};
+  double dense_launch = 0;
   Coefficients spmm_ell, spmm_segments, sddmm_ell, sddmm_segments;
-  double block_tile = 0;  // nanoseconds that every block tile takes
+  double block_tile = 0;         // nanoseconds that every block tile takes
+  std::int64_t block_bytes = 0;  // of the elements that blocks are for, as matrix units have types; 0: of any
   std::vector<BlockCost> blocks;
   std::vector<std::int64_t> widths;  // of ELL rows, rising
   std::int64_t ell_elements = 1024, segment_length = 128;

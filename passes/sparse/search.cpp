@@ -62,7 +62,10 @@ class Search {
   Plan run() {
     const std::int64_t part = std::min<std::int64_t>(options_.problem.dense, cuts_.size() > 1 ? 128 : cuts_.back());
     consider("hybrid", "natural", {}, part, true);
-    if (options_.reorder && options_.formats.block && groups_ > 1) reorder(part);
+    // An order is for blocks; kernels without them have caches that the model does not know, and the rows as they are
+    // are the best guess.
+    const bool has_blocks = options_.formats.block && CostModel(profile_, options_.problem, part).has_blocks();
+    if (options_.reorder && has_blocks && groups_ > 1) reorder(part);
     // Costs of the winner with the cut that is best for it may have other tiles.
     if (plan_.part != part && !stopped())
       consider("hybrid for parts of " + std::to_string(plan_.part), plan_.order, plan_.row_order, plan_.part, false);

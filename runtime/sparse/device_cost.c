@@ -1,7 +1,7 @@
-// How long the kernels take, in f16, by what bounds them: a launch, the rounds of gathers that follow each other in the
-// longest row or window, bytes that are gathered, rounds that are issued, warps that are started. Of SpMM the first
-// kernel of all that fits a matrix is chosen by it. What each costs is in the record of the device, which names the
-// measurements that it was fitted to (bench/sparse_gpu/fit_spmm.py, fit.py).
+// How long the kernels take, fitted in f16, by what bounds them: a launch, the rounds of gathers that follow each other
+// in the longest row or window, bytes that are gathered, rounds that are issued, warps that are started. Of SpMM the
+// first kernel of all that fits a matrix is chosen by it. What each costs is in the record of the device, which names
+// the measurements that it was fitted to (bench/sparse_gpu/fit_spmm.py, fit.py).
 //
 // On the H200 SpMM's estimates err by 10 % (rows), 15 % (windows) and 14 % (staged) in root mean square; the kernels
 // that they choose take 1.05 times as long as the best of the 40, for matrices that are left out of the fit. Those of
@@ -34,8 +34,11 @@ double apl_sparse_rows_cost(const struct apl_sparse_packed* f, double row_bytes,
                  (cost_is_large(f, row_bytes) ? d->sparse_rows_megabyte_far : d->sparse_rows_megabyte);
   if (ahead) bytes *= d->sparse_rows_ahead;
   if (f->sorted > 0 && f->statistics.shared > 1.05) bytes *= d->sparse_rows_shared;
-  return cost_both((ahead ? d->sparse_rows_round_ahead : d->sparse_rows_round) * (double)rounds,
-                   bytes + (issued + warps) * (double)slices * 1e-3);
+  // Sums of pieces, of at least 4 bytes, are written, and read by a kernel that adds them up.
+  const double join =
+      f->cuts > 0 ? d->sparse_join_launch + 4e-6 * row_bytes * (double)f->pieces * d->dense_write_megabyte : 0;
+  return join + cost_both((ahead ? d->sparse_rows_round_ahead : d->sparse_rows_round) * (double)rounds,
+                          bytes + (issued + warps) * (double)slices * 1e-3);
 }
 
 double apl_sparse_windows_cost(const struct apl_sparse_packed* f, double row_bytes, int64_t slices,
@@ -77,14 +80,16 @@ double apl_sparse_staged_cost(const struct apl_sparse_packed* f, int64_t slices,
           1e-6 * d->sparse_staged_gather_megabyte * (double)f->row_elements / (double)blocks * slice_bytes);
 }
 
-double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int64_t width) {
-  const int32_t elements = width % 8 == 0 ? 8 : width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
-  return apl_sparse_choose_spmm(packed, APL_F16, elements, width, NULL).microseconds;
+double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int32_t type, int64_t width) {
+  int32_t elements = (int32_t)(16 / apl_sparse_type_size(type));
+  while (width % elements != 0) elements /= 2;
+  return apl_sparse_choose_spmm(packed, type, elements, width, NULL).microseconds;
 }
 
-double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int64_t depth) {
+double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int32_t type, int64_t depth) {
   const struct apl_device* d = packed->device;
-  const double row_bytes = 2.0 * (double)depth;
+  const int64_t elements = 16 / apl_sparse_type_size(type);
+  const double row_bytes = (double)apl_sparse_type_size(type) * (double)depth;
   const int is_large = (double)(packed->rows + packed->columns) * row_bytes > d->sparse_cache_bytes;
   if (packed->windows > 0) {
     const double rounds = (double)packed->task_steps * (double)cost_rounds(depth, 128);
@@ -93,19 +98,23 @@ double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packe
            1e-6 * gathered * (is_large ? d->sddmm_windows_megabyte_far : d->sddmm_windows_megabyte) +
            1e-3 * d->sddmm_windows_step * (double)packed->steps;
   }
-  const int32_t lanes = apl_sparse_power_from(cost_rounds(depth, 8), 16);
+  const int32_t lanes = apl_sparse_power_from(cost_rounds(depth, elements), 16);
   const double gathered = 2 * row_bytes * (double)packed->nonzeros;
-  return d->sddmm_list_launch + d->sddmm_list_round * (double)cost_rounds(depth, 8 * lanes) +
+  return d->sddmm_list_launch + d->sddmm_list_round * (double)cost_rounds(depth, elements * lanes) +
          1e-6 * gathered * (is_large ? d->sddmm_list_megabyte_far : d->sddmm_list_megabyte) +
          1e-3 * d->sddmm_list_nonzero * (double)packed->nonzeros;
 }
 
-// Of rows times depth and depth times columns: the sum's own length, reading and writing, or the tensor cores.
-double apl_sparse_dense_microseconds(const struct apl_device* d, int64_t rows, int64_t depth, int64_t columns) {
-  const double m = (double)rows, k = (double)depth, n = (double)columns;
-  const double bytes = 2e-6 * (m * k + k * n) * d->dense_read_megabyte + 2e-6 * m * n * d->dense_write_megabyte;
-  return d->dense_launch +
-         cost_larger(1e-3 * d->dense_depth * k, cost_larger(bytes, 2e-9 * m * n * k * d->dense_gigaflop));
+// Of rows times depth and depth times columns: the sum's own length, reading and writing, or operations, on the tensor
+// cores for floats of 16 bits. Integers take what floats of 32 bits do, those of 64 bits what floats of 64 do.
+double apl_sparse_dense_microseconds(const struct apl_device* d, int32_t type, int64_t rows, int64_t depth,
+                                     int64_t columns) {
+  const double m = (double)rows, k = (double)depth, n = (double)columns, size = (double)apl_sparse_type_size(type);
+  const double bytes = size * 1e-6 * ((m * k + k * n) * d->dense_read_megabyte + m * n * d->dense_write_megabyte);
+  const double gigaflop = apl_sparse_is_half(type) ? d->dense_gigaflop
+                          : size > 4               ? d->dense_gigaflop_64
+                                                   : d->dense_gigaflop_32;
+  return d->dense_launch + cost_larger(1e-3 * d->dense_depth * k, cost_larger(bytes, 2e-9 * m * n * k * gigaflop));
 }
 
 int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, double dense) {

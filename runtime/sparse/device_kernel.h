@@ -52,10 +52,24 @@ double apl_sparse_windows_cost(const struct apl_sparse_packed* packed, double ro
                                const struct apl_sparse_spmm_choice* choice);
 double apl_sparse_staged_cost(const struct apl_sparse_packed* packed, int64_t slices, int32_t lanes);
 
-// Fills in how rows are cut into classes, or the height of windows, where the options leave it open; gives what the
-// product takes by the model. `has_windows`: of each 32 rows, in that order, whether they are not gathered.
-double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
-                               const int32_t* row_order, const struct apl_device* device, int32_t type, int64_t width,
+// Which kernels have which rows.
+enum apl_sparse_rows_kind { APL_SPARSE_GATHERED, APL_SPARSE_IN_WINDOWS, APL_SPARSE_IN_SEGMENTS };
+struct apl_sparse_composition {
+  unsigned char* kind;       // of each 32 rows, in this order:
+  const int32_t* row_order;  // null: as they are
+  int64_t apart;             // rows of so many non-zeros are gathered, wherever they stand
+  int64_t segment;           // pieces of the rows in segments are no longer
+};
+// Whether the rows' part has the row, and the length of its pieces, a multiple of 4, for rows that are cut into pieces
+// of at most `piece` (0: none is).
+int apl_sparse_is_gathered(const struct apl_sparse_composition* composition, int64_t position, int64_t length);
+int64_t apl_sparse_piece(const struct apl_sparse_composition* composition, int64_t position, int64_t length,
+                         int32_t piece);
+
+// Fills in how rows are cut into pieces and classes, or the height of windows, where the options leave it open; gives
+// what the product takes by the model.
+double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const struct apl_sparse_composition* composition,
+                               const struct apl_device* device, int32_t type, int64_t width,
                                const struct apl_sparse_statistics* statistics, struct apl_sparse_options* options);
 double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, const struct apl_device* device, int32_t type,
                                   int64_t width, const struct apl_sparse_statistics* statistics, int32_t* height);

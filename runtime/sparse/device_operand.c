@@ -26,7 +26,7 @@ int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* p
                       struct apl_sparse_operand* operand) {
   *operand = (struct apl_sparse_operand){.type = type, .packed = *packed};
   struct apl_sparse_packed* f = &operand->packed;
-  f->record = f->row_column = f->window = f->part = f->window_row = f->step_column = NULL;
+  f->record = f->row_column = f->cut = f->window = f->part = f->window_row = f->step_column = NULL;
   f->slot = NULL;
   const struct {
     const void* host;
@@ -34,6 +34,7 @@ int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* p
     void** data;
   } arrays[] = {{packed->record, 4 * (int64_t)packed->records, &operand->record},
                 {packed->row_column, packed->row_elements, &operand->row_column},
+                {packed->cut, 4 * (int64_t)packed->cuts, &operand->cut},
                 {packed->window, 4 * (int64_t)packed->windows, &operand->window},
                 {packed->part, 2 * (int64_t)packed->windows * packed->parts, &operand->part},
                 {packed->window_row, 8 * (int64_t)packed->windows * packed->parts, &operand->window_row},
@@ -55,8 +56,8 @@ int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* p
 }
 
 int apl_sparse_release(struct apl_context* ctx, struct apl_sparse_operand* o) {
-  void** const arrays[] = {&o->record,     &o->row_column,  &o->window, &o->part,
-                           &o->window_row, &o->step_column, &o->slot,   &o->value};
+  void** const arrays[] = {&o->record,     &o->row_column,  &o->cut,  &o->window, &o->part,
+                           &o->window_row, &o->step_column, &o->slot, &o->value};
   return release_arrays(ctx, arrays, sizeof arrays / sizeof arrays[0]);
 }
 

@@ -28,7 +28,9 @@ struct apl_sparse_options {
   int32_t window;     // rows of a window: 8, 16 or 32; -1: no windows, all rows are gathered
   int32_t warp_row;   // rows from so many non-zeros on have a warp,
   int32_t block_row;  // and from so many on a block
+  int32_t piece;      // rows of more non-zeros are cut into pieces of so many, which are rows to the above; -1: none is
   int32_t sorted;     // rows by length: 1; as they are in each class: -1
+  int32_t apart;      // rows of so many non-zeros are in no window
   int32_t lanes;      // that have a row
   int32_t ahead;      // indices of gathered rows are loaded a round ahead: 1; not: -1
   int32_t split;      // warps that have a window: 1, 2, 4 or 8
@@ -44,13 +46,17 @@ struct apl_sparse_packed {
   const struct apl_device* device;  // that it was made for, which outlives it
   struct apl_sparse_statistics statistics;
   int64_t rows, columns, nonzeros;
-  // Rows that are gathered: {row, start, length padded to fours, 0}, in three classes (kernels/rows.h).
+  // Rows that are gathered: {row, start, length padded to fours, 0}, in three classes (kernels/rows.h). A row that is
+  // cut has a record for each of its pieces, whose last number is the piece's and 1.
   int32_t longs, mediums, records;
   int32_t* record;
   int64_t row_elements;  // a multiple of 16
   int32_t longest[3];    // padded length, of each class
   int32_t sorted;        // by length; -1: as they are in each class
   int32_t* row_column;
+  // Rows that are cut: {row, first piece, pieces, 0}.
+  int32_t cuts, pieces;
+  int32_t* cut;
   // Windows of 8 `parts` rows (kernels/windows.h); no parts: no windows.
   int32_t parts, windows;
   int32_t *window, *part, *window_row;
@@ -83,11 +89,13 @@ int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const stru
                                  const struct apl_sparse_options* options, struct apl_sparse_sddmm_packed** packed);
 void apl_sparse_sddmm_packed_free(struct apl_sparse_sddmm_packed* packed);
 
-// Microseconds, by a model, of f16 on the device (device_cost.c): of the product with this operand, of SDDMM, and of a
-// dense product of rows times depth and depth times columns. For SpMM the depth is that of A's columns.
-double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int64_t width);
-double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int64_t depth);
-double apl_sparse_dense_microseconds(const struct apl_device* device, int64_t rows, int64_t depth, int64_t columns);
+// Microseconds on the device, by a model that is fitted in f16 and counts the bytes of other types (device_cost.c): of
+// the product with this operand, of SDDMM, and of a dense product of rows times depth and depth times columns. For SpMM
+// the depth is that of A's columns.
+double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int32_t type, int64_t width);
+double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int32_t type, int64_t depth);
+double apl_sparse_dense_microseconds(const struct apl_device* device, int32_t type, int64_t rows, int64_t depth,
+                                     int64_t columns);
 // Whether to say 'dense': it is faster, or the model cannot tell. Said wrongly it costs up to 1.3 times the time in the
 // recorded products, not said it may cost several times.
 int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, double dense);
@@ -98,7 +106,7 @@ int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, dou
 struct apl_sparse_operand {
   int32_t type, is_wide;
   struct apl_sparse_packed packed;  // without its host arrays
-  void *record, *row_column, *window, *part, *window_row, *step_column, *slot, *value;
+  void *record, *row_column, *cut, *window, *part, *window_row, *step_column, *slot, *value;
 };
 int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* packed, int32_t type,
                       struct apl_sparse_operand* operand);
@@ -140,7 +148,8 @@ enum apl_sparse_text {
   APL_SPARSE_TEXT_STAGED,
   APL_SPARSE_TEXT_SPMM,
   APL_SPARSE_TEXT_SDDMM,
-  APL_SPARSE_TEXT_VALUES
+  APL_SPARSE_TEXT_VALUES,
+  APL_SPARSE_TEXT_JOIN
 };
 const char* apl_sparse_kernel_part(enum apl_sparse_text part);
 

@@ -11,12 +11,14 @@ enum { kPackedUnit = 8 * APL_SPARSE_STEP };
 static int64_t packed_steps(int64_t columns) { return (columns + APL_SPARSE_STEP - 1) / APL_SPARSE_STEP; }
 
 // Adds the steps that the group's windows of 8, 16 and 32 rows would have; how many columns 8 rows meet.
-static int64_t look_at_windows(const struct apl_sparse_group* group, struct apl_sparse_statistics* statistics) {
+static int64_t look_at_windows(const struct apl_sparse_group* group, uint64_t in_windows,
+                               struct apl_sparse_statistics* statistics) {
   enum { kParts = APL_SPARSE_GROUP / 8 };
   int64_t all = 0, own[3][kParts] = {{0}}, shared[3][kParts] = {{0}};
   for (int64_t c = 0; c < group->columns; ++c) {
     unsigned met = 0;  // parts
-    for (int part = 0; part < kParts; ++part) met |= (unsigned)((group->rows[c] >> (8 * part) & 255) != 0) << part;
+    const uint64_t rows = group->rows[c] & in_windows;
+    for (int part = 0; part < kParts; ++part) met |= (unsigned)((rows >> (8 * part) & 255) != 0) << part;
     for (int k = 0; k < 3; ++k)
       for (int window = 0; window < kParts >> k; ++window) {
         const unsigned here = met >> (window << k) & ((1u << (1 << k)) - 1);
@@ -36,6 +38,12 @@ static int64_t look_at_windows(const struct apl_sparse_group* group, struct apl_
   return all;
 }
 
+// A row that is so much longer than others is in no window, which would be as long: rows can be cut.
+static int64_t apart_from(const struct apl_sparse_statistics* statistics) {
+  enum { kLeastApart = 2048 };
+  return statistics->mean * 8 > kLeastApart ? (int64_t)(statistics->mean * 8) : kLeastApart;
+}
+
 int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
                        struct apl_sparse_statistics* statistics) {
   enum { kPackedLooks = 256 };
@@ -51,8 +59,17 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
   int64_t entries = 0, vectors = 0, looks = 0;
   for (int64_t g = 0; g < groups; g += groups / kPackedLooks + 1) {
     if (apl_sparse_group_read(&group, matrix, row_order, g)) return APL_SPARSE_OUT_OF_MEMORY;
-    entries += group.entries;
-    vectors += look_at_windows(&group, statistics);
+    uint64_t in_windows = ~(uint64_t)0;
+    int64_t apart = 0;
+    for (int64_t r = 0; r < APL_SPARSE_GROUP && g * APL_SPARSE_GROUP + r < matrix->rows; ++r) {
+      const int64_t row = row_order ? row_order[g * APL_SPARSE_GROUP + r] : g * APL_SPARSE_GROUP + r;
+      const int64_t length = matrix->row_start[row + 1] - matrix->row_start[row];
+      if (length < apart_from(statistics)) continue;
+      in_windows &= ~((uint64_t)1 << r);
+      apart += length;
+    }
+    entries += group.entries - apart;
+    vectors += look_at_windows(&group, in_windows, statistics);
     ++looks;
   }
   apl_sparse_group_free(&group);
@@ -66,7 +83,7 @@ struct packed_maker {
   const struct apl_sparse_plan* plan;
   struct apl_sparse_options options;  // none is 0 any more, as far as they are about packing
   struct apl_sparse_packed* packed;
-  unsigned char* has_windows;  // of each 32 rows, in the plan's order
+  struct apl_sparse_composition rows;  // in the plan's order
   int64_t step_capacity;
 };
 
@@ -88,6 +105,8 @@ static int32_t height_of_plan(const struct apl_sparse_plan* plan) {
   return most;
 }
 
+static int64_t packed_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
+
 // Rows are gathered or in windows of one height, whichever the model likes better; a plan has chosen.
 static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) {
   const struct apl_sparse_statistics* s = &m->packed->statistics;
@@ -98,33 +117,41 @@ static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) 
     if (o->window == 0) o->window = -1;
   }
   if (o->window != 0) return;
-  struct apl_sparse_options rows = *o;
   const struct apl_device* device = m->packed->device;
-  const double gathered = apl_sparse_resolve_rows(m->matrix, m->has_windows, NULL, device, type, width, s, &rows);
-  if (apl_sparse_resolve_windows(m->matrix, device, type, width, s, &o->window) >= gathered) o->window = -1;
+  struct apl_sparse_options rows = *o;
+  const double gathered = apl_sparse_resolve_rows(m->matrix, &m->rows, device, type, width, s, &rows);
+  double in_windows = apl_sparse_resolve_windows(m->matrix, device, type, width, s, &o->window);
+  if (s->longest >= m->rows.apart) {
+    memset(m->rows.kind, APL_SPARSE_IN_WINDOWS, (size_t)packed_halves(m->matrix));
+    rows = m->options;
+    in_windows += apl_sparse_resolve_rows(m->matrix, &m->rows, device, type, width, s, &rows) - device->sparse_launch;
+    memset(m->rows.kind, APL_SPARSE_GATHERED, (size_t)packed_halves(m->matrix));
+  }
+  if (in_windows >= gathered) o->window = -1;
 }
 
-static int64_t packed_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
-
-static void mark_packed_windows(struct packed_maker* m) {
-  if (m->options.window < 0) return;
+// A plan's selections are windows where kernels have them; what it has no selections for is gathered, in segments if it
+// says so.
+static void compose_packed(struct packed_maker* m) {
+  const int has_windows = m->options.window > 0;
   if (!m->plan || m->plan->stretches == 0) {
-    memset(m->has_windows, 1, (size_t)packed_halves(m->matrix));
+    if (has_windows) memset(m->rows.kind, APL_SPARSE_IN_WINDOWS, (size_t)packed_halves(m->matrix));
     return;
   }
   int64_t group = 0;
   for (int64_t s = 0; s < m->plan->stretches; ++s) {
     const struct apl_sparse_stretch* stretch = &m->plan->stretch[s];
-    unsigned char has[2] = {0, 0};
-    for (int64_t k = 0; k < stretch->selections; ++k) {
+    const unsigned char other = stretch->segments ? APL_SPARSE_IN_SEGMENTS : APL_SPARSE_GATHERED;
+    unsigned char kind[2] = {other, other};
+    for (int64_t k = 0; k < stretch->selections && has_windows; ++k) {
       const struct apl_sparse_selection* selection = &m->plan->selection[stretch->first + k];
       const int begin = selection->window * selection->height, end = begin + selection->height;
-      if (begin < 32) has[0] = 1;
-      if (end > 32) has[1] = 1;
+      if (begin < 32) kind[0] = APL_SPARSE_IN_WINDOWS;
+      if (end > 32) kind[1] = APL_SPARSE_IN_WINDOWS;
     }
     for (int64_t k = 0; k < stretch->groups; ++k, ++group) {
-      m->has_windows[2 * group] = has[0];
-      m->has_windows[2 * group + 1] = has[1];
+      m->rows.kind[2 * group] = kind[0];
+      m->rows.kind[2 * group + 1] = kind[1];
     }
   }
 }
@@ -139,52 +166,99 @@ static int64_t packed_sort_key(const struct packed_maker* m, int64_t length) {
   return length >= m->options.warp_row ? m->options.warp_row : 0;
 }
 
+// The pieces of the row at this position of the plan's order: their length, and how many there are.
+static int64_t packed_pieces(const struct packed_maker* m, int64_t position, int64_t length, int64_t* each) {
+  const int64_t padded = (length + 3) / 4 * 4;
+  *each = apl_sparse_piece(&m->rows, position, length, m->options.piece);
+  return *each < padded ? (padded + *each - 1) / *each : 1;
+}
+
+static int64_t packed_piece_length(int64_t length, int64_t each, int64_t piece) {
+  return length - piece * each < each ? length - piece * each : each;
+}
+
+// Counts the records of each sort key.
+static int64_t count_packed_rows(struct packed_maker* m, int64_t* count) {
+  struct apl_sparse_packed* f = m->packed;
+  int64_t largest = 0, records = 0;
+  for (int64_t position = 0; position < f->rows; ++position) {
+    const int64_t length = packed_row_length(m, packed_row_at(m, position));
+    if (!apl_sparse_is_gathered(&m->rows, position, length)) continue;
+    int64_t each = 0;
+    const int64_t pieces = packed_pieces(m, position, length, &each);
+    if (pieces > 1) {
+      ++f->cuts;
+      f->pieces += (int32_t)pieces;
+    }
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t here = packed_piece_length(length, each, piece), key = packed_sort_key(m, here);
+      ++records;
+      f->row_elements += (here + 3) / 4 * 4;
+      ++count[key];
+      if (key > largest) largest = key;
+      f->longs += here >= m->options.block_row;
+      f->mediums += here >= m->options.warp_row && here < m->options.block_row;
+      int32_t* longest = &f->longest[here >= m->options.block_row ? 0 : here >= m->options.warp_row ? 1 : 2];
+      if (*longest < here) *longest = (int32_t)((here + 3) / 4 * 4);
+    }
+  }
+  f->records = (int32_t)records;
+  f->row_elements = (f->row_elements + 15) / 16 * 16;
+  // The largest keys come first.
+  for (int64_t key = largest, sum = 0; key >= 0; --key) {
+    const int64_t here = count[key];
+    count[key] = sum;
+    sum += here;
+  }
+  return records;
+}
+
+static void place_packed_rows(struct packed_maker* m, int64_t* count) {
+  struct apl_sparse_packed* f = m->packed;
+  int32_t cut = 0, numbered = 0;  // pieces
+  for (int64_t position = 0; position < f->rows; ++position) {
+    const int32_t row = packed_row_at(m, position);
+    const int64_t length = packed_row_length(m, row);
+    if (!apl_sparse_is_gathered(&m->rows, position, length)) continue;
+    int64_t each = 0;
+    const int64_t pieces = packed_pieces(m, position, length, &each);
+    if (pieces > 1) {
+      const int32_t whole[4] = {row, numbered, (int32_t)pieces, 0};
+      memcpy(f->cut + 4 * (int64_t)cut++, whole, sizeof whole);
+    }
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t here = packed_piece_length(length, each, piece);
+      int32_t* record = f->record + 4 * count[packed_sort_key(m, here)]++;
+      record[0] = row;
+      record[1] = (int32_t)(piece * each);  // in the row, for now
+      record[2] = (int32_t)((here + 3) / 4 * 4);
+      record[3] = pieces > 1 ? ++numbered : 0;
+    }
+  }
+}
+
 static int make_packed_rows(struct packed_maker* m) {
   struct apl_sparse_packed* f = m->packed;
   int64_t* count = apl_sparse_array(
       f->statistics.longest + 2 > m->options.warp_row + 2 ? f->statistics.longest + 2 : m->options.warp_row + 2,
       sizeof *count);
   if (!count) return APL_SPARSE_OUT_OF_MEMORY;
-  int64_t elements = 0, records = 0, largest = 0;
-  for (int64_t position = 0; position < f->rows; ++position) {
-    if (m->has_windows[position / 32]) continue;
-    const int64_t length = packed_row_length(m, packed_row_at(m, position)), key = packed_sort_key(m, length);
-    ++records;
-    elements += (length + 3) / 4 * 4;
-    ++count[key];
-    if (key > largest) largest = key;
-    f->longs += length >= m->options.block_row;
-    f->mediums += length >= m->options.warp_row && length < m->options.block_row;
-    int32_t* longest = &f->longest[length >= m->options.block_row ? 0 : length >= m->options.warp_row ? 1 : 2];
-    if (*longest < length) *longest = (int32_t)((length + 3) / 4 * 4);
-  }
-  f->records = (int32_t)records;
-  f->row_elements = (elements + 15) / 16 * 16;
+  const int64_t records = count_packed_rows(m, count);
   f->record = apl_sparse_array(4 * records, sizeof *f->record);
+  f->cut = apl_sparse_array(4 * (int64_t)f->cuts, sizeof *f->cut);
   f->row_column = apl_sparse_array(f->row_elements, sizeof *f->row_column);
-  if (f->row_elements > INT32_MAX || !f->record || !f->row_column) {
+  if (f->row_elements > INT32_MAX || !f->record || !f->cut || !f->row_column) {
     free(count);
     return f->row_elements > INT32_MAX ? APL_SPARSE_TOO_LARGE : APL_SPARSE_OUT_OF_MEMORY;
   }
-  for (int64_t key = largest, sum = 0; key >= 0; --key) {
-    const int64_t here = count[key];
-    count[key] = sum;
-    sum += here;
-  }
-  for (int64_t position = 0; position < f->rows; ++position) {
-    if (m->has_windows[position / 32]) continue;
-    const int32_t row = packed_row_at(m, position);
-    const int64_t length = packed_row_length(m, row);
-    int32_t* record = f->record + 4 * count[packed_sort_key(m, length)]++;
-    record[0] = row;
-    record[2] = (int32_t)((length + 3) / 4 * 4);
-  }
+  place_packed_rows(m, count);
   free(count);
   int64_t start = 0;
   for (int64_t k = 0; k < records; ++k) {
     int32_t* record = f->record + 4 * k;
+    const int64_t offset = record[1], first = m->matrix->row_start[record[0]] + offset,
+                  length = packed_row_length(m, record[0]) - offset;
     record[1] = (int32_t)start;
-    const int64_t first = m->matrix->row_start[record[0]], length = packed_row_length(m, record[0]);
     for (int64_t n = 0; n < record[2]; ++n) {
       f->row_column[start + n] = m->matrix->column[first + (n < length ? n : length - 1)];
       if (n < length) f->slot[first + n] = (uint32_t)(start + n);
@@ -247,8 +321,10 @@ static int make_packed_window(struct packed_maker* m, const struct apl_sparse_gr
   const int height = 8 * f->parts, is_one = f->parts == 1;
   int32_t* window = f->window + 4 * f->windows;
   int32_t* rows = f->window_row + (int64_t)f->windows * height;
-  for (int r = 0; r < height; ++r)
+  for (int r = 0; r < height; ++r) {
     rows[r] = position + begin + r < f->rows ? packed_row_at(m, position + begin + r) : -1;
+    if (rows[r] >= 0 && packed_row_length(m, rows[r]) >= m->rows.apart) rows[r] = -1;
+  }
   struct packed_level shared = {f->steps, f->units, f->parts, 0};
   if (f->units > INT32_MAX - 4 * (group->columns + 16) || f->steps > INT32_MAX - group->columns - 16)
     return APL_SPARSE_TOO_LARGE;
@@ -278,11 +354,25 @@ static int make_packed_window(struct packed_maker* m, const struct apl_sparse_gr
   return APL_SPARSE_FINE;
 }
 
+// Takes rows out of the group that are gathered though they stand in it.
+static void leave_out_apart(const struct packed_maker* m, struct apl_sparse_group* group, int64_t position) {
+  uint64_t apart = 0;
+  for (int64_t r = 0; r < APL_SPARSE_GROUP && position + r < m->packed->rows; ++r)
+    apart |= (uint64_t)(packed_row_length(m, packed_row_at(m, position + r)) >= m->rows.apart) << r;
+  for (int64_t k = 0; k < group->columns && apart != 0; ++k) {
+    int32_t *from = group->source + group->first[k], *to = from;
+    for (uint64_t left = group->rows[k]; left != 0; left &= left - 1, ++from)
+      if ((left & (~left + 1) & apart) == 0) *to++ = *from;
+    group->rows[k] &= ~apart;
+  }
+}
+
 static int make_packed_windows(struct packed_maker* m) {
   struct apl_sparse_packed* f = m->packed;
   const int height = m->options.window;
   int64_t count = 0;
-  for (int64_t half = 0; half * 32 < f->rows; ++half) count += m->has_windows[half] ? 32 / height : 0;
+  for (int64_t half = 0; half * 32 < f->rows; ++half)
+    count += m->rows.kind[half] == APL_SPARSE_IN_WINDOWS ? 32 / height : 0;
   if (count == 0) return APL_SPARSE_FINE;
   f->parts = height / 8;
   f->window = apl_sparse_array(4 * count, sizeof *f->window);
@@ -292,10 +382,12 @@ static int make_packed_windows(struct packed_maker* m) {
   struct apl_sparse_group group = {0};
   int status = APL_SPARSE_FINE;
   for (int64_t g = 0; g * APL_SPARSE_GROUP < f->rows && !status; ++g) {
-    if (!m->has_windows[2 * g] && !m->has_windows[2 * g + 1]) continue;
+    const unsigned char* kind = m->rows.kind + 2 * g;
+    if (kind[0] != APL_SPARSE_IN_WINDOWS && kind[1] != APL_SPARSE_IN_WINDOWS) continue;
     status = apl_sparse_group_read(&group, m->matrix, m->plan ? m->plan->row_order : NULL, g);
+    if (!status) leave_out_apart(m, &group, g * APL_SPARSE_GROUP);
     for (int begin = 0; begin < APL_SPARSE_GROUP && !status; begin += height)
-      if (m->has_windows[2 * g + begin / 32] && g * APL_SPARSE_GROUP + begin < f->rows)
+      if (kind[begin / 32] == APL_SPARSE_IN_WINDOWS && g * APL_SPARSE_GROUP + begin < f->rows)
         status = make_packed_window(m, &group, g * APL_SPARSE_GROUP, begin);
   }
   apl_sparse_group_free(&group);
@@ -350,14 +442,16 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
   f->slot = apl_sparse_array(matrix->nonzeros, sizeof *f->slot);
-  m.has_windows = calloc((size_t)packed_halves(matrix) + 2, 1);
-  const int32_t* row_order = plan ? plan->row_order : NULL;
+  m.rows.kind = calloc((size_t)packed_halves(matrix) + 2, 1);
+  m.rows.row_order = plan ? plan->row_order : NULL;
+  m.rows.segment = plan ? (plan->segment_length + 3) / 4 * 4 : 0;
   int status =
-      f->slot && m.has_windows ? apl_sparse_measure(matrix, row_order, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
+      f->slot && m.rows.kind ? apl_sparse_measure(matrix, m.rows.row_order, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
   if (!status) {
+    m.rows.apart = m.options.apart > 0 ? m.options.apart : apart_from(&f->statistics);
     resolve_packed(&m, type, width);
-    mark_packed_windows(&m);
-    apl_sparse_resolve_rows(matrix, m.has_windows, row_order, device, type, width, &f->statistics, &m.options);
+    compose_packed(&m);
+    apl_sparse_resolve_rows(matrix, &m.rows, device, type, width, &f->statistics, &m.options);
     f->sorted = m.options.sorted;
     status = make_packed_rows(&m);
   }
@@ -365,7 +459,7 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
   if (!status) status = sort_packed_windows(f);
   f->values = f->row_elements + f->units * kPackedUnit;
   if (!status && f->values > UINT32_MAX) status = APL_SPARSE_TOO_LARGE;
-  free(m.has_windows);
+  free(m.rows.kind);
   if (status) {
     apl_sparse_packed_free(f);
     return status;
@@ -376,8 +470,8 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
 
 void apl_sparse_packed_free(struct apl_sparse_packed* packed) {
   if (!packed) return;
-  void* const arrays[] = {packed->record,     packed->row_column,  packed->window, packed->part,
-                          packed->window_row, packed->step_column, packed->slot};
+  void* const arrays[] = {packed->record, packed->row_column, packed->cut,         packed->window,
+                          packed->part,   packed->window_row, packed->step_column, packed->slot};
   for (size_t k = 0; k < sizeof arrays / sizeof arrays[0]; ++k) free(arrays[k]);
   free(packed);
 }

@@ -17,20 +17,41 @@ static double resolve_time(const struct apl_sparse_packed* shape, int32_t type, 
   return apl_sparse_choose_spmm(shape, type, elements, width, NULL).microseconds;
 }
 
+int apl_sparse_is_gathered(const struct apl_sparse_composition* composition, int64_t position, int64_t length) {
+  return composition->kind[position / 32] != APL_SPARSE_IN_WINDOWS || length >= composition->apart;
+}
+
+int64_t apl_sparse_piece(const struct apl_sparse_composition* composition, int64_t position, int64_t length,
+                         int32_t piece) {
+  const int64_t padded = (length + 3) / 4 * 4;
+  int64_t most = piece > 0 ? piece : padded;
+  if (composition->kind[position / 32] == APL_SPARSE_IN_SEGMENTS && composition->segment < most)
+    most = composition->segment;
+  if (padded <= most) return padded;
+  const int64_t pieces = (padded + most - 1) / most;
+  return ((padded + pieces - 1) / pieces + 3) / 4 * 4;
+}
+
 // Adds to the shape the rows that are in no window.
 static void shape_rows(struct apl_sparse_packed* shape, const struct apl_sparse_csr* matrix,
-                       const unsigned char* has_windows, const int32_t* row_order, const struct resolve_class* c) {
+                       const struct apl_sparse_composition* composition, const struct resolve_class* c, int32_t piece) {
   shape->sorted = c->sorted;
   for (int64_t position = 0; position < matrix->rows; ++position) {
-    if (has_windows[position / 32]) continue;
-    const int64_t row = row_order ? row_order[position] : position;
+    const int64_t row = composition->row_order ? composition->row_order[position] : position;
     const int64_t length = matrix->row_start[row + 1] - matrix->row_start[row], padded = (length + 3) / 4 * 4;
-    const int k = length >= c->block_row ? 0 : length >= c->warp_row ? 1 : 2;
-    ++shape->records;
+    if (!apl_sparse_is_gathered(composition, position, length)) continue;
+    const int64_t each = apl_sparse_piece(composition, position, length, piece);
+    const int k = each >= c->block_row ? 0 : each >= c->warp_row ? 1 : 2;
+    const int32_t pieces = each < padded ? (int32_t)((padded + each - 1) / each) : 1;
+    if (pieces > 1) {
+      ++shape->cuts;
+      shape->pieces += pieces;
+    }
+    shape->records += pieces;
     shape->row_elements += padded;
-    shape->longs += k == 0;
-    shape->mediums += k == 1;
-    if (shape->longest[k] < padded) shape->longest[k] = (int32_t)padded;
+    shape->longs += k == 0 ? pieces : 0;
+    shape->mediums += k == 1 ? pieces : 0;
+    if (shape->longest[k] < each) shape->longest[k] = (int32_t)each;
   }
 }
 
@@ -41,11 +62,14 @@ static int may_stay(const struct apl_sparse_statistics* s, int32_t type, int64_t
   return s->mean >= 24 || (s->shared >= 1.1 && width * apl_sparse_type_size(type) >= kWideRow);
 }
 
-double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsigned char* has_windows,
-                               const int32_t* row_order, const struct apl_device* device, int32_t type, int64_t width,
+double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const struct apl_sparse_composition* composition,
+                               const struct apl_device* device, int32_t type, int64_t width,
                                const struct apl_sparse_statistics* s, struct apl_sparse_options* o) {
+  // A piece is worth it where a block has many rounds of a row.
+  static const int32_t kPieces[] = {4096, 2048, 1024, 512};
   const struct apl_sparse_options asked = *o;
   double least = 0;
+  o->piece = asked.piece < 0 ? 0 : asked.piece;
   for (size_t k = 0; k < sizeof kResolveClasses / sizeof kResolveClasses[0]; ++k) {
     struct resolve_class c = kResolveClasses[k];
     if (c.sorted < 0 && asked.sorted == 0 && !may_stay(s, type, width)) continue;
@@ -60,13 +84,20 @@ double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const unsign
                                       .rows = matrix->rows,
                                       .columns = matrix->columns,
                                       .nonzeros = matrix->nonzeros};
-    shape_rows(&shape, matrix, has_windows, row_order, &c);
-    const double time = resolve_time(&shape, type, width);
-    if (least > 0 && time >= least) continue;
-    least = time;
-    o->warp_row = c.warp_row;
-    o->block_row = c.block_row;
-    o->sorted = c.sorted;
+    const struct apl_sparse_packed empty = shape;
+    for (size_t p = 0; p <= sizeof kPieces / sizeof kPieces[0]; ++p) {
+      const int32_t piece = p == 0 ? asked.piece : kPieces[p - 1];
+      if (p > 0 && (asked.piece != 0 || s->longest <= piece)) continue;
+      shape = empty;
+      shape_rows(&shape, matrix, composition, &c, piece);
+      const double time = resolve_time(&shape, type, width);
+      if (least > 0 && time >= least) continue;
+      least = time;
+      o->warp_row = c.warp_row;
+      o->block_row = c.block_row;
+      o->sorted = c.sorted;
+      o->piece = piece > 0 ? piece : 0;
+    }
   }
   return least;
 }

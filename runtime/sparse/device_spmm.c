@@ -75,7 +75,7 @@ static double choose_staged(const struct spmm_case* a, const struct apl_sparse_s
   const struct apl_sparse_packed* f = a->packed;
   *lanes = a->options->lanes > 0 ? a->options->lanes : 4;
   while (*lanes > 2 && f->columns * *lanes * 16 > f->device->sparse_staged_bytes) *lanes /= 2;
-  const int fits = f->parts == 0 && c->elements * a->size == 16 &&
+  const int fits = f->parts == 0 && f->cuts == 0 && c->elements * a->size == 16 &&
                    f->columns * *lanes * 16 <= f->device->sparse_staged_bytes && f->records > 0;
   if (a->options->staged < 0 || !fits) return -1;
   return f->device->sparse_staged_launch +
@@ -112,9 +112,10 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   const int32_t parts = a->packed.parts, lanes = a->packed.records > 0 ? c->lanes : 0;
   kernel->length = 0;
   kernel->warp = a->packed.device->warp;
-  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s", type, suffix, lanes,
+  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s%s", type, suffix, lanes,
            c->elements, c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident,
-           c->ahead ? "_ahead" : "", c->staged ? "_staged" : "", epilogue ? "_" : "", epilogue ? epilogue->type : "");
+           c->ahead ? "_ahead" : "", a->packed.cuts > 0 ? "_cut" : "", c->staged ? "_staged" : "", epilogue ? "_" : "",
+           epilogue ? epilogue->type : "");
   apl_sparse_define(kernel, "NAME", "%s", kernel->name);
   apl_sparse_define(kernel, "TYPE", "%s", written);
   apl_sparse_define(kernel, "RESULT", "%s", result);
@@ -125,6 +126,7 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   else
     apl_sparse_define(kernel, "BOUNDS", "%d", kernel->warp * c->warps);
   apl_sparse_define(kernel, "AHEAD", "%d", c->ahead);
+  apl_sparse_define(kernel, "CUT", "%d", a->packed.cuts > 0);
   apl_sparse_define(kernel, "LANES", "%d", lanes);
   apl_sparse_define(kernel, "ELEMENTS", "%d", c->elements);
   apl_sparse_define(kernel, "WARPS", "%d", c->warps);
@@ -143,6 +145,30 @@ static int32_t widest_of_spmm(const struct apl_sparse_operand* a, const struct a
   if (!a->is_wide || !apl_sparse_is_half(a->type)) return apl_sparse_widest(size, b, c, width);
   const int32_t of_b = apl_sparse_widest(size, b, b, width), of_c = apl_sparse_widest(sizeof(float), c, c, width);
   return of_c == 16 / sizeof(float) || of_b < of_c ? of_b : of_c;
+}
+
+// Adds up the sums of the pieces of rows.
+static int join_pieces(struct apl_context* ctx, const struct apl_sparse_operand* a, void* pieces,
+                       struct apl_sparse_dense c, int64_t width, const struct apl_sparse_epilogue* epilogue) {
+  static const enum apl_sparse_text kParts[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_JOIN};
+  const char *written = NULL, *type = apl_sparse_type_name(a->type, &written), *suffix;
+  const char* result = apl_sparse_result_type(a->type, a->is_wide, &suffix);
+  struct apl_sparse_kernel kernel = {.warp = a->packed.device->warp};
+  snprintf(kernel.name, sizeof kernel.name, "apl_spmm_join_%s%s%s%s", type, suffix, epilogue ? "_" : "",
+           epilogue ? epilogue->type : "");
+  apl_sparse_define(&kernel, "JOIN", "%s", kernel.name);
+  apl_sparse_define(&kernel, "TYPE", "%s", written);
+  apl_sparse_define(&kernel, "RESULT", "%s", result);
+  apl_sparse_define(&kernel, "EPILOGUE", "%s", epilogue ? epilogue->type : "apl_sparse_same");
+  const int status = apl_sparse_load_kernel(ctx, &kernel, epilogue, kParts, 3);
+  if (status) return status;
+  enum { kJoinThreads = 128 };
+  int32_t column_blocks = (int32_t)((width + kJoinThreads - 1) / kJoinThreads), nothing = 0;
+  int32_t c_row = (int32_t)c.row, short_width = (int32_t)width;
+  void *cut = a->cut, *with = epilogue && epilogue->value ? (void*)epilogue->value : &nothing;
+  void* args[] = {&cut, &pieces, &column_blocks, &c.data, &c_row, &short_width, with};
+  return apl_sparse_start(ctx, &kernel, (int64_t)a->packed.cuts * column_blocks, kJoinThreads, 0, args,
+                          sizeof args / sizeof args[0]);
 }
 
 int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a, struct apl_sparse_dense b,
@@ -201,10 +227,19 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
     if (exchange > shared_bytes) shared_bytes = exchange;
   }
   void *window = a->window, *part = a->part, *window_row = a->window_row, *step_column = a->step_column;
+  void* pieces = NULL;
   void* step_value = value ? (char*)value + f->row_elements * size : NULL;
-  void* args[] = {&record,       &column, &value,      &longs,       &mediums,    &records,     &row_blocks,
-                  &window,       &part,   &window_row, &step_column, &step_value, &windows,     &window_blocks,
-                  &slice_groups, &b_data, &b_row,      &c_data,      &c_row,      &short_width, with};
-  return apl_sparse_start(ctx, &kernel, (int64_t)window_blocks * slice_groups + row_blocks * row_slices,
-                          choice.warps * warp, shared_bytes, args, sizeof args / sizeof args[0]);
+  void* args[] = {&record,     &column,        &value,        &longs,      &mediums,     &records,
+                  &row_blocks, &window,        &part,         &window_row, &step_column, &step_value,
+                  &windows,    &window_blocks, &slice_groups, &b_data,     &b_row,       &c_data,
+                  &c_row,      &short_width,   &pieces,       with};
+  if (f->cuts > 0)
+    status = ctx->backend->allocate(ctx, f->pieces * width * sum_size, "the sums of pieces of rows", &pieces);
+  if (status) return status;
+  status = apl_sparse_start(ctx, &kernel, (int64_t)window_blocks * slice_groups + row_blocks * row_slices,
+                            choice.warps * warp, shared_bytes, args, sizeof args / sizeof args[0]);
+  if (f->cuts == 0) return status;
+  if (!status) status = join_pieces(ctx, a, pieces, c, width, epilogue);
+  const int released = ctx->backend->release(ctx, pieces);
+  return status ? status : released;
 }

@@ -2,11 +2,12 @@
 //
 // A row is read by a group of lanes, each of which owns some columns of C, four non-zeros at a time: one load of four
 // column numbers, one of four values, four gathers in flight. Rows come in three classes, longest first: long ones are
-// shared by a block's groups, medium ones by a warp's, short ones have one group; so no group has many rounds. Lists of
-// non-zeros are padded to fours by a column that is there and the value 0: a guard would cost the loads their overlap.
+// shared by a block's groups, medium ones by a warp's, short ones have one group; so no group has many rounds. A row
+// that would be long for a block is cut into pieces, whose sums another kernel adds up (join.h). Lists of non-zeros are
+// padded to fours by a column that is there and the value 0: a guard would cost the loads their overlap.
 template <class T>
 struct apl_sparse_rows {
-  apl_in<int32_t> record;  // row, start, padded length, nothing; of each row
+  apl_in<int32_t> record;  // row, start, padded length, 0 or 1 and the piece's number; of each row or piece of one
   apl_in<int32_t> column;
   apl_in<T> value;
   int32_t longs, mediums, rows;
@@ -17,10 +18,11 @@ struct apl_sparse_rows {
   }
 };
 
-template <int lanes, int elements, int warps, bool is_ahead, class T, class Result, class Epilogue>
+// `has_pieces`: sums of pieces go to `piece`, [piece][width].
+template <int lanes, int elements, int warps, bool is_ahead, bool has_pieces, class T, class Result, class Epilogue>
 APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_sparse_rows<T>& a, const apl_in<T>& b,
                                      int32_t b_row, const apl_out<Result>& c, int32_t c_row, int32_t width,
-                                     const Epilogue& epilogue) {
+                                     const apl_out<typename apl_sparse_sum<T>::type>& piece, const Epilogue& epilogue) {
   typedef typename apl_sparse_sum<T>::type Sum;
   constexpr int groups = APL_WARP / lanes;
   const int warp = apl_warp(), group = apl_lane() / lanes, q = apl_lane() % lanes;
@@ -105,6 +107,12 @@ APL_DEVICE void apl_sparse_spmm_rows(unsigned block, unsigned slice, const apl_s
     if (group != 0) return;
   }
   if (record[0] < 0 || !is_inside) return;
+  if constexpr (has_pieces) {
+    if (record[3] > 0) {
+      apl_sparse_write<elements>(piece, int64_t(record[3] - 1) * width + j, sums);
+      return;
+    }
+  }
   APL_UNROLL
   for (int e = 0; e < elements; ++e) sums[e] = epilogue(sums[e], record[0], j + e);
   apl_sparse_write<elements>(c, int64_t(record[0]) * c_row + j, sums);

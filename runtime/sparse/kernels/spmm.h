@@ -1,4 +1,5 @@
-// C[i][j] = after(sum over k of A[i][k] B[k][j]): blocks of windows first, then those of rows; all in one launch.
+// C[i][j] = after(sum over k of A[i][k] B[k][j]): blocks of windows first, then those of rows; all in one launch. Sums
+// of pieces of rows are joined by a second one.
 // Slices of C's columns are the outer order, so that a slice of B stays in the cache.
 #if APL_SPARSE_STAGED
 APL_KERNEL(APL_SPARSE_BOUNDS)
@@ -17,7 +18,7 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
                      apl_in<int32_t> window_row, apl_in<int32_t> step_column, apl_in<APL_SPARSE_TYPE> step_value,
                      int32_t windows, int32_t window_blocks, int32_t slice_groups, apl_in<APL_SPARSE_TYPE> b,
                      int32_t b_row, apl_out<APL_SPARSE_RESULT> c, int32_t c_row, int32_t width,
-                     APL_SPARSE_EPILOGUE epilogue) {
+                     apl_out<apl_sparse_sum<APL_SPARSE_TYPE>::type> piece, APL_SPARSE_EPILOGUE epilogue) {
   unsigned block = unsigned(apl_block());
 #if APL_SPARSE_PARTS
   const unsigned of_windows = unsigned(window_blocks) * unsigned(slice_groups);
@@ -32,9 +33,9 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
   block -= of_windows;
 #endif
 #if APL_SPARSE_LANES
-  apl_sparse_spmm_rows<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_AHEAD>(
+  apl_sparse_spmm_rows<APL_SPARSE_LANES, APL_SPARSE_ELEMENTS, APL_SPARSE_WARPS, APL_SPARSE_AHEAD, APL_SPARSE_CUT>(
       block % unsigned(row_blocks), block / unsigned(row_blocks),
-      apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, longs, mediums, rows}, b, b_row, c, c_row, width,
+      apl_sparse_rows<APL_SPARSE_TYPE>{record, column, value, longs, mediums, rows}, b, b_row, c, c_row, width, piece,
       epilogue);
 #endif
 }

@@ -22,6 +22,25 @@ Profile plain_profile(double peak = 1e9) {
   return profile;
 }
 
+TEST_CASE("costs are those of the elements' type: blocks are for matrix units, dense products have a rate a type") {
+  const Profile& gpu = *builtin_profile("h200");
+  CHECK(CostModel(gpu, {Operator::spmm, 128, 2}, 128).has_blocks());
+  for (const std::int64_t bytes : {1, 4, 8})
+    CHECK_FALSE(CostModel(gpu, {Operator::spmm, 128, bytes}, 128).has_blocks());
+  const auto dense = [&](std::int64_t bytes) {
+    return CostModel(gpu, {Operator::spmm, 128, bytes}, 128).dense_product(4096, 4096);
+  };
+  CHECK(dense(4) > 8 * dense(2));
+  CHECK(dense(8) > 2 * dense(4));
+  const Profile again = *parse_profile(to_text(gpu));
+  CHECK(again == gpu);
+  // A profile that says nothing of types has one rate, and blocks for all of them.
+  const Profile& cpu = *builtin_profile("cpu");
+  CHECK(CostModel(cpu, {Operator::spmm, 128, 8}, 128).has_blocks());
+  CHECK(CostModel(cpu, {Operator::spmm, 128, 8}, 128).dense_product(100, 100) ==
+        CostModel(cpu, {Operator::spmm, 128, 4}, 128).dense_product(100, 100));
+}
+
 TEST_CASE("bytes and operations are those of table 3, with indices") {
   const Profile bytes = plain_profile();
   const Problem spmm{Operator::spmm, 64, 2}, sddmm{Operator::sddmm, 64, 2};

@@ -162,16 +162,17 @@ TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small 
     REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &packed) == APL_SPARSE_FINE);
     apl_sparse_sddmm_packed* samples = nullptr;
     REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, &h200(), APL_F16, width, nullptr, &samples) == APL_SPARSE_FINE);
-    const double product = apl_sparse_microseconds(packed, width),
-                 sampled = apl_sparse_sddmm_microseconds(samples, width);
+    const double product = apl_sparse_microseconds(packed, APL_F16, width),
+                 sampled = apl_sparse_sddmm_microseconds(samples, APL_F16, width);
     apl_sparse_packed_free(packed);
     apl_sparse_sddmm_packed_free(samples);
     CHECK(product > 1);
     CHECK(sampled > 1);
-    return std::pair{apl_sparse_prefers_dense(&h200(), product,
-                                              apl_sparse_dense_microseconds(&h200(), m.rows, m.columns, width)) != 0,
-                     apl_sparse_prefers_dense(&h200(), sampled,
-                                              apl_sparse_dense_microseconds(&h200(), m.rows, width, m.columns)) != 0};
+    return std::pair{
+        apl_sparse_prefers_dense(&h200(), product,
+                                 apl_sparse_dense_microseconds(&h200(), APL_F16, m.rows, m.columns, width)) != 0,
+        apl_sparse_prefers_dense(&h200(), sampled,
+                                 apl_sparse_dense_microseconds(&h200(), APL_F16, m.rows, width, m.columns)) != 0};
   };
   // 5 to 10 % of a layer of 768 by 768, by gathered rows and windows.
   CHECK(says_dense(even(768, 768, 38, 1), 128) == std::pair{true, true});
@@ -180,6 +181,40 @@ TEST_CASE("sparse kernels: the estimates say dense for pruned weights and small 
   // A graph, small and larger.
   CHECK(says_dense(even(2704, 2704, 4, 1), 128) == std::pair{false, false});
   CHECK(says_dense(even(20000, 20000, 5, 1), 128) == std::pair{false, false});
+}
+
+TEST_CASE("sparse kernels: a few very long rows are cut, in every type, and stay out of windows; others are not") {
+  const auto packed_of = [](const apl::sparse::Csr& m, std::int32_t type) {
+    const apl_sparse_csr csr = apl::csr_view(m);
+    apl_sparse_packed* made = nullptr;
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, &h200(), type, 128, nullptr, &made) == APL_SPARSE_FINE);
+    const apl_sparse_packed packed = *made;  // its numbers
+    apl_sparse_packed_free(made);
+    return packed;
+  };
+  // Eight rows of 20,000 non-zeros in a graph of short rows, and in one whose rows share their columns.
+  for (const std::int64_t together : {1, 16}) {
+    apl::sparse::Csr m = even(20000, 20000, together == 1 ? 5 : 64, together);
+    apl::sparse::Csr with{m.rows, m.columns, {0}, {}, {}};
+    for (std::int64_t i = 0; i < m.rows; ++i) {
+      if (i % 2500 == 7) {
+        for (std::int32_t j = 0; j < m.columns; ++j) with.column.push_back(j);
+      } else {
+        with.column.insert(with.column.end(), m.row(i).begin(), m.row(i).end());
+      }
+      with.row_start.push_back(with.nonzeros());
+    }
+    for (const std::int32_t type : {APL_F16, APL_BF16, APL_F32, APL_F64}) {
+      CAPTURE(together);
+      CAPTURE(type);
+      const apl_sparse_packed cut = packed_of(with, type), whole = packed_of(m, type);
+      CHECK(cut.cuts == 8);
+      CHECK(cut.pieces >= 8 * 5);
+      CHECK(whole.cuts == 0);
+      CHECK((cut.windows > 0) == (whole.windows > 0));
+      CHECK(cut.longest_window == whole.longest_window);
+    }
+  }
 }
 
 TEST_CASE("sparse kernels: nothing runs for nothing") {

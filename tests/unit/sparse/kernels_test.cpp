@@ -241,6 +241,37 @@ TEST_CASE("sparse kernels: gathered rows of every type") {
   check_spmm<std::uint64_t>(m, nullptr, options, {3});
 }
 
+TEST_CASE("sparse kernels: rows in pieces, of every class, type and pitch, for every kind of matrix") {
+  const std::vector<RowPitch> pitches = {{136}, {7}, {20, 4, 12, 4}, {0}, {24, 0, 0, 2}};
+  std::size_t turn = 0;
+  for (const std::string& kind : sparse_test::kinds())
+    for (const std::int32_t piece : {4, 12}) {
+      const Csr m = sparse_test::random_matrix(kind, 37, 5);
+      const RowPitch pitch = pitches[turn++ % pitches.size()];
+      CAPTURE(kind);
+      CAPTURE(piece);
+      CAPTURE(pitch.width);
+      check_spmm<Half>(m, nullptr, {.window = -1, .warp_row = 3, .block_row = 9, .piece = piece}, pitch);
+    }
+  const Csr m = sparse_test::random_matrix("dense rows", 50, 6);
+  const apl_sparse_options options{.window = -1, .warp_row = 4, .block_row = 12, .piece = 16};
+  check_spmm<Half, float>(m, nullptr, options, {40});
+  check_spmm<float>(m, nullptr, options, {36});
+  check_spmm<double>(m, nullptr, options, {6});
+  check_spmm<std::int8_t>(m, nullptr, options, {17});
+  check_spmm<std::uint64_t>(m, nullptr, options, {3});
+}
+
+TEST_CASE("sparse kernels: rows that stand apart from windows are gathered, in pieces") {
+  for (const int window : {8, 16, 32})
+    for (const char* kind : {"dense rows", "full", "power-law"}) {
+      CAPTURE(window);
+      CAPTURE(kind);
+      check_spmm<Half>(sparse_test::random_matrix(kind, 70, 4), nullptr, {.window = window, .piece = 12, .apart = 20},
+                       {40});
+    }
+}
+
 TEST_CASE("sparse kernels: windows of every height, shared by warps, for every kind of matrix") {
   struct Variant {
     int window, split, slices;
@@ -283,6 +314,37 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
   check_sddmm<Half>(m, plan.get(), {.window = 8}, {64}, true);
 }
 
+TEST_CASE("sparse kernels: a plan's nnz segments are pieces of rows, beside windows and whole rows") {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const Csr m = sparse_test::random_matrix(seed % 2 == 0 ? "dense rows" : "power-law", 200, seed);
+    const auto plan = sparse_test::parse_plan(
+        fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:x}\noperator spmm\ndense 64 part 64\nform tiles\norder "
+                    "natural\nell 1 2 4 elements 64 segments {}\ngroups 4\n1 segments\n1 32@1>=1 segments\n1 ell\n1 "
+                    "segments\nend\n",
+                    m.rows, m.columns, m.nonzeros(), apl::sparse::pattern_hash(m), 8 * seed));
+    REQUIRE(plan);
+    check_spmm<Half>(m, plan.get(), {.warp_row = 8, .block_row = 20}, {40});
+    check_spmm<float>(m, plan.get(), {.warp_row = 8, .block_row = 20}, {12});
+    const apl_sparse_csr csr = apl::csr_view(m);
+    apl_sparse_packed* packed = nullptr;
+    REQUIRE(apl_sparse_packed_make(&csr, plan.get(), &device(), APL_F16, 40, nullptr, &packed) == APL_SPARSE_FINE);
+    CHECK(packed->windows == 1);
+    // Rows of the second group's first half, the third group and the pieces of the others.
+    std::int32_t pieces = 0, cuts = 0;
+    for (std::int64_t row = 0; row < m.rows; ++row) {
+      if ((row >= 96 && row < 192) || m.length(row) <= std::int64_t(8 * seed)) continue;
+      ++cuts;
+      const std::int64_t padded = (m.length(row) + 3) / 4 * 4, most = std::int64_t(8 * seed);
+      const std::int64_t each = ((padded + (padded + most - 1) / most - 1) / ((padded + most - 1) / most) + 3) / 4 * 4;
+      pieces += static_cast<std::int32_t>((padded + each - 1) / each);
+    }
+    CHECK(packed->cuts == cuts);
+    CHECK(packed->pieces == pieces);
+    CHECK(packed->records == 200 - 32 - cuts + pieces);
+    apl_sparse_packed_free(packed);
+  }
+}
+
 TEST_CASE("sparse kernels: B staged in shared memory") {
   for (const char* kind : {"uniform", "power-law", "one column", "empty"}) {
     CAPTURE(kind);
@@ -308,6 +370,8 @@ TEST_CASE("sparse kernels: what is done with a sum sees its row and column") {
   };
   check_spmm<Half>(m, nullptr, {.window = 32}, {40}, &epilogue, wanted);
   check_spmm<Half>(m, nullptr, {.window = -1}, {40}, &epilogue, wanted);
+  check_spmm<Half>(m, nullptr, {.window = -1, .piece = 4}, {40}, &epilogue, wanted);
+  check_spmm<Half, float>(m, nullptr, {.window = -1, .piece = 4}, {7}, &epilogue, wanted);
 }
 
 TEST_CASE("sparse kernels: what is done with a sampled sum sees its row, its column and which non-zero it is") {
