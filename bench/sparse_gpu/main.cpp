@@ -70,13 +70,17 @@ class Bench {
     nlohmann::json shape = {}, sweep = {};  // of a sweep: each packed operand, and the times of its kernels
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
-    nlohmann::json searched = {};  // by plans that the model chose: for this type, and for f16
+    nlohmann::json candidates = nlohmann::json::array();  // of that search: microseconds run, and by the model
+    nlohmann::json searched = {};                         // by plans that the model chose: for this type, and for f16
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
   void sddmm(const Case& a, const OnDevice& there, std::int64_t depth);
   void take_plan(Line& line, const sparse::Plan& plan);
   void report(Line line);
+  nlohmann::json json_of(const Line& line) const;
+  bool is_exact(const PeerTime& peer) const { return peer.error < gpu_.tolerance(); }
+  double best_peer(const Line& line) const;
   bool wanted(const char* op) const {
     return std::find(request_.operators.begin(), request_.operators.end(), op) != request_.operators.end();
   }
@@ -86,6 +90,7 @@ class Bench {
   Peers peers_;
   bool has_peers_;
   std::vector<Line> lines_;
+  nlohmann::json json_ = nlohmann::json::array();
   int wrong_ = 0;
 };
 
@@ -207,7 +212,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
   if (request_.sweep) {
     std::string best = "the rules";
-    for (const PackedVariant& each : spmm_variants(a.matrix)) {
+    for (const PackedVariant& each : spmm_variants(a.matrix, gpu_.type() == ScalarType::f16)) {
       Packed other = make_packed(gpu_, a.matrix, there.value, width, each.options);
       nlohmann::json times;
       for (const Variant& variant : each.variants) {
@@ -309,7 +314,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
   line.ours = line.best = measure({}, "");
   if (request_.sweep) {
     std::string best = "the rules";
-    for (const Variant& variant : sddmm_variants()) {
+    for (const Variant& variant : sddmm_variants(gpu_.type() == ScalarType::f16)) {
       const double time = measure(variant.options, variant.name);
       if (time < line.best) line.best = time, best = variant.name;
     }
@@ -338,17 +343,43 @@ void Bench::report(Line line) {
   const bool is_wrong = !(line.error < gpu_.tolerance());
   wrong_ += is_wrong;
   std::string peers;
-  double best = 0;
-  for (const PeerTime& peer : line.peers) {
-    peers += fmt::format(" {} {:.1f}{}", peer.name, peer.microseconds, peer.error < gpu_.tolerance() ? "" : "(wrong)");
-    if (peer.error < gpu_.tolerance() && (best == 0 || peer.microseconds < best)) best = peer.microseconds;
-  }
+  const double best = best_peer(line);
+  for (const PeerTime& peer : line.peers)
+    peers += fmt::format(" {} {:.1f}{}", peer.name, peer.microseconds, is_exact(peer) ? "" : "(wrong)");
   fmt::print("  {:5} {:4} {:9.2f} us {:9}{:9} |{} | dense {:.1f} | {}{}\n", line.op, line.width, line.ours,
              request_.sweep ? fmt::format("({:.2f})", line.best) : "",
              best > 0 ? fmt::format("x{:.2f}", best / line.ours) : "", peers, line.dense, line.how,
              is_wrong ? fmt::format(" WRONG {:.1e}", line.error) : "");
   std::fflush(stdout);
+  json_.push_back(json_of(line));
   lines_.push_back(std::move(line));
+  // After each: a run may be ended by a limit.
+  if (!request_.json.empty()) std::ofstream(request_.json) << json_.dump(1) << "\n";
+}
+
+nlohmann::json Bench::json_of(const Line& line) const {
+  nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
+                         {"width", line.width},    {"us", line.ours},   {"error", line.error},
+                         {"dense_us", line.dense}, {"how", line.how},   {"type", std::string(to_text(gpu_.type()))}};
+  if (!line.searched.is_null()) each["searched"] = line.searched;
+  each["shape"] = line.shape;
+  if (request_.sweep) each["best_us"] = line.best;
+  if (!line.sweep.is_null()) each["sweep"] = line.sweep;
+  if (line.planned > 0) each["plan"] = {{"us", line.planned}, {"name", line.plan}, {"all", line.candidates}};
+  if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
+  for (const PeerTime& peer : line.peers) {
+    each["peers"][peer.name] = peer.microseconds;
+    if (!is_exact(peer)) each["inexact"][peer.name] = peer.error;
+  }
+  return each;
+}
+
+// Who is not exact is no peer.
+double Bench::best_peer(const Line& line) const {
+  double best = 0;
+  for (const PeerTime& peer : line.peers)
+    if (is_exact(peer) && (best == 0 || peer.microseconds < best)) best = peer.microseconds;
+  return best;
 }
 
 bool Bench::finish() {
@@ -359,27 +390,8 @@ bool Bench::finish() {
     std::string worst_case;
   };
   std::map<std::string, Mean> means;
-  nlohmann::json all = nlohmann::json::array();
   for (const Line& line : lines_) {
-    nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
-                           {"width", line.width},    {"us", line.ours},   {"error", line.error},
-                           {"dense_us", line.dense}, {"how", line.how},   {"type", std::string(to_text(gpu_.type()))}};
-    if (!line.searched.is_null()) each["searched"] = line.searched;
-    each["shape"] = line.shape;
-    if (request_.sweep) each["best_us"] = line.best;
-    if (!line.sweep.is_null()) each["sweep"] = line.sweep;
-    if (line.planned > 0) each["plan"] = {{"us", line.planned}, {"name", line.plan}};
-    if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
-    double best = 0;
-    for (const PeerTime& peer : line.peers) {
-      each["peers"][peer.name] = peer.microseconds;
-      // Who is not exact is no peer.
-      if (!(peer.error < gpu_.tolerance()))
-        each["inexact"][peer.name] = peer.error;
-      else if (best == 0 || peer.microseconds < best)
-        best = peer.microseconds;
-    }
-    all.push_back(std::move(each));
+    const double best = best_peer(line);
     Mean& mean = means[line.op + " " + line.kind];
     if (line.planned > 0) mean.planned += std::log(line.ours / line.planned), ++mean.plans;
     if (best == 0) continue;
@@ -409,7 +421,6 @@ bool Bench::finish() {
       fmt::print("{:18} without a plan: {:.3f} times as long as with the best plan of a search\n", name,
                  std::exp(mean.planned / mean.plans));
   fmt::print("{} cases, {} wrong\n", lines_.size(), wrong_);
-  if (!request_.json.empty()) std::ofstream(request_.json) << all.dump(1) << "\n";
   for (const KernelStats& kernel : gpu_.bridge().backend().kernels())
     if (kernel.local_bytes > 0) fmt::print("{} spills {} bytes\n", kernel.name, kernel.local_bytes);
   return wrong_ == 0;

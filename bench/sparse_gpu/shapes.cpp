@@ -16,6 +16,8 @@ nlohmann::json shape_of(const apl_sparse_packed& f) {
           {"records", f.records},
           {"longest", {f.longest[0], f.longest[1], f.longest[2]}},
           {"row_elements", f.row_elements},
+          {"cuts", f.cuts},
+          {"pieces", f.pieces},
           {"parts", f.parts},
           {"windows", f.windows},
           {"steps", f.steps},

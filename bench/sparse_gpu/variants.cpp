@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace apl::bench {
 
-std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix) {
+std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix, bool has_windows) {
   std::vector<PackedVariant> all;
   const bool is_large = matrix.nonzeros() > 3'000'000;
   struct Classes {
@@ -13,7 +15,8 @@ std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix) {
   for (const Classes& c : {Classes{8, 24, 1}, {8, 48, 1}, {8, 96, 1}, {24, 256, 1}, {24, 256, -1}, {32, 512, -1}}) {
     if (is_large && c.block_row < 256) continue;
     PackedVariant packed;
-    packed.options = {.window = -1, .warp_row = c.warp_row, .block_row = c.block_row, .sorted = c.sorted, .staged = -1};
+    packed.options = {
+        .window = -1, .warp_row = c.warp_row, .block_row = c.block_row, .piece = -1, .sorted = c.sorted, .staged = -1};
     for (const int lanes : {4, 8, 16}) {
       apl_sparse_options options = packed.options;
       options.lanes = lanes;
@@ -33,13 +36,26 @@ std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix) {
          options});
     all.push_back(std::move(packed));
   }
+  std::int64_t longest = 0;
+  for (std::int64_t row = 0; row < matrix.rows; ++row) longest = std::max(longest, matrix.length(row));
+  for (const int piece : {256, 512, 1024, 2048, 4096}) {
+    if (longest <= piece) continue;
+    for (const Classes& c : {Classes{8, 48, 1}, Classes{24, 256, 1}}) {
+      PackedVariant packed;
+      packed.options = {.window = -1, .warp_row = c.warp_row, .block_row = c.block_row, .piece = piece, .sorted = 1};
+      packed.variants.push_back(
+          {fmt::format("rows {}/{} pieces of {}", c.warp_row, c.block_row, piece), packed.options});
+      all.push_back(std::move(packed));
+    }
+  }
   if (matrix.columns <= 1600) {
     PackedVariant packed;
-    packed.options = {.window = -1, .staged = 1};
+    packed.options = {.window = -1, .piece = -1, .staged = 1};
     packed.variants.push_back({"staged", packed.options});
     all.push_back(std::move(packed));
   }
   for (const int window : {8, 16, 32}) {
+    if (!has_windows) break;
     PackedVariant packed;
     packed.options = {.window = window};
     for (const int split : {1, 2, 4, 8})
@@ -59,8 +75,9 @@ std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix) {
   return all;
 }
 
-std::vector<Variant> sddmm_variants() {
+std::vector<Variant> sddmm_variants(bool has_windows) {
   std::vector<Variant> all{{"list", {.window = -1}}};
+  if (!has_windows) return all;
   for (const int task : {2, 8, 32})
     all.push_back({fmt::format("windows, tasks of {}", task), {.window = 8, .task = task}});
   return all;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "passes/sparse/group_cover.h"
+#include "passes/sparse/halves.h"
 #include "passes/sparse/order.h"
 #include "passes/sparse/parallel.h"
 
@@ -17,7 +18,7 @@ namespace {
 // Orders that are not made of larger matrices: they take longer than a search, and rarely win there.
 constexpr std::int64_t kMostForBandwidth = 4'000'000, kMostForLength = 2'000'000;
 // So many of the plans that the model likes best are run where they can be.
-constexpr std::size_t kMostMeasured = 8;
+constexpr std::size_t kMostMeasured = 10;
 // An order is worth a search if its rows share so much more than those of the matrix as it is.
 constexpr double kBetterSharing = 1.05;
 
@@ -61,6 +62,7 @@ class Search {
 
   Plan run() {
     const std::int64_t part = std::min<std::int64_t>(options_.problem.dense, cuts_.size() > 1 ? 128 : cuts_.back());
+    first_part_ = part;
     consider("hybrid", "natural", {}, part, true);
     // An order is for blocks; kernels without them have caches that the model does not know, and the rows as they are
     // are the best guess.
@@ -121,6 +123,11 @@ class Search {
   void measure_candidates(double dense) {
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.priced.cost < b.priced.cost; });
+    // What kernels for GPUs run without a plan is of one kind; a plan is not to be worse than that.
+    const auto is_plain = [&](const Candidate& c) {
+      return profile_.gpu && c.order == "natural" && (c.name == "ell" || c.name.starts_with("block of "));
+    };
+    std::ranges::stable_partition(candidates_, is_plain);
     if (candidates_.size() > kMostMeasured) candidates_.resize(kMostMeasured);
     Plan best;
     double least = std::numeric_limits<double>::infinity();
@@ -165,6 +172,9 @@ class Search {
     std::vector<char> seen(groups.size());
     std::vector<Shapes> shapes(static_cast<std::size_t>(threads_));
     std::vector<SingleFormats> singles(static_cast<std::size_t>(threads_));
+    const bool composes = profile_.gpu && options_.measure && options_.formats.block && model.has_blocks() &&
+                          options_.problem.op == Operator::spmm && part == first_part_;
+    Halves halves(composes ? groups_ : 0);
     std::atomic<std::int64_t> next = 0;
     on_threads(threads_, [&](int worker) {
       const auto w = static_cast<std::size_t>(worker);
@@ -174,6 +184,7 @@ class Search {
       for (std::int64_t index = next++; index < groups_ && !stopped(); index = next++) {
         GroupPlan& plan = groups[static_cast<std::size_t>(index)];
         group.read(matrix_, order, index);
+        if (composes) halves.look(group, index, model);
         cover.start(group);
         cover_greedily(cover, options_.greedy);
         cover.finish(plan.selections);
@@ -193,6 +204,23 @@ class Search {
     take(name, price(all), order_name, order, std::move(groups));
     passes_done_ += 1;
     if (single && !stopped_) take_single(model, singles);
+    if (composes && !stopped_) take_composed(model, halves, order_name, order);
+  }
+
+  // What kernels for GPUs can run as it is, at several rates of exchange between windows and gathered rows: how they
+  // share a device is for a better model, or a run, to say.
+  void take_composed(const CostModel& model, const Halves& halves, const std::string& order_name, const Order& order) {
+    for (std::size_t h = 0; h < kWindowHeights.size(); ++h) {
+      if (!model.has_block(kWindowHeights[h])) continue;
+      std::vector<GroupPlan> before;
+      for (const double bias : {0.5, 0.8, 1.25, 2.0}) {
+        std::vector<GroupPlan> groups = halves.compose(h, bias);
+        if (groups.empty() || groups == before) continue;
+        before = groups;
+        take("rows and windows of " + std::to_string(kWindowHeights[h]), price(halves.shapes(h, bias)), order_name,
+             order, std::move(groups));
+      }
+    }
   }
 
   // The greedy algorithm bounds what lists and runs cost; here they are made, without the selections, too.
@@ -317,6 +345,7 @@ class Search {
   std::int64_t groups_;
   RemainderShape remainder_;
   std::vector<std::int64_t> cuts_;
+  std::int64_t first_part_ = 0;  // into which the dense loop is cut at first
   Plan plan_;
   double passes_ = 1, passes_done_ = 0, next_report_ = 0;
   std::atomic<bool> stopped_ = false;
