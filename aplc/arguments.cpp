@@ -80,6 +80,42 @@ apl::Result<std::optional<apl::HostCsr>> matrix_file(const apl::Function& entry,
   return error;
 }
 
+// Random arrays in the open slots.
+apl::Status fill_open(const apl::Function& entry, const std::vector<std::string>& names, const GivenMatrices& matrices,
+                      const RandomArguments& random, std::vector<std::optional<apl::HostValue>>& slots) {
+  std::map<std::string, std::int64_t> sizes = random.sizes;
+  const auto add = [&](const apl::Poly& dim, std::int64_t size) {
+    if (const auto symbol = dim.symbol()) sizes.emplace(entry.values.name(*symbol), size);
+  };
+  for (std::size_t k = 0; k < slots.size(); ++k) {
+    const apl::Type& type = entry.type(entry.params[k]);
+    if (const auto matrix = matrices.find(k); matrix != matrices.end() && type.rank() == 2) {
+      add(type.shape[0], matrix->second.rows);
+      add(type.shape[1], matrix->second.columns);
+    } else if (slots[k] && slots[k]->shape.size() == type.rank()) {
+      for (std::size_t d = 0; d < type.rank(); ++d) add(type.shape[d], slots[k]->shape[d]);
+    }
+  }
+  for (std::size_t k = 0; k < slots.size(); ++k) {
+    const apl::Type& type = entry.type(entry.params[k]);
+    if (slots[k] || type.rank() == 0) continue;
+    std::string text;
+    for (const apl::Poly& dim : type.shape) {
+      const auto symbol = dim.symbol();
+      const auto size = symbol ? sizes.find(entry.values.name(*symbol)) : sizes.end();
+      const auto number = dim.constant();
+      if (!number && size == sizes.end())
+        return bad(fmt::format("no value for parameter `{}`, and no size for {}: --size says one", names[k],
+                               symbol ? "`" + entry.values.name(*symbol) + "`" : "it"));
+      text += fmt::format("[{}]", number ? *number : size->second);
+    }
+    auto value = apl::suite::generate_value(text + std::string(apl::to_text(type.element)), random.seed);
+    if (!value) return std::move(value).error();
+    slots[k] = std::move(*value);
+  }
+  return apl::Unit{};
+}
+
 std::string describe(apl::ScalarType element, std::size_t rank) {
   std::string text;
   for (std::size_t k = 0; k < rank; ++k) text += "[]";
@@ -96,7 +132,7 @@ void round_stored(apl::HostValue& value, apl::ScalarType param) {
 }
 
 apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts,
-                                   GivenMatrices& matrices) {
+                                   GivenMatrices& matrices, const RandomArguments* random) {
   std::vector<std::string> names = parameter_names(entry);
   std::vector<std::optional<apl::HostValue>> slots(entry.params.size());
   Values unnamed;
@@ -117,7 +153,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
     const auto given = static_cast<std::ptrdiff_t>(std::min(unnamed.size(), open.size()));
     return std::vector(open.begin() + given, open.end());
   };
-  if (texts.empty() && !entry.params.empty()) {
+  if (texts.empty() && !entry.params.empty() && random == nullptr) {
     auto parsed = parse_argument("@-", "standard input", open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);
@@ -155,6 +191,8 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
   if (next < unnamed.size())
     return bad(fmt::format("{} values too many: the entry `{}` takes {}", unnamed.size() - next, entry.entry->name,
                            slots.size()));
+  if (random != nullptr)
+    if (auto filled = fill_open(entry, names, matrices, *random, slots); !filled) return std::move(filled).error();
   Values values;
   for (std::size_t k = 0; k < slots.size(); ++k) {
     const apl::Type& type = entry.type(entry.params[k]);

@@ -1,5 +1,6 @@
 // aplc bench FILE ...: measure the cases of programs' test blocks; JSON in Futhark's format.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +9,12 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "aplc/arguments.h"
 #include "aplc/driver.h"
+#include "aplc/parameters.h"
+#include "aplc/sparse/arguments.h"
 #include "aplc/sparse/plans.h"
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
@@ -23,7 +28,10 @@ namespace {
 constexpr int kBenchmarkFailed = 1;
 
 struct BenchOptions {
+  std::vector<std::string> words;  // paths and arguments, as they were given
   std::vector<std::string> paths;
+  std::vector<std::string> arguments;  // NAME=VALUE: what is measured instead of test blocks
+  std::vector<std::string> sizes;      // n=1024
   std::string backend = "c";
   std::string entry;
   std::vector<std::string> excluded;
@@ -43,6 +51,12 @@ struct BenchOptions {
   std::string temporary_folder;
 };
 
+// `A=@M.mtx`, unless there is such a file.
+bool is_bench_argument(const std::string& word) {
+  std::error_code none;
+  return word.find('=') != std::string::npos && !std::filesystem::exists(word, none);
+}
+
 struct Measured {
   std::vector<double> times;  // microseconds
   std::int64_t bytes = 0;
@@ -53,7 +67,7 @@ struct Measured {
 
 struct BenchCase {
   std::string entry;
-  apl::suite::Case test_case;
+  apl::suite::Case test_case;  // its name alone, of a case by arguments
   std::optional<Measured> measured;
 };
 
@@ -95,6 +109,33 @@ apl::Status measure(Executable& executable, const std::string& entry, const Valu
   return apl::Unit{};
 }
 
+// The values of a case, as the compiled entry takes them.
+apl::Result<Values> inputs_of(const std::string& file, const apl::Function& entry, const Executable& executable,
+                              const BenchCase& bench_case, const BenchOptions& options) {
+  if (options.arguments.empty()) {
+    auto inputs = case_inputs(file, bench_case.test_case.input, entry, options.seed);
+    if (!inputs) return inputs;
+    if (auto fits = fit_inputs(entry, *inputs); !fits) return std::move(fits).error();
+    return inputs;
+  }
+  RandomArguments random{{}, options.seed};
+  for (const std::string& text : options.sizes) {
+    auto size = parse_size(text);
+    if (!size) return std::move(size).error();
+    random.sizes.insert(*size);
+  }
+  GivenMatrices matrices;
+  auto inputs = read_arguments(entry, options.arguments, matrices, &random);
+  if (!inputs) return inputs;
+  if (auto fits = executable.check_plans(entry.entry->name, *inputs, matrices); !fits) return std::move(fits).error();
+  if (const apl::Function* compiled = executable.module().find_entry(entry.entry->name)) {
+    auto placed = sparse::place_operands(*compiled, *inputs, matrices, {});
+    if (!placed) return std::move(placed).error();
+    return std::move(placed->values);
+  }
+  return inputs;
+}
+
 // Runs once, compares with what is expected if that is known, then measures.
 Measured bench_case(const std::string& file, const apl::Module& module, Executable& executable,
                     const BenchCase& bench_case, const BenchOptions& options, const Progress& progress) {
@@ -105,17 +146,20 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
     return measured;
   };
   const apl::Function* entry = module.find_entry(bench_case.entry);
+  // Of a program with one entry that one is meant.
+  if (!entry && options.entry.empty() && !options.arguments.empty() &&
+      std::ranges::count_if(module.functions, [](const auto& f) { return f->entry.has_value(); }) == 1)
+    entry = std::ranges::find_if(module.functions, [](const auto& f) { return f->entry.has_value(); })->get();
   if (!entry) {
     measured.error = fmt::format("no entry `{}`", bench_case.entry);
     return measured;
   }
   if (Server* server = executable.server())
     if (auto cleared = server->clear(); !cleared) return fail(cleared.error());
-  auto inputs = case_inputs(file, bench_case.test_case.input, *entry, options.seed);
+  auto inputs = inputs_of(file, *entry, executable, bench_case, options);
   if (!inputs) return fail(inputs.error());
-  if (auto fits = fit_inputs(*entry, *inputs); !fits) return fail(fits.error());
   const apl::suite::Expected& expected = bench_case.test_case.expected;
-  auto got = executable.call(bench_case.entry, *inputs);
+  auto got = executable.call(entry->entry->name, *inputs, !options.arguments.empty());
   if (!got) return fail(got.error());
   if (expected.kind == Kind::values || expected.kind == Kind::file) {
     auto wanted = expected.kind == Kind::values
@@ -127,7 +171,7 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
       return measured;
     }
   }
-  if (auto status = measure(executable, bench_case.entry, *inputs, options, progress, measured); !status)
+  if (auto status = measure(executable, entry->entry->name, *inputs, options, progress, measured); !status)
     return fail(status.error());
   if (!options.profile || executable.server() == nullptr) return measured;
   const auto report = executable.server()->report();
@@ -156,6 +200,11 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
   FrontEnd front = run_front_end(program.file, tuning ? tuning->values : Parameters{});
   if (const std::string warning = tuning ? unknown_names(*tuning, front) : ""; !warning.empty())
     say({{"warning", warning}});
+  // What became of plans, once: they are used again in every run.
+  const auto plan_remarks = [&, said = std::set<std::string>()](const apl::Remark& remark) mutable {
+    const std::string text = apl::render(remark, "") + "\n";
+    if (said.insert(text).second) say({{"warning", text}});
+  };
   apl::Result<Executable> executable = apl::make_error(apl::Code::bug_internal, {}, front.errors);
   auto cache = options.no_cache ? nullptr : std::make_shared<apl::ObjectCache>(cache_folder());
   if (!tuning)
@@ -167,7 +216,7 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
                                                   tuning->values,
                                                   cache,
                                                   options.plans,
-                                                  sparse::print_plan_remark,
+                                                  plan_remarks,
                                                   {},
                                                   server_options(program.file, options)});
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
@@ -224,6 +273,15 @@ class BenchRun {
     tests.excluded = options_.excluded;
     tests.excluded.emplace_back("nobench");
     tests.spec_file = options_.spec_file;
+    if (!options_.arguments.empty()) {
+      for (const std::string& file : find_programs(options_.paths))
+        programs_.push_back(
+            {file,
+             {{options_.entry.empty() ? "main" : options_.entry,
+               {.name = fmt::format("{}", fmt::join(options_.arguments, " ")), .input = {}, .expected = {}},
+               std::nullopt}}});
+      return;
+    }
     for (const std::string& file : find_programs(options_.paths)) {
       const TestedProgram plan = find_tests(file, tests);
       BenchProgram program{file, {}};
@@ -335,16 +393,23 @@ void add_bench(CLI::App& app, int& exit) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "measure the cases of programs' test blocks");
   command->footer("Exit code 1 if a case failed. Results are compared where a block has them.");
-  command->add_option("FILE", options->paths, "programs (.fut), and folders of them")
+  command
+      ->add_option("FILE", options->words,
+                   "programs (.fut), and folders of them; NAME=VALUE, NAME=@FILE (values, or a matrix of a sparse "
+                   "operand): arguments of the entry instead of its test blocks, arrays that are not given are random")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(
+          [](const std::string& word) { return is_bench_argument(word) ? std::string() : CLI::ExistingPath(word); });
+  command->add_option("--size", options->sizes, "of random arguments, as n=1024")
+      ->type_name("SIZE")
+      ->allow_extra_args(false);
   command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
       ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
       ->capture_default_str();
   command->add_option("-r,--runs", options->runs, "least number of runs; there are at least 0.5 s of them")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--entry-point", options->entry, "measure only this entry");
+  command->add_option("-e,--entry-point", options->entry, "measure only this entry");
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
   command->add_option("--exclude-case", options->excluded, "skip cases with this tag")
       ->type_name("TAG")
@@ -377,7 +442,17 @@ void add_bench(CLI::App& app, int& exit) {
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   CLI::Option* json = command->add_option("--json", options->json, "write all times to this file")->type_name("FILE");
   profile->needs(json);
-  command->callback([options, &exit] { exit = BenchRun(*options).run(); });
+  command->callback([options, &exit] {
+    for (const std::string& word : options->words)
+      (is_bench_argument(word) ? options->arguments : options->paths).push_back(word);
+    if (options->paths.empty()) throw CLI::RequiredError("FILE");
+    const bool serves = options->profile || options->skip_compilation || !options->pass_options.empty();
+    if (serves && !options->arguments.empty())
+      throw CLI::ValidationError(
+          "arguments are measured in this process: without --profile, --pass-option and --skip-compilation");
+    if (options->arguments.empty() && !options->sizes.empty()) throw CLI::ValidationError("--size is for arguments");
+    exit = BenchRun(*options).run();
+  });
 }
 
 }  // namespace aplc

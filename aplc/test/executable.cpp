@@ -153,15 +153,17 @@ apl::Status Executable::serve(const ExecutableOptions& options) {
   return apl::Unit{};
 }
 
-apl::Result<Values> Executable::call(const std::string& entry, const Values& inputs) {
+apl::Result<Values> Executable::call(const std::string& entry, const Values& inputs, bool are_checked) {
   if (server_) return server_->call(entry, inputs);
-  if (auto fits = check_dense(entry, inputs); !fits) return std::move(fits).error();
+  if (auto fits = are_checked ? apl::Status(apl::Unit{}) : check_plans(entry, inputs, {}); !fits)
+    return std::move(fits).error();
   return program_ ? program_->call(entry, inputs) : interpret(entry, inputs);
 }
 
-apl::Status Executable::check_dense(const std::string& entry, const Values& inputs) const {
+apl::Status Executable::check_plans(const std::string& entry, const Values& inputs,
+                                    const GivenMatrices& matrices) const {
   const apl::Function* function = dense_plans_.empty() ? nullptr : front_.find_entry(entry);
-  return function == nullptr ? apl::Unit{} : sparse::check_dense_plans(*function, dense_plans_, inputs, {});
+  return function == nullptr ? apl::Unit{} : sparse::check_dense_plans(*function, dense_plans_, inputs, matrices);
 }
 
 apl::Result<Values> Executable::interpret(const std::string& entry, const Values& inputs) const {

@@ -11,6 +11,7 @@
 
 #include "aplc/driver.h"
 #include "aplc/known_names.h"
+#include "aplc/sparse/arguments.h"
 #include "aplc/test/server.h"
 #include "ir/host_value.h"
 #include "ir/module.h"
@@ -68,15 +69,19 @@ class Executable {
  public:
   static apl::Result<Executable> make(const apl::Module& front, const ExecutableOptions& options);
 
-  apl::Result<Values> call(const std::string& entry, const Values& inputs);
+  // Whether plans that say `form dense` are for these arguments, of the entry before the passes.
+  apl::Status check_plans(const std::string& entry, const Values& inputs, const GivenMatrices& matrices) const;
+  // `are_checked`: that was asked before, and inputs are those of the compiled entry.
+  apl::Result<Values> call(const std::string& entry, const Values& inputs, bool are_checked = false);
   // Times of `runs` calls in microseconds; after `seconds` no call is begun but the first.
   apl::Result<std::vector<double>> benchmark(const std::string& entry, const Values& inputs, int runs,
                                              double seconds = std::numeric_limits<double>::infinity());
   std::int64_t peak_bytes() const { return program_ ? program_->peak_bytes() : 0; }
   Server* server() { return server_.get(); }
+  // As it was compiled.
+  const apl::Module& module() const { return module_; }
 
  private:
-  apl::Status check_dense(const std::string& entry, const Values& inputs) const;
   apl::Result<Values> interpret(const std::string& entry, const Values& inputs) const;
   apl::Status serve(const ExecutableOptions& options);
 

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "passes/sparse/order.h"
+#include "runtime/sparse/csr_view.h"
+#include "runtime/sparse/device_operand.h"
 #include "tests/unit/sparse/matrices.h"
 #include "tests/unit/sparse/searches.h"
 #include "tests/unit/sparse/tiles.h"
@@ -131,6 +133,56 @@ TEST_CASE("more levels and more formats never cost more, and here less") {
   CHECK(all <= cost(0, {true, false, false}, true, 1.2));
   CHECK(all < 0.8 * cost(0, {false, true, true}, true, 1.2));
   CHECK(all <= cost(0, {}, false, 1.2));
+}
+
+TEST_CASE(
+    "compositions are of windows of one height and whole rows, each where it is cheaper, and kernels run them so") {
+  // Full blocks of 32 by 32 for some halves of groups, for the others rows that share nothing.
+  Coo entries{512, 4096, {}, {}, {}};
+  std::int64_t in_blocks = 0;
+  for (std::int32_t i = 0; i < 512; ++i) {
+    const bool is_block = i / 32 % 3 != 1;
+    in_blocks += is_block;
+    for (std::int32_t k = 0; k < (is_block ? 32 : 6); ++k) {
+      entries.row.push_back(i);
+      entries.column.push_back(is_block ? i / 32 * 32 + k : (i * 1021 + k * 671) % 4096);
+    }
+  }
+  const Csr matrix = *from_coo(entries);
+  SearchOptions options = options_for(Operator::spmm, 128);
+  options.reorder = false;
+  // Whoever has the most windows, but not all rows in them, wins.
+  int composed = 0;
+  std::int32_t heights = 0;
+  options.measure = [&](const Plan& plan) {
+    if (plan.dense) return 1e9;
+    const apl_sparse_csr csr = apl::csr_view(matrix);
+    const PlanPointer parsed = parse_plan(to_text(plan));
+    apl_sparse_packed* packed = nullptr;
+    REQUIRE(apl_sparse_packed_make(&csr, parsed.get(), &h200(), APL_F16, 128, nullptr, &packed) == APL_SPARSE_FINE);
+    std::int64_t selected = 0;
+    for (const GroupPlan& group : plan.groups)
+      for (const Selection& selection : group.selections) selected += selection.height;
+    const bool is_composed = packed->windows > 0 && packed->records > 0;
+    if (is_composed) {
+      ++composed;
+      heights |= 1 << packed->parts;
+      CHECK(selected == in_blocks);
+      CHECK(packed->windows * 8 * packed->parts == in_blocks);
+      CHECK(packed->records == 512 - in_blocks);
+    }
+    apl_sparse_packed_free(packed);
+    return is_composed ? 1.0 : 2.0;
+  };
+  options.greedy.levels = 0;
+  options.formats.segment = false;
+  const Plan plan = search(matrix, *builtin_profile("h200"), options);
+  CHECK(composed >= 2);
+  CHECK(heights != 0);
+  CHECK(plan.measured.front().second == 1.0);
+  const TilesPointer tiles = tiles_of_plan(matrix, plan);
+  check_tiles(matrix, *tiles);
+  check_products(matrix, *tiles, 3, 2);
 }
 
 TEST_CASE("a search that is stopped leaves a plan that is right") {
