@@ -17,6 +17,7 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
+#include "aplc/sparse/on_device.h"
 #include "aplc/sparse/picture.h"
 #include "aplc/test/executable.h"
 #include "ir/sparse_soa.h"
@@ -229,8 +230,8 @@ int search(const SparseOptions& options) {
         apl::to_text(*type));
   const auto profile = sparse::load_profile(options.device, exit);
   if (!profile) return exit;
-  // Matrix units multiply floats.
-  if (profile->block_bytes == 2 && apl::byte_size(*type) == 2 && !is_half(*type)) formats->block = false;
+  // Costs of blocks of 2 bytes are those of matrix units, which multiply floats.
+  if (profile->gpu && apl::byte_size(*type) == 2 && !is_half(*type)) formats->block = false;
   const auto matrix = sparse::load_matrix(options.input, false, exit);
   if (!matrix || !are_writable({options.output, options.svg}, exit)) return exit;
   apl::sparse::SearchOptions how;
@@ -250,10 +251,21 @@ int search(const SparseOptions& options) {
     return !StopAtInterrupt::asked();
   };
   std::optional<apl::sparse::Measure> measure;
-  if (options.measure) {
+  std::unique_ptr<sparse::OnDevice> on_device;
+  if (options.measure && profile->gpu) {
+    auto made = sparse::OnDevice::make(*matrix, how.problem, *type, sparse::modelled_device());
+    if (made) {
+      on_device = *std::move(made);
+      how.measure = std::ref(*on_device);
+      how.measured = "run on this machine's GPU";
+    } else {
+      print_error("aplc: warning: no plan is run: {}\n", made.error().message);
+    }
+  } else if (options.measure) {
     measure.emplace(*matrix, how.problem);
     how.measure = std::ref(*measure);
-  } else if (has_kernel_model(options) && matrix->nonzeros() <= kMostForKernelModel) {
+  }
+  if (!how.measure && has_kernel_model(options) && matrix->nonzeros() <= kMostForKernelModel) {
     how.measure = [&](const apl::sparse::Plan& plan) { return sparse::kernel_nanoseconds(*matrix, plan, *type); };
     how.measured = "by the kernels' model";
   }
@@ -370,7 +382,8 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_flag("--keep-order", options->keep_order, "leave the rows as they are");
   sub->add_flag("--no-withdraw", options->no_withdraw, "never give back what was selected");
   sub->add_flag("--measure", options->measure,
-                "run the plans that the model likes best on this machine, and take the fastest (use a profile of it)");
+                "run the plans that the model likes best on this machine, with a profile of a GPU on its GPU, and take "
+                "the fastest (use a profile of it)");
   sub->add_flag("-q,--quiet", options->quiet, "print nothing but the plan");
   sub->add_option("--svg", options->svg, "draw the plan")->type_name("FILE");
 

@@ -90,9 +90,10 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     std::string kernels;
     if (packed->windows > 0) kernels = windows_text(packed->windows, 8 * packed->parts, packed->steps);
     if (packed->records > 0)
-      kernels += fmt::format("{}{} gathered rows: {} by a block each, {} by a warp, {} by a group of lanes",
-                             kernels.empty() ? "" : "; ", packed->records, packed->longs, packed->mediums,
-                             packed->records - packed->longs - packed->mediums);
+      kernels += fmt::format("{}{} gathered rows{}: {} by a block each, {} by a warp, {} by a group of lanes",
+                             kernels.empty() ? "" : "; ", packed->records,
+                             packed->cuts > 0 ? fmt::format(" and pieces of {} long ones", packed->cuts) : "",
+                             packed->longs, packed->mediums, packed->records - packed->longs - packed->mediums);
     facts.emplace_back("kernels", kernels);
     facts.emplace_back("padding of kernels", fmt::format("{:.2f} values stored for each non-zero",
                                                          stored_times(packed->values, csr.nonzeros)));

@@ -112,10 +112,12 @@ class Explainer {
               ? fmt::format("held against the matrix when the program runs; see it here with {}=@FILE", product.operand)
               : std::string("none"));
       if (product.fits && request_.gpu && !product.sddmm)
-        facts.emplace_back("rule",
-                           "by the model: f16 and bf16 are gathered, in windows of 8, 16 or 32 rows on tensor cores, "
-                           "or B is copied to "
-                           "shared memory, whatever takes least; other types are gathered or copied");
+        facts.emplace_back(
+            "rule",
+            "by the model: f16 and bf16 are gathered, in windows of 8, 16 or 32 rows on tensor cores, "
+            "or B is copied to "
+            "shared memory, whatever takes least; other types likewise, in windows of 8 or 16 rows without them; "
+            "very long rows are cut");
       if (product.fits && request_.gpu && product.sddmm)
         facts.emplace_back(
             "rule",

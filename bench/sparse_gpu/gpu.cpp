@@ -1,6 +1,5 @@
 #include "bench/sparse_gpu/gpu.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +20,10 @@ const char* const kHelpers = R"(APL_DEVICE float some_number(uint64_t i, uint32_
   uint64_t z = i * 0x9E3779B97F4A7C15ull + seed * 0xD1B54A32D192ED03ull + 0x1234567;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  const int q = int((z ^ (z >> 31)) & 1023) - 512;
+  z ^= z >> 31;
+  // All digits that the type has: who multiplies with fewer is to be seen.
+  if (sizeof(Element) == 4) return float(int64_t(z >> 40) - (int64_t(1) << 23)) * (1.0f / (1 << 23));
+  const int q = int(z & 1023) - 512;
   return float(q == 0 ? 1 : q) * (1.0f / 512);
 }
 APL_KERNEL(256) void bench_fill(apl_out<Element> x, int64_t count, int64_t seed) {
@@ -82,43 +84,14 @@ void give_up(const std::string& why) {
   std::exit(1);
 }
 
-// The driver's functions for graphs.
-struct Gpu::Graphs {
-  int (*begin)(cuda::CUstream, int mode) = nullptr;
-  int (*end)(cuda::CUstream, void** graph) = nullptr;
-  int (*make)(void** executable, void* graph, unsigned long long flags) = nullptr;
-  int (*launch)(void* executable, cuda::CUstream) = nullptr;
-  int (*drop)(void* graph) = nullptr;
-  int (*drop_executable)(void* executable) = nullptr;
-};
-
 Gpu::Gpu(bool emulated, bool once, ScalarType type) : once_(once || emulated), type_(type) {
   std::unique_ptr<Backend> backend;
   if (emulated) {
     backend = make_emulate_backend({});
   } else {
-    driver_ = need(cuda::Driver::open({}));
-    void* library = need(cuda::open_library({"libcuda.so.1", "libcuda.so"}, {}));
-    graphs_ = std::make_unique<Graphs>();
-    const auto bind = [&](const char* name, auto& function) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-      if (!function) give_up(fmt::format("the driver has no {}", name));
-    };
-    bind("cuStreamBeginCapture_v2", graphs_->begin);
-    bind("cuStreamEndCapture", graphs_->end);
-    bind("cuGraphInstantiateWithFlags", graphs_->make);
-    bind("cuGraphLaunch", graphs_->launch);
-    bind("cuGraphDestroy", graphs_->drop);
-    bind("cuGraphExecDestroy", graphs_->drop_executable);
-    need(driver_.check(driver_.device_get(&device_, 0), "opening the device"));
-    need(driver_.check(driver_.primary_retain(&context_, device_), "making a context"));
-    // Libraries of the CUDA runtime use the primary context; it stays current on this thread.
-    need(driver_.check(driver_.context_push(context_), "making it current"));
-    need(driver_.check(driver_.stream_create(&stream_, cuda::kNonBlocking), "making a stream"));
-    need(driver_.check(driver_.event_create(&start_, 0), "making an event"));
-    need(driver_.check(driver_.event_create(&stop_, 0), "making an event"));
+    clock_ = need(cuda::Clock::open());
     CudaOptions options;
-    options.stream = stream_;
+    options.stream = clock_->stream();
     backend = need(make_cuda_backend(options));
   }
   bridge_ = std::make_unique<program::Bridge>(std::move(backend), nullptr);
@@ -128,14 +101,7 @@ Gpu::Gpu(bool emulated, bool once, ScalarType type) : once_(once || emulated), t
   sums_ = scratch(kCompareBlocks * 2 * 8, "sums");
 }
 
-Gpu::~Gpu() {
-  bridge_.reset();
-  if (!stream_) return;
-  driver_.event_destroy(start_);
-  driver_.event_destroy(stop_);
-  driver_.stream_destroy(stream_);
-  driver_.primary_release(device_);
-}
+Gpu::~Gpu() { bridge_.reset(); }
 
 void* Gpu::scratch(std::int64_t bytes, const char* what) {
   // Compared and copied in full words.
@@ -154,10 +120,7 @@ void Gpu::fill(void* elements, std::int64_t count, std::int32_t seed) {
 }
 
 void Gpu::clear(void* data, std::int64_t bytes) {
-  if (!emulated())
-    need(driver_.check(
-        driver_.set_bytes(reinterpret_cast<cuda::CUdeviceptr>(data), 0, static_cast<std::size_t>(bytes), stream_),
-        "clearing"));
+  if (!emulated()) set_bytes(data, 0, bytes);
 }
 
 void Gpu::place(const void* values, const void* slot, std::int64_t count, void* to) {
@@ -165,10 +128,7 @@ void Gpu::place(const void* values, const void* slot, std::int64_t count, void* 
 }
 
 void Gpu::poison(void* data, std::int64_t bytes) {
-  if (!emulated())
-    need(driver_.check(
-        driver_.set_bytes(reinterpret_cast<cuda::CUdeviceptr>(data), 0xff, static_cast<std::size_t>(bytes), stream_),
-        "poisoning"));
+  if (!emulated()) set_bytes(data, 0xff, bytes);
 }
 
 void Gpu::plain_spmm(const void* start, const void* column, const void* value, std::int64_t rows, const void* b,
@@ -194,32 +154,17 @@ double Gpu::time(const std::function<void()>& launch) {
   launch();
   need(bridge_->backend().synchronise());
   if (once_) return 0;
-  constexpr double kGraphMicroseconds = 600, kLongMicroseconds = 5000;
-  const auto clock = [&](const std::function<void()>& work) {
-    need(driver_.check(driver_.event_record(start_, stream_), "starting the clock"));
-    work();
-    need(driver_.check(driver_.event_record(stop_, stream_), "stopping the clock"));
-    need(driver_.check(driver_.event_synchronise(stop_), "stopping the clock"));
-    float milliseconds = 0;
-    need(driver_.check(driver_.event_elapsed(&milliseconds, start_, stop_), "reading the clock"));
-    return double{milliseconds} * 1000;
-  };
-  const double once = clock(launch);
-  const int count = static_cast<int>(std::clamp(kGraphMicroseconds / once, 1.0, 20.0));
-  constexpr int kThreadLocal = 1;
-  void *graph = nullptr, *executable = nullptr;
-  need(driver_.check(graphs_->begin(stream_, kThreadLocal), "recording launches"));
-  for (int k = 0; k < count; ++k) launch();
-  need(driver_.check(graphs_->end(stream_, &graph), "recording launches"));
-  need(driver_.check(graphs_->make(&executable, graph, 0), "making a graph"));
-  const auto replay = [&] { need(driver_.check(graphs_->launch(executable, stream_), "launching a graph")); };
-  replay();
-  std::vector<double> times;
-  for (int k = 0; k < (once > kLongMicroseconds ? 3 : 7); ++k) times.push_back(clock(replay) / count);
-  graphs_->drop_executable(executable);
-  graphs_->drop(graph);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return need(clock_->time([&]() -> Status {
+    launch();
+    return Unit{};
+  }));
+}
+
+void Gpu::set_bytes(void* data, int byte, std::int64_t bytes) {
+  const cuda::Driver& driver = clock_->driver();
+  need(driver.check(driver.set_bytes(reinterpret_cast<cuda::CUdeviceptr>(data), static_cast<unsigned char>(byte),
+                                     static_cast<std::size_t>(bytes), clock_->stream()),
+                    "filling an array"));
 }
 
 }  // namespace apl::bench

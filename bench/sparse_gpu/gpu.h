@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/scalar.h"
-#include "runtime/backends/cuda/driver.h"
+#include "runtime/backends/cuda/clock.h"
 #include "runtime/program/bridge.h"
 
 namespace apl::bench {
@@ -32,13 +32,13 @@ class Gpu {
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
-  bool emulated() const { return stream_ == nullptr; }
+  bool emulated() const { return clock_ == nullptr; }
   ScalarType type() const { return type_; }
   std::int32_t c_type() const { return static_cast<std::int32_t>(type_); }
   std::int64_t element() const { return byte_size(type_); }  // bytes
   // The error below which results are right: f16 is rounded once, f32 is added in another order.
   double tolerance() const { return type_ == ScalarType::f32 ? 2e-5 : 2e-3; }
-  void* stream() const { return stream_; }
+  void* stream() const { return clock_->stream(); }
   program::Bridge& bridge() { return *bridge_; }
   apl_context* context() { return bridge_->context(); }
   void check(int status) {
@@ -54,7 +54,7 @@ class Gpu {
     return data;
   }
 
-  // Numbers from -1 to 1, which f16 has exactly.
+  // Numbers from -1 to 1, which the type has exactly, with all of its digits.
   void fill(void* elements, std::int64_t count, std::int32_t seed);
   void clear(void* data, std::int64_t bytes);
   // to[slot[k]] = values[k]
@@ -76,15 +76,11 @@ class Gpu {
   template <class... Arguments>
   void launch(const char* kernel, std::int64_t blocks, int threads, Arguments... arguments);
 
-  struct Graphs;
+  void set_bytes(void* data, int byte, std::int64_t bytes);
+
   bool once_;
   ScalarType type_;
-  cuda::Driver driver_;
-  std::unique_ptr<Graphs> graphs_;
-  cuda::CUdevice device_ = 0;
-  cuda::CUcontext context_ = nullptr;
-  cuda::CUstream stream_ = nullptr;
-  cuda::CUevent start_ = nullptr, stop_ = nullptr;
+  std::unique_ptr<cuda::Clock> clock_;  // none in emulation; outlives the bridge
   std::unique_ptr<program::Bridge> bridge_;
   void* sums_ = nullptr;
 };

@@ -212,7 +212,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
   if (request_.sweep) {
     std::string best = "the rules";
-    for (const PackedVariant& each : spmm_variants(a.matrix, gpu_.type() == ScalarType::f16)) {
+    for (const PackedVariant& each : spmm_variants(a.matrix, gpu_.type() == ScalarType::f16 ? 32 : 16)) {
       Packed other = make_packed(gpu_, a.matrix, there.value, width, each.options);
       nlohmann::json times;
       for (const Variant& variant : each.variants) {
@@ -231,7 +231,9 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
         search_by(a.matrix, sparse::Operator::spmm, width, gpu_.element(), [&](const apl_sparse_plan& candidate) {
           Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
           const double time = measure(other, {});
-          fmt::print("    {:9.2f} us  {}\n", time, other.text);
+          const double model = apl_sparse_microseconds(&other.operand.packed, gpu_.c_type(), width);
+          fmt::print("    {:9.2f} us, {:.2f} by the model  {}\n", time, model, other.text);
+          line.candidates.push_back({{"us", time}, {"model_us", model}, {"form", shape_of(other.operand.packed)}});
           gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
           for (const int window : {8, 16, 32}) {
             if (!request_.sweep || other.operand.packed.parts == 0) break;

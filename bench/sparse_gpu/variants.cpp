@@ -6,7 +6,7 @@
 
 namespace apl::bench {
 
-std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix, bool has_windows) {
+std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix, int highest_window) {
   std::vector<PackedVariant> all;
   const bool is_large = matrix.nonzeros() > 3'000'000;
   struct Classes {
@@ -55,7 +55,7 @@ std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix, bool has_win
     all.push_back(std::move(packed));
   }
   for (const int window : {8, 16, 32}) {
-    if (!has_windows) break;
+    if (window > highest_window) break;
     PackedVariant packed;
     packed.options = {.window = window};
     for (const int split : {1, 2, 4, 8})

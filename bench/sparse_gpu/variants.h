@@ -19,7 +19,7 @@ struct PackedVariant {
   std::vector<Variant> variants;
 };
 
-std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix, bool has_windows);
+std::vector<PackedVariant> spmm_variants(const sparse::Csr& matrix, int highest_window);
 std::vector<Variant> sddmm_variants(bool has_windows);
 
 }  // namespace apl::bench

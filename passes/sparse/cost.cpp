@@ -38,10 +38,11 @@ const Coefficients& line_of(const Profile& profile, Operator op, TileShape::Kind
 }
 
 // A straight line between the entries of the table; outside it goes through the nearest and the origin.
-double step_cost(const Profile& profile, Operator op, std::int64_t height, std::int64_t part) {
+double step_cost(const Profile& profile, const Problem& problem, std::int64_t height, std::int64_t part) {
   const BlockCost *below = nullptr, *above = nullptr;
   for (const BlockCost& entry : profile.blocks) {
-    if (entry.op != op || entry.height != height) continue;
+    if (entry.op != problem.op || entry.height != height) continue;
+    if (entry.bytes != 0 && entry.bytes != problem.element_bytes) continue;
     if (entry.dense <= part) below = &entry;
     if (entry.dense >= part && !above) above = &entry;
   }
@@ -60,9 +61,8 @@ double step_cost(const Profile& profile, Operator op, std::int64_t height, std::
 
 CostModel::CostModel(const Profile& profile, const Problem& problem, std::int64_t part)
     : profile_(profile), problem_(problem), part_(part), tile_(profile.block_tile) {
-  if (profile.block_bytes != 0 && profile.block_bytes != problem.element_bytes) return;
   for (const std::int64_t height : {8, 16, 32, 64})
-    step_[height_index(height)] = step_cost(profile, problem.op, height, part);
+    step_[height_index(height)] = step_cost(profile, problem, height, part);
 }
 
 double CostModel::cost(const TileShape& shape) const {

@@ -45,7 +45,7 @@ class ProfileReader {
                             "sddmm segments", "block-tile", "ell-widths", "ell-elements", "segment-length"})
       if (!seen.count(key)) return bad_profile(line_, fmt::format("`{}` is missing", key));
     std::sort(profile_.blocks.begin(), profile_.blocks.end(), [](const BlockCost& a, const BlockCost& b) {
-      return std::tuple(a.op, a.height, a.dense) < std::tuple(b.op, b.height, b.dense);
+      return std::tuple(a.op, a.bytes, a.height, a.dense) < std::tuple(b.op, b.bytes, b.height, b.dense);
     });
     return profile_;
   }
@@ -124,11 +124,6 @@ class ProfileReader {
       has_own_rate_[k] = true;
       return "";
     }
-    if (key == "block-bytes") {
-      if (!numbers(1, 1, v) || (v[0] != 1 && v[0] != 2 && v[0] != 4 && v[0] != 8)) return "expected 1, 2, 4 or 8";
-      profile_.block_bytes = static_cast<std::int64_t>(v[0]);
-      return "";
-    }
     const bool whole = key == "workers" || key == "ell-elements" || key == "segment-length";
     if (!numbers(1, 1, v, whole ? 1 : 0) || (whole && v[0] > 1e6)) return "expected a number";
     if (key == "workers") {
@@ -153,10 +148,13 @@ class ProfileReader {
     std::vector<double> v;
     const std::string_view what = words_.size() > 1 ? words_[1] : std::string_view();
     if (what == "block") {
-      if (!numbers(2, 3, v)) return "expected rows, iterations and nanoseconds";
+      if (!numbers(2, 3, v) && !numbers(2, 4, v))
+        return "expected rows, iterations and nanoseconds, and for elements of how many bytes";
       if (v[0] != 8 && v[0] != 16 && v[0] != 32 && v[0] != 64) return "blocks have 8, 16, 32 or 64 rows";
       if (v[1] < 1 || v[2] <= 0) return "expected rows, iterations and nanoseconds";
-      profile_.blocks.push_back({op, static_cast<std::int64_t>(v[0]), static_cast<std::int64_t>(v[1]), v[2]});
+      if (v.size() > 3 && v[3] != 1 && v[3] != 2 && v[3] != 4 && v[3] != 8) return "elements have 1, 2, 4 or 8 bytes";
+      profile_.blocks.push_back({op, static_cast<std::int64_t>(v[0]), static_cast<std::int64_t>(v[1]), v[2],
+                                 v.size() > 3 ? static_cast<std::int64_t>(v[3]) : 0});
       return "";
     }
     if (what != "ell" && what != "segments") return "expected block, ell or segments";
@@ -208,9 +206,9 @@ std::string to_text(const Profile& p) {
       p.block_tile);
   for (std::size_t k = 0; k < kDenseKeys.size(); ++k)
     if (p.dense_rates[k] != p.dense_rates[1]) text += fmt::format("{} {}\n", kDenseKeys[k], p.dense_rates[k]);
-  if (p.block_bytes != 0) text += fmt::format("block-bytes {}\n", p.block_bytes);
   for (const BlockCost& b : p.blocks)
-    text += fmt::format("{} block {} {} {}\n", to_text(b.op), b.height, b.dense, b.nanoseconds);
+    text += fmt::format("{} block {} {} {}{}\n", to_text(b.op), b.height, b.dense, b.nanoseconds,
+                        b.bytes != 0 ? fmt::format(" {}", b.bytes) : "");
   return text + fmt::format("ell-widths {}\nell-elements {}\nsegment-length {}\n", fmt::join(p.widths, " "),
                             p.ell_elements, p.segment_length);
 }

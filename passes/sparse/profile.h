@@ -28,6 +28,7 @@ struct BlockCost {
   Operator op = Operator::spmm;
   std::int64_t height = 0, dense = 0;
   double nanoseconds = 0;
+  std::int64_t bytes = 0;  // of an element that this is for, as matrix units have types; 0: of any
   bool operator==(const BlockCost&) const = default;
 };
 
@@ -42,8 +43,7 @@ struct Profile {
   std::array<double, 4> dense_rates{1, 1, 1, 1};
   double dense_launch = 0;
   Coefficients spmm_ell, spmm_segments, sddmm_ell, sddmm_segments;
-  double block_tile = 0;         // nanoseconds that every block tile takes
-  std::int64_t block_bytes = 0;  // of the elements that blocks are for, as matrix units have types; 0: of any
+  double block_tile = 0;  // nanoseconds that every block tile takes
   std::vector<BlockCost> blocks;
   std::vector<std::int64_t> widths;  // of ELL rows, rising
   std::int64_t ell_elements = 1024, segment_length = 128;

@@ -131,7 +131,10 @@ class Search {
     if (candidates_.size() > kMostMeasured) candidates_.resize(kMostMeasured);
     Plan best;
     double least = std::numeric_limits<double>::infinity();
+    std::size_t done = 0;
+    const std::size_t all = candidates_.size() + 1;
     const auto run = [&](const std::string& name, Plan plan) {
+      report_run(name, ++done, all, least);
       const double time = options_.measure(plan);
       if (time <= 0) return;
       plan_.measured.emplace_back(name, time);
@@ -326,6 +329,15 @@ class Search {
     const double here = static_cast<double>(index) / static_cast<double>(std::max<std::int64_t>(groups_, 1));
     const double done = std::min(1.0, (passes_done_ + here) / passes_);
     if (!options_.progress({order_name, done, now, done > 0 ? now / done * (1 - done) : 0, plan_.cost}))
+      stopped_ = true;
+  }
+
+  // Of the candidates that are run.
+  void report_run(const std::string& name, std::size_t number, std::size_t all, double least) {
+    if (!options_.progress) return;
+    const double now = seconds(), share = static_cast<double>(number - 1) / static_cast<double>(all);
+    const std::string stage = "plan " + std::to_string(number) + " of " + std::to_string(all) + ": " + name;
+    if (!options_.progress({stage, share, now, 0, least < std::numeric_limits<double>::infinity() ? least : 0}))
       stopped_ = true;
   }
 

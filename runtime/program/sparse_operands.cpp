@@ -54,9 +54,11 @@ bool is_worth_it(std::int64_t nonzeros, std::int64_t width) {
 
 // What the kernels take of a plan.
 std::string taken(const apl_sparse_packed& packed, std::int32_t type) {
-  if (apl_sparse_is_half(type) == 0) return "the order of rows; blocks have kernels for floats of 16 bits alone";
-  return fmt::format("{} windows of {} rows on tensor cores, {} rows gathered", packed.windows, 8 * packed.parts,
-                     packed.records);
+  std::string text = fmt::format("{} windows of {} rows{}, {} rows gathered", packed.windows, 8 * packed.parts,
+                                 apl_sparse_has_matrix_units(packed.device, type) != 0 ? " on tensor cores" : "",
+                                 packed.records - packed.pieces + packed.cuts);
+  if (packed.cuts > 0) text += fmt::format(", {} of them in {} pieces", packed.cuts, packed.pieces);
+  return text;
 }
 
 std::string taken(const apl_sparse_tiles& tiles) {

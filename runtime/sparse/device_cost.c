@@ -20,8 +20,8 @@ static int cost_is_large(const struct apl_sparse_packed* f, double row_bytes) {
 }
 
 // Long rows have a block of 8 warps, medium ones a warp, others a group of its lanes.
-double apl_sparse_rows_cost(const struct apl_sparse_packed* f, double row_bytes, int64_t slices, int32_t lanes,
-                            int ahead) {
+double apl_sparse_rows_cost(const struct apl_sparse_packed* f, int32_t type, double row_bytes, int64_t slices,
+                            int32_t lanes, int ahead) {
   const struct apl_device* d = f->device;
   const int64_t groups = d->warp / lanes, shorts = f->records - f->longs - f->mediums;
   int64_t rounds = cost_rounds(f->longest[0], 32 * groups);
@@ -37,8 +37,10 @@ double apl_sparse_rows_cost(const struct apl_sparse_packed* f, double row_bytes,
   // Sums of pieces, of at least 4 bytes, are written, and read by a kernel that adds them up.
   const double join =
       f->cuts > 0 ? d->sparse_join_launch + 4e-6 * row_bytes * (double)f->pieces * d->dense_write_megabyte : 0;
-  return join + cost_both((ahead ? d->sparse_rows_round_ahead : d->sparse_rows_round) * (double)rounds,
-                          bytes + (issued + warps) * (double)slices * 1e-3);
+  // Bytes and what is issued for them overlap the better, the more bytes an element has.
+  const double wide = apl_sparse_type_size(type) > 2 ? d->sparse_rows_wide : 1;
+  return join + wide * cost_both((ahead ? d->sparse_rows_round_ahead : d->sparse_rows_round) * (double)rounds,
+                                 bytes + (issued + warps) * (double)slices * 1e-3);
 }
 
 double apl_sparse_windows_cost(const struct apl_sparse_packed* f, double row_bytes, int64_t slices,
@@ -59,6 +61,28 @@ double apl_sparse_windows_cost(const struct apl_sparse_packed* f, double row_byt
   // Narrow accesses are the more of them.
   if (c->window_elements < usual) bytes *= (double)usual / c->window_elements;
   return cost_both(latency, bytes + tasks[k] * (double)(f->windows * slices * c->split) * 1e-3);
+}
+
+int apl_sparse_has_matrix_units(const struct apl_device* device, int32_t type) {
+  return apl_sparse_is_half(type) && device->matrix_units;
+}
+
+int32_t apl_sparse_highest_window(const struct apl_device* device, int32_t type) {
+  return apl_sparse_has_matrix_units(device, type) ? 32 : 16;
+}
+
+double apl_sparse_plain_windows_cost(const struct apl_sparse_packed* f, int32_t type, double row_bytes, int64_t slices,
+                                     const struct apl_sparse_spmm_choice* c) {
+  const struct apl_device* d = f->device;
+  const double size = (double)apl_sparse_type_size(type), width = row_bytes / size;
+  const int64_t rounds = cost_rounds(f->longest_window, c->split);
+  const double latency = d->sparse_plain_step * (f->parts > 1 ? 1.5 : 1) * (double)rounds;
+  const double bytes = 1e-6 * row_bytes * (double)(f->steps * APL_SPARSE_STEP) *
+                       (cost_is_large(f, row_bytes) ? d->sparse_windows_megabyte_far : d->sparse_windows_megabyte);
+  // Floats of 64 bits go at half the rate.
+  const double fmas = 1e-9 * 8 * APL_SPARSE_STEP * (double)f->units * width * (size > 4 ? 2 : 1);
+  const double tasks = d->sparse_windows_task_8 * f->parts * (double)(f->windows * slices * c->split) * 1e-3;
+  return cost_both(latency, cost_both(bytes, fmas * d->sparse_plain_gigafma) + tasks);
 }
 
 // A block copies its slice of B, then a warp has a row at a time.

@@ -46,10 +46,16 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_pac
 
 // Microseconds, by the model, beyond the launch of a kernel: rows that so many lanes gather, for so many slices of C's
 // columns; windows, for columns that have `row_bytes` a row of B; rows that gather from shared memory.
-double apl_sparse_rows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices, int32_t lanes,
-                            int ahead);
+double apl_sparse_rows_cost(const struct apl_sparse_packed* packed, int32_t type, double row_bytes, int64_t slices,
+                            int32_t lanes, int ahead);
 double apl_sparse_windows_cost(const struct apl_sparse_packed* packed, double row_bytes, int64_t slices,
                                const struct apl_sparse_spmm_choice* choice);
+// Windows without matrix units, for any type.
+double apl_sparse_plain_windows_cost(const struct apl_sparse_packed* packed, int32_t type, double row_bytes,
+                                     int64_t slices, const struct apl_sparse_spmm_choice* choice);
+// Whether windows of this type go over matrix units, and how many rows they have at most.
+int apl_sparse_has_matrix_units(const struct apl_device* device, int32_t type);
+int32_t apl_sparse_highest_window(const struct apl_device* device, int32_t type);
 double apl_sparse_staged_cost(const struct apl_sparse_packed* packed, int64_t slices, int32_t lanes);
 
 // Which kernels have which rows.

@@ -18,6 +18,7 @@ struct apl_sparse_statistics {
   double mean;                               // non-zeros a row
   double shared;                             // non-zeros a column of 8 rows, in a sample
   double steps[3];                           // of windows of 8, 16 and 32 rows, by the sample
+  double units[3];                           // of 8 rows in these
   int32_t longest_window[3];                 // steps, of those in the sample
 };
 int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
@@ -60,7 +61,7 @@ struct apl_sparse_packed {
   // Windows of 8 `parts` rows (kernels/windows.h); no parts: no windows.
   int32_t parts, windows;
   int32_t *window, *part, *window_row;
-  int64_t steps, units;
+  int64_t steps, units;    // units of 8 rows in them
   int32_t longest_window;  // steps
   int32_t* step_column;
   // Where the value of each non-zero goes, in an array of `values`.
@@ -149,7 +150,8 @@ enum apl_sparse_text {
   APL_SPARSE_TEXT_SPMM,
   APL_SPARSE_TEXT_SDDMM,
   APL_SPARSE_TEXT_VALUES,
-  APL_SPARSE_TEXT_JOIN
+  APL_SPARSE_TEXT_JOIN,
+  APL_SPARSE_TEXT_PLAIN_WINDOWS
 };
 const char* apl_sparse_kernel_part(enum apl_sparse_text part);
 

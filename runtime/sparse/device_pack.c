@@ -30,7 +30,11 @@ static int64_t look_at_windows(const struct apl_sparse_group* group, uint64_t in
   for (int k = 0; k < 3; ++k)
     for (int window = 0; window < kParts >> k; ++window) {
       int64_t steps = packed_steps(shared[k][window]);
-      for (int part = window << k; part < (window + 1) << k; ++part) steps += packed_steps(own[k][part]);
+      statistics->units[k] += (double)(steps << k);
+      for (int part = window << k; part < (window + 1) << k; ++part) {
+        steps += packed_steps(own[k][part]);
+        statistics->units[k] += (double)packed_steps(own[k][part]);
+      }
       statistics->steps[k] += (double)steps;
       if (statistics->longest_window[k] < steps) statistics->longest_window[k] = (int32_t)steps;
     }
@@ -74,7 +78,10 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
   }
   apl_sparse_group_free(&group);
   if (vectors > 0) statistics->shared = (double)entries / (double)vectors;
-  for (int k = 0; k < 3 && looks > 0; ++k) statistics->steps[k] *= (double)groups / (double)looks;
+  for (int k = 0; k < 3 && looks > 0; ++k) {
+    statistics->steps[k] *= (double)groups / (double)looks;
+    statistics->units[k] *= (double)groups / (double)looks;
+  }
   return APL_SPARSE_FINE;
 }
 
@@ -91,13 +98,13 @@ static int32_t packed_row_at(const struct packed_maker* m, int64_t position) {
   return m->plan && m->plan->row_order ? m->plan->row_order[position] : (int32_t)position;
 }
 
-// The height that has most of the rows that the plan selects; 0: it selects none.
-static int32_t height_of_plan(const struct apl_sparse_plan* plan) {
+// The height that has most of the rows that the plan selects, at most `highest`; 0: it selects none.
+static int32_t height_of_plan(const struct apl_sparse_plan* plan, int32_t highest) {
   int64_t rows[APL_SPARSE_GROUP + 1] = {0};
   for (int64_t s = 0; plan && s < plan->stretches; ++s)
     for (int64_t k = 0; k < plan->stretch[s].selections; ++k) {
       const int height = plan->selection[plan->stretch[s].first + k].height;
-      rows[height < 32 ? height : 32] += plan->stretch[s].groups * height;
+      rows[height < highest ? height : highest] += plan->stretch[s].groups * height;
     }
   int32_t most = 0;
   for (int32_t height = 8; height <= 32; height *= 2)
@@ -111,9 +118,10 @@ static int64_t packed_halves(const struct apl_sparse_csr* matrix) { return (matr
 static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) {
   const struct apl_sparse_statistics* s = &m->packed->statistics;
   struct apl_sparse_options* o = &m->options;
-  if (!apl_sparse_is_half(type) || !m->packed->device->matrix_units) o->window = -1;
+  const int32_t highest = apl_sparse_highest_window(m->packed->device, type);
+  if (o->window > highest) o->window = highest;
   if (o->window == 0 && m->plan && m->plan->stretches > 0) {
-    o->window = height_of_plan(m->plan);
+    o->window = height_of_plan(m->plan, highest);
     if (o->window == 0) o->window = -1;
   }
   if (o->window != 0) return;

@@ -105,7 +105,7 @@ double apl_sparse_resolve_rows(const struct apl_sparse_csr* matrix, const struct
 double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, const struct apl_device* device, int32_t type,
                                   int64_t width, const struct apl_sparse_statistics* s, int32_t* height) {
   double least = 0;
-  for (int k = 0; k < 3; ++k) {
+  for (int k = 0; 8 << k <= apl_sparse_highest_window(device, type); ++k) {
     const struct apl_sparse_packed shape = {.device = device,
                                             .statistics = *s,
                                             .rows = matrix->rows,
@@ -114,6 +114,7 @@ double apl_sparse_resolve_windows(const struct apl_sparse_csr* matrix, const str
                                             .parts = 1 << k,
                                             .windows = (int32_t)((matrix->rows + (8 << k) - 1) / (8 << k)),
                                             .steps = (int64_t)s->steps[k],
+                                            .units = (int64_t)s->units[k],
                                             .longest_window = s->longest_window[k]};
     const double time = resolve_time(&shape, type, width);
     if (least > 0 && time >= least) continue;

@@ -8,7 +8,8 @@ enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8 };
 struct spmm_case {
   const struct apl_sparse_packed* packed;
   const struct apl_sparse_options* options;  // none of them null
-  int64_t size, width;                       // bytes of an element, columns of C
+  int32_t type;
+  int64_t size, width;  // bytes of an element, columns of C
   double row_bytes;
 };
 
@@ -33,7 +34,7 @@ static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choi
   for (int32_t lanes = most; lanes >= fewest; lanes /= 2)
     for (int ahead = 0; ahead <= (lanes == 16); ++ahead) {
       if (a->options->ahead != 0 && ahead != (a->options->ahead > 0)) continue;
-      const double time = apl_sparse_rows_cost(f, a->row_bytes, rounded_up(columns, lanes), lanes, ahead);
+      const double time = apl_sparse_rows_cost(f, a->type, a->row_bytes, rounded_up(columns, lanes), lanes, ahead);
       if (least > 0 && time >= least) continue;
       least = time;
       c->lanes = lanes;
@@ -46,16 +47,26 @@ static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choi
 static double choose_windows(const struct spmm_case* a, struct apl_sparse_spmm_choice* c) {
   const struct apl_sparse_packed* f = a->packed;
   if (f->parts == 0) return 0;
-  // A warp has 8 times so many columns of C.
-  c->window_elements = c->elements > 4 && a->width <= 32 ? 4 : c->elements;
-  const int64_t slices = rounded_up(a->width, 8 * c->window_elements);
-  c->flight = f->parts == 1 ? 2 : 1;
+  const int has_units = apl_sparse_has_matrix_units(f->device, a->type);
+  // A warp has 8 times so many columns of C; without matrix units a lane has them.
+  c->window_elements = c->elements > 4 && (a->width <= 32 || !has_units) ? 4 : c->elements;
+  while (!has_units && c->window_elements > 1 && a->width <= f->device->warp * c->window_elements / 2)
+    c->window_elements /= 2;
+  const int64_t slices = rounded_up(a->width, (has_units ? 8 : f->device->warp) * c->window_elements);
+  c->flight = f->parts == 1 && has_units ? 2 : 1;
   if (a->options->slices > 0) c->slices = a->options->slices;
   double least = 0;
   struct apl_sparse_spmm_choice best = *c;
   for (c->split = 1; c->split <= 8; c->split *= 2) {
     if (a->options->split > 0 && c->split != a->options->split) continue;
     // Four blocks a multiprocessor are fewer registers than high windows would take: for the many that hide each other.
+    if (!has_units) {
+      const double time = apl_sparse_plain_windows_cost(f, a->type, a->row_bytes, slices, c);
+      if (least > 0 && time >= least) continue;
+      least = time;
+      best = *c;
+      continue;
+    }
     for (c->resident = 0; c->resident <= (f->parts == 4 && f->records == 0 && c->split <= 2 ? 4 : 0);
          c->resident += 4) {
       const double time = apl_sparse_windows_cost(f, a->row_bytes, slices, c);
@@ -86,11 +97,13 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_pac
                                                      int64_t width, const struct apl_sparse_options* options) {
   static const struct apl_sparse_options kOpen = {0};
   const int64_t size = apl_sparse_type_size(type);
-  const struct spmm_case a = {f, options ? options : &kOpen, size, width, (double)(width * size)};
+  const struct spmm_case a = {f, options ? options : &kOpen, type, size, width, (double)(width * size)};
   struct apl_sparse_spmm_choice c = {
       .elements = elements, .lanes = 1, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
-  c.microseconds = f->device->sparse_launch + choose_rows(&a, &c);
-  c.microseconds += choose_windows(&a, &c);
+  const double rows = choose_rows(&a, &c), windows = choose_windows(&a, &c);
+  // In one kernel with high windows, rows have the fewer warps for the registers that those take.
+  const double fused = f->parts == 4 ? f->device->sparse_fused_32 : f->parts == 2 ? f->device->sparse_fused_16 : 1;
+  c.microseconds = f->device->sparse_launch + fused * rows + windows;
   int32_t lanes = 0;
   const double staged = choose_staged(&a, &c, &lanes);
   if (staged >= 0 && (staged < c.microseconds || a.options->staged > 0)) {
@@ -110,12 +123,13 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   const char* result = apl_sparse_result_type(a->type, a->is_wide, &suffix);
   if (!type) return 0;
   const int32_t parts = a->packed.parts, lanes = a->packed.records > 0 ? c->lanes : 0;
+  const int units = apl_sparse_has_matrix_units(a->packed.device, a->type);
   kernel->length = 0;
   kernel->warp = a->packed.device->warp;
-  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%dx%d_%d_%d_%d_%d%s%s%s%s%s", type, suffix, lanes,
-           c->elements, c->warps, parts, c->window_elements, c->flight, c->split, c->slices, c->resident,
-           c->ahead ? "_ahead" : "", a->packed.cuts > 0 ? "_cut" : "", c->staged ? "_staged" : "", epilogue ? "_" : "",
-           epilogue ? epilogue->type : "");
+  snprintf(kernel->name, sizeof kernel->name, "apl_spmm_%s%s_%dx%d_%d_%s%dx%d_%d_%d_%d_%d%s%s%s%s%s", type, suffix,
+           lanes, c->elements, c->warps, units || parts == 0 ? "" : "p", parts, c->window_elements, c->flight, c->split,
+           c->slices, c->resident, c->ahead ? "_ahead" : "", a->packed.cuts > 0 ? "_cut" : "",
+           c->staged ? "_staged" : "", epilogue ? "_" : "", epilogue ? epilogue->type : "");
   apl_sparse_define(kernel, "NAME", "%s", kernel->name);
   apl_sparse_define(kernel, "TYPE", "%s", written);
   apl_sparse_define(kernel, "RESULT", "%s", result);
@@ -131,6 +145,7 @@ static int name_spmm(struct apl_sparse_kernel* kernel, const struct apl_sparse_o
   apl_sparse_define(kernel, "ELEMENTS", "%d", c->elements);
   apl_sparse_define(kernel, "WARPS", "%d", c->warps);
   apl_sparse_define(kernel, "PARTS", "%d", parts);
+  apl_sparse_define(kernel, "MATRIX_UNITS", "%d", units);
   apl_sparse_define(kernel, "WINDOW_ELEMENTS", "%d", c->window_elements);
   apl_sparse_define(kernel, "FLIGHT", "%d", c->flight);
   apl_sparse_define(kernel, "SPLIT", "%d", c->split);
@@ -178,6 +193,9 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
                                                APL_SPARSE_TEXT_SPMM};
   static const enum apl_sparse_text kStaged[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_ROWS,
                                                  APL_SPARSE_TEXT_STAGED, APL_SPARSE_TEXT_SPMM};
+  static const enum apl_sparse_text kPlain[] = {APL_SPARSE_TEXT_WARP,          APL_SPARSE_TEXT_NUMBERS,
+                                                APL_SPARSE_TEXT_ROWS,          APL_SPARSE_TEXT_WINDOWS,
+                                                APL_SPARSE_TEXT_PLAIN_WINDOWS, APL_SPARSE_TEXT_SPMM};
   static const enum apl_sparse_text kAll[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_ROWS,
                                               APL_SPARSE_TEXT_WINDOWS, APL_SPARSE_TEXT_SPMM};
   const struct apl_sparse_packed* f = &a->packed;
@@ -191,8 +209,10 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   struct apl_sparse_kernel kernel;
   if (!name_spmm(&kernel, a, &choice, epilogue))
     return apl_sparse_fail(ctx, APL_ERROR, "sparse products have no kernels for this type");
+  const int has_units = apl_sparse_has_matrix_units(f->device, a->type);
   int status = choice.staged   ? apl_sparse_load_kernel(ctx, &kernel, epilogue, kStaged, 5)
                : f->parts == 0 ? apl_sparse_load_kernel(ctx, &kernel, epilogue, kRows, 4)
+               : !has_units    ? apl_sparse_load_kernel(ctx, &kernel, epilogue, kPlain, 6)
                                : apl_sparse_load_kernel(ctx, &kernel, epilogue, kAll, 5);
   if (status) return status;
 
@@ -218,12 +238,13 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   int32_t window_blocks = 0, slice_groups = 0;
   int64_t shared_bytes = longs > 0 ? choice.warps * choice.lanes * choice.elements * sum_size : 0;
   if (f->parts > 0) {
-    const int64_t columns = 8 * choice.window_elements * choice.slices,
+    const int64_t columns = (has_units ? 8 : warp) * choice.window_elements * choice.slices,
                   each = choice.warps / choice.split / choice.slices;
     slice_groups = (int32_t)((width + columns - 1) / columns);
     window_blocks = (int32_t)((windows + each - 1) / each);
-    const int64_t words = (choice.window_elements + 1) / 2;
-    const int64_t exchange = choice.split > 1 ? choice.warps * warp * f->parts * words * 4 * 4 : 0;
+    // Sums that a lane has of a part of 8 rows.
+    const int64_t sums = has_units ? (choice.window_elements + 1) / 2 * 4 : 8 * choice.window_elements;
+    const int64_t exchange = choice.split > 1 ? choice.warps * warp * f->parts * sums * sum_size : 0;
     if (exchange > shared_bytes) shared_bytes = exchange;
   }
   void *window = a->window, *part = a->part, *window_row = a->window_row, *step_column = a->step_column;

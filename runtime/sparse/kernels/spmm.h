@@ -23,8 +23,13 @@ void APL_SPARSE_NAME(apl_in<int32_t> record, apl_in<int32_t> column, apl_in<APL_
 #if APL_SPARSE_PARTS
   const unsigned of_windows = unsigned(window_blocks) * unsigned(slice_groups);
   if (block < of_windows) {
+#if APL_SPARSE_MATRIX_UNITS
     apl_sparse_spmm_windows<APL_SPARSE_PARTS, APL_SPARSE_WINDOW_ELEMENTS, APL_SPARSE_FLIGHT, APL_SPARSE_SPLIT,
                             APL_SPARSE_SLICES, APL_SPARSE_WARPS>(
+#else
+    apl_sparse_spmm_plain_windows<APL_SPARSE_PARTS, APL_SPARSE_WINDOW_ELEMENTS, APL_SPARSE_SPLIT, APL_SPARSE_SLICES,
+                                  APL_SPARSE_WARPS>(
+#endif
         block % unsigned(window_blocks), block / unsigned(window_blocks),
         apl_sparse_windows<APL_SPARSE_TYPE>{window, part, window_row, step_column, step_value, windows}, b, b_row, c,
         c_row, width, epilogue);

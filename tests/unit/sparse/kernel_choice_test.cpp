@@ -126,6 +126,8 @@ void launch_all(Notes& notes) {
     notes.spmm(shared, APL_F16, width);
     notes.sddmm(shared, APL_F16, width);
   }
+  for (const std::int32_t type : {APL_I8, APL_I32, APL_F32, APL_F64})
+    for (const std::int64_t width : {33, 66, 128}) notes.spmm(shared, type, width);
   notes.sddmm(shared, APL_F16, 256);
   notes.spmm(even(1500, 300, 60, 1), APL_F16, 128);
   notes.spmm(even(1500, 300, 60, 1), APL_F64, 128);
@@ -148,7 +150,10 @@ TEST_CASE("sparse kernels: kernels are chosen by shared columns, type, width and
   // Rows that do share them come in windows, if they are long, on the tensor cores, if they are f16.
   const apl::sparse::Csr shared = even(2048, 4096, 64, 16);
   CHECK(has(notes.spmm(shared, APL_F16, 128), "_2x8_"));
-  CHECK(has(notes.spmm(shared, APL_F32, 128), "_0x0_"));
+  // In other types they come in windows without tensor cores.
+  CHECK(has(notes.spmm(shared, APL_F32, 128), "_8_p"));
+  CHECK(has(notes.spmm(shared, APL_F64, 128), "_8_p"));
+  CHECK(has(notes.spmm(apart, APL_F32, 128), "_0x0_"));
   CHECK(has(notes.sddmm(shared, APL_F16, 128), "apl_sddmm_f16_4_4_"));
   CHECK(has(notes.sddmm(shared, APL_F32, 128), "apl_sddmm_f32_8_0_"));
   // Few columns, gathered often.

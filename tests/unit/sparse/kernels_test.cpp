@@ -291,6 +291,38 @@ TEST_CASE("sparse kernels: windows of every height, shared by warps, for every k
     }
 }
 
+TEST_CASE("sparse kernels: windows without matrix units, of every type, height and share, for every kind of matrix") {
+  struct Variant {
+    int window, split, slices;
+    RowPitch pitch;
+  };
+  const std::vector<Variant> ways = {
+      {8, 1, 1, {132}}, {16, 4, 1, {20, 4, 12, 4}}, {8, 1, 2, {136}}, {16, 2, 2, {6}}, {8, 8, 1, {3}}};
+  std::size_t turn = 0;
+  for (const std::string& kind : sparse_test::kinds())
+    for (const std::int64_t size : {40, 75}) {
+      const auto& [window, split, slices, pitch] = ways[turn++ % ways.size()];
+      CAPTURE(kind);
+      CAPTURE(window);
+      CAPTURE(pitch.width);
+      check_spmm<float>(sparse_test::random_matrix(kind, size, 7), nullptr,
+                        {.window = window, .split = split, .slices = slices}, pitch);
+    }
+  const Csr m = sparse_test::random_matrix("block", 70, 3);
+  for (const int window : {8, 16}) {
+    check_spmm<double>(m, nullptr, {.window = window}, {66});
+    check_spmm<std::int8_t>(m, nullptr, {.window = window}, {40});
+    check_spmm<std::int32_t>(m, nullptr, {.window = window, .piece = 8, .apart = 12}, {33});
+    check_spmm<std::uint64_t>(m, nullptr, {.window = window}, {5});
+  }
+  // A machine without them has these for 16 bits, too, and wider warps.
+  has_waves_of_64 = true;
+  check_spmm<Half>(m, nullptr, {.window = 8}, {40});
+  check_spmm<Half, float>(m, nullptr, {.window = 16, .split = 2}, {136});
+  check_spmm<float>(m, nullptr, {.window = 8}, {132});
+  has_waves_of_64 = false;
+}
+
 TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in the plan's order") {
   const Csr m = sparse_test::random_matrix("block", 130, 8);
   std::string order;
