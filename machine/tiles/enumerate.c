@@ -112,19 +112,21 @@ static int with_stages(struct enumeration* w) {
 
 // The depth: the innermost contracted dim takes what it can use, then the next ones.
 static int with_depth(struct enumeration* w) {
-  static const int kDepths[] = {24, 16, 32, 8, 64}, kFewSteps = 8;
+  static const int kDepths[] = {24, 16, 32, 8, 64}, kFewSteps = 8, kLargeTile = 4096;
   const struct apl_contraction* c = w->c;
   int free_depths = 0;
-  int64_t last = 0;
+  int64_t last = 0, points = 1;  // of a block's tile
+  for (int d = 0; d < c->space_rank; ++d) points = apl_times(points, apl_times(w->plan.tile[d], w->plan.reg[d]));
   for (int d = c->space_rank; d < c->dim_count; ++d) free_depths += !c->dims[d].fixed && forced_tile(w, d) == 0;
   // Half of the depth only where elements are wide; on a GPU none so deep that its loop's loads take all registers.
   const int half = c->accumulator_bytes > 4 || c->dim_count - c->space_rank > 1;
   const int depths = w->device->kind != APL_DEVICE_GPU ? 5 : half ? 4 : 3;
   const int64_t innermost = c->dims[c->dim_count - 1].size;
   for (int k = 0; k < depths; ++k) {
-    // 24 where it leaves no remainder step and 16 does, and steps are few: on an H200, TCCG 22 with depths of 72 takes
-    // 7.2 ms, not 8.0.
-    const int divides = innermost % 24 == 0 && innermost % 16 != 0 && innermost <= kFewSteps * 16;
+    // 24 where it leaves no remainder step and 16 does, steps are few and tiles large: on an H200, TCCG 22 with depths
+    // of 72 takes 7.2 ms, not 8.0, but TCCG 19 with tiles of 32 x 64 takes 339 us, not 279.
+    const int divides =
+        innermost % 24 == 0 && innermost % 16 != 0 && innermost <= kFewSteps * 16 && points >= kLargeTile;
     if (kDepths[k] == 24 && (w->device->kind != APL_DEVICE_GPU || !divides)) continue;
     int64_t left = kDepths[k], depth = 1;
     for (int d = c->dim_count; d-- > c->space_rank;) {
