@@ -10,6 +10,15 @@ namespace apl {
 
 namespace {
 
+// Where each row is itself reduced, as in a search for the nearest neighbour, the inner reductions are a contraction.
+std::string hint_for_rows(const Screma& redomap) {
+  for (const Stm& stm : redomap.map.body->stms)
+    if (const Screma* inner = get_if<Screma>(stm); inner != nullptr && !inner->reduces.empty())
+      return "make the inner results in a line of their own, `let D = map (\\a -> map (\\b -> ..) ..) ..`, which is "
+             "tiled, and reduce its rows in the next, `map (reduce ..) D`";
+  return "reduce over the rows' elements, too, or transpose the array";
+}
+
 class OperandMatcher {
  public:
   OperandMatcher(const Layouts& layouts, const std::set<Value>& local, Contraction& contraction, ValueTable& values)
@@ -23,8 +32,7 @@ class OperandMatcher {
       const std::string& input = values_.name(redomap.inputs[k]);
       if (!values_.type(row).is_scalar())
         return unmatched("operand-row", contraction_.location,
-                         "the redomap streams rows of `" + input + "`, not elements",
-                         "reduce over the rows' elements, too, or transpose the array");
+                         "the redomap streams rows of `" + input + "`, not elements", hint_for_rows(redomap));
       if (auto r = add_read(row, input, contraction_.location)) return r;
     }
     std::vector<const Stm*> all = before;
