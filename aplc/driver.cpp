@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "aplc/registry.h"
+#include "aplc/sparse/constants.h"
 #include "frontend/frontend.h"
 #include "ir/parse.h"
 #include "ir/print.h"
@@ -210,6 +211,7 @@ bool Session::run(std::string_view text) {
       if (options_.keep_remarks) remarks_.push_back(remark);
       if (options_.remarks) print_error("{}\n", apl::render(remark, options_.file));
     };
+  sparse::make_dense(module_, parameters_, options.remarks);
   if (options_.keep_stages) stages_.emplace_back("", apl::print(module_));
   options.after_pass = [this](const apl::PassReport& pass, const apl::Module& module) {
     passes_.push_back(pass);

@@ -59,6 +59,7 @@ class Session {
   void set_sink(apl::DiagnosticSink sink) { sink_ = std::move(sink); }
 
   apl::Module& module() { return module_; }
+  const apl::Module& module() const { return module_; }
   const apl::Module& front() const { return front_; }  // as it was read, before all passes
   const std::string& text() const { return text_; }    // as it was read
   const std::vector<apl::Remark>& remarks() const { return remarks_; }

@@ -15,7 +15,9 @@
 #include "aplc/explain_overview.h"
 #include "aplc/explain_plan.h"
 #include "aplc/report/report.h"
+#include "aplc/sparse/constants.h"
 #include "aplc/sparse/explain.h"
+#include "aplc/sparse/explain_sections.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/picture.h"
 #include "aplc/sparse/plans.h"
@@ -142,6 +144,20 @@ apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl:
   return apl::Unit{};
 }
 
+// Those of constant operands are compiled into the program.
+apl::Status read_constants(Session& session, const SparseExplain& given) {
+  std::vector<std::string> texts;
+  for (const std::string& text : given.operands)
+    for (const apl::FunctionPtr& function : session.module().functions) {
+      const auto operands = sparse::constant_operands(*function);
+      const auto is_it = [&](const auto& operand) { return text.starts_with(operand.first + "=@"); };
+      if (std::ranges::none_of(operands, is_it)) continue;
+      texts.push_back(text);
+      break;
+    }
+  return sparse::read_known(session.module(), texts);
+}
+
 // The matrices' sizes are those of the program, unless others are given.
 void add_sizes(const apl::Module& module, const SparseExplain& given, Sizes& sizes) {
   const auto add = [&](const apl::Function& function, const apl::Poly& dim, std::int64_t size) {
@@ -200,6 +216,19 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
                                             [&](const sparse::ComparedPlans& plans) { compared.push_back(plans); }});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
+  return apl::Unit{};
+}
+
+// What is code.
+apl::Status add_constants(const Session& session, const CompileOptions& options, const std::string& log,
+                          std::vector<apl::Remark>& remarks) {
+  const bool gpu = machine_of(options) == apl::Machine::gpu;
+  const auto device = apl::find_device(options.device.empty() ? usual_gpu() : options.device);
+  if (!device) return device.error();
+  const auto text = log.empty() ? apl::Result<std::string>(std::string()) : read_file(log);
+  if (!text) return text.error();
+  for (apl::Remark& remark : sparse::explain_sections(session.module(), gpu, *device, *text))
+    remarks.push_back(std::move(remark));
   return apl::Unit{};
 }
 
@@ -308,7 +337,7 @@ namespace {
 // `aplc explain`, or `aplc report`, which says the same on a page.
 void add_command(CLI::App& app, int& exit, bool report) {
   struct Options : CompileOptions {
-    std::string output, log;  // of a report
+    std::string output, log;  // of a report; the log of an explanation is of constant operands
     bool json = false, all = false;
     std::vector<std::string> sizes;
     std::uint32_t line = 0;
@@ -330,6 +359,8 @@ void add_command(CLI::App& app, int& exit, bool report) {
     command->add_option("--log", options->log, "what `aplc tune --log` measured")->type_name("FILE");
   } else {
     command->get_option("FILE")->description("program, or PROGRAM:LINE for the decisions on one line");
+    command->add_option("--log", options->log, "what `aplc sections --log` measured of constant operands")
+        ->type_name("FILE");
   }
   if (!report)
     command->add_flag("--all", options->all, "every decision with its facts, not only what became of each line");
@@ -373,6 +404,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
       fine = fine && status;
     };
     if (fine) check(read_sparse(session, options->sparse, dense));
+    if (fine) check(read_constants(session, options->sparse));
     if (fine) add_sizes(session.module(), options->sparse, sizes);
     if (fine && (overview || report) && sizes.empty() && options->sparse.plans.empty())
       take_matrices_of_dataset(session.module(), options->file, session.text(), options->sparse);
@@ -384,6 +416,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
     if (fine) fine = add_plans(session, *options, sizes, remarks);
     if (fine) check(add_products(session, *options, options->sparse, sizes, remarks, compared));
+    if (fine) check(add_constants(session, *options, report ? std::string() : options->log, remarks));
     exit = session.exit_code();
     if (exit != kFine) return;
     if (report) {

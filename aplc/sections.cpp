@@ -368,6 +368,14 @@ class Search {
   double seconds_ = 0;
 };
 
+// The tile whose kernel is the fastest, of those that were measured; else the one whose proxy is, which is the first.
+const Measured& best_of(const std::vector<Measured>& all) {
+  const Measured* best = &all.front();
+  for (const Measured& one : all)
+    if (one.real && (!best->real || *one.real < *best->real)) best = &one;
+  return *best;
+}
+
 // FOLDER/proxy-M-N-P.cu and constant-M-N-P.cu for each tile, and FOLDER/kernels.tsv: how each is launched.
 int write_kernels(const SectionsOptions& options, const apl::KnownMatrix& known, const std::vector<Tile>& tiles,
                   std::int64_t width) {
@@ -484,15 +492,13 @@ int search(const SectionsOptions& options, Session& session) {
   // The choice: code, the kernels of any sparse operand, or the dense product.
   const auto sparse = search.measure(Tile{}, Search::Kind::sparse), dense = search.measure(Tile{}, Search::Kind::dense);
   const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
-  const std::optional<double> constant = all.front().real;
+  const Measured& best = best_of(all);
+  const std::optional<double> constant = best.real;
   print_out("constant {}, sparse {}, dense {}\n", shown(constant), shown(sparse), shown(dense));
   const bool is_constant = constant && !(sparse && *sparse < *constant);
   const std::optional<double> best_sparse = is_constant ? constant : sparse;
   const bool is_dense = dense && best_sparse && *dense < *best_sparse;
-  if (best_sparse || dense)
-    print_out("chosen: {}\n", is_dense      ? "the dense product: leave out #[sparse]"
-                              : is_constant ? "constant"
-                                            : "sparse");
+  if (best_sparse || dense) print_out("chosen: {}\n", is_dense ? "dense" : is_constant ? "constant" : "sparse");
   if (!options.json.empty()) {
     nlohmann::ordered_json json{{"entry", name},
                                 {"operand", operand},
@@ -538,10 +544,12 @@ int search(const SectionsOptions& options, Session& session) {
   if (!options.svg.empty())
     if (const int code = emit(options.svg, scatter_svg(all)); code != kFine) return code;
   if (options.output.empty()) return kFine;
-  const Tile best = all.front().tile;
-  if (!is_constant && constant) return emit(options.output, fmt::format("{}.{}.variant=1\n", name, operand));
-  return emit(options.output, fmt::format("{0}.{1}.rows={2}\n{0}.{1}.columns={3}\n{0}.{1}.pieces={4}\n", name, operand,
-                                          best.rows, best.columns, best.pieces));
+  if (constant && (is_dense || !is_constant))
+    return emit(options.output, fmt::format("{}.{}.variant={}\n", name, operand, is_dense ? 3 : 1));
+  // Whatever the size: it was measured.
+  return emit(options.output,
+              fmt::format("{0}.{1}.variant=2\n{0}.{1}.rows={2}\n{0}.{1}.columns={3}\n{0}.{1}.pieces={4}\n", name,
+                          operand, best.tile.rows, best.tile.columns, best.tile.pieces));
 }
 
 }  // namespace

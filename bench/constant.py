@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Products with constant matrices (docs/constant.md): tiles ranked by their proxies, the chosen tile's code, the kernels of
-any sparse operand and the dense product, of uniform random matrices.
+any sparse operand and the dense product, of uniform random matrices, beside scipy and Eigen.
 
     python3 bench/constant.py APLC [--backend=c] [--matrices=768x768_s95,...] [--widths=1,16,128] [--exhaustive]
-        [--seconds=150] [--json=FILE]
+        [--seconds=150] [--log=FOLDER] [--json=FILE] [--eigen=/usr/include/eigen3]
 
 First results of a small matrix are compared with those of the interpreter. What does not end in --seconds is left out, and
 said; times that were measured until then are in the folder --log, from which the next run goes on. scipy, where it is
-there, multiplies the same matrices in the same run.
+there, and Eigen, where its headers are, multiply the same matrices in the same run: scipy with its one thread, Eigen with
+one and with all, of which the best counts. Times are medians, in microseconds.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import re
@@ -78,6 +80,28 @@ def time_scipy(entries, rows, columns, width):
     return sorted(times)[25]
 
 
+def build_eigen(headers, folder):
+    """The program that times Eigen, or None where it cannot be made."""
+    program = folder / "constant_eigen"
+    source = pathlib.Path(__file__).with_name("constant_eigen.cpp")
+    command = ["c++", "-std=c++17", "-O3", "-march=native", "-fopenmp", "-DNDEBUG", f"-I{headers}", source, "-o", program]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return program if done.returncode == 0 else None
+
+
+def time_eigen(program, matrix, width):
+    if program is None:
+        return None
+    times = []
+    for threads in {1, os.cpu_count()}:
+        done = subprocess.run([program, matrix, str(width), str(threads)], capture_output=True, text=True, timeout=120)
+        times += [float(done.stdout)] if done.returncode == 0 else []
+    return min(times, default=None)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("aplc")
@@ -88,6 +112,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--log", default="")
     parser.add_argument("--json", default="")
+    parser.add_argument("--eigen", default="/usr/include/eigen3")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as temporary:
@@ -98,6 +123,7 @@ def main():
         program.write_text(PROGRAM)
         error = check(options.aplc, program, options.backend, folder)
         print(f"a small matrix differs from the interpreter by {error:.1e}", flush=True)
+        eigen = build_eigen(options.eigen, folder)
         cases = []
         for name in options.matrices.split(","):
             matrix, rows, columns, entries = make_matrix(name, folder)
@@ -105,20 +131,27 @@ def main():
                 make_dense(columns, width, folder / "b.bin")
                 command = [options.aplc, "sections", program, f"A=@{matrix}", f"B=@{folder / 'b.bin'}"]
                 command += ["--backend", options.backend, "--log", log / f"{name}_{width}_{options.backend}.log"]
-                command += ["--exhaustive"] if options.exhaustive else []
-                case = {"matrix": name, "width": width, "nonzeros": len(entries)}
+                command += ["--json", folder / "found.json"] + (["--exhaustive"] if options.exhaustive else [])
+                case = {"matrix": name, "nonzeros": len(entries), "width": width}
                 try:
                     done = subprocess.run(command, capture_output=True, text=True, timeout=max(1, end - time.monotonic()))
                     case["exit"] = done.returncode
-                    case["output"] = done.stdout
+                    print(done.stdout if done.returncode == 0 else done.stderr, flush=True)
+                    if done.returncode == 0:
+                        case.update(json.loads((folder / "found.json").read_text()))
                 except subprocess.TimeoutExpired:
                     case["exit"] = "out of time"
                 case["scipy_us"] = time_scipy(entries, rows, columns, width)
+                case["eigen_us"] = time_eigen(eigen, matrix, width)
                 cases.append(case)
-                print(f"{name}, {width} columns: exit {case['exit']}, scipy {case['scipy_us']}", flush=True)
-                print(case.get("output", ""), flush=True)
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({"backend": options.backend, "error": error, "cases": cases}, indent=1))
+                print(f"{name}, {width} columns: exit {case['exit']}, scipy {case['scipy_us']}, Eigen {case['eigen_us']}", flush=True)
+                if options.json:
+                    result = {"backend": options.backend, "cores": os.cpu_count(), "error": error, "cases": cases}
+                    pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+        print(f"{'matrix':16} {'J':>4} {'constant':>9} {'sparse':>9} {'dense':>9} {'scipy':>9} {'Eigen':>9}")
+        for case in cases:
+            times = [case.get(k + "_us") for k in ("constant", "sparse", "dense", "scipy", "eigen")]
+            print(f"{case['matrix']:16} {case['width']:4} " + " ".join(f"{t:9.1f}" if t else f"{'-':>9}" for t in times))
     return 0 if error < 1e-5 and all(case["exit"] == 0 for case in cases) else 1
 
 

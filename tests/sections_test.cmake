@@ -23,6 +23,9 @@ foreach(width 1 32)
   string(REGEX REPLACE ", $" "" rows "${rows}")
   set(b_${width} "B=[${rows}]")
 endforeach()
+set(said_1 "sparsify:constant-not-wanted")
+set(said_2 "sparsify:constant\\]")
+set(said_3 "the dense product is compiled")
 set(search sections known.fut A=@a.mtx --runs 3)
 
 # The number of the log's lines that match.
@@ -77,6 +80,30 @@ aplc(0 run --backend=c --tuning found.tuning known.fut A=@a.mtx ${b_1})
 if(NOT output STREQUAL wanted)
   message(FATAL_ERROR "with the tile that was found:\n${output}not\n${wanted}")
 endif()
+
+# All three answers give the same.
+foreach(variant 1 2 3)
+  file(WRITE "${FOLDER}/variant.tuning" "product.A.variant=${variant}\n")
+  aplc(0 run --backend=c --remarks --tuning variant.tuning known.fut A=@a.mtx ${b_1})
+  if(NOT output STREQUAL wanted)
+    message(FATAL_ERROR "with variant=${variant}:\n${output}not\n${wanted}")
+  endif()
+  want_error("${said_${variant}}")
+endforeach()
+
+# What `aplc explain` says of the code, and of what was measured.
+file(WRITE "${FOLDER}/small.tuning" "product.A.rows=2\nproduct.A.pieces=1\n")
+aplc(0 explain --all --device cpu --tuning small.tuning --log found.log known.fut A=@a.mtx)
+want("`A` is code: 2 sections of up to 2 rows, 16[ \n]+columns at a time, 1 piece each")
+want("matrix +4 x 20, 8 non-zeros, 1 empty rows")
+want("clusters of a proxy +2, of 1, 1 sections")
+aplc(0 explain --all --device cpu --tuning small.tuning --param product.A.columns=1 --log found.log known.fut A=@a.mtx)
+want("measured with +1 columns of B")
+want("proxy +[0-9.]+ us, number [0-9]+ of 21")
+want("kernel +[0-9.]+ us, number [0-9]+ of 21")
+want("kernels of any sparse operand +[0-9.]+ us")
+aplc(0 explain --all --device h200 --tuning small.tuning known.fut A=@a.mtx)
+want("KB, of which a multiprocessor fetches [0-9.]+ KB for each 128 columns")
 
 # Kernel texts of all tiles for a GPU, and how each is launched.
 file(MAKE_DIRECTORY "${FOLDER}/kernels")

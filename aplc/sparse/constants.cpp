@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 #include "ir/attributes.h"
 #include "ir/sparse_soa.h"
 #include "runtime/program/known_matrix.h"
@@ -68,6 +69,31 @@ apl::Status read_known(apl::Module& module, const std::vector<std::string>& text
                       names.empty() ? "none has any" : fmt::format("there is {}", fmt::join(names, ", "))));
   }
   return apl::Unit{};
+}
+
+void make_dense(apl::Module& module, const std::map<std::string, std::int64_t>& parameters,
+                const apl::RemarkSink& remarks) {
+  constexpr std::int64_t kDense = 3;
+  for (apl::FunctionPtr& function : module.functions)
+    for (const auto& [name, value] : constant_operands(*function)) {
+      const std::string parameter = fmt::format("{}.{}.variant", function->entry->name, name);
+      const auto found = parameters.find(parameter);
+      if (found == parameters.end() || found->second != kDense) continue;
+      apl::FunctionPtr without = without_request(*function, name);
+      if (remarks)
+        remarks({.kind = without ? apl::RemarkKind::applied : apl::RemarkKind::missed,
+                 .pass = "sparse-plan",
+                 .code = without ? "dense" : "dense-result",
+                 .location = {},
+                 .function = function->entry->name,
+                 .message = without ? fmt::format("{}=3 says so: the dense product is compiled", parameter)
+                                    : fmt::format("{}=3 says so, but the result has the pattern of `{}`: the product "
+                                                  "stays sparse",
+                                                  parameter, name),
+                 .facts = {},
+                 .suggestion = {}});
+      if (without) function = std::move(without);
+    }
 }
 
 void add_constant_parameters(const apl::Module& module, std::set<std::string>& names) {

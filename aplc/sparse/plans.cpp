@@ -32,7 +32,8 @@ bool is_dense(const apl::SparsePlan& given) {
   return plan != nullptr && plan->dense != 0;
 }
 
-// The entry without `#[sparse(operand)]`; null if its result has the operand's pattern.
+}  // namespace
+
 apl::FunctionPtr without_request(const apl::Function& function, const std::string& operand) {
   apl::Function dense = function;
   bool result = false;
@@ -44,8 +45,6 @@ apl::FunctionPtr without_request(const apl::Function& function, const std::strin
   });
   return result ? nullptr : std::make_shared<const apl::Function>(std::move(dense));
 }
-
-}  // namespace
 
 const char* const kPlanHelp =
     "a plan of `aplc sparse search` for a sparse operand, as A=M.plan; several may be given, also for one operand";

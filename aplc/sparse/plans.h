@@ -16,6 +16,9 @@ extern const char* const kPlanHelp;
 // (command.bad-argument), a file that is not there (command.no-such-file).
 apl::Result<std::vector<apl::SparsePlan>> read_plans(const std::vector<std::string>& texts, const apl::Module& module);
 
+// The entry without `#[sparse(operand)]`; null if its result has the operand's pattern.
+apl::FunctionPtr without_request(const apl::Function& function, const std::string& operand);
+
 // Where all plans for an operand say `form dense` the entry takes it as a dense matrix, so that the program's own dense
 // product is compiled. A result with the operand's pattern keeps it sparse: then, and wherever else a plan changes
 // nothing, a remark says so. To be called before the passes.

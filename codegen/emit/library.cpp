@@ -218,6 +218,10 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   add(out, {sparse_csr_header_text});
   if (has_sparse) add(out, {sparse_sparse_header_text, sparse_plan_code_text});
   add(out, {library_object_text, library_choose_text});
+  // Where a matrix is known that the program has code for.
+  const bool has_known = program->host.find("apl_known_matrix ") != std::string::npos;
+  out += fmt::format("#define APL_HAS_KNOWN {}\n\n", has_known ? 1 : 0);
+  if (has_known) add(out, {sparse_known_header_text, sparse_known_code_text, library_known_text});
   if (is_cuda) {
     out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", c_string(device_header_text()));
     if (program->has_plans) out += device_records(*target.dialect);

@@ -235,7 +235,9 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
   const std::string made = unit.fresh(table.name(stm.pattern.front()) + "_made"), asked = unit.fresh(call);
   out.line("");
   out.line("int32_t {} = 0;", made);
-  out.open("if (ctx->backend->sparse_{}) {{", call);
+  // Libraries for GPUs have no kernels for any sparse operand, but may know a matrix.
+  const bool may_be_known = product && sections_of(stm) != nullptr && unit.known(sections_of(stm)->key) != nullptr;
+  out.open("if (ctx->backend->sparse_{}{}) {{", call, may_be_known ? " || ctx->backend->is_known_matrix" : "");
   for (const SegDim& dim : batches)
     out.open("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", unit.name(dim.index), text(dim.bound));
   if (!epilogue.empty() && !on_host) after = write_epilogue(epilogue, arguments, stm, unit, values, block, out);
@@ -244,7 +246,8 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
   out.line("const struct apl_sparse_{} {} = {{{}}};", call, asked, fields);
   if (!constant.name.empty()) call_constant(constant, asked, made, after, on_host, out);
   out.line("{}status = ctx->backend->sparse_{}(ctx, &{}, &{});",
-           constant.name.empty() ? "" : fmt::format("if (!{}) ", made), call, asked, made);
+           constant.name.empty() ? "" : fmt::format("if (!{} && ctx->backend->sparse_{}) ", made, call), call, asked,
+           made);
   out.line("if (status != APL_SUCCESS) goto done;");
   if (on_host) {
     const std::string by_runtime = constant.name.empty() ? made : fmt::format("{} && !{}_is_known", made, asked);

@@ -7,6 +7,7 @@
 #include "runtime/backends/cuda/functions.h"
 #include "runtime/backends/cuda/pool.h"
 #include "runtime/embedded/choose.h"
+#include "runtime/embedded/known.h"
 #include "runtime/embedded/nvrtc.h"
 
 struct apl_kernel {
@@ -37,6 +38,8 @@ struct apl_machine {
   int32_t module_count;
   struct apl_kernel* kernels;
   int32_t kernel_count;
+  char** names;  // of kernels that got them when the program ran
+  int32_t name_count;
   bool* is_loaded;  // one a lazy kernel
   struct apl_pool pool;
 };
@@ -197,6 +200,37 @@ static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, 
   return found ? status : APL_ERROR;
 }
 
+#if APL_HAS_KNOWN
+// A kernel whose name is made when the program runs.
+static int apl_cuda_load_with(struct apl_context* base, const char* name, const char* defines, const char* text) {
+  struct apl_machine* m = apl_of(base)->machine;
+  for (int32_t k = 0; k < m->name_count; ++k)
+    if (strcmp(m->names[k], name) == 0) return APL_SUCCESS;
+  char** grown = realloc(m->names, (size_t)(m->name_count + 1) * sizeof *grown);
+  if (grown) m->names = grown;
+  char* own = grown ? strdup(name) : NULL;
+  char* whole = own ? malloc(strlen(defines) + strlen(text) + 1) : NULL;
+  if (!whole) {
+    free(own);
+    return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory for a kernel's text");
+  }
+  strcat(strcpy(whole, defines), text);
+  int status = apl_load_kernels(apl_of(base), whole);
+  free(whole);
+  if (status == APL_SUCCESS) {
+    apl_cuda_enter(base);
+    // Under a name that stays.
+    if (!apl_find_kernel(base, own)) status = APL_ERROR;
+    apl_cuda_leave(base, 0, "");
+  }
+  if (status == APL_SUCCESS)
+    m->names[m->name_count++] = own;
+  else
+    free(own);
+  return status;
+}
+#endif
+
 static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* launch) {
   if (launch->blocks <= 0) return APL_SUCCESS;
   if (launch->blocks > INT32_MAX)
@@ -249,6 +283,10 @@ static const struct apl_backend apl_the_backend = {
     .choose_variant = apl_choose_variant,
     .synchronise = apl_cuda_synchronise,
     .finish = apl_cuda_finish,
+#if APL_HAS_KNOWN
+    .load_with = apl_cuda_load_with,
+    .is_known_matrix = apl_is_known_matrix,
+#endif
 };
 
 #endif

@@ -116,6 +116,8 @@ static void apl_machine_close(struct futhark_context* ctx) {
   }
   free(m->modules);
   free(m->kernels);
+  for (int32_t k = 0; k < m->name_count; ++k) free(m->names[k]);
+  free(m->names);
   free(m->is_loaded);
   free(m);
 }

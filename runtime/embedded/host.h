@@ -8,6 +8,7 @@
 
 #include "runtime/backends/host_blocks.h"
 #include "runtime/embedded/choose.h"
+#include "runtime/embedded/known.h"
 #include "runtime/embedded/object.h"
 
 struct apl_machine {
@@ -56,12 +57,6 @@ static int apl_host_synchronise(struct apl_context* base) {
 }
 
 #if APL_HAS_PRODUCTS
-// The call's argument that has this array.
-static struct apl_argument apl_argument_of(const struct futhark_context* ctx, const void* data) {
-  for (int32_t k = 0; k < ctx->argument_count; ++k)
-    if (ctx->arguments[k].data == data) return ctx->arguments[k];
-  return (struct apl_argument){data, 0, NULL};
-}
 // What a product's kernels say, and by which plan it is done.
 static int apl_host_made(struct apl_context* base, int status, const struct apl_sparse_plan* plan, int32_t done) {
   struct futhark_context* ctx = apl_of(base);
@@ -109,6 +104,9 @@ static const struct apl_backend apl_the_backend = {
     .sparse_product = apl_host_product,
     .sparse_sddmm_product = apl_host_sddmm,
     .sparse_work = apl_host_work,
+#endif
+#if APL_HAS_KNOWN
+    .is_known_matrix = apl_is_known_matrix,
 #endif
 };
 

@@ -141,6 +141,14 @@ struct apl_event {
   int64_t start, end;
 };
 
+// Arguments that were held against a matrix that there is code for (embedded/known.h).
+enum { APL_SEEN_MATRICES = 8 };
+struct apl_seen_matrix {
+  const struct apl_known_matrix* matrix;  // null: nothing
+  uint64_t numbers[3];                    // of the arrays
+  int32_t is_it;
+};
+
 struct apl_machine;  // the backend's own
 
 // `base` comes first: a pointer to it is one to the context.
@@ -161,9 +169,18 @@ struct futhark_context {
   uint64_t storages;                     // made so far
   const struct apl_argument* arguments;  // of the call that runs
   int32_t argument_count;
+  struct apl_seen_matrix seen[APL_SEEN_MATRICES];
+  uint32_t next_seen;
 };
 
 static inline struct futhark_context* apl_of(struct apl_context* base) { return (struct futhark_context*)base; }
+
+// The call's argument that has this array.
+static struct apl_argument apl_argument_of(const struct futhark_context* ctx, const void* data) {
+  for (int32_t k = 0; k < ctx->argument_count; ++k)
+    if (ctx->arguments[k].data == data) return ctx->arguments[k];
+  return (struct apl_argument){data, 0, NULL};
+}
 
 // A text in memory that the caller frees, as printf makes it.
 static char* apl_text(const char* format, ...) __attribute__((format(printf, 1, 2)));

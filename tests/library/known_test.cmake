@@ -1,0 +1,67 @@
+# One backend's library, and executable, of known.fut: the operand's matrix is given when they are made.
+# Run as: cmake -DAPLC=... -DBACKEND=c|cuda -DSOURCE=... -DFOLDER=... -DDRIVER=... -DCC=... -P known_test.cmake
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+file(COPY "${SOURCE}/tests/library/known.fut" "${SOURCE}/tests/library/known.c" "${SOURCE}/tests/library/want.h"
+     DESTINATION "${FOLDER}")
+# Rows that share columns, one that is empty, a full one.
+set(entries "1 1 1.5\n1 5 2\n1 20 -1\n2 1 3\n2 5 0.25\n2 20 4\n4 2 7\n4 3 8\n")
+foreach(column RANGE 1 20)
+  string(APPEND entries "5 ${column} ${column}.5\n")
+endforeach()
+file(WRITE "${FOLDER}/a.mtx" "%%MatrixMarket matrix coordinate real general\n6 20 28\n${entries}")
+set(libraries -lm)
+set(flags -O1 -fopenmp)
+if("${BACKEND}" STREQUAL "cuda")
+  set(libraries -lm -ldl -lpthread)
+  set(flags -O1)
+  # The emulated driver, before a real one.
+  set(ENV{LD_LIBRARY_PATH} "${DRIVER}")
+endif()
+set(ENV{CC} "${CC}")
+set(ENV{CFLAGS} "-O1 -Wall -Wextra -Werror")
+
+macro(run)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE result OUTPUT_VARIABLE output
+                  ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGN}: exit code ${result}\n${output}${errors}")
+  endif()
+endmacro()
+
+run("${APLC}" ${BACKEND} --library -o multiplied known.fut A=@a.mtx)
+run("${CC}" -std=c11 -Wall -Wextra -Werror ${flags} -c multiplied.c -o multiplied.o)
+run("${CC}" -Wall -Wextra -Werror ${flags} multiplied.o known.c ${libraries} -o check)
+run(./check a.mtx)
+if(NOT output STREQUAL "")
+  message(FATAL_ERROR "${output}")
+endif()
+
+# Without the matrix there is nothing of it in the text.
+run("${APLC}" ${BACKEND} --library -o plain known.fut)
+file(READ "${FOLDER}/plain.c" text)
+if(text MATCHES "apl_key_of")
+  message(FATAL_ERROR "a library that knows no matrix asks for one")
+endif()
+
+string(REPEAT "1.0f32, " 31 ones)
+string(REPEAT "[${ones}1.0f32], " 19 rows)
+file(WRITE "${FOLDER}/b.txt" "[${rows}[${ones}1.0f32]]")
+run("${APLC}" ${BACKEND} --executable -o multiply known.fut A=@a.mtx)
+execute_process(COMMAND ./multiply A=@a.mtx WORKING_DIRECTORY "${FOLDER}" INPUT_FILE b.txt OUTPUT_VARIABLE output
+                ERROR_VARIABLE errors RESULT_VARIABLE result)
+string(REGEX MATCHALL "[-+0-9.e]+f32" numbers "${output}")
+list(LENGTH numbers count)
+if(NOT result EQUAL 0 OR NOT count EQUAL 192)
+  message(FATAL_ERROR "exit code ${result}, ${count} numbers: ${output}${errors}")
+endif()
+foreach(wanted 0:2.5f32 32:7.25f32 64:0.0f32 96:15.0f32 128:2.2e+02f32 191:0.0f32)
+  string(REPLACE ":" ";" wanted "${wanted}")
+  list(GET wanted 0 place)
+  list(GET wanted 1 number)
+  list(GET numbers ${place} got)
+  if(NOT got STREQUAL number)
+    message(FATAL_ERROR "number ${place} is ${got}, not ${number}")
+  endif()
+endforeach()
