@@ -29,7 +29,7 @@ namespace {
 
 struct SectionsOptions : CompileOptions {
   std::string entry, backend = "c", output, log, svg, kernels, json;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments, tiles;
   std::int64_t clusters = 0;
   bool no_clusters = false, no_truncation = false, no_sharing = false, no_occupancy = false, no_pruning = false;
   bool exhaustive = false, no_final = false;
@@ -81,6 +81,22 @@ std::vector<Tile> tile_space(bool on_host, std::int64_t width, std::int64_t byte
         if ((columns < 2 * width || columns == 32) && columns * pieces <= 1024 &&
             rows * columns * pieces * bytes <= 49152)
           tiles.push_back({rows, columns, pieces});
+  return tiles;
+}
+
+// Those that were asked for, as `6,128,3`.
+apl::Result<std::vector<Tile>> read_tiles(const std::vector<std::string>& texts) {
+  std::vector<Tile> tiles;
+  for (const std::string& text : texts) {
+    Tile tile;
+    char comma = 0, more = 0;
+    std::istringstream in(text);
+    const bool read = in >> tile.rows >> comma >> tile.columns >> more >> tile.pieces && comma == ',' && more == ',';
+    if (!read || in.peek() != std::char_traits<char>::eof() || tile.rows < 1 || tile.columns < 1 || tile.pieces < 1)
+      return apl::make_error(apl::Code::command_bad_argument, {},
+                             fmt::format("--tile {}: expected ROWS,COLUMNS,PIECES", text));
+    tiles.push_back(tile);
+  }
   return tiles;
 }
 
@@ -189,7 +205,7 @@ class Search {
     std::vector<std::optional<double>> times;
     while (times.size() < tiles.size()) {
       const std::size_t end = std::min(times.size() + group, tiles.size());
-      if (is_late()) {
+      if (is_late() && (kind == Kind::proxy || kind == Kind::constant)) {
         times.resize(tiles.size());
         break;
       }
@@ -445,9 +461,12 @@ int search(const SectionsOptions& options, Session& session) {
   Search search(options, session, name, operand, *values, matrices,
                 fmt::format("{}-{}-{}", known.key, width, options.backend), *std::move(folder), device.get());
   search.read_log();
-  std::vector<Tile> tiles = tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type)));
+  auto asked = read_tiles(options.tiles);
+  if (!asked) return report(asked.error());
+  std::vector<Tile> tiles =
+      asked->empty() ? tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type))) : *asked;
   std::map<Tile, double> bytes;
-  if (device) bytes = prune(tiles, *known.matrix, width, device->device(), options.no_pruning);
+  if (device) bytes = prune(tiles, *known.matrix, width, device->device(), options.no_pruning || !asked->empty());
   std::vector<Measured> all;
   const auto times = search.measure(tiles, Search::Kind::proxy);
   for (std::size_t k = 0; k < tiles.size(); ++k) all.push_back({tiles[k], times[k], {}, bytes[tiles[k]]});
@@ -459,6 +478,9 @@ int search(const SectionsOptions& options, Session& session) {
     return session.exit_code();
   }
   std::ranges::stable_sort(all, {}, [](const Measured& one) { return *one.proxy; });
+  // What takes little is measured first.
+  const auto sparse = search.measure(Tile{}, Search::Kind::sparse), dense = search.measure(Tile{}, Search::Kind::dense);
+  const double others_seconds = search.seconds() - proxy_seconds;
   if (options.exhaustive) {
     std::vector<Tile> ranked;
     for (const Measured& one : all) ranked.push_back(one.tile);
@@ -480,7 +502,8 @@ int search(const SectionsOptions& options, Session& session) {
               : kernel ? fmt::format(" {:>7.1f} KB {:>7.1f} s", 1e-3 * one.code_bytes, kernel->compile_seconds)
                        : fmt::format(" {:>7.1f} KB {:>9}", 1e-3 * one.code_bytes, "-"));
   }
-  print_out("proxies: {:.1f} s; with the kernels that were compiled: {:.1f} s\n", proxy_seconds, search.seconds());
+  print_out("proxies: {:.1f} s; with the kernels that were compiled: {:.1f} s\n", proxy_seconds,
+            search.seconds() - others_seconds);
   std::vector<double> proxies, kernels, lengths;
   for (const Measured& one : all)
     if (one.real) proxies.push_back(*one.proxy), kernels.push_back(*one.real), lengths.push_back(one.code_bytes);
@@ -490,7 +513,6 @@ int search(const SectionsOptions& options, Session& session) {
   if (kernels.size() > 1 && device)
     print_out("Spearman of the bytes of code alone {:.3f}\n", spearman(lengths, kernels));
   // The choice: code, the kernels of any sparse operand, or the dense product.
-  const auto sparse = search.measure(Tile{}, Search::Kind::sparse), dense = search.measure(Tile{}, Search::Kind::dense);
   const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
   const Measured& best = best_of(all);
   const std::optional<double> constant = best.real;
@@ -509,7 +531,7 @@ int search(const SectionsOptions& options, Session& session) {
                                 {"width", width},
                                 {"backend", options.backend},
                                 {"proxy_seconds", proxy_seconds},
-                                {"seconds", search.seconds()},
+                                {"seconds", search.seconds() - others_seconds},
                                 {"tile_space", bytes.size()}};
     if (kernels.size() > 1) {
       json["spearman"] = spearman(proxies, kernels);
@@ -584,6 +606,9 @@ void add_sections(CLI::App& app, int& exit) {
   command->add_flag("--no-pruning", options->no_pruning, "tiles whose code is long, too (GPUs)");
   command->add_option("--seconds", options->seconds, "begin to measure no more after so long")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--tile", options->tiles, "look at this tile alone, ROWS,COLUMNS,PIECES; may be given several times")
+      ->allow_extra_args(false);
   command->add_option("--json", options->json, "all that was measured")->type_name("FILE");
   command->add_flag("--exhaustive", options->exhaustive,
                     "measure the kernel of each tile, too, and say how well proxies rank them");

@@ -3,7 +3,7 @@
 any sparse operand and the dense product, of uniform random matrices, beside scipy and Eigen.
 
     python3 bench/constant.py APLC [--backend=c] [--matrices=768x768_s95,...] [--widths=1,16,128] [--exhaustive]
-        [--seconds=150] [--log=FOLDER] [--json=FILE] [--eigen=/usr/include/eigen3]
+        [--tile=ROWS,COLUMNS,PIECES] [--seconds=150] [--log=FOLDER] [--json=FILE] [--eigen=/usr/include/eigen3]
 
 First results of a small matrix are compared with those of the interpreter. What does not end in --seconds is left out, and
 said; times that were measured until then are in the folder --log, from which the next run goes on. scipy, where it is
@@ -96,7 +96,7 @@ def time_eigen(program, matrix, width):
     if program is None:
         return None
     times = []
-    for threads in {1, os.cpu_count()}:
+    for threads in {1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count()))}:
         done = subprocess.run([program, matrix, str(width), str(threads)], capture_output=True, text=True, timeout=120)
         times += [float(done.stdout)] if done.returncode == 0 else []
     return min(times, default=None)
@@ -109,6 +109,7 @@ def main():
     parser.add_argument("--matrices", default="768x768_s95,768x768_s90")
     parser.add_argument("--widths", default="1,16,128")
     parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--tile", default="", help="this tile alone; N1 is 1 for products narrower than a vector of a CPU")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--log", default="")
     parser.add_argument("--json", default="")
@@ -132,6 +133,9 @@ def main():
                 command = [options.aplc, "sections", program, f"A=@{matrix}", f"B=@{folder / 'b.bin'}"]
                 command += ["--backend", options.backend, "--log", log / f"{name}_{width}_{options.backend}.log"]
                 command += ["--json", folder / "found.json"] + (["--exhaustive"] if options.exhaustive else [])
+                if options.tile:
+                    narrow = options.backend == "c" and width < 16
+                    command += ["--tile", re.sub(r",\d+,", ",1,", options.tile) if narrow else options.tile]
                 case = {"matrix": name, "nonzeros": len(entries), "width": width}
                 try:
                     done = subprocess.run(command, capture_output=True, text=True, timeout=max(1, end - time.monotonic()))
@@ -146,7 +150,7 @@ def main():
                 cases.append(case)
                 print(f"{name}, {width} columns: exit {case['exit']}, scipy {case['scipy_us']}, Eigen {case['eigen_us']}", flush=True)
                 if options.json:
-                    result = {"backend": options.backend, "cores": os.cpu_count(), "error": error, "cases": cases}
+                    result = {"backend": options.backend, "cores": os.cpu_count(), "threads": os.environ.get("OMP_NUM_THREADS", "all"), "error": error, "cases": cases}
                     pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
         print(f"{'matrix':16} {'J':>4} {'constant':>9} {'sparse':>9} {'dense':>9} {'scipy':>9} {'Eigen':>9}")
         for case in cases:

@@ -105,6 +105,17 @@ want("kernels of any sparse operand +[0-9.]+ us")
 aplc(0 explain --all --device h200 --tuning small.tuning known.fut A=@a.mtx)
 want("KB, of which a multiprocessor fetches [0-9.]+ KB for each 128 columns")
 
+# Some tiles alone.
+aplc(0 ${search} ${b_1} --tile 2,1,1 --tile 3,1,2)
+want("\n +3 +1 +2 +[0-9.]+ ")
+string(REGEX MATCHALL "\n +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ " tiles "${output}")
+list(LENGTH tiles count)
+if(NOT count EQUAL 2)
+  message(FATAL_ERROR "${count} tiles, not 2:\n${output}")
+endif()
+aplc(64 ${search} ${b_1} --tile 2,1)
+want_error("--tile 2,1: expected ROWS,COLUMNS,PIECES")
+
 # Kernel texts of all tiles for a GPU, and how each is launched.
 file(MAKE_DIRECTORY "${FOLDER}/kernels")
 aplc(0 ${search} ${b_32} --backend cuda --kernels kernels)
