@@ -21,6 +21,7 @@ nlohmann::json shape_of(const apl_sparse_packed& f) {
           {"parts", f.parts},
           {"windows", f.windows},
           {"steps", f.steps},
+          {"units", f.units},
           {"longest_window", f.longest_window}};
 }
 

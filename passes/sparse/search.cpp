@@ -18,7 +18,7 @@ namespace {
 // Orders that are not made of larger matrices: they take longer than a search, and rarely win there.
 constexpr std::int64_t kMostForBandwidth = 4'000'000, kMostForLength = 2'000'000;
 // So many of the plans that the model likes best are run where they can be.
-constexpr std::size_t kMostMeasured = 10;
+constexpr std::size_t kMostMeasured = 12;
 // An order is worth a search if its rows share so much more than those of the matrix as it is.
 constexpr double kBetterSharing = 1.05;
 
@@ -125,7 +125,8 @@ class Search {
                      [](const Candidate& a, const Candidate& b) { return a.priced.cost < b.priced.cost; });
     // What kernels for GPUs run without a plan is of one kind; a plan is not to be worse than that.
     const auto is_plain = [&](const Candidate& c) {
-      return profile_.gpu && c.order == "natural" && (c.name == "ell" || c.name.starts_with("block of "));
+      return profile_.gpu && c.order == "natural" &&
+             (c.name == "ell" || c.name == "1d" || c.name.starts_with("block of "));
     };
     std::ranges::stable_partition(candidates_, is_plain);
     if (candidates_.size() > kMostMeasured) candidates_.resize(kMostMeasured);

@@ -22,11 +22,14 @@ Profile plain_profile(double peak = 1e9) {
   return profile;
 }
 
-TEST_CASE("costs are those of the elements' type: blocks are for matrix units, dense products have a rate a type") {
+TEST_CASE("costs are those of the elements' type: blocks have them by bytes, dense products a rate a type") {
   const Profile& gpu = *builtin_profile("h200");
-  CHECK(CostModel(gpu, {Operator::spmm, 128, 2}, 128).has_blocks());
-  for (const std::int64_t bytes : {1, 4, 8})
-    CHECK_FALSE(CostModel(gpu, {Operator::spmm, 128, bytes}, 128).has_blocks());
+  for (const std::int64_t bytes : {2, 4, 8}) CHECK(CostModel(gpu, {Operator::spmm, 128, bytes}, 128).has_blocks());
+  CHECK_FALSE(CostModel(gpu, {Operator::spmm, 128, 1}, 128).has_blocks());
+  CHECK_FALSE(CostModel(gpu, {Operator::sddmm, 128, 4}, 128).has_blocks());
+  CHECK_FALSE(CostModel(gpu, {Operator::spmm, 128, 4}, 128).has_block(32));
+  CHECK(CostModel(gpu, {Operator::spmm, 128, 4}, 128).block(8, 100) >
+        1.5 * CostModel(gpu, {Operator::spmm, 128, 2}, 128).block(8, 100));
   const auto dense = [&](std::int64_t bytes) {
     return CostModel(gpu, {Operator::spmm, 128, bytes}, 128).dense_product(4096, 4096);
   };

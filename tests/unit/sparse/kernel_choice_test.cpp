@@ -151,8 +151,8 @@ TEST_CASE("sparse kernels: kernels are chosen by shared columns, type, width and
   const apl::sparse::Csr shared = even(2048, 4096, 64, 16);
   CHECK(has(notes.spmm(shared, APL_F16, 128), "_2x8_"));
   // In other types they come in windows without tensor cores.
-  CHECK(has(notes.spmm(shared, APL_F32, 128), "_8_p"));
-  CHECK(has(notes.spmm(shared, APL_F64, 128), "_8_p"));
+  CHECK(has(notes.spmm(shared, APL_F32, 128), "_4_p"));
+  CHECK(has(notes.spmm(shared, APL_F64, 128), "_4_p"));
   CHECK(has(notes.spmm(apart, APL_F32, 128), "_0x0_"));
   CHECK(has(notes.sddmm(shared, APL_F16, 128), "apl_sddmm_f16_4_4_"));
   CHECK(has(notes.sddmm(shared, APL_F32, 128), "apl_sddmm_f32_8_0_"));
