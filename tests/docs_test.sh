@@ -4,9 +4,10 @@
 #   - a line of an indented block whose first word is a program of ours, ./dev or a compiler is a shell line
 #   - with `$ ` before it, the rest of the block is what it must print
 #   - with FILE, DIR, [--option], ... in it, it is a synopsis: only its options are looked at
-# usage: docs_test.sh BIN SOURCE_TREE FOLDER
+# With `installed` BIN has what is installed, and lines of programs that are only built are counted, not looked at.
+# usage: docs_test.sh BIN SOURCE_TREE FOLDER [installed]
 set -u
-bin=$(realpath "$1") tree=$(realpath "$2") folder=$3
+bin=$(realpath "$1") tree=$(realpath "$2") folder=$3 installed=${4:-}
 rm -rf "$folder"
 mkdir -p "$folder/build" "$folder/docs"
 cd "$folder" || exit 1
@@ -15,7 +16,7 @@ cp -r "$tree/examples" examples
 ln -s "$tree/tests" tests
 PATH=$bin:$PATH
 export XDG_CACHE_HOME=$folder/cache
-failed=0 run=0 looked_at=0
+failed=0 run=0 looked_at=0 not_installed=0
 fail() { printf 'FAILED: %s\n' "$*"; failed=1; }
 
 # Files that lines speak of.
@@ -70,6 +71,10 @@ look_at_options() {
       "$tree/dev" help | grep -qE "^  ${words[1]}( |$)" || fail "$where: ./dev help does not know '${words[1]}'"
       return ;;
   esac
+  if [[ -n $installed && $line =~ ^(build/bin/)?(apl_[a-z_]+) && ! -x $bin/${BASH_REMATCH[2]} ]]; then
+    ((++not_installed))
+    return
+  fi
   help=$(help_of "$line") || fail "$where: no help of: $line"
   line=${line%%\"aplc*}
   for option in $(grep -oE -e '[ \[]--?[a-zA-Z][a-zA-Z0-9-]*' <<< "$line" | tr -d ' ['); do
@@ -167,5 +172,6 @@ for path in "$tree"/README.md "$tree"/docs/*.md "$tree"/examples/README.md; do
   done < <(sed '/^```/,/^```/d' "$path" | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//')
 done
 ((run > 15 && looked_at > 20)) || fail "only $run lines are run, and $looked_at looked at"
+((not_installed == 0)) || echo "$not_installed lines are of programs that are not installed"
 echo "$run lines are run, of $looked_at others the options are looked at"
 exit $failed
