@@ -57,34 +57,38 @@ void without_terms(const std::string& text, std::size_t at, const std::string& c
   }
 }
 
+// Mutants of what a pattern's groups match in a part of the text.
+std::vector<Mutant> without_matches(const std::string& text, std::size_t begin, std::size_t end,
+                                    const std::regex& guard) {
+  std::vector<Mutant> mutants;
+  const auto at = [&](std::size_t k) { return text.begin() + static_cast<std::ptrdiff_t>(k); };
+  for (std::sregex_iterator found(at(begin), at(end), guard), none; found != none; ++found)
+    for (std::size_t k = 1; k < found->size(); ++k)
+      if ((*found)[k].matched)
+        without_terms(text, begin + static_cast<std::size_t>(found->position(k)), found->str(k), mutants);
+  return mutants;
+}
+
+// Where a thread's first element is inside it has some `left`.
+const char* const kLeft = R"(|int left\w* = ([^;=?]* < [^;=?]*) \?)";
+
 // `X_s(...) = i < n && j < m ? X(...) : 0;`
 std::vector<Mutant> without_load_guards(const std::string& text) {
-  std::vector<Mutant> mutants;
-  const std::regex load(R"(= ([^;=?]* < [^;=?]*) \? \w+\()");
-  for (std::sregex_iterator found(text.begin(), text.end(), load), end; found != end; ++found)
-    without_terms(text, static_cast<std::size_t>(found->position(1)), found->str(1), mutants);
-  return mutants;
+  const std::regex guard(std::string(R"(\) = ([^;=?]* < [^;=?]*) \? \w+\()") + kLeft);
+  return without_matches(text, 0, text.find("// write-back"), guard);
 }
 
 // The mainloop: rows beyond the end, tiles beyond the last, depth beyond the end.
 std::vector<Mutant> without_mainloop_guards(const std::string& text) {
-  std::vector<Mutant> mutants;
   const std::regex guard(
       R"(bool inside\w* = ([^;]*);|if \((ahead\w* < tiles)\) \{|if \((T_q [^;{]* < q)\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
-  for (std::sregex_iterator found(text.begin(), text.end(), guard), end; found != end; ++found)
-    for (std::size_t k = 1; k < found->size(); ++k)
-      if ((*found)[k].matched)
-        without_terms(text, static_cast<std::size_t>(found->position(k)), found->str(k), mutants);
-  return mutants;
+  return without_matches(text, 0, text.size(), guard);
 }
 
 // `if (i_a < a) {`
 std::vector<Mutant> without_store_guards(const std::string& text) {
-  std::vector<Mutant> mutants;
-  const std::regex guard(R"(if \((\w+ < \w+)\) \{)");
-  for (std::sregex_iterator found(text.begin(), text.end(), guard), end; found != end; ++found)
-    without_terms(text, static_cast<std::size_t>(found->position(1)), found->str(1), mutants);
-  return mutants;
+  const std::regex guard(std::string(R"(if \((\w+ < \w+)\) \{)") + kLeft);
+  return without_matches(text, text.find("// write-back"), text.size(), guard);
 }
 
 // An entry of an example with inputs of several sizes and what the interpreter makes of them.
@@ -211,8 +215,8 @@ TEST_CASE("emitted: the product's kernel needs every barrier") { mm1().needs_its
 
 TEST_CASE("emitted: the product's kernel needs every guard") {
   Subject subject = mm1();
-  // One a tile in the main loop, and in the epilogue one more.
-  subject.needs_its_guards(without_load_guards(subject.kernel()), 6, "reads");
+  // Of each tile in the main loop and in the remainder; one whose elements follow one another has two conditions.
+  subject.needs_its_guards(without_load_guards(subject.kernel()), 7, "reads");
   subject.needs_its_guards(without_store_guards(subject.kernel()), 2, "writes");
 }
 
