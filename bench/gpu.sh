@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
+#     sparse-formats,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-programs,sparse-check,constant,engines,kernel-files}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-programs,sparse-check,constant,engines,kernel-files}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -150,6 +150,16 @@ if wanted sparse; then
     tee "$out/sparse.log"
   note "${PIPESTATUS[0]}" "sparse products"
   python3 bench/sparse_gpu/dated.py "$out/sparse.json" "$out"
+fi
+# In f16 and f32, beside all formats of cuSPARSE that are exact, and plans that the models choose.
+if wanted sparse-formats; then
+  for type in f16 f32; do
+    step "composed and other sparse matrices in $type, beside all of cuSPARSE's formats"
+    "$bin/apl_sparse_gpu" --type=$type --operators=spmm --widths=128 --searched --formats --json="$out/sparse-$type.json" \
+      --matrices=banded_65536_16,arrow_20000_8,longrows_20000_8,levels_32768_30,window_4096_64,halves_16384_24,bandrows_16384_8,pubmed_syn,ppi_syn,arxiv_syn,768x768_s90,blocks_3072x768_492,logsparse,3072x768_s95 \
+      2>&1 | tee "$out/sparse-$type.log"
+    note "${PIPESTATUS[0]}" "sparse matrices in $type"
+  done
 fi
 if wanted sparse-programs; then
   for large in "" --large; do
