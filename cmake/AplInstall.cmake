@@ -7,6 +7,8 @@ if(NOT installed_targets)
 endif()
 
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/apl")
+# All that an installation needs, without tests and benchmarks.
+add_custom_target(apl_installed DEPENDS ${installed_targets})
 install(TARGETS ${installed_targets} EXPORT aplTargets)
 install(EXPORT aplTargets NAMESPACE apl:: DESTINATION "${config_dir}")
 

@@ -7,6 +7,7 @@ if(TARGET aplc AND NOT SKBUILD)
       -P "${PROJECT_SOURCE_DIR}/cmake/write_manual.cmake"
     DEPENDS aplc "${PROJECT_SOURCE_DIR}/cmake/write_manual.cmake" VERBATIM)
   add_custom_target(apl_manual ALL DEPENDS "${manual}/stamp")
+  add_dependencies(apl_installed apl_manual)
   install(DIRECTORY "${manual}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
   install(FILES "${manual}/aplc.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME aplc)
   install(FILES "${manual}/_aplc" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
