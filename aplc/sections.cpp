@@ -33,7 +33,7 @@ struct SectionsOptions : CompileOptions {
   std::int64_t clusters = 0;
   bool no_clusters = false, no_truncation = false, no_sharing = false, no_occupancy = false, no_pruning = false;
   bool exhaustive = false, no_final = false;
-  int runs = 30, jobs = 0;
+  int runs = 30, jobs = 0, finalists = 0;
   double seconds = 0;
 
   Reductions reductions() const {
@@ -480,6 +480,12 @@ int search(const SectionsOptions& options, Session& session) {
   std::ranges::stable_sort(all, {}, [](const Measured& one) { return *one.proxy; });
   // What takes little is measured first.
   const auto sparse = search.measure(Tile{}, Search::Kind::sparse), dense = search.measure(Tile{}, Search::Kind::dense);
+  // Kernels of several tiles are compiled on a GPU in the time of one, as long as there are processors.
+  constexpr int kFinalists = 8;
+  const auto finalists =
+      static_cast<std::size_t>(options.finalists > 0 ? options.finalists
+                               : on_host             ? 1
+                                                     : std::min(kFinalists, apl::sparse::thread_count(options.jobs)));
   const double others_seconds = search.seconds() - proxy_seconds;
   if (options.exhaustive) {
     std::vector<Tile> ranked;
@@ -487,7 +493,10 @@ int search(const SectionsOptions& options, Session& session) {
     const auto kernels = search.measure(ranked, Search::Kind::constant);
     for (std::size_t k = 0; k < all.size(); ++k) all[k].real = kernels[k];
   } else if (!options.no_final) {
-    all.front().real = search.measure(all.front().tile, Search::Kind::constant);
+    std::vector<Tile> first;
+    for (std::size_t k = 0; k < std::min(finalists, all.size()); ++k) first.push_back(all[k].tile);
+    const auto kernels = search.measure(first, Search::Kind::constant);
+    for (std::size_t k = 0; k < first.size(); ++k) all[k].real = kernels[k];
   }
   print_out("{:>5} {:>8} {:>7} {:>11} {:>11} {:>5}{}\n", "rows", "columns", "pieces", "proxy us", "kernel us", "rank",
             device ? fmt::format(" {:>10} {:>9}", "code", "compiled") : "");
@@ -507,10 +516,16 @@ int search(const SectionsOptions& options, Session& session) {
   std::vector<double> proxies, kernels, lengths;
   for (const Measured& one : all)
     if (one.real) proxies.push_back(*one.proxy), kernels.push_back(*one.real), lengths.push_back(one.code_bytes);
-  if (kernels.size() > 1)
-    print_out("Spearman {:.3f}; the chosen tile takes {:.3f} of the best's time\n", spearman(proxies, kernels),
-              kernels.front() / *std::ranges::min_element(kernels));
-  if (kernels.size() > 1 && device)
+  const double least = kernels.empty() ? 0 : *std::ranges::min_element(kernels);
+  const double of_finalists =
+      kernels.empty()
+          ? 0
+          : *std::ranges::min_element(
+                kernels.begin(), kernels.begin() + static_cast<std::ptrdiff_t>(std::min(finalists, kernels.size())));
+  if (options.exhaustive && kernels.size() > 1)
+    print_out("Spearman {:.3f}; the chosen tile takes {:.3f} of the best's time, the best of the first {} {:.3f}\n",
+              spearman(proxies, kernels), kernels.front() / least, finalists, of_finalists / least);
+  if (options.exhaustive && kernels.size() > 1 && device)
     print_out("Spearman of the bytes of code alone {:.3f}\n", spearman(lengths, kernels));
   // The choice: code, the kernels of any sparse operand, or the dense product.
   const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
@@ -533,9 +548,11 @@ int search(const SectionsOptions& options, Session& session) {
                                 {"proxy_seconds", proxy_seconds},
                                 {"seconds", search.seconds() - others_seconds},
                                 {"tile_space", bytes.size()}};
-    if (kernels.size() > 1) {
+    if (options.exhaustive && kernels.size() > 1) {
       json["spearman"] = spearman(proxies, kernels);
-      json["chosen_over_best"] = kernels.front() / *std::ranges::min_element(kernels);
+      json["chosen_over_best"] = kernels.front() / least;
+      json["finalists"] = finalists;
+      json["finalists_over_best"] = of_finalists / least;
       if (device) json["spearman_of_code_bytes"] = spearman(lengths, kernels);
     }
     const auto number = [](const std::optional<double>& time) {
@@ -612,6 +629,11 @@ void add_sections(CLI::App& app, int& exit) {
   command->add_option("--json", options->json, "all that was measured")->type_name("FILE");
   command->add_flag("--exhaustive", options->exhaustive,
                     "measure the kernel of each tile, too, and say how well proxies rank them");
+  command
+      ->add_option("--finalists", options->finalists,
+                   "tiles whose kernels are compiled, the first ones by their proxies (default: 1; on a GPU as many as "
+                   "there are jobs, at most 8)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--no-final", options->no_final, "measure proxies alone");
   command
       ->add_option("-j,--jobs", options->jobs, "programs that are compiled at a time (default: one for each processor)")
