@@ -230,9 +230,10 @@ class Printer {
       out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
     if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
+    if (s.unroll && s.unroll_by > 1 && !dialect_.on_device) out.line("#pragma GCC unroll {}", s.unroll_by);
     if (!s.pragma.empty() && !dialect_.on_device) out.line("#pragma {}", s.pragma);
     // Unrolled, such a loop becomes masked loads in another order than their stores, which gcc 12 does not keep.
-    if (!dialect_.on_device && !s.parallel && s.pragma.empty() && s.value->kind == Expr::Kind::literal &&
+    if (!dialect_.on_device && !s.parallel && !s.unroll && s.pragma.empty() && s.value->kind == Expr::Kind::literal &&
         branch_reads_backwards(s.body, s.name))
       out.line("#pragma GCC unroll 1");
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));

@@ -268,6 +268,11 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
       out.insert(out.end(), columns->begin(), columns->end());
       return;
     }
+  if (scatter == nullptr && !can_fail_ && heap_.empty())
+    if (std::optional<KernelBlock> squares = vector_loops_->in_squares(op, inner, names, sizes)) {
+      out.insert(out.end(), squares->begin(), squares->end());
+      return;
+    }
   if (can_fail_) {
     Stmt label;
     label.kind = Stmt::Kind::label;

@@ -88,6 +88,8 @@ class Kernel {
   void fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, Block& out);
   void fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
             Location location, Block& out);
+  void fold_partial(const Screma& op, const std::vector<Value>& accumulators,
+                    const std::function<ExprPtr(std::size_t)>& partial, Location location, Block& out);
 
   // arrays of threads (codegen/lower/arrays.cpp)
   Buffer thread_buffer(Value block);

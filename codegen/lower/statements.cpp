@@ -286,6 +286,26 @@ void Kernel::around_loops(const std::vector<Value>& indices, const std::vector<P
   out.insert(out.end(), inner.begin(), inner.end());
 }
 
+// Partial results into the accumulators, by the operators of `op`.
+void Kernel::fold_partial(const Screma& op, const std::vector<Value>& accumulators,
+                          const std::function<ExprPtr(std::size_t)>& partial, Location location, KernelBlock& out) {
+  const std::unordered_map<Value, ExprPtr> before = values_.scalars;
+  std::size_t first = 0;
+  for (const ReduceOp& reduce : op.reduces) {
+    // Stands for a partial result where the operator wants a value.
+    std::vector<Operand> operands;
+    std::vector<Value> results;
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k, ++first) {
+      const Value stand_in = reduce.op.params[reduce.neutral.size() + k];
+      values_.scalars[stand_in] = partial(first);
+      operands.emplace_back(stand_in);
+      results.push_back(accumulators[first]);
+    }
+    fold(reduce, results, operands, location, out);
+  }
+  values_.scalars = before;
+}
+
 // A screma in one thread: accumulators are variables or arrays, the widths are loops.
 void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
@@ -324,7 +344,13 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
     out.back().unroll = true;
     out.back().unroll_by = kRoundsAtOnce;
   }
-  if (!block_level_) vector_loops_->sum_in_vectors(op, stm, first_read, out.back());
+  if (!block_level_) {
+    vector_loops_->sum_in_vectors(op, stm, first_read, out.back());
+    vector_loops_->unroll_window(op, out.back());
+    vector_loops_->fold_in_lanes(op, stm, first_read, out, [&](const VectorLoops::Partial& partial, KernelBlock& into) {
+      fold_partial(op, accumulators, partial, stm.location, into);
+    });
+  }
 }
 
 }  // namespace apl::lower

@@ -1,5 +1,5 @@
 // Loops of a thread on a CPU in a form that the C compiler makes vectors of: sums with several partial sums, and sums
-// of columns for many columns at once.
+// of columns for many columns at once; and transpositions in squares.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,26 +19,50 @@ namespace {
 
 // Columns that are summed at once, at most: their sums stay in the first cache.
 constexpr std::int64_t kColumns = 1024;
+// Elements of a square along either dim: two lines of 32-bit elements, and few enough pages for the first level of the
+// address translation.
+constexpr std::int64_t kSquare = 32;
+// Terms of a window that are written out, at most: one of 9 x 9 is.
+constexpr std::int64_t kWindow = 96;
+// Partial results of a fold by an operator of the program: four vectors of 32-bit elements on machines with the widest
+// (measured on a Xeon, the largest of 2^24 and its place: 16 ms with one, 8 with 8, 4.9 with 16, 3.1 with 32).
+constexpr std::int64_t kLanes = 32;
 
-// What OpenMP calls the operator; "": it has no name there, or not this meaning (min and max of NaNs), or the type is
-// not the machine's.
-std::string_view simd_name(const ReduceOp& reduce, const ValueTable& values) {
-  if (reduce.scan || reduce.neutral.size() != 1) return "";
-  const std::optional<BinaryOp> op = as_binary_op(reduce.op);
-  if (!op) return "";
-  const Type type = values.type(reduce.neutral.front());
+// What OpenMP calls the operator on that type; "": it has no name there, or the type is not the machine's. Minima and
+// maxima of floats are those of elements that are numbers in whatever order they are taken; which zero is the larger
+// one, nobody says.
+std::string_view simd_name(BinaryOp op, const Type& type) {
   if (!type.is_scalar() || type.element == ScalarType::f16 || type.element == ScalarType::bf16) return "";
-  const bool flt = is_float(type.element), truth = type.element == ScalarType::boolean;
-  switch (*op) {
+  const bool truth = type.element == ScalarType::boolean;
+  switch (op) {
     case BinaryOp::add: return "+";
     case BinaryOp::mul: return "*";
-    case BinaryOp::min: return flt ? "" : "min";
-    case BinaryOp::max: return flt ? "" : "max";
+    case BinaryOp::min: return "min";
+    case BinaryOp::max: return "max";
     case BinaryOp::conj: return truth ? "&&" : "&";
     case BinaryOp::disj: return truth ? "||" : "|";
     case BinaryOp::exor: return truth ? "" : "^";
     default: return "";
   }
+}
+
+// The names of the operators that its results are computed by, each from its own two parameters; empty: it is not so.
+std::vector<std::string_view> simd_names(const ReduceOp& reduce, const ValueTable& values) {
+  const std::size_t count = reduce.neutral.size();
+  const Body& body = *reduce.op.body;
+  if (reduce.scan || body.stms.size() != count) return {};
+  std::vector<std::string_view> names;
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto made = std::ranges::find_if(
+        body.stms, [&](const Stm& stm) { return body.results[k] == Operand(stm.pattern.front()); });
+    const Binary* binary = made == body.stms.end() ? nullptr : get_if<Binary>(*made);
+    if (binary == nullptr) return {};
+    const Operand a(reduce.op.params[k]), b(reduce.op.params[count + k]);
+    if (!(binary->x == a && binary->y == b) && !(binary->x == b && binary->y == a)) return {};
+    names.push_back(simd_name(binary->op, values.type(reduce.neutral[k])));
+    if (names.back().empty()) return {};
+  }
+  return names;
 }
 
 // Nothing but scalars and elements: no loop, check or memory of its own.
@@ -90,18 +114,107 @@ void VectorLoops::sum_in_vectors(const Screma& op, const Stm& stm, std::size_t f
   const bool sequential =
       has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm_.attributes, attribute::sequential);
   if (unit_.target.on_device() || sequential || op.widths.size() != 1 || op.reduces.empty()) return;
-  if (op.map.body->results.size() != op.reduces.size() || !is_straight(loop.body)) return;
+  if (!is_straight(loop.body)) return;
+  // What the map yields besides goes to an element of its own for each index.
+  for (std::size_t k = op.reduced_count(); k < op.map.body->results.size(); ++k)
+    if (!unit_.function.values.type(op.map.body->results[k]).is_scalar()) return;
   for (std::size_t k = first_read; k < read_.size(); ++k) {
     const auto step = step_along(read_[k], op.indices.front());
     if (!step || (*step != 0 && *step != 1)) return;
   }
   std::vector<std::string> clauses{"omp simd"};
-  for (std::size_t k = 0; k < op.reduces.size(); ++k) {
-    const std::string_view name = simd_name(op.reduces[k], unit_.function.values);
-    if (name.empty()) return;
-    clauses.push_back(fmt::format("reduction({}:{})", name, unit_.name(stm.pattern[k])));
+  std::size_t result = 0;
+  for (const ReduceOp& reduce : op.reduces) {
+    const std::vector<std::string_view> names = simd_names(reduce, unit_.function.values);
+    if (names.empty()) return;
+    for (std::string_view name : names)
+      clauses.push_back(fmt::format("reduction({}:{})", name, unit_.name(stm.pattern[result++])));
   }
   loop.pragma = fmt::format("{}", fmt::join(clauses, " "));
+}
+
+void VectorLoops::fold_in_lanes(const Screma& op, const Stm& stm, std::size_t first_read, KernelBlock& out,
+                                const std::function<void(const Partial&, KernelBlock&)>& fold) const {
+  const bool sequential =
+      has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm_.attributes, attribute::sequential);
+  if (unit_.target.on_device() || sequential || op.widths.size() != 1 || op.reduces.empty() || op.scans()) return;
+  const Stmt loop = out.back();
+  constexpr std::size_t kResults = 4;
+  if (!loop.pragma.empty() || loop.unroll || loop.value->kind == Expr::Kind::literal || !is_straight(loop.body) ||
+      op.map.body->results.size() != op.reduced_count() || op.reduced_count() > kResults)
+    return;
+  for (const ReduceOp& reduce : op.reduces) {
+    if (!reduce.commutative || reduce.op.body->stms.size() > 3 * kResults) return;
+    for (const Operand& neutral : reduce.neutral) {
+      const Type type = unit_.function.values.type(neutral);
+      if (!type.is_scalar() || type.element == ScalarType::f16 || type.element == ScalarType::bf16) return;
+    }
+  }
+  for (std::size_t k = first_read; k < read_.size(); ++k) {
+    const auto step = step_along(read_[k], op.indices.front());
+    if (!step || (*step != 0 && *step != 1)) return;
+  }
+  const std::string lane = unit_.fresh("lane"), from = unit_.fresh("from"), whole = unit_.fresh("whole");
+  KernelBlock begin, each{declare(kIndex, loop.name, plus(variable(from), variable(lane)))}, end, made;
+  std::vector<std::string> names;
+  for (const ReduceOp& reduce : op.reduces)
+    for (const Operand& neutral : reduce.neutral) {
+      const CType type{unit_.function.values.type(neutral).element, false};
+      const std::string& result = unit_.name(stm.pattern[names.size()]);
+      names.push_back(unit_.fresh("partial"));
+      const ExprPtr mine = element(names.back(), variable(lane));
+      made.push_back(declare_array(type, names.back(), kLanes));
+      // The result is the neutral element still.
+      begin.push_back(assign(mine, variable(result)));
+      each.push_back(declare(type, result, mine, false));
+      end.push_back(assign(mine, variable(result)));
+    }
+  each.insert(each.end(), loop.body.begin(), loop.body.end());
+  each.insert(each.end(), end.begin(), end.end());
+  KernelBlock together;
+  fold([&](std::size_t k) { return element(names[k], variable(lane)); }, together);
+  if (!is_straight(together)) return;
+  const auto lanes = [&](KernelBlock body, const char* pragma) {
+    Stmt all = for_loop(kIndex, lane, literal(kLanes), std::move(body));
+    all.pragma = pragma;
+    return all;
+  };
+  made.push_back(assign(variable(whole), infix("-", loop.value, infix("%", loop.value, literal(kLanes)))));
+  made.push_back(lanes(std::move(begin), ""));
+  Stmt most = for_loop(kIndex, from, variable(whole), {lanes(std::move(each), "omp simd")});
+  most.step = literal(kLanes);
+  made.push_back(std::move(most));
+  made.push_back(lanes(std::move(together), ""));
+  Stmt rest = loop;
+  rest.from = variable(whole);
+  out.pop_back();
+  out.push_back(declare(kIndex, whole, literal(std::int64_t{0}), false));
+  // Short rows are done before the partial results are.
+  out.push_back(branch(infix(">=", loop.value, literal(4 * kLanes)), std::move(made)));
+  out.push_back(std::move(rest));
+}
+
+void VectorLoops::unroll_window(const Screma& op, Stmt& loop) const {
+  if (unit_.target.on_device() || op.reduces.empty() || op.scans() || !loop.pragma.empty()) return;
+  std::int64_t terms = 1;
+  for (const Poly& width : op.widths) {
+    const std::optional<std::int64_t> count = width.constant();
+    if (!count || *count < 1 || *count > kWindow) return;
+    terms *= *count;
+  }
+  if (terms > kWindow) return;
+  std::vector<Stmt*> loops{&loop};
+  while (loops.size() < op.widths.size()) {
+    if (loops.back()->body.size() != 1 || loops.back()->body.front().kind != Stmt::Kind::for_loop) return;
+    loops.push_back(&loops.back()->body.front());
+  }
+  const KernelBlock& body = loops.back()->body;
+  if (!is_straight(body) || std::ranges::any_of(body, [](const Stmt& s) { return s.kind == Stmt::Kind::branch; }))
+    return;
+  for (std::size_t k = 0; k < loops.size(); ++k) {
+    loops[k]->unroll = true;
+    loops[k]->unroll_by = *op.widths[k].constant();
+  }
 }
 
 // A kernel that folds along columns, which lie side by side: each thread takes many at once, row by row, so that lines
@@ -207,6 +320,75 @@ std::optional<KernelBlock> VectorLoops::in_columns(const SegOp& op, const Kernel
   result.front().collapse = static_cast<int>(op.space.size());
   result.insert(result.begin(),
                 declare(kIndex, step_of, call("apl_columns_at_once", {sizes.back(), literal(kColumns)})));
+  return result;
+}
+
+std::optional<KernelBlock> VectorLoops::in_squares(const SegOp& op, const KernelBlock& work,
+                                                   const std::vector<std::string>& names,
+                                                   const std::vector<ExprPtr>& sizes) {
+  const std::size_t rank = op.space.size();
+  if (rank < 2 || !is_straight(work)) return std::nullopt;
+  // Elements whose neighbours lie along one other dim than the last, along which all is written.
+  std::optional<std::size_t> partner;
+  std::vector<std::string> turned;
+  for (const Stm& stm : op.body->stms) {
+    const Index* read = get_if<Index>(stm);
+    if (read == nullptr || !unit_.function.type(stm.pattern.front()).is_scalar()) continue;
+    const Type& source = unit_.function.type(read->array);
+    if (!source.memory) continue;
+    const Poly position = without_divisions(index_layout(source.memory->layout, read->dims).offset());
+    bool known = true;  // before the thread computes anything
+    position.for_each_symbol([&](Value v) {
+      known = known &&
+              (outside_.contains(v) || std::ranges::any_of(op.space, [&](const SegDim& d) { return d.index == v; }));
+    });
+    const auto last = step_along(position, op.space.back().index);
+    if (!known || (last && (*last == 0 || *last == 1))) continue;
+    for (std::size_t d = 0; d + 1 < rank; ++d) {
+      if (step_along(position, op.space[d].index) != 1 || (partner && *partner != d)) continue;
+      partner = d;
+      turned.push_back(unit_.name(stm.pattern.front()));
+      break;
+    }
+  }
+  if (!partner) return std::nullopt;
+
+  // Such elements of a square are read along their lines into an array of the thread.
+  const std::string row = names[*partner], column = names.back();
+  const std::string rows = unit_.fresh("rows"), columns = unit_.fresh("columns");
+  const std::string rows_end = unit_.fresh("rows_end"), columns_end = unit_.fresh("columns_end");
+  const auto part = [](const std::string& name, const std::string& from, const std::string& to, KernelBlock body) {
+    Stmt loop = for_loop(kIndex, name, variable(to), std::move(body));
+    loop.from = variable(from);
+    return loop;
+  };
+  const auto end = [](const std::string& from, const ExprPtr& size) {
+    return call("apl_index_min", {size, plus(variable(from), literal(kSquare))});
+  };
+  const ExprPtr at = plus(infix("*", infix("-", variable(column), variable(columns)), literal(kSquare)),
+                          infix("-", variable(row), variable(rows)));
+  KernelBlock square{declare(kIndex, rows_end, end(rows, sizes[*partner])),
+                     declare(kIndex, columns_end, end(columns, sizes.back()))};
+  KernelBlock fill, rest = work;
+  for (Stmt& s : rest) {
+    if (s.kind != Stmt::Kind::declare || std::ranges::find(turned, s.name) == turned.end()) continue;
+    const std::string array = unit_.fresh("square");
+    square.push_back(declare_array(s.type, array, kSquare * kSquare));
+    fill.push_back(assign(element(array, at), s.value));
+    s.value = element(array, at);
+  }
+  if (fill.empty()) return std::nullopt;
+  square.push_back(part(column, columns, columns_end, {part(row, rows, rows_end, std::move(fill))}));
+  square.push_back(part(row, rows, rows_end, {part(column, columns, columns_end, std::move(rest))}));
+  KernelBlock result = std::move(square);
+  for (std::size_t k = rank; k-- > 0;) {
+    const bool is_column = k + 1 == rank, is_row = k == *partner;
+    Stmt loop = for_loop(kIndex, is_column ? columns : is_row ? rows : names[k], sizes[k], std::move(result));
+    if (is_column || is_row) loop.step = literal(kSquare);
+    result = {std::move(loop)};
+  }
+  result.front().parallel = true;
+  result.front().collapse = static_cast<int>(rank);
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Loops of a thread on a CPU in a form that the C compiler makes vectors of.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,7 +23,21 @@ class VectorLoops : KernelPart {
 
   // `first_read`: the number of reads before those of the loop.
   void sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, kernel::Stmt& loop) const;
+  // A fold by a commutative operator of any kind, as one for the largest element and its index: `loop` becomes what
+  // `lanes` gives, where each of many partial results takes its share of the elements, and a loop for what is left.
+  // `fold` folds the partial results, which are called as `partial` says.
+  using Partial = std::function<ExprPtr(std::size_t)>;
+  void fold_in_lanes(const Screma& op, const Stm& stm, std::size_t first_read, Block& out,
+                     const std::function<void(const Partial& partial, Block&)>& fold) const;
+  // A fold over a few elements, whose number is a constant, becomes straight code, so that the loop around it can be
+  // made vectors of: a window of a stencil.
+  void unroll_window(const Screma& op, kernel::Stmt& loop) const;
   std::optional<Block> in_columns(const SegOp& op, const Block& work, const std::vector<std::string>& names,
+                                  const std::vector<ExprPtr>& sizes);
+  // A kernel that reads along one of its dims and writes along another, square by square, so that every line that a
+  // square reads or writes is in the first cache until all of it is used. nullopt: that is not its form. `work` is what
+  // one index does.
+  std::optional<Block> in_squares(const SegOp& op, const Block& work, const std::vector<std::string>& names,
                                   const std::vector<ExprPtr>& sizes);
 
  private:

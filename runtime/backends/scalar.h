@@ -14,6 +14,48 @@
 
 #include "context.h"
 
+// Loops over elements are made vectors of with these functions in them, too: glibc has them for vectors of every width
+// (libmvec, at most 4 units in the last place), which -lm finds. The compiler knows them by their declarations.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
+    !defined(APL_NO_VECTOR_MATH)
+#define APL_VECTOR_MATH __attribute__((__simd__("notinbranch")))
+#define APL_VECTOR_FUNCTION(NAME)      \
+  APL_VECTOR_MATH double NAME(double); \
+  APL_VECTOR_MATH float NAME##f(float);
+#if __GLIBC_PREREQ(2, 22)
+APL_VECTOR_FUNCTION(exp)
+APL_VECTOR_FUNCTION(log)
+APL_VECTOR_FUNCTION(sin)
+APL_VECTOR_FUNCTION(cos)
+APL_VECTOR_MATH double pow(double, double);
+APL_VECTOR_MATH float powf(float, float);
+#endif
+#if __GLIBC_PREREQ(2, 35)
+APL_VECTOR_FUNCTION(tan)
+APL_VECTOR_FUNCTION(asin)
+APL_VECTOR_FUNCTION(acos)
+APL_VECTOR_FUNCTION(atan)
+APL_VECTOR_FUNCTION(sinh)
+APL_VECTOR_FUNCTION(cosh)
+APL_VECTOR_FUNCTION(tanh)
+APL_VECTOR_FUNCTION(asinh)
+APL_VECTOR_FUNCTION(acosh)
+APL_VECTOR_FUNCTION(atanh)
+APL_VECTOR_FUNCTION(erf)
+APL_VECTOR_FUNCTION(erfc)
+APL_VECTOR_FUNCTION(exp2)
+APL_VECTOR_FUNCTION(log2)
+APL_VECTOR_FUNCTION(log10)
+APL_VECTOR_FUNCTION(log1p)
+APL_VECTOR_FUNCTION(expm1)
+APL_VECTOR_FUNCTION(cbrt)
+APL_VECTOR_MATH double hypot(double, double);
+APL_VECTOR_MATH float hypotf(float, float);
+APL_VECTOR_MATH double atan2(double, double);
+APL_VECTOR_MATH float atan2f(float, float);
+#endif
+#endif
+
 // Generated code names all that an entry and a kernel are given, and has the whole runtime, whatever of it is used.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"

@@ -54,3 +54,21 @@ entry halves [m][n] (xss: [m][n]i32) : [m](f16, bool) =
 -- input { [1i32, 2i32, 3i32] [0i64, 2i64, 1i64] } output { 6i32 }
 -- input { [1i32, 2i32, 3i32] [0i64, 7i64, 1i64] } error: Index \[7\] out of bounds
 entry picked [n][k] (xs: [n]i32) (at: [k]i64) : i32 = i32.sum (map (\i -> xs[i]) at)
+
+-- Minima and maxima ignore what is no number; many elements, with partial results.
+-- ==
+-- entry: extremes
+-- input { [[1f32, f32.nan, -3f32, f32.inf], [f32.nan, f32.nan, f32.nan, f32.nan], [-f32.inf, 2f32, f32.nan, 2f32]] }
+-- output { [-3f32, f32.inf, -f32.inf] [f32.inf, -f32.inf, 2f32] }
+entry extremes [n][m] (xss: [n][m]f32): ([n]f32, [n]f32) = (map f32.minimum xss, map f32.maximum xss)
+
+-- ==
+-- entry: largest_place
+-- random input { [0]i32 } auto output
+-- random input { [127]i32 } auto output
+-- random input { [128]i32 } auto output
+-- random input { [100003]i32 } auto output
+entry largest_place [n] (xs: [n]i32): (i32, i64) =
+  let small = map (\x -> x % 1000) xs
+  let later (a, i) (b, j) = if a > b || (a == b && i < j) then (a, i) else (b, j)
+  in reduce_comm later (i32.lowest, i64.highest) (zip small (iota n))

@@ -25,3 +25,12 @@ entry indices [a][b][c] (x: [a][b][c]f64) : [c][b][a]f64 =
 -- entry: bytes
 -- random input { [17][40]u8 } auto output
 entry bytes [n][m] (xss: [n][m]u8) : *[m][n]u8 = copy (transpose xss)
+
+-- Elements that lie in the result's order beside those that do not, and both results of one map.
+-- ==
+-- entry: beside
+-- random input { [37][65]f32 [65][37]f32 } auto output
+-- random input { [64][32]f32 [32][64]f32 } auto output
+-- random input { [1][0]f32 [0][1]f32 } auto output
+entry beside [n][m] (xss: [n][m]f32) (yss: [m][n]f32) : ([m][n]f32, [m][n]bool) =
+  unzip (map unzip (map2 (map2 (\x y -> (x * 2 + y, x < y))) (transpose xss) yss)) |> (\(a, b) -> (a, b))

@@ -214,13 +214,47 @@ TEST_CASE("generate: sums on a CPU are loops that become vectors, and flattened 
   CHECK(contains(c_of("entry rows " + rows), "#pragma omp simd reduction(+:"));
   const std::string in_order = "entry rows [n][m] (A: [n][m]f32): [n]f32 = map (\\row -> #[sequential] f32.sum row) A";
   CHECK_FALSE(contains(c_of(in_order), "omp simd"));
-  // A NaN is no smaller than a number, which OpenMP does not know.
   const std::string least = "entry rows [n][m] (A: [n][m]f32): [n]f32 = map (\\row -> f32.minimum row) A";
-  CHECK_FALSE(contains(c_of(least), "omp simd"));
+  CHECK(contains(c_of(least), "#pragma omp simd reduction(min:"));
+  // Each result by an operator of its own, and what the map yields besides.
+  const std::string pair =
+      "entry sums [n] (xs: [n]f32): (f32, i32, [n]f32) = let (a, b) = "
+      "reduce_comm (\\(a, b) (c, d) -> (a + c, i32.max b d)) (0, 0) (map (\\x -> (x * x, i32.f32 x)) xs) "
+      "in (a, b, map (\\x -> f32.exp x) xs)";
+  CHECK(contains(c_of(pair), "reduction(+:"));
+  CHECK(contains(c_of(pair), "reduction(max:"));
 
   const std::string columns = c_of("entry sums [n][m] (A: [n][m]f32): [m]f32 = map f32.sum (transpose A)");
   CHECK(contains(columns, "float sums[1024];"));
   CHECK(contains(columns, "#pragma omp simd\n"));
+}
+
+TEST_CASE(
+    "generate: on a CPU any commutative operator has partial results, windows are written out, transpositions go in "
+    "squares") {
+  const std::string place =
+      "[n] (xs: [n]f32): (f32, i64) = reduce_comm (\\(a, i) (b, j) -> if a > b || (a == b && i < j) then (a, i) else "
+      "(b, j)) "
+      "(-f32.inf, i64.highest) (zip xs (iota n))";
+  const std::string lanes = c_of("entry largest " + place);
+  CHECK(contains(lanes, "partial_1[lane] = "));
+  CHECK(contains(lanes, ">= 128) {"));
+  std::string in_order = "entry largest " + place;
+  in_order.replace(in_order.find("reduce_comm"), 11, "reduce");
+  CHECK_FALSE(contains(c_of(in_order), "partial_1[lane] = "));
+
+  const std::string window =
+      "entry blur [n][m] (A: [n][m]f32): [][]f32 = tabulate_2d (n - 4) (m - 4) (\\i j -> "
+      "f32.sum (flatten (tabulate_2d 5 5 (\\a b -> A[i + a, j + b]))))";
+  CHECK(contains(c_of(window), "#pragma GCC unroll 5"));
+  std::string wide = window;
+  while (wide.find('5') != std::string::npos) wide.replace(wide.find('5'), 1, "11");
+  CHECK_FALSE(contains(c_of(wide), "GCC unroll"));
+
+  const std::string turned =
+      "entry turned [n][m] (A: [n][m]f32) (B: [m][n]f32): [m][n]f32 = map2 (map2 (+)) (transpose A) B";
+  CHECK(contains(c_of(turned), "float square[1024];"));
+  CHECK_FALSE(contains(c_of("entry twice [n][m] (A: [n][m]f32): [n][m]f32 = map (map (* 2)) A"), "square"));
 }
 
 TEST_CASE("generate: accumulators and operands of the inner loop stay in registers") {
