@@ -102,7 +102,9 @@ class Simplifier {
   Fired choose(Stm& stm, const Choose& op);
   Fired loop(Stm& stm, const Loop& op);
   Fired screma(Stm& stm, const Screma& op);
-  Fired screma_inputs(Stm& stm, const Screma& op);
+  Fired scatter(Stm& stm, const Scatter& op);
+  template <class Soac>
+  Fired soac_inputs(Stm& stm, const Soac& op);
   Fired screma_results(Stm& stm, const Screma& op);
   bool map_of_view(const Stm& stm, const Screma& op, std::size_t result, Value row);
   Fired screma_of_flattened(Stm& stm, const Screma& op);

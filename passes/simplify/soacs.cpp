@@ -1,4 +1,4 @@
-// Inputs and results of map, reduce and redomap.
+// Inputs and results of map, reduce and redomap, inputs of scatter.
 //   screma(w, {iota(w), xs}, \ {i, x} -> ...)   =>   screma(j < w, {xs}, \ {x} -> ... j for i ...)
 //   an input that is a replicate => its element; the same input twice => once; a copy => what it copies
 //   screma(w < m*n, {reshape(A, [m*n])}, f)  =>  screma(i < m, j < n, {A}, f)      and a reshape of what it maps;
@@ -14,16 +14,9 @@
 
 namespace apl {
 
-Fired Simplifier::screma(Stm& stm, const Screma& op) {
-  if (screma_inputs(stm, op) == Fired::again) return Fired::again;
-  // The reshapes of its inputs would be arrays without memory.
-  const bool placed = module_.stage == Stage::memory;
-  if (!placed && screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
-  return screma_results(stm, op);
-}
-
-Fired Simplifier::screma_inputs(Stm& stm, const Screma& op) {
-  Screma result = op;
+template <class Soac>
+Fired Simplifier::soac_inputs(Stm& stm, const Soac& op) {
+  Soac result = op;
   result.inputs.clear();
   result.map.params.clear();
   Out before;  // what computes rows at the start of the lambda
@@ -68,6 +61,16 @@ Fired Simplifier::screma_inputs(Stm& stm, const Screma& op) {
   }
   stm.op = std::move(result);
   return Fired::again;
+}
+
+Fired Simplifier::scatter(Stm& stm, const Scatter& op) { return soac_inputs(stm, op); }
+
+Fired Simplifier::screma(Stm& stm, const Screma& op) {
+  if (soac_inputs(stm, op) == Fired::again) return Fired::again;
+  // The reshapes of its inputs would be arrays without memory.
+  const bool placed = module_.stage == Stage::memory;
+  if (!placed && screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
+  return screma_results(stm, op);
 }
 
 Fired Simplifier::screma_results(Stm& stm, const Screma& op) {
