@@ -76,13 +76,14 @@ double apl_sparse_plain_windows_cost(const struct apl_sparse_packed* f, int32_t 
   const struct apl_device* d = f->device;
   const double size = (double)apl_sparse_type_size(type), width = row_bytes / size;
   const int64_t rounds = cost_rounds(f->longest_window, c->split);
-  const double latency = d->sparse_plain_step * (f->parts > 1 ? 1.5 : 1) * (double)rounds;
-  const double bytes = 1e-6 * row_bytes * (double)(f->steps * APL_SPARSE_STEP) *
-                       (cost_is_large(f, row_bytes) ? d->sparse_windows_megabyte_far : d->sparse_windows_megabyte);
-  // Floats of 64 bits go at half the rate.
-  const double fmas = 1e-9 * 8 * APL_SPARSE_STEP * (double)f->units * width * (size > 4 ? 2 : 1);
-  const double tasks = d->sparse_windows_task_8 * f->parts * (double)(f->windows * slices * c->split) * 1e-3;
-  return cost_both(latency, cost_both(bytes, fmas * d->sparse_plain_gigafma) + tasks);
+  const int is_high = f->parts > 1;
+  const double latency = (is_high ? d->sparse_plain_step_16 : d->sparse_plain_step_8) * (double)rounds;
+  double work = 1e-6 * row_bytes * (double)(f->steps * APL_SPARSE_STEP) * d->sparse_plain_bytes *
+                (cost_is_large(f, row_bytes) ? d->sparse_windows_megabyte_far : d->sparse_windows_megabyte);
+  // Those of windows of 8 rows hide behind what they gather. Floats of 64 bits go at half the rate.
+  if (is_high)
+    work += 1e-9 * 8 * APL_SPARSE_STEP * (double)f->units * width * (size > 4 ? 2 : 1) * d->sparse_plain_gigafma;
+  return cost_both(latency, work + d->sparse_plain_task * f->parts * (double)(f->windows * slices * c->split) * 1e-3);
 }
 
 // A block copies its slice of B, then a warp has a row at a time.

@@ -102,8 +102,13 @@ struct apl_sparse_spmm_choice apl_sparse_choose_spmm(const struct apl_sparse_pac
       .elements = elements, .lanes = 1, .warps = kUsualWarps, .flight = 1, .split = 1, .slices = 1};
   const double rows = choose_rows(&a, &c), windows = choose_windows(&a, &c);
   // In one kernel with high windows, rows have the fewer warps for the registers that those take.
-  const double fused = f->parts == 4 ? f->device->sparse_fused_32 : f->parts == 2 ? f->device->sparse_fused_16 : 1;
-  c.microseconds = f->device->sparse_launch + fused * rows + windows;
+  const struct apl_device* d = f->device;
+  const double fused = f->parts == 4 ? d->sparse_fused_32 : f->parts == 2 ? d->sparse_fused_16 : 1;
+  c.microseconds = d->sparse_launch + fused * rows + windows;
+  // Without matrix units windows have fewer warps then, too.
+  if (rows > 0 && windows > 0 && !apl_sparse_has_matrix_units(d, type))
+    c.microseconds =
+        d->sparse_launch + (rows + windows) * (f->parts > 1 ? d->sparse_plain_fused_16 : d->sparse_plain_fused_8);
   int32_t lanes = 0;
   const double staged = choose_staged(&a, &c, &lanes);
   if (staged >= 0 && (staged < c.microseconds || a.options->staged > 0)) {
