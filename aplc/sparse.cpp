@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/calibrate.h"
 #include "aplc/sparse/estimate.h"
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/on_device.h"
@@ -34,7 +35,7 @@ namespace {
 
 struct SparseOptions {
   std::string input, output, matrix, svg, device = std::string(apl::find_dialect("cuda")->record),
-                                          name = "this-machine";
+                                          name = "this-machine", machine = "cpu";
   std::string op = "spmm", formats = "block,ell,1d";
   std::string type, program, entry;  // empty: not said
   std::int64_t dense = 128, element_bytes = 0;
@@ -334,6 +335,21 @@ int convert(const SparseOptions& options) {
               ending == ".mtx" ? apl::sparse::to_matrix_market(*matrix) : apl::sparse::to_smtx(*matrix));
 }
 
+int calibrate(const SparseOptions& options) {
+  if (options.machine == "cpu") return emit(options.output, to_text(apl::sparse::calibrate(options.name)));
+  sparse::Calibration how;
+  how.start = sparse::modelled_device();
+  if (!options.type.empty()) how.type = *apl::scalar_type_from_text(options.type);
+  if (options.seconds > 0) how.seconds = options.seconds;
+  const bool terminal = ::isatty(2) != 0;
+  how.progress = [terminal](const std::string& what) {
+    if (terminal) print_error("\r\033[K{}", what);
+  };
+  const auto text = sparse::calibrate(how);
+  if (terminal) print_error("\r\033[K");
+  return text ? emit(options.output, *text) : report(text.error());
+}
+
 }  // namespace
 
 void add_sparse(CLI::App& app, int& exit) {
@@ -396,8 +412,14 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_option("FROM", options->input, matrix_help)->required();
   sub->add_option("TO", options->output, "file to write")->required();
 
-  sub = add("calibrate", "measure this machine for the cost model",
-            [](const SparseOptions& o) { return emit(o.output, to_text(apl::sparse::calibrate(o.name))); });
+  sub = add("calibrate", "measure this machine for the cost model", calibrate);
+  sub->add_option("--device", options->machine,
+                  "cpu: a core, for a profile (default); cuda: the GPU, for lines of its record")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  sub->add_option("--type", options->type, "of the elements on a GPU: f16 (default), f32")
+      ->check(CLI::IsMember({"f16", "f32"}));
+  sub->add_option("--seconds", options->seconds, "on a GPU: measure for so many at most (default 120)")
+      ->check(CLI::NonNegativeNumber);
   sub->add_option("-o,--output", options->output, "the profile (default: standard output)")->type_name("PROFILE");
   sub->add_option("--name", options->name, "of the profile")->check([](const std::string& name) {
     return name.empty() || name.find_first_of(" \t\n\r") != std::string::npos ? "a name has no blanks" : "";

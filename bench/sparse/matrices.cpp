@@ -271,6 +271,27 @@ std::optional<Csr> composed(const std::string& name, const std::string& kind, st
   return std::nullopt;
 }
 
+// Another numbering of the rows, and of the columns; where both are as many, the same one.
+Csr permuted(const std::string& name, const Csr& matrix) {
+  Random random(seed_of(name), ~std::uint64_t{1});
+  const auto shuffled = [&](std::int64_t count) {
+    std::vector<std::int32_t> to(static_cast<std::size_t>(count));
+    std::iota(to.begin(), to.end(), 0);
+    for (std::size_t k = to.size(); k > 1; --k)
+      std::swap(to[k - 1], to[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(k)))]);
+    return to;
+  };
+  const std::vector<std::int32_t> rows = shuffled(matrix.rows),
+                                  columns = matrix.columns == matrix.rows ? rows : shuffled(matrix.columns);
+  sparse::Coo entries{matrix.rows, matrix.columns, {}, {}, {}};
+  for (std::int64_t row = 0; row < matrix.rows; ++row)
+    for (const std::int32_t column : matrix.row(row)) {
+      entries.row.push_back(rows[static_cast<std::size_t>(row)]);
+      entries.column.push_back(columns[static_cast<std::size_t>(column)]);
+    }
+  return *sparse::from_coo(entries);
+}
+
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 // Figure 12's idea: blocks of 16 by 16 that cross pieces of rows of 32.
@@ -325,7 +346,23 @@ const std::vector<MatrixName>& matrix_names() {
   return kAll;
 }
 
+const std::vector<std::string>& mixed_names() {
+  static const std::vector<std::string> kAll = {
+      "halves_16384_24",        "levels_32768_30", "bandrows_16384_8",  "permuted_halves_16384_24",
+      "communities_20000_40",   "arrow_20000_8",   "window_8192_32",    "longrows_20000_8",
+      "levels_16384_20",        "halves_8192_60",  "bandrows_65536_16", "permuted_levels_32768_30",
+      "communities_100000_100", "arrow_60000_2",   "window_2048_64",    "longrows_100000_4",
+      "levels_65536_10",        "halves_32768_8",  "bandrows_8192_4",   "permuted_banded_65536_16",
+      "communities_50000_20",   "arrow_10000_4",   "levels_32768_60",   "halves_65536_12"};
+  return kAll;
+}
+
 std::string kind_of(const std::string& name) {
+  const auto& mixed = mixed_names();
+  if (std::find(mixed.begin(), mixed.end(), name) != mixed.end()) return "mixed";
+  if (name.rfind("permuted_", 0) == 0) return kind_of(name.substr(9));
+  if (name.rfind("communities", 0) == 0) return "graph";
+  if (name.rfind("semi", 0) == 0) return "pruned";
   if (name.rfind("levels", 0) == 0 || name.rfind("bandrows", 0) == 0 || name.rfind("halves", 0) == 0) return "mixed";
   if (name.rfind("banded", 0) == 0 || name.rfind("arrow", 0) == 0) return "banded";
   if (name.rfind("window", 0) == 0) return "attention";
@@ -341,13 +378,30 @@ std::optional<sparse::Csr> make_matrix(const std::string& name, int threads) {
   if (name == "strided")
     return by_offset(4096, [](std::int64_t d) { return std::abs(d) < 64 || (d % 64 == 0 && std::abs(d) >= 128); });
   if (name == "crossed") return crossed(name, 4096);
+  if (name.rfind("permuted_", 0) == 0) {
+    const auto matrix = make_matrix(name.substr(9), threads);
+    return matrix ? std::optional(permuted(name, *matrix)) : std::nullopt;
+  }
   long long rows = 0, columns = 0, amount = 0;
+  // A graph of communities of so many vertices, which are not neighbours.
+  if (std::sscanf(name.c_str(), "communities_%lld_%lld", &rows, &amount) == 2 && amount > 0 && amount < rows)
+    return community(name, {rows, 16 * rows, rows / amount, 0.85, 0.3, true}, threads);
   if (std::sscanf(name.c_str(), "blocks_%lldx%lld_%lld", &rows, &columns, &amount) == 3)
     return blocks(name, rows, columns, amount);
   for (const char* kind : {"banded", "arrow", "longrows", "levels", "bandrows", "window", "halves"})
     if (std::sscanf(name.c_str(), (std::string(kind) + "_%lld_%lld").c_str(), &rows, &amount) == 2 && rows > 0 &&
         amount > 0 && amount < rows)
       return composed(name, kind, rows, amount);
+  // Two of each four elements of a row, as hardware for that wants them.
+  if (std::sscanf(name.c_str(), "semi_%lldx%lld", &rows, &columns) == 2 && rows > 0 && columns > 0 && columns % 4 == 0)
+    return by_rows(rows, columns, [&](std::int64_t row, std::vector<std::int32_t>& here) {
+      Random random(seed_of(name), static_cast<std::uint64_t>(row));
+      for (std::int64_t j = 0; j < columns; j += 4) {
+        const std::int64_t first = random.below(4), second = (first + 1 + random.below(3)) % 4;
+        here.push_back(static_cast<std::int32_t>(j + std::min(first, second)));
+        here.push_back(static_cast<std::int32_t>(j + std::max(first, second)));
+      }
+    });
   const bool skewed = name.rfind("move_", 0) == 0;
   if (std::sscanf(name.c_str() + (skewed ? 5 : 0), "%lldx%lld_s%lld", &rows, &columns, &amount) == 3 && amount < 100)
     return pruned(name, rows, columns, std::llround(static_cast<double>(rows * columns * (100 - amount)) / 100),

@@ -1,7 +1,8 @@
 // Sparse products on a GPU, f16 with f32 sums or f32, beside cuSPARSE and dense cuBLAS in the same run: times, and
 // every result checked in full against the plainest kernel.
 //   apl_sparse_gpu [--emulate] [--operators=spmm,sddmm] [--matrices=A,B] [--widths=32,128] [--folder=DIR] [--json=FILE]
-//                  [--type=f16|f32] [--sweep] [--plans] [--searched] [--once] [--no-peers] [--formats]
+//                  [--type=f16|f32] [--sweep] [--plans] [--searched] [--once] [--no-peers] [--formats] [--mixed]
+//                  [--studies]
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,7 @@ namespace {
 struct Request {
   bool emulate = false, sweep = false, plans = false, searched = false, no_peers = false, once = false;
   bool formats = false;  // of cuSPARSE, beside CSR
+  bool studies = false;  // plans of searches that leave something out
   ScalarType type = ScalarType::f16;
   std::vector<std::string> operators = {"spmm", "sddmm"}, matrices;
   std::vector<std::int64_t> widths;
@@ -71,11 +73,14 @@ class Bench {
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
     nlohmann::json candidates = nlohmann::json::array();  // of that search: microseconds run, and by the model
+    nlohmann::json studies = {};                          // microseconds by such plans
     nlohmann::json searched = {};                         // by plans that the model chose: for this type, and for f16
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
   void sddmm(const Case& a, const OnDevice& there, std::int64_t depth);
+  void study(const Case& a, std::int64_t width, Line& line,
+             const std::function<double(const apl_sparse_plan&)>& run) const;
   void take_plan(Line& line, const sparse::Plan& plan);
   void report(Line line);
   nlohmann::json json_of(const Line& line) const;
@@ -245,6 +250,13 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
         });
     take_plan(line, plan);
   }
+  if (request_.studies)
+    study(a, width, line, [&](const apl_sparse_plan& candidate) {
+      Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
+      const double time = measure(other, {});
+      gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
+      return time;
+    });
   if (request_.searched) {
     // As `aplc sparse search` chooses: of what the search finds, by the kernels' model.
     std::vector<ScalarType> types{gpu_.type()};
@@ -334,6 +346,41 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
   report(std::move(line));
 }
 
+// Tables 6 and 7 and figure 12 by running: searches by the cost of tiles alone that leave out withdrawing, local
+// search, levels, formats or reordering.
+void Bench::study(const Case& a, std::int64_t width, Line& line,
+                  const std::function<double(const apl_sparse_plan&)>& run) const {
+  struct Study {
+    const char* name;
+    sparse::GreedyOptions greedy;
+    sparse::CoverFormats formats;
+    bool reorder;
+  };
+  const Study studies[] = {{"all", {1.2, true, 0}, {true, true, true}, true},
+                           {"rows as they are", {1.2, true, 0}, {true, true, true}, false},
+                           {"without withdrawing", {1.2, false, 0}, {true, true, true}, true},
+                           {"without local search", {1, true, 0}, {true, true, true}, true},
+                           {"levels 1", {1.2, true, 1}, {true, true, true}, true},
+                           {"levels 2", {1.2, true, 2}, {true, true, true}, true},
+                           {"levels 10", {1.2, true, 10}, {true, true, true}, true},
+                           {"blocks alone", {1.2, true, 0}, {true, false, false}, true},
+                           {"ELL rows alone", {1.2, true, 0}, {false, true, false}, true},
+                           {"nnz segments alone", {1.2, true, 0}, {false, false, true}, true}};
+  for (const Study& each : studies) {
+    sparse::SearchOptions options;
+    options.problem = {sparse::Operator::spmm, width, gpu_.element()};
+    options.greedy = each.greedy;
+    options.formats = each.formats;
+    options.reorder = each.reorder;
+    sparse::Plan plan = sparse::search(a.matrix, *sparse::builtin_profile("h200"), options);
+    if (plan.dense) continue;  // they say nothing of tiles
+    const double time = run(*parse_plan(plan));
+    line.studies[each.name] = {{"us", time}, {"cost_us", plan.cost / 1e3}, {"seconds", plan.seconds}};
+    fmt::print("    {:9.2f} us, {:.2f} by the cost of its tiles  {}, rows {}\n", time, plan.cost / 1e3, each.name,
+               plan.order);
+  }
+}
+
 void Bench::take_plan(Line& line, const sparse::Plan& plan) {
   for (const auto& [name, nanoseconds] : plan.measured) fmt::print("    {:9.2f} us  {}\n", nanoseconds / 1e3, name);
   if (plan.measured.empty()) return;
@@ -363,6 +410,7 @@ nlohmann::json Bench::json_of(const Line& line) const {
   nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
                          {"width", line.width},    {"us", line.ours},   {"error", line.error},
                          {"dense_us", line.dense}, {"how", line.how},   {"type", std::string(to_text(gpu_.type()))}};
+  if (!line.studies.is_null()) each["studies"] = line.studies;
   if (!line.searched.is_null()) each["searched"] = line.searched;
   each["shape"] = line.shape;
   if (request_.sweep) each["best_us"] = line.best;
@@ -469,6 +517,9 @@ int main(int argc, char** argv) {
   app.add_flag("--sweep", request.sweep, "try many parameters beside the rules'");
   app.add_flag("--plans", request.plans, "search for plans, and run those that the model likes");
   app.add_flag("--searched", request.searched, "run the plans that a search finds by the models alone");
+  app.add_flag("--studies", request.studies, "run the plans of searches that leave something out");
+  bool mixed = false;
+  app.add_flag("--mixed", mixed, "24 matrices of several patterns instead of those of bench/sparse/matrices.h");
   app.add_flag("--formats", request.formats, "cuSPARSE with COO, BSR and blocked ELL, too");
   std::string type = "f16";
   app.add_option("--type", type, "of the elements")->check(CLI::IsMember({"f16", "f32"}));
@@ -480,6 +531,7 @@ int main(int argc, char** argv) {
   app.add_option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
   app.add_option("--json", request.json);
   CLI11_PARSE(app, argc, argv);
+  if (mixed) request.matrices = apl::bench::mixed_names();
   request.type = *apl::scalar_type_from_text(type);
   return apl::bench::main_of(request);
 }
