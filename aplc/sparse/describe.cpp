@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <memory>
 
 #include "aplc/sparse/estimate.h"
@@ -85,7 +86,15 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     dense = apl_sparse_dense_microseconds(&modelled_device(), type, csr.rows, width, csr.columns);
   } else {
     apl_sparse_packed* made = nullptr;
-    if (apl_sparse_packed_make(&csr, plan, &modelled_device(), type, width, nullptr, &made) != APL_SPARSE_FINE) return;
+    apl_sparse_reordering rows{};
+    if (plan == nullptr && apl_sparse_reorder(&csr, &modelled_device(), type, width, &rows) != APL_SPARSE_FINE) return;
+    const std::unique_ptr<std::int32_t, decltype(&std::free)> order(rows.order, &std::free);
+    apl_sparse_options options{};
+    options.row_order = rows.order;
+    if (rows.order != nullptr)
+      facts.emplace_back("order of rows", fmt::format("made when the matrix is seen: {} by the model, as they are {}",
+                                                      microseconds(rows.after), microseconds(rows.before)));
+    if (apl_sparse_packed_make(&csr, plan, &modelled_device(), type, width, &options, &made) != APL_SPARSE_FINE) return;
     const std::unique_ptr<apl_sparse_packed, FreePacked> packed(made);
     std::string kernels;
     if (packed->windows > 0) kernels = windows_text(packed->windows, 8 * packed->parts, packed->steps);

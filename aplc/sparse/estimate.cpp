@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "aplc/sparse/files.h"
 #include "machine/target/records.h"
 #include "machine/target/target.h"
@@ -37,8 +39,14 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
     return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, width, matrix.columns)};
   }
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&matrix, plan, &modelled_device(), type, width, nullptr, &packed) != APL_SPARSE_FINE)
+  apl_sparse_reordering rows{};
+  if (plan == nullptr && apl_sparse_reorder(&matrix, &modelled_device(), type, width, &rows) != APL_SPARSE_FINE)
     return std::nullopt;
+  apl_sparse_options options{};
+  options.row_order = rows.order;
+  const int made = apl_sparse_packed_make(&matrix, plan, &modelled_device(), type, width, &options, &packed);
+  std::free(rows.order);
+  if (made != APL_SPARSE_FINE) return std::nullopt;
   const double time = apl_sparse_microseconds(packed, type, width);
   apl_sparse_packed_free(packed);
   return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, matrix.columns, width)};

@@ -5,8 +5,10 @@
     bench/sparse_gpu/fit_wide.py FIT JUDGE        # wants numpy and scipy
 
 sparse_rows_wide: by how much the model for f16 overestimates gathered rows when it counts bytes (geometric mean).
-sparse_plain_step, sparse_plain_gigafma and the share of sparse_windows_megabyte: windows without matrix units, least
-squares of the logarithms of times. Formulas are those of runtime/sparse/device_cost.c.
+sparse_plain_step_8, _step_16, _bytes, _gigafma and _task: windows without matrix units, least squares of the logarithms
+of times. What rows beside them cost (sparse_plain_fused_8 and _16) is the median of what plans of both took over their
+parts. Formulas are those of runtime/sparse/device_cost.c; `aplc sparse calibrate --device cuda` fits them to kernels
+that it runs.
 """
 import json
 import math
@@ -60,14 +62,15 @@ def window_features(d, match, f, width):
     split, parts = int(match[2]), f["parts"]
     far = (f["rows"] + f["columns"]) * SIZE * width > d("sparse_cache_bytes")
     slices = rounds(width, 32 * min(4, max(1, width // 32)))
+    is_high = parts > 1
     units = f.get("units", f["steps"] * parts)
-    return [rounds(f["longest_window"], split) * (1.5 if parts > 1 else 1),
+    return [rounds(f["longest_window"], split),
             1e-6 * SIZE * width * f["steps"] * 16 * d("sparse_windows_megabyte_far" if far else "sparse_windows_megabyte"),
-            1e-9 * 128 * units * width, d("sparse_windows_task_8") * parts * f["windows"] * slices * split * 1e-3]
+            1e-9 * 128 * units * width * is_high, parts * f["windows"] * slices * split * 1e-3, is_high]
 
 
 def windows_time(launch, p, x):
-    return launch + np.hypot(p[0] * x[0], np.hypot(p[2] * x[1], p[1] * x[2]) + x[3])
+    return launch + np.hypot(np.where(x[4], p[1], p[0]) * x[0], p[2] * x[1] + p[3] * x[2] + p[4] * x[3])
 
 
 def gather(d, file):
@@ -78,7 +81,7 @@ def gather(d, file):
             for name, time in one["us"].items():
                 if (match := ROWS.match(name)) and f["cuts"] == 0:
                     over.append(rows_time(d, match, f, case["width"]) / max(time - d("sparse_launch"), 0.2))
-                if (match := WINDOWS.match(name)) and f["cuts"] == 0:
+                if (match := WINDOWS.match(name)) and f["records"] == 0:
                     x.append(window_features(d, match, f, case["width"]))
                     times.append(time)
     return np.log(np.array(over)), np.array(x, float).T, np.array(times)
@@ -96,8 +99,9 @@ def main():
     def errors(logs):
         return np.log(windows_time(d("sparse_launch"), np.exp(logs), x) / times)
 
-    p = np.exp(least_squares(errors, np.log([0.8, 55, 1]), loss="soft_l1", f_scale=0.15).x)
-    print(f"sparse_rows_wide {wide:.3g}; windows: step {p[0]:.3g}, gigafma {p[1]:.3g}, bytes {p[2]:.3g} times")
+    p = np.exp(least_squares(errors, np.log([1.9, 2.4, 1.4, 60, 1]), loss="soft_l1", f_scale=0.15).x)
+    names = ("step_8", "step_16", "bytes", "gigafma", "task")
+    print(f"sparse_rows_wide = {wide:.3g}", *(f"sparse_plain_{n} = {v:.3g}" for n, v in zip(names, p)), sep="\n")
     for title, file in (("fitted", sys.argv[1]), ("others", sys.argv[2])):
         over, x, times = gather(d, file)
         off = np.log(windows_time(d("sparse_launch"), p, x) / times)

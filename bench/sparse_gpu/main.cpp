@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -73,6 +74,7 @@ class Bench {
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
     nlohmann::json candidates = nlohmann::json::array();  // of that search: microseconds run, and by the model
+    nlohmann::json reordered = {};                        // seconds that it took, and by the model before and after
     nlohmann::json studies = {};                          // microseconds by such plans
     nlohmann::json searched = {};                         // by plans that the model chose: for this type, and for f16
   };
@@ -208,13 +210,27 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
     line.error = std::max(line.error, std::isnan(error) ? 1.0 : error);
     return time;
   };
-  Packed packed = make_packed(gpu_, a.matrix, there.value, width, {});
-  line.how = packed.text;
+  // As programs do without a plan.
+  apl_sparse_options usual{};
+  apl_sparse_reordering rows{};
+  const apl_sparse_csr csr = apl::csr_view(a.matrix);
+  const auto start = std::chrono::steady_clock::now();
+  if (apl_sparse_reorder(&csr, &h200(), gpu_.c_type(), width, &rows) != APL_SPARSE_FINE) give_up("no memory");
+  line.reordered = {{"seconds", seconds_since(start)}, {"model_us", {rows.before, rows.after}}};
+  usual.row_order = rows.order;
+  Packed packed = make_packed(gpu_, a.matrix, there.value, width, usual);
+  line.how = packed.text + (rows.order != nullptr ? ", reordered" : "");
+  std::free(rows.order);
   line.shape = shape_of(packed.operand.packed);
   line.model = apl_sparse_microseconds(&packed.operand.packed, gpu_.c_type(), width);
   line.dense_model = apl_sparse_dense_microseconds(&h200(), gpu_.c_type(), there.rows, there.columns, width);
   line.ours = line.best = measure(packed, {});
   gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
+  if (rows.after > 0) {
+    Packed natural = make_packed(gpu_, a.matrix, there.value, width, {});
+    line.reordered["natural_us"] = measure(natural, {});
+    gpu_.check(apl_sparse_release(gpu_.context(), &natural.operand));
+  }
   if (request_.sweep) {
     std::string best = "the rules";
     for (const PackedVariant& each : spmm_variants(a.matrix, gpu_.type() == ScalarType::f16 ? 32 : 16)) {
@@ -410,6 +426,7 @@ nlohmann::json Bench::json_of(const Line& line) const {
   nlohmann::json each = {{"matrix", line.matrix},  {"kind", line.kind}, {"operator", line.op},
                          {"width", line.width},    {"us", line.ours},   {"error", line.error},
                          {"dense_us", line.dense}, {"how", line.how},   {"type", std::string(to_text(gpu_.type()))}};
+  if (!line.reordered.is_null()) each["reordered"] = line.reordered;
   if (!line.studies.is_null()) each["studies"] = line.studies;
   if (!line.searched.is_null()) each["searched"] = line.searched;
   each["shape"] = line.shape;

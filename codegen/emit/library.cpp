@@ -76,14 +76,28 @@ std::string header_text(const library::Api& api, const LibraryOptions& options, 
   return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 
-// All machines of the dialect, without what is of sparse products, which libraries have no device kernels for.
-std::string device_records(const Dialect& dialect) {
+constexpr std::string_view kOfProducts = "\n# Of the model of sparse", kOfSearch = "\n# Of the search for sparse";
+
+// A record with what is of sparse products, or without it.
+std::string record_for(std::string text, bool has_products) {
+  return text.substr(0, text.find(has_products ? kOfSearch : kOfProducts));
+}
+
+// A machine's own record may say nothing of sparse products: then those of any GPU count.
+std::string with_products(std::string text) {
+  if (text.find("sparse_fitted_on") != std::string::npos) return text;
+  const std::string any = record_for(*device_record_text("gpu"), true);
+  return text + any.substr(any.find(kOfProducts)) + "\n";
+}
+
+// All machines of the dialect.
+std::string device_records(const Dialect& dialect, bool has_products) {
   std::string out = "static const struct apl_device_record apl_device_records[] = {\n";
   for (const std::string_view name : device_names()) {
     if (find_target(std::string(name))->dialect != &dialect) continue;
     const std::string text = *device_record_text(std::string(name));
-    out +=
-        fmt::format("  {{\"{}\",\n  {}}},\n", name, c_string(text.substr(0, text.find("\n# Of the model of sparse"))));
+    out += fmt::format("  {{\"{}\",\n  {}}},\n", name,
+                       c_string(record_for(has_products ? with_products(text) : text, has_products)));
   }
   return out + "};\n\n";
 }
@@ -155,6 +169,26 @@ std::string products_text(const std::set<std::string>& types) {
   return out + "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC pop_options\n#endif\n\n";
 }
 
+// Kernels of sparse products for a GPU, as text, and what packs operands for them and chooses.
+std::string device_products_text() {
+  std::string out;
+  add(out, {sparse_group_code_text, sparse_device_operand_header_text, sparse_device_kernel_header_text,
+            sparse_operand_arrays_header_text, sparse_device_kernel_code_text, sparse_device_cost_code_text,
+            sparse_device_pack_code_text, sparse_reorder_code_text, sparse_device_resolve_code_text,
+            sparse_device_spmm_code_text, sparse_device_sddmm_code_text, sparse_device_sddmm_pack_code_text,
+            sparse_device_operand_code_text});
+  out += "static const char* apl_sparse_kernel_part(enum apl_sparse_text part) {\n";
+  out += "  static const char* const parts[] = {\n";
+  // In the order of the numbers.
+  for (const auto& text :
+       {device_warp_text, sparse_numbers_text, sparse_rows_text, sparse_windows_text, sparse_staged_text,
+        sparse_spmm_text, sparse_sddmm_text, sparse_values_text, sparse_join_text, sparse_plain_windows_text})
+    out += fmt::format("    {},\n", c_string(text()));
+  out += "  };\n  return parts[part];\n}\n\n";
+  add(out, {library_products_text});
+  return out;
+}
+
 }  // namespace
 
 Result<LibraryText> generate_library(const Module& module, Target target, const CodegenOptions& codegen,
@@ -206,10 +240,14 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
              ? fmt::format("#include \"{}.h\"\n\n", options.name)
              : made.header + "\n";
   out += "// ---- the runtime: none of it is seen outside of this file ----\n\n";
+  // Kernels are chosen for a device, too.
+  const bool has_device_products = is_cuda && program->host.find("backend->sparse_") != std::string::npos;
+  const bool has_plans = program->has_plans || has_device_products;
+  if (has_device_products && !device.empty()) device = with_products(std::move(device));
   out += fmt::format("#define APL_PROGRAM static\n#define APL_PLAN_API static\n#define APL_HAS_PLANS {}\n\n",
-                     program->has_plans ? 1 : 0);
+                     has_plans ? 1 : 0);
   add(out, {context_header_text, scalar_header_text, packed_header_text});
-  if (program->has_plans)
+  if (has_plans)
     add(out, {plan_shape_header_text, plan_shape_text, plan_cost_text, plan_enumerate_text, plan_select_text,
               plan_variant_text, plan_device_text});
   // Of every target: a plan is held against its matrix even where no kernel follows it.
@@ -224,8 +262,9 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   if (has_known) add(out, {sparse_known_header_text, sparse_known_code_text, library_known_text});
   if (is_cuda) {
     out += fmt::format("static const char apl_device_header[] =\n  {};\n\n", c_string(device_header_text()));
-    if (program->has_plans) out += device_records(*target.dialect);
-    out += "#define APL_POOL_API static\n\n";
+    if (has_plans) out += device_records(*target.dialect, has_device_products);
+    out += fmt::format("#define APL_POOL_API static\n#define APL_HAS_PRODUCTS {}\n\n", has_device_products ? 1 : 0);
+    if (has_device_products) out += device_products_text();
     add(out, {cuda_functions_text, cuda_pool_header_text, cuda_pool_text, library_nvrtc_text, library_cuda_text,
               library_cuda_context_text});
   } else {

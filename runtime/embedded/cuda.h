@@ -9,6 +9,7 @@
 #include "runtime/embedded/choose.h"
 #include "runtime/embedded/known.h"
 #include "runtime/embedded/nvrtc.h"
+#include "runtime/embedded/products.h"
 
 struct apl_kernel {
   const char* name;
@@ -42,6 +43,9 @@ struct apl_machine {
   int32_t name_count;
   bool* is_loaded;  // one a lazy kernel
   struct apl_pool pool;
+#if APL_HAS_PRODUCTS
+  struct apl_made_operands operands;
+#endif
 };
 
 static int apl_cuda_check(struct apl_context* base, int result, const char* what) {
@@ -200,7 +204,7 @@ static int apl_machine_prepare(struct futhark_context* ctx, const char* kernel, 
   return found ? status : APL_ERROR;
 }
 
-#if APL_HAS_KNOWN
+#if APL_HAS_KNOWN || APL_HAS_PRODUCTS
 // A kernel whose name is made when the program runs.
 static int apl_cuda_load_with(struct apl_context* base, const char* name, const char* defines, const char* text) {
   struct apl_machine* m = apl_of(base)->machine;
@@ -271,6 +275,18 @@ static int apl_cuda_finish(struct apl_context* base) {
   return apl_of(base)->config->debugging ? apl_cuda_synchronise(base) : APL_SUCCESS;
 }
 
+#if APL_HAS_PRODUCTS
+static int apl_cuda_load(struct apl_context* base, const char* name, const char* text) {
+  return apl_cuda_load_with(base, name, "", text);
+}
+static int apl_cuda_product(struct apl_context* base, const struct apl_sparse_product* product, int32_t* done) {
+  return apl_device_product(base, &apl_of(base)->machine->operands, product, done);
+}
+static int apl_cuda_sddmm(struct apl_context* base, const struct apl_sparse_sddmm_product* sddmm, int32_t* done) {
+  return apl_device_sddmm(base, &apl_of(base)->machine->operands, sddmm, done);
+}
+#endif
+
 static const struct apl_backend apl_the_backend = {
     .name = "cuda",
     .allocate = apl_cuda_allocate,
@@ -283,6 +299,11 @@ static const struct apl_backend apl_the_backend = {
     .choose_variant = apl_choose_variant,
     .synchronise = apl_cuda_synchronise,
     .finish = apl_cuda_finish,
+#if APL_HAS_PRODUCTS
+    .load = apl_cuda_load,
+    .sparse_product = apl_cuda_product,
+    .sparse_sddmm_product = apl_cuda_sddmm,
+#endif
 #if APL_HAS_KNOWN
     .load_with = apl_cuda_load_with,
     .is_known_matrix = apl_is_known_matrix,

@@ -98,6 +98,9 @@ static int apl_start_device(struct futhark_context* ctx) {
 }
 
 static int apl_machine_clear(struct futhark_context* ctx) {
+#if APL_HAS_PRODUCTS
+  apl_drop_operands(&ctx->base, &ctx->machine->operands, 0);
+#endif
   apl_cuda_enter(&ctx->base);
   return apl_cuda_leave(&ctx->base, apl_pool_clear(&ctx->machine->pool), "freeing memory");
 }
@@ -135,8 +138,13 @@ static int apl_open_driver(struct futhark_context* ctx) {
   return apl_cuda_check(&ctx->base, m->init(0), "starting the driver");
 }
 
-// Nothing is made of sparse operands, and no threads of this machine work.
-static void apl_machine_forget(struct futhark_context* ctx, uint64_t number) { (void)ctx, (void)number; }
+static void apl_machine_forget(struct futhark_context* ctx, uint64_t number) {
+  (void)ctx, (void)number;
+#if APL_HAS_PRODUCTS
+  if (number) apl_drop_operands(&ctx->base, &ctx->machine->operands, number);
+#endif
+}
+// No threads of this machine work.
 static int apl_swap_threads(int threads) {
   (void)threads;
   return 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -198,6 +199,27 @@ int SparseOperands::is_known(Bridge& bridge, const apl_known_matrix& matrix, con
   return APL_SUCCESS;
 }
 
+// The same pattern comes again, in other arrays.
+int SparseOperands::order_of(const Bridge& bridge, const apl_sparse_csr& matrix, const apl_sparse_product& product,
+                             const std::vector<std::int32_t>*& order) {
+  const Reordered key{apl_sparse_hash(&matrix), product.type, product.width, {}};
+  auto known = std::ranges::find_if(orders_, [&](const Reordered& other) {
+    return other.pattern == key.pattern && other.type == key.type && other.width == key.width;
+  });
+  if (known == orders_.end()) {
+    apl_sparse_reordering found{};
+    const int failed = apl_sparse_reorder(&matrix, &bridge.device(), product.type, product.width, &found);
+    if (failed != APL_SPARSE_FINE) return failed;
+    if (orders_.size() == kMostOperands) orders_.erase(orders_.begin());
+    orders_.push_back(key);
+    if (found.order != nullptr) orders_.back().order.assign(found.order, found.order + matrix.rows);
+    std::free(found.order);
+    known = orders_.end() - 1;
+  }
+  order = &known->order;
+  return APL_SPARSE_FINE;
+}
+
 int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {
   apl_context* ctx = bridge.context();
   HostPacked host;
@@ -205,9 +227,16 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, cons
   int status = ctx->backend->download(ctx, host.row_start.data(), product.row_start, (product.rows + 1) * 8);
   if (status == APL_SUCCESS) status = host.read(ctx, product.rows, product.columns, product.nonzeros, product.column);
   if (status != APL_SUCCESS) return status;
+  apl_sparse_options options{};
+  if (plan == nullptr) {
+    const std::vector<std::int32_t>* order = nullptr;
+    if (const int failed = order_of(bridge, host.csr, product, order); failed != APL_SPARSE_FINE)
+      return refuse(ctx, failed);
+    if (!order->empty()) options.row_order = order->data();
+  }
   apl_sparse_packed* raw = nullptr;
   const int failed = apl_sparse_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, &bridge.device(),
-                                            product.type, product.width, nullptr, &raw);
+                                            product.type, product.width, &options, &raw);
   const Owned<apl_sparse_packed, apl_sparse_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload(ctx, packed.get(), product.type, &made.operand); });

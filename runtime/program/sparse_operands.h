@@ -53,6 +53,18 @@ class SparseOperands {
   int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
   int make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made);
 
+  // Orders of rows that were made where there is no plan, for the latest patterns; empty: as they are. It is good until
+  // the next call.
+  struct Reordered {
+    std::uint64_t pattern = 0;
+    std::int32_t type = 0;
+    std::int64_t width = 0;
+    std::vector<std::int32_t> order;
+  };
+  int order_of(const Bridge& bridge, const apl_sparse_csr& matrix, const apl_sparse_product& product,
+               const std::vector<std::int32_t>*& order);
+  std::vector<Reordered> orders_;
+
   // The plan for an operator, if one was given for the argument.
   PlanUse* plan_for(std::uint64_t age, bool sddmm);
 

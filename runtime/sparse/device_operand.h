@@ -21,8 +21,8 @@ struct apl_sparse_statistics {
   double units[3];                           // of 8 rows in these
   int32_t longest_window[3];                 // steps, of those in the sample
 };
-int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
-                       struct apl_sparse_statistics* statistics);
+APL_SPARSE_API int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
+                                      struct apl_sparse_statistics* statistics);
 
 // 0: what takes least by the model.
 struct apl_sparse_options {
@@ -39,6 +39,7 @@ struct apl_sparse_options {
   int32_t staged;     // B through shared memory: 1; not: -1
   int32_t resident;   // blocks a multiprocessor is to hold, for the compiler
   int32_t task;       // steps of a task, in SDDMM on tensor cores
+  const int32_t* row_order;  // of SpMM, where a plan has none: the row at each position; null: as they are
 };
 
 // SpMM's arrays. A row is either in a window or in the rows' part, so that it has one owner; a plan's windows are where
@@ -69,10 +70,20 @@ struct apl_sparse_packed {
   uint32_t* slot;
 };
 // For a C of so many columns: any other will do, too, if not as fast.
-int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
-                           const struct apl_device* device, int32_t type, int64_t width,
-                           const struct apl_sparse_options* options, struct apl_sparse_packed** packed);
-void apl_sparse_packed_free(struct apl_sparse_packed* packed);
+APL_SPARSE_API int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                                          const struct apl_device* device, int32_t type, int64_t width,
+                                          const struct apl_sparse_options* options, struct apl_sparse_packed** packed);
+APL_SPARSE_API void apl_sparse_packed_free(struct apl_sparse_packed* packed);
+
+// An order of the rows by which SpMM takes less by the model, if it is worth making (sparse/reorder.c): within its
+// doubt, of matrices for which that takes no longer than packing some times. `order` is null where it is not, and is to
+// be freed.
+struct apl_sparse_reordering {
+  int32_t* order;
+  double before, after;  // microseconds by the model; 0: nobody looked
+};
+APL_SPARSE_API int apl_sparse_reorder(const struct apl_sparse_csr* matrix, const struct apl_device* device,
+                                      int32_t type, int64_t width, struct apl_sparse_reordering* found);
 
 // SDDMM's arrays: a list of coordinates, and windows of 8 rows where tensor cores are worth it (kernels/sddmm.h).
 struct apl_sparse_sddmm_packed {
@@ -85,21 +96,23 @@ struct apl_sparse_sddmm_packed {
   int32_t *task, *start, *window_row, *step_column;
   uint16_t* mask;
 };
-int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
-                                 const struct apl_device* device, int32_t type, int64_t depth,
-                                 const struct apl_sparse_options* options, struct apl_sparse_sddmm_packed** packed);
-void apl_sparse_sddmm_packed_free(struct apl_sparse_sddmm_packed* packed);
+APL_SPARSE_API int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
+                                                const struct apl_device* device, int32_t type, int64_t depth,
+                                                const struct apl_sparse_options* options,
+                                                struct apl_sparse_sddmm_packed** packed);
+APL_SPARSE_API void apl_sparse_sddmm_packed_free(struct apl_sparse_sddmm_packed* packed);
 
 // Microseconds on the device, by a model that is fitted in f16 and counts the bytes of other types (device_cost.c): of
 // the product with this operand, of SDDMM, and of a dense product of rows times depth and depth times columns. For SpMM
 // the depth is that of A's columns.
-double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int32_t type, int64_t width);
-double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int32_t type, int64_t depth);
-double apl_sparse_dense_microseconds(const struct apl_device* device, int32_t type, int64_t rows, int64_t depth,
-                                     int64_t columns);
+APL_SPARSE_API double apl_sparse_microseconds(const struct apl_sparse_packed* packed, int32_t type, int64_t width);
+APL_SPARSE_API double apl_sparse_sddmm_microseconds(const struct apl_sparse_sddmm_packed* packed, int32_t type,
+                                                    int64_t depth);
+APL_SPARSE_API double apl_sparse_dense_microseconds(const struct apl_device* device, int32_t type, int64_t rows,
+                                                    int64_t depth, int64_t columns);
 // Whether to say 'dense': it is faster, or the model cannot tell. Said wrongly it costs up to 1.3 times the time in the
 // recorded products, not said it may cost several times.
-int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, double dense);
+APL_SPARSE_API int apl_sparse_prefers_dense(const struct apl_device* device, double sparse, double dense);
 
 // A packed operand on a device, and what runs there. `is_wide`, which may be set before each call: results have the
 // type of the sums, f32 where elements are floats of 16 bits. Functions give an apl_status; the context has the error's
@@ -109,20 +122,21 @@ struct apl_sparse_operand {
   struct apl_sparse_packed packed;  // without its host arrays
   void *record, *row_column, *cut, *window, *part, *window_row, *step_column, *slot, *value;
 };
-int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* packed, int32_t type,
-                      struct apl_sparse_operand* operand);
+APL_SPARSE_API int apl_sparse_upload(struct apl_context* ctx, const struct apl_sparse_packed* packed, int32_t type,
+                                     struct apl_sparse_operand* operand);
 // `values` are on the device, in the order of the non-zeros; they may be set again at any time.
-int apl_sparse_set_values(struct apl_context* ctx, struct apl_sparse_operand* operand, const void* values);
-int apl_sparse_release(struct apl_context* ctx, struct apl_sparse_operand* operand);
+APL_SPARSE_API int apl_sparse_set_values(struct apl_context* ctx, struct apl_sparse_operand* operand,
+                                         const void* values);
+APL_SPARSE_API int apl_sparse_release(struct apl_context* ctx, struct apl_sparse_operand* operand);
 
 struct apl_sparse_sddmm_operand {
   int32_t type, is_wide;
   struct apl_sparse_sddmm_packed packed;  // without its host arrays
   void *row, *column, *task, *start, *window_row, *step_column, *mask;
 };
-int apl_sparse_upload_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_packed* packed, int32_t type,
-                            struct apl_sparse_sddmm_operand* operand);
-int apl_sparse_release_sddmm(struct apl_context* ctx, struct apl_sparse_sddmm_operand* operand);
+APL_SPARSE_API int apl_sparse_upload_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_packed* packed,
+                                           int32_t type, struct apl_sparse_sddmm_operand* operand);
+APL_SPARSE_API int apl_sparse_release_sddmm(struct apl_context* ctx, struct apl_sparse_sddmm_operand* operand);
 
 // A dense array on the device: rows lie `row` elements apart, elements of a row side by side.
 struct apl_sparse_dense {
@@ -131,14 +145,15 @@ struct apl_sparse_dense {
 };
 
 // C[rows][width] = after(A B), B[columns][width]. C need not be set before. `options` and `after` may be null.
-int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a, struct apl_sparse_dense b,
-                    struct apl_sparse_dense c, int64_t width, const struct apl_sparse_options* options,
-                    const struct apl_sparse_epilogue* epilogue);
+APL_SPARSE_API int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
+                                   struct apl_sparse_dense b, struct apl_sparse_dense c, int64_t width,
+                                   const struct apl_sparse_options* options,
+                                   const struct apl_sparse_epilogue* epilogue);
 // result[n] = after(values[n] * sum over k of x[row of n][k] y[column of n][k]); without `values` they are 1.
 // `after` is called with n, too.
-int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_operand* a, const void* values,
-                     struct apl_sparse_dense x, struct apl_sparse_dense y, int64_t depth, void* result,
-                     const struct apl_sparse_epilogue* epilogue);
+APL_SPARSE_API int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sparse_sddmm_operand* a,
+                                    const void* values, struct apl_sparse_dense x, struct apl_sparse_dense y,
+                                    int64_t depth, void* result, const struct apl_sparse_epilogue* epilogue);
 
 // The parts of kernel texts.
 enum apl_sparse_text {
@@ -153,7 +168,7 @@ enum apl_sparse_text {
   APL_SPARSE_TEXT_JOIN,
   APL_SPARSE_TEXT_PLAIN_WINDOWS
 };
-const char* apl_sparse_kernel_part(enum apl_sparse_text part);
+APL_SPARSE_API const char* apl_sparse_kernel_part(enum apl_sparse_text part);
 
 #ifdef __cplusplus
 }

@@ -95,7 +95,7 @@ struct packed_maker {
 };
 
 static int32_t packed_row_at(const struct packed_maker* m, int64_t position) {
-  return m->plan && m->plan->row_order ? m->plan->row_order[position] : (int32_t)position;
+  return m->rows.row_order ? m->rows.row_order[position] : (int32_t)position;
 }
 
 // The height that has most of the rows that the plan selects, at most `highest`; 0: it selects none.
@@ -115,7 +115,8 @@ static int32_t height_of_plan(const struct apl_sparse_plan* plan, int32_t highes
 static int64_t packed_halves(const struct apl_sparse_csr* matrix) { return (matrix->rows + 31) / 32; }
 
 // Rows are gathered or in windows of one height, whichever the model likes better; a plan has chosen.
-static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) {
+// Gives what the product then takes, if there was a choice.
+static double resolve_packed(struct packed_maker* m, int32_t type, int64_t width) {
   const struct apl_sparse_statistics* s = &m->packed->statistics;
   struct apl_sparse_options* o = &m->options;
   const int32_t highest = apl_sparse_highest_window(m->packed->device, type);
@@ -124,7 +125,7 @@ static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) 
     o->window = height_of_plan(m->plan, highest);
     if (o->window == 0) o->window = -1;
   }
-  if (o->window != 0) return;
+  if (o->window != 0) return 0;
   const struct apl_device* device = m->packed->device;
   struct apl_sparse_options rows = *o;
   const double gathered = apl_sparse_resolve_rows(m->matrix, &m->rows, device, type, width, s, &rows);
@@ -136,6 +137,7 @@ static void resolve_packed(struct packed_maker* m, int32_t type, int64_t width) 
     memset(m->rows.kind, APL_SPARSE_GATHERED, (size_t)packed_halves(m->matrix));
   }
   if (in_windows >= gathered) o->window = -1;
+  return in_windows >= gathered ? gathered : in_windows;
 }
 
 // A plan's selections are windows where kernels have them; what it has no selections for is gathered, in segments if it
@@ -451,7 +453,7 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
   f->nonzeros = matrix->nonzeros;
   f->slot = apl_sparse_array(matrix->nonzeros, sizeof *f->slot);
   m.rows.kind = calloc((size_t)packed_halves(matrix) + 2, 1);
-  m.rows.row_order = plan ? plan->row_order : NULL;
+  m.rows.row_order = plan ? plan->row_order : m.options.row_order;
   m.rows.segment = plan ? (plan->segment_length + 3) / 4 * 4 : 0;
   int status =
       f->slot && m.rows.kind ? apl_sparse_measure(matrix, m.rows.row_order, &f->statistics) : APL_SPARSE_OUT_OF_MEMORY;
@@ -474,6 +476,19 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
   }
   *packed = f;
   return APL_SPARSE_FINE;
+}
+
+int apl_sparse_time_of_order(const struct apl_sparse_csr* matrix, const int32_t* row_order,
+                             const struct apl_device* device, int32_t type, int64_t width, double* microseconds) {
+  struct apl_sparse_packed shape = {.device = device, .rows = matrix->rows, .columns = matrix->columns};
+  struct packed_maker m = {.matrix = matrix, .packed = &shape};
+  m.rows.row_order = row_order;
+  m.rows.kind = calloc((size_t)packed_halves(matrix) + 2, 1);
+  int status = m.rows.kind ? apl_sparse_measure(matrix, row_order, &shape.statistics) : APL_SPARSE_OUT_OF_MEMORY;
+  m.rows.apart = apart_from(&shape.statistics);
+  if (!status) *microseconds = resolve_packed(&m, type, width);
+  free(m.rows.kind);
+  return status;
 }
 
 void apl_sparse_packed_free(struct apl_sparse_packed* packed) {

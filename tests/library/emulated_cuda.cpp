@@ -137,7 +137,7 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   const std::string& text = driver().texts[reinterpret_cast<std::size_t>(module) - 1];
   // Some kernels' names are macros.
   const auto has = [&](const std::string& words) { return text.find(words) != std::string::npos; };
-  if (!has(" " + std::string(name) + "(") && !has("_NAME " + std::string(name) + "\n")) return refuse("no such kernel");
+  if (!has(" " + std::string(name) + "(") && !has(" " + std::string(name) + "\n")) return refuse("no such kernel");
   driver().functions.push_back(std::make_unique<Function>(Function{name}));
   *function = driver().functions.back().get();
   return 0;
