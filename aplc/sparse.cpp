@@ -241,6 +241,7 @@ int search(const SparseOptions& options) {
   how.greedy = {options.ratio, !options.no_withdraw, options.levels};
   how.formats = *formats;
   how.reorder = !options.keep_order;
+  how.as_run = profile->gpu;
   how.threads = options.threads;
   how.seconds = options.seconds;
   const bool terminal = ::isatty(2) != 0 && !options.quiet;

@@ -9,7 +9,7 @@ set(allowed_machine_tiles "machine/tiles/")
 set(allowed_machine "machine/|ir/")
 set(allowed_passes "passes/|machine/|ir/")
 set(allowed_frontend "frontend/|ir/")
-set(allowed_suite_sparse "suite/sparse/|passes/sparse/|runtime/sparse/|ir/")
+set(allowed_suite_sparse "suite/sparse/|passes/sparse/|runtime/sparse/|machine/tiles/|ir/")
 set(allowed_suite "suite/|ir/")
 # Benchmarks use libraries, and nothing of the driver's.
 set(allowed_bench "bench/|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir/")

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "passes/sparse/as_run.h"
 #include "passes/sparse/group_cover.h"
 #include "passes/sparse/halves.h"
 #include "passes/sparse/order.h"
@@ -108,6 +109,8 @@ class Search {
 
   void take(const std::string& name, const Priced& priced, const std::string& order_name, const Order& order,
             std::vector<GroupPlan> groups) {
+    if (options_.as_run)
+      groups = as_run(groups, options_.problem.op, CostModel(profile_, options_.problem, priced.part));
     note(order_name == "natural" ? name : name + ", rows by " + order_name, priced.cost);
     if (options_.measure) candidates_.push_back({plan_.considered.back().first, priced, order_name, order, groups});
     if (plan_.cost != 0 && priced.cost >= plan_.cost) return;

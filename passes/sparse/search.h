@@ -24,6 +24,7 @@ struct SearchOptions {
   GreedyOptions greedy;
   CoverFormats formats;
   bool reorder = true;
+  bool as_run = false;                            // plans as kernels for GPUs run them: as_run.h
   int threads = 0;                                // 0: one a processor
   double seconds = 0;                             // stop after so many with what is there; 0: no limit
   std::function<bool(const Progress&)> progress;  // called now and then from one thread; false: stop

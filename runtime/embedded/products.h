@@ -150,7 +150,9 @@ static int apl_device_sddmm(struct apl_context* base, struct apl_made_operands* 
       return status;
     }
   }
-  if (plan) apl_log(ctx, "sparse SDDMM by the plan: the order of rows");
+  if (plan && made->samples.packed.windows > 0)
+    apl_log(ctx, "sparse SDDMM by the plan: %d windows of 8 rows", made->samples.packed.windows);
+  if (plan && made->samples.packed.windows == 0) apl_log(ctx, "sparse SDDMM by the plan: a list of the non-zeros");
   *done = 1;
   made->samples.is_wide = sddmm->is_wide;
   return apl_sparse_sddmm(base, &made->samples, sddmm->values, (struct apl_sparse_dense){(void*)sddmm->x, sddmm->x_row},

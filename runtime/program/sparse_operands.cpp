@@ -62,6 +62,10 @@ std::string taken(const apl_sparse_packed& packed, std::int32_t type) {
   return text;
 }
 
+std::string taken(const apl_sparse_sddmm_packed& packed) {
+  return packed.windows > 0 ? fmt::format("{} windows of 8 rows", packed.windows) : "a list of the non-zeros";
+}
+
 std::string taken(const apl_sparse_tiles& tiles) {
   return fmt::format("{} blocks, {} ELL rows and {} nnz segments", tiles.blocks, tiles.ell_rows, tiles.segments);
 }
@@ -270,7 +274,7 @@ int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm,
     sddmms_.push_back(made);
     known = sddmms_.end() - 1;
   }
-  if (plan) *plan = {plan->plan, true, "the order of rows"};
+  if (plan) *plan = {plan->plan, true, taken(known->operand.packed)};
   done = 1;
   known->operand.is_wide = sddmm.is_wide;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read

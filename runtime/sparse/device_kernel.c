@@ -18,9 +18,17 @@ static const struct kernel_scalar {
 };
 enum { kScalarCount = sizeof kScalars / sizeof kScalars[0] };
 
-int64_t apl_sparse_type_size(int32_t type) { return kScalars[type].bytes; }
+// What is no type has no kernels, and no size that counts.
+static const struct kernel_scalar* kernel_scalar_of(int32_t type) {
+  return &kScalars[type >= 0 && type < kScalarCount ? type : 0];
+}
 
-int apl_sparse_is_half(int32_t type) { return kScalars[type].kind == of_floating && kScalars[type].bytes == 2; }
+int64_t apl_sparse_type_size(int32_t type) { return kernel_scalar_of(type)->bytes; }
+
+int apl_sparse_is_half(int32_t type) {
+  const struct kernel_scalar* scalar = kernel_scalar_of(type);
+  return scalar->kind == of_floating && scalar->bytes == 2;
+}
 
 const char* apl_sparse_result_type(int32_t type, int32_t is_wide, const char** suffix) {
   const char* written = NULL;

@@ -394,7 +394,7 @@ static int make_packed_windows(struct packed_maker* m) {
   for (int64_t g = 0; g * APL_SPARSE_GROUP < f->rows && !status; ++g) {
     const unsigned char* kind = m->rows.kind + 2 * g;
     if (kind[0] != APL_SPARSE_IN_WINDOWS && kind[1] != APL_SPARSE_IN_WINDOWS) continue;
-    status = apl_sparse_group_read(&group, m->matrix, m->plan ? m->plan->row_order : NULL, g);
+    status = apl_sparse_group_read(&group, m->matrix, m->rows.row_order, g);
     if (!status) leave_out_apart(m, &group, g * APL_SPARSE_GROUP);
     for (int begin = 0; begin < APL_SPARSE_GROUP && !status; begin += height)
       if (kind[begin / 32] == APL_SPARSE_IN_WINDOWS && g * APL_SPARSE_GROUP + begin < f->rows)

@@ -99,6 +99,17 @@ static int make_sample_windows(struct sddmm_maker* s) {
   return status;
 }
 
+// Whether half of a plan's groups, or more, have selections: then all rows are in windows. 0 without a plan's word.
+static int32_t sample_wish(const struct apl_sparse_plan* plan) {
+  if (!plan || plan->stretches == 0) return 0;
+  int64_t groups = 0, selected = 0;
+  for (int64_t k = 0; k < plan->stretches; ++k) {
+    groups += plan->stretch[k].groups;
+    if (plan->stretch[k].selections > 0) selected += plan->stretch[k].groups;
+  }
+  return selected > 0 && 2 * selected >= groups ? kSampleHeight : -1;
+}
+
 int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const struct apl_sparse_plan* plan,
                                  const struct apl_device* device, int32_t type, int64_t depth,
                                  const struct apl_sparse_options* options, struct apl_sparse_sddmm_packed** packed) {
@@ -117,7 +128,7 @@ int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const stru
   int status = apl_sparse_measure(matrix, s.row_order, &f->statistics);
   // The product of a window's rows and a step's columns is made whole. It pays where rows are long, which are then read
   // once, and where large matrices share columns; with few terms only if rows are very long.
-  const int32_t wish = options ? options->window : 0;
+  const int32_t wish = options && options->window != 0 ? options->window : sample_wish(plan);
   const int can = apl_sparse_is_half(type) && device->matrix_units;
   const double mean = f->statistics.mean, shared = f->statistics.shared;
   const int is_worth_it = depth <= 32 ? mean >= 100 : mean >= 24 || (shared >= 1.25 && matrix->nonzeros >= 500000);

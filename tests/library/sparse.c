@@ -150,7 +150,7 @@ static void plans(struct futhark_sparse_f32* a) {
   const char* const sddmm = "sparse SDDMM by the plan: 1 blocks";
 #else
   const char* const product = "by the plan: 2 windows of 16 rows, 98 rows gathered";
-  const char* const sddmm = "sparse SDDMM by the plan: the order of rows";
+  const char* const sddmm = "sparse SDDMM by the plan: a list of the non-zeros";
 #endif
   char text[400];
   FILE* log = tmpfile();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/scalar.h"
 #include "machine/target/records.h"
 
 namespace apl::sparse {

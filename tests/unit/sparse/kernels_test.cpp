@@ -346,6 +346,21 @@ TEST_CASE("sparse kernels: a plan's windows and the other rows in one launch, in
   check_sddmm<Half>(m, plan.get(), {.window = 8}, {64}, true);
 }
 
+TEST_CASE("sparse kernels: rows in another order give the results of each row where it belongs") {
+  for (const std::string& kind : sparse_test::kinds()) {
+    CAPTURE(kind);
+    const Csr m = sparse_test::random_matrix(kind, 97, 3);
+    std::vector<std::int32_t> order;
+    for (std::int64_t k = 0; k < m.rows; ++k) order.push_back(static_cast<std::int32_t>(m.rows - 1 - k));
+    for (const int window : {-1, 8, 32}) {
+      apl_sparse_options options{.window = window};
+      options.row_order = order.data();
+      check_spmm<Half>(m, nullptr, options, {40});
+      check_spmm<float>(m, nullptr, options, {40});
+    }
+  }
+}
+
 TEST_CASE("sparse kernels: a plan's nnz segments are pieces of rows, beside windows and whole rows") {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const Csr m = sparse_test::random_matrix(seed % 2 == 0 ? "dense rows" : "power-law", 200, seed);
