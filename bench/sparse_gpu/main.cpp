@@ -73,6 +73,7 @@ class Bench {
     nlohmann::json shape = {}, sweep = {};  // of a sweep: each packed operand, and the times of its kernels
     double planned = 0;                     // by the plan of a search that ran its candidates here
     std::string plan = "";
+    nlohmann::json measured = {};                         // microseconds of each of its plans, by name
     nlohmann::json candidates = nlohmann::json::array();  // of that search: microseconds run, and by the model
     nlohmann::json reordered = {};                        // seconds that it took, and by the model before and after
     nlohmann::json studies = {};                          // microseconds by such plans
@@ -400,6 +401,7 @@ void Bench::study(const Case& a, std::int64_t width, Line& line,
 void Bench::take_plan(Line& line, const sparse::Plan& plan) {
   for (const auto& [name, nanoseconds] : plan.measured) fmt::print("    {:9.2f} us  {}\n", nanoseconds / 1e3, name);
   if (plan.measured.empty()) return;
+  for (const auto& [name, nanoseconds] : plan.measured) line.measured[name] = nanoseconds / 1e3;
   line.plan = plan.measured.front().first;
   line.planned = plan.measured.front().second / 1e3;
 }
@@ -432,7 +434,8 @@ nlohmann::json Bench::json_of(const Line& line) const {
   each["shape"] = line.shape;
   if (request_.sweep) each["best_us"] = line.best;
   if (!line.sweep.is_null()) each["sweep"] = line.sweep;
-  if (line.planned > 0) each["plan"] = {{"us", line.planned}, {"name", line.plan}, {"all", line.candidates}};
+  if (line.planned > 0)
+    each["plan"] = {{"us", line.planned}, {"name", line.plan}, {"names", line.measured}, {"all", line.candidates}};
   if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
   for (const PeerTime& peer : line.peers) {
     each["peers"][peer.name] = peer.microseconds;

@@ -67,6 +67,18 @@ def choices(cases):
     def best_kernel(c):
         return min([c["us"], c.get("best_us") or c["us"]]) if c.get("sweep") else None
 
+    def best_single(c):
+        named = c.get("plan", {}).get("names") or {}
+        single = [
+            time
+            for name, time in named.items()
+            if name in ("ell", "1d") or (name.startswith("block of ") and ", rows by" not in name)
+        ]
+        return min(single) if single else None
+
+    def natural(c):
+        return (c.get("reordered") or {}).get("natural_us")
+
     def chosen(c):
         return (c.get("searched") or {}).get(c["type"], {}).get("us")
 
@@ -78,6 +90,9 @@ def choices(cases):
     of("what a search chooses by the models over the fastest plan", chosen, plan)
     of("what runs without a plan over the fastest plan", lambda c: c["us"], plan)
     of("the best single kernel of the sweep over the fastest plan", best_kernel, plan)
+    of("the best plan of one kind of kernel over the fastest plan", best_single, plan)
+    of("the best plan of one kind of kernel over what a search chooses", best_single, chosen)
+    of("rows as they are over what runs without a plan", natural, lambda c: c["us"])
     of("the best single kernel over what a search chooses", best_kernel, chosen)
 
 
