@@ -387,7 +387,12 @@ void add_sparse(CLI::App& app, int& exit) {
                              ->excludes(type)
                              ->excludes(bytes);
   sub->add_option("-e,--entry", options->entry, "of that program")->needs(program);
-  sub->add_option("--device", options->device, "h200 (default), cpu, or a profile")->type_name("PROFILE");
+  sub->add_option("--device", options->device, "h200 (default, also as cuda), cpu, or a profile")
+      ->type_name("PROFILE")
+      ->transform([](const std::string& name) {
+        const apl::Dialect* dialect = name == "cuda" ? apl::find_dialect(name) : nullptr;
+        return dialect != nullptr ? std::string(dialect->record) : name;
+      });
   sub->add_option("--formats", options->formats, "of block, ell, 1d; default all")->type_name("LIST");
   sub->add_option("--ratio", options->ratio, "local search: take what is so much worse than the best (default 1.2)")
       ->check(CLI::Range(1.0, 100.0));

@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-formats,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
+#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-programs,sparse-check,constant,engines,kernel-files}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -161,6 +161,17 @@ if wanted sparse-formats; then
     note "${PIPESTATUS[0]}" "sparse matrices in $type"
   done
 fi
+# Plans of searches, all run, on matrices of several patterns; and searches that leave something out.
+if wanted sparse-mixed; then
+  step "plans for mixed sparse matrices"
+  "$bin/apl_sparse_gpu" --mixed --operators=spmm --widths=128 --plans --searched --no-peers --json="$out/sparse-mixed.json" \
+    2>&1 | tee "$out/sparse-mixed.log"
+  note "${PIPESTATUS[0]}" "plans for mixed sparse matrices"
+  python3 bench/sparse_gpu/plans.py "$out/sparse-mixed.json"
+  "$bin/apl_sparse_gpu" --studies --operators=spmm --widths=32 --no-peers --json="$out/sparse-studies.json" \
+    --matrices=crossed,logsparse,strided,levels_32768_30,ppi_syn,ND_syn 2>&1 | tee "$out/sparse-studies.log"
+  note "${PIPESTATUS[0]}" "studies of plans"
+fi
 if wanted sparse-programs; then
   for large in "" --large; do
     step "programs with sparse operands $large"
@@ -172,7 +183,8 @@ if wanted sparse-check && command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
     step "sparse templates, compute-sanitizer --tool $tool"
     timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 --report-api-errors no \
-      "$bin/apl_sparse_gpu" --once --no-peers --sweep --matrices=cora_syn,768x768_s95,blocks_768x768_40 --widths=40 \
+      "$bin/apl_sparse_gpu" --once --no-peers --sweep --plans --widths=40 \
+      --matrices=cora_syn,768x768_s95,blocks_768x768_40,halves_2048_12,longrows_4000_2 \
       >"$out/sparse-$tool.log" 2>&1
     note $? "$tool; see $out/sparse-$tool.log"
     grep -E "ERROR SUMMARY|RACECHECK SUMMARY|wrong" "$out/sparse-$tool.log" | tail -n 3

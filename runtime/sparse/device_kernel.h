@@ -86,10 +86,11 @@ APL_SPARSE_API double apl_sparse_resolve_windows(const struct apl_sparse_csr* ma
                                                  int32_t type, int64_t width,
                                                  const struct apl_sparse_statistics* statistics, int32_t* height);
 
-// What the product takes by the model with the rows in this order (null: as they are), in microseconds, from a sample.
+// What the product takes by the model with the rows in this order (null: as they are), in microseconds, and what it
+// looks at, by few of the groups.
 APL_SPARSE_API int apl_sparse_time_of_order(const struct apl_sparse_csr* matrix, const int32_t* row_order,
                                             const struct apl_device* device, int32_t type, int64_t width,
-                                            double* microseconds);
+                                            struct apl_sparse_statistics* statistics, double* microseconds);
 
 // The widest access, in elements, at which both arrays' rows and their lengths allow it.
 APL_SPARSE_API int32_t apl_sparse_widest(int64_t size, const struct apl_sparse_dense* a,

@@ -48,9 +48,9 @@ static int64_t apart_from(const struct apl_sparse_statistics* statistics) {
   return statistics->mean * 8 > kLeastApart ? (int64_t)(statistics->mean * 8) : kLeastApart;
 }
 
-int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
-                       struct apl_sparse_statistics* statistics) {
-  enum { kPackedLooks = 256 };
+// By so many of the groups.
+static int measure_some(const struct apl_sparse_csr* matrix, const int32_t* row_order, int64_t wanted,
+                        struct apl_sparse_statistics* statistics) {
   *statistics =
       (struct apl_sparse_statistics){.rows = matrix->rows, .columns = matrix->columns, .nonzeros = matrix->nonzeros};
   for (int64_t row = 0; row < matrix->rows; ++row) {
@@ -61,7 +61,7 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
   const int64_t groups = (matrix->rows + APL_SPARSE_GROUP - 1) / APL_SPARSE_GROUP;
   struct apl_sparse_group group = {0};
   int64_t entries = 0, vectors = 0, looks = 0;
-  for (int64_t g = 0; g < groups; g += groups / kPackedLooks + 1) {
+  for (int64_t g = 0; g < groups; g += groups / wanted + 1) {
     if (apl_sparse_group_read(&group, matrix, row_order, g)) return APL_SPARSE_OUT_OF_MEMORY;
     uint64_t in_windows = ~(uint64_t)0;
     int64_t apart = 0;
@@ -83,6 +83,12 @@ int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_o
     statistics->units[k] *= (double)groups / (double)looks;
   }
   return APL_SPARSE_FINE;
+}
+
+int apl_sparse_measure(const struct apl_sparse_csr* matrix, const int32_t* row_order,
+                       struct apl_sparse_statistics* statistics) {
+  enum { kPackedLooks = 256 };
+  return measure_some(matrix, row_order, kPackedLooks, statistics);
 }
 
 struct packed_maker {
@@ -479,14 +485,18 @@ int apl_sparse_packed_make(const struct apl_sparse_csr* matrix, const struct apl
 }
 
 int apl_sparse_time_of_order(const struct apl_sparse_csr* matrix, const int32_t* row_order,
-                             const struct apl_device* device, int32_t type, int64_t width, double* microseconds) {
+                             const struct apl_device* device, int32_t type, int64_t width,
+                             struct apl_sparse_statistics* statistics, double* microseconds) {
+  enum { kOrderLooks = 48 };
   struct apl_sparse_packed shape = {.device = device, .rows = matrix->rows, .columns = matrix->columns};
   struct packed_maker m = {.matrix = matrix, .packed = &shape};
   m.rows.row_order = row_order;
   m.rows.kind = calloc((size_t)packed_halves(matrix) + 2, 1);
-  int status = m.rows.kind ? apl_sparse_measure(matrix, row_order, &shape.statistics) : APL_SPARSE_OUT_OF_MEMORY;
+  const int status =
+      m.rows.kind ? measure_some(matrix, row_order, kOrderLooks, &shape.statistics) : APL_SPARSE_OUT_OF_MEMORY;
   m.rows.apart = apart_from(&shape.statistics);
   if (!status) *microseconds = resolve_packed(&m, type, width);
+  *statistics = shape.statistics;
   free(m.rows.kind);
   return status;
 }

@@ -14,16 +14,13 @@ static const int64_t kReorderLeast = 1 << 15, kReorderMost = 1 << 22;  // non-ze
 static const double kReorderShare = 0.85;
 // Rows whose neighbours have so many non-zeros a column of 8 rows have little to gain by communities.
 static const double kReorderShared = 2;
+// An order on the way to one that is worth it brings together so many times as many.
+static const double kReorderHope = 1.05;
 
 static uint32_t reorder_hash(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x7FEB352Du;
   x = (x ^ (x >> 15)) * 0x846CA68Bu;
   return x ^ (x >> 16);
-}
-
-static int reorder_compare(const void* a, const void* b) {
-  const uint32_t x = *(const uint32_t*)a, y = *(const uint32_t*)b;
-  return x < y ? -1 : x > y;
 }
 
 // The commonest label of at most so many elements of a line; of equals the smallest.
@@ -32,8 +29,12 @@ static uint32_t reorder_commonest(const uint32_t* label, const int32_t* element,
   if (count == 0) return before;
   const int64_t stride = (count + kReorderNeighbours - 1) / kReorderNeighbours;
   int length = 0;
-  for (int64_t k = 0; k < count; k += stride) seen[length++] = label[element[k]];
-  qsort(seen, (size_t)length, sizeof *seen, reorder_compare);
+  for (int64_t k = 0; k < count; k += stride) {
+    const uint32_t here = label[element[k]];
+    int at = length++;
+    for (; at > 0 && seen[at - 1] > here; --at) seen[at] = seen[at - 1];
+    seen[at] = here;
+  }
   int most = 0;
   uint32_t best = before;
   for (int k = 0; k < length;) {
@@ -80,31 +81,59 @@ static void reorder_by_columns(const struct apl_sparse_csr* m, uint32_t* label) 
   }
 }
 
-// Rows start with labels; columns take theirs from them.
-static int reorder_by_labels(const struct apl_sparse_csr* m, uint32_t* label) {
-  int64_t* start = apl_sparse_array(m->columns + 1, sizeof *start);
-  int32_t* row_of = apl_sparse_array(m->nonzeros, sizeof *row_of);
-  uint32_t* of_column = apl_sparse_array(m->columns, sizeof *of_column);
-  if (start && row_of && of_column) {
-    for (int64_t k = 0; k < m->nonzeros; ++k) ++start[m->column[k] + 1];
-    for (int64_t j = 0; j < m->columns; ++j) start[j + 1] += start[j];
-    for (int64_t row = 0; row < m->rows; ++row)
-      for (int64_t k = m->row_start[row]; k < m->row_start[row + 1]; ++k) row_of[start[m->column[k]]++] = (int32_t)row;
-    // Each start has moved to the next one.
-    for (int round = 0; round < kReorderRounds; ++round) {
-      for (int64_t j = 0; j < m->columns; ++j) {
-        const int64_t begin = j == 0 ? 0 : start[j - 1];
-        of_column[j] = reorder_commonest(label, row_of + begin, start[j] - begin, UINT32_MAX);
-      }
-      for (int64_t row = 0; row < m->rows; ++row)
-        label[row] = reorder_commonest(of_column, m->column + m->row_start[row],
-                                       m->row_start[row + 1] - m->row_start[row], label[row]);
-    }
+// The rows of each column: those of column j end at end[j].
+struct reorder_columns {
+  int64_t* end;
+  int32_t* row;
+  uint32_t* label;
+};
+
+static int reorder_turn(const struct apl_sparse_csr* m, struct reorder_columns* c) {
+  c->end = apl_sparse_array(m->columns + 1, sizeof *c->end);
+  c->row = apl_sparse_array(m->nonzeros, sizeof *c->row);
+  c->label = apl_sparse_array(m->columns, sizeof *c->label);
+  if (!c->end || !c->row || !c->label) return APL_SPARSE_OUT_OF_MEMORY;
+  for (int64_t k = 0; k < m->nonzeros; ++k) ++c->end[m->column[k] + 1];
+  for (int64_t j = 0; j < m->columns; ++j) c->end[j + 1] += c->end[j];
+  for (int64_t row = 0; row < m->rows; ++row)
+    for (int64_t k = m->row_start[row]; k < m->row_start[row + 1]; ++k) c->row[c->end[m->column[k]]++] = (int32_t)row;
+  return APL_SPARSE_FINE;
+}
+
+// Columns take the commonest label of their rows, then rows of their columns.
+static void reorder_round(const struct apl_sparse_csr* m, const struct reorder_columns* c, uint32_t* label) {
+  for (int64_t j = 0; j < m->columns; ++j) {
+    const int64_t begin = j == 0 ? 0 : c->end[j - 1];
+    c->label[j] = reorder_commonest(label, c->row + begin, c->end[j] - begin, UINT32_MAX);
   }
-  const int status = start && row_of && of_column ? APL_SPARSE_FINE : APL_SPARSE_OUT_OF_MEMORY;
-  free(start);
-  free(row_of);
-  free(of_column);
+  for (int64_t row = 0; row < m->rows; ++row)
+    label[row] = reorder_commonest(c->label, m->column + m->row_start[row], m->row_start[row + 1] - m->row_start[row],
+                                   label[row]);
+}
+
+struct reorder_try {
+  const struct apl_sparse_csr* matrix;
+  const struct apl_device* device;
+  int32_t type;
+  int64_t width;
+  struct apl_sparse_reordering* found;
+};
+
+// The order by these labels is taken if it is so much better. `shared` is how much neighbours then share.
+static int reorder_look(const struct reorder_try* t, const uint32_t* label, double* shared) {
+  struct apl_sparse_statistics statistics;
+  double after = 0;
+  int32_t* order = apl_sparse_array(t->matrix->rows, sizeof *order);
+  int status = order ? reorder_sort(label, t->matrix->rows, order) : APL_SPARSE_OUT_OF_MEMORY;
+  if (!status) status = apl_sparse_time_of_order(t->matrix, order, t->device, t->type, t->width, &statistics, &after);
+  if (!status) *shared = statistics.shared;
+  if (!status && after <= kReorderShare * t->found->before && (!t->found->order || after < t->found->after)) {
+    free(t->found->order);
+    t->found->order = order;
+    t->found->after = after;
+    order = NULL;
+  }
+  free(order);
   return status;
 }
 
@@ -113,31 +142,29 @@ int apl_sparse_reorder(const struct apl_sparse_csr* matrix, const struct apl_dev
   *found = (struct apl_sparse_reordering){NULL, 0, 0};
   if (matrix->nonzeros < kReorderLeast || matrix->nonzeros > kReorderMost || matrix->rows > INT32_MAX)
     return APL_SPARSE_FINE;
-  struct apl_sparse_statistics statistics;
-  int status = apl_sparse_measure(matrix, NULL, &statistics);
-  if (!status) status = apl_sparse_time_of_order(matrix, NULL, device, type, width, &found->before);
+  const struct reorder_try t = {matrix, device, type, width, found};
+  struct apl_sparse_statistics natural;
+  struct reorder_columns columns = {NULL, NULL, NULL};
+  double shared = 0;
   uint32_t* label = apl_sparse_array(matrix->rows, sizeof *label);
-  int32_t* order = apl_sparse_array(matrix->rows, sizeof *order);
-  if (!label || !order) status = APL_SPARSE_OUT_OF_MEMORY;
-  const int ways = status || statistics.shared >= kReorderShared ? 1 : 2;
-  for (int by_labels = 0; by_labels < ways && !status; ++by_labels) {
-    if (by_labels) {
-      status = reorder_by_labels(matrix, label);
-    } else {
-      reorder_by_columns(matrix, label);
+  int status = label ? apl_sparse_time_of_order(matrix, NULL, device, type, width, &natural, &found->before)
+                     : APL_SPARSE_OUT_OF_MEMORY;
+  if (!status) reorder_by_columns(matrix, label);
+  if (!status) status = reorder_look(&t, label, &shared);
+  if (!status && natural.shared < kReorderShared) {
+    status = reorder_turn(matrix, &columns);
+    for (int round = 0; round < kReorderRounds && !status; ++round) {
+      reorder_round(matrix, &columns, label);
+      // Where the first two bring nothing together, the others do not either.
+      if (round != 1 && round != kReorderRounds - 1) continue;
+      status = reorder_look(&t, label, &shared);
+      if (shared < kReorderHope * natural.shared) break;
     }
-    double after = 0;
-    if (!status) status = reorder_sort(label, matrix->rows, order);
-    if (!status) status = apl_sparse_time_of_order(matrix, order, device, type, width, &after);
-    if (status || after > kReorderShare * (found->order ? found->after : found->before)) continue;
-    int32_t* before = found->order;
-    found->order = order;
-    found->after = after;
-    order = before ? before : apl_sparse_array(matrix->rows, sizeof *order);
-    if (!order) status = APL_SPARSE_OUT_OF_MEMORY;
   }
+  free(columns.end);
+  free(columns.row);
+  free(columns.label);
   free(label);
-  free(order);
   if (status) {
     free(found->order);
     found->order = NULL;
