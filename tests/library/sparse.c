@@ -60,6 +60,29 @@ static uint16_t bf16_of(float x) {
   return (uint16_t)(bits >> 16);
 }
 
+// So many columns that the runtime's kernels do it without a plan, too.
+static void wide_products(struct futhark_sparse_f32* a) {
+  enum { kColumnsOfB = 64 };
+  static float b[kColumns][kColumnsOfB], c[kRows][kColumnsOfB];
+  for (int i = 0; i < kColumns; ++i)
+    for (int j = 0; j < kColumnsOfB; ++j) b[i][j] = (float)((i * 3 + j) % 5 - 2);
+  struct futhark_f32_2d *there = futhark_new_f32_2d(ctx, b[0], kColumns, kColumnsOfB), *result;
+  for (int call = 0; call < 2; ++call) {
+    int right = 1;
+    WANT(futhark_entry_smooth(ctx, &result, a, there) == 0);
+    WANT(futhark_values_f32_2d(ctx, result, c[0]) == 0);
+    WANT(futhark_free_f32_2d(ctx, result) == 0);
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kColumnsOfB; ++j) {
+        float sum = 0;
+        for (int64_t k = row_start[i]; k < row_start[i + 1]; ++k) sum += values[k] * b[column[k]][j];
+        right = right && sum == c[i][j];
+      }
+    WANT(right);
+  }
+  WANT(futhark_free_f32_2d(ctx, there) == 0);
+}
+
 static void products_of_bf16(void) {
   static uint16_t narrow_values[kNonzeros], narrow_dense[kColumns][kWidth];
   static float c[kRows][kWidth];
@@ -250,6 +273,7 @@ int main(void) {
   WANT(futhark_shape_sparse_f32(ctx, a)[0] == kRows && futhark_shape_sparse_f32(ctx, a)[1] == kColumns);
   WANT(futhark_nonzeros_sparse_f32(ctx, a) == kNonzeros);
   products(a, 1);
+  wide_products(a);
   products_of_bf16();
   columns(a);
   samples(a);
