@@ -64,8 +64,8 @@ def window_features(d, match, f, width):
     slices = rounds(width, 32 * min(4, max(1, width // 32)))
     is_high = parts > 1
     units = f.get("units", f["steps"] * parts)
-    return [rounds(f["longest_window"], split),
-            1e-6 * SIZE * width * f["steps"] * 16 * d("sparse_windows_megabyte_far" if far else "sparse_windows_megabyte"),
+    megabyte = d("sparse_windows_megabyte_far" if far else "sparse_windows_megabyte")
+    return [rounds(f["longest_window"], split), 1e-6 * SIZE * width * f["steps"] * 16 * megabyte,
             1e-9 * 128 * units * width * is_high, parts * f["windows"] * slices * split * 1e-3, is_high]
 
 

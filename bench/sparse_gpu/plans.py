@@ -42,7 +42,8 @@ def correlations(cases):
     if ran:
         model, time = zip(*ran)
         logs = pearson([math.log(m) for m in model], [math.log(t) for t in time])
-        print(f"{len(ran)} plans of {len(cases)} products: Pearson {pearson(model, time):.3f}, of logarithms {logs:.3f}")
+        both = pearson(model, time)
+        print(f"{len(ran)} plans of {len(cases)} products: Pearson {both:.3f}, of logarithms {logs:.3f}")
     return ran
 
 

@@ -166,8 +166,8 @@ static int logged(FILE* log, const char* words) {
 static void plans(struct futhark_sparse_f32* a) {
   static const char tiles[] =
       "form tiles\norder natural\nell 1 2 4 elements 64 segments 32\ngroups 3\n1 32@0>=12 ell\n2 segments\n";
-  // The first 32 rows have 24 columns of 16 non-zeros, and 32 rows of 12 follow. In f32 windows of kernels for GPUs have
-  // 16 rows at most.
+  // The first 32 rows have 24 columns of 16 non-zeros, and 32 rows of 12 follow. In f32 windows of kernels for GPUs
+  // have 16 rows at most.
 #if defined(FUTHARK_BACKEND_c)
   const char* const product = "by the plan: 1 blocks, 96 ELL rows, 25 nnz segments";
   const char* const sddmm = "sparse SDDMM by the plan: 1 blocks";

@@ -14,9 +14,7 @@ namespace {
 
 namespace test = apl::sparse_test;
 
-CostModel model_of(std::int64_t bytes) {
-  return {*builtin_profile("h200"), {Operator::spmm, 128, bytes}, 128};
-}
+CostModel model_of(std::int64_t bytes) { return {*builtin_profile("h200"), {Operator::spmm, 128, bytes}, 128}; }
 
 TEST_CASE("as_run: every 32 rows with a selection are windows of the height that has most rows") {
   const std::vector<GroupPlan> groups{{{{16, 1, 4}, {8, 0, 2}}, Remainder::ell},  // both in the first half
