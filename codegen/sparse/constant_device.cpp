@@ -1,14 +1,18 @@
-// Known matrices in kernel text. A piece of a section is a function that is called through a table: a block runs those
+// Known matrices in kernel text. A piece of a section is a function that is called by its number: a block runs those
 // of one section, each by a group of threads with a column each, whose partial sums meet in shared memory. Loads of B
 // are addressed by constants, and numbers are operands of the instructions that multiply by them.
 //
-//   APL_CONSTANT_FUNCTION void spmm_A_0_1(apl_in<float> b, apl_shared<float> sums, int at) {
+//   APL_CONSTANT_FUNCTION void spmm_A_0_1(apl_in<float> b, int at) {
+//     const apl_shared<float> sums = apl_shared_at<float>(0, 2304);
 //     const float x0 = float(b(3 * int64_t(APL_CONSTANT_B_ROW)));
 //     ...
 //     float s0 = x0 * 0x1.8p-1f;
 //     s1 += x0 * -0x1p-2f;
 //     sums(at) = s0;
 //   }
+//
+// What stands before and behind the functions is short, since a kernel takes some microseconds: between the launch and
+// the first load of B there is one, of where to jump, and no division unless there are several strips.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -64,15 +68,20 @@ class DeviceWriter {
     out_.line("#if defined(APL_EMULATE)");
     out_.line("#define APL_CONSTANT_FUNCTION static");
     out_.line("#define APL_CONSTANT_TABLE static const");
-    out_.line("#else");
+    out_.line("#elif defined(__HIP__)");
     out_.line("#define APL_CONSTANT_FUNCTION static __device__ __noinline__");
+    out_.line("#define APL_CONSTANT_TABLE static __device__ const");
+    out_.line("#else");
+    out_.line("#define APL_CONSTANT_JUMPS");
+    out_.line("#define APL_CONSTANT_FUNCTION extern \"C\" __device__ __noinline__ __attribute__((used))");
     out_.line("#define APL_CONSTANT_TABLE static __device__ const");
     out_.line("#endif");
     out_.line("typedef {} apl_constant_sum;", memory_type(sum_));
     out_.line("typedef {} apl_constant_element;", memory_type(element_));
     out_.line("");
     out_.raw(epilogue_text);
-    out_.line("APL_CONSTANT_FUNCTION void {}_nothing({}) {{}}", product_.name, parameters());
+    if (std::ranges::any_of(sections_.sections, [&](const Section& s) { return std::ssize(s.pieces) < pieces_; }))
+      write_nothing();
     for (std::size_t s = 0; s < sections_.sections.size(); ++s) write_section(s);
     write_tables();
     write_kernel();
@@ -82,12 +91,11 @@ class DeviceWriter {
  private:
   // Of a piece's function; `columns` where they are an argument.
   const char* parameters() const {
-    return any_columns_ ? "apl_in<apl_constant_element>, apl_shared<apl_constant_sum>, int, int"
-                        : "apl_in<apl_constant_element>, apl_shared<apl_constant_sum>, int";
+    return any_columns_ ? "apl_in<apl_constant_element>, int, int" : "apl_in<apl_constant_element>, int";
   }
   const char* named_parameters() const {
-    return any_columns_ ? "apl_in<apl_constant_element> b, apl_shared<apl_constant_sum> sums, int at, int columns"
-                        : "apl_in<apl_constant_element> b, apl_shared<apl_constant_sum> sums, int at";
+    return any_columns_ ? "apl_in<apl_constant_element> b, int at, int columns"
+                        : "apl_in<apl_constant_element> b, int at";
   }
   // How far the sums of so many rows lie apart.
   std::string sums_of(std::int64_t rows) const {
@@ -107,11 +115,29 @@ class DeviceWriter {
                           : fmt::format("apl_mul<apl_constant_sum>({}, apl_constant_sum({}))", x, text);
   }
 
+  // What a function for a group of threads without a piece does: its sums are 0.
+  void write_nothing() {
+    out_.open("APL_CONSTANT_FUNCTION void {}_nothing({}) {{", product_.name, named_parameters());
+    write_shared();
+    for (std::size_t r = 0; r < most_rows(); ++r) store_sum(r, "apl_constant_sum(0)");
+    out_.close("}}");
+  }
+
+  void write_shared() {
+    out_.line("const apl_shared<apl_constant_sum> sums = apl_shared_at<apl_constant_sum>(0, {});",
+              sums_of(pieces_ * product_.sections.rows));
+  }
+
+  void store_sum(std::size_t r, const std::string& sum) {
+    out_.line("sums(at + {}) = {};", sums_of(static_cast<std::int64_t>(r)), sum);
+  }
+
   void write_section(std::size_t s) {
     const Section& section = sections_.sections[s];
     for (std::size_t p = 0; p < section.pieces.size(); ++p) {
       out_.line("// rows {}", fmt::join(section.rows, ", "));
       out_.open("APL_CONSTANT_FUNCTION void {}_{}_{}({}) {{", product_.name, s, p, named_parameters());
+      write_shared();
       const std::vector<SectionColumn>& piece = section.pieces[p];
       std::vector<bool> begun(section.rows.size());
       for (std::size_t first = 0; first < piece.size(); first += kAtOnce) {
@@ -124,12 +150,12 @@ class DeviceWriter {
       // Pieces beyond the groups of threads are added to what a group has.
       const bool adds = static_cast<std::int64_t>(p) >= pieces_;
       for (std::size_t r = 0; r < begun.size(); ++r)
-        if (begun[r] && adds)
-          out_.line("sums(at + {0}) = {1};", sums_of(static_cast<std::int64_t>(r)),
-                    add(fmt::format("apl_constant_sum(sums(at + {}))", sums_of(static_cast<std::int64_t>(r))),
-                        fmt::format("s{}", r)));
-        else if (begun[r])
-          out_.line("sums(at + {}) = s{};", sums_of(static_cast<std::int64_t>(r)), r);
+        if (begun[r])
+          store_sum(r, adds ? add(fmt::format("apl_constant_sum(sums(at + {}))", sums_of(static_cast<std::int64_t>(r))),
+                                  fmt::format("s{}", r))
+                            : fmt::format("s{}", r));
+        else if (!adds)
+          store_sum(r, "apl_constant_sum(0)");
       out_.close("}}");
     }
   }
@@ -153,7 +179,6 @@ class DeviceWriter {
 
   // The rows of each section, -1 behind them; its functions, and where they begin.
   void write_tables() {
-    out_.line("typedef void (*apl_constant_piece)({});", parameters());
     std::vector<std::int32_t> rows, starts;
     std::vector<std::string> functions;
     const std::int64_t full_rows = product_.matrix->rows - std::ssize(sections_.empty_rows);
@@ -173,50 +198,94 @@ class DeviceWriter {
         functions.push_back(fmt::format("{}_{}_{}", product_.name, use.function, p));
       while (std::ssize(functions) < starts.back() + pieces_) functions.push_back(product_.name + "_nothing");
     }
+    has_starts_ = std::ssize(functions) > std::ssize(starts) * pieces_;
     starts.push_back(static_cast<std::int32_t>(functions.size()));
     out_.line("APL_CONSTANT_TABLE int32_t apl_constant_row[] = {{{}}};", fmt::join(rows, ", "));
-    out_.line("APL_CONSTANT_TABLE int32_t apl_constant_start[] = {{{}}};", fmt::join(starts, ", "));
-    out_.line("APL_CONSTANT_TABLE apl_constant_piece apl_constant_pieces[] = {{{}}};", fmt::join(functions, ", "));
+    if (has_starts_) out_.line("APL_CONSTANT_TABLE int32_t apl_constant_start[] = {{{}}};", fmt::join(starts, ", "));
+    write_call(functions);
     out_.line("");
+  }
+
+  // apl_constant_call(k, from, at) calls the k-th function. nvcc would make a tree of comparisons of a switch, and
+  // ptxas saves and restores registers in functions whose address is taken; so it is a jump to one of the calls.
+  void write_call(const std::vector<std::string>& functions) {
+    out_.line("#if defined(APL_CONSTANT_JUMPS)");
+    out_.open("static __device__ __forceinline__ void apl_constant_call(int k, {}) {{", named_parameters());
+    out_.line("asm volatile(");
+    out_.line("    \"{{\\n .reg .b64 from;\\n .reg .b32 at;\\n mov.b64 from, %1;\\n mov.b32 at, %2;\\n\"");
+    out_.line("    \" .param .align 8 .b8 p0[8];\\n .param .b32 p1;\\n\"");
+    out_.line("    \" st.param.b64 [p0], from;\\n st.param.b32 [p1], at;\\n\"");
+    if (any_columns_) out_.line("    \" .param .b32 p2;\\n st.param.b32 [p2], %3;\\n\"");
+    std::vector<std::string> labels;
+    for (std::size_t k = 0; k < functions.size(); ++k) labels.push_back(fmt::format("L{}", k));
+    // Threads of a warp have the same piece where strips are whole warps.
+    const char* uniform = !any_columns_ && columns_ % 32 == 0 ? ".uni" : "";
+    out_.line("    \" to: .branchtargets {};\\n\"", fmt::join(labels, ", "));
+    out_.line("    \" brx.idx{} %0, to;\\n\"", uniform);
+    for (std::size_t k = 0; k < functions.size(); ++k)
+      out_.line("    \" L{0}: call{1} {2}, (p0, p1{3});\\n bra{1} done;\\n\"", k, uniform, functions[k],
+                any_columns_ ? ", p2" : "");
+    out_.line("    \" done:\\n }}\"");
+    out_.line("    ::\"r\"(k), \"l\"(b.data), \"r\"(at){} : \"memory\");", any_columns_ ? ", \"r\"(columns)" : "");
+    out_.close("}}");
+    out_.line("#else");
+    out_.line("typedef void (*apl_constant_piece)({});", parameters());
+    out_.line("APL_CONSTANT_TABLE apl_constant_piece apl_constant_pieces[] = {{{}}};", fmt::join(functions, ", "));
+    out_.line("#define apl_constant_call(k, ...) apl_constant_pieces[k](__VA_ARGS__)");
+    out_.line("#endif");
   }
 
   void write_kernel() {
     const std::string result = memory_type(product_.result);
+    const std::int64_t rows = product_.sections.rows, rows_of_group = (rows + pieces_ - 1) / pieces_;
     out_.line("#define APL_CONSTANT_EXPORT(kernel) APL_EXPORT(kernel)");
     out_.open(
         "APL_KERNEL({}) void APL_CONSTANT_NAME(apl_in<apl_constant_element> b, apl_out<{}> c, int64_t c_row, int64_t "
         "width{}{}) {{",
         columns_ * pieces_, result, any_columns_ ? ", int columns" : "",
         epilogue_.empty() ? "" : fmt::format(", {} after", epilogue_));
-    out_.line("const apl_shared<apl_constant_sum> sums = apl_shared_at<apl_constant_sum>(0, {});",
-              sums_of(pieces_ * product_.sections.rows));
-    out_.line("const int64_t strips = (width + {0} - 1) / {0};", columns_text_);
-    out_.line("const int section = int(apl_block() / strips), piece = apl_thread() / {0}, column = apl_thread() % {0};",
-              columns_text_);
-    out_.line("const int64_t first = apl_block() % strips * {};", columns_text_);
-    out_.line("// Threads beyond the end read what is there, and drop it.");
-    out_.line("const int64_t j = first + column < width ? first + column : width - 1;");
-    out_.line("const apl_in<apl_constant_element> from{{b.data + j}};");
-    out_.line("const int at = piece * {} + column;", sums_of(product_.sections.rows));
+    write_shared();
+    out_.line("const int32_t n = int32_t(width);");
+    out_.line("const uint32_t strips = uint32_t(n + {0} - 1) / uint32_t({0});", columns_text_);
+    out_.line("uint32_t section = uint32_t(apl_block()), strip = 0;");
+    out_.open("if (strips > 1) {{");
+    out_.line("strip = section % strips;");
+    out_.line("section /= strips;");
+    out_.close("}}");
+    out_.line("const int piece = apl_thread() / {0}, column = int(strip) * {0} + apl_thread() % {0};", columns_text_);
+    out_.line("// The rows that this thread writes are known before the sums are.");
+    out_.line("int32_t row[{}];", rows_of_group);
     out_.line("APL_UNROLL");
-    out_.line("for (int r = 0; r < {}; ++r) sums(at + r * {}) = apl_constant_sum(0);", product_.sections.rows,
-              columns_text_);
-    out_.line("for (int k = apl_constant_start[section] + piece; k < apl_constant_start[section + 1]; k += {})",
-              pieces_);
-    out_.line("  apl_constant_pieces[k](from, sums, at{});", any_columns_ ? ", columns" : "");
-    out_.line("apl_barrier();");
-    out_.open("for (int r = piece; r < {}; r += {}) {{", product_.sections.rows, pieces_);
-    out_.line("const int32_t row = apl_constant_row[section * {} + r];", product_.sections.rows);
-    out_.line("if (row < 0 || first + column >= width) continue;");
-    out_.line("apl_constant_sum sum = sums(r * {} + column);", columns_text_);
-    out_.line("APL_UNROLL");
-    out_.line("for (int p = 1; p < {}; ++p) {{", pieces_);
-    out_.line("  const apl_constant_sum part = sums((p * {} + r) * {} + column);", product_.sections.rows,
-              columns_text_);
-    out_.line("  sum = {};", add("sum", "part"));
+    out_.line("for (int k = 0; k < {}; ++k) {{", rows_of_group);
+    out_.line("  const int r = piece + k * {};", pieces_);
+    out_.line("  row[k] = {}apl_constant_row[int(section) * {} + r]{};",
+              rows % pieces_ == 0 ? "" : fmt::format("r < {} ? ", rows), rows, rows % pieces_ == 0 ? "" : " : -1");
     out_.line("}}");
-    out_.line("c(row * c_row + first + column) = {}({});", result,
-              epilogue_.empty() ? "sum" : "after(sum, row, first + column)");
+    out_.line("// Threads beyond the end read what is there, and drop it.");
+    out_.line("const apl_in<apl_constant_element> from{{b.data + (column < n ? column : n - 1)}};");
+    out_.line("const int at = piece * {} + apl_thread() % {};", sums_of(rows), columns_text_);
+    if (has_starts_) {
+      out_.line("for (int k = apl_constant_start[section] + piece; k < apl_constant_start[section + 1]; k += {})",
+                pieces_);
+      out_.line("  apl_constant_call(k, from, at{});", any_columns_ ? ", columns" : "");
+    } else {
+      out_.line("apl_constant_call(int(section) * {} + piece, from, at{});", pieces_, any_columns_ ? ", columns" : "");
+    }
+    if (pieces_ > 1) out_.line("apl_barrier();");
+    out_.line("if (column >= n) return;");
+    out_.line("APL_UNROLL");
+    out_.open("for (int k = 0; k < {}; ++k) {{", rows_of_group);
+    out_.line("if (row[k] < 0) continue;");
+    out_.line("const int in = (piece + k * {}) * {} + apl_thread() % {};", pieces_, columns_text_, columns_text_);
+    out_.line("apl_constant_sum sum = sums(in);");
+    if (pieces_ > 1) {
+      out_.line("APL_UNROLL");
+      out_.line("for (int p = 1; p < {}; ++p) {{", pieces_);
+      out_.line("  const apl_constant_sum part = sums(p * {} + in);", sums_of(rows));
+      out_.line("  sum = {};", add("sum", "part"));
+      out_.line("}}");
+    }
+    out_.line("c(row[k] * c_row + column) = {}({});", result, epilogue_.empty() ? "sum" : "after(sum, row[k], column)");
     out_.close("}}");
     out_.close("}}");
     out_.line("APL_CONSTANT_EXPORT(APL_CONSTANT_NAME)");
@@ -228,6 +297,7 @@ class DeviceWriter {
   const ScalarType element_, sum_;
   const std::int64_t columns_, pieces_;
   std::size_t full_sections_ = 0;  // the sections behind have no pieces
+  bool has_starts_ = false;        // some section has more pieces than there are groups of threads
   const bool any_columns_;
   const std::string columns_text_, epilogue_;
   Writer out_;
