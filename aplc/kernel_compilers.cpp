@@ -55,6 +55,7 @@ bool receive_text(int from, std::string& text) {
 [[noreturn]] void work(int socket) {
   apl::CudaOptions options;
   options.workplace.cache = std::make_shared<apl::ObjectCache>(cache_folder());
+  options.has_lines = false;
   std::string architecture, text;
   while (receive_text(socket, architecture) && receive_text(socket, text)) {
     const auto code = apl::compile_with_nvrtc(text, architecture, options);

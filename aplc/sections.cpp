@@ -161,7 +161,9 @@ std::string scatter_svg(const std::vector<Measured>& all) {
 apl::ProxyOptions proxy_options(const SectionsOptions& options) {
   constexpr std::int64_t kOnHost = 12, kOnDevice = 24;
   const std::int64_t clusters = options.clusters > 0 ? options.clusters : options.backend == "c" ? kOnHost : kOnDevice;
-  return {.clusters = options.no_clusters ? 0 : clusters, .truncates = !options.no_truncation};
+  return {.clusters = options.no_clusters ? 0 : clusters,
+          .truncates = !options.no_truncation,
+          .moves_rows = options.backend != "c"};
 }
 
 class Search {
@@ -200,7 +202,7 @@ class Search {
     const int threads = apl::sparse::thread_count(options_.jobs);
     const bool on_device = device_ != nullptr && (kind == Kind::proxy || kind == Kind::constant);
     // Tiles share proxies on a GPU, where nothing but compiling takes long.
-    const std::size_t group = on_device ? kind == Kind::proxy ? tiles.size() : static_cast<std::size_t>(threads) * 2
+    const std::size_t group = on_device ? kind == Kind::proxy ? tiles.size() : static_cast<std::size_t>(threads) * 3
                                         : static_cast<std::size_t>(threads) * 4;
     std::vector<std::optional<double>> times;
     while (times.size() < tiles.size()) {

@@ -95,7 +95,7 @@ apl::lower::ConstantProduct DeviceTiles::constant_product(const Tile& tile, bool
   product.b_row = product_.width;
   if (!is_proxy) return product;
   const Reductions& reductions = product_.reductions;
-  apl::ProxyOptions options{.truncates = reductions.loops, .any_columns = reductions.kernels};
+  apl::ProxyOptions options{.truncates = reductions.loops, .any_columns = reductions.kernels, .moves_rows = true};
   const std::string name = key(tile, true);
   if (reductions.clusters)
     options.clusters = reductions.cluster_count > 0 ? reductions.cluster_count : 3 * active_of_.at(name);

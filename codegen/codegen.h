@@ -18,6 +18,9 @@ struct ProxyOptions {
   bool truncates = true;      // loops end after min(N_NC, 300 / (1 - sparsity)) loads (5.1.3)
   // A kernel for GPUs has N1 as an argument, and stands for the tiles of all N1 (5.1.1); `columns` is then the largest.
   bool any_columns = false;
+  // Blocks that run the same function read other rows of B, as the sections that it stands for do (GPUs): else caches
+  // would hold for all what one of them has read.
+  bool moves_rows = false;
 };
 
 struct CodegenOptions {

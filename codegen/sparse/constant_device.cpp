@@ -102,6 +102,13 @@ class DeviceWriter {
     return any_columns_ ? fmt::format("{} * columns", rows) : fmt::format("{}", rows * columns_);
   }
 
+  // Where a proxy's block reads, in rows of B.
+  std::string moved_rows() const {
+    if (made_.spare_rows == 0) return {};
+    constexpr int kFar = 89;  // neighbours read other rows
+    return fmt::format(" + int64_t(section * {} % {}) * APL_CONSTANT_B_ROW", kFar, made_.spare_rows + 1);
+  }
+
   std::size_t most_rows() const { return static_cast<std::size_t>(product_.sections.rows); }
   std::int64_t shared_elements() const { return pieces_ * product_.sections.rows * columns_; }
   std::int64_t shared_bytes() const { return shared_elements() * byte_size(sum_); }
@@ -262,7 +269,7 @@ class DeviceWriter {
               rows % pieces_ == 0 ? "" : fmt::format("r < {} ? ", rows), rows, rows % pieces_ == 0 ? "" : " : -1");
     out_.line("}}");
     out_.line("// Threads beyond the end read what is there, and drop it.");
-    out_.line("const apl_in<apl_constant_element> from{{b.data + (column < n ? column : n - 1)}};");
+    out_.line("const apl_in<apl_constant_element> from{{b.data + (column < n ? column : n - 1){}}};", moved_rows());
     out_.line("const int at = piece * {} + apl_thread() % {};", sums_of(rows), columns_text_);
     if (has_starts_) {
       out_.line("for (int k = apl_constant_start[section] + piece; k < apl_constant_start[section + 1]; k += {})",

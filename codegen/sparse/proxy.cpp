@@ -28,9 +28,9 @@ void join(Cluster& to, const Cluster& from) {
   to.members.insert(to.members.end(), from.members.begin(), from.members.end());
 }
 
-// So many loads with so many terms between them, columns spread over those of the matrix.
-Section proxy_section(const HostCsr& matrix, std::int64_t full_rows, std::int64_t rows, std::int64_t pieces,
-                      std::int64_t loads, std::int64_t terms, std::int64_t& number) {
+// So many loads with so many terms between them, spread over the first `columns` of the matrix.
+Section proxy_section(const HostCsr& matrix, std::int64_t columns, std::int64_t full_rows, std::int64_t rows,
+                      std::int64_t pieces, std::int64_t loads, std::int64_t terms, std::int64_t& number) {
   Section section;
   rows = std::max<std::int64_t>(1, std::min({rows, terms, full_rows}));
   for (std::int64_t r = 0; r < rows; ++r) section.rows.push_back(static_cast<std::int32_t>(r));
@@ -39,7 +39,7 @@ Section proxy_section(const HostCsr& matrix, std::int64_t full_rows, std::int64_
   std::int64_t made = 0;
   for (std::int64_t k = 0; k < loads; ++k) {
     SectionColumn column;
-    column.column = static_cast<std::int32_t>(k * matrix.columns / loads);
+    column.column = static_cast<std::int32_t>(k * columns / loads);
     // Columns have different rows, as many as there are terms up to here.
     const std::int64_t until = std::min((k + 1) * terms / loads, made + rows);
     for (; made < until; ++made)
@@ -111,8 +111,8 @@ SectionUses make_proxy(const HostCsr& matrix, const Sections& sections, std::int
   const std::size_t clusters = 1 + *std::ranges::max_element(cluster_of);
   const double density =
       static_cast<double>(matrix.nonzeros()) / (static_cast<double>(matrix.rows) * static_cast<double>(matrix.columns));
-  constexpr double kIterations = 300;  // L 5.1.3; 1 - sparsity is the density
-  std::int64_t number = 0;
+  constexpr double kIterations = 300;                        // L 5.1.3; 1 - sparsity is the density
+  std::vector<std::pair<std::int64_t, std::int64_t>> means;  // loads, terms
   for (std::size_t c = 0; c < clusters; ++c) {
     SectionFeatures sum;
     double members = 0;
@@ -121,9 +121,14 @@ SectionUses make_proxy(const HostCsr& matrix, const Sections& sections, std::int
     double loads = sum.loads / members, terms = sum.terms / members;
     const double most = std::ceil(kIterations / density);
     if (options.truncates && loads > most) terms *= most / loads, loads = most;
-    proxy.functions.sections.push_back(proxy_section(matrix, full_rows, rows, pieces, std::llround(loads),
-                                                     std::max(std::llround(loads), std::llround(terms)), number));
+    means.emplace_back(std::llround(loads), std::max(std::llround(loads), std::llround(terms)));
   }
+  if (options.moves_rows)
+    proxy.spare_rows = std::min(matrix.columns / 2, matrix.columns - std::ranges::max(means).first);
+  std::int64_t number = 0;
+  for (const auto& [loads, terms] : means)
+    proxy.functions.sections.push_back(
+        proxy_section(matrix, matrix.columns - proxy.spare_rows, full_rows, rows, pieces, loads, terms, number));
   for (std::size_t s = 0; s < features.size(); ++s) {
     const std::int64_t base =
         std::min(static_cast<std::int64_t>(s) * rows, std::max<std::int64_t>(0, full_rows - rows));

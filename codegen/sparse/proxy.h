@@ -18,6 +18,7 @@ struct SectionUses {
   };
   Sections functions;
   std::vector<Use> uses;
+  std::int64_t spare_rows = 0;  // of B, behind the last that a function reads: how far it may be moved
 };
 
 // Each section runs its own code.

@@ -20,6 +20,7 @@ struct CudaOptions {
   std::vector<std::string> library_folders;
   std::vector<std::string> flags;  // more flags for NVRTC
   Workplace workplace;             // cache and log; keep_folder gets kernels.cu and kernels.cubin
+  bool has_lines = true;           // source lines for profilers, in machine code; long for straight-line kernels
 };
 
 // unsupported.backend where there is no driver or no device.

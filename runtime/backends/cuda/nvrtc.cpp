@@ -116,7 +116,8 @@ Result<std::string> compile_with_nvrtc(std::string_view kernel_text, const std::
     std::ofstream out(workplace.keep_folder + "/" + name, std::ios::binary);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
   };
-  std::vector<std::string> flags{"--gpu-architecture=" + architecture, "--std=c++17", "-lineinfo"};
+  std::vector<std::string> flags{"--gpu-architecture=" + architecture, "--std=c++17"};
+  if (options.has_lines) flags.push_back("-lineinfo");
   flags.insert(flags.end(), options.flags.begin(), options.flags.end());
   keep("kernels.cu", kernel_text);
   keep("device.h", device_header_text());

@@ -243,6 +243,24 @@ TEST_CASE("a proxy has the loads and terms of each cluster's mean, and ends wher
         2000);
 }
 
+TEST_CASE("blocks of a proxy's function read different rows of B, none behind the last") {
+  const Module source = read(spmm("f32"));
+  for (const std::int64_t rows : {1, 4, 40}) {
+    const apl::HostCsr matrix = apl::to_csr(random_inputs(source, 60, 50, 4, 9).front());
+    const apl::Sections sections = apl::make_sections(matrix, rows, 2, apl::kMostTerms);
+    const apl::ProxyOptions options{.clusters = 3, .truncates = true, .moves_rows = true};
+    const apl::SectionUses proxy = apl::make_proxy(matrix, sections, rows, 2, options);
+    std::int32_t last = 0;
+    for (const apl::Section& section : proxy.functions.sections)
+      for (const auto& piece : section.pieces) last = std::max(last, piece.back().column);
+    CAPTURE(rows);
+    CHECK(last + proxy.spare_rows < matrix.columns);
+    if (rows == 1) CHECK(proxy.spare_rows > 0);
+    const apl::SectionUses still = apl::make_proxy(matrix, sections, rows, 2, {.clusters = 3, .truncates = true});
+    CHECK(still.spare_rows == 0);
+  }
+}
+
 TEST_CASE("proxies write no rows that the matrix does not have") {
   const Module source = read(spmm("f32"));
   for (const std::int64_t n : {3, 4, 11, 40}) {
