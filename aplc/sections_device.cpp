@@ -164,7 +164,7 @@ std::vector<apl::Result<DeviceTiles::Timed>> DeviceTiles::measure(const std::vec
     active_of_[name] = std::max(active_of_[name], apl::active_blocks(needs, device_));
     const auto [found, is_new] = texts.try_emplace(name);
     if (!is_new) continue;
-    found->second.name = fmt::format("{}_{}", name, ++count_);
+    found->second.name = name;
     first.push_back({&found->second, &tile});
   }
   std::atomic<std::size_t> next = 0;

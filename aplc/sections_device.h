@@ -77,7 +77,6 @@ class DeviceTiles {
   void* c_ = nullptr;
   std::map<std::string, std::int64_t> columns_of_;  // the largest N1 of a proxy's tiles, by its key
   std::map<std::string, std::int64_t> active_of_;   // the most blocks that a multiprocessor holds of one of them
-  int count_ = 0;
 };
 
 // Bytes of code that a multiprocessor fetches for one product, about: of all blocks that it has.
