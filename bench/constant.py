@@ -3,12 +3,13 @@
 any sparse operand and the dense product, of uniform random matrices, beside scipy and Eigen.
 
     python3 bench/constant.py APLC [--backend=c] [--matrices=768x768_s95,...] [--widths=1,16,128] [--exhaustive]
-        [--tile=ROWS,COLUMNS,PIECES] [--seconds=150] [--log=FOLDER] [--json=FILE] [--eigen=/usr/include/eigen3]
+        [--tile=ROWS,COLUMNS,PIECES] [--least] [--seconds=150] [--log=FOLDER] [--json=FILE] [--eigen=/usr/include/eigen3]
 
 First results of a small matrix are compared with those of the interpreter. What does not end in --seconds is left out, and
 said; times that were measured until then are in the folder --log, from which the next run goes on. scipy, where it is
 there, and Eigen, where its headers are, multiply the same matrices in the same run: scipy with its one thread, Eigen with
-one and with all, of which the best counts. Times are medians, in microseconds.
+one and with all, of which the best counts. Times are medians, in microseconds; with --least the shortest of ten times as
+many calls, on machines that others use, too.
 """
 import argparse
 import json
@@ -63,7 +64,7 @@ def check(aplc, program, backend, folder):
     return max(abs(x - y) for x, y in zip(*results)) / max(abs(x) for x in results[0])
 
 
-def time_scipy(entries, rows, columns, width):
+def time_scipy(entries, rows, columns, width, least):
     try:
         import numpy
         import scipy.sparse
@@ -73,11 +74,11 @@ def time_scipy(entries, rows, columns, width):
     matrix = scipy.sparse.csr_matrix((numpy.array(x, "float32"), (i, j)), shape=(rows, columns))
     dense = numpy.ones((columns, width), "float32")
     times = []
-    for _ in range(50):
+    for _ in range(500 if least else 50):
         start = time.perf_counter()
         matrix @ dense
         times.append(1e6 * (time.perf_counter() - start))
-    return sorted(times)[25]
+    return min(times) if least else sorted(times)[25]
 
 
 def build_eigen(headers, folder):
@@ -92,12 +93,12 @@ def build_eigen(headers, folder):
     return program if done.returncode == 0 else None
 
 
-def time_eigen(program, matrix, width):
+def time_eigen(program, matrix, width, least):
     if program is None:
         return None
     times = []
     for threads in {1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count()))}:
-        done = subprocess.run([program, matrix, str(width), str(threads)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([program, matrix, str(width), str(threads), *(["least"] if least else [])], capture_output=True, text=True, timeout=120)
         times += [float(done.stdout)] if done.returncode == 0 else []
     return min(times, default=None)
 
@@ -110,6 +111,7 @@ def main():
     parser.add_argument("--widths", default="1,16,128")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--tile", default="", help="this tile alone; N1 is 1 for products narrower than a vector of a CPU")
+    parser.add_argument("--least", action="store_true")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--log", default="")
     parser.add_argument("--json", default="")
@@ -133,6 +135,7 @@ def main():
                 command = [options.aplc, "sections", program, f"A=@{matrix}", f"B=@{folder / 'b.bin'}"]
                 command += ["--backend", options.backend, "--log", log / f"{name}_{width}_{options.backend}.log"]
                 command += ["--json", folder / "found.json"] + (["--exhaustive"] if options.exhaustive else [])
+                command += ["--least", "--runs", "300"] if options.least else []
                 if options.tile:
                     narrow = options.backend == "c" and width < 16
                     command += ["--tile", re.sub(r",\d+,", ",1,", options.tile) if narrow else options.tile]
@@ -145,12 +148,12 @@ def main():
                         case.update(json.loads((folder / "found.json").read_text()))
                 except subprocess.TimeoutExpired:
                     case["exit"] = "out of time"
-                case["scipy_us"] = time_scipy(entries, rows, columns, width)
-                case["eigen_us"] = time_eigen(eigen, matrix, width)
+                case["scipy_us"] = time_scipy(entries, rows, columns, width, options.least)
+                case["eigen_us"] = time_eigen(eigen, matrix, width, options.least)
                 cases.append(case)
                 print(f"{name}, {width} columns: exit {case['exit']}, scipy {case['scipy_us']}, Eigen {case['eigen_us']}", flush=True)
                 if options.json:
-                    result = {"backend": options.backend, "cores": os.cpu_count(), "threads": os.environ.get("OMP_NUM_THREADS", "all"), "error": error, "cases": cases}
+                    result = {"backend": options.backend, "cores": os.cpu_count(), "threads": os.environ.get("OMP_NUM_THREADS", "all"), "times": "least" if options.least else "median", "error": error, "cases": cases}
                     pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
         print(f"{'matrix':16} {'J':>4} {'constant':>9} {'sparse':>9} {'dense':>9} {'scipy':>9} {'Eigen':>9}")
         for case in cases:

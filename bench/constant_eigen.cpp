@@ -1,5 +1,5 @@
 // Eigen's product of a sparse matrix with a dense one, for bench/constant.py: constant_eigen M.mtx WIDTH THREADS
-// prints the median of the microseconds of some calls.
+// prints the median of the microseconds of some calls; with a fourth argument the least of ten times as many.
 #include <Eigen/Sparse>
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <vector>
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 64;
+  if (argc < 4 || argc > 5) return 64;
   std::ifstream in(argv[1]);
   while (in.peek() == '%') in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   int rows = 0, columns = 0, count = 0;
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   Dense c(rows, width);
   Eigen::VectorXf y(rows);
   std::vector<double> times;
-  for (int call = -5; call < 101; ++call) {
+  for (int call = -5; call < (argc == 5 ? 1010 : 101); ++call) {
     const auto start = std::chrono::steady_clock::now();
     if (width == 1)
       y.noalias() = a * x;
@@ -40,6 +40,6 @@ int main(int argc, char** argv) {
       times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(times.begin(), times.end());
-  std::printf("%.3f\n", times[times.size() / 2]);
+  std::printf("%.3f\n", times[argc == 5 ? 0 : times.size() / 2]);
   return (width == 1 ? y.sum() : c.sum()) == 1.5F ? 1 : 0;
 }

@@ -23,8 +23,8 @@ std::int64_t active_blocks(const BlockNeeds& needs, const apl_device& device);
 // has itself where that is enough. L's constant is what the device takes for each block.
 std::int64_t proxy_shared_bytes(const BlockNeeds& proxy, std::int64_t active, const apl_device& device);
 
-// Registers a thread of kernels that call functions through a table. A kernel's number is not known before it is
-// compiled, but such functions keep to those that a call may change: ptxas of CUDA 13.0 gave all of them 32.
+// Registers a thread of kernels whose pieces are functions. A kernel's number is not known before it is compiled, but
+// ptxas of CUDA 13.0 gave all of them 32.
 inline constexpr std::int64_t kCalledRegisters = 32;
 
 }  // namespace apl
