@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/codegen.h"
+#include "codegen/sparse/constant.h"
 #include "codegen/sparse/occupancy.h"
 #include "codegen/sparse/proxy.h"
 #include "codegen/sparse/sections.h"
@@ -12,9 +13,11 @@
 #include "ir/interpret.h"
 #include "machine/target/records.h"
 #include "passes/pipeline.h"
+#include "runtime/backends/cuda.h"
 #include "runtime/program/known_matrix.h"
 #include "runtime/program/program.h"
 #include "tests/testing.h"
+#include "tests/unit/skip.h"
 
 namespace {
 
@@ -200,6 +203,89 @@ TEST_CASE("kernels for a known matrix give what the program means") {
     CHECK(made.host.find("APL_CONSTANT_FUNCTION") != std::string::npos);
     check(source, made.host, "emulate", inputs);
   }
+}
+
+TEST_CASE("matrices of one element, row or column, and explicit zeros are code like others") {
+  const Module source = read(spmm("f32"));
+  const auto f32 = [](double x) { return apl::Scalar::floating(apl::ScalarType::f32, x); };
+  for (const auto& [n, m, b] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1},
+                                {1, 1, 40},
+                                {1, 50, 17},
+                                {50, 1, 33},
+                                {20, 30, 1},
+                                {3, 4, 129}}) {
+    CAPTURE(n);
+    CAPTURE(m);
+    CAPTURE(b);
+    auto inputs = apl::testing::random_arguments(*source.find_entry("f"), {{"n", n}, {"m", m}, {"b", b}}, 5);
+    REQUIRE(inputs);
+    inputs->front().set(0, f32(-2.5));
+    for (const bool on_device : {false, true}) {
+      const Parameters parameters = {{"f.A.rows", 7},
+                                     {"f.A.columns", on_device ? 24
+                                                     : b == 1  ? 1
+                                                               : 8},
+                                     {"f.A.pieces", 5}};
+      const Made made = make(source, inputs->front(), on_device, parameters);
+      REQUIRE(made.said("constant"));
+      check(source, made.host, on_device ? "emulate" : "c", *inputs);
+    }
+  }
+}
+
+TEST_CASE("integers wrap at the ends of their types") {
+  for (const auto& [type, least, most] : {std::tuple<std::string, std::int64_t, std::int64_t>{"i8", -128, 127},
+                                          {"i16", -32768, 32767},
+                                          {"i32", INT32_MIN, INT32_MAX},
+                                          {"u8", 0, 255},
+                                          {"u32", 0, UINT32_MAX}}) {
+    CAPTURE(type);
+    const Module source = read(spmm(type));
+    Values inputs = random_inputs(source, 5, 9, 20, 3);
+    const apl::ScalarType element = inputs.front().type;
+    for (std::int64_t k = 0; k < 9; ++k)
+      inputs.front().set(9 + k,
+                         apl::convert(apl::Scalar::integer(apl::ScalarType::i64, k % 2 ? least : most), element));
+    inputs.back().set(3, apl::convert(apl::Scalar::integer(apl::ScalarType::i64, least), element));
+    for (const bool on_device : {false, true}) {
+      const Made made = make(source, inputs.front(), on_device, {{"f.A.columns", 8}});
+      REQUIRE(made.said("constant"));
+      check(source, made.host, on_device ? "emulate" : "c", inputs);
+    }
+  }
+}
+
+TEST_CASE("NVRTC compiles kernels for known matrices" * doctest::test_suite("nvrtc")) {
+  apl::HostCsr wide;  // one row of more terms than a piece may have
+  wide.rows = 3;
+  wide.columns = 6000;
+  for (std::int32_t k = 0; k < 6000; ++k) wide.column.push_back(k);
+  wide.row_start = {0, 0, 6000, 6000};
+  wide.values = HostValue::zeros(apl::ScalarType::f32, {6000});
+  for (std::int64_t k = 0; k < 6000; ++k) wide.values.set(k, apl::Scalar::floating(apl::ScalarType::f32, 0.5 * k + 1));
+  std::vector<std::pair<apl::HostCsr, apl::SparseSchedule::Sections>> cases = {
+      {wide, {.key = "k", .rows = 2, .columns = 128, .pieces = 1}}};
+  for (const std::string type : {"f16", "f32", "f64", "i8", "i64", "u32"}) {
+    const Module source = read(spmm(type));
+    const apl::HostCsr matrix = apl::to_csr(random_inputs(source, 30, 40, 4, 9).front());
+    cases.push_back({matrix, {.key = "k", .rows = 6, .columns = 128, .pieces = 3}});
+    cases.push_back({matrix, {.key = "k", .rows = 7, .columns = 24, .pieces = 5}});
+  }
+  for (const auto& [matrix, sections] : cases)
+    for (const bool is_proxy : {false, true}) {
+      apl::lower::ConstantProduct product;
+      product.name = "product";
+      product.matrix = &matrix;
+      product.sections = sections;
+      product.result = matrix.values.type;
+      if (is_proxy) product.proxy = apl::ProxyOptions{.clusters = 2, .any_columns = true, .moves_rows = true};
+      const std::string text = "#define APL_CONSTANT_NAME product_kernel\n#define APL_CONSTANT_B_ROW 200\n" +
+                               apl::lower::print_constant_device(product, {}, {}, 32).text;
+      const auto code = apl::compile_with_nvrtc(text, "sm_90", {});
+      if (!code && code.error().code == apl::Code::unsupported_backend) return tests::skip(code.error().message);
+      REQUIRE_MESSAGE(code, (code ? std::string() : code.error().message));
+      CHECK(code->find("product_kernel") != std::string::npos);
+    }
 }
 
 TEST_CASE("clusters join what is nearest, and are as many as are asked for") {
