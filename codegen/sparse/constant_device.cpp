@@ -219,19 +219,21 @@ class DeviceWriter {
     out_.line("#if defined(APL_CONSTANT_JUMPS)");
     out_.open("static __device__ __forceinline__ void apl_constant_call(int k, {}) {{", named_parameters());
     out_.line("asm volatile(");
-    out_.line("    \"{{\\n .reg .b64 from;\\n .reg .b32 at;\\n mov.b64 from, %1;\\n mov.b32 at, %2;\\n\"");
-    out_.line("    \" .param .align 8 .b8 p0[8];\\n .param .b32 p1;\\n\"");
-    out_.line("    \" st.param.b64 [p0], from;\\n st.param.b32 [p1], at;\\n\"");
-    if (any_columns_) out_.line("    \" .param .b32 p2;\\n st.param.b32 [p2], %3;\\n\"");
     std::vector<std::string> labels;
     for (std::size_t k = 0; k < functions.size(); ++k) labels.push_back(fmt::format("L{}", k));
     // Threads of a warp have the same piece where strips are whole warps.
     const char* uniform = !any_columns_ && columns_ % 32 == 0 ? ".uni" : "";
-    out_.line("    \" to: .branchtargets {};\\n\"", fmt::join(labels, ", "));
+    out_.line("    \"{{\\n to: .branchtargets {};\\n\"", fmt::join(labels, ", "));
     out_.line("    \" brx.idx{} %0, to;\\n\"", uniform);
-    for (std::size_t k = 0; k < functions.size(); ++k)
-      out_.line("    \" L{0}: call{1} {2}, (p0, p1{3});\\n bra{1} done;\\n\"", k, uniform, functions[k],
-                any_columns_ ? ", p2" : "");
+    // Each call has parameters of its own, which stand before it: functions take theirs from different registers.
+    for (std::size_t k = 0; k < functions.size(); ++k) {
+      out_.line("    \" L{}: {{ .param .align 8 .b8 b[8]; .param .b32 at;{}\\n\"", k,
+                any_columns_ ? " .param .b32 columns;" : "");
+      out_.line("    \" st.param.b64 [b], %1; st.param.b32 [at], %2;{}\\n\"",
+                any_columns_ ? " st.param.b32 [columns], %3;" : "");
+      out_.line("    \" call{0} {1}, (b, at{2}); }}\\n bra{0} done;\\n\"", uniform, functions[k],
+                any_columns_ ? ", columns" : "");
+    }
     out_.line("    \" done:\\n }}\"");
     out_.line("    ::\"r\"(k), \"l\"(b.data), \"r\"(at){} : \"memory\");", any_columns_ ? ", \"r\"(columns)" : "");
     out_.close("}}");
