@@ -281,6 +281,14 @@ TEST_CASE("NVRTC compiles kernels for known matrices" * doctest::test_suite("nvr
       if (is_proxy) product.proxy = apl::ProxyOptions{.clusters = 2, .any_columns = true, .moves_rows = true};
       const std::string text = "#define APL_CONSTANT_NAME product_kernel\n#define APL_CONSTANT_B_ROW 200\n" +
                                apl::lower::print_constant_device(product, {}, {}, 32).text;
+      // A jump leads past whatever stands before it: each call is given its parameters behind its label.
+      const auto count = [&](const std::string& wanted) {
+        std::int64_t found = 0;
+        for (std::size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) ++found;
+        return found;
+      };
+      CHECK(count("st.param.b64 [b]") == count(" call"));
+      CHECK(count("{ .param .align 8 .b8 b[8]") == count(" call"));
       const auto code = apl::compile_with_nvrtc(text, "sm_90", {});
       if (!code && code.error().code == apl::Code::unsupported_backend) return tests::skip(code.error().message);
       REQUIRE_MESSAGE(code, (code ? std::string() : code.error().message));
