@@ -203,8 +203,8 @@ Float float_binary(BinaryOp op, Float a, Float b) {
     case BinaryOp::div: return a / b;
     case BinaryOp::mod: return std::fmod(a, b);
     case BinaryOp::pow: return std::pow(a, b);
-    case BinaryOp::min: return std::fmin(a, b);
-    case BinaryOp::max: return std::fmax(a, b);
+    case BinaryOp::min: return smaller_number(a, b);
+    case BinaryOp::max: return larger_number(a, b);
     case BinaryOp::atan2: return std::atan2(a, b);
     case BinaryOp::hypot: return std::hypot(a, b);
     case BinaryOp::copysign: return std::copysign(a, b);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ir/interpret/columns.h"
+#include "ir/scalar.h"
 
 namespace apl::interpreter {
 namespace {
@@ -53,10 +54,10 @@ bool with_operation(BinaryOp op, const Visit& visit) {
       else
         return visit(wrapped([](Wrapping a, Wrapping b) { return a * b; }));
     case BinaryOp::min:
-      if constexpr (kFloat) return visit([](T a, T b) { return std::fmin(a, b); });
+      if constexpr (kFloat) return visit([](T a, T b) { return smaller_number(a, b); });
       return visit([](T a, T b) { return a < b ? a : b; });
     case BinaryOp::max:
-      if constexpr (kFloat) return visit([](T a, T b) { return std::fmax(a, b); });
+      if constexpr (kFloat) return visit([](T a, T b) { return larger_number(a, b); });
       return visit([](T a, T b) { return a < b ? b : a; });
     default: break;
   }

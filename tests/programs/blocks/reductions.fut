@@ -72,3 +72,11 @@ entry largest_place [n] (xs: [n]i32): (i32, i64) =
   let small = map (\x -> x % 1000) xs
   let later (a, i) (b, j) = if a > b || (a == b && i < j) then (a, i) else (b, j)
   in reduce_comm later (i32.lowest, i64.highest) (zip small (iota n))
+
+-- Mathematical functions, which become vectors in C: within the tolerance of results.
+-- ==
+-- entry: functions
+-- random input { [1003]f32 [1003]f64 } auto output
+entry functions [n] (xs: [n]f32) (ys: [n]f64): ([n]f32, [n]f32, [n]f32, [n]f64, [n]f64, f64) =
+  (map f32.exp xs, map (\x -> f32.log (x + 1)) xs, map2 (\x y -> f32.sin x * f32.cos (f32.f64 y)) xs ys,
+   map (\y -> y ** 1.5 + f64.tanh y) ys, map f64.atan ys, f64.sum (map f64.exp ys))
