@@ -121,8 +121,8 @@ std::optional<Scalar> evaluate(CompareOp op, const Scalar& a, const Scalar& b); 
 // is not); bool counts as 0 or 1, unit as 0. `same_bits`: the bits stay.
 Scalar convert(const Scalar& value, ScalarType to, bool same_bits = false);
 
-// IEEE 754's minNum and maxNum, of comparisons; of equal ones the first, as the C library gives it: std::fmin leaves it to
-// the compiler's options which of two zeros is the smaller one.
+// IEEE 754's minNum and maxNum, of comparisons; of equal ones the first, as the C library gives it: std::fmin leaves it
+// to the compiler's options which of two zeros is the smaller one.
 template <class Float>
 constexpr Float smaller_number(Float a, Float b) {
   return a != a ? b : b < a ? b : a;
