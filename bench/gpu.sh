@@ -224,6 +224,18 @@ if wanted array-programs; then
   note "${PIPESTATUS[0]}" "array programs"
 fi
 
+# Programs that are not in this repository: APL_FUTHARK_BENCHMARKS is a tree of Futhark's benchmarks.
+if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
+  step "Futhark's benchmark programs: their data sets, then random ones"
+  for random in 0 2; do
+    timeout 240 python3 tests/futhark_benchmarks.py "$APL_FUTHARK_BENCHMARKS" --aplc "$(realpath "$bin/aplc")" --backend cuda \
+      --reference interp-or-c --timeout 20 --reference-timeout 10 --jobs "$(nproc)" --random $random \
+      --json="$out/futhark-benchmarks-$random.json" >"$out/futhark-benchmarks-$random.log" 2>&1
+    note $? "Futhark's benchmarks; see $out/futhark-benchmarks-$random.log"
+    grep -E "^    |^[0-9]+ (programs|of those)" "$out/futhark-benchmarks-$random.log" | tail -n 25
+  done
+fi
+
 wanted bench || exit $status
 step "benchmark"
 "$bin/apl_bench" --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/apl.json" 2>&1 | tee "$out/bench.log"
