@@ -220,7 +220,7 @@ fi
 
 if wanted array-programs; then
   step "array programs beside torch, JAX, CUB and plain CUDA"
-  timeout 300 python3 bench/programs_gpu.py "$bin/aplc" --jax --json="$out/programs.json" 2>&1 | tee "$out/array-programs.log"
+  timeout 280 python3 bench/programs_gpu.py "$bin/aplc" --jax --json="$out/programs.json" 2>&1 | tee "$out/array-programs.log"
   note "${PIPESTATUS[0]}" "array programs"
 fi
 

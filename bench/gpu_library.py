@@ -1,4 +1,7 @@
-"""An entry of a program as a CUDA library in this process, called on torch's device memory and stream; and times of calls."""
+"""An entry of a program as a CUDA library in this process, called on torch's device memory and stream; and times of calls.
+
+What NVRTC makes is kept in a file beside the library, so that other processes can compile kernels before they are timed.
+"""
 import ctypes
 import statistics
 import subprocess
@@ -12,21 +15,29 @@ SCALARS = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double, torch.
            torch.int64: ctypes.c_int64}
 
 
-class Library:
-    """The entry of the program `text`, whose results have the types and ranks `results`; files go to `folder`."""
+def build(aplc, text, folder, name):
+    """The program `text` as the library FOLDER/NAME.so."""
+    base = folder / name
+    source = folder / f"{name}.fut"
+    source.write_text(text)
+    for command in ([aplc, "cuda", "--library", "-o", base, source],
+                    ["cc", "-O1", "-shared", "-fPIC", f"{base}.c", "-o", f"{base}.so", "-lm", "-ldl", "-lpthread"]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{name}: {done.stderr[-300:]}")
 
-    def __init__(self, aplc, text, entry, results, folder, name=None):
+
+class Library:
+    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`."""
+
+    def __init__(self, entry, results, folder, name=None):
         self.entry, self.results = entry, results
         base = folder / (name or entry)
-        source = folder / f"{base.name}.fut"
-        source.write_text(text)
-        subprocess.run([aplc, "cuda", "--library", "-o", base, source], check=True, capture_output=True)
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"{base}.c", "-o", f"{base}.so", "-lm", "-ldl", "-lpthread"],
-                       check=True, capture_output=True)
         self.c = ctypes.CDLL(str(base) + ".so")
-        for name in ("context_config_new", "context_new", "context_get_error"):
-            getattr(self.c, f"futhark_{name}").restype = ctypes.c_void_p
+        for function in ("context_config_new", "context_new", "context_get_error"):
+            getattr(self.c, f"futhark_{function}").restype = ctypes.c_void_p
         config = ctypes.c_void_p(self.c.futhark_context_config_new())
+        self.c.futhark_context_config_set_cache_file(config, f"{base}.cache".encode())
         # 1 is the legacy default stream, which torch uses.
         self.c.futhark_context_config_set_stream(config, ctypes.c_void_p(1))
         self.context = ctypes.c_void_p(self.c.futhark_context_new(config))
@@ -72,6 +83,12 @@ class Library:
         for slot, (kind, rank) in zip(slots, self.results):
             if rank:
                 getattr(self.c, f"futhark_free_{NAMES[kind]}_{rank}d")(self.context, slot)
+
+    def warm(self, arguments):
+        """Has the kernels of such a call compiled; keeps no memory."""
+        self.release(self.call(self.arguments(arguments)))
+        self.check(self.c.futhark_context_sync(self.context))
+        self.c.futhark_context_clear_caches(self.context)
 
     def values(self, slots):
         self.check(self.c.futhark_context_sync(self.context))

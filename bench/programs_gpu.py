@@ -14,6 +14,7 @@ import concurrent.futures
 import ctypes
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import re
@@ -36,7 +37,7 @@ options = parser.parse_args()
 
 import torch
 
-from gpu_library import Library, milliseconds
+from gpu_library import Library, build, milliseconds
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM = HERE / "programs_gpu.fut"
@@ -274,14 +275,17 @@ def jax_peers():
 COMPILED = {"chain", "softmax", "layernorm", "black_scholes", "kmeans", "small_products", "attention", "distances"}
 
 
-def cuda_peers(folder):
-    """CUB's and plain CUDA's: a function of C for an entry, over device memory, or the reason why there are none."""
-    library = folder / "peers.so"
+def build_cuda_peers(folder):
+    """CUB's and plain CUDA's as FOLDER/peers.so, or the reason why they are not there."""
     done = subprocess.run(["nvcc", "-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC",
-                           HERE / "programs_gpu.cu", "-o", library], capture_output=True, text=True)
-    if done.returncode:
-        return None, done.stderr[-500:]
-    return ctypes.CDLL(str(library)), ""
+                           HERE / "programs_gpu.cu", "-o", folder / "peers.so"], capture_output=True, text=True)
+    return done.stderr[-500:] or "nvcc failed" if done.returncode else ""
+
+
+def prepare(aplc, entry, folder):
+    """In a process of its own: the library, and the kernels that it compiles at its start."""
+    build(aplc, SOURCES[entry], folder, entry)
+    Library(entry, RESULTS[entry], folder)
 
 
 def cuda_call(peers, entry, arguments):
@@ -323,18 +327,18 @@ def main():
     rows, wrong = [], 0
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
-        torch.zeros(1, device=device)
         libraries, failed = {}, {}
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            peers_later = pool.submit(cuda_peers, folder)
-            later = {entry: pool.submit(Library, options.aplc, SOURCES[entry], entry, results, folder) for entry, results in RESULTS.items()
-                     if not wanted or entry in wanted}
+        with concurrent.futures.ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+            peers_later = pool.submit(build_cuda_peers, folder)
+            later = {entry: pool.submit(prepare, options.aplc, entry, folder) for entry in RESULTS if not wanted or entry in wanted}
             for entry, result in later.items():
                 try:
-                    libraries[entry] = result.result()
-                except (RuntimeError, subprocess.CalledProcessError) as error:
-                    failed[entry] = (getattr(error, "stderr", None) or str(error).encode()).decode()[-300:]
-            peers, reason = peers_later.result()
+                    result.result()
+                    libraries[entry] = Library(entry, RESULTS[entry], folder)
+                except Exception as error:  # of a worker, too
+                    failed[entry] = str(error)[-300:]
+            reason = peers_later.result()
+        peers = None if reason else ctypes.CDLL(str(folder / "peers.so"))
         if peers is None:
             print("no CUB and no plain CUDA:", reason)
         by_jax = {}
