@@ -198,7 +198,7 @@ def cases():
             lambda k: lambda _, keys: torch.bincount(keys, minlength=k).to(I32))(k), 4 * n
         if k == 4096 // S or k == 4096:
             yield f"weights into {k}", "weights", [ctypes.c_int64(k), keys, half], (
-                lambda k: lambda _, keys, vs: torch.zeros(k, device=device).index_add_(0, keys, vs))(k), 8 * n
+                lambda k: lambda _, keys, vs: torch.zeros(k, device=device, dtype=vs.dtype).index_add_(0, keys, vs))(k), 8 * n
         del keys
     yield "filter half of 2^27", "kept", [one[:n].clone()], lambda x: x[x > 0.5], 6 * n
     order = torch.randperm(n, device=device, generator=generator).to(I32)
@@ -288,15 +288,18 @@ def prepare(aplc, entry, folder):
     Library(entry, RESULTS[entry], folder)
 
 
-def cuda_call(peers, entry, arguments):
+def cuda_call(peers, entry, arguments, sizes):
+    """A call that writes arrays of `sizes` elements; None: there is no such peer."""
     function = getattr(peers, f"peer_{entry}", None)
     if function is None:
         return None
     shapes = [ctypes.c_int64(size) for value in arguments if isinstance(value, torch.Tensor) for size in value.shape]
     pointers = [ctypes.c_void_p(value.data_ptr()) if isinstance(value, torch.Tensor) else value for value in arguments]
     largest = max((value.numel() for value in arguments if isinstance(value, torch.Tensor)), default=1)
-    outs = [torch.empty(largest, dtype=kind, device=device) for kind, _ in RESULTS[entry]]
-    if function(*(ctypes.c_void_p(out.data_ptr()) for out in outs), *pointers, *shapes):
+    outs = [torch.empty(max(size, largest), dtype=kind, device=device) for (kind, _), size in zip(RESULTS[entry], sizes)]
+    error = function(*(ctypes.c_void_p(out.data_ptr()) for out in outs), *pointers, *shapes)
+    if error:
+        print(f"{entry}: no CUDA peer: error {error}")
         return None
     return lambda: function(*(ctypes.c_void_p(out.data_ptr()) for out in outs), *pointers, *shapes)
 
@@ -396,6 +399,7 @@ def measure(name, entry, arguments, by_torch, library, peers, by_jax):
         error = compare(name, got, expected)
         row["error"] = error if isinstance(error, str) or error < 2e-3 else f"differs by {error:.2g} of the largest"
         del expected
+    sizes = [value.numel() for value in got]
     del got
 
     def once():
@@ -424,7 +428,7 @@ def measure(name, entry, arguments, by_torch, library, peers, by_jax):
         row["jax"] = milliseconds(call, options.seconds, lambda: jax.block_until_ready(last[0]))
         del values
     if peers is not None:
-        call = cuda_call(peers, entry, arguments)
+        call = cuda_call(peers, entry, arguments, sizes)
         if call:
             row["cuda"] = milliseconds(call, options.seconds)
     return row
