@@ -140,8 +140,8 @@ KernelBlock MainloopLowering::copy_elements(const CopiedTile& copy, const ExprPt
   KernelBlock made;
   if (copy.tile.copy_bytes > 0 && bytes >= 4) {
     if (row_inside) {
-      made.push_back(do_call(fmt::format("apl_cp_async_or_zeros<{}>", bytes),
-                             {copy.target, to, copy.source, at, row_inside}));
+      made.push_back(
+          do_call(fmt::format("apl_cp_async_or_zeros<{}>", bytes), {copy.target, to, copy.source, at, row_inside}));
     } else {
       made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
     }
@@ -207,8 +207,7 @@ KernelBlock MainloopLowering::copy_along_rows(const CopiedTile& copy, std::int64
   const ExprPtr step = infix("/", variable(x), number_of(groups));
   KernelBlock body{declare(kInt, x, plus(variable(mainloop_->thread), mul(variable(e), number_of(threads))))};
   const std::string at = unit_.fresh("at");
-  KernelBlock made{
-      declare(kIndex, at, plus(plus(copy.begin, row_in_source(tile, m)), mul(step, copy.step_stride)))};
+  KernelBlock made{declare(kIndex, at, plus(plus(copy.begin, row_in_source(tile, m)), mul(step, copy.step_stride)))};
   const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
   append(made, copy_elements(copy, plus(copy.stage, plus(mul(step, number_of(copy.step_size)), m)), variable(at), step,
                              width, row_inside));
