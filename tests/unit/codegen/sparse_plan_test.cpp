@@ -126,7 +126,7 @@ TEST_CASE("dense products of a library: types, batches, what is done after the s
   };
   for (const Case& one : {Case{"relu", "spmm", R"(#[sparse(A)]
 entry relu [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (bias: [b]f32): [n][b]f32 =
-  map (\row -> map2 (\col z -> f32.max 0 (z + f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col))))
+  map (\row -> map2 (\col z -> f32.max 0 (z + f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col)))
        (transpose B) bias) A)"},
                           Case{"wide", "spmm", R"(#[sparse(A)]
 entry wide [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
