@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
+#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files,attention (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files,attention}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -210,6 +210,21 @@ if wanted kernel-files; then
   step "kernel files of the tour's entries, compiled by nvcc"
   timeout 200 python3 bench/kernel_files.py "$bin/aplc" --json="$out/kernel-files.json"
   note $? "kernel files"
+fi
+
+# Beside PyTorch; then the smallest sizes under the sanitizer.
+if wanted attention; then
+  step "attention, written in five ways"
+  timeout 110 python3 bench/attention.py "$bin/aplc" --json="$out/attention.json" 2>&1 | tee "$out/attention.log"
+  note "${PIPESTATUS[0]}" "attention"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
+        "$bin/aplc" test --backend=cuda tests/programs/blocks/attention.fut >"$out/attention-$tool.log" 2>&1
+      note $? "attention under $tool; see $out/attention-$tool.log"
+      grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2
+    done
+  fi
 fi
 
 wanted bench || exit $status
