@@ -266,6 +266,21 @@ if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
   done
 fi
 
+# Beside PyTorch; then the smallest sizes under the sanitizer.
+if wanted attention; then
+  step "attention, written in five ways"
+  timeout 110 python3 bench/attention.py "$bin/aplc" --json="$out/attention.json" 2>&1 | tee "$out/attention.log"
+  note "${PIPESTATUS[0]}" "attention"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
+        "$bin/aplc" test --backend=cuda tests/programs/blocks/attention.fut >"$out/attention-$tool.log" 2>&1
+      note $? "attention under $tool; see $out/attention-$tool.log"
+      grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2
+    done
+  fi
+fi
+
 wanted bench || exit $status
 step "benchmark"
 "$bin/apl_bench" --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/apl.json" 2>&1 | tee "$out/bench.log"
