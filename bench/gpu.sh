@@ -3,19 +3,17 @@
 #   bench/gpu.sh [BIN [OUT [STEPS]]]
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
-#     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-f16,sparse-f32,sparse-mixed,sparse-dense,sparse-programs,sparse-check,constant,engines,kernel-files
-#     (default: all)
+#     STEPS: names of steps with commas between, as `wanted` asks for them below (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-f16,sparse-f32,sparse-mixed,sparse-dense,sparse-programs,sparse-check,constant,engines,kernel-files}
+steps=${3:-all}
 mkdir -p "$out"
 status=0
-wanted() { [[ ,$steps, == *,$1,* ]]; }
+wanted() { [[ $steps == all || ,$steps, == *,$1,* ]]; }
 step() { printf '\n== %s\n' "$*"; }
 note() { [ "$1" -eq 0 ] || { status=1; echo "FAILED ($2)"; }; }
 
@@ -241,6 +239,31 @@ if wanted kernel-files; then
   step "kernel files of the tour's entries, compiled by nvcc"
   timeout 200 python3 bench/kernel_files.py "$bin/aplc" --json="$out/kernel-files.json"
   note $? "kernel files"
+fi
+
+if wanted contractions-table; then
+  step "contractions beside torch.einsum, and beside the model"
+  timeout 400 python3 bench/contractions_gpu.py "$bin/aplc" --json="$out/contractions-table.json" 2>&1 |
+    tee "$out/contractions-table.log"
+  note "${PIPESTATUS[0]}" "contractions beside torch.einsum"
+fi
+
+if wanted array-programs; then
+  step "array programs beside torch, JAX, CUB and plain CUDA"
+  timeout 280 python3 bench/programs_gpu.py "$bin/aplc" --jax --json="$out/programs.json" 2>&1 | tee "$out/array-programs.log"
+  note "${PIPESTATUS[0]}" "array programs"
+fi
+
+# Programs that are not in this repository: APL_FUTHARK_BENCHMARKS is a tree of Futhark's benchmarks.
+if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
+  step "Futhark's benchmark programs: their data sets, then random ones"
+  for random in 0 2; do
+    timeout 240 python3 tests/futhark_benchmarks.py "$APL_FUTHARK_BENCHMARKS" --aplc "$(realpath "$bin/aplc")" --backend cuda \
+      --reference interp-or-c --timeout 20 --reference-timeout 10 --jobs "$(nproc)" --random $random \
+      --json="$out/futhark-benchmarks-$random.json" >"$out/futhark-benchmarks-$random.log" 2>&1
+    note $? "Futhark's benchmarks; see $out/futhark-benchmarks-$random.log"
+    grep -E "^    |^[0-9]+ (programs|of those)" "$out/futhark-benchmarks-$random.log" | tail -n 25
+  done
 fi
 
 wanted bench || exit $status
