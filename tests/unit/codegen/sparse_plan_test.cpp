@@ -132,7 +132,7 @@ entry relu [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (bias: [b]f32): [n][b]f32 =
 entry wide [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
   map (\row -> map (\col -> f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col)) (transpose B)) A)"},
                           Case{"batches", "spmm", R"(#[sparse(A)]
-entry batches [k][n][m][b] (A: [n][m]f64) (B: [k][m][b]f64): [k][n][b]f64 =
+entry batches [n][m][b] (A: [n][m]f64) (B: [b][m][n]f64): [b][n][n]f64 =
   map (\X -> map (\row -> map (\col -> f64.sum (map2 (*) row col)) (transpose X)) A) B)"},
                           Case{"samples", "sddmm", R"(#[sparse(A, result)]
 entry samples [n][m][b] (A: [n][m]f32) (X: [n][b]f32) (Y: [m][b]f32): [n][m]f32 =
@@ -148,8 +148,7 @@ entry scores [n][m][b] (A: [n][m]f16) (X: [n][b]f16) (Y: [m][b]f16): [n][m]f32 =
     REQUIRE(apl::run_pipeline(memory, *pipeline, {}));
     const auto text = apl::generate(memory, apl::cuda_target());
     REQUIRE(text);
-    auto inputs =
-        apl::testing::random_arguments(*source->find_entry(one.entry), {{"n", 37}, {"m", 29}, {"b", 12}, {"k", 3}}, 7);
+    auto inputs = apl::testing::random_arguments(*source->find_entry(one.entry), {{"n", 37}, {"m", 29}, {"b", 12}}, 7);
     REQUIRE(inputs);
     HostValue& a = inputs->front();
     for (std::int64_t k = 0; k < a.element_count(); ++k)
