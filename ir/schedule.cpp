@@ -54,19 +54,15 @@ bool is_scalar_code(const Lambda& lambda, const ValueTable& values) {
   return scalar && std::ranges::all_of(lambda.params, [&](Value v) { return values.type(v).is_scalar(); });
 }
 
-bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values) {
-  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return false;
-  const ScalarType element = values.type(map.params[0]).element, sum = values.type(op.params[0]).element;
-  if (element == ScalarType::f64 && sum == ScalarType::f64) return as_binary_op(map) == BinaryOp::mul;
-  if (sum != ScalarType::f32) return false;
-  if ((element != ScalarType::f16 && element != ScalarType::bf16) || values.type(map.params[1]).element != element)
-    return false;
+namespace {
+
+// Whether the map is the product of its two parameters, each converted to `wide` before.
+bool is_widened_product(const Lambda& map, ScalarType wide) {
   std::map<Value, Value> widened;
   const Binary* product = nullptr;
   for (const Stm& stm : map.body->stms) {
     const Convert* convert = get_if<Convert>(stm);
-    const bool widens =
-        convert != nullptr && convert->to == ScalarType::f32 && !convert->same_bits && convert->x.is_value();
+    const bool widens = convert != nullptr && convert->to == wide && !convert->same_bits && convert->x.is_value();
     if (product != nullptr || (!widens && get_if<Binary>(stm) == nullptr)) return false;
     if (widens) {
       widened.emplace(stm.pattern.front(), convert->x.value());
@@ -79,6 +75,22 @@ bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& va
   const auto x = widened.find(product->x.value()), y = widened.find(product->y.value());
   if (x == widened.end() || y == widened.end()) return false;
   return std::set{x->second, y->second} == std::set{map.params[0], map.params[1]};
+}
+
+}  // namespace
+
+bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values) {
+  using enum ScalarType;
+  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return false;
+  const ScalarType x = values.type(map.params[0]).element, y = values.type(map.params[1]).element;
+  const auto are_bytes = [](ScalarType type) { return type == i8 || type == u8; };
+  switch (const ScalarType sum = values.type(op.params[0]).element) {
+    case f64: return x == f64 && as_binary_op(map) == BinaryOp::mul;
+    case f32: return (x == f16 || x == bf16) && x == y && is_widened_product(map, sum);
+    case i32:
+    case u32: return are_bytes(x) && are_bytes(y) && is_widened_product(map, sum);
+    default: return false;
+  }
 }
 
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {

@@ -28,8 +28,8 @@ std::size_t space_rank(const Schedule& schedule);
 bool has_mn_dims(const Schedule& schedule);
 // Code on scalars alone, which a packed kernel can have in its parts.
 bool is_scalar_code(const Lambda& lambda, const ValueTable& values);
-// Whether a reduction of `map` by `op` sums products as matrix units do: in f64, or in f32 of two operands that are f16
-// or bf16, each widened to f32.
+// Whether a reduction of `map` by `op` sums products as matrix units do: in f64; in f32 of two operands that are both f16
+// or both bf16, each widened to f32; in i32 or u32 of two that are i8 or u8, each widened to that.
 bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values);
 // The dims that make up each dim of the kernel's space, outermost first. With M and N dims all others have one of their
 // own, then come M and N, flattened, of M last those along which its operand is contiguous; else every dim has one.

@@ -214,7 +214,7 @@ class Tiler {
       alternative("transposed", [&](const Stm& inner, Builder& body) {
         const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "transposed.";
-        Contraction transposed = prepared(tile::transpose_operands(matched, which, body), own);
+        Contraction transposed = prepared(tile::transpose_operands(matched, which, plan.schedule, body), own);
         // Indices as arrays are there already.
         for (std::size_t o = 0; o < transposed.operands.size(); ++o)
           if (transposed.operands[o].index) transposed.operands[o].base = contraction.operands[o].base;

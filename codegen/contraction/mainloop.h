@@ -28,7 +28,6 @@ struct MnDim {
 };
 
 constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
-constexpr std::int64_t kMatrixVector = 8;  // elements of 16 bytes
 // Where the rows of a tile begin that lie outside of the operand: matrix units have zeros for them, of which nothing is
 // read (apl_is_row of runtime/device/matrix.h). Reading one element of the operand for all of them would let all blocks
 // of the device wait for one line of its cache.
@@ -48,6 +47,12 @@ struct OperandTile {
   std::vector<TileGuard::Part> split;       // of the dims that are flattened into them
   bool by_depth = false, by_row = false;    // what is contiguous in the source
   bool swizzled = false;
+  std::int64_t element_bytes() const { return byte_size(element); }
+  std::int64_t vector() const { return 16 / element_bytes(); }  // elements of 16 bytes
+  // Of matrix units: those of 8 bits want the steps of a row together, whatever the source has.
+  bool lies_by_depth() const { return by_depth || element_bytes() == 1; }
+  // Whether a copy has 16 bytes in the source and in the tile.
+  bool has_vectors() const { return copy_bytes == 16 && (by_depth || (by_row && !lies_by_depth())); }
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   std::string rows;              // table: where rows lie in the source
   // Of matrix units: variables for the thread's first copy of a step, and an array of where its copies come from.

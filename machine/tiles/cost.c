@@ -100,7 +100,10 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
   }
   const double warps = (double)s->threads / device->warp;
   const double issue = (copies / device->warp + warps * kStep) / device->schedulers;
-  const double products = (double)s->rows[0] * (double)s->rows[1] * (double)s->depth / device->matrix_fmas_per_clock;
+  // Twice as many of 8 bits as of 16.
+  const double kOfHalves = c->operands[0].bytes / 2.0;
+  const double products =
+      (double)s->rows[0] * (double)s->rows[1] * (double)s->depth * kOfHalves / device->matrix_fmas_per_clock;
   return fmax(products, fmax(issue, kLine * lines)) +
          device->barrier_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
 }

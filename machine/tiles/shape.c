@@ -77,9 +77,14 @@ static int64_t rows_together(const struct apl_contraction* c) {
   return apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
 }
 
-// Matrix units multiply 64 rows of one operand, 16 for each of four warps, by up to 256 of the other; their sums lie as
-// those of PTX's wgmma, which are those of mma.m16n8 side by side. Tiles lie in lines of 32, 64 or 128 bytes.
+// Matrix units multiply 64 rows of one operand, 16 for each of four warps, by up to 256 of the other, of elements of 16
+// or of 8 bits; their sums lie as those of PTX's wgmma, which are those of mma.m16n8 side by side. Tiles lie in lines of
+// 32, 64 or 128 bytes.
 enum { kMatrixWarps = 4, kMatrixRows = 64, kMatrixColumns = 64, kMostMatrixColumns = 256 };
+
+int apl_has_matrix_tiles(const struct apl_contraction* c) {
+  return c->matrix && c->operand_count == 2 && c->operands[0].bytes <= 2;
+}
 
 int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_dim) {
   const struct apl_mn_dim* dims[2] = {m_dim, n_dim};
@@ -95,10 +100,8 @@ int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_d
 // The same for a block of so many threads. 0: it is not theirs.
 static int matrix_share(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp, int64_t threads,
                         struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
-  const int64_t depth = plan->tile[c->dim_count - 1];
-  if (!c->matrix || c->operand_count != 2 || c->operands[0].bytes != 2 || warp != 32 ||
-      (depth != 16 && depth != 32 && depth != 64))
-    return 0;
+  const int64_t line = (int64_t)plan->tile[c->dim_count - 1] * c->operands[0].bytes;
+  if (!apl_has_matrix_tiles(c) || warp != 32 || (line != 32 && line != 64 && line != 128)) return 0;
   int of[2] = {-1, -1};
   for (int o = 0; o < 2; ++o)
     for (int d = 0; d < c->space_rank; ++d)
@@ -258,8 +261,12 @@ static int share_block(const struct apl_contraction* c, const struct apl_plan* p
   if (device->matrix_units && c->matrix) {
     for (int s = 0; s < 2; ++s) shape->mn_dims[s] = (struct apl_mn_dim){.extent = shape->rows[s]};
     shape->matrix = matrix_share(c, plan, device->warp, shape->threads, &shape->mn_dims[0], &shape->mn_dims[1]);
+    // Tiles of 8 bits lie by depth, whatever their source does.
     for (int o = 0; shape->matrix && o < c->operand_count; ++o)
-      if (depth_vectors_fit(c, o)) shape->tiles[o].copy = APL_COPY_VECTORS;
+      if (depth_vectors_fit(c, o))
+        shape->tiles[o].copy = APL_COPY_VECTORS;
+      else if (c->operands[o].bytes == 1 && shape->tiles[o].copy == APL_COPY_VECTORS)
+        shape->tiles[o].copy = APL_COPY_ROWS;
     if (shape->matrix) return 1;
   }
   const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&

@@ -52,6 +52,8 @@ static inline int apl_is_free(const struct apl_contraction* c, int d) {
 static inline int apl_mn_of(const struct apl_contraction* c, int d) {
   return c->dims[d].kind == APL_DIM_M ? 0 : c->dims[d].kind == APL_DIM_N ? 1 : -1;
 }
+// Whether products are those of matrix units with tiles of their own, which are of 16 or of 8 bits.
+APL_PLAN_API int apl_has_matrix_tiles(const struct apl_contraction* c);
 static inline int64_t apl_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t apl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }

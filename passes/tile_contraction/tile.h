@@ -94,7 +94,8 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
 // Operands whose tiles cannot be copied in the order both of the array and of the results, as the schedule of the
 // contraction copies them; and the contraction with kernels before that bring them into the order of the results.
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule);
-Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which, Builder& host);
+Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
+                               const Schedule& schedule, Builder& host);
 
 // The LMAD of an operand's tile in shared memory where there are no M and N dims: axes as in memory, padded behind the
 // axis that the fastest thread index goes along unless that is innermost (T eqs 19-23, listing 6).

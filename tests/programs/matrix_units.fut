@@ -44,3 +44,33 @@ entry doubles_nt [n][m][b] (A: [n][m]f64) (B: [m][b]f64): [b][n]f64 =
 -- random input { [70][90]f16 [90][33]f16 [70][33]f16 } auto output
 entry narrow [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (C: [n][b]f16): [n][b]f16 =
   map2 (\row cs -> map2 (\col c -> 2 * f16.sum (map2 (*) row col) + c) (transpose B) cs) A C
+
+-- Products of bytes with sums of 32 bits, in all layouts and of either sign: each bit is the same.
+-- ==
+-- entry: bytes_nn
+-- random input { [70][90]i8 [90][33]i8 } auto output
+-- random input { [160][144]i8 [144][272]i8 } auto output
+entry bytes_nn [n][m][b] (A: [n][m]i8) (B: [m][b]i8): [n][b]i32 =
+  map (\row -> map (\col -> i32.sum (map2 (\x y -> i32.i8 x * i32.i8 y) row col)) (transpose B)) A
+
+-- ==
+-- entry: bytes_nt
+-- random input { [70][90]i8 [33][90]u8 } auto output
+-- random input { [160][144]i8 [272][144]u8 } auto output
+entry bytes_nt [n][m][b] (A: [n][m]i8) (B: [b][m]u8): [n][b]i32 =
+  map (\row -> map (\col -> i32.sum (map2 (\x y -> i32.i8 x * i32.u8 y) row col)) B) A
+
+-- ==
+-- entry: bytes_tn
+-- random input { [90][70]u8 [90][33]u8 } auto output
+-- random input { [144][160]u8 [144][272]u8 } auto output
+entry bytes_tn [n][m][b] (A: [m][n]u8) (B: [m][b]u8): [n][b]u32 =
+  map (\row -> map (\col -> u32.sum (map2 (\x y -> u32.u8 x * u32.u8 y) row col)) (transpose B)) (transpose A)
+
+-- With a scale and an offset of each column after the sum.
+-- ==
+-- entry: bytes_tensor
+-- random input { [7][20][3][16]i8 [16][9][20][5]u8 [5]f32 } auto output
+entry bytes_tensor [a][c][b][d][e][f] (A: [a][c][b][d]i8) (B: [d][e][c][f]u8) (s: [f]f32): [a][e][b][f]f32 =
+  tabulate a (\i -> tabulate e (\k -> tabulate b (\j -> tabulate f (\l ->
+    0.5 + s[l] * f32.i32 (i32.sum (flatten (tabulate_2d c d (\p q -> i32.i8 A[i, p, j, q] * i32.u8 B[q, k, p, l]))))))))

@@ -48,6 +48,37 @@ APL_EXPORT(product)
                                                  type, depth, p_by_depth, q_by_depth, flipped, between);
 }
 
+// The same of bytes, once: p[i][k] = 7 i + 3 k - 20, q[j][k] = 5 k - 2 j, and sums that begin with `start`.
+std::string bytes_kernel(const char* p, const char* q, const char* sum, int depth, bool flipped, int start) {
+  return "#include \"device.h\"\n" + fmt::format(R"(
+APL_KERNEL(256) void product(apl_out<int32_t> C) {{
+  enum {{ depth = {3}, rows = 128, columns = 64 }};
+  const auto p = apl_shared_at<{0}>(0, rows * depth);
+  const auto q = apl_shared_at<{1}>(rows * depth, columns * depth);
+  for (int x = apl_thread(); x < rows * depth; x += 256) {{
+    const int i = x / depth, k = x % depth;
+    p(apl_matrix_position<depth, true, 1>(i, k)) = static_cast<{0}>(i * 7 + 3 * k - 20);
+    if (i < columns) q(apl_matrix_position<depth, true, 1>(i, k)) = static_cast<{1}>(k * 5 - 2 * i);
+  }}
+  apl_matrix_publish();
+  apl_barrier();
+  {2} sums[32];
+  for (int e = 0; e < 32; ++e) sums[e] = {5};
+  apl_matrix_start<32>(sums);
+  apl_matrix_multiply<depth, 16, true, true, {4}>(sums, p, 0, q, 0);
+  apl_matrix_commit();
+  apl_matrix_finish<32>(sums);
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 16; ++j) {{
+      const int row = apl_warp() * 16 + apl_lane() / 4 + i * 8, column = j / 2 * 8 + apl_lane() % 4 * 2 + j % 2;
+      C(row * columns + column) = static_cast<int32_t>(sums[{4} ? j * 2 + i : i * 16 + j]);
+    }}
+}}
+APL_EXPORT(product)
+)",
+                                                 p, q, sum, depth, flipped, start);
+}
+
 bool runs(const std::string& kernel, std::vector<float>& c) {
   Device device{apl::make_emulate_backend({}), kernel};
   void* C = device.scratch<float>(128 * 64, "C");
@@ -87,6 +118,38 @@ TEST_CASE("device_matrix: the product of two tiles, in all orders and depths") {
             sum += round(p) * round(q);
           }
         wrong += c[static_cast<std::size_t>(i * 64 + j)] == 1 + sum ? 0 : 1;
+      }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("device_matrix: products of bytes of all signs, whose sums wrap around") {
+  struct Case {
+    const char *p, *q, *sum;
+    int depth;
+    bool flipped;
+  };
+  const auto as = [](const char* type, int x) {
+    const bool has_sign = type[0] == 'i';
+    return has_sign ? static_cast<std::int64_t>(static_cast<std::int8_t>(x))
+                    : static_cast<std::int64_t>(static_cast<std::uint8_t>(x));
+  };
+  for (const Case& one :
+       {Case{"int8_t", "int8_t", "int32_t", 128, false}, Case{"uint8_t", "uint8_t", "uint32_t", 64, true},
+        Case{"int8_t", "uint8_t", "int32_t", 32, true}, Case{"uint8_t", "int8_t", "int32_t", 64, false}}) {
+    CAPTURE(one.depth);
+    constexpr std::int64_t kStart = 0x7fffff00;  // which products of some rows go beyond
+    Device device{apl::make_emulate_backend({}),
+                  bytes_kernel(one.p, one.q, one.sum, one.depth, one.flipped, static_cast<int>(kStart))};
+    void* C = device.scratch<std::int32_t>(128 * 64, "C");
+    REQUIRE(device.launch("product", 1, 256, (128 + 64) * one.depth, C));
+    const std::vector<std::int32_t> c = device.read<std::int32_t>(C, 128 * 64);
+    int wrong = 0;
+    for (int i = 0; i < 128; ++i)
+      for (int j = 0; j < 64; ++j) {
+        std::int64_t sum = kStart;
+        for (int k = 0; k < one.depth; ++k) sum += as(one.p, i * 7 + 3 * k - 20) * as(one.q, k * 5 - 2 * j);
+        wrong += c[static_cast<std::size_t>(i * 64 + j)] == static_cast<std::int32_t>(sum) ? 0 : 1;
       }
     CHECK(wrong == 0);
   }
