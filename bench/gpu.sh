@@ -4,14 +4,14 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
+#     matrix-units,narrow-pairs,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,matrix-units,narrow-pairs,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -140,6 +140,34 @@ if wanted ncu; then
   step "bank conflicts by Nsight Compute, beside those predicted"
   timeout 200 python3 bench/ncu.py "$bin/apl_bench" --json="$out/ncu.json" 2>&1 | tee "$out/ncu.log"
   note "${PIPESTATUS[0]}" "ncu"
+fi
+
+# Errors and times of all types beside torch; then each form under the sanitizer, on a small program.
+if wanted matrix-units; then
+  step "products by matrix units"
+  timeout 300 python3 bench/matrix_units.py "$bin/aplc" --json="$out/matrix-units.json" 2>&1 | tee "$out/matrix-units.log"
+  note "${PIPESTATUS[0]}" "products by matrix units"
+  timeout 100 "$bin/aplc" test --backend="$backend" tests/programs/matrix_units.fut >"$out/matrix-units-programs.log" 2>&1
+  note $? "programs of matrix units; see $out/matrix-units-programs.log"
+  tail -n 3 "$out/matrix-units-programs.log"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      for entry in wide_nn bytes_nn bytes_tn three_nn one_nt; do
+        log=$out/matrix-units-$entry-$tool.log
+        timeout 60 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
+          --report-api-errors no "$bin/aplc" test --backend=cuda --entry-point "$entry" tests/programs/matrix_units.fut >"$log" 2>&1
+        note $? "$entry, $tool; see $log"
+        grep -hE "ERROR SUMMARY|RACECHECK SUMMARY" "$log" | sort | uniq -c | sed "s/^/$entry $tool /"
+      done
+    done
+  fi
+fi
+
+# No case of TCCG takes longer with f16 operands than in f32.
+if wanted narrow-pairs; then
+  step "TCCG in f32 and f16"
+  timeout 400 python3 bench/narrow_pairs.py "$bin/aplc" --json="$out/narrow-pairs.json" 2>&1 | tee "$out/narrow-pairs.log"
+  note "${PIPESTATUS[0]}" "TCCG in f32 and f16"
 fi
 
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the

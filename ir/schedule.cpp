@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -79,18 +80,21 @@ bool is_widened_product(const Lambda& map, ScalarType wide) {
 
 }  // namespace
 
-bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values) {
+int matrix_products(const Lambda& map, const Lambda& op, const std::vector<Attribute>& attributes,
+                    const ValueTable& values) {
   using enum ScalarType;
-  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return false;
+  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return 0;
   const ScalarType x = values.type(map.params[0]).element, y = values.type(map.params[1]).element;
-  const auto are_bytes = [](ScalarType type) { return type == i8 || type == u8; };
-  switch (const ScalarType sum = values.type(op.params[0]).element) {
-    case f64: return x == f64 && as_binary_op(map) == BinaryOp::mul;
-    case f32: return (x == f16 || x == bf16) && x == y && is_widened_product(map, sum);
-    case i32:
-    case u32: return are_bytes(x) && are_bytes(y) && is_widened_product(map, sum);
-    default: return false;
-  }
+  const ScalarType sum = values.type(op.params[0]).element;
+  const auto are = [&](std::initializer_list<ScalarType> types) {
+    return std::ranges::find(types, x) != types.end() && std::ranges::find(types, y) != types.end();
+  };
+  if (sum == f64) return x == f64 && as_binary_op(map) == BinaryOp::mul ? 1 : 0;
+  if (sum == i32 || sum == u32) return are({i8, u8}) && is_widened_product(map, sum) ? 1 : 0;
+  if (sum != f32) return 0;
+  if (are({f32}) && as_binary_op(map) == BinaryOp::mul)
+    return has_attribute(attributes, attribute::f32_3xtf32) ? 3 : has_attribute(attributes, attribute::tf32) ? 1 : 0;
+  return are({f16, bf16}) && x == y && is_widened_product(map, sum) ? 1 : 0;
 }
 
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
@@ -359,7 +363,8 @@ class Holds {
     if (contract.space.size() != axes_.size() || contract.depth.size() != depth() ||
         contract.operands.size() != schedule_.operands.size())
       return "a contraction of tiles has other dims or operands";
-    if (schedule_.unit == Schedule::Unit::matrix && !is_matrix_product(contract.map, contract.reduce.op, values_))
+    if (schedule_.unit == Schedule::Unit::matrix &&
+        matrix_products(contract.map, contract.reduce.op, stm_.attributes, values_) == 0)
       return "a contraction of tiles is no sum of products that matrix units know";
     for (std::size_t x = 0; x < axes_.size(); ++x)
       if (contract.space[x].tile != product_of(axes_[x], &Schedule::Dim::tile) ||

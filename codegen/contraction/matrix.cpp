@@ -201,9 +201,9 @@ KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& 
                   std::move(arguments))};
 }
 
-// Eight steps of f64, from tiles as the cores have them.
-KernelBlock MainloopLowering::doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
-                                              const std::vector<ExprPtr>& at) {
+// Eight steps of f64 or of f32 by tf32, from tiles as the cores have them.
+KernelBlock MainloopLowering::fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                                const std::vector<ExprPtr>& at) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size(), p_dim = mainloop.mn_dims[0].lanes == 8 ? 0 : 1;
@@ -231,6 +231,10 @@ KernelBlock MainloopLowering::doubles_product(const TileContract& op, const Stm&
   const MnDim &p = mainloop.mn_dims[p_dim], &q = mainloop.mn_dims[1 - p_dim];
   std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
   for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
+  if (mainloop.tf32_products > 0)
+    return {do_call(fmt::format("apl_multiply_floats<{}, {}, {}, {}, {}>", mainloop.tf32_products, p.each, q.each,
+                                swizzled[0], swizzled[1]),
+                    std::move(arguments))};
   return {do_call(fmt::format("apl_multiply_doubles<{}, {}, {}, {}, {}, {}>", p.each, q.each, p.vector, swizzled[0],
                               swizzled[1], p_dim == 1),
                   std::move(arguments))};

@@ -56,8 +56,10 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
 
 // Emits the get_size statements and gives the plan with its schedule: M and N are the first two sets of free dims,
 // innermost first, that the same operands vary along and no operand along both. `prefix` is "ENTRY." or "ENTRY.k2.".
+// `attributes` are the statement's.
 Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
-                   const std::map<std::string, std::int64_t>& given, Builder& host);
+                   const std::map<std::string, std::int64_t>& given, const std::vector<Attribute>& attributes,
+                   Builder& host);
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host);
