@@ -255,7 +255,7 @@ int search(const SparseOptions& options) {
   std::optional<apl::sparse::Measure> measure;
   std::unique_ptr<sparse::OnDevice> on_device;
   if (options.measure && profile->gpu) {
-    auto made = sparse::OnDevice::make(*matrix, how.problem, *type, sparse::modelled_device());
+    auto made = sparse::OnDevice::make(*matrix, how.problem, *type);
     if (made) {
       on_device = *std::move(made);
       how.measure = std::ref(*on_device);

@@ -131,17 +131,32 @@ void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const Exp
   copies_pending_ = true;
 }
 
-// `width` elements, at that step of the innermost dim of the depth.
+// A variable: whether the row that begins at `at` is one of the operand. Null: there is but one, which is.
+ExprPtr MainloopLowering::row_is_inside(const OperandTile& tile, const ExprPtr& at, KernelBlock& out) {
+  if (tile.mn == kNoMnDim) return nullptr;
+  const std::string inside = unit_.fresh("inside");
+  out.push_back(declare({ScalarType::boolean, false}, inside, call("apl_is_row", {at})));
+  return variable(inside);
+}
+
+// `width` elements, at that step of the innermost dim of the depth; zeros for a row outside.
 KernelBlock MainloopLowering::copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at,
-                                            const ExprPtr& step, std::int64_t width) {
+                                            const ExprPtr& step, std::int64_t width, const ExprPtr& row_inside) {
   const std::int64_t bytes = width * static_cast<std::int64_t>(byte_size(copy.tile.element));
   KernelBlock made;
   if (copy.tile.copy_bytes > 0 && bytes >= 4) {
-    made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+    if (row_inside) {
+      made.push_back(
+          do_call(fmt::format("apl_cp_async_or_zeros<{}>", bytes), {copy.target, to, copy.source, at, row_inside}));
+    } else {
+      made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+    }
   } else {
-    for (std::int64_t e = 0; e < width; ++e)
-      made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))),
-                            kernel::element(copy.source->text, plus(at, number_of(e)))));
+    for (std::int64_t e = 0; e < width; ++e) {
+      ExprPtr value = kernel::element(copy.source->text, plus(at, number_of(e)));
+      if (row_inside) value = select(row_inside, value, literal(Scalar::zero(copy.tile.element)));
+      made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))), value));
+    }
   }
   const ExprPtr inside = copy.inside(step);
   if (!inside) return made;
@@ -171,12 +186,15 @@ Stmt MainloopLowering::copy_along_depth(const CopiedTile& copy) {
   const ExprPtr thread = copy.thread, first = infix("%", thread, number_of(kUnrolled));
   const ExprPtr ahead = pieces == 1 ? number_of(0) : variable(c);
   const ExprPtr step = plus(first, mul(ahead, number_of(kUnrolled)));
+  KernelBlock row_declared;
+  const ExprPtr row_inside = row_is_inside(tile, variable(at), row_declared);
   KernelBlock piece = copy_elements(copy, plus(variable(to), mul(ahead, number_of(kUnrolled * copy.step_size))),
-                                    plus(variable(at), mul(ahead, number_of(kUnrolled))), step, 1);
+                                    plus(variable(at), mul(ahead, number_of(kUnrolled))), step, 1, row_inside);
   piece = guarded(std::move(piece), step, tile.depth, copy.inside_tile() || tile.depth % kUnrolled == 0);
   const ExprPtr place = plus(mul(first, number_of(copy.step_size)), row_in_tile(tile, variable(m), first));
   KernelBlock row{declare(kInt, to, plus(copy.stage, place)),
                   declare(kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), first))};
+  append(row, std::move(row_declared));
   if (pieces == 1) {
     append(row, std::move(piece));
   } else {
@@ -198,9 +216,11 @@ KernelBlock MainloopLowering::copy_along_rows(const CopiedTile& copy, std::int64
   const ExprPtr m = mul(infix("%", variable(x), number_of(groups)), number_of(width));
   const ExprPtr step = infix("/", variable(x), number_of(groups));
   KernelBlock body{declare(kInt, x, plus(copy.thread, mul(variable(e), number_of(threads))))};
-  KernelBlock made =
-      copy_elements(copy, plus(copy.stage, plus(mul(step, number_of(copy.step_size)), row_in_tile(tile, m, step))),
-                    plus(plus(copy.begin, row_in_source(tile, m)), mul(step, copy.step_stride)), step, width);
+  const std::string at = unit_.fresh("at");
+  KernelBlock made{declare(kIndex, at, plus(plus(copy.begin, row_in_source(tile, m)), mul(step, copy.step_stride)))};
+  const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
+  const ExprPtr place = plus(mul(step, number_of(copy.step_size)), row_in_tile(tile, m, step));
+  append(made, copy_elements(copy, plus(copy.stage, place), variable(at), step, width, row_inside));
   append(body, guarded(std::move(made), variable(x), total, copy.inside_tile() || total % threads == 0));
   return KernelBlock{some_at_once(e, (total + threads - 1) / threads, std::move(body))};
 }
@@ -226,12 +246,13 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   made.push_back(declare(
       kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), mul(first, copy.step_stride)), !goes_on));
   made.push_back(declare(kIndex, apart, mul(number_of(steps), copy.step_stride)));
+  const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
   const ExprPtr step = plus(first, mul(variable(e), number_of(steps)));
   const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
   const ExprPtr step_to = plus(variable(to), mul(variable(e), number_of(steps * copy.step_size)));
   KernelBlock each =
       guarded(copy_elements(copy, tile.swizzled ? plus(step_to, row_in_tile(tile, variable(m), step)) : step_to,
-                            from_here, step, width),
+                            from_here, step, width, row_inside),
               step, tile.depth, copy.inside_tile() || tile.depth % steps == 0);
   // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
   if (goes_on) each.push_back(assign(variable(at), plus(variable(at), variable(apart))));

@@ -28,9 +28,9 @@ struct MnDim {
 };
 
 constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
-// Where the rows of a tile begin that lie outside of the operand: matrix units have zeros for them, of which nothing is
-// read (apl_is_row of runtime/device/matrix.h). Reading one element of the operand for all of them would let all blocks
-// of the device wait for one line of its cache.
+// Where the rows of a tile begin that lie outside of the operand: tiles have zeros for them, for which nothing is read
+// (apl_is_row of runtime/device/numbers.h). Reading one element of the operand for all of them would let all blocks of
+// the device wait for one line of its cache.
 constexpr std::int64_t kRowOutside = -(std::int64_t{1} << 62);
 constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in a tile of matrix units
 
@@ -152,8 +152,9 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
   bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
   CopiedTile describe_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  ExprPtr row_is_inside(const OperandTile& tile, const ExprPtr& at, Block& out);
   Block copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at, const ExprPtr& step,
-                      std::int64_t width);
+                      std::int64_t width, const ExprPtr& row_inside);
   ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
   ExprPtr row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step);
   kernel::Stmt copy_along_depth(const CopiedTile& copy);

@@ -90,7 +90,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
                                  std::int64_t vector) {
     ExprPtr inside = call("apl_is_row", {row});
     if (const ExprPtr test = copied.inside(q)) inside = infix("&&", inside, test);
-    if (vector > 1) return do_call("apl_cp_async_or_zeros", {copied.target, to, copied.source, at, inside});
+    if (vector > 1) return do_call("apl_cp_async_or_zeros<16>", {copied.target, to, copied.source, at, inside});
     return assign(kernel::element(copied.target->text, to),
                   select(inside, kernel::element(copied.source->text, at), literal(Scalar::zero(tile.element))));
   };

@@ -20,9 +20,6 @@ APL_DEVICE int apl_matrix_position(int row, int step) {
   return row / 64 * (64 * depth) + step * 64 + (((row / 8 % 8) ^ (step % 8)) * 8) + row % 8;
 }
 
-// Whether a row of a tile is one of its operand, by where its copy begins: far below all positions where it is none.
-APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }
-
 // Of a thread's sums, the one of its row i of two (8 apart) and its column j of q_each (pairs, 8 apart).
 #define APL_MATRIX_SUM(i, j) sums[flipped ? (j)*2 + (i) : (i)*q_each + (j)]
 
