@@ -170,8 +170,8 @@ void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix
   if (!has_kernel_model(options)) return;
   const auto times = sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", type, options.dense);
   if (times)
-    print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their model{}; dense: {}\n",
-              apl::to_text(type), times->sparse, times->dense, is_half(type) ? "" : ", which was fitted to f16",
+    print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their models{}; dense: {}\n",
+              apl::to_text(type), times->sparse, times->dense, is_half(type) ? "" : ", which were fitted to f16",
               times->verdict());
 }
 
@@ -267,8 +267,9 @@ int search(const SparseOptions& options) {
     measure.emplace(*matrix, how.problem);
     how.measure = std::ref(*measure);
   }
+  sparse::KernelModel model(*matrix, *type);
   if (!how.measure && has_kernel_model(options) && matrix->nonzeros() <= kMostForKernelModel) {
-    how.measure = [&](const apl::sparse::Plan& plan) { return sparse::kernel_nanoseconds(*matrix, plan, *type); };
+    how.measure = std::ref(model);
     how.measured = "by the kernels' model";
   }
   const apl::sparse::Plan plan = [&] {

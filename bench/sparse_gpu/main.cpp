@@ -20,6 +20,7 @@
 #include <optional>
 #include <thread>
 
+#include "aplc/sparse/dense_product.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse_gpu/dense.h"
 #include "bench/sparse_gpu/peers.h"
@@ -84,7 +85,7 @@ class Bench {
     nlohmann::json reordered = {};                        // seconds that it took, and by the model before and after
     nlohmann::json studies = {};                          // microseconds by such plans
     nlohmann::json searched = {};                         // by plans that the model chose: for this type, and for f16
-    double own_dense = 0;
+    double own_dense = 0, own_dense_model = 0;
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
@@ -412,6 +413,8 @@ void Bench::run_own_dense(const Case& a, Line& line) {
   const DenseProducts::Ran ran =
       line.op == "spmm" ? own_dense_->spmm(a.matrix, line.width) : own_dense_->sddmm(a.matrix, line.width);
   line.own_dense = ran.microseconds;
+  line.own_dense_model =
+      aplc::sparse::dense_microseconds(gpu_.type(), line.op == "sddmm", a.matrix.rows, a.matrix.columns, line.width);
   line.error = std::max(line.error, std::isnan(ran.error) ? 1.0 : ran.error);
 }
 
@@ -454,7 +457,7 @@ nlohmann::json Bench::json_of(const Line& line) const {
   if (!line.sweep.is_null()) each["sweep"] = line.sweep;
   if (line.planned > 0)
     each["plan"] = {{"us", line.planned}, {"name", line.plan}, {"names", line.measured}, {"all", line.candidates}};
-  if (line.own_dense > 0) each["own_dense_us"] = line.own_dense;
+  if (line.own_dense > 0) each["own_dense_us"] = {line.own_dense, line.own_dense_model};
   if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
   for (const PeerTime& peer : line.peers) {
     each["peers"][peer.name] = peer.microseconds;
