@@ -110,7 +110,7 @@ def dense(cases):
     for case in cases:
         if not case.get("own_dense_us") or "model_us" not in case:
             continue
-        own, model = case["own_dense_us"]  # run, and by the model of tiles
+        own, model = case["own_dense_us"]  # as it ran, and by the model of tiles
         sparse = case["us"]
         says = model < case["model_us"][0]
         told += says
