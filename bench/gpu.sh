@@ -194,6 +194,7 @@ if wanted sparse-dense; then
   step "dense products by plans"
   timeout 60 python3 bench/sparse_gpu/dense_plans.py "$bin/aplc" --json="$out/sparse-dense.json"
   note $? "dense products by plans"
+  python3 bench/sparse_gpu/dated.py "$out/sparse-dense.json" "$out" sparse-dense
   if command -v compute-sanitizer >/dev/null; then
     timeout 70 python3 bench/sparse_gpu/dense_plans.py "$bin/aplc" --rows=96 --width=32 --sanitize
     note $? "dense products under compute-sanitizer"
