@@ -13,7 +13,6 @@
 #include "frontend/frontend.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
-#include "runtime/sparse/device_operand.h"
 
 namespace aplc::sparse {
 namespace {
@@ -77,11 +76,7 @@ double dense_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, s
     for (const ExplainedPlan& plan : explained_plans(
              *module, *entry, {{"n", rows}, {"m", columns}, {sddmm ? "k" : "b", width}}, modelled_device(), {}))
       microseconds += 1e6 * plan.seconds.value_or(0);
-  if (microseconds == 0) {
-    const auto number = static_cast<std::int32_t>(type);
-    return sddmm ? apl_sparse_dense_microseconds(&modelled_device(), number, rows, width, columns)
-                 : apl_sparse_dense_microseconds(&modelled_device(), number, rows, columns, width);
-  }
+  if (microseconds == 0) return cublas_microseconds(type, sddmm, rows, columns, width);
   if (sddmm) return microseconds + kEachSample * static_cast<double>(rows) * static_cast<double>(columns);
   return apl::byte_size(type) == 2 && columns % 8 != 0 ? kOddRows * microseconds : microseconds;
 }

@@ -115,6 +115,8 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
                                  apl_sparse_is_half(type) != 0 ? "" : ", by what was fitted to f16",
                                  product.sddmm ? "depth" : "width", width));
   facts.emplace_back("predicted dense", microseconds(dense));
+  facts.emplace_back("dense by cuBLAS",
+                     microseconds(cublas_microseconds(product.type, product.sddmm, csr.rows, csr.columns, width)));
   facts.emplace_back(
       "dense", both.verdict() + (both.says_dense() ? fmt::format("; leave out #[sparse({})]", product.operand) : ""));
 }

@@ -55,10 +55,17 @@ std::optional<double> kernels_microseconds(const apl_sparse_csr& matrix, const a
 }  // namespace
 
 std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
-                                 apl::ScalarType element, std::int64_t width) {
+                                 apl::ScalarType element, std::int64_t width, bool cublas) {
   const auto time = kernels_microseconds(matrix, plan, sddmm, static_cast<std::int32_t>(element), width);
   if (!time) return std::nullopt;
-  return Estimate{*time, dense_microseconds(element, sddmm, matrix.rows, matrix.columns, width)};
+  return Estimate{
+      *time, (cublas ? cublas_microseconds : dense_microseconds)(element, sddmm, matrix.rows, matrix.columns, width)};
+}
+
+double cublas_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, std::int64_t columns,
+                           std::int64_t width) {
+  return apl_sparse_dense_microseconds(&modelled_device(), static_cast<std::int32_t>(type), rows,
+                                       sddmm ? width : columns, sddmm ? columns : width);
 }
 
 double KernelModel::operator()(const apl::sparse::Plan& plan) {
@@ -67,10 +74,8 @@ double KernelModel::operator()(const apl::sparse::Plan& plan) {
   const std::int64_t width = plan.problem.dense;
   if (plan.dense) {
     // A library's product is no slower: where it is behind, ours need not be compiled to be looked at.
-    const double least_dense =
-        sddmm ? apl_sparse_dense_microseconds(&modelled_device(), type, matrix_.rows, width, matrix_.columns)
-              : apl_sparse_dense_microseconds(&modelled_device(), type, matrix_.rows, matrix_.columns, width);
-    if (least_ > 0 && 1e3 * least_dense > least_) return 1e3 * least_dense;
+    const double least_dense = 1e3 * cublas_microseconds(element_, sddmm, matrix_.rows, matrix_.columns, width);
+    if (cublas_ || (least_ > 0 && least_dense > least_)) return least_dense;
     return 1e3 * dense_microseconds(element_, sddmm, matrix_.rows, matrix_.columns, width);
   }
   int exit = 0;
