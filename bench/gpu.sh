@@ -141,6 +141,34 @@ if wanted ncu; then
   note "${PIPESTATUS[0]}" "ncu"
 fi
 
+# Errors and times of all types beside torch; then each form under the sanitizer, on a small program.
+if wanted matrix-units; then
+  step "products by matrix units"
+  timeout 300 python3 bench/matrix_units.py "$bin/aplc" --json="$out/matrix-units.json" 2>&1 | tee "$out/matrix-units.log"
+  note "${PIPESTATUS[0]}" "products by matrix units"
+  timeout 100 "$bin/aplc" test --backend="$backend" tests/programs/matrix_units.fut >"$out/matrix-units-programs.log" 2>&1
+  note $? "programs of matrix units; see $out/matrix-units-programs.log"
+  tail -n 3 "$out/matrix-units-programs.log"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      for entry in wide_nn bytes_nn bytes_tn three_nn one_nt; do
+        log=$out/matrix-units-$entry-$tool.log
+        timeout 60 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
+          --report-api-errors no "$bin/aplc" test --backend=cuda --entry-point "$entry" tests/programs/matrix_units.fut >"$log" 2>&1
+        note $? "$entry, $tool; see $log"
+        grep -hE "ERROR SUMMARY|RACECHECK SUMMARY" "$log" | sort | uniq -c | sed "s/^/$entry $tool /"
+      done
+    done
+  fi
+fi
+
+# No case of TCCG takes longer with f16 operands than in f32.
+if wanted narrow-pairs; then
+  step "TCCG in f32 and f16"
+  timeout 400 python3 bench/narrow_pairs.py "$bin/aplc" --json="$out/narrow-pairs.json" 2>&1 | tee "$out/narrow-pairs.log"
+  note "${PIPESTATUS[0]}" "TCCG in f32 and f16"
+fi
+
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the
 # sanitizer.
 if wanted sparse; then
@@ -265,6 +293,21 @@ if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
     note $? "Futhark's benchmarks; see $out/futhark-benchmarks-$random.log"
     grep -E "^    |^[0-9]+ (programs|of those)" "$out/futhark-benchmarks-$random.log" | tail -n 25
   done
+fi
+
+# Beside PyTorch; then the smallest sizes under the sanitizer.
+if wanted attention; then
+  step "attention, written in five ways"
+  timeout 110 python3 bench/attention.py "$bin/aplc" --json="$out/attention.json" 2>&1 | tee "$out/attention.log"
+  note "${PIPESTATUS[0]}" "attention"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
+        "$bin/aplc" test --backend=cuda tests/programs/blocks/attention.fut >"$out/attention-$tool.log" 2>&1
+      note $? "attention under $tool; see $out/attention-$tool.log"
+      grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2
+    done
+  fi
 fi
 
 wanted bench || exit $status

@@ -51,6 +51,11 @@ class Backend {
   virtual Status download(void* host, const void* data, std::int64_t bytes) = 0;  // waits for what is under way
   virtual Status copy(void* to, const void* from, std::int64_t bytes) = 0;
 
+  // Memory of its own that is zero, and that kernels leave so: until more is asked for.
+  virtual Result<void*> zeros(std::int64_t bytes) {
+    (void)bytes;
+    return make_error(Code::unsupported_backend, {}, std::string("backend ") + name() + " has no blocks of threads");
+  }
   virtual Status launch(const apl_launch& launch) = 0;
   virtual Status synchronise() = 0;
 
