@@ -210,7 +210,7 @@ done
 # APL_SPARSE_MIXED=--matrices=A,B: those instead of all 24. Plans of searches, all run, on matrices of several patterns; and searches that leave something out.
 if wanted sparse-mixed; then
   step "plans for 24 mixed sparse matrices"
-  sparse_step sparse-mixed 120 ${APL_SPARSE_MIXED:---mixed} --operators=spmm --widths=128 --plans --searched --no-peers
+  sparse_step sparse-mixed 100 ${APL_SPARSE_MIXED:---mixed} --operators=spmm --widths=128 --plans --searched --no-peers
   python3 bench/sparse_gpu/plans.py --cases "$out/sparse-mixed.json"
   step "tables 6 and 7 and figure 12 by running"
   sparse_step sparse-studies 40 --studies --operators=spmm --widths=32 --no-peers \

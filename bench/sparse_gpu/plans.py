@@ -111,7 +111,7 @@ def every_case(cases):
         natural = (c.get("reordered") or {}).get("natural_us", 0)
         print(
             f"| {c['matrix']} {c['width']} | {c.get('us', 0):.1f} | {single:.1f} {name} | {plan.get('us', 0):.1f} "
-            f"{plan.get('name', '-')} | {chosen.get('us', 0):.1f} {chosen.get('order', '')} | {natural:.1f} |"
+            f"{plan.get('name', '-')} | {chosen.get('us', 0):.1f} {chosen.get('how', '-').split(',')[0]} | {natural:.1f} |"
         )
 
 
