@@ -181,8 +181,8 @@ fi
 # Matrices of all kinds beside all formats and algorithms of cuSPARSE that are exact, plans that the models choose, and
 # dense products. Each of these steps has a limit of its own; what was measured before it is there.
 sparse_kinds=cora_syn,pubmed_syn,ppi_syn,arxiv_syn,ND_syn,communities_20000_40,longrows_20000_8
-sparse_kinds+=,768x768_s50,768x768_s70,768x768_s90,768x768_s95,3072x768_s90,3072x768_s95,768x3072_s90,move_768x768_s99
-sparse_kinds+=,semi_768x768,semi_3072x768,blocks_768x768_121,blocks_768x768_40,blocks_3072x768_492,blocks_3072x768_161
+sparse_kinds+=,768x768_s50,768x768_s90,768x768_s95,3072x768_s90,3072x768_s95,768x3072_s90,move_768x768_s99
+sparse_kinds+=,semi_768x768,semi_3072x768,blocks_768x768_121,blocks_768x768_40,blocks_3072x768_492
 sparse_kinds+=,blocks_768x3072_492,logsparse,strided,crossed,window_4096_64,banded_65536_16,arrow_20000_8
 sparse_kinds+=,halves_16384_24,levels_32768_30,bandrows_16384_8
 # NAME SECONDS ARGUMENT...: measures, and puts date and device round what came.
@@ -200,18 +200,18 @@ for type in f16 f32; do
   wanted sparse-$type || continue
   step "sparse matrices of all kinds in $type"
   if [ $type = f16 ]; then
-    sparse_step sparse-kinds-f16 95 --widths=32,128 --searched --formats --dense --matrices=$sparse_kinds
+    sparse_step sparse-kinds-f16 110 --widths=32,128 --searched --formats --dense --matrices=$sparse_kinds
   else
-    sparse_step sparse-kinds-f32 60 --type=f32 --operators=spmm --widths=128 --searched --formats --dense \
+    sparse_step sparse-kinds-f32 70 --type=f32 --operators=spmm --widths=128 --searched --formats --dense \
       --matrices=$sparse_kinds
   fi
   python3 bench/sparse_gpu/classes.py "$out/sparse-kinds-$type.json"
 done
-# Plans of searches, all run, on matrices of several patterns; and searches that leave something out.
+# APL_SPARSE_MIXED=--matrices=A,B: those instead of all 24. Plans of searches, all run, on matrices of several patterns; and searches that leave something out.
 if wanted sparse-mixed; then
   step "plans for 24 mixed sparse matrices"
-  sparse_step sparse-mixed 75 --mixed --operators=spmm --widths=128 --plans --searched --no-peers
-  python3 bench/sparse_gpu/plans.py "$out/sparse-mixed.json"
+  sparse_step sparse-mixed 100 ${APL_SPARSE_MIXED:---mixed} --operators=spmm --widths=128 --plans --searched --no-peers
+  python3 bench/sparse_gpu/plans.py --cases "$out/sparse-mixed.json"
   step "tables 6 and 7 and figure 12 by running"
   sparse_step sparse-studies 40 --studies --operators=spmm --widths=32 --no-peers \
     --matrices=crossed,logsparse,strided,ppi_syn,ND_syn,arxiv_syn
@@ -222,6 +222,7 @@ if wanted sparse-dense; then
   step "dense products by plans"
   timeout 60 python3 bench/sparse_gpu/dense_plans.py "$bin/aplc" --json="$out/sparse-dense.json"
   note $? "dense products by plans"
+  python3 bench/sparse_gpu/dated.py "$out/sparse-dense.json" "$out" sparse-dense
   if command -v compute-sanitizer >/dev/null; then
     timeout 70 python3 bench/sparse_gpu/dense_plans.py "$bin/aplc" --rows=96 --width=32 --sanitize
     note $? "dense products under compute-sanitizer"

@@ -22,11 +22,14 @@ file(WRITE "${FOLDER}/other.plan" "${other}operator spmm\ndense 20 part 20\nform
 
 # A search says what the kernels take by their own model, too.
 aplc(0 sparse search a.mtx -o found.plan --dense 64)
-want("the runtime's kernels in f16: [0-9.]+ us, dense [0-9.]+ us, by their model; dense: ")
+want("the runtime's kernels in f16: [0-9.]+ us, dense [0-9.]+ us, by their models; dense: ")
 want_error("elements are taken for f16; --type says otherwise")
+aplc(0 sparse search a.mtx -o found.plan --dense 64 --use-cublas)
+want("dense, by the kernels' model, dense by that of cuBLAS")
+aplc(64 sparse search a.mtx --use-cublas --measure)
 # For the type that the program has: windows without tensor cores have at most 16 rows.
 aplc(0 sparse search a.mtx -o found.plan --dense 64 --for product.fut -e product)
-want("the runtime's kernels in f32: [0-9.]+ us, dense [0-9.]+ us, by their model, which was fitted to f16; dense: ")
+want("the runtime's kernels in f32: [0-9.]+ us, dense [0-9.]+ us, by their models, which were fitted to f16; dense: ")
 if(errors MATCHES "elements are taken" OR output MATCHES "block of 32")
   message(FATAL_ERROR "the program's type was not taken:\n${output}${errors}")
 endif()

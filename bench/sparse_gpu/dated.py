@@ -18,7 +18,7 @@ def main():
     label = device.lower().replace("nvidia ", "").replace(" ", "-")
     name = sys.argv[3] if len(sys.argv) > 3 else "sparse"
     target = pathlib.Path(sys.argv[2]) / f"{name}-{label}-{date}.json"
-    head = json.dumps({"date": date, "device": f"{device}, driver {driver}", "command": "apl_sparse_gpu"})
+    head = json.dumps({"date": date, "device": f"{device}, driver {driver}", "command": "bench/gpu.sh"})
     lines = ",\n".join("  " + json.dumps(case, sort_keys=True) for case in cases)
     target.write_text(f'{head[:-1]}, "cases": [\n{lines}\n]}}\n', encoding="utf-8")
     print(f"written: {target}")

@@ -76,7 +76,8 @@ def main():
 
     def run(*words, tool=None, fine=True):
         before = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"] if tool else []
-        ran = subprocess.run([*before, aplc, *words], cwd=folder, capture_output=True, text=True, check=False)
+        ran = subprocess.run([*before, aplc, *words], cwd=folder, capture_output=True, text=True, errors="replace",
+                             check=False)
         if fine and ran.returncode != 0:
             print(f"FAILED: {' '.join(words)}: {ran.returncode}\n{ran.stdout[-600:]}{ran.stderr[-600:]}")
         return ran
