@@ -192,6 +192,11 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
       dims.insert(dims.end(), row.dims().begin(), row.dims().end());
       Value block = allocate(Space::thread, bytes_of(type, row.element_count()), result_.values.name(array), out);
       bind(array, block, Lmad(0, std::move(dims)));
+      private_to_.insert_or_assign(block, op.space);
+    } else if (inner == Level::inblock && op.results[k].kind == KernelResult::Kind::returns) {
+      if (op.space.empty()) return fail(stm, "an array of a block that no thread makes");
+      const Value block = allocate(Space::shared, bytes_of(type, product(type.shape)), result_.values.name(array), out);
+      bind(array, block, shared_layout(type, op.space.size()));
     } else if (level == Level::host) {
       Value block = allocate(Space::global, bytes_of(type, product(type.shape)), result_.values.name(array), out);
       bind(array, block, kernel_layout(type, op.space.size(), stm));
@@ -295,23 +300,6 @@ void Placer::scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& ou
         .pattern = {stm.pattern[k]}, .op = Index{made.pattern[k], {DimIndex::fix(Poly(0))}}, .location = stm.location};
     statement(element, Level::host, out);
   }
-}
-
-// Tile loops: merge parameters live where they start; the body must leave each in the same block.
-void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
-  for (std::size_t k = 0; k < op.params.size(); ++k) {
-    if (!result_.type(op.params[k]).is_array()) continue;
-    bind_like(op.params[k], op.initial[k].value());
-    bind_like(stm.pattern[k], op.initial[k].value());
-  }
-  Loop placed = op;
-  placed.body = body(*op.body, level);
-  if (error_) return;
-  for (std::size_t k = 0; k < op.params.size(); ++k)
-    if (result_.type(op.params[k]).is_array() && !(*binding(op.body->results[k].value()) == *binding(op.params[k])))
-      return fail(stm, fmt::format("a loop that changes where the array `{}` lies", result_.values.name(op.params[k])));
-  stm.op = std::move(placed);
-  out.push_back(std::move(stm));
 }
 
 // Whether the loop's array may lie where `initial` does: in a block of this body and exactly as large, of whose arrays
