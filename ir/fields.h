@@ -40,6 +40,8 @@ template <class T>
 inline constexpr bool is_variant = false;
 template <class... T>
 inline constexpr bool is_variant<std::variant<T...>> = true;
+template <>
+inline constexpr bool is_variant<Op> = true;
 
 }  // namespace detail
 

@@ -418,10 +418,22 @@ struct Alloc {
   Space space;
 };
 
-using Op = std::variant<
+using AnyOp = std::variant<
 #define APL_NODE(Struct, ...) Struct,
 #include "ir/ops.def"
     std::monostate>;
+
+// How one is copied, moved and destroyed is compiled once, in op.cpp: else every file with a list of statements would
+// have that for each of the structs above.
+struct Op : AnyOp {
+  using AnyOp::AnyOp;
+  Op();
+  Op(const Op&);
+  Op(Op&&) noexcept;
+  Op& operator=(const Op&);
+  Op& operator=(Op&&) noexcept;
+  ~Op();
+};
 
 // #[name(arguments)]
 struct Attribute {
@@ -446,8 +458,6 @@ struct Body {
 // The keyword of the operation in textual IR.
 std::string_view op_name(const Op& op);
 
-inline BodyPtr make_body(std::vector<Stm> stms, std::vector<Operand> results) {
-  return std::make_shared<const Body>(Body{std::move(stms), std::move(results)});
-}
+BodyPtr make_body(std::vector<Stm> stms, std::vector<Operand> results);
 
 }  // namespace apl
