@@ -44,6 +44,7 @@
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/pair_folds.h"
 #include "passes/extract_kernels/reductions.h"
 #include "passes/extract_kernels/rows.h"
 #include "passes/extract_kernels/segment_order.h"
@@ -211,7 +212,7 @@ class Extractor {
     Stm flat = flatten(stm, nest, function_.values);
     if (context_.flag("few-threads")) {
       if (around_contractions(stm, flat, stms)) return;
-    } else if (streamed(stm, flat, stms) || in_rows(stm, flat, stms)) {
+    } else if (streamed(stm, flat, stms) || in_pairs(stm, flat, stms) || in_rows(stm, flat, stms)) {
       return;
     } else if (std::optional<std::vector<Stm>> apart = taken_apart(stm, flat)) {
       std::ranges::move(*apart, std::back_inserter(stms));
@@ -285,6 +286,40 @@ class Extractor {
     choose.alternatives.push_back(
         {"apart", Scalar::boolean(true), make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()})});
     stms.push_back({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});
+    return true;
+  }
+
+  // A reduction whose elements several indices use goes through tiles of them, where there are indices enough; else it
+  // is done in chunks.
+  bool in_pairs(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
+    if (!streams_ || has_attribute(flat.attributes, attribute::sequential_inner) ||
+        has_attribute(flat.attributes, attribute::no_tiling))
+      return false;
+    const std::string prefix = numbered(pairs_ + 1, "pairs");
+    std::optional<TiledFold> fold = tile_fold(flat, views_, prefix, function_.values);
+    if (!fold) return false;
+    Stm inner = flat;
+    for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+    std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
+    if (!apart) return false;  // a contraction, which is tiled as such
+    ++pairs_;
+    if (context_.remarks)
+      remark(RemarkKind::applied, "pairs", stm,
+             fmt::format("the reduction that makes '{}' goes through tiles, whose elements are read once for several "
+                         "indices of `{}`, where there are enough of these",
+                         name_of(stm), print(fold->queries, function_)),
+             {{"reused", fmt::format("{}", fmt::join(fold->reused, ", "))},
+              {"width", print(fold->keys, function_)},
+              {"contraction", fold->contracts ? "inside, in shared memory" : "none"},
+              {"numbers", prefix + ".*"}});
+    std::ranges::move(fold->before, std::back_inserter(stms));
+    const BodyPtr tiled = make_body(std::move(fold->kernel), {fold->results.begin(), fold->results.end()});
+    const BodyPtr chunks = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
+    stms.push_back({.pattern = stm.pattern,
+                    .op = Choose{Choose::By::first,
+                                 prefix + ".variant",
+                                 {{"tiled", fold->pays, tiled}, {"apart", Scalar::boolean(true), chunks}}},
+                    .location = stm.location});
     return true;
   }
 
@@ -592,8 +627,8 @@ class Extractor {
   const PassContext& context_;
   Replicated replicated_;
   HostViews views_;
-  int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0, attentions_ = 0;  // numbered so far
-  bool streams_ = false;                                                      // attentions are looked for
+  int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0, attentions_ = 0, pairs_ = 0;  // numbered so far
+  bool streams_ = false;                                                                  // attentions are looked for
   std::vector<Remark>* held_ = nullptr;  // what is said of a nest that may not be taken apart after all
 };
 
@@ -625,6 +660,7 @@ PassInfo extract_kernels_pass() {
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
                        {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
+                       {"pairs", "a reduction whose elements several indices use goes through tiles of them"},
                        {"streamed", "an attention is one kernel that holds no scores in memory, where that pays"},
                        {"not-streamed", "what looks like an attention has its scores in memory"},
                        {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},

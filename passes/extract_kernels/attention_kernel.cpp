@@ -24,6 +24,7 @@
 #include "ir/builder.h"
 #include "ir/walk.h"
 #include "passes/extract_kernels/attention.h"
+#include "passes/extract_kernels/block_kernel.h"
 
 namespace apl {
 namespace {
@@ -33,69 +34,14 @@ constexpr std::int64_t kThreads = 16, kQueries = 8, kKeys = 4;
 // Blocks from which on it pays: fewer do not fill a GPU, where the nest taken apart has more threads.
 constexpr std::int64_t kLeastBlocks = 32;
 
-// The statements of `all` that `roots` need, in order.
-std::vector<Stm> needed_for(const std::vector<Stm>& all, std::set<Value> roots, const ValueTable& values) {
-  std::vector<Stm> result;
-  for (std::size_t k = all.size(); k-- > 0;) {
-    const Stm& stm = all[k];
-    if (std::ranges::none_of(stm.pattern, [&](Value v) { return roots.contains(v); })) continue;
-    roots.merge(free_values(stm.op, values));
-    result.insert(result.begin(), stm);
-  }
-  return result;
-}
-
-std::set<Value> read_by(const std::vector<Stm>& stms, const ValueTable& values) {
-  std::set<Value> read;
-  for (const Stm& stm : stms) read.merge(free_values(stm.op, values));
-  return read;
-}
-
-void append(std::vector<Stm>& to, const std::vector<Stm>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
 // The two contractions: of queries and keys, and of weights and values.
 struct Contractions {
   Contraction scores, sums;
   Value weights;  // stands for the array of weights in the second
 };
 
-std::variant<Contractions, Refusal> contractions_of(const Stm& flat, const Attention& attention, const HostViews& views,
+std::variant<Contractions, Refusal> contractions_of(const Attention& attention, const HostViews& views,
                                                     ValueTable& values) {
-  // A kernel of one reduction, to be asked what it is.
-  const auto matched = [&](std::vector<Stm> stms, const std::vector<std::pair<Value, Poly>>& space,
-                           const Stm& reduction) -> std::optional<Match> {
-    std::vector<Stm> outside;
-    std::set<Value> roots = read_by({reduction}, values);
-    stms = needed_for(stms, roots, values);
-    roots.merge(read_by(stms, values));
-    // Views of the host are looked through.
-    std::set<Value> seen;
-    for (bool more = true; more;) {
-      more = false;
-      for (const Value v : std::set<Value>(roots)) {
-        const auto view = views.find(v);
-        if (view == views.end() || !seen.insert(v).second) continue;
-        outside.insert(outside.begin(), view->second);
-        roots.merge(free_values(view->second.op, values));
-        more = true;
-      }
-    }
-    append(outside, stms);
-    outside.push_back(reduction);
-    Substitution indices;
-    SegOp kernel{.level = SegLevel::thread};
-    std::vector<Poly> shape;
-    for (const auto& [index, size] : space) {
-      const Value fresh = values.add(Type::scalar(ScalarType::i64), values.name(index));
-      indices.insert_or_assign(index, Operand(fresh));
-      kernel.space.push_back({fresh, size});
-      shape.push_back(size);
-    }
-    kernel.body = copy_fresh(make_body(std::move(outside), {reduction.pattern[0]}), indices, values, values);
-    kernel.results = {{KernelResult::Kind::returns, {}}};
-    const Value result = values.add(values.type(reduction.pattern[0]).array_of(shape), "r");
-    return match_alone({.pattern = {result}, .op = std::move(kernel), .location = flat.location}, values);
-  };
   const auto refused = [&](const std::optional<Match>& match, const char* what) {
     const Refusal* why = match ? std::get_if<Refusal>(&*match) : nullptr;
     return Refusal{"no-tiles", attention.location,
@@ -108,7 +54,7 @@ std::variant<Contractions, Refusal> contractions_of(const Stm& flat, const Atten
   std::vector<Stm> stms = attention.around;
   append(stms, attention.before);
   space.emplace_back(attention.key, attention.keys);
-  const auto scores = matched(stms, space, attention.contraction);
+  const auto scores = match_reduction(stms, space, attention.contraction, views, values);
   if (!scores || !std::holds_alternative<Contraction>(*scores)) return refused(scores, "scores");
   // The weights are an array here.
   Contractions both{std::get<Contraction>(*scores), {}, {}};
@@ -134,30 +80,16 @@ std::variant<Contractions, Refusal> contractions_of(const Stm& flat, const Atten
                         .front();
   (void)sum;
   space.back() = {attention.column, attention.columns};
-  const auto sums = matched(attention.around, space, builder.stms().back());
+  const auto sums = match_reduction(attention.around, space, builder.stms().back(), views, values);
   if (!sums || !std::holds_alternative<Contraction>(*sums)) return refused(sums, "weighted sums");
   both.sums = std::get<Contraction>(*sums);
   return both;
 }
 
-// Which operands go along the query, which along the key or column: each along one of the two, and along the depth.
-std::optional<std::string> unfit(const Contraction& contraction, bool exact) {
-  const std::size_t query = contraction.space_rank - 2, other = contraction.space_rank - 1;
-  if (contraction.dims.size() != contraction.space_rank + 1) return "they are reduced over several dims";
-  if (!contraction.uniform.empty()) return "they read what is the same for all queries and keys";
-  for (const ContractionOperand& operand : contraction.operands) {
-    if (operand.index) return "they use an index";
-    if (operand.varies(query) == operand.varies(other) || !operand.varies(other + 1))
-      return "an operand goes along both of their dims, or none";
-    if (exact && !operand.exact) return "a branch may keep an operand from being read outside of its array";
-  }
-  return std::nullopt;
-}
-
-class KernelBuilder {
+class KernelBuilder : BlockKernel {
  public:
   KernelBuilder(const Stm& flat, const Attention& attention, const Contractions& both, ValueTable& values)
-      : flat_(flat), attention_(attention), both_(both), values_(values), outer_(attention.widths.size() - 1) {}
+      : BlockKernel(attention.indices, attention.widths, values), flat_(flat), attention_(attention), both_(both) {}
 
   // `prefix` begins the names of tuning parameters.
   Stm run(const std::string& prefix, std::int64_t depth, std::int64_t columns, Builder& host) {
@@ -171,13 +103,7 @@ class KernelBuilder {
     columns_ = number("R_c", SizeClass::reg_tile_size, columns);
     depth_ = number("T_d", SizeClass::tile_size, depth);
     SegOp kernel{.level = SegLevel::block};
-    for (std::size_t w = 0; w < outer_; ++w) {
-      const Value block = values_.add(Type::scalar(ScalarType::i64), "b");
-      kernel.space.push_back({block, attention_.widths[w]});
-      here_.insert_or_assign(attention_.indices[w], Operand(block));
-      here_.insert_or_assign(both_.scores.dims[w].index, Operand(block));
-      here_.insert_or_assign(both_.sums.dims[w].index, Operand(block));
-    }
+    outer_space(kernel, {&both_.scores, &both_.sums});
     const Value column = values_.add(Type::scalar(ScalarType::i64), "b_c");
     const Value query = values_.add(Type::scalar(ScalarType::i64), "b_q");
     kernel.space.push_back({column, ceil_div(attention_.columns, threads_ * columns_)});
@@ -209,148 +135,6 @@ class KernelBuilder {
   }
 
  private:
-  // An inblock SegMap over the threads; `fill` sees the thread's own index, and where its keys or columns, and its
-  // queries begin in a tile.
-  struct Thread {
-    std::vector<DimIndex> own;
-    Value along, query;
-  };
-  using Results = std::vector<std::pair<Operand, KernelResult::Kind>>;
-  std::vector<Value> in_block(Builder& block, const std::vector<std::string>& names,
-                              const std::function<Results(Builder&, const Thread&)>& fill) {
-    SegOp threads{.level = SegLevel::inblock};
-    Thread thread;
-    const auto dim = [&](const char* name, const Poly& bound) {
-      const Value index = values_.add(Type::scalar(ScalarType::i64), name);
-      threads.space.push_back({index, bound});
-      thread.own.push_back(DimIndex::fix(Poly(index)));
-      return index;
-    };
-    for (std::size_t w = 0; w < outer_; ++w) dim("t", 1);
-    thread.along = dim("t_k", threads_);
-    thread.query = dim("t_q", query_threads_);
-    threads.body = block.body([&](Builder& inner) {
-      std::vector<Operand> results;
-      for (const auto& [result, kind] : fill(inner, thread)) {
-        results.push_back(result);
-        threads.results.push_back({kind, {}});
-      }
-      return results;
-    });
-    return block.let_many(names, std::move(threads));
-  }
-
-  std::vector<Poly> registers(const Poly& along) const {
-    std::vector<Poly> shape(outer_, Poly(1));
-    shape.push_back(along);
-    shape.push_back(queries_);
-    return shape;
-  }
-
-  // For each of a thread's registers; `fill` sees their indices along and across, then the rows' elements.
-  Value each(Builder& thread, const std::string& name, const Poly& along, const std::vector<Value>& rows,
-             const std::function<Operand(Builder&, Value, Value, const std::vector<Value>&)>& fill) {
-    return thread
-        .screma({name}, registers(along), rows,
-                [&](Builder& inner, BoundValues all) {
-                  const std::vector<Value> elements(all.begin() + static_cast<std::ptrdiff_t>(outer_) + 2, all.end());
-                  return std::vector<Operand>{fill(inner, all[outer_], all[outer_ + 1], elements)};
-                },
-                {})
-        .front();
-  }
-
-  // For each of a thread's queries.
-  std::vector<Value> each_query(Builder& thread, const std::vector<std::string>& names, const std::vector<Value>& rows,
-                                const FillMany& fill) {
-    return thread.screma(names, {queries_}, rows, fill, {});
-  }
-
-  // Over registers of a thread, or what all threads of a query have in `shared`.
-  Value folded(Builder& inner, BinaryOp op, const Scalar& neutral, const Poly& width,
-               const std::function<Value(Builder&, Value)>& element) {
-    return inner
-        .screma({"x"}, {width}, {},
-                [&](Builder& k, BoundValues all) { return std::vector<Operand>{element(k, all[0])}; },
-                {inner.reduce_op(op, neutral)})
-        .front();
-  }
-  Value register_of(Builder& builder, Value rows, Value along, Value query) const {
-    std::vector<Poly> at(outer_, Poly(0));
-    at.emplace_back(along);
-    at.emplace_back(query);
-    return builder.index(rows, at);
-  }
-  Value shared_by_query(Builder& builder, Value rows, Value other, const Thread& thread, Value query) const {
-    std::vector<Poly> at(outer_, Poly(0));
-    at.emplace_back(other);
-    at.emplace_back(thread.query);
-    at.emplace_back(query);
-    return builder.index(rows, at);
-  }
-
-  // ---- tiles ----
-
-  // An operand's tile: along a dim of the space and one that is reduced. In shared memory neighbours along the former
-  // lie together; the axes are in the order in which the operand has them in memory, so that copies read neighbours.
-  struct Tile {
-    const ContractionOperand* operand;
-    std::size_t dim, reduced;  // of the contraction
-    Poly extent, steps;        // of the tile
-    Poly bound, steps_bound;   // of the dims
-    bool by_dim = false;       // neighbours in memory lie along the dim
-    Value shared;              // the array
-    std::vector<int> axes;     // as tile_contract numbers them
-  };
-  Tile make_tile(Builder& block, const Contraction& contraction, const ContractionOperand& operand, std::size_t dim,
-                 const Poly& extent, const Poly& steps, int axis, bool padded) {
-    const std::size_t reduced = contraction.space_rank;
-    Tile tile{&operand, dim, reduced, extent, steps, contraction.dims[dim].size, contraction.dims[reduced].size};
-    const ScalarType element = values_.type(operand.base).element;
-    tile.by_dim = operand.strides[dim].is_one() && !operand.strides[reduced].is_one();
-    // A row's stride is a multiple of 16 bytes; a transposed copy writes with it, in more banks then.
-    const Poly row = extent + Poly(tile.by_dim || !padded ? 0 : static_cast<std::int64_t>(16 / byte_size(element)));
-    const LmadDim along{extent, 1}, across{steps, row};
-    const auto depth_axis = static_cast<int>(outer_) + 2;
-    tile.axes = tile.by_dim ? std::vector{depth_axis, axis} : std::vector{axis, depth_axis};
-    tile.shared =
-        block.let(values_.name(operand.base) + "_s",
-                  SharedArray{element, Lmad(0, tile.by_dim ? std::vector{across, along} : std::vector{along, across})});
-    return tile;
-  }
-
-  Value copy(Builder& block, const Tile& tile, Value target, const Poly& start, const Poly& first_step) const {
-    const ContractionOperand& operand = *tile.operand;
-    Poly offset = operand.offset + start * operand.strides[tile.dim] + first_step * operand.strides[tile.reduced];
-    for (std::size_t w = 0; w < outer_; ++w) offset += operand.strides[w] * block_index(w);
-    const LmadDim along{tile.extent, operand.strides[tile.dim]}, across{tile.steps, operand.strides[tile.reduced]};
-    const TileGuard inside{start, tile.bound, {}}, steps_inside{first_step, tile.steps_bound, {}};
-    CopyTile copy;
-    copy.target = target;
-    copy.source = operand.base;
-    copy.window = Lmad(offset, tile.by_dim ? std::vector{across, along} : std::vector{along, across});
-    copy.guards = tile.by_dim ? std::vector{steps_inside, inside} : std::vector{inside, steps_inside};
-    copy.pad = Scalar::zero(values_.type(operand.base).element);
-    return block.let(values_.name(operand.base) + "_s", std::move(copy));
-  }
-
-  Poly block_index(std::size_t w) const { return as_poly(here_.at(attention_.indices[w])); }
-
-  Value contract(Builder& block, const Contraction& contraction, const Poly& along, const Poly& depth, Value sums,
-                 const std::vector<TileOperand>& operands) {
-    TileContract made;
-    for (std::size_t w = 0; w < outer_; ++w) made.space.push_back({1, 1});
-    made.space.push_back({threads_, along});
-    made.space.push_back({query_threads_, queries_});
-    made.depth = {depth};
-    made.accumulators = {sums};
-    made.operands = operands;
-    made.map = copy_fresh(contraction.map, here_, values_, values_);
-    made.reduce = contraction.reduce;
-    made.reduce.op = copy_fresh(contraction.reduce.op, {}, values_, values_);
-    return block.let("sums", std::move(made));
-  }
-
   // ---- the block ----
 
   // What the loop over the keys carries.
@@ -383,18 +167,18 @@ class KernelBuilder {
   Value whole(Builder& block) {
     const Contraction &scores = both_.scores, &sums = both_.sums;
     const std::size_t query = outer_, key = outer_ + 1;
-    const auto key_axis = static_cast<int>(outer_), query_axis = static_cast<int>(outer_) + 1;
     std::vector<std::optional<Tile>> tiles;  // of the scores' operands, then of the sums'
     for (const ContractionOperand& operand : scores.operands)
       tiles.emplace_back(
           operand.varies(query)
-              ? make_tile(block, scores, operand, query, query_threads_ * queries_, depth_, query_axis, false)
-              : make_tile(block, scores, operand, key, threads_ * keys_, depth_, key_axis, true));
+              ? make_tile(block, scores, operand, query, query_threads_ * queries_, depth_, query_axis(), false)
+              : make_tile(block, scores, operand, key, threads_ * keys_, depth_, key_axis(), true));
     for (const ContractionOperand& operand : sums.operands) {
       if (operand.base == both_.weights)
         tiles.emplace_back();
       else
-        tiles.emplace_back(make_tile(block, sums, operand, key, threads_ * columns_, threads_ * keys_, key_axis, true));
+        tiles.emplace_back(
+            make_tile(block, sums, operand, key, threads_ * columns_, threads_ * keys_, key_axis(), true));
     }
     // Queries stay for the whole loop.
     std::vector<Value> resident(tiles.size());
@@ -422,7 +206,7 @@ class KernelBuilder {
       for (std::size_t k = 0; k < tiles.size(); ++k) {
         const bool first = k < scores.operands.size();
         if (!tiles[k]) {
-          of_sums.push_back({Value{}, {static_cast<int>(outer_) + 2, query_axis}});
+          of_sums.push_back({Value{}, {depth_axis(), query_axis()}});
           continue;
         }
         Value made = resident[k];
@@ -492,49 +276,26 @@ class KernelBuilder {
   // The scores of a thread, or the weights that code makes of them; beyond the last key `otherwise`.
   Value scored(Builder& thread, const Thread& at, Value products, const Operand& result, const Scalar& otherwise) {
     const Value row = thread.let("row", Index{products, at.own});
-    const std::vector<Stm> around = needed_for(attention_.around, read_by(attention_.score, values_), values_);
-    const bool reads = has_reads(around) || has_reads(attention_.score);
-    return each(
-        thread, "scores", keys_, {row},
-        [&](Builder& inner, Value along, Value across, const std::vector<Value>& element) -> Operand {
-          const Value key = inner.size(first_key_ + Poly(at.along) * keys_ + Poly(along), "key");
-          const Value query = inner.size(first_query_ + Poly(at.query) * queries_ + Poly(across), "query");
-          Value inside = inner.compare(CompareOp::lt, key, size(inner, attention_.keys), "inside");
-          if (reads)
-            inside = inner.binary(BinaryOp::conj, inside,
-                                  inner.compare(CompareOp::lt, query, size(inner, attention_.widths.back())), "inside");
-          Substitution here = here_;
-          here.insert_or_assign(attention_.key, Operand(key));
-          here.insert_or_assign(attention_.indices.back(), Operand(query));
-          here.insert_or_assign(attention_.contraction.pattern[0], Operand(element[0]));
-          return inner.if_else(
-              "score", inside, [&](Builder& code) { return copied(code, around, attention_.score, result, here); },
-              [&](Builder&) { return Operand(otherwise); });
-        });
-  }
-
-  static bool has_reads(const std::vector<Stm>& stms) {
-    bool reads = false;
-    const auto look = [&](const Stm& stm) { reads = reads || get_if<Index>(stm) != nullptr; };
-    for (const Stm& stm : stms) {
-      look(stm);
-      for_each_body(stm.op, [&](const BodyPtr& inner) { for_each_stm(*inner, look); });
-    }
-    return reads;
-  }
-
-  Operand size(Builder& builder, const Poly& value) const {
-    const auto known = as_operand(value);
-    return known ? *known : Operand(builder.size(value, "size"));
-  }
-
-  Operand copied(Builder& code, const std::vector<Stm>& around, const std::vector<Stm>& stms, const Operand& result,
-                 Substitution here) const {
-    std::vector<Stm> all = around;
-    append(all, stms);
-    const BodyPtr copy = copy_fresh(make_body(std::move(all), {result}), here, values_, values_);
-    code.append_all(copy->stms);
-    return copy->results[0];
+    std::vector<Stm> code = needed_for(attention_.around, read_by(attention_.score, values_), values_);
+    append(code, attention_.score);
+    const bool reads = has_reads(code);
+    return each(thread, "scores", keys_, {row},
+                [&](Builder& inner, Value along, Value across, const std::vector<Value>& element) -> Operand {
+                  const Value key = inner.size(first_key_ + Poly(at.along) * keys_ + Poly(along), "key");
+                  const Value query = inner.size(first_query_ + Poly(at.query) * queries_ + Poly(across), "query");
+                  Value inside = inner.compare(CompareOp::lt, key, size(inner, attention_.keys), "inside");
+                  if (reads)
+                    inside = inner.binary(BinaryOp::conj, inside,
+                                          inner.compare(CompareOp::lt, query, size(inner, attention_.widths.back())),
+                                          "inside");
+                  Substitution here = here_;
+                  here.insert_or_assign(attention_.key, Operand(key));
+                  here.insert_or_assign(attention_.indices.back(), Operand(query));
+                  here.insert_or_assign(attention_.contraction.pattern[0], Operand(element[0]));
+                  return inner.if_else(
+                      "score", inside, [&](Builder& then) { return copied(then, code, {result}, here)[0]; },
+                      [&](Builder&) { return Operand(otherwise); });
+                });
   }
 
   // Weights without a maximum.
@@ -654,10 +415,10 @@ class KernelBuilder {
                  for (const Value sum : attention_.sums)
                    here.insert_or_assign(sum, Operand(inner.index(total, {Poly(across)}, "total")));
                  if (most) here.insert_or_assign(attention_.most, Operand(inner.index(most, {Poly(across)}, "most")));
-                 const std::vector<Stm> around = needed_for(attention_.around, after_reads(), values_);
+                 std::vector<Stm> code = needed_for(attention_.around, after_reads(), values_);
+                 append(code, attention_.after);
                  return inner.if_else(
-                     "out", inside,
-                     [&](Builder& code) { return copied(code, around, attention_.after, attention_.result, here); },
+                     "out", inside, [&](Builder& then) { return copied(then, code, {attention_.result}, here)[0]; },
                      [&](Builder&) { return Operand(zero()); });
                });
       return Results{{out, KernelResult::Kind::private_}};
@@ -673,11 +434,8 @@ class KernelBuilder {
   const Stm& flat_;
   const Attention& attention_;
   const Contractions& both_;
-  ValueTable& values_;
-  std::size_t outer_;
-  Poly threads_, query_threads_, queries_, keys_, columns_, depth_;
-  Poly first_query_, first_column_, first_key_;
-  Substitution here_;  // indices of the map, and of the contractions, as the block's
+  Poly columns_, depth_;
+  Poly first_column_;
 };
 
 }  // namespace
@@ -685,12 +443,12 @@ class KernelBuilder {
 std::variant<StreamedAttention, Refusal> stream_attention(const Stm& flat, const Attention& attention,
                                                           const HostViews& views, const std::string& prefix,
                                                           ValueTable& values) {
-  auto both = contractions_of(flat, attention, views, values);
+  auto both = contractions_of(attention, views, values);
   if (const Refusal* refusal = std::get_if<Refusal>(&both)) return *refusal;
   const auto& contractions = std::get<Contractions>(both);
   for (const auto& [contraction, what] :
        {std::pair(&contractions.scores, "scores"), std::pair(&contractions.sums, "weighted sums")})
-    if (const auto why = unfit(*contraction, attention.branched && contraction == &contractions.scores))
+    if (const auto why = unfit_for_tiles(*contraction, attention.branched && contraction == &contractions.scores))
       return Refusal{"no-tiles", attention.location, std::string("the ") + what + " cannot be tiled: " + *why, {}};
   StreamedAttention result;
   Builder host(values);
