@@ -177,10 +177,11 @@ class Overviewer {
       OverviewRow row{.location = remark.location, .source = source(remark.location.line)};
       row.what = remark.message.substr(0, remark.message.find_first_of(", "));
       const std::size_t operand = remark.message.find('`');
-      row.decision =
-          fmt::format("over the non-zeros of {}, by {}",
-                      operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
-                      remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
+      const std::string matrix = operand == std::string::npos ? "a matrix" : remark.message.substr(operand);
+      row.decision = remark.code == "cublas"
+                         ? "by cuBLAS, " + matrix
+                         : fmt::format("over the non-zeros of {}, by {}", matrix,
+                                       remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
       std::smatch time;
       const bool is_assumed = !fact(remark, "width").empty() || !fact(remark, "depth").empty();
       for (const auto& [key, value] : remark.facts)

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -54,19 +55,15 @@ bool is_scalar_code(const Lambda& lambda, const ValueTable& values) {
   return scalar && std::ranges::all_of(lambda.params, [&](Value v) { return values.type(v).is_scalar(); });
 }
 
-bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values) {
-  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return false;
-  const ScalarType element = values.type(map.params[0]).element, sum = values.type(op.params[0]).element;
-  if (element == ScalarType::f64 && sum == ScalarType::f64) return as_binary_op(map) == BinaryOp::mul;
-  if (sum != ScalarType::f32) return false;
-  if ((element != ScalarType::f16 && element != ScalarType::bf16) || values.type(map.params[1]).element != element)
-    return false;
+namespace {
+
+// Whether the map is the product of its two parameters, each converted to `wide` before.
+bool is_widened_product(const Lambda& map, ScalarType wide) {
   std::map<Value, Value> widened;
   const Binary* product = nullptr;
   for (const Stm& stm : map.body->stms) {
     const Convert* convert = get_if<Convert>(stm);
-    const bool widens =
-        convert != nullptr && convert->to == ScalarType::f32 && !convert->same_bits && convert->x.is_value();
+    const bool widens = convert != nullptr && convert->to == wide && !convert->same_bits && convert->x.is_value();
     if (product != nullptr || (!widens && get_if<Binary>(stm) == nullptr)) return false;
     if (widens) {
       widened.emplace(stm.pattern.front(), convert->x.value());
@@ -79,6 +76,25 @@ bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& va
   const auto x = widened.find(product->x.value()), y = widened.find(product->y.value());
   if (x == widened.end() || y == widened.end()) return false;
   return std::set{x->second, y->second} == std::set{map.params[0], map.params[1]};
+}
+
+}  // namespace
+
+int matrix_products(const Lambda& map, const Lambda& op, const std::vector<Attribute>& attributes,
+                    const ValueTable& values) {
+  using enum ScalarType;
+  if (map.params.size() != 2 || map.body->results.size() != 1 || as_binary_op(op) != BinaryOp::add) return 0;
+  const ScalarType x = values.type(map.params[0]).element, y = values.type(map.params[1]).element;
+  const ScalarType sum = values.type(op.params[0]).element;
+  const auto are = [&](std::initializer_list<ScalarType> types) {
+    return std::ranges::find(types, x) != types.end() && std::ranges::find(types, y) != types.end();
+  };
+  if (sum == f64) return x == f64 && as_binary_op(map) == BinaryOp::mul ? 1 : 0;
+  if (sum == i32 || sum == u32) return are({i8, u8}) && is_widened_product(map, sum) ? 1 : 0;
+  if (sum != f32) return 0;
+  if (are({f32}) && as_binary_op(map) == BinaryOp::mul)
+    return has_attribute(attributes, attribute::f32_3xtf32) ? 3 : has_attribute(attributes, attribute::tf32) ? 1 : 0;
+  return are({f16, bf16}) && x == y && is_widened_product(map, sum) ? 1 : 0;
 }
 
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
@@ -347,7 +363,8 @@ class Holds {
     if (contract.space.size() != axes_.size() || contract.depth.size() != depth() ||
         contract.operands.size() != schedule_.operands.size())
       return "a contraction of tiles has other dims or operands";
-    if (schedule_.unit == Schedule::Unit::matrix && !is_matrix_product(contract.map, contract.reduce.op, values_))
+    if (schedule_.unit == Schedule::Unit::matrix &&
+        matrix_products(contract.map, contract.reduce.op, stm_.attributes, values_) == 0)
       return "a contraction of tiles is no sum of products that matrix units know";
     for (std::size_t x = 0; x < axes_.size(); ++x)
       if (contract.space[x].tile != product_of(axes_[x], &Schedule::Dim::tile) ||

@@ -51,8 +51,9 @@ int main(int count, char** arguments) {
   CLI::App app{"ablations of the search for sparse formats, its memory, its times and its cost model"};
   apl::bench::SparseOptions options;
   std::string results;
-  bool ablation = false, memory = false, times = false, model = false;
+  bool ablation = false, levels = false, memory = false, times = false, model = false;
   app.add_flag("--ablation", ablation, "tables 6 and 7, and figure 12's matrix");
+  app.add_flag("--levels", levels, "what levels are worth on a core of this machine");
   app.add_flag("--memory", memory, "bytes of formats beside CSR and COO (figures 8 and 10)");
   app.add_flag("--times", times, "how long searches take (table 5)");
   app.add_flag("--cost-model", model, "what the model says and what this machine does (section 5.6)");
@@ -63,7 +64,7 @@ int main(int count, char** arguments) {
   app.add_option("--sub-tasks", options.sub_tasks, "lists that the cost model is asked for")->capture_default_str();
   app.add_option("--results", results, "folder for a JSON file and pictures of each study: sparse-STUDY-DATE.json");
   CLI11_PARSE(app, count, arguments);
-  if (!ablation && !memory && !times && !model) ablation = memory = times = model = true;
+  if (!ablation && !levels && !memory && !times && !model) ablation = levels = memory = times = model = true;
   // Said now, not when the studies are over.
   std::error_code no_folder;
   if (!results.empty() && !std::filesystem::is_directory(results) &&
@@ -97,6 +98,7 @@ int main(int count, char** arguments) {
   };
   fmt::print("{}, {} processors, load {:.1f}\n", machine(), std::thread::hardware_concurrency(), load());
   if (ablation) study("ablation", [&](auto&) { return apl::bench::run_ablation(options); });
+  if (levels) study("levels", [&](auto&) { return apl::bench::run_levels(options); });
   if (memory) study("memory", [&](auto&) { return apl::bench::run_memory(options); });
   if (times) study("search-times", [&](auto& pictures) { return apl::bench::run_search_times(options, pictures); });
   if (model) study("cost-model", [&](auto& pictures) { return apl::bench::run_cost_model(options, pictures); });

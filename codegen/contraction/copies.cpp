@@ -80,6 +80,12 @@ CopiedTile MainloopLowering::describe_copy(const CopyTile& op, Value copied, con
   copy.target = variable(buffer(block, stm_.location).name);
   copy.source = variable(buffer(source.block, stm_.location).name);
   copy.stage = mainloop_stage(block, stage);
+  copy.thread = variable(mainloop.thread);
+  if (mainloop.tf32_products > 1) {
+    // What is worked out of it is not to stay in registers, of which three products take nearly all.
+    copy.thread = variable(unit_.fresh("thread"));
+    out.push_back(declare(kInt, copy.thread->text, call("apl_anew", {variable(mainloop.thread)})));
+  }
   ExprPtr start = values_.poly(source.layout.offset() + op.window.offset());
   for (std::size_t k = 0; k < copy.tile.axes.size(); ++k) {
     const auto d = static_cast<std::size_t>(copy.tile.axes[k]);
@@ -125,17 +131,32 @@ void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const Exp
   copies_pending_ = true;
 }
 
-// `width` elements, at that step of the innermost dim of the depth.
+// A variable: whether the row that begins at `at` is one of the operand. Null: there is but one, which is.
+ExprPtr MainloopLowering::row_is_inside(const OperandTile& tile, const ExprPtr& at, KernelBlock& out) {
+  if (tile.mn == kNoMnDim) return nullptr;
+  const std::string inside = unit_.fresh("inside");
+  out.push_back(declare({ScalarType::boolean, false}, inside, call("apl_is_row", {at})));
+  return variable(inside);
+}
+
+// `width` elements, at that step of the innermost dim of the depth; zeros for a row outside.
 KernelBlock MainloopLowering::copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at,
-                                            const ExprPtr& step, std::int64_t width) {
+                                            const ExprPtr& step, std::int64_t width, const ExprPtr& row_inside) {
   const std::int64_t bytes = width * static_cast<std::int64_t>(byte_size(copy.tile.element));
   KernelBlock made;
   if (copy.tile.copy_bytes > 0 && bytes >= 4) {
-    made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+    if (row_inside) {
+      made.push_back(
+          do_call(fmt::format("apl_cp_async_or_zeros<{}>", bytes), {copy.target, to, copy.source, at, row_inside}));
+    } else {
+      made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+    }
   } else {
-    for (std::int64_t e = 0; e < width; ++e)
-      made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))),
-                            kernel::element(copy.source->text, plus(at, number_of(e)))));
+    for (std::int64_t e = 0; e < width; ++e) {
+      ExprPtr value = kernel::element(copy.source->text, plus(at, number_of(e)));
+      if (row_inside) value = select(row_inside, value, literal(Scalar::zero(copy.tile.element)));
+      made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))), value));
+    }
   }
   const ExprPtr inside = copy.inside(step);
   if (!inside) return made;
@@ -150,6 +171,11 @@ ExprPtr MainloopLowering::row_in_source(const OperandTile& tile, const ExprPtr& 
   return tile.mn == kNoMnDim ? number_of(0) : kernel::element(tile.rows, mainloop_slot(tile.mn, m));
 }
 
+// Where row m of that step lies, from where the step does.
+ExprPtr MainloopLowering::row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step) {
+  return tile.swizzled ? infix("^", m, call("apl_swizzle", {step})) : m;
+}
+
 // Eight neighbouring threads along the depth, where memory is contiguous: a swizzled transposition.
 Stmt MainloopLowering::copy_along_depth(const CopiedTile& copy) {
   const OperandTile& tile = copy.tile;
@@ -157,16 +183,18 @@ Stmt MainloopLowering::copy_along_depth(const CopiedTile& copy) {
   const std::int64_t pieces = (tile.depth + kUnrolled - 1) / kUnrolled;
   const std::string m = unit_.fresh("m"), to = unit_.fresh("to"), at = unit_.fresh("at"), i = unit_.fresh("i");
   const std::string c = pieces == 1 ? "" : unit_.fresh("c");
-  const ExprPtr thread = variable(mainloop_->thread), first = infix("%", thread, number_of(kUnrolled));
+  const ExprPtr thread = copy.thread, first = infix("%", thread, number_of(kUnrolled));
   const ExprPtr ahead = pieces == 1 ? number_of(0) : variable(c);
   const ExprPtr step = plus(first, mul(ahead, number_of(kUnrolled)));
+  KernelBlock row_declared;
+  const ExprPtr row_inside = row_is_inside(tile, variable(at), row_declared);
   KernelBlock piece = copy_elements(copy, plus(variable(to), mul(ahead, number_of(kUnrolled * copy.step_size))),
-                                    plus(variable(at), mul(ahead, number_of(kUnrolled))), step, 1);
+                                    plus(variable(at), mul(ahead, number_of(kUnrolled))), step, 1, row_inside);
   piece = guarded(std::move(piece), step, tile.depth, copy.inside_tile() || tile.depth % kUnrolled == 0);
-  const ExprPtr place = plus(mul(first, number_of(copy.step_size)),
-                             tile.swizzled ? infix("^", variable(m), call("apl_swizzle", {first})) : variable(m));
+  const ExprPtr place = plus(mul(first, number_of(copy.step_size)), row_in_tile(tile, variable(m), first));
   KernelBlock row{declare(kInt, to, plus(copy.stage, place)),
                   declare(kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), first))};
+  append(row, std::move(row_declared));
   if (pieces == 1) {
     append(row, std::move(piece));
   } else {
@@ -187,10 +215,12 @@ KernelBlock MainloopLowering::copy_along_rows(const CopiedTile& copy, std::int64
   const std::string x = unit_.fresh("x");
   const ExprPtr m = mul(infix("%", variable(x), number_of(groups)), number_of(width));
   const ExprPtr step = infix("/", variable(x), number_of(groups));
-  KernelBlock body{declare(kInt, x, plus(variable(mainloop_->thread), mul(variable(e), number_of(threads))))};
-  KernelBlock made =
-      copy_elements(copy, plus(copy.stage, plus(mul(step, number_of(copy.step_size)), m)),
-                    plus(plus(copy.begin, row_in_source(tile, m)), mul(step, copy.step_stride)), step, width);
+  KernelBlock body{declare(kInt, x, plus(copy.thread, mul(variable(e), number_of(threads))))};
+  const std::string at = unit_.fresh("at");
+  KernelBlock made{declare(kIndex, at, plus(plus(copy.begin, row_in_source(tile, m)), mul(step, copy.step_stride)))};
+  const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
+  const ExprPtr place = plus(mul(step, number_of(copy.step_size)), row_in_tile(tile, m, step));
+  append(made, copy_elements(copy, plus(copy.stage, place), variable(at), step, width, row_inside));
   append(body, guarded(std::move(made), variable(x), total, copy.inside_tile() || total % threads == 0));
   return KernelBlock{some_at_once(e, (total + threads - 1) / threads, std::move(body))};
 }
@@ -204,21 +234,25 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   const std::string to = unit_.fresh("to"), at = unit_.fresh("at"), m = unit_.fresh("m"), apart = unit_.fresh("apart");
   const std::string q = steps == 1 ? "" : unit_.fresh("q"), round = rounds == 1 ? "" : unit_.fresh("i");
   const bool goes_on = count > kAtOnce;
-  const ExprPtr thread = variable(mainloop_->thread), first = steps == 1 ? number_of(0) : variable(q);
+  const ExprPtr thread = copy.thread, first = steps == 1 ? number_of(0) : variable(q);
   ExprPtr group =
       rounds == 1 ? infix("%", thread, number_of(groups)) : plus(thread, mul(variable(round), number_of(threads)));
   if (groups == threads) group = thread;
   KernelBlock made{declare(kInt, m, mul(group, number_of(width)))};
   if (steps > 1) made.push_back(declare(kInt, q, infix("/", thread, number_of(groups))));
-  made.push_back(declare(kInt, to, plus(copy.stage, plus(mul(first, number_of(copy.step_size)), variable(m)))));
+  // Where a swizzle has a row differs from copy to copy.
+  const ExprPtr begin = plus(copy.stage, mul(first, number_of(copy.step_size)));
+  made.push_back(declare(kInt, to, tile.swizzled ? begin : plus(begin, variable(m))));
   made.push_back(declare(
       kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), mul(first, copy.step_stride)), !goes_on));
   made.push_back(declare(kIndex, apart, mul(number_of(steps), copy.step_stride)));
+  const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
   const ExprPtr step = plus(first, mul(variable(e), number_of(steps)));
   const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
+  const ExprPtr step_to = plus(variable(to), mul(variable(e), number_of(steps * copy.step_size)));
   KernelBlock each =
-      guarded(copy_elements(copy, plus(variable(to), mul(variable(e), number_of(steps * copy.step_size))), from_here,
-                            step, width),
+      guarded(copy_elements(copy, tile.swizzled ? plus(step_to, row_in_tile(tile, variable(m), step)) : step_to,
+                            from_here, step, width, row_inside),
               step, tile.depth, copy.inside_tile() || tile.depth % steps == 0);
   // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
   if (goes_on) each.push_back(assign(variable(at), plus(variable(at), variable(apart))));

@@ -28,6 +28,18 @@ bool fits_doubles(const Mainloop& mainloop) {
   return fits && tiles[0] == 1 && tiles[1] == 1;
 }
 
+// The same of f32 by tf32: lanes of N have four neighbours, those of M eight.
+bool fits_floats(const Mainloop& mainloop) {
+  const MnDim &q = mainloop.mn_dims[0], &p = mainloop.mn_dims[1];
+  bool fits = p.lanes == 8 && p.vector == 4 && q.lanes == 4 && q.vector == 8 && mainloop.tiles.size() == 2;
+  std::array<int, 3> tiles{};
+  for (const auto& [block, tile] : mainloop.tiles) {
+    ++tiles[tile.mn];
+    fits = fits && tile.element == ScalarType::f32;
+  }
+  return fits && tiles[0] == 1 && tiles[1] == 1;
+}
+
 bool has_mainloop(Schedule::Unit unit) { return unit == Schedule::Unit::simt || unit == Schedule::Unit::matrix; }
 
 }  // namespace
@@ -91,8 +103,13 @@ std::unique_ptr<Mainloop> MainloopLowering::make_mainloop(const SegOp& op) {
       mainloop->readers[operand.tile] = contract;
       add_operand_tile(*mainloop, schedule.operands[o], operand, *copies.at(operand.tile));
     }
-  if (matrix_units != 0 && op.schedule->unit == Schedule::Unit::matrix && !mainloop->matrix())
+  if (matrix_units != 0 && op.schedule->unit == Schedule::Unit::matrix && !mainloop->matrix()) {
     mainloop->doubles = fits_doubles(*mainloop);
+    if (fits_floats(*mainloop)) mainloop->tf32_products = data->matrix_products;
+    // Lanes read four steps at once, which lie in the same banks if nothing moves them.
+    for (auto& [block, tile] : mainloop->tiles)
+      if (mainloop->tf32_products > 0) tile.swizzled = tile.may_swizzle;
+  }
   if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
   return mainloop;
 }
@@ -119,7 +136,8 @@ void MainloopLowering::add_operand_tile(Mainloop& mainloop, const Schedule::Oper
   } else {
     tile.stride = copy.window.dims()[tile.row_axis].stride;
     tile.split = copy.guards[tile.row_axis].split;
-    tile.swizzled = scheduled.swizzled && tile.by_depth && mainloop.mn_dims[tile.mn].extent % kSwizzled == 0;
+    tile.may_swizzle = scheduled.swizzled && mainloop.mn_dims[tile.mn].extent % kSwizzled == 0;
+    tile.swizzled = tile.may_swizzle && tile.by_depth;
     const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
     tile.by_row = unit_.fold(neighbour) == 1;
   }

@@ -28,10 +28,9 @@ struct MnDim {
 };
 
 constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
-constexpr std::int64_t kMatrixVector = 8;  // elements of 16 bytes
-// Where the rows of a tile begin that lie outside of the operand: matrix units have zeros for them, of which nothing is
-// read (apl_is_row of runtime/device/matrix.h). Reading one element of the operand for all of them would let all blocks
-// of the device wait for one line of its cache.
+// Where the rows of a tile begin that lie outside of the operand: tiles have zeros for them, for which nothing is read
+// (apl_is_row of runtime/device/numbers.h). Reading one element of the operand for all of them would let all blocks of
+// the device wait for one line of its cache.
 constexpr std::int64_t kRowOutside = -(std::int64_t{1} << 62);
 constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in a tile of matrix units
 
@@ -47,7 +46,13 @@ struct OperandTile {
   Poly stride;                              // of rows in the source, or
   std::vector<TileGuard::Part> split;       // of the dims that are flattened into them
   bool by_depth = false, by_row = false;    // what is contiguous in the source
-  bool swizzled = false;
+  bool swizzled = false, may_swizzle = false;
+  std::int64_t element_bytes() const { return byte_size(element); }
+  std::int64_t vector() const { return 16 / element_bytes(); }  // elements of 16 bytes
+  // Of matrix units: those of 8 bits want the steps of a row together, whatever the source has.
+  bool lies_by_depth() const { return by_depth || element_bytes() == 1; }
+  // Whether a copy has 16 bytes in the source and in the tile.
+  bool has_vectors() const { return copy_bytes == 16 && (by_depth || (by_row && !lies_by_depth())); }
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   std::string rows;              // table: where rows lie in the source
   // Of matrix units: variables for the thread's first copy of a step, and an array of where its copies come from.
@@ -63,7 +68,7 @@ struct CopiedTile {
   const CopyTile& op;
   const OperandTile& tile;
   bool padded = true;  // what is not in the source is read, so it is filled
-  kernel::ExprPtr target = {}, source = {}, begin = {}, stage = {};
+  kernel::ExprPtr target = {}, source = {}, begin = {}, stage = {}, thread = {};
   std::vector<OuterLoop> outer = {};       // over outer dims of the depth
   kernel::ExprPtr outer_inside = {};       // whether those are in the source; null: always
   kernel::ExprPtr first = {}, bound = {};  // of the innermost dim of the depth, in the source; null: it is inside
@@ -95,8 +100,11 @@ struct Mainloop {
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
   int matrix_rows = -1;  // 0 or 1: steps are products of matrix units, whose 64 rows run along M or N
-  bool doubles = false;  // steps are products of f64 by matrix units, from tiles as the cores have them
+  // Steps are products by matrix units from tiles as the cores have them: of f64, or so many of tf32 for one of f32.
+  bool doubles = false;
+  int tf32_products = 0;
   bool matrix() const { return matrix_rows >= 0; }
+  bool has_fragments() const { return doubles || tf32_products > 0; }
   // Products that are under way while the next ones start, and how many steps copies run ahead, so that those do not
   // write where these read.
   std::int64_t in_flight() const { return matrix() && stages > 2 ? 1 : 0; }
@@ -144,9 +152,11 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
   bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
   CopiedTile describe_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  ExprPtr row_is_inside(const OperandTile& tile, const ExprPtr& at, Block& out);
   Block copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at, const ExprPtr& step,
-                      std::int64_t width);
+                      std::int64_t width, const ExprPtr& row_inside);
   ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
+  ExprPtr row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step);
   kernel::Stmt copy_along_depth(const CopiedTile& copy);
   Block copy_along_rows(const CopiedTile& copy, std::int64_t width);
   Block copy_same_rows(const CopiedTile& copy, std::int64_t width, const std::string& e);
@@ -157,7 +167,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block copy_matrix_tile(const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
   ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
-  Block doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
+  Block fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   void start_products(const Stm& stm, Block& out);
   void finish_products(const Stm& stm, Block& out);

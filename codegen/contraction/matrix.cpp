@@ -44,9 +44,10 @@ void MainloopLowering::declare_matrix_copies(KernelBlock& out) {
     std::string name = values.name(block);
     if (name.ends_with("_mem")) name.resize(name.size() - 4);
     const std::int64_t rows = mainloop_->mn_of(tile).extent;
-    const Sharing sharing = share_copies(tile, rows, mainloop_->threads, kMatrixVector);
+    if (!tile.has_vectors()) continue;
+    const Sharing sharing = share_copies(tile, rows, mainloop_->threads, tile.vector());
     const ExprPtr thread = variable(mainloop_->thread);
-    const ExprPtr fast = mul(infix("%", thread, number_of(sharing.inner)), number_of(kMatrixVector));
+    const ExprPtr fast = mul(infix("%", thread, number_of(sharing.inner)), number_of(tile.vector()));
     const ExprPtr slow = infix("/", thread, number_of(sharing.inner));
     tile.first_row = unit_.fresh(name + "_row"), tile.first_step = unit_.fresh(name + "_step");
     tile.to = unit_.fresh(name + "_to"), tile.from = unit_.fresh(name + "_from");
@@ -60,7 +61,8 @@ void MainloopLowering::declare_matrix_copies(KernelBlock& out) {
 void MainloopLowering::place_matrix_copies(KernelBlock& out) {
   for (const auto& [block, tile] : mainloop_->tiles) {
     const std::int64_t rows = mainloop_->mn_of(tile).extent;
-    const Sharing sharing = share_copies(tile, rows, mainloop_->threads, kMatrixVector);
+    if (!tile.has_vectors()) continue;
+    const Sharing sharing = share_copies(tile, rows, mainloop_->threads, tile.vector());
     const auto row_at = [&](const ExprPtr& m) { return kernel::element(tile.rows, mainloop_slot(tile.mn, m)); };
     if (!tile.by_depth) {
       out.push_back(assign(kernel::element(tile.from, number_of(0)), row_at(variable(tile.first_row))));
@@ -76,7 +78,8 @@ void MainloopLowering::place_matrix_copies(KernelBlock& out) {
 }
 
 ExprPtr MainloopLowering::matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step) {
-  return call(fmt::format("apl_matrix_position<{}, {}>", tile.depth, tile.by_depth), {row, step});
+  const std::string bytes = tile.element_bytes() == 2 ? "" : fmt::format(", {}", tile.element_bytes());
+  return call(fmt::format("apl_matrix_position<{}, {}{}>", tile.depth, tile.lies_by_depth(), bytes), {row, step});
 }
 
 KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
@@ -87,12 +90,12 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
                                  std::int64_t vector) {
     ExprPtr inside = call("apl_is_row", {row});
     if (const ExprPtr test = copied.inside(q)) inside = infix("&&", inside, test);
-    if (vector > 1) return do_call("apl_cp_async_or_zeros", {copied.target, to, copied.source, at, inside});
+    if (vector > 1) return do_call("apl_cp_async_or_zeros<16>", {copied.target, to, copied.source, at, inside});
     return assign(kernel::element(copied.target->text, to),
                   select(inside, kernel::element(copied.source->text, at), literal(Scalar::zero(tile.element))));
   };
   const auto vectors = [&] {
-    const Sharing sharing = share_copies(tile, rows, threads, kMatrixVector);
+    const Sharing sharing = share_copies(tile, rows, threads, tile.vector());
     const std::string e = unit_.fresh("e"), at = unit_.fresh("at");
     const ExprPtr ahead = mul(variable(e), number_of(sharing.apart()));
     const ExprPtr first_row = variable(tile.first_row), first_step = variable(tile.first_step);
@@ -112,7 +115,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
       source = variable(at);
     }
     const ExprPtr of_row = kernel::element(tile.from, tile.by_depth ? variable(e) : number_of(0));
-    body = {copy_or_zeros(plus(copied.stage, to), source, step, of_row, kMatrixVector)};
+    body = {copy_or_zeros(plus(copied.stage, to), source, step, of_row, tile.vector())};
     if (!tile.by_depth)
       body.push_back(assign(variable(at), plus(variable(at), mul(number_of(sharing.apart()), copied.step_stride))));
     if (sharing.total % threads != 0)
@@ -145,9 +148,9 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
     if (sharing.count > kAtOnce) loop.unroll_by = kAtOnce;
     return KernelBlock{std::move(loop)};
   };
-  if (tile.copy_bytes != 16 || (!tile.by_depth && !tile.by_row)) return singles();
+  if (!tile.has_vectors()) return singles();
   const ExprPtr are_aligned =
-      tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, kMatrixVector);
+      tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, tile.vector());
   return {kernel::branch(are_aligned, vectors(), singles())};
 }
 
@@ -165,7 +168,7 @@ ExprPtr MainloopLowering::matrix_alignment(const CopyTile& op, const OperandTile
       positions.push_back(*op.guards[k].bound);
     }
   }
-  return alignment_variable(op, positions, kMatrixVector);
+  return alignment_variable(op, positions, tile.vector());
 }
 
 KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
@@ -188,7 +191,7 @@ KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& 
     }
     const std::size_t side = tile.mn == rows ? 0 : 1;
     sides[side] = {variable(buffer(block, stm.location).name), position};
-    by_depth[side] = tile.by_depth;
+    by_depth[side] = tile.lies_by_depth();
     depth = tile.depth;
   }
   std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
@@ -198,9 +201,9 @@ KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& 
                   std::move(arguments))};
 }
 
-// Eight steps of f64, from tiles as the cores have them.
-KernelBlock MainloopLowering::doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
-                                              const std::vector<ExprPtr>& at) {
+// Eight steps of f64 or of f32 by tf32, from tiles as the cores have them.
+KernelBlock MainloopLowering::fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
+                                                const std::vector<ExprPtr>& at) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size(), p_dim = mainloop.mn_dims[0].lanes == 8 ? 0 : 1;
@@ -228,6 +231,10 @@ KernelBlock MainloopLowering::doubles_product(const TileContract& op, const Stm&
   const MnDim &p = mainloop.mn_dims[p_dim], &q = mainloop.mn_dims[1 - p_dim];
   std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
   for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
+  if (mainloop.tf32_products > 0)
+    return {do_call(fmt::format("apl_multiply_floats<{}, {}, {}, {}, {}>", mainloop.tf32_products, p.each, q.each,
+                                swizzled[0], swizzled[1]),
+                    std::move(arguments))};
   return {do_call(fmt::format("apl_multiply_doubles<{}, {}, {}, {}, {}, {}>", p.each, q.each, p.vector, swizzled[0],
                               swizzled[1], p_dim == 1),
                   std::move(arguments))};

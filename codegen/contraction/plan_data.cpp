@@ -111,6 +111,8 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
   for (const Operand& neutral : contract->reduce.neutral)
     data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
   data.epilogue_arrays = epilogue_reads(*op, values);
+  if (schedule.unit == Schedule::Unit::matrix)
+    data.matrix_products = matrix_products(contract->map, contract->reduce.op, stm.attributes, values);
   data.operations = operations_of(*contract, values);
   note_copies(stm, function, data);
   return data;
@@ -129,7 +131,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.epilogue_arrays = data.epilogue_arrays;
   c.operations = static_cast<float>(data.operations);
   c.general = schedule.unit == Schedule::Unit::general;
-  c.matrix = schedule.unit == Schedule::Unit::matrix;
+  c.matrix = data.matrix_products;
   c.copies = data.copies;
   c.copied_bytes = number(data.copied_bytes);
   static constexpr std::int32_t kKinds[] = {APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE,

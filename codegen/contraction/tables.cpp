@@ -70,7 +70,7 @@ void MainloopLowering::fill_mainloop_tables(const SegOp& op, std::size_t s, Kern
     const ExprPtr position =
         tile.split.empty() ? mul(variable(m), values_.poly(tile.stride)) : position_in(strides[t + 1]);
     inner.push_back(assign(kernel::element(tile.rows, mainloop_slot(s, variable(m))),
-                           select(variable(inside), position, number_of(mainloop.matrix() ? kRowOutside : 0))));
+                           select(variable(inside), position, number_of(kRowOutside))));
   }
   // The M dim's table has what is the same for the whole block, too.
   ExprPtr position = position_in(strides[0]);

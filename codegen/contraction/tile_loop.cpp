@@ -44,7 +44,7 @@ void MainloopLowering::mainloop_head(KernelBlock& out) {
   };
   const auto of_eight = [&] { return infix("%", infix("/", lane, number_of(2)), number_of(8)); };
   ExprPtr m_lane = infix("/", lane, number_of(n_dim.lanes)), n_lane = infix("%", lane, number_of(n_dim.lanes));
-  if (mainloop.matrix() || mainloop.doubles) {
+  if (mainloop.matrix() || mainloop.has_fragments()) {
     // As the sums of a product of the matrix units lie.
     if (n_dim.lanes == 8) m_lane = infix("%", lane, number_of(4)), n_lane = infix("/", lane, number_of(4));
   } else if (m_dim.lanes == 4 && n_dim.lanes == 8) {

@@ -100,7 +100,10 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
   }
   const double warps = (double)s->threads / device->warp;
   const double issue = (copies / device->warp + warps * kStep) / device->schedulers;
-  const double products = (double)s->rows[0] * (double)s->rows[1] * (double)s->depth / device->matrix_fmas_per_clock;
+  // Twice as many of 8 bits as of 16.
+  const double kOfHalves = c->operands[0].bytes / 2.0;
+  const double products =
+      (double)s->rows[0] * (double)s->rows[1] * (double)s->depth * kOfHalves / device->matrix_fmas_per_clock;
   return fmax(products, fmax(issue, kLine * lines)) +
          device->barrier_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
 }
@@ -156,6 +159,10 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // Products of f64 by matrix units: half as many instructions' time, and a fragment is loaded once for eight steps.
   const int of_doubles = s->has_mainloop && c->matrix && device->matrix_units && c->operands[0].bytes == 8;
   if (of_doubles) loads /= 4, passes /= 4, least /= 4;
+  // Of f32 by tf32 fragments are loaded for eight steps, too, two halves of each. Hand-written kernels do 60 to 70
+  // TFLOP/s by three products (4096^3 on an H200), 104 to 137 by one, where the cores do 46.
+  const double of_tf32 = s->tf32 == 3 ? 0.7 : 0.35;
+  if (s->tf32) loads /= 4, passes /= 4, least /= 4;
   double copy = 0, copy_passes = 0, copy_least = 0;  // a step of the tiles, all warps
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
@@ -166,8 +173,11 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     copy_passes += words / device->shared_banks * fmax(conflict, tile->copy == APL_COPY_DEPTH ? 4 : 1);
     copy_least += words / device->shared_banks;
   }
-  const double fma = registers * (double)c->operations * (of_doubles ? 0.5 : 1) * device->schedulers * device->warp /
-                     device->fmas_per_clock;
+  const double fma = registers * (double)c->operations *
+                     (of_doubles ? 0.5
+                      : s->tf32  ? of_tf32
+                                 : 1) *
+                     device->schedulers * device->warp / device->fmas_per_clock;
   const double step_overhead = s->has_mainloop ? 60 : 30;
   const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
   const double put = registers * c->result_bytes / 4 / vector;

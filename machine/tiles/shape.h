@@ -19,6 +19,7 @@ struct apl_tile_shape {
 
 struct apl_plan_shape {
   int has_mn_dims, has_mainloop, matrix;  // matrix: whole steps are products of matrix units
+  int tf32;                               // products of tf32 by matrix units that make one of f32, or 0
   int64_t threads, registers, depth;      // depth: of all contracted dims' tiles together
   int64_t blocks, points;                 // points of the result
   int64_t rows[2], rows_size[2];          // of a block and of the result, by M and N; without them all in [1]
@@ -52,6 +53,10 @@ static inline int apl_is_free(const struct apl_contraction* c, int d) {
 static inline int apl_mn_of(const struct apl_contraction* c, int d) {
   return c->dims[d].kind == APL_DIM_M ? 0 : c->dims[d].kind == APL_DIM_N ? 1 : -1;
 }
+// Whether products are those of matrix units with tiles of their own, which are of 16 or of 8 bits.
+APL_PLAN_API int apl_has_matrix_tiles(const struct apl_contraction* c);
+// How many products of tf32 make one, where it is of f32; or 0.
+APL_PLAN_API int apl_tf32_products(const struct apl_contraction* c);
 static inline int64_t apl_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t apl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }

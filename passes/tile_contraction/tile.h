@@ -56,8 +56,10 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
 
 // Emits the get_size statements and gives the plan with its schedule: M and N are the first two sets of free dims,
 // innermost first, that the same operands vary along and no operand along both. `prefix` is "ENTRY." or "ENTRY.k2.".
+// `attributes` are the statement's.
 Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
-                   const std::map<std::string, std::int64_t>& given, Builder& host);
+                   const std::map<std::string, std::int64_t>& given, const std::vector<Attribute>& attributes,
+                   Builder& host);
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host);
@@ -94,7 +96,8 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
 // Operands whose tiles cannot be copied in the order both of the array and of the results, as the schedule of the
 // contraction copies them; and the contraction with kernels before that bring them into the order of the results.
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule);
-Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which, Builder& host);
+Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
+                               const Schedule& schedule, Builder& host);
 
 // The LMAD of an operand's tile in shared memory where there are no M and N dims: axes as in memory, padded behind the
 // axis that the fastest thread index goes along unless that is innermost (T eqs 19-23, listing 6).

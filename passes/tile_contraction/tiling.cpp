@@ -113,7 +113,8 @@ Schedule::Role role_of(std::size_t d, const Contraction& contraction,
 // the mainloop without matrix units, 3: with them where they can), "mm.copy" (1: through registers, 2: 4 bytes at once,
 // 3: 16), "mm.swizzle" (1: no, 2: yes).
 Schedule make_schedule(const Contraction& contraction, const std::vector<DimTiles>& tiles, const std::string& prefix,
-                       const std::map<std::string, std::int64_t>& given, const ValueTable& values) {
+                       const std::map<std::string, std::int64_t>& given, const std::vector<Attribute>& attributes,
+                       const ValueTable& values) {
   const auto number = [&](const char* name) {
     const auto found = given.find(prefix + name);
     return found == given.end() ? 0 : found->second;
@@ -121,8 +122,8 @@ Schedule make_schedule(const Contraction& contraction, const std::vector<DimTile
   const auto groups = two_groups(contraction);
   Schedule schedule;
   if (groups && number("mainloop") != 1) {
-    const bool product =
-        contraction.operands.size() == 2 && is_matrix_product(contraction.map, contraction.reduce.op, values);
+    const bool product = contraction.operands.size() == 2 &&
+                         matrix_products(contraction.map, contraction.reduce.op, attributes, values) > 0;
     schedule.unit = product && number("mainloop") != 2 ? Schedule::Unit::matrix : Schedule::Unit::simt;
   }
   schedule.parameters = prefix;
@@ -186,7 +187,8 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
 }
 
 Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
-                   const std::map<std::string, std::int64_t>& given, Builder& host) {
+                   const std::map<std::string, std::int64_t>& given, const std::vector<Attribute>& attributes,
+                   Builder& host) {
   Tiling plan;
   DefaultTiles defaults = default_tiles(contraction, host.values());
   auto parameter = [&](const std::string& name, SizeClass size_class, std::int64_t default_value) -> Poly {
@@ -210,7 +212,7 @@ Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
     }
     plan.dims.push_back(tiles);
   }
-  plan.schedule = make_schedule(contraction, plan.dims, prefix, given, host.values());
+  plan.schedule = make_schedule(contraction, plan.dims, prefix, given, attributes, host.values());
   return plan;
 }
 

@@ -171,6 +171,9 @@ struct apl_backend {
   int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* contraction,
                         const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
                         int64_t* variant, int64_t* splits);
+  // Memory of the backend's own for what the blocks of a kernel tell each other: zeros, which kernels leave so. It is
+  // there until more is asked for, or the backend ends.
+  int (*zeros)(struct apl_context* ctx, int64_t bytes, void** data);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
   int (*synchronise)(struct apl_context* ctx);
   // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.

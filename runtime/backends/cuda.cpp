@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/backends/cuda/cublas.h"
 #include "runtime/backends/cuda/driver.h"
 #include "runtime/backends/cuda/pool.h"
 
@@ -47,7 +48,9 @@ class CudaBackend : public Backend {
     {
       CurrentContext current(driver_, context_);
       if (stream_) driver_.stream_synchronise(stream_);
+      cublas_.reset();
       apl_pool_close(&pool_);
+      if (zeros_ != 0) driver_.free(zeros_);
       if (page_) driver_.host_free(page_);
       for (cuda::CUevent event : {start_, stop_})
         if (event) driver_.event_destroy(event);
@@ -154,6 +157,21 @@ class CudaBackend : public Backend {
         fmt::format("copying {} bytes on the device", bytes));
   }
 
+  Result<void*> zeros(std::int64_t bytes) override {
+    CurrentContext current(driver_, context_);
+    if (bytes > zero_bytes_) {
+      // What runs may still use those that were.
+      if (auto ok = wait(); !ok) return std::move(ok).error();
+      if (zeros_ != 0) driver_.free(std::exchange(zeros_, 0));
+      zero_bytes_ = 0;
+      const auto size = static_cast<std::size_t>(bytes);
+      const std::string name = fmt::format("allocating {} bytes for what blocks tell each other", bytes);
+      if (auto ok = driver_.check(driver_.allocate(&zeros_, size), name); !ok) return std::move(ok).error();
+      if (auto ok = driver_.check(driver_.set_bytes(zeros_, 0, size, stream_), name); !ok) return std::move(ok).error();
+      zero_bytes_ = bytes;
+    }
+    return reinterpret_cast<void*>(zeros_);
+  }
   Status launch(const apl_launch& launch) override {
     if (launch.blocks <= 0) return Unit{};
     CurrentContext current(driver_, context_);
@@ -175,6 +193,17 @@ class CudaBackend : public Backend {
     if (times_launches_) return time_launch((*kernel)->function, launch);
     return launch_once((*kernel)->function, launch);
   }
+
+  Status library_product(const DenseProduct& product) override {
+    CurrentContext current(driver_, context_);
+    if (!cublas_) {
+      auto opened = cuda::Cublas::open(options_.library_folders);
+      if (!opened) return std::move(opened).error();
+      cublas_ = *std::move(opened);
+    }
+    return cublas_->multiply(product, stream_);
+  }
+  std::string library_name() const override { return "cuBLAS"; }
 
   Status begin_launch_times() override {
     times_launches_ = true;
@@ -379,10 +408,13 @@ class CudaBackend : public Backend {
   cuda::CUstream stream_ = nullptr;
   cuda::CUevent start_ = nullptr, stop_ = nullptr;
   Page* page_ = nullptr;
+  std::unique_ptr<cuda::Cublas> cublas_;  // once it was asked for
   bool times_launches_ = false;
   double launch_microseconds_ = 0;
   std::map<std::string, Kernel> kernels_;
   apl_pool pool_{};
+  CUdeviceptr zeros_ = 0;
+  std::int64_t zero_bytes_ = 0;
 };
 
 }  // namespace

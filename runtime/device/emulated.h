@@ -24,6 +24,11 @@ struct apl_emulator {
   void (*warp_barrier)(void* self, int line);
   // A scatter's write comes next: the location of its message, and the indices of the element.
   void (*scatter)(void* self, int location, int count, const int64_t* at, int line);
+  unsigned char* lanes;  // what the running block's warps exchange (warp.h)
+  // Between blocks: what a thread did before is done for those that it tells, what it was told is so behind it; and an
+  // atomic access: 2 as above, 5 reads, 6 writes.
+  void (*fence)(void* self, int line);
+  void (*atomic)(void* self, const void* base, int64_t index, int bytes, int write, int line);
 };
 static const apl_emulator* apl_emu;
 extern "C" void apl_emulator_attach(const apl_emulator* emulator) { apl_emu = emulator; }
@@ -139,6 +144,25 @@ template <int, class Locks>
 void apl_unlock_in(const Locks&, int64_t) {
   apl_holds_lock = false;
 }
+// Between blocks (gpu.h).
+inline void apl_fence(int line = __builtin_LINE()) { apl_emu->fence(apl_emu->self, line); }
+template <class T, class I>
+T apl_look(const apl_out<T>& cells, I index, int line = __builtin_LINE()) {
+  apl_emu->atomic(apl_emu->self, cells.data, static_cast<int64_t>(index), sizeof(T), 5, line);
+  return cells.data[index];
+}
+template <class T, class I>
+void apl_post(const apl_out<T>& cells, I index, T value, int line = __builtin_LINE()) {
+  apl_emu->atomic(apl_emu->self, cells.data, static_cast<int64_t>(index), sizeof(T), 6, line);
+  cells.data[index] = value;
+}
+template <class I>
+uint32_t apl_ticket(const apl_out<uint32_t>& cells, I index, uint32_t last, int line = __builtin_LINE()) {
+  apl_emu->atomic(apl_emu->self, cells.data, static_cast<int64_t>(index), sizeof(uint32_t), 2, line);
+  const uint32_t seen = cells.data[index];
+  cells.data[index] = seen >= last ? 0 : seen + 1;
+  return seen;
+}
 #define APL_ATOMIC(name, expression)                                                               \
   template <template <class> class Array, class T>                                                 \
   void apl_atomic_##name(const Array<T>& array, int64_t index, T y, int line = __builtin_LINE()) { \
@@ -167,11 +191,11 @@ void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_
   apl_emu->copy(apl_emu->self, to.offset, to.count, static_cast<int64_t>(to_index), from.data,
                 static_cast<int64_t>(from_index), bytes / sizeof(T), sizeof(T), line);
 }
-template <class T, class I, class From, class J>
+template <int bytes, class T, class I, class From, class J>
 void apl_cp_async_or_zeros(const apl_shared<T>& to, I to_index, const From& from, J from_index, bool is_inside,
                            int line = __builtin_LINE()) {
   apl_emu->copy(apl_emu->self, to.offset, to.count, static_cast<int64_t>(to_index), is_inside ? from.data : nullptr,
-                static_cast<int64_t>(from_index), 16 / sizeof(T), sizeof(T), line);
+                static_cast<int64_t>(from_index), bytes / sizeof(T), sizeof(T), line);
 }
 inline void apl_cp_async_commit() { apl_emu->commit(apl_emu->self); }
 template <int groups>

@@ -134,6 +134,23 @@ APL_ATOMIC(or, apl_fetch_or)
 APL_ATOMIC(xor, apl_fetch_xor)
 #undef APL_ATOMIC
 
+// What blocks tell each other. A fence orders what its thread did before it for all who are told of it, and behind it
+// what others did before they told; atomic accesses order nothing of themselves. A ticket is how many came before,
+// from 0 to `last`; then it is 0 again.
+APL_DEVICE void apl_fence() { __threadfence(); }
+template <class T, class I>
+APL_DEVICE T apl_look(const apl_out<T>& cells, I index) {
+  return *const_cast<const volatile T*>(cells.data + index);
+}
+template <class T, class I>
+APL_DEVICE void apl_post(const apl_out<T>& cells, I index, T value) {
+  *const_cast<volatile T*>(cells.data + index) = value;
+}
+template <class I>
+APL_DEVICE uint32_t apl_ticket(const apl_out<uint32_t>& cells, I index, uint32_t last) {
+  return atomicInc(reinterpret_cast<unsigned*>(cells.data + index), last);
+}
+
 // What the source calls an element, for emulation.
 struct apl_at {
   template <class... Indices>

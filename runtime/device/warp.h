@@ -11,14 +11,13 @@ APL_DEVICE int apl_warp() { return static_cast<int>(static_cast<unsigned>(apl_th
 
 inline void apl_copy_bytes(void* to, const void* from, int bytes) { __builtin_memcpy(to, from, bytes); }
 
-static uint32_t apl_lane_words[1024][8];
-
 // Every lane shows some words, and `use` sees those of its warp's lanes.
 template <int count, class Use>
 void apl_exchange(const uint32_t* words, int line, const Use& use) {
-  __builtin_memcpy(apl_lane_words[apl_thread()], words, count * sizeof(uint32_t));
+  auto* of_threads = reinterpret_cast<uint32_t(*)[8]>(apl_emu->lanes);
+  __builtin_memcpy(of_threads[apl_thread()], words, count * sizeof(uint32_t));
   apl_warp_barrier(line);
-  use(apl_lane_words + apl_thread() / APL_WARP * APL_WARP);
+  use(of_threads + apl_thread() / APL_WARP * APL_WARP);
   apl_warp_barrier(line);
 }
 
@@ -37,6 +36,16 @@ T apl_shuffle(T value, int lane, int line = __builtin_LINE()) {
   __builtin_memcpy(words, &value, sizeof(T));
   apl_exchange<2>(words, line, [&](const uint32_t(*lanes)[8]) { __builtin_memcpy(&value, lanes[lane], sizeof(T)); });
   return value;
+}
+
+// The first lane for which it holds; as many as there are if it does for none. All lanes come to it.
+inline int apl_first_lane(bool holds, int line = __builtin_LINE()) {
+  const uint32_t word = holds;
+  int first = 0;
+  apl_exchange<1>(&word, line, [&](const uint32_t(*lanes)[8]) {
+    while (first < APL_WARP && lanes[first][0] == 0) ++first;
+  });
+  return first;
 }
 
 // The access of so many bytes at an element; a fault if it is not aligned.
@@ -158,6 +167,17 @@ APL_DEVICE T apl_shuffle(T value, int lane) {
   return apl_shuffled<false>(value, lane);
 }
 
+// The first lane for which it holds; as many as there are if it does for none. All lanes come to it.
+APL_DEVICE int apl_first_lane(bool holds) {
+#if defined(__HIP__)
+  const unsigned long long lanes = __ballot(holds);
+  return lanes == 0 ? APL_WARP : __ffsll(lanes) - 1;
+#else
+  const unsigned lanes = __ballot_sync(~0u, holds);
+  return lanes == 0 ? APL_WARP : __ffs(lanes) - 1;
+#endif
+}
+
 // `count` neighbouring elements, in accesses of up to 16 bytes; the address is a multiple of an access' size.
 template <int count, class T, class I>
 APL_DEVICE void apl_load(const apl_in<T>& from, I index, T* to) {
@@ -242,4 +262,28 @@ APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
 #endif
 
 #endif
+
+// What a block tells the others: a value and a number that is not 0. Each 4 bytes of the value are in one cell with the
+// number, so that no cell is seen without it, in whatever order cells are written and read.
+template <class T>
+APL_DEVICE void apl_tell(const apl_out<uint64_t>& cells, int64_t at, uint32_t number, T value) {
+  uint64_t bits = 0;
+  apl_copy_bytes(&bits, &value, sizeof(T));
+  for (unsigned k = 0; k < sizeof(T); k += 4)
+    apl_post(cells, at + k / 4, static_cast<uint64_t>(number) << 32 | (bits >> 8 * k & 0xffffffffu));
+}
+// The number, and the value with it; 0 if there is none, or another one is being told.
+template <class T>
+APL_DEVICE uint32_t apl_told(const apl_out<uint64_t>& cells, int64_t at, T* value) {
+  const uint64_t first = apl_look(cells, at);
+  uint64_t bits = first & 0xffffffffu;
+  uint32_t number = static_cast<uint32_t>(first >> 32);
+  if constexpr (sizeof(T) > 4) {
+    const uint64_t second = apl_look(cells, at + 1);
+    bits |= second << 32;
+    if (static_cast<uint32_t>(second >> 32) != number) number = 0;
+  }
+  apl_copy_bytes(value, &bits, sizeof(T));
+  return number;
+}
 #endif

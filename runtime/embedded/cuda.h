@@ -43,6 +43,8 @@ struct apl_machine {
   int32_t name_count;
   bool* is_loaded;  // one a lazy kernel
   struct apl_pool pool;
+  uint64_t zeros;  // for what blocks of a kernel tell each other
+  int64_t zero_bytes;
 #if APL_HAS_PRODUCTS
   struct apl_made_operands operands;
 #endif
@@ -147,6 +149,24 @@ static int apl_cuda_copy(struct apl_context* base, void* to, const void* from, i
   return apl_cuda_leave(base,
                         m->copy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, (size_t)bytes, m->stream),
                         "copying on the device");
+}
+
+static int apl_cuda_zeros(struct apl_context* base, int64_t bytes, void** data) {
+  struct apl_machine* m = apl_of(base)->machine;
+  if (bytes > m->zero_bytes) {
+    apl_cuda_enter(base);
+    // What runs may still use those that were.
+    int result = m->stream_synchronise(m->stream);
+    if (result == 0 && m->zeros != 0) apl_cuda_give_memory(apl_of(base), m->zeros);
+    if (result == 0) m->zeros = 0, m->zero_bytes = 0;
+    if (result == 0) result = apl_cuda_take_memory(apl_of(base), (uint64_t)bytes, &m->zeros);
+    if (result == 0) result = m->set_bytes(m->zeros, 0, (size_t)bytes, m->stream);
+    const int status = apl_cuda_leave(base, result, "allocating memory for what blocks tell each other");
+    if (status != APL_SUCCESS) return status;
+    m->zero_bytes = bytes;
+  }
+  *data = (void*)(uintptr_t)m->zeros;
+  return APL_SUCCESS;
 }
 
 // ---- kernels ----
@@ -294,6 +314,7 @@ static const struct apl_backend apl_the_backend = {
     .upload = apl_cuda_upload,
     .download = apl_cuda_download,
     .copy = apl_cuda_copy,
+    .zeros = apl_cuda_zeros,
     .launch = apl_cuda_launch,
     .choose = apl_choose,
     .choose_variant = apl_choose_variant,

@@ -111,6 +111,7 @@ static void apl_machine_close(struct futhark_context* ctx) {
     apl_cuda_enter(&ctx->base);
     if (m->stream) m->stream_synchronise(m->stream);
     apl_pool_close(&m->pool);
+    if (m->zeros != 0) apl_cuda_give_memory(ctx, m->zeros);
     if (m->page) m->host_free(m->page);
     for (int32_t k = 0; k < m->module_count; ++k) m->module_unload(m->modules[k]);
     if (m->owns_stream) m->stream_destroy(m->stream);

@@ -90,6 +90,12 @@ apl_backend Bridge::table_for(const Backend& backend) {
   table.copy = [](apl_context* ctx, void* to, const void* from, std::int64_t bytes) {
     return finish(ctx, of(ctx).backend_->copy(to, from, bytes));
   };
+  table.zeros = [](apl_context* ctx, std::int64_t bytes, void** data) {
+    auto zeros = of(ctx).backend_->zeros(bytes);
+    if (!zeros) return finish(ctx, std::move(zeros).error());
+    *data = *zeros;
+    return static_cast<int>(APL_SUCCESS);
+  };
   table.launch = [](apl_context* ctx, const apl_launch* launch) {
     return launch->blocks <= 0 ? static_cast<int>(APL_SUCCESS) : finish(ctx, of(ctx).backend_->launch(*launch));
   };

@@ -68,6 +68,8 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   if (!object) return std::move(object).error();
   auto plans = program::read_plans(options.sparse_plans);
   if (!plans) return std::move(plans).error();
+  if (auto followed = program::check_followed(*plans); !followed && !options.use_cublas)
+    return std::move(followed).error();
   auto state = std::make_shared<State>();
   state->plans = std::move(*plans);
   state->remarks = options.remarks;
@@ -79,6 +81,7 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   state->bridge.emplace(std::move(*backend), static_cast<const apl_location*>(state->object.symbol("apl_locations")));
   state->bridge->plans(
       {device, options.log, static_cast<const apl_lazy_kernel*>(state->object.symbol("apl_lazy_kernels"))});
+  if (options.use_cublas) state->bridge->sparse().use_library();
   return Program(std::move(state));
 }
 

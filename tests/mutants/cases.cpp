@@ -112,6 +112,24 @@ std::vector<Case> cases() {
                   {{"n", 200}, {"m", 8}, {"b", 8}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  // The same of bytes, of which one operand is turned while it is copied; and products of f32 by tf32.
+  all.push_back({"unit_bytes",
+                 "entry unit_bytes [n][m][b] (A: [n][m]i8) (B: [m][b]u8) : [n][b]i32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> "
+                 "i32.sum (tabulate m (\\k -> i32.i8 A[i, k] * i32.u8 B[k, j]))))\n",
+                 {{"T_n", 8}, {"R_n", 8}, {"T_b", 16}, {"R_b", 4}, {"T_m", 32}, {"stages", 3}, {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 70}, {"b", 67}},
+                  {{"n", 64}, {"m", 96}, {"b", 64}},
+                  {{"n", 200}, {"m", 16}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}}}});
+  all.push_back({"unit_floats",
+                 "#[f32_3xtf32]\nentry unit_floats [n][m][b] (A: [n][m]f32) (B: [m][b]f32) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> f32.sum (tabulate m (\\k -> A[i, k] * B[k, j]))))\n",
+                 {{"T_n", 4}, {"R_n", 8}, {"T_b", 8}, {"R_b", 4}, {"T_m", 16}, {"stages", 3}, {"tiles_per_block", 2}},
+                 {{{"n", 70}, {"m", 70}, {"b", 67}},
+                  {{"n", 64}, {"m", 48}, {"b", 64}},
+                  {{"n", 100}, {"m", 12}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}}}});
   // Two dims of the reduction, neither a multiple of its tiles.
   all.push_back(
       {"deep",

@@ -53,6 +53,11 @@ std::string message_of(const Fault& f) {
       return fmt::format("{} {} {} in line {} at byte {}, which is not aligned for that", who, does, f.array,
                          f.actor.line, f.index);
     case FaultKind::no_memory: return fmt::format("out of memory: to watch the {} elements of {}", f.count, f.array);
+    case FaultKind::deadlock:
+      return fmt::format(
+          "{} waits in line {} for what another block is to tell it, and so do all others of the {} blocks that have "
+          "started: other blocks may start only when one of them has ended",
+          who, f.actor.line, f.count);
     case FaultKind::divergence:
       return f.other.line == 0
                  ? fmt::format("{} waits at the barrier in line {}, which thread {} never reaches: it has ended", who,

@@ -12,6 +12,9 @@ namespace apl::emulate {
 
 namespace {
 
+// Of a thread, until other blocks go on: it may wait for them by reads that are not atomic.
+constexpr int kReadsInTurn = 1 << 14;
+
 std::string shared_name(std::int64_t offset) { return fmt::format("the shared array at byte {}", offset); }
 
 }  // namespace
@@ -33,7 +36,7 @@ void Machine::stop(Use use, int line, std::string array, std::int64_t index, con
   if (scattered_twice(use, line, conflict) && failure.code == APL_OK) failure = scatter_;
   Fault fault{conflict.kind};
   fault.actor = {block_, thread_, line};
-  fault.is_write = use != Use::read;
+  fault.is_write = is_write(use);
   fault.array = std::move(array);
   fault.index = index;
   fault.count = count;
@@ -43,6 +46,7 @@ void Machine::stop(Use use, int line, std::string array, std::int64_t index, con
 }
 
 void Machine::global(const void* base, std::int64_t index, int bytes, Use use, int line) {
+  if (use == Use::read && most_together_ > 1 && ++reads_ % kReadsInTurn == 0) suspend(Wait::for_others, line);
   Allocation* allocation = memory.find(base);
   if (!allocation) stop(use, line, "", index, {FaultKind::no_array}, 0);
   const std::int64_t start = allocation->offset_of(base);
@@ -57,14 +61,16 @@ void Machine::global(const void* base, std::int64_t index, int bytes, Use use, i
     conflict = Conflict{FaultKind::no_memory};
   }
   if (conflict) stop(use, line, name(), index, *conflict, count);
+  if (is_write(use)) ++changes_;
 }
 
 void Machine::shared(std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, Use use, int line) {
   if (index < 0 || index >= count) stop(use, line, shared_name(offset), index, {FaultKind::out_of_bounds}, count);
   if (offset % bytes != 0) stop(use, line, shared_name(offset), offset, {FaultKind::misaligned}, count);
-  const std::int64_t there = (shared_shadow_.bytes() - offset) / bytes;
+  Shadow& shadow = running_->shared_shadow;
+  const std::int64_t there = (shadow.bytes() - offset) / bytes;
   if (offset < 0 || index >= there) stop(use, line, shared_name(offset), index, {FaultKind::out_of_bounds}, there);
-  if (auto conflict = shared_shadow_.access(moment(line), offset + index * bytes, bytes, use))
+  if (auto conflict = shadow.access(moment(line), offset + index * bytes, bytes, use))
     stop(use, line, shared_name(offset), index, *conflict, count);
 }
 
@@ -83,16 +89,16 @@ void Machine::copy(Copy copy, const void* base, std::int64_t from, int line) {
     stop(Use::read, line, fmt::format("`{}`", allocation.what), allocation.offset_of(copy.from),
          {FaultKind::misaligned}, 0);
   }
-  Thread& thread = thread_states_[static_cast<std::size_t>(thread_)];
+  Thread& thread = self();
   copy.group = thread.groups;
   thread.copies.push_back(copy);
 }
 
 void Machine::wait(int groups, int line) {
-  Thread& thread = thread_states_[static_cast<std::size_t>(thread_)];
+  Thread& thread = self();
   auto still = std::find_if(thread.copies.begin(), thread.copies.end(),
                             [&](const Copy& copy) { return copy.group >= thread.groups - groups; });
-  auto* memory_bytes = reinterpret_cast<unsigned char*>(shared_memory_.data());
+  auto* memory_bytes = reinterpret_cast<unsigned char*>(running_->shared_memory.data());
   for (auto copy = thread.copies.begin(); copy != still; ++copy) {
     for (int i = 0; i < copy->elements; ++i)
       shared(copy->offset, copy->count, copy->index + i, copy->bytes, Use::write, line);
@@ -103,34 +109,34 @@ void Machine::wait(int groups, int line) {
   thread.copies.erase(thread.copies.begin(), still);
 }
 
-Table Machine::table_of(Machine& machine) {
-  Table table{};
-  table.self = &machine;
-  table.thread = &machine.thread_;
-  table.block = &machine.block_;
-  table.threads = &machine.threads_;
-  table.shared_memory = reinterpret_cast<unsigned char*>(machine.shared_memory_.data());
-  table.barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line, false); };
-  table.warp_barrier = [](void* self, int line) { static_cast<Machine*>(self)->barrier(line, true); };
-  static constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat};
-  table.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
+void Machine::fill_table() {
+  table_.self = this;
+  table_.thread = &thread_;
+  table_.block = &block_;
+  table_.threads = &threads_;
+  table_.barrier = [](void* self, int line) { static_cast<Machine*>(self)->suspend(Wait::for_block, line); };
+  table_.warp_barrier = [](void* self, int line) { static_cast<Machine*>(self)->suspend(Wait::for_warp, line); };
+  static constexpr Use kUses[] = {Use::read, Use::write, Use::fold, Use::replace, Use::repeat, Use::look, Use::post};
+  table_.global = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
     static_cast<Machine*>(self)->global(base, index, bytes, kUses[write], line);
   };
-  table.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write,
-                    int line) { static_cast<Machine*>(self)->shared(offset, count, index, bytes, kUses[write], line); };
-  table.copy = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, const void* base,
-                  std::int64_t from, int elements, int bytes, int line) {
+  table_.shared = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, int bytes, int write,
+                     int line) {
+    static_cast<Machine*>(self)->shared(offset, count, index, bytes, kUses[write], line);
+  };
+  table_.copy = [](void* self, std::int64_t offset, std::int64_t count, std::int64_t index, const void* base,
+                   std::int64_t from, int elements, int bytes, int line) {
     static_cast<Machine*>(self)->copy({offset, count, index, nullptr, elements, bytes, 0}, base, from, line);
   };
-  table.commit = [](void* self) {
-    Machine& me = *static_cast<Machine*>(self);
-    ++me.thread_states_[static_cast<std::size_t>(me.thread_)].groups;
-  };
-  table.scatter = [](void* self, int location, int count, const std::int64_t* at, int line) {
+  table_.commit = [](void* self) { ++static_cast<Machine*>(self)->self().groups; };
+  table_.scatter = [](void* self, int location, int count, const std::int64_t* at, int line) {
     static_cast<Machine*>(self)->scatter(location, count, at, line);
   };
-  table.wait = [](void* self, int groups, int line) { static_cast<Machine*>(self)->wait(groups, line); };
-  return table;
+  table_.wait = [](void* self, int groups, int line) { static_cast<Machine*>(self)->wait(groups, line); };
+  table_.fence = [](void* self, int line) { static_cast<Machine*>(self)->fence(line); };
+  table_.atomic = [](void* self, const void* base, std::int64_t index, int bytes, int write, int line) {
+    static_cast<Machine*>(self)->atomic(base, index, bytes, kUses[write], line);
+  };
 }
 
 }  // namespace apl::emulate

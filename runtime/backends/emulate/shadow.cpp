@@ -15,6 +15,7 @@ void Shadow::reset(std::int64_t bytes, bool is_defined) {
   bytes_ = bytes;
   is_defined_ = is_defined;
   granules_.clear();
+  others_.clear();
 }
 
 // The largest granule, up to 16 bytes, that divides both.
@@ -33,6 +34,11 @@ void Shadow::refine(int shift) {
     std::vector<Granule> finer(count(shift));
     for (std::size_t i = 0; i < finer.size(); ++i) finer[i] = granules_[i >> (shift_ - shift)];
     granules_ = std::move(finer);
+    std::unordered_map<std::size_t, std::vector<Stamp>> others;
+    for (const auto& [at, stamps] : others_)
+      for (std::size_t k = 0; k < std::size_t{1} << (shift_ - shift); ++k)
+        others.emplace((at << (shift_ - shift)) + k, stamps);
+    others_ = std::move(others);
     shift_ = shift;
   }
 }
@@ -71,12 +77,61 @@ std::optional<Conflict> Shadow::touch(Granule& granule, const Moment& moment, Us
   return std::nullopt;
 }
 
+std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& moment, Use use) {
+  Granule& granule = granules_[at];
+  if (launch_ != moment.launch) others_.clear();
+  launch_ = moment.launch;
+  const bool writes = is_write(use), atomic = use == Use::fold || use == Use::look || use == Use::post;
+  const bool reads = use == Use::read || use == Use::look || use == Use::fold;
+  const auto unordered = [&](Stamp other, bool other_writes) {
+    const bool steps = other.is_fold && (atomic || (use == Use::repeat && other_writes));
+    return (writes || other_writes) && !steps && moment.races_with(other);
+  };
+  Stamp* const readers[] = {&granule.first_reader, &granule.reader, &granule.other_reader, &granule.far_reader};
+  const auto more = others_.find(at);
+  if (unordered(granule.writer, true)) return Conflict{FaultKind::race, granule.writer, true};
+  for (const Stamp* reader : readers)
+    if (unordered(*reader, false)) return Conflict{FaultKind::race, *reader, false};
+  if (more != others_.end())
+    for (const Stamp other : more->second)
+      if (unordered(other, other.is_defined)) return Conflict{FaultKind::race, other, other.is_defined != 0};
+  if (reads && !granule.writer.is_defined)
+    return Conflict{granule.writer.interval == 0 ? FaultKind::undefined : FaultKind::copy_pending, granule.writer,
+                    true};
+  // What came before is covered by this access, but for what an atomic one does not race with and a plain one would.
+  const auto covered = [&](Stamp other) {
+    return other.interval < moment.launch || (!moment.races_with(other) && (!atomic || other.is_fold));
+  };
+  std::vector<Stamp> kept;
+  if (more != others_.end()) {
+    kept = std::move(more->second);
+    std::erase_if(kept, [&](Stamp other) { return covered(other) && (writes || !other.is_defined); });
+    others_.erase(more);
+  }
+  if (writes) {
+    for (Stamp* reader : readers)
+      if (covered(*reader)) *reader = kNever;
+    if (granule.writer.is_defined && !covered(granule.writer)) kept.push_back(granule.writer);
+    granule.writer = moment.stamp(use != Use::begin_copy, use != Use::write && use != Use::begin_copy);
+  } else {
+    const auto free = std::ranges::find_if(readers, [&](const Stamp* reader) { return covered(*reader); });
+    if (free != std::end(readers)) {
+      **free = moment.stamp(false, atomic);
+    } else {
+      kept.push_back(moment.stamp(false, atomic));
+    }
+  }
+  if (!kept.empty()) others_[at] = std::move(kept);
+  return std::nullopt;
+}
+
 std::optional<Conflict> Shadow::access(const Moment& moment, std::int64_t offset, int size, Use use) {
   refine(std::countr_zero(static_cast<unsigned>(size)));
   const auto first = static_cast<std::size_t>(offset >> shift_);
   const auto last = static_cast<std::size_t>((offset + size - 1) >> shift_);
   for (std::size_t i = first; i <= last; ++i)
-    if (auto conflict = touch(granules_[i], moment, use)) return conflict;
+    if (auto conflict = moment.order == nullptr ? touch(granules_[i], moment, use) : touch_together(i, moment, use))
+      return conflict;
   return std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace apl::emulate {
@@ -18,13 +19,23 @@ struct Stamp {
   std::uint64_t interval : 33;   // 0: never
   std::uint64_t is_defined : 1;  // of writers: the element holds a value
   std::uint64_t thread : 10;
-  std::uint64_t is_fold : 1;  // of writers: an atomic step, which orders itself with others of its kind
+  std::uint64_t is_fold : 1;  // an atomic step, which orders itself with others of its kind
   std::uint64_t line : 19;
 };
 inline constexpr Stamp kNever{0, 0, 0, 0, 0};
 inline constexpr std::uint64_t kHostInterval = 1;  // of what the host wrote; launches come later
 inline constexpr Stamp kHost{kHostInterval, 1, 0, 0, 0};
 inline constexpr int kMaxThreads = 1024;
+
+// Blocks that run at the same time, as the running thread sees them.
+class Order {
+ public:
+  virtual bool is_own(Stamp other) const = 0;    // of its own block
+  virtual bool is_known(Stamp other) const = 0;  // of another block: whether it came before
+
+ protected:
+  ~Order() = default;
+};
 
 // The present of the running thread.
 struct Moment {
@@ -35,6 +46,9 @@ struct Moment {
   int line = 0;
   std::uint64_t since = 0;  // the first interval since a barrier of the block; 0: this one
   int warp = 32;            // threads of a warp
+  // Of blocks that run at the same time: how they are ordered, and the first interval since a barrier of the warp.
+  const Order* order = nullptr;
+  std::uint64_t warp_since = 0;
 
   bool same_warp(Stamp other) const { return static_cast<int>(other.thread) / warp == thread / warp; }
   // Whether no barrier of the block came after it.
@@ -44,17 +58,31 @@ struct Moment {
   // Whether nothing orders `other` before now.
   bool races_with(Stamp other) const {
     if (other.interval < launch) return false;
-    if (other.interval < block) return true;
+    if (order == nullptr ? other.interval < block : !order->is_own(other))
+      return order == nullptr || !order->is_known(other);
     if (static_cast<int>(other.thread) == thread) return false;
-    return same_warp(other) ? other.interval == now : is_recent(other);
+    if (!same_warp(other)) return is_recent(other);
+    return order == nullptr ? other.interval == now : other.interval >= warp_since;
   }
 };
 
 // begin_copy: an asynchronous write, whose value is not there yet; fold: an atomic step that reads and writes.
 // replace, repeat: writes of a scatter, of another value than is there and of the same. Threads may write the same.
-enum class Use { read, write, begin_copy, fold, replace, repeat };
+// look, post: atomic reads and writes, of what blocks tell each other.
+enum class Use { read, write, begin_copy, fold, replace, repeat, look, post };
+inline bool is_write(Use use) { return use != Use::read && use != Use::look; }
 
-enum class FaultKind { race, undefined, copy_pending, out_of_bounds, no_array, misaligned, divergence, no_memory };
+enum class FaultKind {
+  race,
+  undefined,
+  copy_pending,
+  out_of_bounds,
+  no_array,
+  misaligned,
+  divergence,
+  deadlock,
+  no_memory
+};
 
 struct Conflict {
   FaultKind kind{};
@@ -93,6 +121,9 @@ class Shadow {
   };
 
   std::optional<Conflict> touch(Granule& granule, const Moment& moment, Use use);
+  // The same where blocks run at the same time: the stamps of readers are any four, all others that count are kept
+  // beside the granule, so that each access is held against all that nothing orders.
+  std::optional<Conflict> touch_together(std::size_t at, const Moment& moment, Use use);
   void refine(int shift);  // to granules of 1 << shift bytes or less
   static int common_shift(std::int64_t offset, std::int64_t size);
 
@@ -100,6 +131,9 @@ class Shadow {
   bool is_defined_ = false;  // while there are no granules
   int shift_ = 0;
   std::vector<Granule> granules_;  // empty until the first access that needs them
+  // By granule: readers for which it has no stamp, and writers, defined, that the last one is not ordered behind.
+  std::unordered_map<std::size_t, std::vector<Stamp>> others_;
+  std::uint64_t launch_ = 0;  // that they are of
 };
 
 }  // namespace apl::emulate

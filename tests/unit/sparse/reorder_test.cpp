@@ -9,19 +9,15 @@
 #include <set>
 #include <vector>
 
-#include "machine/target/records.h"
 #include "passes/sparse/matrix.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_kernel.h"
+#include "tests/unit/sparse/matrices.h"
 
 namespace {
 
 using apl::sparse::Csr;
-
-const apl_device& h200() {
-  static const apl_device device = *apl::find_device("h200");
-  return device;
-}
+using apl::sparse_test::h200;
 
 // Every 16 rows have `shared` columns in common, and each `own` more; rows may be shuffled.
 Csr blocks(std::int64_t rows, int shared, int own, bool is_shuffled) {
