@@ -103,7 +103,16 @@ class Overviewer {
                       .kernels = {}};
     // Contractions, of which the plans say what runs.
     std::set<std::pair<std::uint32_t, std::uint32_t>> planned;
+    overview.kernels = kernel_costs(function, sizes, given_, device_);
+    const bool streams =
+        std::ranges::any_of(overview.kernels, [](const KernelCost& k) { return k.kind == "attention"; });
     for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_)) {
+      // What an attention in one kernel leaves out.
+      if (streams && std::ranges::none_of(overview.kernels, [&](const KernelCost& kernel) {
+            return kernel.location.line == plan.remark.location.line &&
+                   kernel.location.column == plan.remark.location.column;
+          }))
+        continue;
       planned.insert({plan.remark.location.line, plan.remark.location.column});
       overview.rows.push_back(contraction(function, plan));
       overview.einsums.push_back(overview.rows.back().what);
@@ -112,7 +121,6 @@ class Overviewer {
     const bool is_sparse = add_products(function, overview);
     std::map<std::uint32_t, OverviewRow> rows;
     std::uint32_t last = function.location.line;
-    overview.kernels = kernel_costs(function, sizes, given_, device_);
     for (KernelCost& kernel : overview.kernels)
       for (const ExplainedPlan& plan : overview.plans)
         if (plan.contraction && plan.remark.location.line == kernel.location.line &&
@@ -279,6 +287,11 @@ class Overviewer {
       row.decision = kernel.version;
       row.suggestion.clear();
     }
+    if (!kernel.kind.empty()) {
+      row.what = kernel.kind;
+      row.decision = kernel.version;
+      row.suggestion.clear();
+    }
     if (row.what.empty() || row.what == "map")
       row.what = kernel.reduces ? "map with a reduction" : kernel.scans ? "map with a scan" : "map";
     if (row.decision.empty())
@@ -288,7 +301,7 @@ class Overviewer {
                                                        ? "in shared memory where that pays"
                                                        : "a copy for each thread where that pays"
                                                  : "in chunks";
-    if (!kernel.holds_rows && !kernel.version.empty()) row.decision += "; " + kernel.version;
+    if (!kernel.holds_rows && kernel.kind.empty() && !kernel.version.empty()) row.decision += "; " + kernel.version;
     return row;
   }
 
