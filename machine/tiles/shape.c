@@ -253,6 +253,7 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     kFewCopies = 16,
     kCopies = 2,
     kRows = 3,
+    kThreeProducts = 32,
     kEpilogue = 8,
     kEpilogueArray = 14
   };
@@ -270,6 +271,8 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     if (!shape->matrix)
       spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
+  // With 64 accumulators they take 195 registers; with 128 they spill some bytes.
+  if (shape->tf32 == 3) fragments += kThreeProducts;
   // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t after =
       shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + kEpilogueArray * c->epilogue_arrays : 0;
