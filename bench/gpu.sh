@@ -162,13 +162,6 @@ if wanted matrix-units; then
   fi
 fi
 
-# No case of TCCG takes longer with f16 operands than in f32.
-if wanted narrow-pairs; then
-  step "TCCG in f32 and f16"
-  timeout 400 python3 bench/narrow_pairs.py "$bin/aplc" --json="$out/narrow-pairs.json" 2>&1 | tee "$out/narrow-pairs.log"
-  note "${PIPESTATUS[0]}" "TCCG in f32 and f16"
-fi
-
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the
 # sanitizer.
 if wanted sparse; then

@@ -240,20 +240,23 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   if (groups == threads) group = thread;
   KernelBlock made{declare(kInt, m, mul(group, number_of(width)))};
   if (steps > 1) made.push_back(declare(kInt, q, infix("/", thread, number_of(groups))));
-  // Where a swizzle has a row differs from copy to copy.
+  // Where a swizzle has a row differs from copy to copy: by its bit of value 4 alone, where steps are multiples of that.
+  const bool moves = tile.swizzled && steps % 4 != 0;
   const ExprPtr begin = plus(copy.stage, mul(first, number_of(copy.step_size)));
-  made.push_back(declare(kInt, to, tile.swizzled ? begin : plus(begin, variable(m))));
+  made.push_back(declare(kInt, to, moves ? begin : plus(begin, row_in_tile(tile, variable(m), first))));
   made.push_back(declare(
       kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), mul(first, copy.step_stride)), !goes_on));
   made.push_back(declare(kIndex, apart, mul(number_of(steps), copy.step_stride)));
   const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
   const ExprPtr step = plus(first, mul(variable(e), number_of(steps)));
   const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
-  const ExprPtr step_to = plus(variable(to), mul(variable(e), number_of(steps * copy.step_size)));
-  KernelBlock each =
-      guarded(copy_elements(copy, tile.swizzled ? plus(step_to, row_in_tile(tile, variable(m), step)) : step_to,
-                            from_here, step, width, row_inside),
-              step, tile.depth, copy.inside_tile() || tile.depth % steps == 0);
+  ExprPtr place = variable(to);
+  if (moves) place = plus(place, row_in_tile(tile, variable(m), step));
+  if (tile.swizzled && steps % 8 == 4)
+    place = infix("^", place, infix("&", mul(variable(e), number_of(steps)), number_of(4)));
+  const ExprPtr step_to = plus(place, mul(variable(e), number_of(steps * copy.step_size)));
+  KernelBlock each = guarded(copy_elements(copy, step_to, from_here, step, width, row_inside), step, tile.depth,
+                             copy.inside_tile() || tile.depth % steps == 0);
   // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
   if (goes_on) each.push_back(assign(variable(at), plus(variable(at), variable(apart))));
   made.push_back(some_at_once(e, count, std::move(each)));

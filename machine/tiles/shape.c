@@ -253,6 +253,8 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     kFewCopies = 16,
     kCopies = 2,
     kRows = 3,
+    kOneProduct = 28,
+    kThreeProducts = 32,
     kEpilogue = 8,
     kEpilogueArray = 14
   };
@@ -270,9 +272,12 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     if (!shape->matrix)
       spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
+  // One product of tf32 with 128 accumulators takes 233 registers, three with 64 take 195, and with 128 spill some
+  // bytes.
+  if (shape->tf32) fragments += shape->tf32 == 3 ? kThreeProducts : kOneProduct;
   // What the epilogue reads is loaded ahead, with an address for each row.
-  const int64_t after =
-      shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + kEpilogueArray * c->epilogue_arrays : 0;
+  const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
+  const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
   shape->needed_registers = accumulators + fragments + after +
                             (shape->has_mainloop ? kOtherRegisters + accumulators / 8 + spread : kOtherRegisters / 2);
   shape->thread_registers = apl_most(shape->needed_registers, shape->has_mainloop ? kFewest : 0);

@@ -62,6 +62,7 @@ std::vector<Spec> simpler(const Spec& spec) {
   if (spec.type != ScalarType::i32) add([](Spec& s) { s.type = ScalarType::i32; });
   if (spec.rows) add([](Spec& s) { s.rows = false; });
   if (spec.fold != Fold::nested && spec.op != Operator::argmin) add([](Spec& s) { s.fold = Fold::nested; });
+  if (!spec.attribute.empty()) add([](Spec& s) { s.attribute.clear(); });
   if (spec.says_commutative) add([](Spec& s) { s.says_commutative = false; });
   for (const auto& [name, number] : spec.plan) {
     add([&](Spec& s) { s.plan.erase(name); });

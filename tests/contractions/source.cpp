@@ -19,8 +19,9 @@ class Source {
     const std::string body = spec_.rows ? rows() : indexed();
     std::string result;
     for (std::size_t d = 0; d < spec_.space_rank; ++d) result += fmt::format("[{}]", spec_.dims[d].size);
-    return fmt::format("entry {}{} : {}{} =\n{}  {}\n", spec_.entry, parameters(), result, op_.result, lets_,
-                       lets_.empty() ? body : "in " + body);
+    const std::string attribute = spec_.attribute.empty() ? "" : fmt::format("#[{}]\n", spec_.attribute);
+    return fmt::format("{}entry {}{} : {}{} =\n{}  {}\n", attribute, spec_.entry, parameters(), result, op_.result,
+                       lets_, lets_.empty() ? body : "in " + body);
   }
 
  private:

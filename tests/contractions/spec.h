@@ -59,6 +59,8 @@ struct Spec {
   bool sizes_given = false;       // sizes are parameters, as views need them; else they follow from the arrays
   bool says_commutative = false;  // reduce_comm, where that is true
   bool default_plan = false;      // no tile numbers
+  bool units = false;             // tile numbers that suit matrix units, where they know the products
+  std::string attribute;          // of the entry: "tf32", "f32_3xtf32", or none
   std::map<std::string, std::int64_t> plan;  // what is behind the entry's name: T_a, stages
   std::vector<testing::Sizes> sizes;         // that it is tried with
 };
