@@ -2,6 +2,7 @@
 // as the units read them, each in the order of its source, so that 16 bytes are copied at once whichever dim is
 // contiguous; warpgroups of 128 threads multiply 64 rows of one by all rows of the other. Beyond the source tiles hold
 // zeros: the last step is as deep as the others.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -86,9 +87,10 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   const OperandTile& tile = copied.tile;
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
   // A copy of so many elements, or zeros beyond the source.
-  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, const ExprPtr& row,
-                                 std::int64_t vector) {
+  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& m, const ExprPtr& q,
+                                 const ExprPtr& row, std::int64_t vector) {
     ExprPtr inside = call("apl_is_row", {row});
+    if (const ExprPtr test = conditions_hold(copied, m, q)) inside = infix("&&", inside, test);
     if (const ExprPtr test = copied.inside(q)) inside = infix("&&", inside, test);
     if (vector > 1) return do_call("apl_cp_async_or_zeros<16>", {copied.target, to, copied.source, at, inside});
     return assign(kernel::element(copied.target->text, to),
@@ -115,7 +117,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
       source = variable(at);
     }
     const ExprPtr of_row = kernel::element(tile.from, tile.by_depth ? variable(e) : number_of(0));
-    body = {copy_or_zeros(plus(copied.stage, to), source, step, of_row, tile.vector())};
+    body = {copy_or_zeros(plus(copied.stage, to), source, row, step, of_row, tile.vector())};
     if (!tile.by_depth)
       body.push_back(assign(variable(at), plus(variable(at), mul(number_of(sharing.apart()), copied.step_stride))));
     if (sharing.total % threads != 0)
@@ -135,8 +137,8 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
                      declare(kInt, m, tile.by_depth ? slow : fast), declare(kInt, q, tile.by_depth ? fast : slow)};
     body.push_back(declare(kIndex, row, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))));
     const ExprPtr at = plus(plus(copied.begin, variable(row)), mul(variable(q), copied.step_stride));
-    body.push_back(copy_or_zeros(plus(copied.stage, matrix_position(tile, variable(m), variable(q))), at, variable(q),
-                                 variable(row), 1));
+    body.push_back(copy_or_zeros(plus(copied.stage, matrix_position(tile, variable(m), variable(q))), at, variable(m),
+                                 variable(q), variable(row), 1));
     if (sharing.total % threads != 0) {
       KernelBlock guarded{std::move(body.front())};
       KernelBlock others(std::make_move_iterator(body.begin() + 1), std::make_move_iterator(body.end()));
@@ -148,7 +150,10 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
     if (sharing.count > kAtOnce) loop.unroll_by = kAtOnce;
     return KernelBlock{std::move(loop)};
   };
-  if (!tile.has_vectors()) return singles();
+  // A vector is under the conditions of its first element.
+  const bool one_condition = std::ranges::all_of(
+      copied.number_strides, [&](const ExprPtr& along) { return tile.by_depth && number(along) == 0; });
+  if (!tile.has_vectors() || !one_condition) return singles();
   const ExprPtr are_aligned =
       tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, tile.vector());
   return {kernel::branch(are_aligned, vectors(), singles())};
