@@ -37,7 +37,7 @@ std::string_view short_reason(std::string_view code) {
       {"operand-indirect", "an index is read from an array"},
       {"operator-uses-index", "the operator differs from index to index"},
       {"map-reads-array", "the map function reads an array in a branch or loop"},
-      {"no-free-dim", "each element is used once"},
+      {"no-free-dim", "no dim along which a tile is used again"},
       {"operand-variant-to-all", "an operand has no reuse"},
       {"reduction-dim-unused", "no operand varies along the reduction"},
       {"deep-epilogue", "the code after the reduction is no scalar code"},

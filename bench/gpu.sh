@@ -288,6 +288,17 @@ if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
   done
 fi
 
+# Operands under conditions, rows that an array of indices names, and what no step changes.
+if wanted reads; then
+  step "conditional and gathered reads against the interpreter, and beside torch"
+  "$bin/apl_program_tests" --backends="${APL_GPU_BACKEND:-cuda}" tests/programs/conditional_reads.fut >"$out/reads-programs.log" 2>&1
+  note $? "reads; see $out/reads-programs.log"
+  tail -n 2 "$out/reads-programs.log"
+  timeout 240 python3 bench/reads.py "$bin/aplc" --backend="${APL_GPU_BACKEND:-cuda}" ${APL_GPU_SMALL:+--small} \
+    --json="$out/reads.json" 2>&1 | tee "$out/reads.log"
+  note "${PIPESTATUS[0]}" "reads"
+fi
+
 # Beside PyTorch; then the smallest sizes under the sanitizer.
 if wanted attention; then
   step "attention, written in five ways"

@@ -2,6 +2,7 @@
 // as the units read them, each in the order of its source, so that 16 bytes are copied at once whichever dim is
 // contiguous; warpgroups of 128 threads multiply 64 rows of one by all rows of the other. Beyond the source tiles hold
 // zeros: the last step is as deep as the others.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -89,8 +90,10 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   const OperandTile& tile = copied.tile;
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
   // 16 bytes at once, or zeros beyond the source.
-  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, const ExprPtr& row) {
+  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& m, const ExprPtr& q,
+                                 const ExprPtr& row) {
     ExprPtr inside = call("apl_is_row", {row});
+    if (const ExprPtr test = conditions_hold(copied, m, q)) inside = infix("&&", inside, test);
     if (const ExprPtr test = copied.inside(q)) inside = infix("&&", inside, test);
     return do_call("apl_cp_async_or_zeros<16>", {copied.target, to, copied.source, at, inside});
   };
@@ -115,7 +118,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
       source = variable(at);
     }
     const ExprPtr of_row = kernel::element(tile.from, tile.by_depth ? variable(e) : number_of(0));
-    body = {copy_or_zeros(plus(copied.stage, to), source, step, of_row)};
+    body = {copy_or_zeros(plus(copied.stage, to), source, row, step, of_row)};
     if (!tile.by_depth)
       body.push_back(assign(variable(at), plus(variable(at), mul(number_of(sharing.apart()), copied.step_stride))));
     if (sharing.total % threads != 0)
@@ -143,6 +146,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
         ExprPtr left = number_of(tile.vector());
         if (copied.bound) left = call("apl_index_min", {left, infix("-", copied.bound, plus(copied.first, step))});
         ExprPtr inside = call("apl_is_row", {of_row});
+        if (const ExprPtr test = conditions_hold(copied, row, step)) inside = infix("&&", inside, test);
         if (copied.outer_inside) inside = infix("&&", inside, copied.outer_inside);
         load.push_back(do_call("apl_load_piece",
                                {copied.source, plus(copied.begin, of_row), select(inside, left, number_of(0)), piece}));
@@ -189,6 +193,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
     };
     const ExprPtr at = plus(plus(copied.begin, variable(row)), mul(variable(q), copied.step_stride));
     ExprPtr inside = call("apl_is_row", {variable(row)});
+    if (const ExprPtr test = conditions_hold(copied, variable(m), variable(q))) inside = infix("&&", inside, test);
     if (const ExprPtr test = copied.inside(variable(q))) inside = infix("&&", inside, test);
     KernelBlock load{declare(kIndex, row, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))),
                      assign(kernel::element(read, variable(k)), select(inside, kernel::element(copied.source->text, at),
@@ -202,7 +207,10 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
     body.push_back(each(std::move(store)));
     return KernelBlock{for_loop(kInt, e, number_of((sharing.count + at_once - 1) / at_once), std::move(body))};
   };
-  if (!tile.has_vectors()) return singles();
+  // A vector is under the conditions of its first element.
+  const bool one_condition = std::ranges::all_of(
+      copied.number_strides, [&](const ExprPtr& along) { return tile.by_depth && number(along) == 0; });
+  if (!tile.has_vectors() || !one_condition) return singles();
   const ExprPtr are_aligned =
       tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, tile.vector());
   return {kernel::branch(are_aligned, vectors(), pieces())};

@@ -42,6 +42,41 @@ bool has_views(const Spec& spec) {
   return any(spec.residual) || std::any_of(spec.operands.begin(), spec.operands.end(), any);
 }
 
+// Conditions and arrays of indices for some operands, and one that no step of the reduction changes.
+void draw_reads(Spec& spec, Dice& dice) {
+  spec.otherwise = dice.one_of({0, 0, 1, 2});
+  for (std::vector<Axis>& axes : spec.operands) {
+    if (dice.chance(40)) continue;
+    const auto is_free = [&](std::size_t k, bool contracted) {
+      const bool joined = axes[k].joined || (k > 0 && axes[k - 1].joined);
+      return !joined && axes[k].view == View::plain && (axes[k].dim >= spec.space_rank) == contracted;
+    };
+    for (std::size_t k = 0; k < axes.size() && dice.chance(60); ++k)
+      for (std::size_t q = 0; q < axes.size(); ++q)
+        if (is_free(k, false) && is_free(q, true)) {
+          axes[k].view = View::window, axes[k].joined = true;
+          const Axis step = axes[q];
+          axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(q));
+          k -= q < k ? 1 : 0;
+          axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(k) + 1, step);
+        }
+    for (std::size_t k = 0; k < axes.size(); ++k)
+      if ((is_free(k, false) || is_free(k, true)) && dice.chance(30)) {
+        axes[k].view = dice.one_of({View::guarded, View::guarded, View::gathered});
+        axes[k].shift = dice.one_of({-2, -1, 1, 3});
+      }
+  }
+  if (dice.chance(35)) {
+    std::vector<Axis> axes;
+    for (std::size_t d = 0; d < spec.space_rank; ++d)
+      if (dice.chance(50)) axes.push_back({d});
+    dice.shuffle(axes);
+    if (!axes.empty() && dice.chance(30)) axes[0].view = dice.one_of({View::guarded, View::gathered});
+    if (!axes.empty()) spec.operands.push_back(std::move(axes));
+  }
+  spec.sizes_given = true;
+}
+
 }  // namespace
 
 Spec random_spec(std::uint64_t seed) {
@@ -119,6 +154,7 @@ Spec random_spec(std::uint64_t seed) {
   for (std::size_t d = 0; d < who.size(); ++d) spec.sizes_given = spec.sizes_given || who[d] == 0;
   spec.says_commutative = is_commutative(spec.op) && spec.fold != Fold::loop && dice.chance(50);
   spec.default_plan = dice.chance(8);
+  if (Dice more(seed ^ 0x464f524d); !spec.rows && more.chance(45)) draw_reads(spec, more);
   return spec;
 }
 
