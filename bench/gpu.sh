@@ -4,14 +4,15 @@
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
 #     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files (default: all)
+#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files,reductions
+#     (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files}
+steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files,reductions}
 mkdir -p "$out"
 status=0
 wanted() { [[ ,$steps, == *,$1,* ]]; }
@@ -210,6 +211,12 @@ if wanted kernel-files; then
   step "kernel files of the tour's entries, compiled by nvcc"
   timeout 200 python3 bench/kernel_files.py "$bin/aplc" --json="$out/kernel-files.json"
   note $? "kernel files"
+fi
+
+if wanted reductions; then
+  step "reductions, scans and filters of whole arrays"
+  timeout 240 python3 bench/reductions_gpu.py "$bin/aplc" --json="$out/reductions.json"
+  note $? "reductions"
 fi
 
 wanted bench || exit $status
