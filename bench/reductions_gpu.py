@@ -87,7 +87,7 @@ LARGEST = {"sum": [2**26, 2**26 - 5], "sum_i32": [2**26 + 7], "prefix_sums_i32":
            "positive": [2**26, 2**26 - 5]}
 
 
-def check(title, sizes_of, arguments=()):
+def check(title, sizes_of, tuning=""):
     """All cases of an entry are test blocks of one program, whose values lie beside it."""
     global failed
     begin = time.time()
@@ -106,28 +106,38 @@ def check(title, sizes_of, arguments=()):
                 text += f"\n-- ==\n-- entry: {entry}\n-- input @ {name}.in\n-- output @ {name}.out\n"
                 count += 1
         (folder / "reductions.fut").write_text(text)
+        if tuning:
+            (folder / "reductions.fut.tuning").write_text(tuning)
         run = subprocess.run([options.aplc, "test", f"--backend={options.backend}", "--no-terminal", "--timeout=400",
-                              *arguments, str(folder / "reductions.fut")], capture_output=True, text=True)
+                              str(folder / "reductions.fut")], capture_output=True, text=True)
     print(f"{title}: {count} cases {'right' if run.returncode == 0 else 'FAILED'}, {time.time() - begin:.0f} s")
     if run.returncode != 0:
         failed += 1
         print((run.stdout + run.stderr)[-3000:])
 
 
-def our_times(entry, sizes, n):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [options.aplc, "bench", f"--backend={options.backend}", "-e", entry, "-r", "20",
-                   "--no-convergence-phase", f"--json={file.name}", str(PROGRAM)]
-        for size, number in sizes.items():
-            command.append(f"--size={size}={number}")
-        run = subprocess.run(command, capture_output=True, text=True)
+def our_times(arguments):
+    """The median time of each entry's calls, by entry and number of elements; `arguments` are the random inputs."""
+    text = PROGRAM.read_text()
+    for entry, cases in arguments.items():
+        text += f"\n-- ==\n-- entry: {entry}\n" + "".join(f"-- random input {{ {types} }}\n" for types in cases.values())
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "reductions.fut").write_text(text)
+        run = subprocess.run([options.aplc, "bench", f"--backend={options.backend}", "-r", "20",
+                              "--no-convergence-phase", f"--json={folder / 'times.json'}",
+                              str(folder / "reductions.fut")], capture_output=True, text=True)
+        times = {}
         if run.returncode != 0:
             print(run.stdout[-1000:], run.stderr[-1000:])
-            return None
-        for program in json.load(open(file.name)).values():
-            for dataset in program["datasets"].values():
-                return float(np.median(dataset["runtimes"]))
-    return None
+            return times
+        for program, found in json.load(open(folder / "times.json")).items():
+            entry = program.rsplit(":", 1)[-1]
+            for name, dataset in found["datasets"].items():
+                for n, types in arguments.get(entry, {}).items():
+                    if name == types:
+                        times[entry, n] = float(np.median(dataset["runtimes"]))
+    return times
 
 
 def torch_times(call):
@@ -154,11 +164,15 @@ def measure():
     sizes = [1000, 100000] if options.small else [1000, 100000, 2**22, 2**26]
     rows = []
     print(f"{'entry':16} {'elements':>10} {'bytes':>11} {'apl us':>10} {'GB/s':>7} {'torch us':>10} {'torch/apl':>9}")
-    for entry, passes in [("sum", 1), ("argmax", 1), ("composed", 2), ("prefix_sums", 2), ("prefixes", 4),
-                          ("positive", 1.5), ("row_sums", 1)]:
+    # What is read and written, in passes over the elements; types of the arguments.
+    measured = {"sum": (1, "[{0}]f32"), "argmax": (1, "[{0}]f32"), "composed": (2, "[{0}]i32 [{0}]i32"),
+                "prefix_sums": (2, "[{0}]f32"), "prefixes": (4, "[{0}]i32 [{0}]i32"), "positive": (1.5, "[{0}]i32"),
+                "row_sums": (1, "[{1}][1000]f32")}
+    all_times = our_times({entry: {n: types.format(n, n // 1000) for n in sizes}
+                           for entry, (_, types) in measured.items()})
+    for entry, (passes, _) in measured.items():
         for n in sizes:
-            given = {"n": n // 1000, "m": 1000} if entry == "row_sums" else {"n": n}
-            ours = our_times(entry, given, n)
+            ours = all_times.get((entry, n))
             failed += ours is None
             peer = None
             if has_torch:
@@ -193,7 +207,7 @@ def sanitize():
                 with open(folder / "in", "rb") as values:
                     run = subprocess.run(
                         [tool, "--tool", mode, "--error-exitcode", "9", "--print-limit", "5", options.aplc, "run",
-                         f"--backend={options.backend}", "-e", entry, "-b", "-p", f"{entry}.blocks=37", str(PROGRAM)],
+                         f"--backend={options.backend}", "-e", entry, "-b", "--param", f"{entry}.blocks=37", str(PROGRAM)],
                         stdin=values, capture_output=True)
                 said = [line for line in (run.stdout + run.stderr).decode(errors="replace").splitlines()
                         if "SUMMARY" in line]
@@ -205,7 +219,7 @@ results = {"rows": []}
 if "check" in wanted:
     check("sizes", lambda entry: SIZES if options.small else SIZES + LARGE + LARGEST.get(entry, []))
 if "forced" in wanted:
-    forced = [argument for entry in ENTRIES for argument in ("--pass-option", f"--param={entry}.blocks=45")]
+    forced = "".join(f"{entry}.blocks=45\n" for entry in ENTRIES)
     check("45 blocks at least", lambda entry: [1, 44, 45, 181, 1000, 5003] + ([] if options.small else [1000003]), forced)
 if "times" in wanted:
     results["rows"] = measure()
