@@ -153,7 +153,8 @@ class Overviewer {
       if (kernel.chunks && row->second.what.starts_with("map")) {
         row->second.what = kernel.scans ? "scan" : "reduction";
         if (row->second.decision.starts_with(kByElement))
-          row->second.decision.replace(0, std::string_view(kByElement).size(), "in chunks");
+          row->second.decision.replace(0, std::string_view(kByElement).size(),
+                                       kernel.shares.empty() ? "in chunks" : kernel.shares);
       }
       if (!is_new && row->second.seconds && kernel.seconds)
         row->second.seconds = *row->second.seconds + *kernel.seconds;
@@ -300,7 +301,8 @@ class Overviewer {
                      : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
                                                        ? "in shared memory where that pays"
                                                        : "a copy for each thread where that pays"
-                                                 : "in chunks";
+                      : kernel.shares.empty()     ? "in chunks"
+                                                  : kernel.shares;
     if (!kernel.holds_rows && kernel.kind.empty() && !kernel.version.empty()) row.decision += "; " + kernel.version;
     return row;
   }

@@ -314,6 +314,12 @@ if wanted attention; then
   fi
 fi
 
+if wanted reductions; then
+  step "reductions, scans and filters of whole arrays"
+  timeout 240 python3 bench/reductions_gpu.py "$bin/aplc" --json="$out/reductions.json"
+  note $? "reductions"
+fi
+
 wanted bench || exit $status
 step "benchmark"
 "$bin/apl_bench" --backend="$backend" ${APL_GPU_SMALL:+--small} --json="$out/apl.json" 2>&1 | tee "$out/bench.log"

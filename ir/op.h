@@ -364,6 +364,8 @@ struct SegOp {
   std::optional<Poly> team = {};
   // Of a team: it holds the rows that the body makes, each thread kRowElements of their elements (ir/team.h).
   bool rows = false;
+  // Of a team: so many blocks of threads share each index, if more than one with kMostTeam threads each (ir/team.h).
+  std::optional<Poly> blocks = {};
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.

@@ -206,19 +206,6 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   bool copies_pending_ = false;
 };
 
-inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
-  kernel::Stmt s;
-  s.kind = kernel::Stmt::Kind::call;
-  s.value = kernel::call(std::move(function), std::move(arguments));
-  return s;
-}
-
-inline kernel::Stmt barrier() {
-  kernel::Stmt s;
-  s.kind = kernel::Stmt::Kind::barrier;
-  return s;
-}
-
 inline kernel::Stmt unrolled(std::string name, std::int64_t count, kernel::Block body) {
   kernel::Stmt loop = kernel::for_loop(kernel::kInt, std::move(name), number_of(count), std::move(body));
   loop.unroll = true;

@@ -218,6 +218,11 @@ Op Parser::segmap() {
     result.team = poly();
     expect(")");
     result.rows = accept("rows");
+    if (accept("blocks")) {
+      expect("(");
+      result.blocks = poly();
+      expect(")");
+    }
   }
   expect("{");
   std::vector<Stm> statements = stms();

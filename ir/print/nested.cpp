@@ -206,6 +206,11 @@ void Printer::put(const SegOp& op) {
     out_ += " team(";
     put(*op.team);
     out_ += op.rows ? ") rows" : ")";
+    if (op.blocks) {
+      out_ += " blocks(";
+      put(*op.blocks);
+      out_ += ')';
+    }
   }
   out_ += ' ';
   put_kernel_block(op);

@@ -178,6 +178,23 @@ std::vector<Case> cases() {
                   {{"m", 1}, {"n", 1}}},
                  false,
                  "held_xs"});
+  // Several blocks that share a reduction, in order and in any order, and a scan.
+  const std::string after = "(\\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0) (zip as bs)";
+  const std::vector<testing::Sizes> elements{{{"n", 700}}, {{"n", 1283}}, {{"n", 3}}, {{"n", 0}}};
+  all.push_back({"folded",
+                 "entry folded [n] (as: [n]i32) (bs: [n]i32) : (i32, i32) = reduce " + after + "\n",
+                 {{"blocks", 5}},
+                 elements,
+                 false,
+                 "folded_r_x"});
+  all.push_back(
+      {"added", "entry added [n] (as: [n]i32) : i32 = i32.sum as\n", {{"blocks", 5}}, elements, false, "added_r_x"});
+  all.push_back({"swept",
+                 "entry swept [n] (as: [n]i32) (bs: [n]i32) : ([n]i32, [n]i32) = unzip (scan " + after + ")\n",
+                 {{"blocks", 40}},
+                 elements,
+                 false,
+                 "swept_scanned"});
   return all;
 }
 
