@@ -162,13 +162,6 @@ if wanted matrix-units; then
   fi
 fi
 
-# No case of TCCG takes longer with f16 operands than in f32.
-if wanted narrow-pairs; then
-  step "TCCG in f32 and f16"
-  timeout 400 python3 bench/narrow_pairs.py "$bin/aplc" --json="$out/narrow-pairs.json" 2>&1 | tee "$out/narrow-pairs.log"
-  note "${PIPESTATUS[0]}" "TCCG in f32 and f16"
-fi
-
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the
 # sanitizer.
 if wanted sparse; then
@@ -295,6 +288,17 @@ if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
   done
 fi
 
+# Operands under conditions, rows that an array of indices names, and what no step changes.
+if wanted reads; then
+  step "conditional and gathered reads against the interpreter, and beside torch"
+  "$bin/apl_program_tests" --backends="${APL_GPU_BACKEND:-cuda}" tests/programs/conditional_reads.fut >"$out/reads-programs.log" 2>&1
+  note $? "reads; see $out/reads-programs.log"
+  tail -n 2 "$out/reads-programs.log"
+  timeout 240 python3 bench/reads.py "$bin/aplc" --backend="${APL_GPU_BACKEND:-cuda}" ${APL_GPU_SMALL:+--small} \
+    --json="$out/reads.json" 2>&1 | tee "$out/reads.log"
+  note "${PIPESTATUS[0]}" "reads"
+fi
+
 # Beside PyTorch; then the smallest sizes under the sanitizer.
 if wanted attention; then
   step "attention, written in five ways"
@@ -302,12 +306,18 @@ if wanted attention; then
   note "${PIPESTATUS[0]}" "attention"
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
-      timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
-        "$bin/aplc" test --backend=cuda tests/programs/blocks/attention.fut >"$out/attention-$tool.log" 2>&1
-      note $? "attention under $tool; see $out/attention-$tool.log"
+      timeout 60 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 9 --print-limit 5 \
+        "$bin/aplc" test --backend=cuda tests/programs/blocks/{attention_queries,pairs}.fut >"$out/attention-$tool.log" 2>&1
+      note $? "attention and pairs under $tool; see $out/attention-$tool.log"
       grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2
     done
   fi
+fi
+
+if wanted reductions; then
+  step "reductions, scans and filters of whole arrays"
+  timeout 240 python3 bench/reductions_gpu.py "$bin/aplc" --json="$out/reductions.json"
+  note $? "reductions"
 fi
 
 wanted bench || exit $status
