@@ -12,8 +12,8 @@
 //   }
 //
 // Every element that belongs to j alone is read once for R_q queries, and every one of i for all keys: the reuse that a
-// contraction has, of code that is none. Where the element is made of a contraction (distances of points: a sum over
-// their coordinates), that one's tiles are in shared memory, as in a tiled kernel, and its results are never written.
+// contraction has. It is done where the element is made of a contraction (distances of points: a sum over their
+// coordinates), whose tiles are in shared memory, as in a tiled kernel, and whose results are never written.
 // Threads of a query take keys in turns, so that the operators have to commute.
 #include "passes/extract_kernels/pair_folds.h"
 
@@ -274,10 +274,10 @@ class FoldKernel : BlockKernel {
     std::vector<Tile> tiles;
     if (contraction_ != nullptr)
       for (const ContractionOperand& operand : contraction_->operands)
-        tiles.push_back(operand.varies(outer_)
-                            ? make_tile(block, *contraction_, operand, outer_, query_threads_ * queries_, depth_,
-                                        query_axis(), true)
-                            : make_tile(block, *contraction_, operand, outer_ + 1, tile(), depth_, key_axis(), true));
+        tiles.push_back(
+            operand.varies(outer_)
+                ? make_tile(block, *contraction_, operand, outer_, query_threads_ * queries_, depth_, query_axis())
+                : make_tile(block, *contraction_, operand, outer_ + 1, tile(), depth_, key_axis()));
     std::vector<Value> carried = start;
     for (const Tile& one : tiles) carried.push_back(one.shared);
     const std::vector<Value> done = loop_over(
@@ -519,9 +519,9 @@ std::optional<TiledFold> tile_fold(const Stm& flat, const HostViews& views, cons
     for (const ContractionOperand& operand : contraction->operands)
       if (operand.varies(map.indices.size())) reused.insert(values.name(operand.base));
   }
-  if (reused.empty()) return std::nullopt;
+  // Without a contraction inside, threads that share a query's keys read elements from the first cache as fast.
+  if (!contraction || reused.empty()) return std::nullopt;
   result.reused.assign(reused.begin(), reused.end());
-  result.contracts = contraction.has_value();
   result.queries = map.widths.back();
   result.keys = fold->keys;
   Builder host(values);
